@@ -1,0 +1,36 @@
+/**
+ * What a Durable Object may see of the world outside it. PostgreSQL is deliberately not in it: objects
+ * tell and ask the Worker's `Rows` entry point, and never in a visitor's path.
+ */
+
+/** Which tunnel answers for a public host name. Versions of a host only ever grow. */
+export interface Route {
+  /** null: nobody's. */
+  tunnelId: string | null;
+  version: number;
+}
+
+/** What a tunnel knows of itself. `sequence` grows with each report, so a late one changes nothing. */
+export interface TunnelReport {
+  tunnelId: string;
+  sequence: number;
+  agentConnected: boolean;
+  /** When an agent was last known to be there, in ms since the epoch; null: never. */
+  lastSeenAtMs: number | null;
+  /** Totals since the tunnel was made. */
+  bytesIn: number;
+  bytesOut: number;
+  requests: number;
+}
+
+/** The Worker's entry point for objects: the only way from live state to rows. */
+export interface Rows {
+  /** @returns null when no row was ever made for this host. */
+  route(host: string): Promise<Route | null>;
+  /** Idempotent: the newest report wins. */
+  reportTunnel(report: TunnelReport): Promise<void>;
+}
+
+export interface ObjectBindings {
+  ROWS: Rows;
+}

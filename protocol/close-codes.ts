@@ -1,0 +1,51 @@
+/**
+ * Why one side of the wire closes the agent's WebSocket. The close reason starts with the code's name;
+ * what follows a colon is for a person.
+ */
+export const CLOSE = {
+  /** The other side sent what it must not. */
+  protocol_error: 4400,
+  /** The token is unreadable, tampered with, expired, revoked or of the wrong kind. */
+  unauthorized: 4401,
+  BUDGET_EXCEEDED: 4402,
+  /** The token is good and does not allow this tunnel. */
+  forbidden: 4403,
+  tunnel_deleted: 4404,
+  /** No heartbeat from the other side. */
+  heartbeat_timeout: 4408,
+  /** The name belongs to somebody else, or another credential is serving it now. */
+  duplicate_name: 4409,
+  /** A newer connection of the same credential took the tunnel over. */
+  replaced: 4410,
+  invalid_request: 4422,
+  /** No protocol version in common. */
+  unsupported_version: 4426,
+  /** The token's or the plan's number of tunnels is in use. */
+  quota_exceeded: 4429,
+  internal: 4500,
+  /** The server restarts; come back. */
+  going_away: 4503,
+} as const;
+
+export type CloseName = keyof typeof CLOSE;
+export type CloseCode = (typeof CLOSE)[CloseName];
+
+const RETRIED: ReadonlySet<number> = new Set([
+  CLOSE.heartbeat_timeout,
+  CLOSE.internal,
+  CLOSE.going_away,
+]);
+
+/** The name of one of our close codes, or null for one of the platform's or the network's. */
+export function closeNameOf(code: number): CloseName | null {
+  for (const name of Object.keys(CLOSE) as CloseName[]) if (CLOSE[name] === code) return name;
+  return null;
+}
+
+/**
+ * Whether an agent that was closed with `code` should connect again. Codes that are not ours (1006, a
+ * proxy's 1011) say nothing about the tunnel, so they are losses of a connection and are retried.
+ */
+export function mayReconnect(code: number): boolean {
+  return closeNameOf(code) === null || RETRIED.has(code);
+}

@@ -1,0 +1,64 @@
+/**
+ * Every failure that a caller or a visitor can meet, and the status it travels with. Code elsewhere names
+ * a failure, never a status.
+ */
+import { z } from "zod";
+
+export const STATUS_BY_CODE = {
+  invalid_request: 400,
+  invalid_code: 400,
+  invalid_token: 400,
+  bad_policy: 400,
+  invalid_cidr: 400,
+  invalid_name: 400,
+  unsupported_provider: 400,
+  invalid_budget: 400,
+  verification_failed: 400,
+  invalid_host: 400,
+  unauthorized: 401,
+  upgrade_required: 402,
+  billing_not_configured: 402,
+  forbidden: 403,
+  email_not_verified: 403,
+  not_found: 404,
+  tunnel_not_found: 404,
+  method_not_allowed: 405,
+  duplicate_name: 409,
+  network_full: 409,
+  server_not_registered: 409,
+  conflict: 409,
+  expired: 410,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  upgrade_expected: 426,
+  rate_limited: 429,
+  internal: 500,
+  replay_disabled: 501,
+  agent_offline: 502,
+  origin_unreachable: 502,
+  origin_failed: 502,
+  not_ready: 503,
+  provider_not_configured: 503,
+  unavailable: 503,
+  maintenance: 503,
+  origin_timeout: 504,
+} as const;
+
+export type ErrorCode = keyof typeof STATUS_BY_CODE;
+
+export function isErrorCode(value: string): value is ErrorCode {
+  return Object.hasOwn(STATUS_BY_CODE, value);
+}
+
+/** The one shape of an error's body. */
+export const ErrorBody = z.object({
+  error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]),
+  message: z.string(),
+  fields: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  retry_after_seconds: z.int().optional(),
+});
+export type ErrorBody = z.infer<typeof ErrorBody>;
+
+/** Carries an `ErrorCode` on every answer that the service, and not the tunnelled server, made. */
+export const ERROR_HEADER = "underpass-error";
+export const REQUEST_ID_HEADER = "underpass-request-id";

@@ -1,0 +1,99 @@
+/**
+ * Every bound of the service, its unit in its name. A number that two files must agree on, or that a
+ * user can run into, is here and nowhere else.
+ */
+
+// ── Names ──
+
+/** One DNS label (RFC 1035 §2.3.4). */
+export const SUBDOMAIN_MAX_CHARS = 63;
+export const TUNNEL_TTL_MIN_SECONDS = 60;
+export const TUNNEL_TTL_MAX_SECONDS = 366 * 24 * 3600;
+
+// ── The wire between agent and tunnel ──
+
+/** Header of a frame: type, flags, stream id, payload length. */
+export const FRAME_HEADER_BYTES = 10;
+/** Data is cut into frames of at most this: large enough to be fast, small enough to interleave. */
+export const FRAME_DATA_MAX_BYTES = 64 * 1024;
+/** No frame of any kind is larger. The platform accepts 128 KB of header lines. */
+export const FRAME_MAX_BYTES = 512 * 1024;
+/** A message carries one or more whole frames. */
+export const WIRE_MESSAGE_MAX_BYTES = 1024 * 1024;
+/** What either side may send on a stream beyond what the other has consumed. */
+export const STREAM_WINDOW_BYTES = 1024 * 1024;
+/** The same for all the streams of a connection together, so that an object keeps within 128 MB. */
+export const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024;
+/** This much of each stream is outside the connection's window: many stalled streams block none. */
+export const STREAM_RESERVE_BYTES = 16 * 1024;
+/** The receiver of a stream grants credit again once it has consumed this much. */
+export const CREDIT_GRANT_BYTES = 128 * 1024;
+/** The largest WebSocket message carried: what the platform itself accepts. */
+export const SOCKET_MESSAGE_MAX_BYTES = 32 * 1024 * 1024;
+/** A fragmented WebSocket message must be whole within this time. */
+export const SOCKET_MESSAGE_MAX_MS = 60_000;
+export const HELLO_MAX_MS = 10_000;
+export const HEARTBEAT_INTERVAL_MS = 5_000;
+/** A peer that was silent for this long is gone, whatever TCP believes. */
+export const HEARTBEAT_TIMEOUT_MS = 13_000;
+export const CLOSE_REASON_MAX_BYTES = 123;
+
+// ── Reconnecting ──
+
+export const RECONNECT_MIN_MS = 500;
+export const RECONNECT_MAX_MS = 5_000;
+/** How long a visitor's request waits for an agent that was there a moment ago. */
+export const PARK_MAX_MS = 10_000;
+export const PARK_MAX_REQUESTS = 256;
+/** How long requests in flight get to finish when an agent or a server says it is going away. */
+export const DRAIN_MAX_MS = 10_000;
+
+// ── The local server behind the agent ──
+
+export const ORIGIN_CONNECT_MAX_MS = 10_000;
+/** Longer than any long poll (10 minutes) with time to spare. */
+export const ORIGIN_RESPONSE_MAX_MS = 15 * 60_000;
+/** Connections that an agent keeps to its local server at once. */
+export const ORIGIN_CONNECTIONS_MAX = 256;
+
+// ── The edge ──
+
+export const ROUTE_CACHE_MAX_HOSTS = 10_000;
+export const ROUTE_CACHE_HIT_MS = 60_000;
+export const ROUTE_CACHE_MISS_MS = 2_000;
+export const HOST_MAX_CHARS = 253;
+
+// ── Usage ──
+
+/** A tunnel's counters reach its row within this time while it carries traffic. */
+export const USAGE_REPORT_INTERVAL_MS = 5_000;
+
+// ── Accounts ──
+
+export const EMAIL_MAX_CHARS = 254;
+export const PASSWORD_MIN_CHARS = 12;
+export const PASSWORD_MAX_BYTES = 1_024;
+export const EMAIL_CODE_DIGITS = 6;
+export const EMAIL_CODE_MAX_MS = 10 * 60_000;
+export const EMAIL_CODE_MAX_ATTEMPTS = 5;
+export const ACCESS_TOKEN_SECONDS = 15 * 60;
+export const REFRESH_TOKEN_MS = 30 * 24 * 3600_000;
+/** Two tabs that refresh at once are not a theft. */
+export const REFRESH_GRACE_MS = 10_000;
+export const AUTH_RATE_BURST = 5;
+export const AUTH_RATE_REFILL_MS = 12_000;
+export const DEVICE_CODE_MAX_MS = 10 * 60_000;
+export const DEVICE_POLL_INTERVAL_SECONDS = 2;
+export const API_BODY_MAX_BYTES = 1024 * 1024;
+
+// ── Capability tokens ──
+
+export const TOKEN_NAME_MAX_CHARS = 100;
+export const TOKEN_BYTES_MAX = 16 * 1024;
+export const TOKEN_TTL_DEFAULT_HOURS = 24;
+export const TOKEN_TTL_MAX_HOURS = 366 * 24;
+export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
+export const TOKEN_TUNNELS_DEFAULT = 5;
+export const TOKEN_SUBDOMAINS_MAX = 100;
+export const CLI_TOKEN_DAYS = 90;
+export const CLI_TOKEN_TUNNELS = 100;

@@ -1,0 +1,23 @@
+/** Everything that is bound to the Worker: wrangler.toml when hosted, self-host/workerd.ts on one machine. */
+import type { AddressLimiter } from "../durable-objects/address-limiter.ts";
+import type { ObjectBindings } from "../durable-objects/bindings.ts";
+import type { Hostname } from "../durable-objects/hostname.ts";
+import type { Tunnel } from "../durable-objects/tunnel.ts";
+
+export interface Env extends ObjectBindings {
+  TUNNEL: DurableObjectNamespace<Tunnel>;
+  HOSTNAME: DurableObjectNamespace<Hostname>;
+  ADDRESS_LIMITER: DurableObjectNamespace<AddressLimiter>;
+
+  DATABASE_URL: string;
+  /** Self-hosted: the Neon-protocol gateway in front of PostgreSQL, and the way to the mail spool. */
+  DATABASE_GATEWAY?: Fetcher;
+  MAIL_GATEWAY?: Fetcher;
+  /** In development both are reached by address instead: `wrangler dev` binds no outside service. */
+  GATEWAY_URL?: string;
+  /** Proves to both gateways that it is the Worker who asks. */
+  GATEWAY_SECRET?: string;
+
+  /** Settings as text; `configOf` parses them once an isolate. */
+  [setting: string]: unknown;
+}
