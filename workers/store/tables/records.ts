@@ -1,0 +1,61 @@
+/** What happened and what is still to be told. */
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  check,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  text,
+  timestamp,
+  uuid,
+} from "drizzle-orm/pg-core";
+
+const moment = () => timestamp({ withTimezone: true });
+
+/** Append only: a trigger refuses every update and delete. No foreign keys: it outlives what it tells of. */
+export const auditEvents = pgTable(
+  "audit_events",
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    orgId: uuid(),
+    userId: uuid(),
+    action: text().notNull(),
+    resourceType: text().notNull(),
+    resourceId: text().notNull(),
+    ip: text(),
+    metadata: jsonb().$type<Record<string, unknown>>().notNull().default({}),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    index("audit_events_org_id_idx").on(table.orgId, table.createdAt),
+    index("audit_events_user_id_idx").on(table.userId, table.createdAt),
+  ],
+);
+
+/** What must reach an object or a mailbox once the change that wrote it has committed. */
+export const outbox = pgTable(
+  "outbox",
+  {
+    id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
+    kind: text({ enum: ["hostname", "tunnel_retired", "token_revoked", "mail"] }).notNull(),
+    payload: jsonb().notNull(),
+    attempts: integer().notNull().default(0),
+    nextAttemptAt: moment().notNull().defaultNow(),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    index("outbox_next_attempt_at_idx").on(table.nextAttemptAt),
+    check(
+      "outbox_kind",
+      sql`${table.kind} in ('hostname', 'tunnel_retired', 'token_revoked', 'mail')`,
+    ),
+  ],
+);
+
+/** What this database knows of its installation: fingerprints of the keys it was written with. */
+export const installation = pgTable("installation", {
+  key: text().primaryKey(),
+  value: text().notNull(),
+});

@@ -1,0 +1,111 @@
+/** What visitors reach: projects, tunnels and the public names that lead to them. */
+import { sql } from "drizzle-orm";
+import {
+  bigint,
+  boolean,
+  check,
+  index,
+  integer,
+  pgTable,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+  type AnyPgColumn,
+} from "drizzle-orm/pg-core";
+import { organizations } from "./accounts.ts";
+import { tokens } from "./credentials.ts";
+
+const moment = () => timestamp({ withTimezone: true });
+const counter = () => bigint({ mode: "number" }).notNull().default(0);
+
+export const projects = pgTable(
+  "projects",
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    orgId: uuid()
+      .notNull()
+      .references(() => organizations.id, { onDelete: "cascade" }),
+    slug: text().notNull(),
+    name: text().notNull(),
+    isDefault: boolean().notNull().default(false),
+    deletedAt: moment(),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    uniqueIndex("projects_org_id_slug_key")
+      .on(table.orgId, table.slug)
+      .where(sql`${table.deletedAt} is null`),
+    uniqueIndex("projects_default_key")
+      .on(table.orgId)
+      .where(sql`${table.isDefault}`),
+    check("projects_slug", sql`${table.slug} ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'`),
+    check(
+      "projects_default_stays",
+      sql`not (${table.isDefault} and ${table.deletedAt} is not null)`,
+    ),
+  ],
+);
+
+export const tunnels = pgTable(
+  "tunnels",
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    orgId: uuid()
+      .notNull()
+      .references(() => organizations.id, { onDelete: "cascade" }),
+    projectId: uuid()
+      .notNull()
+      .references(() => projects.id),
+    /** What was asked for; `subdomain` is the whole label, the project's suffix included. */
+    name: text().notNull(),
+    subdomain: text().notNull(),
+    protocol: text({ enum: ["http", "https", "websocket", "tcp"] }).notNull(),
+    localPort: integer().notNull(),
+    status: text({ enum: ["inactive", "active", "offline", "expired"] })
+      .notNull()
+      .default("inactive"),
+    expiresAt: moment(),
+    deletedAt: moment(),
+    createdAt: moment().notNull().defaultNow(),
+    agentConnected: boolean().notNull().default(false),
+    /** The token whose agent serves this tunnel, or served it last. */
+    connectedTokenId: uuid().references((): AnyPgColumn => tokens.id),
+    lastSeenAt: moment(),
+    bytesIn: counter(),
+    bytesOut: counter(),
+    totalRequests: counter(),
+    /** Of the newest report that was written here; an older one changes nothing. */
+    reportSequence: counter(),
+  },
+  (table) => [
+    uniqueIndex("tunnels_subdomain_key")
+      .on(table.subdomain)
+      .where(sql`${table.deletedAt} is null and ${table.status} <> 'expired'`),
+    index("tunnels_org_id_idx")
+      .on(table.orgId, table.createdAt)
+      .where(sql`${table.deletedAt} is null`),
+    index("tunnels_connected_token_id_idx").on(table.connectedTokenId),
+    index("tunnels_expires_at_idx")
+      .on(table.expiresAt)
+      .where(sql`${table.deletedAt} is null and ${table.status} <> 'expired'`),
+    check("tunnels_protocol", sql`${table.protocol} in ('http', 'https', 'websocket', 'tcp')`),
+    check("tunnels_status", sql`${table.status} in ('inactive', 'active', 'offline', 'expired')`),
+    check("tunnels_local_port", sql`${table.localPort} between 1 and 65535`),
+    check("tunnels_subdomain", sql`${table.subdomain} ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'`),
+  ],
+);
+
+/**
+ * The claim of a public name: a label under the service's own domain, or a whole custom domain. Rows stay
+ * when the name is free again, so that the version goes on growing and no stale copy can win.
+ */
+export const hostnames = pgTable(
+  "hostnames",
+  {
+    host: text().primaryKey(),
+    tunnelId: uuid().references(() => tunnels.id),
+    version: integer().notNull().default(1),
+  },
+  (table) => [index("hostnames_tunnel_id_idx").on(table.tunnelId)],
+);
