@@ -30,6 +30,8 @@ export const STREAM_RESERVE_BYTES = 16 * 1024;
 export const CREDIT_GRANT_BYTES = 128 * 1024;
 /** The largest WebSocket message carried: what the platform itself accepts. */
 export const SOCKET_MESSAGE_MAX_BYTES = 32 * 1024 * 1024;
+/** What a visitor's WebSocket may have waiting for a slow local server before it is closed. */
+export const SOCKET_BACKLOG_MAX_BYTES = 2 * SOCKET_MESSAGE_MAX_BYTES;
 /** A fragmented WebSocket message must be whole within this time. */
 export const SOCKET_MESSAGE_MAX_MS = 60_000;
 export const HELLO_MAX_MS = 10_000;
@@ -97,3 +99,33 @@ export const TOKEN_TUNNELS_DEFAULT = 5;
 export const TOKEN_SUBDOMAINS_MAX = 100;
 export const CLI_TOKEN_DAYS = 90;
 export const CLI_TOKEN_TUNNELS = 100;
+
+// ── The self-hosted server ──
+
+/** Connections to PostgreSQL that single queries share, and those lent to transactions. */
+export const GATEWAY_QUERY_CONNECTIONS = 10;
+export const GATEWAY_SESSION_CONNECTIONS = 10;
+/** How long a query or a transaction waits for one of them. */
+export const GATEWAY_CONNECTION_WAIT_MS = 10_000;
+/** Statements that each connection keeps prepared; the least recently used goes first. */
+export const GATEWAY_PREPARED_MAX_STATEMENTS = 200;
+export const GATEWAY_REQUEST_MAX_BYTES = 10 * 1024 * 1024;
+export const GATEWAY_BATCH_MAX_QUERIES = 1_000;
+/** Before the password was right a client may send this much. */
+export const GATEWAY_STARTUP_MAX_BYTES = 16 * 1024;
+export const GATEWAY_STARTUP_MAX_MS = 10_000;
+/** Answers of PostgreSQL that wait for a slow client, before PostgreSQL itself has to. */
+export const GATEWAY_BACKLOG_MAX_BYTES = 1024 * 1024;
+export const MAIL_DELIVERY_MAX_MS = 30_000;
+export const MAIL_FILE_NAME_MAX_CHARS = 80;
+export const DATABASE_CONNECT_MAX_MS = 10_000;
+/** How long a part of the server gets to come up, crash recovery of the database included. */
+export const CHILD_READY_MAX_MS = 60_000;
+export const CHILD_STOP_MAX_MS = 10_000;
+/** workerd keeps running while any socket is open: after the drain there is nothing to wait for. */
+export const WORKERD_STOP_MAX_MS = 3_000;
+export const CHILD_RESTART_MIN_MS = 200;
+export const CHILD_RESTART_MAX_MS = 5_000;
+/** A child that ran for this long starts again with the shortest wait. */
+export const CHILD_SETTLED_MS = 30_000;
+export const CRON_INTERVAL_MS = 60_000;

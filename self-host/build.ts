@@ -1,0 +1,117 @@
+/**
+ * Bundles what runs without its sources: the Worker (`dist/worker`, served by workerd and by Cloudflare
+ * alike) and the agent (`dist/agent`, what `npx underpass` starts).
+ */
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import * as esbuild from "esbuild";
+
+export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
+export const WORKER_DIR = join(ROOT, "dist/worker");
+const AGENT_DIR = join(ROOT, "dist/agent");
+
+/** All modules together, compressed as Cloudflare counts them: its limit is 10 MB, cold starts want less. */
+export const WORKER_BUNDLE_MAX_BYTES = 1024 * 1024;
+
+export interface WorkerBundle {
+  /** Compressed size of all modules. */
+  gzipBytes: number;
+  /** Sources that an isolate loads before it has seen a request: what the edge path runs with. */
+  eagerSources: string[];
+}
+
+export async function buildWorker(): Promise<WorkerBundle> {
+  const result = await esbuild.build({
+    absWorkingDir: ROOT,
+    entryPoints: ["workers/index.ts"],
+    outdir: WORKER_DIR,
+    bundle: true,
+    write: false,
+    metafile: true,
+    splitting: true,
+    format: "esm",
+    target: "es2024",
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*", "node:*"],
+    loader: { ".html": "text", ".wasm": "copy" },
+    minifyWhitespace: true,
+    minifySyntax: true,
+    // Flat, so that every module names every other as `./x`.
+    chunkNames: "[name]-[hash]",
+    assetNames: "[name]-[hash]",
+    logLevel: "error",
+  });
+  await writeOutputs(WORKER_DIR, result.outputFiles);
+  const gzipBytes = result.outputFiles.reduce(
+    (sum, file) => sum + gzipSync(file.contents).length,
+    0,
+  );
+  if (gzipBytes > WORKER_BUNDLE_MAX_BYTES) {
+    throw new Error(
+      `the Worker's bundle is ${gzipBytes} bytes compressed, over its limit of ${WORKER_BUNDLE_MAX_BYTES}`,
+    );
+  }
+  return { gzipBytes, eagerSources: eagerSources(result.metafile) };
+}
+
+export async function buildAgent(): Promise<void> {
+  const result = await esbuild.build({
+    absWorkingDir: ROOT,
+    entryPoints: { underpass: "agent/bin/underpass.ts", expose: "agent/expose.ts" },
+    outdir: AGENT_DIR,
+    bundle: true,
+    write: false,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    packages: "external",
+    chunkNames: "[name]-[hash]",
+    logLevel: "error",
+  });
+  await writeOutputs(AGENT_DIR, result.outputFiles);
+  await chmod(join(AGENT_DIR, "underpass.js"), 0o755);
+}
+
+export async function build(): Promise<WorkerBundle> {
+  const [bundle] = await Promise.all([buildWorker(), buildAgent()]);
+  return bundle;
+}
+
+/**
+ * Leaves a directory with exactly these files. Unchanged ones are not touched and changed ones replaced
+ * whole, so that a server which starts meanwhile never reads half a module.
+ */
+async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<void> {
+  await mkdir(dir, { recursive: true });
+  for (const file of files) {
+    const current = await readFile(file.path).catch(() => undefined);
+    if (current?.equals(file.contents)) continue;
+    const fresh = `${file.path}.${process.pid}.new`;
+    await writeFile(fresh, file.contents);
+    await rename(fresh, file.path);
+  }
+  const wanted = new Set(files.map((file) => basename(file.path)));
+  for (const name of await readdir(dir)) {
+    if (!wanted.has(name) && !name.endsWith(".new")) await rm(join(dir, name), { force: true });
+  }
+}
+
+/** The closure of the entry's static imports; `import()` ends it. */
+function eagerSources({ outputs }: esbuild.Metafile): string[] {
+  const entry = relative(ROOT, join(WORKER_DIR, "index.js"));
+  const eager = new Set([entry]);
+  for (const path of eager) {
+    for (const { path: imported, kind, external } of outputs[path]?.imports ?? []) {
+      if (kind === "import-statement" && !external) eager.add(imported);
+    }
+  }
+  return [...eager].flatMap((path) => Object.keys(outputs[path]?.inputs ?? {})).sort();
+}
+
+if (import.meta.main) {
+  const { gzipBytes } = await build();
+  console.log(`dist/worker: ${Math.ceil(gzipBytes / 1024)} KiB compressed`);
+}

@@ -1,0 +1,124 @@
+/**
+ * As much of PostgreSQL's protocol as a gateway needs: where a message begins, and the few that it says
+ * itself. Type u8 | length u32 that counts itself | payload; a startup message has no type.
+ */
+import { GATEWAY_STARTUP_MAX_BYTES } from "../../protocol/limits.ts";
+
+const HEADER_BYTES = 5;
+
+export const TYPE = {
+  query: 0x51, // Q
+  sync: 0x53, // S
+  functionCall: 0x46, // F
+  password: 0x70, // p
+  terminate: 0x58, // X
+  readyForQuery: 0x5a, // Z
+} as const;
+
+/** Finds the beginnings of messages in a stream that is cut anywhere. */
+export class MessageScanner {
+  #header = Buffer.alloc(HEADER_BYTES);
+  #have = 0;
+  #left = 0;
+
+  /** `start` is the message's offset in this chunk; negative when its header began in an earlier one. */
+  scan(chunk: Buffer, onMessage: (type: number, start: number) => void): void {
+    let at = 0;
+    while (at < chunk.length) {
+      if (this.#left > 0) {
+        const taken = Math.min(this.#left, chunk.length - at);
+        this.#left -= taken;
+        at += taken;
+        continue;
+      }
+      const taken = Math.min(HEADER_BYTES - this.#have, chunk.length - at);
+      chunk.copy(this.#header, this.#have, at, at + taken);
+      this.#have += taken;
+      at += taken;
+      if (this.#have < HEADER_BYTES) return;
+      this.#have = 0;
+      this.#left = Math.max(0, this.#header.readUInt32BE(1) - 4);
+      onMessage(this.#header.readUInt8(0), at - HEADER_BYTES);
+    }
+  }
+
+  /** True between two messages. */
+  get isAtBoundary(): boolean {
+    return this.#have === 0 && this.#left === 0;
+  }
+}
+
+const SSL_REQUEST = 80_877_103;
+const GSS_REQUEST = 80_877_104;
+const PROTOCOL_MAJOR = 3;
+
+export type Startup =
+  | { kind: "incomplete" }
+  | { kind: "unreadable" }
+  /** The client wants to encrypt: a single byte tells it to go on without. */
+  | { kind: "encryption"; bytes: number }
+  | { kind: "startup"; bytes: number };
+
+export function readStartup(buffer: Buffer): Startup {
+  if (buffer.length < 8) return { kind: "incomplete" };
+  const bytes = buffer.readUInt32BE(0);
+  const code = buffer.readUInt32BE(4);
+  if (bytes < 8 || bytes > GATEWAY_STARTUP_MAX_BYTES) return { kind: "unreadable" };
+  if (code === SSL_REQUEST || code === GSS_REQUEST) return { kind: "encryption", bytes: 8 };
+  if (code >>> 16 !== PROTOCOL_MAJOR) return { kind: "unreadable" };
+  return buffer.length < bytes ? { kind: "incomplete" } : { kind: "startup", bytes };
+}
+
+/** @returns undefined when more bytes are needed, null when it is something else. */
+export function readPassword(
+  buffer: Buffer,
+): { password: string; bytes: number } | undefined | null {
+  if (buffer.length < HEADER_BYTES) return undefined;
+  const length = buffer.readUInt32BE(1);
+  if (buffer.readUInt8(0) !== TYPE.password || length < 5 || length > GATEWAY_STARTUP_MAX_BYTES) {
+    return null;
+  }
+  if (buffer.length < length + 1) return undefined;
+  const password = buffer.toString("utf8", HEADER_BYTES, length);
+  return { password, bytes: length + 1 };
+}
+
+export const ENCRYPTION_REFUSED = Buffer.from("N");
+export const PASSWORD_WANTED = message("R", u32(3));
+
+/** What PostgreSQL says to a client that it lets in. */
+export function welcome(parameters: ReadonlyMap<string, string>): Buffer {
+  return Buffer.concat([
+    message("R", u32(0)),
+    ...[...parameters].map(([name, value]) => message("S", text(name), text(value))),
+    // No key to cancel with: the connection is shared.
+    message("K", u32(0), u32(0)),
+    message("Z", Buffer.from("I")),
+  ]);
+}
+
+export function fatalError(code: string, reason: string): Buffer {
+  const fields = { S: "FATAL", V: "FATAL", C: code, M: reason };
+  return message(
+    "E",
+    ...Object.entries(fields).map(([name, value]) =>
+      Buffer.concat([Buffer.from(name), text(value)]),
+    ),
+    Buffer.from([0]),
+  );
+}
+
+function message(type: string, ...parts: Buffer[]): Buffer {
+  const length = parts.reduce((sum, part) => sum + part.length, 4);
+  return Buffer.concat([Buffer.from(type), u32(length), ...parts]);
+}
+
+function u32(value: number): Buffer {
+  const buffer = Buffer.alloc(4);
+  buffer.writeUInt32BE(value);
+  return buffer;
+}
+
+function text(value: string): Buffer {
+  return Buffer.from(`${value}\0`);
+}

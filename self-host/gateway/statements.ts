@@ -1,0 +1,58 @@
+/**
+ * Runs queries as prepared statements named by their text: PostgreSQL parses and plans each of them once a
+ * connection. The least recently used goes when there are too many.
+ */
+import pg from "pg";
+import { GATEWAY_PREPARED_MAX_STATEMENTS } from "../../protocol/limits.ts";
+import type { Backend } from "./backend.ts";
+
+export interface Query {
+  text: string;
+  params: unknown[];
+  arrayMode: boolean;
+}
+
+const statements = new WeakMap<Backend, Map<string, string>>();
+let lastName = 0;
+
+/** Values stay as PostgreSQL writes them: whoever asked knows the types. */
+const asWritten = { getTypeParser: () => (value: unknown) => value };
+
+export async function runQuery(
+  backend: Backend,
+  { text, params, arrayMode }: Query,
+): Promise<pg.QueryResult | pg.QueryArrayResult> {
+  const names = statementsOf(backend);
+  const name = names.get(text) ?? `u${++lastName}`;
+  // To the end of the map: the first is the least recently used.
+  names.delete(text);
+  names.set(text, name);
+  if (names.size > GATEWAY_PREPARED_MAX_STATEMENTS) await forgetOldest(backend, names);
+  const query = { name, text, values: params, types: asWritten };
+  try {
+    if (!arrayMode) return await backend.query(query);
+    return await backend.query({ ...query, rowMode: "array" });
+  } catch (error) {
+    if (isStalePlan(error)) names.delete(text);
+    throw error;
+  }
+}
+
+/** A table changed since the statement was prepared. Nothing was done: outside a transaction, try again. */
+export function isStalePlan(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.routine === "RevalidateCachedQuery";
+}
+
+async function forgetOldest(backend: Backend, names: Map<string, string>): Promise<void> {
+  for (const [text, name] of names) {
+    names.delete(text);
+    await backend.deallocate(name);
+    return;
+  }
+}
+
+function statementsOf(backend: Backend): Map<string, string> {
+  let names = statements.get(backend);
+  if (!names) statements.set(backend, (names = new Map()));
+  return names;
+}

@@ -1,0 +1,59 @@
+/** The server's own log: sentences for a person at a terminal, one JSON object a line for everything else. */
+
+export type Level = "info" | "warn" | "error";
+
+export interface Log {
+  info(message: string, fields?: Record<string, unknown>): void;
+  warn(message: string, fields?: Record<string, unknown>): void;
+  error(message: string, fields?: Record<string, unknown>): void;
+  /** A line that another process wrote, which may be a log object already. */
+  passOn(source: string, level: Level, line: string): void;
+}
+
+export function createLog(stream: NodeJS.WriteStream): Log {
+  const format = stream.isTTY ? humanLine : jsonLine;
+  const write =
+    (level: Level) =>
+    (message: string, fields: Record<string, unknown> = {}) => {
+      stream.write(`${format(level, message, fields)}\n`);
+    };
+  return {
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+    passOn(source, level, line) {
+      const entry = parseEntry(line);
+      if (!entry) write(level)(line, { source });
+      else if (stream.isTTY) write(entry.level)(entry.message, entry.fields);
+      else stream.write(`${line}\n`);
+    },
+  };
+}
+
+function jsonLine(level: Level, message: string, fields: Record<string, unknown>): string {
+  return JSON.stringify({ time: new Date().toISOString(), level, message, ...fields });
+}
+
+function humanLine(level: Level, message: string, fields: Record<string, unknown>): string {
+  const time = new Date().toTimeString().slice(0, 8);
+  const mark = level === "info" ? "" : `${level}: `;
+  const rest = Object.entries(fields).map(([name, value]) => ` ${name}=${textOf(value)}`);
+  return `${time} ${mark}${message}${rest.join("")}`;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value);
+}
+
+function parseEntry(
+  line: string,
+): { level: Level; message: string; fields: Record<string, unknown> } | undefined {
+  if (!line.startsWith("{")) return undefined;
+  try {
+    const { time, level, message, ...fields } = JSON.parse(line) as Record<string, unknown>;
+    if (time === undefined || typeof message !== "string") return undefined;
+    return { level: level === "warn" || level === "error" ? level : "info", message, fields };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,163 @@
+/**
+ * The settings of a self-hosted server, from the environment and `.env`. All of them are checked before
+ * anything starts, so that a mistake is one line now and not a surprise later.
+ */
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { parseEnv } from "node:util";
+import { z } from "zod";
+import { Settings as WorkerSettings } from "../workers/config.ts";
+import { messageOf, StartFailure } from "./failure.ts";
+
+const flag = z.enum(["true", "false"]);
+const url = (protocol: RegExp, start: string) =>
+  z.url({ protocol, error: `must be a URL that starts with ${start}` });
+const web = url(/^https?$/, "http:// or https://");
+const text = z.string().min(1);
+const port = z.coerce.number().int().min(0).max(65_535);
+
+/** Used by this process alone. */
+const Local = z.object({
+  HOST: z
+    .string()
+    .regex(/^[A-Za-z0-9.:-]+$/, "must be an address or a host name")
+    .default("127.0.0.1"),
+  /** 0: any free port. */
+  PORT: port.default(8787),
+  DATA_DIR: text.default(".underpass"),
+  DATABASE_URL: url(/^postgres(ql)?$/, "postgresql://").optional(),
+  SMTP_URL: url(/^smtps?$/, "smtp:// or smtps://").optional(),
+  ALLOW_PRIVATE_FETCH: flag.default("false"),
+});
+
+/** Handed to the Worker as the text that they are. */
+const Passed = z.object({
+  BILLING_MODE: z.enum(["none", "mock", "payments"]).optional(),
+  PAYMENTS_API_URL: web.optional(),
+  PAYMENTS_SECRET_KEY: text.optional(),
+  PAYMENTS_WEBHOOK_SECRET: text.optional(),
+  PAYMENTS_PRICE_PRO_MONTHLY: text.optional(),
+  PAYMENTS_PRICE_PRO_YEARLY: text.optional(),
+  PAYMENTS_PRICE_TEAM_MONTHLY: text.optional(),
+  PAYMENTS_PRICE_TEAM_YEARLY: text.optional(),
+  IDP_A_ISSUER: web.optional(),
+  IDP_A_CLIENT_ID: text.optional(),
+  IDP_A_CLIENT_SECRET: text.optional(),
+  IDP_B_AUTHORIZE_URL: web.optional(),
+  IDP_B_TOKEN_URL: web.optional(),
+  IDP_B_API_URL: web.optional(),
+  IDP_B_CLIENT_ID: text.optional(),
+  IDP_B_CLIENT_SECRET: text.optional(),
+  DNS_OVER_HTTPS_URL: web.optional(),
+  ALLOW_REPLAY: flag.optional(),
+  RELAY_HOST: text.optional(),
+  RELAY_PORT_RANGE: z
+    .string()
+    .regex(/^\d{1,5}-\d{1,5}$/, "must look like 40000-40999")
+    .refine((range) => {
+      const [first = 0, last = 0] = range.split("-").map(Number);
+      return first >= 1 && first <= last && last <= 65_535;
+    }, "must be two ports, the lower first")
+    .optional(),
+});
+
+const Worker = WorkerSettings.omit({ HOSTED: true, SETUP_CODE_HASH: true }).extend({
+  ENCRYPTION_KEY: WorkerSettings.shape.ENCRYPTION_KEY.optional(),
+  JWT_PRIVATE_KEY: WorkerSettings.shape.JWT_PRIVATE_KEY.optional(),
+  TOKEN_SIGNING_KEY: WorkerSettings.shape.TOKEN_SIGNING_KEY.optional(),
+});
+
+const All = Worker.extend(Passed.shape).extend(Local.shape);
+
+export const SECRET_NAMES = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const;
+export type SecretName = (typeof SECRET_NAMES)[number];
+
+/** What a self-hosted server does where the Worker's own defaults are meant for the hosted one. */
+const SELF_HOSTED = { DEFAULT_PLAN: "enterprise", TRIAL_DAYS: "0", BILLING_MODE: "none" };
+
+export interface ServerSettings {
+  host: string;
+  port: number;
+  /** Absolute. */
+  dataDir: string;
+  /** undefined: the embedded PostgreSQL. */
+  databaseUrl: string | undefined;
+  smtpUrl: string | undefined;
+  allowPrivateFetch: boolean;
+  /** Names that the API answers to, the first of them in links. */
+  apiHosts: string[];
+  serviceDomain: string;
+  publicScheme: string;
+  /** undefined: the port that the server listens on. */
+  publicPort: number | undefined;
+  /** From the environment; those missing are kept in the data directory. */
+  secrets: Partial<Record<SecretName, string>>;
+  /** What the Worker is given, by name. */
+  worker: Record<string, string>;
+}
+
+/** @throws StartFailure that names each variable with a bad value. */
+export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
+  // An empty value is how `.env` files and containers say "not set".
+  const given = Object.fromEntries(
+    Object.entries({ ...SELF_HOSTED, ...withoutEmpty(environment) }).filter(
+      ([name]) => name in All.shape || name === "HOSTED",
+    ),
+  );
+  if (given.HOSTED === "true") {
+    throw new StartFailure("HOSTED: is for Cloudflare alone, a self-hosted server can't be it");
+  }
+  const result = All.safeParse(given);
+  if (!result.success) {
+    throw new StartFailure(
+      result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),
+    );
+  }
+  const { data } = result;
+  const worker: Record<string, string> = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (!(name in Local.shape) && name !== "HOSTED" && !isSecret(name)) worker[name] = value;
+  }
+  return {
+    host: data.HOST,
+    port: data.PORT,
+    dataDir: resolve(data.DATA_DIR),
+    databaseUrl: data.DATABASE_URL,
+    smtpUrl: data.SMTP_URL,
+    allowPrivateFetch: data.ALLOW_PRIVATE_FETCH === "true",
+    apiHosts: data.API_HOSTS ?? [data.SERVICE_DOMAIN, `api.${data.SERVICE_DOMAIN}`, "127.0.0.1"],
+    serviceDomain: data.SERVICE_DOMAIN,
+    publicScheme: data.PUBLIC_SCHEME,
+    publicPort: data.PUBLIC_PORT,
+    secrets: Object.fromEntries(
+      SECRET_NAMES.filter((name) => data[name] !== undefined).map((name) => [name, data[name]]),
+    ),
+    worker: { ...worker, ALLOW_PRIVATE_FETCH: data.ALLOW_PRIVATE_FETCH },
+  };
+}
+
+/** The environment, with what it leaves out from these files of the working directory. */
+export function environmentWith(...files: string[]): NodeJS.ProcessEnv {
+  const environment: NodeJS.ProcessEnv = {};
+  for (const file of files) {
+    try {
+      Object.assign(environment, parseEnv(readFileSync(file, "utf8")));
+    } catch (error) {
+      if (error instanceof Error && "code" in error && error.code === "ENOENT") continue;
+      throw new StartFailure(`${file} can't be read: ${messageOf(error)}`);
+    }
+  }
+  return { ...environment, ...withoutEmpty(process.env) };
+}
+
+function withoutEmpty(environment: NodeJS.ProcessEnv): Record<string, string> {
+  const given: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment)) {
+    if (value !== undefined && value.trim() !== "") given[name] = value.trim();
+  }
+  return given;
+}
+
+function isSecret(name: string): boolean {
+  return SECRET_NAMES.some((secret) => secret === name);
+}

@@ -1,0 +1,135 @@
+/**
+ * `npm start`: one machine's Underpass. PostgreSQL, the gateway in front of it and workerd with the
+ * production bundle, started in this order, kept running, and stopped in the reverse one.
+ */
+import { existsSync } from "node:fs";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { CRON_INTERVAL_MS } from "../protocol/limits.ts";
+import { buildWorker, ROOT } from "./build.ts";
+import { messageOf, StartFailure } from "./failure.ts";
+import type { SetupCode } from "./installation.ts";
+import { createLog } from "./log.ts";
+import { freePort } from "./postgres.ts";
+import { environmentWith, readSettings, type ServerSettings } from "./settings.ts";
+import { openStorage, workerBindings } from "./storage.ts";
+import { startWorkerd } from "./workerd.ts";
+
+const log = createLog(process.stdout);
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** A Ctrl-C under `npm start` arrives twice, from the terminal and from npm. That is not impatience. */
+const SECOND_SIGNAL_MIN_MS = 1_000;
+
+async function main(): Promise<void> {
+  const stopped = untilSignal();
+  await using cleanup = new AsyncDisposableStack();
+  const settings = readSettings(environmentWith(".env"));
+  const started = start(settings, cleanup);
+  const signal = await Promise.race([started.then(() => undefined), stopped]);
+  if (signal !== undefined) {
+    // Nothing serves yet, so nothing is lost: whatever is half up ends with this process.
+    process.exit(0);
+  }
+  await stopped;
+  log.info("stopping: agents are told, requests in flight may finish");
+}
+
+async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
+  const { host, apiHosts, allowPrivateFetch } = settings;
+  const storage = await openStorage(settings, log, cleanup);
+  const port = await usablePort(host, settings.port);
+  if (existsSync(join(ROOT, "workers/index.ts"))) await buildWorker();
+  const workerd = await startWorkerd({
+    dataDir: storage.dataDir,
+    host,
+    port,
+    apiHost: apiHosts[0] ?? "localhost",
+    gatewayAddress: storage.gateway.address,
+    bindings: workerBindings(settings, storage, port),
+    allowPrivateFetch,
+    log,
+  });
+  cleanup.defer(() => workerd.child.stop());
+  cleanup.defer(() =>
+    workerd.drain().catch((error: unknown) => log.warn(`draining: ${messageOf(error)}`)),
+  );
+  const cron = every(CRON_INTERVAL_MS, () => workerd.runCron());
+  cleanup.defer(() => clearInterval(cron));
+  announce(settings, port, storage.setup);
+}
+
+/** @returns the port, which for 0 is a free one. */
+async function usablePort(host: string, port: number): Promise<number> {
+  if (port === 0) return freePort();
+  const probe = createServer();
+  try {
+    await once(probe.listen(port, host), "listening");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "EADDRINUSE") {
+      throw new StartFailure(`PORT: ${port} is in use by another program on ${host}`);
+    }
+    throw new StartFailure(`HOST, PORT: can't listen on ${host} port ${port}: ${messageOf(error)}`);
+  }
+  probe.close();
+  await once(probe, "close");
+  return port;
+}
+
+function every(ms: number, task: () => Promise<void>): NodeJS.Timeout {
+  let isBusy = false;
+  return setInterval(() => {
+    if (isBusy) return;
+    isBusy = true;
+    void task()
+      .catch((error: unknown) => log.warn(`cron: ${messageOf(error)}`))
+      .finally(() => (isBusy = false));
+  }, ms);
+}
+
+function announce(settings: ServerSettings, port: number, setup: SetupCode | undefined): void {
+  const { publicScheme, serviceDomain, apiHosts } = settings;
+  const publicPort = settings.publicPort ?? port;
+  const suffix = publicPort === (publicScheme === "https" ? 443 : 80) ? "" : `:${publicPort}`;
+  const url = `${publicScheme}://${apiHosts[0]}${suffix}`;
+  log.info("listening", { url, tunnels: `${publicScheme}://<name>.${serviceDomain}${suffix}` });
+  if (!setup) return;
+
+  const server = apiHosts.includes("127.0.0.1") ? `http://127.0.0.1:${port}` : url;
+  const option = server === "http://127.0.0.1:8787" ? "" : ` --server ${server}`;
+  const login = `npx underpass login --setup ${setup.code}${option}`;
+  if (!process.stdout.isTTY) {
+    log.info("nobody has an account here yet", { run: login, setupCode: setup.code });
+    return;
+  }
+  console.log(`
+  Nobody has an account here yet. On the machine with your local server, run:
+
+      ${login}
+      npx underpass http 3000
+`);
+}
+
+/** Resolves with the first signal. Another one, sent in earnest, ends the process at once. */
+async function untilSignal(): Promise<NodeJS.Signals> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  let firstAt: number | undefined;
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      if (firstAt !== undefined && Date.now() - firstAt > SECOND_SIGNAL_MIN_MS) process.exit(1);
+      firstAt ??= Date.now();
+      resolve(signal);
+    });
+  }
+  return promise;
+}
+
+main().then(
+  () => process.exit(0),
+  (error: unknown) => {
+    const text = error instanceof StartFailure ? error.message : messageOf(error);
+    process.stderr.write(`underpass: ${text}\n`);
+    process.exit(1);
+  },
+);

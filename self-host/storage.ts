@@ -1,0 +1,84 @@
+/** Rows and secrets of a self-hosted server, up and checked: what `npm start` and `npm run dev` share. */
+import { type DataDir, openDataDir } from "./data-dir.ts";
+import { type Gateway, startGateway } from "./gateway.ts";
+import { assertSameKeys, newSetupCode, type SetupCode } from "./installation.ts";
+import type { Log } from "./log.ts";
+import { connectDatabase, migrate } from "./migrate.ts";
+import { startPostgres } from "./postgres.ts";
+import { fingerprints, loadSecrets, type Secrets } from "./secrets.ts";
+import type { ServerSettings } from "./settings.ts";
+
+export interface Storage {
+  dataDir: DataDir;
+  secrets: Secrets;
+  gateway: Gateway;
+  /** undefined once somebody has an account. */
+  setup: SetupCode | undefined;
+}
+
+/**
+ * What it starts is stopped by `cleanup`, last first.
+ *
+ * @throws StartFailure
+ */
+export async function openStorage(
+  settings: ServerSettings,
+  log: Log,
+  cleanup: AsyncDisposableStack,
+): Promise<Storage> {
+  const dataDir = await openDataDir(settings.dataDir);
+  cleanup.defer(() => dataDir.release());
+  const secrets = await loadSecrets(dataDir.path, settings.secrets);
+
+  let databaseUrl = settings.databaseUrl;
+  if (databaseUrl === undefined) {
+    const postgres = await startPostgres(dataDir.path, secrets.postgres, log);
+    cleanup.defer(() => postgres.child.stop());
+    databaseUrl = postgres.url;
+  }
+  const setup = await prepareDatabase(databaseUrl, secrets, log);
+
+  const gateway = await startGateway({
+    databaseUrl,
+    secret: secrets.gateway,
+    mailDir: dataDir.mailDir,
+    smtpUrl: settings.smtpUrl,
+    log,
+  });
+  cleanup.defer(() => gateway.close());
+  return { dataDir, secrets, gateway, setup };
+}
+
+async function prepareDatabase(
+  databaseUrl: string,
+  secrets: Secrets,
+  log: Log,
+): Promise<SetupCode | undefined> {
+  const client = await connectDatabase(databaseUrl);
+  try {
+    const applied = await migrate(client);
+    if (applied > 0) log.info(`database: ${applied} migrations applied`);
+    await assertSameKeys(client, await fingerprints(secrets));
+    return await newSetupCode(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** What the Worker is told of all this, by the names of workers/env.ts. */
+export function workerBindings(
+  settings: ServerSettings,
+  { secrets, gateway, setup }: Storage,
+  port: number,
+): Record<string, string> {
+  return {
+    ...settings.worker,
+    PUBLIC_PORT: String(settings.publicPort ?? port),
+    ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
+    JWT_PRIVATE_KEY: secrets.JWT_PRIVATE_KEY,
+    TOKEN_SIGNING_KEY: secrets.TOKEN_SIGNING_KEY,
+    DATABASE_URL: gateway.databaseUrl,
+    GATEWAY_SECRET: secrets.gateway,
+    ...(setup && { SETUP_CODE_HASH: setup.hash }),
+  };
+}
