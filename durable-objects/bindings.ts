@@ -33,4 +33,7 @@ export interface Rows {
 
 export interface ObjectBindings {
   ROWS: Rows;
+  HOSTED?: string;
+  TRUST_PROXY?: string;
+  PUBLIC_SCHEME?: string;
 }

@@ -3,6 +3,7 @@
  * checks them with the same schema before it starts anything.
  */
 import { z } from "zod";
+import { apiHostsOf } from "./hosts.ts";
 
 const flag = z.enum(["true", "false"]).transform((value) => value === "true");
 const hostName = z
@@ -15,10 +16,7 @@ export type Plan = (typeof PLANS)[number];
 
 export const Settings = z.object({
   SERVICE_DOMAIN: hostName.default("localhost"),
-  API_HOSTS: z
-    .string()
-    .transform((list) => list.split(",").map((host) => host.trim().toLowerCase()))
-    .optional(),
+  API_HOSTS: z.string().min(1).optional(),
   PUBLIC_SCHEME: z.enum(["http", "https"]).default("http"),
   PUBLIC_PORT: z.coerce.number().int().min(1).max(65_535).optional(),
   TRUST_PROXY: flag.default(false),
@@ -62,7 +60,7 @@ export function configOf(env: object): Config {
 function parseConfig(env: object): Config {
   const settings = Settings.parse(env);
   const { SERVICE_DOMAIN: domain } = settings;
-  const apiHosts = settings.API_HOSTS ?? [domain, `api.${domain}`, "127.0.0.1"];
+  const apiHosts = apiHostsOf(domain, settings.API_HOSTS);
   return {
     ...settings,
     API_HOSTS: new Set(apiHosts),
@@ -70,12 +68,15 @@ function parseConfig(env: object): Config {
   };
 }
 
-function portSuffix({ PUBLIC_SCHEME, PUBLIC_PORT }: z.output<typeof Settings>): string {
+function portSuffix({
+  PUBLIC_SCHEME,
+  PUBLIC_PORT,
+}: Pick<Config, "PUBLIC_SCHEME" | "PUBLIC_PORT">): string {
   const standard = PUBLIC_SCHEME === "https" ? 443 : 80;
   return PUBLIC_PORT === undefined || PUBLIC_PORT === standard ? "" : `:${PUBLIC_PORT}`;
 }
 
 /** The public address of a host, with the scheme and port that visitors use. No trailing slash. */
 export function publicUrl(config: Config, host: string): string {
-  return `${config.PUBLIC_SCHEME}://${host}${portSuffix({ ...config, API_HOSTS: undefined })}`;
+  return `${config.PUBLIC_SCHEME}://${host}${portSuffix(config)}`;
 }

@@ -1,0 +1,315 @@
+/**
+ * One tunnel, live: the agent that serves it, visitors' requests on their way, its counters.
+ *
+ * The row in PostgreSQL says that the tunnel exists and whose it is; this object says who is connected.
+ * Who may connect was decided before: only the API hands agents over, only the edge forwards visitors.
+ * Fields hold work in flight, and an object with work in flight does not hibernate; what must outlive that
+ * is in the sockets' attachments or in storage.
+ */
+import { DurableObject } from "cloudflare:workers";
+import { clientAddress, type AddressTrust } from "../protocol/client-address.ts";
+import { ERROR_HEADER, STATUS_BY_CODE, type ErrorCode } from "../protocol/errors.ts";
+import { FRAME } from "../protocol/frames.ts";
+import {
+  DRAIN_MAX_MS,
+  HEARTBEAT_INTERVAL_MS,
+  RECONNECT_MAX_MS,
+  USAGE_REPORT_INTERVAL_MS,
+} from "../protocol/limits.ts";
+import type { ObjectBindings, TunnelReport } from "./bindings.ts";
+import {
+  Admission,
+  ADMISSION_HEADER,
+  AGENT_CONNECT_URL,
+  attachmentOf,
+  type VisitorAttachment,
+} from "./tunnel/admission.ts";
+import type { AgentLink } from "./tunnel/agent-link.ts";
+import { Agents } from "./tunnel/agents.ts";
+import { Exchange } from "./tunnel/exchange.ts";
+import { requestHead } from "./tunnel/heads.ts";
+import { Parking, parkingTime, type LastAgent } from "./tunnel/parking.ts";
+import { SocketHandshake } from "./tunnel/socket-handshake.ts";
+import { Usage, type UsageTotals } from "./tunnel/usage.ts";
+import { VisitorSocket } from "./tunnel/visitor-socket.ts";
+
+const VISITOR_TAG = "visitor";
+const KEY = {
+  retired: "retired",
+  lastAgent: "last-agent",
+  usage: "usage",
+  tunnelId: "tunnel-id",
+  sequence: "report-sequence",
+} as const;
+
+export class Tunnel extends DurableObject<ObjectBindings> {
+  readonly #trust: AddressTrust;
+  readonly #proto: string;
+  readonly #agents: Agents;
+  readonly #parking = new Parking();
+  readonly #usage: Usage;
+  readonly #visitors = new Map<WebSocket, VisitorSocket>();
+  #inFlight = 0;
+  #watch: ReturnType<typeof setInterval> | undefined;
+  #reportPending = false;
+  #draining = false;
+
+  constructor(ctx: DurableObjectState, env: ObjectBindings) {
+    super(ctx, env);
+    this.#trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
+    this.#proto = env.PUBLIC_SCHEME ?? "http";
+    this.#usage = new Usage(ctx.storage.kv.get<UsageTotals>(KEY.usage), () => this.#reportSoon());
+    this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
+    for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resumeVisitor(socket);
+  }
+
+  // ── Called by workers ──
+
+  /** A visitor's request from the edge, or an agent's connection from the API. */
+  override fetch(request: Request): Response | Promise<Response> {
+    if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
+    return this.#visit(request);
+  }
+
+  /** Permanent: ids are never used again, so a retired tunnel refuses everybody for ever. */
+  retire(): void {
+    this.ctx.storage.kv.put(KEY.retired, true);
+    this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
+    this.#parking.release();
+  }
+
+  /** Ends the connections of one capability token. */
+  revokeCredential(tokenNonce: string): void {
+    this.#agents.closeAll("unauthorized", "the token was revoked", tokenNonce);
+  }
+
+  /** What is true now, also told to the row: for whoever finds the row's news old. */
+  async confirm(): Promise<TunnelReport | null> {
+    const report = this.#report();
+    if (report) await this.env.ROWS.reportTunnel(report);
+    return report;
+  }
+
+  /** The server stops: agents are told to come back later, and what is in flight may finish. */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    this.#agents.current(Date.now())?.send((writer) => {
+      writer.text(FRAME.goingAway, 0, 0, "the server restarts");
+    });
+    const until = Date.now() + DRAIN_MAX_MS;
+    while (this.#inFlight > 0 && Date.now() < until) await scheduler.wait(20);
+    this.#agents.closeAll("going_away", "the server restarts");
+    for (const socket of this.ctx.getWebSockets(VISITOR_TAG)) socket.close(1012, "restart");
+  }
+
+  // ── Called by agents and by visitors' WebSockets ──
+
+  override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    const attachment = attachmentOf(socket);
+    if (attachment.kind === "visitor") {
+      this.#visitors.get(socket)?.message(message);
+      return;
+    }
+    if (typeof message === "string") {
+      this.#agents.expel(socket, "text is for heartbeats only");
+      return;
+    }
+    if (!attachment.hello) {
+      const link = this.#agents.welcome(socket, attachment, message);
+      if (link) this.#agentArrived();
+      return;
+    }
+    const link = this.#agents.linkOf(socket);
+    // A connection that was replaced has nothing more to say that anybody waits for.
+    if (link && !link.receive(message)) this.#agents.expel(socket, "unreadable frame");
+  }
+
+  override webSocketClose(socket: WebSocket, code: number, reason: string): void {
+    this.#socketGone(socket, code, reason);
+    // The hibernation API does not answer a Close frame; these codes mean that none arrived.
+    if (code !== 1005 && code !== 1006 && code !== 1015) closeQuietly(socket, code, reason);
+    else if (code === 1005) closeQuietly(socket);
+  }
+
+  override webSocketError(socket: WebSocket): void {
+    this.#socketGone(socket, 1006, "");
+  }
+
+  // ── Called by the platform ──
+
+  /** Saves the counters and tells the row. Thrown errors make the platform call it again. */
+  override async alarm(): Promise<void> {
+    this.#reportPending = false;
+    const report = this.#report();
+    if (report) await this.env.ROWS.reportTunnel(report);
+  }
+
+  // ── Inside: agents ──
+
+  #acceptAgent(request: Request): Response {
+    if (this.ctx.storage.kv.get<boolean>(KEY.retired)) return refusal("tunnel_not_found");
+    if (this.#draining) return refusal("unavailable");
+    const admission = Admission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
+    this.ctx.storage.kv.put(KEY.tunnelId, admission.tunnelId);
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#agents.accept(server, admission);
+    const protocol = request.headers.get("sec-websocket-protocol");
+    const headers = protocol === null ? undefined : { "sec-websocket-protocol": protocol };
+    return new Response(null, { status: 101, webSocket: client, headers });
+  }
+
+  #agentArrived(): void {
+    this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, { goneAtMs: null });
+    this.#parking.release();
+    this.#reportNow();
+  }
+
+  /** `meant` when the agent said that it goes: then nobody waits for its return. */
+  #agentLeft(meant: boolean): void {
+    if (meant) this.ctx.storage.kv.delete(KEY.lastAgent);
+    else this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, { goneAtMs: Date.now() });
+    this.#reportNow();
+  }
+
+  #socketGone(socket: WebSocket, code: number, reason: string): void {
+    const visitor = this.#visitors.get(socket);
+    if (visitor) {
+      this.#visitors.delete(socket);
+      visitor.closed(code, reason);
+      return;
+    }
+    this.#agents.closed(socket);
+  }
+
+  // ── Inside: visitors ──
+
+  async #visit(request: Request): Promise<Response> {
+    if (this.#draining) return refusal("unavailable", RECONNECT_MAX_MS);
+    this.#inFlight += 1;
+    this.#watchAgent();
+    this.#usage.countRequest();
+    try {
+      return await this.#forward(request);
+    } finally {
+      this.#inFlight -= 1;
+    }
+  }
+
+  async #forward(request: Request): Promise<Response> {
+    const address = clientAddress(request, this.#trust);
+    const head = requestHead(request, { address, proto: this.#proto });
+    const surroundings = { usage: this.#usage, hosted: this.#trust.hosted };
+    for (let repeated = false; ; repeated = true) {
+      const link = this.#agents.current(Date.now()) ?? (await this.#nextAgent());
+      if (!link) return this.#refuseOffline();
+      if (head.isSocket) return this.#openSocket(link, head.parts, head.flags);
+      const exchange = new Exchange(link, request, head, surroundings);
+      const outcome = await exchange.outcome;
+      if (outcome instanceof Response) return outcome;
+      const again = outcome === "refused" || (outcome === "lost" && Exchange.mayRepeat(request));
+      if (again && !repeated && !request.bodyUsed) continue;
+      return refusal(outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome);
+    }
+  }
+
+  async #openSocket(link: AgentLink, parts: string[], flags: number): Promise<Response> {
+    const handshake = new SocketHandshake(link, parts, flags);
+    const outcome = await handshake.outcome;
+    if (typeof outcome === "string") return refusal(outcome);
+    if (outcome instanceof Response) return outcome;
+    const { 0: client, 1: server } = new WebSocketPair();
+    const { agentId } = link.attachment;
+    this.ctx.acceptWebSocket(server, [VISITOR_TAG]);
+    const attachment: VisitorAttachment = { kind: "visitor", agentId, stream: handshake.id };
+    server.serializeAttachment(attachment);
+    const visitor = new VisitorSocket(link, handshake.id, server, this.#usage);
+    this.#visitors.set(server, visitor);
+    handshake.handOver(visitor);
+    return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
+  }
+
+  #resumeVisitor(socket: WebSocket): void {
+    const attachment = attachmentOf(socket);
+    const link = this.#agents.current(Date.now());
+    if (attachment.kind !== "visitor") return;
+    if (link?.attachment.agentId !== attachment.agentId) {
+      socket.close(1012, "the tunnel's agent disconnected");
+      return;
+    }
+    const visitor = new VisitorSocket(link, attachment.stream, socket, this.#usage);
+    this.#visitors.set(socket, visitor);
+    link.resume(attachment.stream, visitor);
+  }
+
+  /** Waits for an agent that was there a moment ago, if one was. */
+  async #nextAgent(): Promise<AgentLink | undefined> {
+    const now = Date.now();
+    let lastAgent = this.ctx.storage.kv.get<LastAgent>(KEY.lastAgent);
+    if (lastAgent?.goneAtMs === null) {
+      // The object restarted and lost its agent on the way: the clock starts with who asks first.
+      lastAgent = { goneAtMs: now };
+      this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, lastAgent);
+    }
+    await this.#parking.wait(parkingTime(lastAgent, now));
+    return this.#agents.current(Date.now());
+  }
+
+  #refuseOffline(): Response {
+    const retired = this.ctx.storage.kv.get<boolean>(KEY.retired);
+    return retired ? refusal("tunnel_not_found") : refusal("agent_offline", RECONNECT_MAX_MS);
+  }
+
+  /** While requests are in flight, an agent that falls silent must not keep them. */
+  #watchAgent(): void {
+    this.#watch ??= setInterval(() => {
+      this.#agents.current(Date.now());
+      if (this.#inFlight > 0 || this.#watch === undefined) return;
+      clearInterval(this.#watch);
+      this.#watch = undefined;
+    }, HEARTBEAT_INTERVAL_MS / 5);
+  }
+
+  // ── Inside: reports ──
+
+  #report(): TunnelReport | null {
+    const { kv } = this.ctx.storage;
+    const tunnelId = kv.get<string>(KEY.tunnelId);
+    if (tunnelId === undefined) return null;
+    const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;
+    kv.put(KEY.sequence, sequence);
+    kv.put(KEY.usage, this.#usage.totals);
+    const agentConnected = this.#agents.current(Date.now()) !== undefined;
+    const goneAtMs = kv.get<LastAgent>(KEY.lastAgent)?.goneAtMs ?? null;
+    const lastSeenAtMs = agentConnected ? Date.now() : goneAtMs;
+    return { tunnelId, sequence, agentConnected, lastSeenAtMs, ...this.#usage.totals };
+  }
+
+  #reportNow(): void {
+    this.#reportPending = true;
+    void this.ctx.storage.setAlarm(Date.now());
+  }
+
+  /** Unconfirmed: a visitor's answer must not wait for a timer to be on disk. */
+  #reportSoon(): void {
+    if (this.#reportPending) return;
+    this.#reportPending = true;
+    const at = Date.now() + USAGE_REPORT_INTERVAL_MS;
+    void this.ctx.storage.setAlarm(at, { allowUnconfirmed: true });
+  }
+}
+
+function refusal(code: ErrorCode, retryAfterMs?: number): Response {
+  const headers = new Headers({ [ERROR_HEADER]: code });
+  if (retryAfterMs !== undefined)
+    headers.set("retry-after", String(Math.ceil(retryAfterMs / 1000)));
+  return new Response(null, { status: STATUS_BY_CODE[code], headers });
+}
+
+function closeQuietly(socket: WebSocket, code?: number, reason?: string): void {
+  try {
+    if (code === undefined) socket.close();
+    else socket.close(code, reason);
+  } catch {
+    // Closed by us already.
+  }
+}

@@ -1,0 +1,44 @@
+/**
+ * What the API says of an agent whose connection it hands to a tunnel. By then the token is verified and
+ * the tunnel's row belongs to it; the object decides only who of several agents serves the name.
+ */
+import { z } from "zod";
+
+/** Agents are handed over under this host, which no visitor's request can carry: the edge refuses it. */
+export const AGENT_HOST = "agent.internal";
+export const AGENT_CONNECT_URL = `https://${AGENT_HOST}/connect`;
+export const ADMISSION_HEADER = "underpass-admission";
+
+export const Admission = z.object({
+  tunnelId: z.uuid(),
+  orgId: z.uuid(),
+  subdomain: z.string(),
+  url: z.string(),
+  tokenNonce: z.string(),
+  tokenExpiresAtMs: z.number(),
+  bandwidthLimitMbps: z.number(),
+  remoteIp: z.string(),
+});
+export type Admission = z.infer<typeof Admission>;
+
+/** What outlives hibernation, in the attachment of the agent's socket. */
+export interface AgentAttachment extends Admission {
+  kind: "agent";
+  agentId: string;
+  connectedAtMs: number;
+  /** Agents serve from their hello on; null until then. */
+  hello: { agent: string; streamWindow: number; connectionWindow: number } | null;
+}
+
+/** The same for a visitor's WebSocket: which stream of which agent it is. */
+export interface VisitorAttachment {
+  kind: "visitor";
+  agentId: string;
+  stream: number;
+}
+
+export type Attachment = AgentAttachment | VisitorAttachment;
+
+export function attachmentOf(socket: WebSocket): Attachment {
+  return socket.deserializeAttachment() as Attachment;
+}

@@ -1,0 +1,183 @@
+/**
+ * Who serves a tunnel: takes agents in, decides which of several is the one, and finds it again after
+ * hibernation. The newest of the same credential wins; another credential only where nobody is alive.
+ */
+import { CLOSE, mayReconnect, type CloseName } from "../../protocol/close-codes.ts";
+import {
+  FRAME,
+  Hello,
+  jsonOf,
+  PROTOCOL_VERSION,
+  PING,
+  PONG,
+  readFrames,
+} from "../../protocol/frames.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_INTERVAL_MS,
+  HEARTBEAT_TIMEOUT_MS,
+  HELLO_MAX_MS,
+  STREAM_WINDOW_BYTES,
+} from "../../protocol/limits.ts";
+import type { Welcome } from "../../protocol/frames.ts";
+import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { attachmentOf, type Admission, type AgentAttachment } from "./admission.ts";
+import { AgentLink } from "./agent-link.ts";
+
+const AGENT_TAG = "agent";
+
+export class Agents {
+  readonly #ctx: DurableObjectState;
+  readonly #onLeft: (meant: boolean) => void;
+  #current: AgentLink | undefined;
+
+  /** @param onLeft told when the agent that served is gone; `meant`: nobody need wait for its return. */
+  constructor(ctx: DurableObjectState, onLeft: (meant: boolean) => void) {
+    this.#ctx = ctx;
+    this.#onLeft = onLeft;
+    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
+    for (const socket of ctx.getWebSockets(AGENT_TAG)) {
+      const attachment = attachmentOf(socket);
+      if (attachment.kind === "agent" && attachment.hello && isOpen(socket)) {
+        this.#current = new AgentLink(socket, attachment, attachment.connectedAtMs);
+      }
+    }
+  }
+
+  /** The agent that serves visitors now, if it is alive. A silent one is let go of. */
+  current(nowMs: number): AgentLink | undefined {
+    const link = this.#current;
+    if (!link) return undefined;
+    if (this.#isSilent(link, nowMs)) {
+      this.#letGo(link, "heartbeat_timeout", "nothing was heard from the agent");
+    } else if (nowMs >= link.attachment.tokenExpiresAtMs) {
+      this.#letGo(link, "unauthorized", "the token has expired");
+    }
+    return this.#current;
+  }
+
+  /** The link of a socket that serves; undefined for one that has yet to say hello or was replaced. */
+  linkOf(socket: WebSocket): AgentLink | undefined {
+    const { kind, agentId } = attachmentOf(socket);
+    const isCurrent = kind === "agent" && this.#current?.attachment.agentId === agentId;
+    return isCurrent ? this.#current : undefined;
+  }
+
+  /** Takes a socket in. It serves from its hello on, for which it has `HELLO_MAX_MS`. */
+  accept(socket: WebSocket, admission: Admission): void {
+    const attachment: AgentAttachment = {
+      ...admission,
+      kind: "agent",
+      agentId: crypto.randomUUID(),
+      connectedAtMs: Date.now(),
+      hello: null,
+    };
+    this.#ctx.acceptWebSocket(socket, [AGENT_TAG]);
+    socket.serializeAttachment(attachment);
+    setTimeout(() => {
+      const now = attachmentOf(socket);
+      if (now.kind === "agent" && !now.hello) refuse(socket, "protocol_error", "no hello");
+    }, HELLO_MAX_MS);
+  }
+
+  /**
+   * An agent's first message.
+   * @returns the link that serves from now on, or undefined when the agent was refused.
+   */
+  welcome(
+    socket: WebSocket,
+    attachment: AgentAttachment,
+    message: ArrayBuffer,
+  ): AgentLink | undefined {
+    const hello = helloOf(message);
+    if (!hello) return refuse(socket, "protocol_error", "the first frame must be a hello");
+    if (hello.protocol !== PROTOCOL_VERSION) {
+      return refuse(socket, "unsupported_version", `this server speaks ${PROTOCOL_VERSION}`);
+    }
+    const present = this.current(Date.now());
+    if (present && present.attachment.tokenNonce !== attachment.tokenNonce) {
+      return refuse(socket, "duplicate_name", "another agent is serving this tunnel");
+    }
+    const { agent, streamWindow, connectionWindow } = hello;
+    const welcomed = { ...attachment, hello: { agent, streamWindow, connectionWindow } };
+    socket.serializeAttachment(welcomed);
+    const link = new AgentLink(socket, welcomed, Date.now());
+    this.#current = link;
+    present?.close("replaced", "a newer connection of the same agent took over");
+    link.send((writer) => writer.json(FRAME.welcome, 0, 0, welcomeOf(welcomed)));
+    return link;
+  }
+
+  /** The agent sent what it must not. */
+  expel(socket: WebSocket, explanation: string): void {
+    const link = this.linkOf(socket);
+    if (link) this.#letGo(link, "protocol_error", explanation);
+    else refuse(socket, "protocol_error", explanation);
+  }
+
+  /** The socket closed from the other side. */
+  closed(socket: WebSocket): void {
+    const link = this.linkOf(socket);
+    if (!link) return;
+    this.#current = undefined;
+    link.lost();
+    this.#onLeft(link.goingAway);
+  }
+
+  /** Ends every agent's connection, or those of one credential. */
+  closeAll(name: CloseName, explanation: string, tokenNonce?: string): void {
+    for (const socket of this.#ctx.getWebSockets(AGENT_TAG)) {
+      const attachment = attachmentOf(socket);
+      if (attachment.kind !== "agent" || !isOpen(socket)) continue;
+      if (tokenNonce !== undefined && attachment.tokenNonce !== tokenNonce) continue;
+      const link = this.linkOf(socket);
+      if (link) this.#letGo(link, name, explanation);
+      else refuse(socket, name, explanation);
+    }
+  }
+
+  #letGo(link: AgentLink, name: CloseName, explanation: string): void {
+    this.#current = undefined;
+    link.close(name, explanation);
+    this.#onLeft(!mayReconnect(CLOSE[name]));
+  }
+
+  #isSilent(link: AgentLink, nowMs: number): boolean {
+    return link.isSilent(nowMs, () => {
+      return this.#ctx.getWebSocketAutoResponseTimestamp(link.socket)?.getTime() ?? 0;
+    });
+  }
+}
+
+function isOpen(socket: WebSocket): boolean {
+  return socket.readyState === WebSocket.OPEN;
+}
+
+function refuse(socket: WebSocket, name: CloseName, explanation: string): undefined {
+  socket.close(CLOSE[name], `${name}: ${explanation}`);
+}
+
+function helloOf(message: ArrayBuffer): Hello | null {
+  let hello: Hello | null = null;
+  const whole = readFrames(new Uint8Array(message), (frame) => {
+    if (frame.type !== FRAME.hello) return;
+    hello = Hello.safeParse(jsonOf(frame.payload)).data ?? null;
+  });
+  return whole ? hello : null;
+}
+
+function welcomeOf(attachment: AgentAttachment): Welcome {
+  return {
+    protocol: PROTOCOL_VERSION,
+    server: SERVICE_VERSION,
+    capabilities: ["websocket"],
+    tunnelId: attachment.tunnelId,
+    agentId: attachment.agentId,
+    subdomain: attachment.subdomain,
+    url: attachment.url,
+    streamWindow: STREAM_WINDOW_BYTES,
+    connectionWindow: CONNECTION_WINDOW_BYTES,
+    heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
+    heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+  };
+}

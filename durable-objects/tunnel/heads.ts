@@ -1,0 +1,116 @@
+/**
+ * Heads of requests and answers on their way through: which header lines pass, which are the hop's own
+ * (RFC 9110 §7.6.1), and which are ours to say.
+ */
+import { ERROR_HEADER } from "../../protocol/errors.ts";
+import { FLAG } from "../../protocol/frames.ts";
+
+/** Never passed on: they speak of one connection, or of a visitor's address that only we know. */
+const DROPPED = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "proxy-authorization",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+  "expect",
+  "forwarded",
+  "x-forwarded-for",
+  "x-forwarded-host",
+  "x-forwarded-port",
+  "x-forwarded-proto",
+  "x-forwarded-server",
+  "x-forwarded-ssl",
+  "x-real-ip",
+  "x-client-ip",
+  "true-client-ip",
+  "cf-connecting-ip",
+  "cf-connecting-ipv6",
+  "cf-visitor",
+  // Servers that fold `_` and `-` into one read these as the lines above.
+  "x_forwarded_for",
+  "x_forwarded_host",
+  "x_forwarded_proto",
+  "x_real_ip",
+]);
+
+/** The handshake's own lines: the agent makes its own handshake with the local server. */
+const SOCKET_HANDSHAKE = new Set([
+  "sec-websocket-key",
+  "sec-websocket-version",
+  "sec-websocket-extensions",
+]);
+
+export interface RequestHead {
+  /** Method, target, then header names and values in turn. */
+  parts: string[];
+  flags: number;
+  isSocket: boolean;
+  isHead: boolean;
+}
+
+/** @param forwarded what we say of the visitor: address, scheme. */
+export function requestHead(
+  request: Request,
+  forwarded: { address: string; proto: string },
+): RequestHead {
+  const { method, headers, url } = request;
+  const isSocket = method === "GET" && headers.get("upgrade")?.toLowerCase() === "websocket";
+  const parts = [method, targetOf(url)];
+  const named = namedByConnection(headers.get("connection"));
+  headers.forEach((value, name) => {
+    if (DROPPED.has(name) || named?.has(name) || (isSocket && SOCKET_HANDSHAKE.has(name))) return;
+    parts.push(name, value);
+  });
+  if (forwarded.address !== "") parts.push("x-forwarded-for", forwarded.address);
+  parts.push("x-forwarded-proto", forwarded.proto);
+  const host = headers.get("host");
+  if (host !== null) parts.push("x-forwarded-host", host);
+  const end = isSocket || request.body === null ? FLAG.end : 0;
+  return {
+    parts,
+    flags: isSocket ? FLAG.socket : end,
+    isSocket,
+    isHead: method === "HEAD",
+  };
+}
+
+/**
+ * The target as it came: `new URL` would decode, fold and collapse it. The platform gives the URL as
+ * `scheme://authority` followed by the target's own bytes.
+ */
+export function targetOf(url: string): string {
+  const slash = url.indexOf("/", url.indexOf("//") + 2);
+  return slash < 0 ? "/" : url.slice(slash);
+}
+
+function namedByConnection(connection: string | null): Set<string> | undefined {
+  if (connection === null || connection === "keep-alive" || connection === "close")
+    return undefined;
+  const names = connection.toLowerCase().split(",");
+  return new Set(names.map((name) => name.trim()));
+}
+
+/**
+ * The one header that a local server can't set: it would pass for a failure of ours.
+ * @throws TypeError when a name or value is no header line.
+ */
+export function responseHeaders(pairs: string[]): Headers {
+  const headers = new Headers();
+  for (let i = 0; i < pairs.length; i += 2) headers.append(pairs[i]!, pairs[i + 1]!);
+  headers.delete(ERROR_HEADER);
+  return headers;
+}
+
+/** These have no body, whatever the head says of one (RFC 9110 §6.4.1). */
+export function hasNoBody(status: number): boolean {
+  return status === 204 || status === 205 || status === 304;
+}
+
+/** @returns the announced length, or null where none or more than one is. */
+export function contentLengthOf(headers: Headers): number | null {
+  const value = headers.get("content-length");
+  return value !== null && /^\d{1,15}$/.test(value) ? Number(value) : null;
+}

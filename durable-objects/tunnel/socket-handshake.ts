@@ -1,0 +1,89 @@
+/** A visitor's WebSocket until the local server has said yes or no to it. */
+import { ReceiveWindow } from "../../protocol/flow.ts";
+import { FLAG, FRAME, RESET, responseHeadOf, type Frame } from "../../protocol/frames.ts";
+import type { ErrorCode } from "../../protocol/errors.ts";
+import { STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
+import type { AgentLink, Stream } from "./agent-link.ts";
+import { hasNoBody, responseHeaders } from "./heads.ts";
+
+/** The answer's headers where it was yes, the local server's own answer or a failure where it was no. */
+export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode;
+
+export class SocketHandshake implements Stream {
+  readonly id: number;
+  readonly outcome: Promise<HandshakeOutcome>;
+  readonly #link: AgentLink;
+  readonly #settle: (outcome: HandshakeOutcome) => void;
+  readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
+  #refusal: { status: number; headers: Headers; chunks: Uint8Array[] } | undefined;
+  /** Messages that the local server sent right behind its yes. */
+  #early: Frame[] = [];
+  #next: Stream | undefined;
+
+  constructor(link: AgentLink, parts: string[], flags: number) {
+    const { promise, resolve } = Promise.withResolvers<HandshakeOutcome>();
+    this.#link = link;
+    this.#settle = resolve;
+    this.outcome = promise;
+    this.id = link.open(this);
+    link.send((writer) => writer.json(FRAME.request, flags, this.id, parts));
+  }
+
+  /** From here on the stream is the socket's. */
+  handOver(stream: Stream): void {
+    this.#next = stream;
+    this.#link.resume(this.id, stream);
+    for (const frame of this.#early) stream.frame(frame);
+  }
+
+  frame(frame: Frame): boolean {
+    if (frame.type === FRAME.response) return this.#receiveHead(frame);
+    if (frame.type === FRAME.data && this.#refusal) return this.#receiveBody(frame);
+    if (this.#refusal || frame.type === FRAME.data) return false;
+    this.#early.push({ ...frame, payload: frame.payload.slice() });
+    return this.#window.received(frame.payload.byteLength);
+  }
+
+  reset(code: number): void {
+    if (code === RESET.originUnreachable) this.#settle("origin_unreachable");
+    else if (code === RESET.originTimeout) this.#settle("origin_timeout");
+    else if (code === RESET.refused) this.#settle("agent_offline");
+    else this.#settle("origin_failed");
+  }
+
+  lost(): void {
+    if (this.#next) this.#next.lost();
+    else this.#settle("agent_offline");
+  }
+
+  #receiveHead(frame: Frame): boolean {
+    const head = responseHeadOf(frame.payload);
+    if (!head || this.#refusal) return false;
+    try {
+      const headers = responseHeaders(head.pairs);
+      if (head.status === 101) this.#settle({ headers });
+      else this.#refusal = { status: head.status, headers, chunks: [] };
+      if (this.#refusal && frame.flags & FLAG.end) this.#answerRefusal();
+    } catch {
+      this.#link.reset(this.id, RESET.protocolError, "no HTTP answer");
+      this.#settle("origin_failed");
+    }
+    return true;
+  }
+
+  /** A refusal is a short text; what goes beyond the window was not sent in good faith. */
+  #receiveBody(frame: Frame): boolean {
+    if (!this.#refusal || !this.#window.received(frame.payload.byteLength)) return false;
+    this.#refusal.chunks.push(frame.payload);
+    if (frame.flags & FLAG.end) this.#answerRefusal();
+    return true;
+  }
+
+  #answerRefusal(): void {
+    const { status, headers, chunks } = this.#refusal!;
+    this.#link.finish(this.id);
+    headers.delete("content-length");
+    const body = hasNoBody(status) ? null : new Blob(chunks);
+    this.#settle(new Response(body, { status, headers, encodeBody: "manual" }));
+  }
+}

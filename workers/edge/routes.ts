@@ -1,0 +1,43 @@
+/**
+ * Which tunnel answers for a host: what this isolate remembers, and what the Hostname object says when it
+ * does not. Misses are remembered briefly too, so that a name nobody has costs little.
+ */
+import {
+  ROUTE_CACHE_HIT_MS,
+  ROUTE_CACHE_MAX_HOSTS,
+  ROUTE_CACHE_MISS_MS,
+} from "../../protocol/limits.ts";
+import type { Env } from "../env.ts";
+import { hostnameObject } from "../objects.ts";
+
+interface Remembered {
+  tunnelId: string | null;
+  untilMs: number;
+}
+
+/** Oldest first: a Map keeps the order of insertion. */
+const remembered = new Map<string, Remembered>();
+
+/** @returns the tunnel's id, or null when nobody answers for the name. */
+export async function tunnelFor(env: Env, routeName: string): Promise<string | null> {
+  const known = remembered.get(routeName);
+  if (known && known.untilMs > Date.now()) return known.tunnelId;
+  const tunnelId = await hostnameObject(env, routeName).resolve();
+  remember(routeName, tunnelId);
+  return tunnelId;
+}
+
+/** The tunnel that was remembered is gone: ask again. */
+export function forget(routeName: string): void {
+  remembered.delete(routeName);
+}
+
+function remember(routeName: string, tunnelId: string | null): void {
+  const forMs = tunnelId === null ? ROUTE_CACHE_MISS_MS : ROUTE_CACHE_HIT_MS;
+  remembered.delete(routeName);
+  if (remembered.size >= ROUTE_CACHE_MAX_HOSTS) {
+    const [oldest] = remembered.keys();
+    if (oldest !== undefined) remembered.delete(oldest);
+  }
+  remembered.set(routeName, { tunnelId, untilMs: Date.now() + forMs });
+}

@@ -1,0 +1,54 @@
+/**
+ * Where every request comes in: the service's own hosts go to the API, every other host to the edge. The
+ * API is loaded on its own path only, so that an isolate that serves visitors starts with the edge alone.
+ */
+import { WorkerEntrypoint } from "cloudflare:workers";
+import { visit } from "./edge/visit.ts";
+import type { Env } from "./env.ts";
+import { apiHostsOf, authorityOf, hostOf } from "./hosts.ts";
+
+export { AddressLimiter } from "../durable-objects/address-limiter.ts";
+export { Hostname } from "../durable-objects/hostname.ts";
+export { Tunnel } from "../durable-objects/tunnel.ts";
+export { Rows } from "./rows.ts";
+
+export default {
+  async fetch(request, env, ctx): Promise<Response> {
+    const authority = authorityOf(request.url);
+    if (!isApiHost(authority, env)) return visit(request, env, authority);
+    const { handleApi } = await import("./api/app.ts");
+    return handleApi(request, env, ctx);
+  },
+
+  async scheduled(_event, env): Promise<void> {
+    const { runCron } = await import("./background/cron.ts");
+    await runCron(env);
+  },
+} satisfies ExportedHandler<Env>;
+
+/** What the self-hosted server asks of the Worker, on a socket that nobody else can reach. */
+export class Control extends WorkerEntrypoint<Env> {
+  override async fetch(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    const { drainTunnels, runCron } = await import("./background/cron.ts");
+    if (pathname === "/drain") await drainTunnels(this.env);
+    else if (pathname === "/cron") await runCron(this.env);
+    else return new Response(null, { status: 404 });
+    return new Response(null, { status: 204 });
+  }
+}
+
+/** Per isolate: authorities as visitors write them, port included. Bounded by what is configured. */
+const apiAuthorities = new Map<string, boolean>();
+const API_AUTHORITIES_MAX = 1_000;
+
+function isApiHost(authority: string, env: Env): boolean {
+  const known = apiAuthorities.get(authority);
+  if (known !== undefined) return known;
+  const domain = String(env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
+  const configured = typeof env.API_HOSTS === "string" ? env.API_HOSTS : undefined;
+  const isApi = apiHostsOf(domain, configured).includes(hostOf(authority) ?? "");
+  if (apiAuthorities.size >= API_AUTHORITIES_MAX) apiAuthorities.clear();
+  apiAuthorities.set(authority, isApi);
+  return isApi;
+}
