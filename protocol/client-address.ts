@@ -11,8 +11,15 @@ export interface AddressTrust {
   trustProxy: boolean;
 }
 
+/** The parts of a request that tell. */
+export interface Addressed {
+  headers: { get(name: string): string | null };
+  /** The platform's own, not a header. */
+  cf?: unknown;
+}
+
 /** @returns an IPv4 or IPv6 address without port and brackets; empty when nothing tells. */
-export function clientAddress(request: Request, trust: AddressTrust): string {
+export function clientAddress(request: Addressed, trust: AddressTrust): string {
   if (trust.hosted) return request.headers.get("cf-connecting-ip") ?? "";
   if (trust.trustProxy) {
     const forwarded = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim();

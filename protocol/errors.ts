@@ -15,6 +15,9 @@ export const STATUS_BY_CODE = {
   invalid_budget: 400,
   verification_failed: 400,
   invalid_host: 400,
+  /** The device flow's two answers to a poll that came too early (RFC 8628 §3.5). */
+  authorization_pending: 400,
+  slow_down: 400,
   unauthorized: 401,
   upgrade_required: 402,
   billing_not_configured: 402,

@@ -56,7 +56,9 @@ export const ORIGIN_CONNECT_MAX_MS = 10_000;
 /** Longer than any long poll (10 minutes) with time to spare. */
 export const ORIGIN_RESPONSE_MAX_MS = 15 * 60_000;
 /** Connections that an agent keeps to its local server at once. */
-export const ORIGIN_CONNECTIONS_MAX = 256;
+export const ORIGIN_CONNECTIONS_MAX = 1_024;
+/** All header lines of an answer together, as the platform bounds them. */
+export const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
 
 // ── The edge ──
 
@@ -87,6 +89,29 @@ export const AUTH_RATE_REFILL_MS = 12_000;
 export const DEVICE_CODE_MAX_MS = 10 * 60_000;
 export const DEVICE_POLL_INTERVAL_SECONDS = 2;
 export const API_BODY_MAX_BYTES = 1024 * 1024;
+/** Rows in one answer of a list; `after` leads to the rest. */
+export const LIST_MAX_ROWS = 1_000;
+export const LABEL_MAX_CHARS = 100;
+export const DEVICE_NAME_MAX_CHARS = 200;
+/** A sign-up that nobody confirmed frees its address after this. */
+export const UNVERIFIED_ACCOUNT_MAX_MS = 7 * 24 * 3600_000;
+
+// ── What must be told after a change ──
+
+/** Until then the request that wrote the row is the one that delivers it. */
+export const OUTBOX_LEASE_MS = 30_000;
+export const OUTBOX_RETRY_MIN_MS = 15_000;
+export const OUTBOX_RETRY_MAX_MS = 3600_000;
+export const OUTBOX_BATCH_ROWS = 100;
+/** Later, nobody waits for this mail any longer: the codes in it are dead. */
+export const OUTBOX_MAIL_MAX_MS = 24 * 3600_000;
+/** A row that says "connected" and is older than this is asked after. */
+export const TUNNEL_NEWS_FRESH_MS = 15_000;
+export const TUNNEL_CONFIRM_MAX_ROWS = 100;
+/** Tunnels that one run of the scheduled job lets expire in one transaction. */
+export const EXPIRY_BATCH_ROWS = 100;
+/** Dead sessions, codes and tokens' rows are kept this long for whoever asks what happened. */
+export const DEAD_ROW_KEEP_MS = 30 * 24 * 3600_000;
 
 // ── Capability tokens ──
 

@@ -1,0 +1,66 @@
+/** The command `underpass`. */
+import { http, httpOptions } from "../commands/http.ts";
+import { login, loginOptions } from "../commands/login.ts";
+import { helpOf, UsageError } from "../options.ts";
+import { SettingsError } from "../settings.ts";
+import { SERVICE_VERSION } from "../../protocol/version.ts";
+
+const HELP = `underpass gives a port on this machine a public URL.
+
+  underpass http <port|host:port|URL>   share a local web server
+  underpass login                       get a token for this machine
+  underpass version                     print the version
+
+Options of http (each also as UNDERPASS_<NAME>):
+${helpOf(httpOptions)}
+
+Options of login:
+${helpOf(loginOptions)}
+`;
+
+async function main([command, ...args]: string[]): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) command = "help";
+  switch (command) {
+    case "http":
+      return http(args);
+    case "login":
+      return login(args);
+    case "version":
+    case "--version":
+    case "-v":
+      process.stdout.write(`underpass ${SERVICE_VERSION}\n`);
+      return 0;
+    case "help":
+    case "--help":
+    case "-h":
+      process.stdout.write(HELP);
+      return 0;
+    case undefined:
+      process.stderr.write(HELP);
+      return 2;
+    default:
+      throw new UsageError(`there is no command ${command}`);
+  }
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  if (error instanceof UsageError) {
+    process.stderr.write(`underpass: ${error.message}\nSee: underpass help\n`);
+    process.exitCode = 2;
+  } else {
+    const expected = error instanceof SettingsError;
+    const text = expected ? error.message : describe(error);
+    process.stderr.write(`underpass: ${text}\n`);
+    process.exitCode = 1;
+  }
+}
+// A command that is done is done: kept-alive connections must not hold the process.
+process.exit();
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  return `${error.message}${cause}`;
+}

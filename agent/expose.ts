@@ -1,0 +1,72 @@
+/**
+ * The agent as a library:
+ *
+ *     import { expose } from "underpass";
+ *     const tunnel = await expose({ port: 3000 });
+ *     console.log(tunnel.url);
+ *     await tunnel.close();
+ */
+import { parseHostMode } from "./host-header.ts";
+import { findServer, findToken } from "./settings.ts";
+import { parseTarget } from "./target.ts";
+import { AgentTunnel, Rejected } from "./tunnel.ts";
+
+export { Rejected } from "./tunnel.ts";
+
+export interface ExposeOptions {
+  /** The local port, or use `target`. */
+  port?: number;
+  /** What `underpass http` takes: `3000`, `host:3000`, `https://host:8443`. */
+  target?: string;
+  /** Default: where `underpass login` was last run, else a server on this machine. */
+  server?: string;
+  /** A capability token's bytes; default: the one that `underpass login` saved. */
+  token?: Uint8Array;
+  subdomain?: string;
+  project?: string;
+  /** Seconds until the tunnel expires, within what the plan allows. */
+  ttlSeconds?: number;
+  /** `auto` (default), `preserve`, `rewrite`, or a host name. */
+  hostHeader?: string;
+  /** Accept any certificate of a local https server. */
+  insecureUpstream?: boolean;
+}
+
+export interface ExposedTunnel {
+  /** The public URL; it answers from now on. */
+  readonly url: string;
+  readonly tunnelId: string;
+  /** `disconnected`, `reconnected`, `request`, `rejected`, `notice`: as the command prints them. */
+  readonly events: AgentTunnel;
+  /** Ends the tunnel; requests in flight finish first. */
+  close(): Promise<void>;
+}
+
+/**
+ * Gives a local server a public URL. Resolves when that URL answers.
+ * @throws Rejected when the server refuses the tunnel for good; TypeError when an option is wrong.
+ */
+export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
+  const target = parseTarget(options.target ?? String(options.port ?? ""));
+  if (!target) throw new TypeError("expose needs a port, or a target such as localhost:3000");
+  const server = await findServer(options.server);
+  const token = options.token ? Buffer.from(options.token) : await findToken(server, undefined);
+  const tunnel = new AgentTunnel({
+    target,
+    server,
+    token,
+    hostMode: parseHostMode(options.hostHeader ?? "auto"),
+    insecureUpstream: options.insecureUpstream ?? false,
+    subdomain: options.subdomain,
+    project: options.project,
+    ttlSeconds: options.ttlSeconds,
+  });
+  return new Promise((resolve, reject) => {
+    tunnel.once("rejected", (rejection: Rejected) => reject(rejection));
+    tunnel.once("ready", (welcome) => {
+      const { url, tunnelId } = welcome;
+      resolve({ url, tunnelId, events: tunnel, close: () => tunnel.close() });
+    });
+    tunnel.start();
+  });
+}

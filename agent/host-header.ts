@@ -1,0 +1,90 @@
+/**
+ * Which name the local server is asked by. `preserve` passes the public name on; `rewrite` says the local
+ * server's own, and then also speaks of it in `Origin` and `Referer` and turns its redirects to itself back
+ * into public ones; anything else is the name to say. `auto` preserves until the local server turns out to
+ * be a development server that refuses names it does not know, and rewrites from then on.
+ */
+import type { Target } from "./target.ts";
+
+export type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
+
+export function parseHostMode(text: string): HostMode {
+  return text === "auto" || text === "preserve" || text === "rewrite" ? text : { name: text };
+}
+
+/** What Vite and webpack-dev-server say to a Host they do not know. */
+const REFUSALS = [
+  "Blocked request. This host",
+  "Invalid Host header",
+  "Invalid Host/Origin header",
+];
+
+export class HostHeader {
+  #mode: HostMode;
+  readonly #local: string;
+  readonly #localOrigin: string;
+
+  constructor(mode: HostMode, target: Target) {
+    this.#mode = mode;
+    this.#localOrigin = target.origin;
+    this.#local = target.origin.slice(target.origin.indexOf("//") + 2);
+  }
+
+  /** Changes the pairs of a request's head in place. */
+  rewriteRequest(pairs: string[]): void {
+    const name = this.#nameToSay();
+    if (name === undefined) return;
+    const publicHost = valueOf(pairs, "host");
+    for (let i = 0; i < pairs.length; i += 2) {
+      if (pairs[i] === "host") pairs[i + 1] = name;
+      else if (this.#mode !== "rewrite" || publicHost === undefined) continue;
+      else if (pairs[i] === "origin" || pairs[i] === "referer") {
+        pairs[i + 1] = withOrigin(pairs[i + 1]!, publicHost, this.#localOrigin);
+      }
+    }
+  }
+
+  /** The same for an answer: a redirect to the local server itself leads back to the public name. */
+  rewriteResponse(pairs: string[], publicOrigin: string): void {
+    if (this.#mode !== "rewrite") return;
+    for (let i = 0; i < pairs.length; i += 2) {
+      if (pairs[i]!.toLowerCase() !== "location") continue;
+      const location = pairs[i + 1]!;
+      const rest = location.slice(this.#localOrigin.length);
+      const isLocal = location.startsWith(this.#localOrigin) && /^([/?#]|$)/.test(rest);
+      if (isLocal) pairs[i + 1] = publicOrigin + rest;
+    }
+  }
+
+  /** Whether an answer's first bytes should be shown to `refusedBy`. */
+  mayBeRefusal(status: number): boolean {
+    return this.#mode === "auto" && (status === 403 || status === 400);
+  }
+
+  /** @returns true when the answer is a refusal of the name: from now on it is rewritten. */
+  refusedBy(start: string): boolean {
+    if (this.#mode !== "auto" || !REFUSALS.some((refusal) => start.startsWith(refusal)))
+      return false;
+    this.#mode = "rewrite";
+    return true;
+  }
+
+  #nameToSay(): string | undefined {
+    if (this.#mode === "auto" || this.#mode === "preserve") return undefined;
+    return this.#mode === "rewrite" ? this.#local : this.#mode.name;
+  }
+}
+
+function valueOf(pairs: string[], name: string): string | undefined {
+  for (let i = 0; i < pairs.length; i += 2) if (pairs[i] === name) return pairs[i + 1];
+  return undefined;
+}
+
+function withOrigin(value: string, publicHost: string, localOrigin: string): string {
+  for (const scheme of ["http://", "https://"]) {
+    const origin = scheme + publicHost;
+    const rest = value.slice(origin.length);
+    if (value.startsWith(origin) && /^(\/|$)/.test(rest)) return localOrigin + rest;
+  }
+  return value;
+}

@@ -1,0 +1,64 @@
+/**
+ * Header lines between the wire, where they are text, and HTTP/1.1, where they are bytes. Node writes and
+ * reads a byte for each of a string's characters (Latin-1), so other text is put into that form and back.
+ */
+
+/** The hop's own lines (RFC 9110 §7.6.1). The length stays: it is the body's. */
+const HOP_BY_HOP = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** Text as the bytes of its UTF-8, one character each; ASCII is the same either way. */
+export function latin1OfUtf8(text: string): string {
+  return isAscii(text) ? text : Buffer.from(text, "utf8").toString("latin1");
+}
+
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A value's bytes as text: UTF-8 where they are that, else Latin-1, which every byte is. */
+export function textOfBytes(bytes: Buffer): string {
+  const latin1 = bytes.toString("latin1");
+  if (isAscii(latin1)) return latin1;
+  try {
+    return strictUtf8.decode(bytes);
+  } catch {
+    return latin1;
+  }
+}
+
+/** What of an answer's head goes to the visitor: names and values in turn, in their order. */
+export function responsePairs(rawHeaders: (Buffer | string)[]): string[] {
+  const pairs: string[] = [];
+  let dropped = HOP_BY_HOP;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (textOf(rawHeaders[i]!).toLowerCase() === "connection") {
+      dropped = withNamed(dropped, textOf(rawHeaders[i + 1]!));
+    }
+  }
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = textOf(rawHeaders[i]!);
+    if (!dropped.has(name.toLowerCase())) pairs.push(name, textOf(rawHeaders[i + 1]!));
+  }
+  return pairs;
+}
+
+function withNamed(dropped: Set<string>, connection: string): Set<string> {
+  const lower = connection.toLowerCase();
+  if (lower === "keep-alive" || lower === "close") return dropped;
+  return new Set([...dropped, ...lower.split(",").map((name) => name.trim())]);
+}
+
+function textOf(value: Buffer | string): string {
+  return typeof value === "string" ? textOfBytes(Buffer.from(value, "latin1")) : textOfBytes(value);
+}
+
+function isAscii(text: string): boolean {
+  for (let i = 0; i < text.length; i += 1) if (text.charCodeAt(i) > 0x7f) return false;
+  return true;
+}

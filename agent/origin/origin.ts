@@ -1,0 +1,109 @@
+/** The local server: the one address that the agent forwards to, and the connections kept to it. */
+import { connect as connectTcp } from "node:net";
+import { Pool, type Dispatcher } from "undici";
+import { FLAG } from "../../protocol/frames.ts";
+import {
+  ORIGIN_CONNECT_MAX_MS,
+  ORIGIN_CONNECTIONS_MAX,
+  ORIGIN_HEADERS_MAX_BYTES,
+  ORIGIN_RESPONSE_MAX_MS,
+} from "../../protocol/limits.ts";
+import { HostHeader, type HostMode } from "../host-header.ts";
+import { lookupFor, type Target } from "../target.ts";
+import type { Stream, Wire } from "../wire.ts";
+import { HttpStream } from "./http-stream.ts";
+import { SocketStream } from "./socket-stream.ts";
+
+export interface FinishedRequest {
+  method: string;
+  path: string;
+  status: number;
+  durationMs: number;
+  /** Why there was no answer of the local server's own. */
+  problem: string | undefined;
+}
+
+export interface OriginEvents {
+  finished(request: FinishedRequest): void;
+  /** Something a person should know. */
+  told(message: string): void;
+}
+
+export class Origin {
+  readonly target: Target;
+  readonly hostHeader: HostHeader;
+  readonly allowsInvalidCertificate: boolean;
+  /** Where the tunnel is reached; known from the first welcome on. */
+  publicOrigin = "";
+  readonly #pool: Pool;
+  readonly #events: OriginEvents;
+
+  constructor(
+    target: Target,
+    options: { hostMode: HostMode; insecureUpstream: boolean },
+    events: OriginEvents,
+  ) {
+    this.target = target;
+    this.hostHeader = new HostHeader(options.hostMode, target);
+    this.allowsInvalidCertificate = options.insecureUpstream;
+    this.#events = events;
+    this.#pool = new Pool(target.origin, {
+      connections: ORIGIN_CONNECTIONS_MAX,
+      pipelining: 1,
+      headersTimeout: ORIGIN_RESPONSE_MAX_MS,
+      // Streams may be silent for as long as both ends want them.
+      bodyTimeout: 0,
+      maxHeaderSize: ORIGIN_HEADERS_MAX_BYTES,
+      allowH2: false,
+      connect: {
+        timeout: ORIGIN_CONNECT_MAX_MS,
+        rejectUnauthorized: !options.insecureUpstream,
+        lookup: lookupFor(target) as never,
+        autoSelectFamily: true,
+      },
+    });
+  }
+
+  /** Answers one of the tunnel's requests. */
+  open(wire: Wire, id: number, head: string[], flags: number): Stream {
+    if (flags & FLAG.socket) return new SocketStream(this, wire, id, head);
+    return new HttpStream(this, wire, id, head, flags);
+  }
+
+  dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    this.#pool.dispatch(options, handler);
+  }
+
+  finished(request: FinishedRequest): void {
+    this.#events.finished(request);
+  }
+
+  told(message: string): void {
+    this.#events.told(message);
+  }
+
+  /** Whether something accepts connections there now. */
+  isListening(): Promise<boolean> {
+    const { host, port } = this.target;
+    return new Promise((resolve) => {
+      const socket = connectTcp({
+        host: host.replace(/^\[|\]$/g, ""),
+        port,
+        lookup: lookupFor(this.target) as never,
+        autoSelectFamily: true,
+        timeout: ORIGIN_CONNECT_MAX_MS,
+      });
+      const settle = (listening: boolean): void => {
+        socket.destroy();
+        resolve(listening);
+      };
+      socket.once("connect", () => settle(true));
+      socket.once("error", () => settle(false));
+      socket.once("timeout", () => settle(false));
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+}

@@ -1,0 +1,217 @@
+/** One visitor's WebSocket at the local server. */
+import type { IncomingMessage } from "node:http";
+import WebSocket from "ws";
+import { codedOf, FLAG, FRAME, RESET, type Frame } from "../../protocol/frames.ts";
+import {
+  FRAME_DATA_MAX_BYTES,
+  ORIGIN_CONNECT_MAX_MS,
+  SOCKET_MESSAGE_MAX_BYTES,
+} from "../../protocol/limits.ts";
+import { lookupFor } from "../target.ts";
+import type { Stream, Wire } from "../wire.ts";
+import { latin1OfUtf8, responsePairs } from "./header-bytes.ts";
+import type { Origin } from "./origin.ts";
+
+/** The handshake's own lines, which the library writes and checks. */
+const HANDSHAKE = new Set(["sec-websocket-accept", "sec-websocket-extensions"]);
+
+interface Message {
+  isBinary: boolean;
+  rest: Buffer;
+}
+
+export class SocketStream implements Stream {
+  readonly #origin: Origin;
+  readonly #wire: Wire;
+  readonly #id: number;
+  readonly #target: string;
+  readonly #socket: WebSocket;
+  readonly #startedAtMs = performance.now();
+  readonly #backlog: Message[] = [];
+  /** The local server closed; told to the visitor after what is waiting. */
+  #closing: { code: number; reason: string } | undefined;
+  #over = false;
+
+  constructor(origin: Origin, wire: Wire, id: number, head: string[]) {
+    const [, target, ...pairs] = head as [string, string, ...string[]];
+    this.#origin = origin;
+    this.#wire = wire;
+    this.#id = id;
+    this.#target = latin1OfUtf8(target);
+    origin.hostHeader.rewriteRequest(pairs);
+    this.#socket = this.#connect(pairs);
+  }
+
+  // ── Called by the wire ──
+
+  frame(frame: Frame): void {
+    if (frame.type === FRAME.close) return this.#closeSocket(frame);
+    if (frame.type !== FRAME.text && frame.type !== FRAME.binary) return;
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    const { byteLength } = frame.payload;
+    // Parts go on as parts: nothing is put together here.
+    const options = { binary: frame.type === FRAME.binary, fin: !(frame.flags & FLAG.more) };
+    this.#socket.send(frame.payload, options, () => {
+      if (!this.#over && byteLength > 0) this.#wire.send((w) => w.credit(this.#id, byteLength));
+    });
+  }
+
+  abort(): void {
+    this.#over = true;
+    this.#socket.terminate();
+  }
+
+  // ── Inside ──
+
+  #connect(pairs: string[]): WebSocket {
+    const { origin } = this.#origin.target;
+    const { protocols, headers } = splitPairs(pairs);
+    const socket = new WebSocket(origin.replace(/^http/, "ws"), protocols, {
+      headers: headers as Record<string, never>,
+      perMessageDeflate: false,
+      maxPayload: SOCKET_MESSAGE_MAX_BYTES,
+      skipUTF8Validation: true,
+      handshakeTimeout: ORIGIN_CONNECT_MAX_MS,
+      rejectUnauthorized: !this.#origin.allowsInvalidCertificate,
+      lookup: lookupFor(this.#origin.target) as never,
+      autoSelectFamily: true,
+      // The library would parse the target as a URL; the local server gets it as the visitor sent it.
+      finishRequest: (request) => {
+        request.path = this.#target;
+        request.end();
+      },
+    });
+    socket.on("upgrade", (response) => this.#accepted(response));
+    socket.on("unexpected-response", (_request, response) => this.#refused(response));
+    socket.on("message", (data, isBinary) => this.#message(data as Buffer, isBinary));
+    socket.on("error", (error) => this.#failed(error));
+    socket.on("close", (code, reason) => this.#closed(code, reason.toString()));
+    return socket;
+  }
+
+  #accepted(response: IncomingMessage): void {
+    const pairs = this.#headOf(response);
+    this.#wire.send((writer) => writer.json(FRAME.response, 0, this.#id, [101, ...pairs]));
+    this.#report(101);
+  }
+
+  /** The local server's own answer to a handshake that it does not want. */
+  #refused(response: IncomingMessage): void {
+    const status = response.statusCode ?? 502;
+    const pairs = this.#headOf(response);
+    this.#wire.send((writer) => writer.json(FRAME.response, 0, this.#id, [status, ...pairs]));
+    let room = FRAME_DATA_MAX_BYTES;
+    response.on("data", (chunk: Buffer) => {
+      const part = chunk.subarray(0, room);
+      room -= part.byteLength;
+      if (part.byteLength > 0) this.#wire.send((w) => w.bytes(FRAME.data, 0, this.#id, part));
+    });
+    response.on("close", () => {
+      if (this.#over) return;
+      this.#wire.send((w) => w.bytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()));
+      this.#finish();
+    });
+    this.#report(status);
+  }
+
+  #headOf(response: IncomingMessage): string[] {
+    const pairs = responsePairs(response.rawHeaders);
+    const kept: string[] = [];
+    for (let i = 0; i < pairs.length; i += 2) {
+      if (!HANDSHAKE.has(pairs[i]!.toLowerCase())) kept.push(pairs[i]!, pairs[i + 1]!);
+    }
+    return kept;
+  }
+
+  #message(data: Buffer, isBinary: boolean): void {
+    this.#backlog.push({ isBinary, rest: data });
+    this.#sendBacklog();
+  }
+
+  /** What the tunnel has no credit for waits here, and the local server waits with it. */
+  #sendBacklog(): void {
+    for (let next = this.#backlog[0]; next; next = this.#backlog[0]) {
+      const available = this.#wire.windows.available(this.#id);
+      if (available <= 0 && next.rest.byteLength > 0) {
+        this.#socket.pause();
+        return this.#wire.windows.whenAvailable(this.#id, () => this.#resume());
+      }
+      const part = next.rest.subarray(0, Math.min(Math.max(available, 0), FRAME_DATA_MAX_BYTES));
+      next.rest = next.rest.subarray(part.byteLength);
+      const type = next.isBinary ? FRAME.binary : FRAME.text;
+      const flags = next.rest.byteLength > 0 ? FLAG.more : 0;
+      this.#wire.windows.sent(this.#id, part.byteLength);
+      this.#wire.send((writer) => writer.bytes(type, flags, this.#id, part));
+      if (flags === 0) this.#backlog.shift();
+    }
+    if (this.#closing) this.#sendClose(this.#closing);
+  }
+
+  #resume(): void {
+    if (this.#over) return;
+    this.#sendBacklog();
+    if (this.#backlog.length === 0) this.#socket.resume();
+  }
+
+  #closed(code: number, reason: string): void {
+    if (this.#over) return;
+    this.#closing = { code, reason };
+    if (this.#backlog.length === 0) this.#sendClose(this.#closing);
+  }
+
+  #sendClose({ code, reason }: { code: number; reason: string }): void {
+    this.#wire.send((writer) => writer.coded(FRAME.close, this.#id, code, reason));
+    this.#finish();
+  }
+
+  #closeSocket(frame: Frame): void {
+    const close = codedOf(frame.payload);
+    this.#finish();
+    try {
+      if (!close || close.code === 1005) this.#socket.close();
+      else this.#socket.close(close.code, close.text);
+    } catch {
+      // A code that may not be sent, 1006 above all: the visitor vanished, and so does this end.
+      this.#socket.terminate();
+    }
+  }
+
+  #failed(error: Error & { code?: string }): void {
+    if (this.#over || this.#socket.readyState === WebSocket.OPEN) return;
+    if (this.#closing !== undefined) return;
+    const isRefused = error.code === "ECONNREFUSED" || error instanceof AggregateError;
+    this.#over = true;
+    const code = isRefused ? RESET.originUnreachable : RESET.originFailed;
+    this.#wire.reset(this.#id, code, error.message);
+    this.#report(502, error.message);
+  }
+
+  #finish(): void {
+    this.#over = true;
+    this.#wire.windows.drop(this.#id);
+    this.#wire.finish(this.#id);
+  }
+
+  #report(status: number, problem?: string): void {
+    this.#origin.finished({
+      method: "GET",
+      path: this.#target,
+      status,
+      durationMs: Math.round((performance.now() - this.#startedAtMs) * 10) / 10,
+      problem,
+    });
+  }
+}
+
+/** Subprotocols are the library's to offer and to check; repeated names become lists. */
+function splitPairs(pairs: string[]): { protocols: string[]; headers: Record<string, string[]> } {
+  const headers: Record<string, string[]> = {};
+  let protocols: string[] = [];
+  for (let i = 0; i < pairs.length; i += 2) {
+    const name = pairs[i]!;
+    const value = latin1OfUtf8(pairs[i + 1]!);
+    if (name === "sec-websocket-protocol") protocols = value.split(",").map((part) => part.trim());
+    else (headers[name] ??= []).push(value);
+  }
+  return { protocols, headers };
+}

@@ -1,0 +1,42 @@
+/** For logs: what a person would read, a line each. */
+import type { Level } from "../commands/http.ts";
+import type { Target } from "../target.ts";
+import type { AgentTunnel, Rejected } from "../tunnel.ts";
+import { rejectionText } from "./rejection.ts";
+
+const RANK: Record<Level, number> = { error: 0, warn: 1, info: 2, debug: 3 };
+
+export class PlainLines {
+  readonly #level: Level;
+
+  constructor(tunnel: AgentTunnel, target: Target, level: Level) {
+    this.#level = level;
+    tunnel.on("ready", ({ url }) => {
+      this.#print("info", `Forwarding ${url} -> ${target.origin}`);
+      void tunnel.origin.isListening().then((listening) => {
+        if (!listening)
+          this.#print("warn", `nothing listens at ${target.origin} yet; waiting for it`);
+      });
+    });
+    tunnel.on("request", ({ method, path, status, durationMs, problem }) => {
+      const why = problem === undefined ? "" : ` (${problem})`;
+      this.#print("info", `${status} ${method} ${path} ${durationMs} ms${why}`);
+    });
+    tunnel.on("disconnected", (reason) =>
+      this.#print("warn", `disconnected: ${reason}; reconnecting`),
+    );
+    tunnel.on("retrying", (reason, inMs) => {
+      this.#print("warn", `no connection: ${reason}; next try in ${(inMs / 1000).toFixed(1)} s`);
+    });
+    tunnel.on("reconnected", ({ url }) => this.#print("info", `reconnected: ${url}`));
+    tunnel.on("notice", (message) => this.#print("warn", message));
+  }
+
+  end(rejection?: Rejected): void {
+    if (rejection) process.stderr.write(`underpass: ${rejectionText(rejection)}\n`);
+  }
+
+  #print(level: Level, text: string): void {
+    if (RANK[level] <= RANK[this.#level]) process.stdout.write(`${text}\n`);
+  }
+}

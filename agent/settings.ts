@@ -1,0 +1,90 @@
+/**
+ * What the agent keeps on this machine: `~/.config/underpass/credentials.json`, one capability token for
+ * each server, readable by its owner only.
+ */
+import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
+
+export const DEFAULT_SERVER = "http://127.0.0.1:8787";
+
+const Credentials = z.object({
+  servers: z.record(z.string(), z.object({ token: z.base64(), label: z.string() })),
+  /** Where `underpass http` goes when nothing is said: the last one logged in to. */
+  defaultServer: z.string().optional(),
+});
+type Credentials = z.infer<typeof Credentials>;
+
+export class SettingsError extends Error {
+  override name = "SettingsError";
+}
+
+export function settingsDirectory(): string {
+  const base = process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config");
+  return join(base, "underpass");
+}
+
+/** @throws SettingsError when the file is there and can't be used. */
+export async function readCredentials(): Promise<Credentials> {
+  const path = join(settingsDirectory(), "credentials.json");
+  let text: string;
+  try {
+    const { mode } = await stat(path);
+    if (process.platform !== "win32" && (mode & 0o077) !== 0) {
+      throw new SettingsError(`${path} can be read by others; run: chmod 600 ${path}`);
+    }
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return { servers: {} };
+    throw error;
+  }
+  try {
+    return Credentials.parse(JSON.parse(text));
+  } catch {
+    throw new SettingsError(`${path} is damaged; delete it and run: underpass login`);
+  }
+}
+
+/** Keeps the token, and makes its server the default. */
+export async function saveCredential(server: URL, token: Buffer, label: string): Promise<string> {
+  const directory = settingsDirectory();
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const credentials = await readCredentials();
+  credentials.servers[server.origin] = { token: token.toString("base64"), label };
+  credentials.defaultServer = server.origin;
+  const path = join(directory, "credentials.json");
+  const temporary = `${path}.${process.pid}`;
+  await writeFile(temporary, `${JSON.stringify(credentials, null, 2)}\n`, { mode: 0o600 });
+  await chmod(temporary, 0o600);
+  await rename(temporary, path);
+  return path;
+}
+
+/** @throws SettingsError when there is no usable token. */
+export async function findToken(server: URL, tokenFile: string | undefined): Promise<Buffer> {
+  if (tokenFile !== undefined) {
+    try {
+      return await readFile(tokenFile);
+    } catch (error) {
+      throw new SettingsError(`the token file can't be read: ${(error as Error).message}`);
+    }
+  }
+  const { servers } = await readCredentials();
+  const credential = servers[server.origin];
+  if (credential) return Buffer.from(credential.token, "base64");
+  const option = server.origin === DEFAULT_SERVER ? "" : ` --server ${server.origin}`;
+  throw new SettingsError(`no token for ${server.origin}; run: underpass login${option}`);
+}
+
+/** @throws SettingsError when it is no http(s) address. */
+export async function findServer(given: string | undefined): Promise<URL> {
+  const text = given ?? (await readCredentials()).defaultServer ?? DEFAULT_SERVER;
+  try {
+    const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`);
+    if (url.protocol === "http:" || url.protocol === "https:") return url;
+  } catch {
+    // Said below, as for an address of another kind.
+  }
+  throw new SettingsError(`${text} is no server address; it looks like https://underpass.example`);
+}

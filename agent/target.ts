@@ -1,0 +1,55 @@
+/** The local server that an agent forwards to: what a person may type for it, and what that means. */
+
+export interface Target {
+  scheme: "http" | "https";
+  host: string;
+  port: number;
+  /** `http://localhost:3000`: how it is shown, and the only place the agent ever connects to. */
+  origin: string;
+}
+
+/**
+ * Reads `3000`, `host:3000`, `[::1]:3000`, `http://host`, `https://host:8443`.
+ * @returns null for anything else, a path or query included: the visitor's own target is what is asked for.
+ */
+export function parseTarget(text: string): Target | null {
+  const url = urlOf(text.trim());
+  if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) return null;
+  if ((url.pathname !== "/" && url.pathname !== "") || url.search || url.hash) return null;
+  if (url.username || url.password || url.hostname === "") return null;
+  const scheme = url.protocol === "https:" ? "https" : "http";
+  const port = url.port === "" ? (scheme === "https" ? 443 : 80) : Number(url.port);
+  if (port === 0) return null;
+  return { scheme, host: url.hostname, port, origin: url.origin };
+}
+
+function urlOf(text: string): URL | null {
+  const portOnly = /^\d{1,5}$/.test(text);
+  const withHost = portOnly ? `http://localhost:${text}` : text;
+  const withScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`;
+  try {
+    return new URL(withScheme);
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * How a name is looked up. `localhost` is both loopback addresses, whatever the machine's resolver says:
+ * half of all local servers listen on one of them only. The first that answers is taken.
+ */
+export function lookupFor(target: Target) {
+  if (target.host !== "localhost") return undefined;
+  const both = [
+    { address: "127.0.0.1", family: 4 },
+    { address: "::1", family: 6 },
+  ];
+  return (
+    _host: string,
+    options: { all?: boolean },
+    done: (error: null, address: unknown, family?: number) => void,
+  ): void => {
+    if (options.all) done(null, both);
+    else done(null, "127.0.0.1", 4);
+  };
+}

@@ -1,0 +1,239 @@
+/**
+ * The agent's end of one connection to a tunnel: hello and welcome, frames in and out, heartbeat. What runs
+ * over it are streams, opened by the tunnel's requests.
+ */
+import WebSocket, { type RawData } from "ws";
+import { HttpsProxyAgent } from "https-proxy-agent";
+import { getProxyForUrl } from "proxy-from-env";
+import { CLOSE } from "../protocol/close-codes.ts";
+import { SendWindows } from "../protocol/flow.ts";
+import {
+  creditOf,
+  FRAME,
+  FrameWriter,
+  jsonOf,
+  PING,
+  PROTOCOL_VERSION,
+  readFrames,
+  requestHeadOf,
+  RESET,
+  SUBPROTOCOL,
+  Welcome,
+  type Frame,
+  type Hello,
+} from "../protocol/frames.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_INTERVAL_MS,
+  HEARTBEAT_TIMEOUT_MS,
+  HELLO_MAX_MS,
+  STREAM_WINDOW_BYTES,
+  WIRE_MESSAGE_MAX_BYTES,
+} from "../protocol/limits.ts";
+import { SERVICE_VERSION } from "../protocol/version.ts";
+
+/** The agent's end of one stream. The wire calls these; none may throw. */
+export interface Stream {
+  frame(frame: Frame): void;
+  /** The tunnel gave the stream up, or the connection is gone. */
+  abort(): void;
+}
+
+export interface WireEvents {
+  welcome(welcome: Welcome): void;
+  /** @returns the stream that answers, or null when nothing more is accepted. */
+  request(wire: Wire, id: number, head: string[], flags: number): Stream | null;
+  /** The tunnel asks for a reconnect once what is in flight is done. */
+  goingAway(reason: string): void;
+  closed(code: number, reason: string): void;
+}
+
+export class Wire {
+  windows = new SendWindows(0, 0);
+  readonly #socket: WebSocket;
+  readonly #events: WireEvents;
+  readonly #streams = new Map<number, Stream>();
+  readonly #writer = new FrameWriter();
+  readonly #heartbeat: NodeJS.Timeout;
+  #flush: NodeJS.Immediate | undefined;
+  #heardAtMs = Date.now();
+  #pingedAtMs = Date.now();
+  #welcomed = false;
+  #problem = "";
+
+  /** @param url of the connect route, with what the agent asks for in its query. */
+  constructor(url: URL, token: Buffer, events: WireEvents) {
+    this.#events = events;
+    const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
+    this.#socket = new WebSocket(url, SUBPROTOCOL, {
+      headers: { authorization: `Bearer ${token.toString("base64url")}` },
+      agent: proxy === "" ? undefined : new HttpsProxyAgent(proxy),
+      handshakeTimeout: HELLO_MAX_MS,
+      maxPayload: WIRE_MESSAGE_MAX_BYTES,
+      perMessageDeflate: false,
+      skipUTF8Validation: true,
+      ...(isPrivateTransport(url) ? { generateMask: noMask } : {}),
+    });
+    this.#socket.on("open", () => this.#sendHello());
+    this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    // A close event follows, which knows no more than 1006.
+    this.#socket.on("error", (error) => (this.#problem = problemOf(error)));
+    this.#socket.on("close", (code, reason) =>
+      this.#closed(code, reason.toString() || this.#problem),
+    );
+    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_INTERVAL_MS / 5);
+  }
+
+  get streamCount(): number {
+    return this.#streams.size;
+  }
+
+  // ── Called by streams ──
+
+  /** Frames of one turn of the event loop share a message: each message is an event to the tunnel. */
+  send(write: (writer: FrameWriter) => void): void {
+    write(this.#writer);
+    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) this.#flushNow();
+    else this.#flush ??= setImmediate(() => this.#flushNow());
+  }
+
+  /** The stream ended on both sides, or one side gave it up. */
+  finish(id: number): void {
+    this.#streams.delete(id);
+  }
+
+  reset(id: number, code: number, reason: string): void {
+    if (!this.#streams.delete(id)) return;
+    this.windows.drop(id);
+    this.send((writer) => writer.coded(FRAME.reset, id, code, reason));
+  }
+
+  // ── Called by the connection ──
+
+  /** Says that the agent leaves for good, and closes: visitors need not wait for its return. */
+  leave(reason: string): void {
+    this.send((writer) => writer.text(FRAME.goingAway, 0, 0, reason));
+    this.close(reason);
+  }
+
+  close(reason: string): void {
+    this.#flushNow();
+    this.#socket.close(1000, reason);
+  }
+
+  /** Ends a connection whose other end does not answer. */
+  terminate(): void {
+    this.#socket.terminate();
+  }
+
+  // ── Inside ──
+
+  #sendHello(): void {
+    const hello: Hello = {
+      protocol: PROTOCOL_VERSION,
+      agent: `underpass/${SERVICE_VERSION} (${process.platform}; node ${process.versions.node})`,
+      capabilities: ["websocket"],
+      streamWindow: STREAM_WINDOW_BYTES,
+      connectionWindow: CONNECTION_WINDOW_BYTES,
+    };
+    this.send((writer) => writer.json(FRAME.hello, 0, 0, hello));
+    this.#flushNow();
+  }
+
+  #flushNow(): void {
+    clearImmediate(this.#flush);
+    this.#flush = undefined;
+    if (this.#writer.length === 0) return;
+    // A copy: the socket may hold on to it, and the writer's buffer is used again.
+    const message = Buffer.from(this.#writer.take());
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message);
+  }
+
+  #receive(data: RawData, isBinary: boolean): void {
+    this.#heardAtMs = Date.now();
+    if (!isBinary) return;
+    if (!readFrames(data as Buffer, (frame) => this.#deliver(frame)))
+      this.#violation("unreadable frame");
+  }
+
+  #deliver(frame: Frame): void {
+    switch (frame.type) {
+      case FRAME.welcome:
+        return this.#receiveWelcome(frame);
+      case FRAME.request:
+        return this.#receiveRequest(frame);
+      case FRAME.credit: {
+        const bytes = creditOf(frame.payload);
+        if (bytes === null || !this.windows.credit(frame.stream, bytes))
+          this.#violation("bad credit");
+        return;
+      }
+      case FRAME.reset: {
+        const stream = this.#streams.get(frame.stream);
+        this.#streams.delete(frame.stream);
+        this.windows.drop(frame.stream);
+        stream?.abort();
+        return;
+      }
+      case FRAME.goingAway:
+        return this.#events.goingAway(Buffer.from(frame.payload).toString());
+      default:
+        this.#streams.get(frame.stream)?.frame(frame);
+    }
+  }
+
+  #receiveWelcome(frame: Frame): void {
+    const welcome = Welcome.safeParse(jsonOf(frame.payload));
+    if (!welcome.success || this.#welcomed) return this.#violation("unreadable welcome");
+    this.#welcomed = true;
+    this.windows = new SendWindows(welcome.data.streamWindow, welcome.data.connectionWindow);
+    this.#events.welcome(welcome.data);
+  }
+
+  #receiveRequest(frame: Frame): void {
+    const head = requestHeadOf(frame.payload);
+    if (!head || this.#streams.has(frame.stream)) return this.#violation("unreadable request");
+    const stream = this.#events.request(this, frame.stream, head, frame.flags);
+    if (stream) this.#streams.set(frame.stream, stream);
+    else
+      this.send((w) => w.coded(FRAME.reset, frame.stream, RESET.refused, "the agent is leaving"));
+  }
+
+  #violation(reason: string): void {
+    this.#socket.close(CLOSE.protocol_error, `protocol_error: ${reason}`);
+  }
+
+  #beat(): void {
+    const now = Date.now();
+    if (now - this.#heardAtMs > HEARTBEAT_TIMEOUT_MS) return this.terminate();
+    if (now - this.#pingedAtMs < HEARTBEAT_INTERVAL_MS) return;
+    this.#pingedAtMs = now;
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(PING);
+  }
+
+  #closed(code: number, reason: string): void {
+    clearInterval(this.#heartbeat);
+    const streams = [...this.#streams.values()];
+    this.#streams.clear();
+    for (const stream of streams) stream.abort();
+    this.windows.close();
+    this.#events.closed(code, reason);
+  }
+}
+
+/**
+ * Masking (RFC 6455 §5.3) keeps a hostile page from writing chosen bytes past a proxy that does not know
+ * WebSockets. Where no proxy can see the bytes, it only costs time: inside TLS, and within one machine.
+ */
+function isPrivateTransport(url: URL): boolean {
+  return url.protocol === "wss:" || url.hostname === "127.0.0.1" || url.hostname === "[::1]";
+}
+
+function noMask(mask: Buffer): void {
+  mask.fill(0);
+}
+
+function problemOf(error: Error & { code?: string }): string {
+  if (error instanceof AggregateError) return problemOf(error.errors[0] as Error);
+  return error.message;
+}

@@ -1,0 +1,100 @@
+/** Public names of tunnels: which are possible, which are ours, and which a token's patterns allow. */
+import { SUBDOMAIN_MAX_CHARS } from "./limits.ts";
+
+/** One DNS label in lower case. */
+export const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** Labels that visitors would take for the service itself, or that mail and browsers ask for by habit. */
+const RESERVED: ReadonlySet<string> = new Set(
+  `about abuse account accounts admin administrator agent api app apps assets auth autoconfig
+  autodiscover billing cdn checkout connect console dashboard dns docs download edge email ftp gateway
+  help hostmaster hosting imap info internal localdomain localhost login logout mail mx noc ns ns1 ns2
+  oauth operator ops pay payment payments pop pop3 portal postmaster private proxy public register
+  relay root secure security server service settings setup signin signup smtp ssh ssl sso staff static
+  stats status support sysadmin system tcp tunnel tunnels udp underpass update usenet vpn webmail
+  webmaster whois wpad ws www`.split(/\s+/),
+);
+
+/** `xn--` and its like are encodings of other scripts: a name that reads as something else. */
+export function isReservedLabel(label: string): boolean {
+  return RESERVED.has(label) || /^..--/.test(label);
+}
+
+/** What is wrong with a tunnel's whole label, or null. */
+export function labelFault(label: string): string | null {
+  if (label.length > SUBDOMAIN_MAX_CHARS) {
+    return `must be at most ${SUBDOMAIN_MAX_CHARS} characters, the project's suffix included`;
+  }
+  if (!LABEL.test(label)) return "must be lower-case letters, digits and inner hyphens";
+  return null;
+}
+
+/** A tunnel of a project other than the default one carries its slug: `api` in `staging` is `api-staging`. */
+export function labelOf(name: string, project: { slug: string; isDefault: boolean }): string {
+  return project.isDefault ? name : `${name}-${project.slug}`;
+}
+
+/** A token's pattern: a label in which `*` stands for any run of characters, an empty one too. */
+export const LABEL_PATTERN = /^[a-z0-9*-]{1,63}$/;
+
+/** No pattern at all allows every name. */
+export function isAllowedLabel(patterns: readonly string[], label: string): boolean {
+  return patterns.length === 0 || patterns.some((pattern) => matchesPattern(pattern, label));
+}
+
+/** Goes back to the last star only, so that no pattern takes more than length × length steps. */
+export function matchesPattern(pattern: string, label: string): boolean {
+  let at = 0;
+  let star = -1;
+  let resume = 0;
+  let p = 0;
+  while (at < label.length) {
+    if (pattern[p] === "*") {
+      star = p++;
+      resume = at;
+    } else if (pattern[p] === label[at]) {
+      p++;
+      at++;
+    } else if (star >= 0) {
+      p = star + 1;
+      at = ++resume;
+    } else {
+      return false;
+    }
+  }
+  while (pattern[p] === "*") p++;
+  return p === pattern.length;
+}
+
+const ADJECTIVES =
+  `able amber ample apt azure bold brave brief bright brisk calm candid clear clever cool
+  coral cosy crisp curious daring deft eager early easy even fair fast fine fleet fond fresh gentle glad
+  golden grand green happy hardy honest jolly keen kind lively loyal lucid lucky mellow merry mild neat
+  nimble noble olive patient placid plucky polite proud quick quiet rapid ready rosy royal ruby rustic
+  shiny silent silver sleek smart smooth snug solid spry stable steady sturdy sunny swift tidy tranquil
+  true upbeat vast velvet vivid warm wild wise witty young zesty`.split(/\s+/);
+
+const NOUNS = `acorn alder anchor arch aspen badger bay beacon birch bison bridge brook canyon cedar
+  cliff cloud comet coral cove crane creek crow dale delta dove dune eagle elm ember falcon fern field
+  finch fjord forest fox garden glade glen grove gull harbor hare hawk hazel heron hill ibis inlet island
+  ivy jay juniper kestrel lagoon lake lark leaf lemur linden lynx maple marsh meadow mesa mill moon moss
+  newt oak oasis ocean orchard osprey otter owl path peak pebble pine plum pond poplar prairie quail
+  quartz rain raven reef ridge river robin sage shore sparrow spring spruce stone stream summit swan
+  thicket tide trail tulip valley violet walnut wave willow wind wren`.split(/\s+/);
+
+/** Crockford's alphabet, so that a name survives being read aloud. */
+const TAIL_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+const TAIL_CHARS = 6;
+
+/** `nimble-otter-7k3m9q`: easy to say, and too many to walk through. `bytes` are eight random ones. */
+export function randomName(bytes: Uint8Array): string {
+  const pick = (words: string[], byte: number) => words[byte % words.length]!;
+  const tail = Array.from(
+    bytes.subarray(2, 2 + TAIL_CHARS),
+    (byte) => TAIL_ALPHABET[byte % TAIL_ALPHABET.length],
+  ).join("");
+  return `${pick(ADJECTIVES, bytes[0]!)}-${pick(NOUNS, bytes[1]!)}-${tail}`;
+}
+
+/** How many bytes `randomName` wants. */
+export const RANDOM_NAME_BYTES = 2 + TAIL_CHARS;
