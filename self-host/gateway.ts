@@ -90,7 +90,8 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     maxPayload: GATEWAY_REQUEST_MAX_BYTES,
   });
   server.on("upgrade", (request, socket, head) => {
-    if (request.url !== "/v2") {
+    // The driver adds the database's address, which is not its to choose here.
+    if (request.url?.split("?")[0] !== "/v2") {
       socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
       return;
     }

@@ -82,6 +82,7 @@ async function run(
     port: String(port),
     unix_socket_directories: "",
     max_connections: String(MAX_CONNECTIONS),
+    timezone: "UTC",
     // Its errors travel to whoever asked; only its own troubles belong in the server's log.
     log_min_messages: "fatal",
     log_min_error_statement: "panic",

@@ -3,6 +3,7 @@
  * a pool. The gateway lets the client in by itself, so that no new connection has to be made, and gives
  * the connection back in the state in which it took it.
  */
+import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type pg from "pg";
 import { createWebSocketStream, type WebSocket } from "ws";
@@ -30,9 +31,10 @@ export async function serveSession(
     readableHighWaterMark: GATEWAY_BACKLOG_MAX_BYTES,
     writableHighWaterMark: GATEWAY_BACKLOG_MAX_BYTES,
   });
-  // A client that vanishes is an error to the stream and nothing to us: 'close' follows.
+  // A client that vanishes is an error to the stream and nothing to us: the socket's 'close' follows.
   client.on("error", () => {});
-  const refusal = await letIn(client, isSecret);
+  const gone = once(socket, "close").then(() => undefined);
+  const refusal = await letIn(client, gone, isSecret);
   if (refusal) {
     client.end(refusal);
     return;
@@ -44,7 +46,7 @@ export async function serveSession(
     client.end(fatalError("53300", `no connection to the database: ${messageOf(error)}`));
     return;
   }
-  const isSettled = await lend(backend, client);
+  const isSettled = await lend(backend, client, gone);
   client.end();
   await giveBack(backend, isSettled);
 }
@@ -54,7 +56,11 @@ export async function serveSession(
  *
  * @returns what to say to a client that is not let in.
  */
-async function letIn(client: Duplex, isSecret: CheckSecret): Promise<Buffer | undefined> {
+async function letIn(
+  client: Duplex,
+  gone: Promise<void>,
+  isSecret: CheckSecret,
+): Promise<Buffer | undefined> {
   let received: Buffer = Buffer.alloc(0);
   let isStarted = false;
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
@@ -79,17 +85,17 @@ async function letIn(client: Duplex, isSecret: CheckSecret): Promise<Buffer | un
     client.unshift(received.subarray(answer.bytes));
     resolve(undefined);
   };
-  const onClose = () => refuse("08006", "the client left");
+  void gone.then(() => refuse("08006", "the client left"));
   const timer = setTimeout(
     () => refuse("08P01", "the client took too long"),
     GATEWAY_STARTUP_MAX_MS,
   );
-  client.on("data", onData).on("close", onClose);
+  client.on("data", onData);
   try {
     return await promise;
   } finally {
     clearTimeout(timer);
-    client.off("data", onData).off("close", onClose);
+    client.off("data", onData);
   }
 }
 
@@ -98,7 +104,7 @@ async function letIn(client: Duplex, isSecret: CheckSecret): Promise<Buffer | un
  *
  * @returns whether the server has answered everything that it was asked, and nothing was cut.
  */
-async function lend(backend: Backend, client: Duplex): Promise<boolean> {
+async function lend(backend: Backend, client: Duplex, gone: Promise<void>): Promise<boolean> {
   const server = backend.lend();
   const questions = new MessageScanner();
   const answers = new MessageScanner();
@@ -135,13 +141,12 @@ async function lend(backend: Backend, client: Duplex): Promise<boolean> {
   };
 
   server.on("data", onAnswer).on("close", onServerLost);
-  client.on("data", onQuestion).on("close", leave);
+  client.on("data", onQuestion);
   client.write(welcome(backend.parameters));
-  if (client.destroyed) leave();
   if (server.destroyed) onServerLost();
   client.resume();
-  await left;
-  client.off("data", onQuestion).off("close", leave);
+  await Promise.race([left, gone]);
+  client.off("data", onQuestion);
   server.off("data", onAnswer).off("close", onServerLost);
   client.resume();
   server.resume();
