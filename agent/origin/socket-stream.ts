@@ -74,7 +74,6 @@ export class SocketStream implements Stream {
       handshakeTimeout: ORIGIN_CONNECT_MAX_MS,
       rejectUnauthorized: !this.#origin.allowsInvalidCertificate,
       lookup: lookupFor(this.#origin.target) as never,
-      autoSelectFamily: true,
       // The library would parse the target as a URL; the local server gets it as the visitor sent it.
       finishRequest: (request) => {
         request.path = this.#target;
