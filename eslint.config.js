@@ -1,0 +1,51 @@
+import tseslint from "typescript-eslint";
+
+/** Who may import whom (ARCHITECTURE.md). Each layer lists what it may not reach. */
+const FORBIDDEN = {
+  protocol: ["durable-objects", "workers", "agent", "self-host", "dashboard", "bench", "test"],
+  "durable-objects": ["workers", "agent", "self-host", "dashboard", "bench", "test"],
+  workers: ["agent", "self-host", "bench", "test"],
+  "workers/edge": ["api", "identity", "store", "background"].map((part) => `workers/${part}`),
+  "workers/store": ["api", "edge", "background"].map((part) => `workers/${part}`),
+  "workers/identity": ["api", "edge", "background"].map((part) => `workers/${part}`),
+  agent: ["durable-objects", "workers", "self-host", "dashboard", "bench", "test"],
+  "self-host": ["durable-objects", "agent", "dashboard", "bench", "test"],
+};
+
+export default tseslint.config(
+  { ignores: ["dist", ".wrangler", ".underpass", "node_modules"] },
+  ...tseslint.configs.recommendedTypeChecked,
+  {
+    languageOptions: {
+      parserOptions: {
+        project: ["./tsconfig.json", "./tsconfig.node.json", "./test/tsconfig.json"],
+        tsconfigRootDir: import.meta.dirname,
+      },
+    },
+    rules: {
+      "@typescript-eslint/no-floating-promises": "error",
+      "@typescript-eslint/switch-exhaustiveness-check": [
+        "error",
+        { considerDefaultExhaustiveForUnions: true },
+      ],
+      "max-lines": ["error", { max: 400 }],
+    },
+  },
+  ...Object.entries(FORBIDDEN).map(([layer, forbidden]) => ({
+    files: [`${layer}/**/*.ts`],
+    rules: {
+      "no-restricted-imports": [
+        "error",
+        {
+          patterns: forbidden.map((other) => ({
+            group: [`**/${other}/**`, `**/${other.split("/").at(-1)}/**`],
+            message: `${layer}/ may not import ${other}/`,
+          })),
+        },
+      ],
+    },
+  })),
+  { files: ["*.js"], ...tseslint.configs.disableTypeChecked },
+  // Matchers such as expect.any() are typed any by the test runner.
+  { files: ["test/**/*.ts"], rules: { "@typescript-eslint/no-unsafe-assignment": "off" } },
+);

@@ -1,0 +1,37 @@
+import { cloudflareTest } from "@cloudflare/vitest-plugin";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    projects: [
+      {
+        test: {
+          name: "node",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/**/*.workerd.test.ts"],
+          globalSetup: "test/harness/build.ts",
+          testTimeout: 60_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        plugins: [
+          cloudflareTest({
+            main: "./test/harness/objects.ts",
+            miniflare: {
+              compatibilityDate: "2026-09-18",
+              compatibilityFlags: ["enable_request_signal"],
+              durableObjects: {
+                TUNNEL: { className: "Tunnel", useSQLite: true },
+                HOSTNAME: { className: "Hostname", useSQLite: true },
+                ADDRESS_LIMITER: { className: "AddressLimiter", useSQLite: true },
+              },
+              serviceBindings: { ROWS: { name: Symbol.for("current"), entrypoint: "Rows" } as never },
+            },
+          }),
+        ],
+        test: { name: "workerd", include: ["test/**/*.workerd.test.ts"] },
+      },
+    ],
+  },
+});
