@@ -124,6 +124,9 @@ export const TOKEN_TUNNELS_DEFAULT = 5;
 export const TOKEN_SUBDOMAINS_MAX = 100;
 export const CLI_TOKEN_DAYS = 90;
 export const CLI_TOKEN_TUNNELS = 100;
+export const CLI_TOKEN_BANDWIDTH_MBPS = 10_000;
+/** How often a random name is drawn before giving up: one collision is rare, three say something else. */
+export const RANDOM_NAME_MAX_TRIES = 3;
 
 // ── The self-hosted server ──
 

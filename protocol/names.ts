@@ -29,9 +29,12 @@ export function labelFault(label: string): string | null {
   return null;
 }
 
-/** A tunnel of a project other than the default one carries its slug: `api` in `staging` is `api-staging`. */
-export function labelOf(name: string, project: { slug: string; isDefault: boolean }): string {
-  return project.isDefault ? name : `${name}-${project.slug}`;
+/** Every organization has it, under this slug, for good; its tunnels carry no suffix. */
+export const DEFAULT_PROJECT_SLUG = "default";
+
+/** A tunnel of any other project carries its slug: `api` in `staging` is `api-staging`. */
+export function labelOf(name: string, projectSlug: string): string {
+  return projectSlug === DEFAULT_PROJECT_SLUG ? name : `${name}-${projectSlug}`;
 }
 
 /** A token's pattern: a label in which `*` stands for any run of characters, an empty one too. */
@@ -86,15 +89,10 @@ const NOUNS = `acorn alder anchor arch aspen badger bay beacon birch bison bridg
 const TAIL_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const TAIL_CHARS = 6;
 
-/** `nimble-otter-7k3m9q`: easy to say, and too many to walk through. `bytes` are eight random ones. */
-export function randomName(bytes: Uint8Array): string {
+/** `nimble-otter-7k3m9q`: easy to say, and too many to walk through. */
+export function newRandomName(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(2 + TAIL_CHARS));
   const pick = (words: string[], byte: number) => words[byte % words.length]!;
-  const tail = Array.from(
-    bytes.subarray(2, 2 + TAIL_CHARS),
-    (byte) => TAIL_ALPHABET[byte % TAIL_ALPHABET.length],
-  ).join("");
-  return `${pick(ADJECTIVES, bytes[0]!)}-${pick(NOUNS, bytes[1]!)}-${tail}`;
+  const tail = Array.from(bytes.subarray(2), (byte) => TAIL_ALPHABET[byte % TAIL_ALPHABET.length]);
+  return `${pick(ADJECTIVES, bytes[0]!)}-${pick(NOUNS, bytes[1]!)}-${tail.join("")}`;
 }
-
-/** How many bytes `randomName` wants. */
-export const RANDOM_NAME_BYTES = 2 + TAIL_CHARS;

@@ -1,0 +1,148 @@
+/** The management API. This file is its table of contents, and what holds for every route. */
+import { OpenAPIHono } from "@hono/zod-openapi";
+import { bodyLimit } from "hono/body-limit";
+import { HTTPException } from "hono/http-exception";
+import { matchedRoutes } from "hono/route";
+import { clientAddress } from "../../protocol/client-address.ts";
+import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
+import { API_BODY_MAX_BYTES } from "../../protocol/limits.ts";
+import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { openDatabase } from "../background/outbox.ts";
+import { configOf } from "../config.ts";
+import type { Env } from "../env.ts";
+import { ApiError, describeError, errorResponse } from "../errors.ts";
+import { log } from "../log.ts";
+import { agents } from "./agents.ts";
+import { auth } from "./auth.ts";
+import { cli } from "./cli.ts";
+import type { ApiContext, ApiEnv } from "./context.ts";
+import { health } from "./health.ts";
+import { setup } from "./setup.ts";
+import { tokens } from "./tokens.ts";
+import { tunnels } from "./tunnels.ts";
+
+const api = new OpenAPIHono<ApiEnv>();
+
+api.use(async (c, next) => {
+  const startedAt = Date.now();
+  c.set("requestId", crypto.randomUUID());
+  await next();
+  // A WebSocket's answer is passed on as it is: a copy with another header would lose the socket.
+  if (c.res.status !== 101) {
+    c.res.headers.set(REQUEST_ID_HEADER, c.var.requestId);
+    c.res.headers.set("X-Content-Type-Options", "nosniff");
+    if (!c.res.headers.has("Cache-Control")) c.res.headers.set("Cache-Control", "no-store");
+  }
+  logRequest(c, Date.now() - startedAt);
+});
+
+api.use(async (c, next) => {
+  const config = configOf(c.env);
+  c.set("config", config);
+  c.set("db", openDatabase(c.env));
+  const trust = { hosted: config.HOSTED, trustProxy: config.TRUST_PROXY };
+  c.set("address", clientAddress(c.req.raw, trust));
+  await next();
+});
+
+api.use(
+  bodyLimit({
+    maxSize: API_BODY_MAX_BYTES,
+    onError: () => {
+      throw new ApiError("payload_too_large", `At most ${API_BODY_MAX_BYTES} bytes are accepted.`);
+    },
+  }),
+);
+
+api.use(async (c, next) => {
+  const type = c.req.header("content-type") ?? "";
+  if (c.req.raw.body && !/^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i.test(type)) {
+    throw new ApiError("unsupported_media_type", "The body must be application/json.");
+  }
+  await next();
+});
+
+for (const area of [health, auth, cli, setup, tokens, tunnels, agents]) api.route("/", area);
+
+api.openAPIRegistry.registerComponent("securitySchemes", "bearer", {
+  type: "http",
+  scheme: "bearer",
+  bearerFormat: "JWT",
+});
+api.get("/openapi.json", (c) =>
+  c.json(
+    api.getOpenAPI31Document({
+      openapi: "3.1.0",
+      info: { title: "Underpass", version: SERVICE_VERSION },
+      servers: [{ url: c.var.config.publicOrigin }],
+    }),
+  ),
+);
+
+const METHODS_BY_PATH = new Map<string, Set<string>>();
+for (const { path, method } of api.routes) {
+  if (method === "ALL") continue;
+  METHODS_BY_PATH.set(path, (METHODS_BY_PATH.get(path) ?? new Set()).add(method));
+}
+
+api.notFound((c) => {
+  const segments = c.req.path.split("/");
+  for (const [path, methods] of METHODS_BY_PATH) {
+    if (!matchesPath(path.split("/"), segments)) continue;
+    const allowed = [...methods].sort().join(", ");
+    throw new ApiError("method_not_allowed", `This path takes ${allowed}.`, {
+      headers: { Allow: allowed },
+    });
+  }
+  throw new ApiError("not_found", "There is no such route.");
+});
+
+function matchesPath(pattern: string[], segments: string[]): boolean {
+  return (
+    pattern.length === segments.length &&
+    pattern.every((part, index) => part.startsWith(":") || part === segments[index])
+  );
+}
+
+api.onError((thrown, c) => {
+  const error = asApiError(thrown);
+  if (error.code === "internal") {
+    const cause = describeError(error.details.cause);
+    log("error", "request_failed", { requestId: c.var.requestId, cause });
+  }
+  return errorResponse(error);
+});
+
+function asApiError(thrown: Error): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  if (thrown instanceof HTTPException && thrown.status === 400) {
+    return new ApiError("invalid_request", "The body is not valid JSON.");
+  }
+  return new ApiError("internal", "Something went wrong on our side.", { cause: thrown });
+}
+
+const UNLOGGED = new Set(["/health", "/ready"]);
+
+function logRequest(c: ApiContext, ms: number): void {
+  const route = matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path;
+  if (route !== undefined && UNLOGGED.has(route)) return;
+  const { requestId, principal, refusal } = c.var;
+  log("info", "request", {
+    requestId,
+    method: c.req.method,
+    route: route ?? null,
+    status: c.res.status,
+    ms,
+    orgId: principal?.orgId,
+    userId: principal?.userId,
+    refusal,
+  });
+}
+
+export async function handleApi(
+  request: Request,
+  env: Env,
+  ctx: ExecutionContext,
+): Promise<Response> {
+  return api.fetch(request, env, ctx);
+}

@@ -1,0 +1,255 @@
+/**
+ * /auth: from signing up to signing out. No answer tells whether an address has an account: not by its
+ * status, not by its words, and not by how long it takes, since a password is hashed either way.
+ */
+import { createRoute } from "@hono/zod-openapi";
+import { waitUntil } from "cloudflare:workers";
+import { z } from "zod";
+import { EMAIL_MAX_CHARS } from "../../protocol/limits.ts";
+import {
+  AccessToken,
+  AccountSummary,
+  Credentials,
+  EmailAddress,
+  EmailCode,
+  Me,
+  Ok,
+  Status,
+} from "../../protocol/resources.ts";
+import { alreadyRegisteredMail, sealMail, verificationMail } from "../background/mail.ts";
+import { ApiError, describeError } from "../errors.ts";
+import { signAccessToken } from "../identity/access-tokens.ts";
+import { randomEmailCode } from "../identity/codes.ts";
+import { normalizeEmail } from "../identity/emails.ts";
+import { newOrganizationTerms } from "../identity/new-organization.ts";
+import { hashPassword, passwordFault, verifyPassword } from "../identity/passwords.ts";
+import { nextRefreshToken, readRefreshToken } from "../identity/refresh-tokens.ts";
+import { keyedHash } from "../identity/sealing.ts";
+import { log } from "../log.ts";
+import { PLAN_TERMS } from "../plans.ts";
+import {
+  findUserByEmail,
+  resendCode,
+  signUp,
+  verifyEmail,
+  type NewCode,
+} from "../store/accounts.ts";
+import { renewSession, revokeSession } from "../store/sessions.ts";
+import { allow } from "./allow.ts";
+import {
+  actorOf,
+  answer,
+  failures,
+  invalidField,
+  jsonBody,
+  newArea,
+  type ApiContext,
+} from "./context.ts";
+import { limited } from "./rate-limit.ts";
+import {
+  accountSummary,
+  clearRefreshCookie,
+  readRefreshCookie,
+  setRefreshCookie,
+  signIn,
+} from "./sign-in.ts";
+
+export const auth = newArea();
+
+const NewEmail = z.email().max(EMAIL_MAX_CHARS);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/signup",
+    summary: "Sign up",
+    ...limited,
+    request: { body: jsonBody(Credentials) },
+    responses: {
+      201: answer("Always, whether the address has an account or not.", Status),
+      ...failures("invalid_request", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const { password, ...given } = c.req.valid("json");
+    const email = normalizeEmail(given.email);
+    if (!NewEmail.safeParse(email).success) throw invalidField("email", "is not an e-mail address");
+    const fault = passwordFault(password, email);
+    if (fault !== null) throw invalidField("password", fault);
+
+    const { config, db } = c.var;
+    await signUp(db, {
+      ...(await newCode(c, email)),
+      passwordHash: hashPassword(password),
+      mailIfKnown: await sealMail(config, alreadyRegisteredMail(email, config)),
+    });
+    return c.json({ status: "pending_email_verification" }, 201);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/verify-email-otp",
+    summary: "Confirm an address with the code from the mail",
+    ...limited,
+    request: { body: jsonBody(EmailCode) },
+    responses: {
+      200: answer("Confirmed: the account can log in.", Status),
+      ...failures("invalid_request", "invalid_code", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const { email: given, code } = c.req.valid("json");
+    const { config, db, address } = c.var;
+    const email = normalizeEmail(given);
+    const verified = await verifyEmail(db, {
+      email,
+      codeHash: await emailCodeHash(c, email, code),
+      terms: newOrganizationTerms(config),
+      ip: address,
+    });
+    if (!verified) throw new ApiError("invalid_code", "The code is wrong or no longer good.");
+    return c.json({ status: "verified" }, 200);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/resend-verify-otp",
+    summary: "Send another code",
+    ...limited,
+    request: { body: jsonBody(EmailAddress) },
+    responses: {
+      200: answer("Always. The earlier code is void.", Ok),
+      ...failures("invalid_request", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const code = await newCode(c, normalizeEmail(c.req.valid("json").email));
+    // After the answer, which then takes as long for an address without an account.
+    const sent = resendCode(c.var.db, code).catch((error: unknown) => {
+      const { requestId } = c.var;
+      log("error", "code_not_sent", { requestId, cause: describeError(error) });
+    });
+    waitUntil(sent);
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/login",
+    summary: "Log in",
+    ...limited,
+    request: { body: jsonBody(Credentials) },
+    responses: {
+      200: answer("Sets the `qnt_refresh` cookie.", AccountSummary),
+      ...failures("invalid_request", "unauthorized", "forbidden", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const { email, password } = c.req.valid("json");
+    const user = await findUserByEmail(c.var.db, normalizeEmail(email));
+    const matches = verifyPassword(user?.passwordHash ?? null, password);
+    if (!user?.emailVerifiedAt || !matches) {
+      const message = "Wrong e-mail address or password, or the address is not confirmed yet.";
+      throw new ApiError("unauthorized", message);
+    }
+    return c.json(await signIn(c, user.id), 200);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/refresh",
+    summary: "Renew the access token by the refresh cookie",
+    ...limited,
+    responses: {
+      200: answer("The cookie is replaced too.", AccessToken),
+      ...failures("unauthorized", "forbidden", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    refuseForeignOrigin(c);
+    const { config, db, address } = c.var;
+    const current = await readRefreshToken(config, readRefreshCookie(c) ?? "");
+    const next = current && (await nextRefreshToken(config, current));
+    const renewed =
+      next && (await renewSession(db, { ...current, nextHash: next.hash, ip: address }));
+    if (!renewed) {
+      clearRefreshCookie(c);
+      throw new ApiError("unauthorized", "The session is over: log in again.");
+    }
+    setRefreshCookie(c, next);
+    const { userId: sub, orgId: org, role } = renewed;
+    const claims = { sub, org, role, sid: current.sessionId };
+    return c.json({ access_token: await signAccessToken(config, claims) }, 200);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/logout",
+    summary: "Log out",
+    ...allow("account:self"),
+    responses: {
+      200: answer("The session is over, its tokens too.", Ok),
+      ...failures("unauthorized"),
+    },
+  }),
+  async (c) => {
+    await revokeSession(c.var.db, actorOf(c), c.var.principal.sessionId);
+    clearRefreshCookie(c);
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "get",
+    path: "/auth/me",
+    summary: "Who is signed in, and what they may use",
+    ...allow("account:self"),
+    responses: { 200: answer("The account.", Me), ...failures("unauthorized") },
+  }),
+  (c) => {
+    const { principal, accessToken } = c.var;
+    const { plan, trialEndsAt } = principal;
+    const entitlements = {
+      plan,
+      trial_ends_at: trialEndsAt?.toISOString() ?? null,
+      tunnel_ttl_seconds: PLAN_TERMS[plan].tunnelTtlSeconds,
+    };
+    return c.json({ ...accountSummary(principal, accessToken), entitlements }, 200);
+  },
+);
+
+async function newCode(c: ApiContext, email: string): Promise<NewCode> {
+  const code = randomEmailCode();
+  return {
+    email,
+    codeHash: await emailCodeHash(c, email, code),
+    mail: await sealMail(c.var.config, verificationMail(email, code)),
+    ip: c.var.address,
+  };
+}
+
+/** Bound to the address: the same digits are another hash elsewhere. */
+function emailCodeHash(c: ApiContext, email: string, code: string): Promise<string> {
+  return keyedHash(c.var.config, "e-mail code", `${email} ${code}`);
+}
+
+/** A tunnel's page is of the same site as this service, so the cookie's SameSite lets it ask. */
+function refuseForeignOrigin(c: ApiContext): void {
+  const origin = c.req.header("origin");
+  if (origin === undefined) return;
+  const host = URL.parse(origin)?.host;
+  if (host !== c.req.header("host") && origin !== c.var.config.publicOrigin) {
+    throw new ApiError("forbidden", "Only the service's own pages may renew a session.");
+  }
+}

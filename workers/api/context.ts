@@ -1,0 +1,78 @@
+/** What every route of the API has at hand, and the words in which routes describe themselves. */
+import { OpenAPIHono } from "@hono/zod-openapi";
+import type { Context } from "hono";
+import type { ZodType } from "zod";
+import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../protocol/errors.ts";
+import type { Config } from "../config.ts";
+import type { Env } from "../env.ts";
+import { ApiError } from "../errors.ts";
+import type { Actor } from "../store/audit.ts";
+import type { Database } from "../store/client.ts";
+import type { Principal } from "../store/sessions.ts";
+
+export interface ApiEnv {
+  Bindings: Env;
+  Variables: {
+    requestId: string;
+    config: Config;
+    db: Database;
+    /** Of the caller; empty when nothing tells. */
+    address: string;
+    /** Set by `allow`. */
+    principal: Principal;
+    accessToken: string;
+    /** Why an agent was refused, for the log: the status of its answer can't say. */
+    refusal: string;
+  };
+}
+export type ApiContext = Context<ApiEnv>;
+
+/** An area of the API: a file beside this one. */
+export function newArea(): OpenAPIHono<ApiEnv> {
+  return new OpenAPIHono<ApiEnv>({
+    defaultHook(result) {
+      if (result.success) return;
+      // A path that can't name anything leads nowhere, as a route that does not exist.
+      if (result.target === "param") throw notFound();
+      throw new ApiError("invalid_request", `The ${result.target} is not valid.`, {
+        fields: result.error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
+      });
+    },
+  });
+}
+
+export function notFound(what = "such thing"): ApiError {
+  return new ApiError("not_found", `There is no ${what} here.`);
+}
+
+export function invalidField(path: string, message: string): ApiError {
+  return new ApiError("invalid_request", `${path} ${message}.`, { fields: [{ path, message }] });
+}
+
+export function actorOf(c: ApiContext): Actor & { orgId: string; userId: string } {
+  const { orgId, userId } = c.var.principal;
+  return { orgId, userId, ip: c.var.address };
+}
+
+// ── For route definitions ──
+
+export function jsonBody<Schema extends ZodType>(schema: Schema) {
+  return { required: true, content: { "application/json": { schema } } } as const;
+}
+
+export function answer<Schema extends ZodType>(description: string, schema: Schema) {
+  return { description, content: { "application/json": { schema } } };
+}
+
+/** The failures that a route is known to answer with, by status. */
+export function failures(...codes: ErrorCode[]) {
+  const byStatus: Record<number, { description: string; content: object }> = {};
+  for (const status of new Set(codes.map((code) => STATUS_BY_CODE[code]))) {
+    const names = codes.filter((code) => STATUS_BY_CODE[code] === status);
+    byStatus[status] = {
+      description: names.map((name) => `\`${name}\``).join(", "),
+      content: { "application/json": { schema: ErrorBody } },
+    };
+  }
+  return byStatus;
+}

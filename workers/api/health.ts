@@ -1,0 +1,107 @@
+/** Whether the service runs, whether it can work, and the keys that its tokens are signed with. */
+import { createRoute } from "@hono/zod-openapi";
+import { sql } from "drizzle-orm";
+import { z } from "zod";
+import { SERVICE_VERSION } from "../../protocol/version.ts";
+import type { Config } from "../config.ts";
+import { describeError, ApiError, errorResponse } from "../errors.ts";
+import { utf8 } from "../identity/encoding.ts";
+import { accessTokenKeys, capabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
+import { seal, unseal } from "../identity/sealing.ts";
+import { log } from "../log.ts";
+import { answer, newArea, type ApiContext } from "./context.ts";
+
+const Health = z.object({ status: z.string(), version: z.string() });
+const Jwks = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) });
+const NotReady = z.object({
+  error: z.literal("not_ready"),
+  message: z.string(),
+  missing: z.array(z.string()),
+});
+
+export const health = newArea();
+
+health.openapi(
+  createRoute({
+    method: "get",
+    path: "/health",
+    summary: "The process runs",
+    responses: { 200: answer("It does.", Health) },
+  }),
+  (c) => c.json({ status: "ok", version: SERVICE_VERSION }, 200),
+);
+
+health.openapi(
+  createRoute({
+    method: "get",
+    path: "/ready",
+    summary: "Database, keys and secrets work",
+    responses: {
+      200: answer("They do.", Health),
+      503: answer("Something is missing.", NotReady),
+    },
+  }),
+  async (c) => {
+    const missing = await whatIsMissing(c);
+    if (missing.length === 0) return c.json({ status: "ready", version: SERVICE_VERSION }, 200);
+    const message = `Not working: ${missing.join(", ")}.`;
+    const { headers } = errorResponse(new ApiError("not_ready", message));
+    return c.json({ error: "not_ready" as const, message, missing }, 503, {
+      ...Object.fromEntries(headers),
+    });
+  },
+);
+
+health.openapi(
+  createRoute({
+    method: "get",
+    path: "/.well-known/jwks.json",
+    summary: "Public keys of access tokens",
+    responses: { 200: answer("A JSON Web Key Set.", Jwks) },
+  }),
+  async (c) => {
+    const { publicJwks } = await accessTokenKeys(c.var.config);
+    const keys = publicJwks.map((jwk) => ({ ...jwk, kid: jwk.kid ?? "" }));
+    return c.json({ keys }, 200, { "Cache-Control": "public, max-age=300" });
+  },
+);
+
+/** Each part is used, not only looked at: a key that loads may still not sign. */
+async function whatIsMissing(c: ApiContext): Promise<string[]> {
+  const { config, db } = c.var;
+  const probes: Record<string, () => Promise<unknown>> = {
+    database: () => db.read.execute(sql`select 1 from installation limit 1`),
+    "JWT keys": async () =>
+      probeSigning(await accessTokenKeys(config), { name: "ECDSA", hash: "SHA-256" }),
+    "token keys": async () => probeSigning(await capabilityTokenKeys(config), { name: "Ed25519" }),
+    "secret manager": () => probeSealing(config),
+  };
+  const checked = await Promise.all(
+    Object.entries(probes).map(async ([name, probe]) => {
+      try {
+        await probe();
+        return null;
+      } catch (error) {
+        log("error", "not_ready", { part: name, cause: describeError(error) });
+        return name;
+      }
+    }),
+  );
+  return checked.filter((name) => name !== null);
+}
+
+async function probeSigning(
+  { signer, verifiers }: SigningKeys,
+  algorithm: { name: string; hash?: string },
+): Promise<void> {
+  const probe = utf8("ready?");
+  const signature = await crypto.subtle.sign(algorithm, signer.key, probe);
+  const verifier = verifiers.get(signer.kid);
+  const good = verifier && (await crypto.subtle.verify(algorithm, verifier, signature, probe));
+  if (!good) throw new Error("a signature did not verify");
+}
+
+async function probeSealing(config: Config): Promise<void> {
+  const sealed = await seal(config, "ready", "ready?");
+  if ((await unseal(config, "ready", sealed)) !== "ready?") throw new Error("a seal did not hold");
+}

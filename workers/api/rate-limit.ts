@@ -1,0 +1,26 @@
+/**
+ * The routes of /auth that anybody can call, and the setup, are limited by source address. Polling for a
+ * device's approval is not: it has a pace of its own, and reveals nothing without 256 random bits.
+ */
+import { createMiddleware } from "hono/factory";
+import { ApiError } from "../errors.ts";
+import { addressGroup } from "../identity/address-group.ts";
+import { addressLimiterObject } from "../objects.ts";
+import type { ApiEnv } from "./context.ts";
+
+const limit = createMiddleware<ApiEnv>(async (c, next) => {
+  const { config, address } = c.var;
+  // Turning it off is for tests and benchmarks; on a hosted service it does nothing.
+  if (config.AUTH_RATE_LIMIT === "on" || config.HOSTED) {
+    const waitMs = await addressLimiterObject(c.env, addressGroup(address)).take();
+    if (waitMs > 0) {
+      throw new ApiError("rate_limited", "Too many requests from your address. Wait a little.", {
+        retryAfterSeconds: Math.ceil(waitMs / 1000),
+      });
+    }
+  }
+  await next();
+});
+
+/** Spread into a route's definition. */
+export const limited = { middleware: limit };

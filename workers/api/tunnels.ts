@@ -1,0 +1,169 @@
+/**
+ * /tunnels. A tunnel is a name that an organization holds (a row) and whoever serves it (an object): the row
+ * says who may, the object says who does.
+ */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import {
+  RANDOM_NAME_MAX_TRIES,
+  TUNNEL_CONFIRM_MAX_ROWS,
+  TUNNEL_NEWS_FRESH_MS,
+} from "../../protocol/limits.ts";
+import {
+  DEFAULT_PROJECT_SLUG,
+  isReservedLabel,
+  labelFault,
+  labelOf,
+  newRandomName,
+} from "../../protocol/names.ts";
+import { CreateTunnel, Id, Ok, PageQuery, Tunnel } from "../../protocol/resources.ts";
+import { publicUrl, type Config } from "../config.ts";
+import { ApiError } from "../errors.ts";
+import { confirmTunnel } from "../live-tunnels.ts";
+import { tunnelExpiry } from "../plans.ts";
+import {
+  createTunnel,
+  deleteTunnel,
+  findTunnelRows,
+  listTunnels,
+  type ListedTunnel,
+} from "../store/tunnels.ts";
+import { allow } from "./allow.ts";
+import {
+  actorOf,
+  answer,
+  failures,
+  invalidField,
+  jsonBody,
+  newArea,
+  notFound,
+  type ApiContext,
+} from "./context.ts";
+
+export const tunnels = newArea();
+
+tunnels.openapi(
+  createRoute({
+    method: "get",
+    path: "/tunnels",
+    summary: "List tunnels",
+    ...allow("tunnels:read"),
+    request: { query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(Tunnel)),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const rows = await listTunnels(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    const confirmed = await withFreshNews(c, rows);
+    return c.json(
+      confirmed.map((row) => toTunnel(c.var.config, row)),
+      200,
+    );
+  },
+);
+
+tunnels.openapi(
+  createRoute({
+    method: "post",
+    path: "/tunnels",
+    summary: "Reserve a tunnel that an agent connects to later",
+    ...allow("tunnels:write"),
+    request: { body: jsonBody(CreateTunnel) },
+    responses: {
+      201: answer("Made; its status is `inactive`.", Tunnel),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "duplicate_name"),
+    },
+  }),
+  async (c) => {
+    const row = await createNamed(c, c.req.valid("json"));
+    return c.json(toTunnel(c.var.config, row), 201);
+  },
+);
+
+tunnels.openapi(
+  createRoute({
+    method: "delete",
+    path: "/tunnels/{id}",
+    summary: "Delete a tunnel",
+    ...allow("tunnels:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("Its name is free, its agent is told.", Ok),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const deleted = await deleteTunnel(c.var.db, actorOf(c), c.req.valid("param").id);
+    if (!deleted) throw notFound("such tunnel");
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+async function createNamed(
+  c: ApiContext,
+  asked: z.output<typeof CreateTunnel>,
+): Promise<ListedTunnel> {
+  const { subdomain, localPort, protocol, ttlSeconds } = asked;
+  const projectSlug = asked.projectSlug ?? DEFAULT_PROJECT_SLUG;
+  const expiresAt = tunnelExpiry(c.var.principal.plan, ttlSeconds, new Date());
+
+  for (let tries = 1; ; tries++) {
+    const name = subdomain ?? newRandomName();
+    const label = labelOf(name, projectSlug);
+    const fault = labelFault(label);
+    if (fault !== null) throw invalidField("subdomain", fault);
+    const taken = new ApiError("duplicate_name", `${label} is taken.`);
+    if (isReservedLabel(label)) throw taken;
+
+    const made = { name, label, projectSlug, protocol, localPort, expiresAt };
+    const row = await createTunnel(c.var.db, actorOf(c), made);
+    if (row === "project_not_found") throw notFound("such project");
+    if (row !== "duplicate_name") return { ...row, projectSlug };
+    if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
+  }
+}
+
+/** A row that says "connected" and has not been heard of for a while may be wrong: its object is asked. */
+async function withFreshNews(c: ApiContext, rows: ListedTunnel[]): Promise<ListedTunnel[]> {
+  const freshSince = Date.now() - TUNNEL_NEWS_FRESH_MS;
+  const isOld = ({ agentConnected, lastSeenAt }: ListedTunnel) =>
+    agentConnected && (lastSeenAt === null || lastSeenAt.getTime() < freshSince);
+  const old = rows
+    .filter(isOld)
+    .slice(0, TUNNEL_CONFIRM_MAX_ROWS)
+    .map(({ id }) => id);
+  if (old.length === 0) return rows;
+
+  await Promise.all(old.map((id) => confirmTunnel(c.env, c.var.db, id)));
+  const news = new Map((await findTunnelRows(c.var.db, old)).map((row) => [row.id, row]));
+  return rows.map((row) => ({ ...row, ...news.get(row.id) }));
+}
+
+function toTunnel(config: Config, row: ListedTunnel): Tunnel {
+  const { id, name, subdomain, projectSlug, status, protocol, localPort, agentConnected } = row;
+  const { bytesIn, bytesOut, totalRequests } = row;
+  return {
+    id,
+    name,
+    subdomain,
+    projectSlug,
+    publicUrl: publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
+    status,
+    protocol,
+    localPort,
+    agentConnected,
+    authEnabled: false,
+    edgeAuthEnabled: false,
+    maintenance: false,
+    policyActions: 0,
+    customDomains: [],
+    bytesIn,
+    bytesOut,
+    totalRequests,
+    createdAt: row.createdAt.toISOString(),
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+    lastSeenAt: row.lastSeenAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,44 @@
+/** What runs once a minute: a cron trigger when hosted, a timer of the self-hosted server otherwise. */
+import {
+  DEAD_ROW_KEEP_MS,
+  EXPIRY_BATCH_ROWS,
+  UNVERIFIED_ACCOUNT_MAX_MS,
+} from "../../protocol/limits.ts";
+import type { Env } from "../env.ts";
+import { describeError } from "../errors.ts";
+import { log } from "../log.ts";
+import { tunnelObject } from "../objects.ts";
+import { deleteUnverifiedAccounts } from "../store/accounts.ts";
+import { deleteDeadDevices } from "../store/devices.ts";
+import { deleteDeadSessions } from "../store/sessions.ts";
+import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels.ts";
+import { drainOutbox, openDatabase } from "./outbox.ts";
+
+export async function runCron(env: Env): Promise<void> {
+  const db = openDatabase(env);
+  const ago = (ms: number) => new Date(Date.now() - ms);
+  const jobs: Record<string, () => Promise<unknown>> = {
+    outbox: () => drainOutbox(env, db),
+    expiry: async () => {
+      while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
+    },
+    sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
+    devices: () => deleteDeadDevices(db, ago(0)),
+    accounts: () => deleteUnverifiedAccounts(db, ago(UNVERIFIED_ACCOUNT_MAX_MS)),
+  };
+  for (const [job, run] of Object.entries(jobs)) {
+    try {
+      await run();
+    } catch (error) {
+      log("error", "job_failed", { job, cause: describeError(error) });
+    }
+  }
+}
+
+/** Before the server stops: every agent is told, and what is in flight may finish. */
+export async function drainTunnels(env: Env): Promise<void> {
+  const ids = await listConnectedTunnelIds(openDatabase(env));
+  const drained = await Promise.allSettled(ids.map(async (id) => tunnelObject(env, id).drain()));
+  const failed = drained.filter(({ status }) => status === "rejected").length;
+  log("info", "tunnels_drained", { tunnels: ids.length, failed });
+}

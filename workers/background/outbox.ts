@@ -1,0 +1,81 @@
+/** Brings the messages of committed changes to the objects and the mailbox they are for. */
+import { configOf } from "../config.ts";
+import type { Env } from "../env.ts";
+import { describeError } from "../errors.ts";
+import { log } from "../log.ts";
+import { hostnameObject, tunnelObject } from "../objects.ts";
+import { connect, type Database } from "../store/client.ts";
+import {
+  claimDueMessages,
+  deleteMessages,
+  dropStaleMail,
+  type OutboxRow,
+} from "../store/outbox.ts";
+import { waitUntil } from "cloudflare:workers";
+import { sendMail } from "./mail.ts";
+
+/** The database, with everything that its changes tell delivered. */
+export function openDatabase(env: Env): Database {
+  const db: Database = connect(env, async (rows) => {
+    const isMail = (row: OutboxRow) => row.kind === "mail";
+    // A mail server may take its time, and nobody's answer depends on it.
+    waitUntil(deliverAll(env, db, rows.filter(isMail)));
+    await deliverAll(
+      env,
+      db,
+      rows.filter((row) => !isMail(row)),
+    );
+  });
+  return db;
+}
+
+/** What earlier deliveries could not. */
+export async function drainOutbox(env: Env, db: Database): Promise<void> {
+  const dropped = await dropStaleMail(db);
+  if (dropped > 0) log("error", "mail_given_up", { mails: dropped });
+  await deliverAll(env, db, await claimDueMessages(db));
+}
+
+async function deliverAll(env: Env, db: Database, rows: OutboxRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  const delivered: number[] = [];
+  await Promise.all(
+    rows.map(async (row) => {
+      try {
+        await deliver(env, row);
+        delivered.push(row.id);
+      } catch (error) {
+        const { id, kind, attempts } = row;
+        log("warn", "delivery_failed", { id, kind, attempts, cause: describeError(error) });
+      }
+    }),
+  );
+  try {
+    await deleteMessages(db, delivered);
+  } catch (error) {
+    // They are delivered once more then, which objects don't mind.
+    log("warn", "outbox_not_cleared", { ids: delivered, cause: describeError(error) });
+  }
+}
+
+async function deliver(env: Env, row: OutboxRow): Promise<void> {
+  switch (row.kind) {
+    case "hostname": {
+      const { host, tunnelId, version } = row.payload;
+      await hostnameObject(env, host).publish({ tunnelId, version });
+      return;
+    }
+    case "tunnel_retired":
+      await tunnelObject(env, row.payload.tunnelId).retire();
+      return;
+    case "token_revoked": {
+      const { tokenNonce, tunnelIds } = row.payload;
+      await Promise.all(
+        tunnelIds.map(async (id) => tunnelObject(env, id).revokeCredential(tokenNonce)),
+      );
+      return;
+    }
+    case "mail":
+      await sendMail(env, configOf(env), row.payload.sealed);
+  }
+}

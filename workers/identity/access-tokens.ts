@@ -1,0 +1,61 @@
+/**
+ * Access tokens: ES256 JWTs of 15 minutes. They name a session; whether it still lives and what its user
+ * may do is asked of the database each time, so that revoking takes effect at once.
+ */
+import { errors, jwtVerify, SignJWT } from "jose";
+import { z } from "zod";
+import { ACCESS_TOKEN_SECONDS } from "../../protocol/limits.ts";
+import type { Config } from "../config.ts";
+import { accessTokenKeys } from "./keys.ts";
+import type { Role } from "./permissions.ts";
+
+const AUDIENCE = "underpass";
+/** RFC 9068: no other JWT of ours can be taken for one of these. */
+const TYPE = "at+jwt";
+const ALGORITHM = "ES256";
+
+const Claims = z.object({ sub: z.uuid(), sid: z.uuid(), org: z.uuid() });
+export type Claims = z.output<typeof Claims>;
+
+export async function signAccessToken(
+  config: Config,
+  claims: Claims & { role: Role },
+): Promise<string> {
+  const { kid, key } = (await accessTokenKeys(config)).signer;
+  const { sub, ...others } = claims;
+  return new SignJWT(others)
+    .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid })
+    .setSubject(sub)
+    .setIssuer(config.publicOrigin)
+    .setAudience(AUDIENCE)
+    .setIssuedAt()
+    .setExpirationTime(`${ACCESS_TOKEN_SECONDS}s`)
+    .sign(key);
+}
+
+/** @returns null for whatever is not an access token of ours that is good now. */
+export async function verifyAccessToken(config: Config, token: string): Promise<Claims | null> {
+  const { verifiers } = await accessTokenKeys(config);
+  try {
+    const { payload } = await jwtVerify(
+      token,
+      // Keys come from our own set by their id alone; what a header says of keys is not looked at.
+      ({ kid }) => {
+        const key = verifiers.get(kid ?? "");
+        if (!key) throw new errors.JWKSNoMatchingKey();
+        return key;
+      },
+      {
+        algorithms: [ALGORITHM],
+        typ: TYPE,
+        issuer: config.publicOrigin,
+        audience: AUDIENCE,
+        requiredClaims: ["exp", "iat"],
+      },
+    );
+    return Claims.safeParse(payload).data ?? null;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return null;
+    throw error;
+  }
+}

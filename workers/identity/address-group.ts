@@ -1,0 +1,23 @@
+/** Which addresses count as one source: an IPv6 subscriber has a whole /64 to send from. */
+
+/** @param address without port and brackets. Whoever has none shares a group with all who have none. */
+export function addressGroup(address: string): string {
+  const plain = address.toLowerCase().split("%")[0]!;
+  if (!plain.includes(":")) return plain === "" ? "unknown" : plain;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1];
+  if (mapped !== undefined) return mapped;
+  return `${leadingGroups(plain).slice(0, 4).join(":")}::/64`;
+}
+
+/** The eight groups, without the zeros that `::` and short groups leave out. */
+function leadingGroups(address: string): string[] {
+  const [head = "", tail] = address.split("::");
+  const groupsOf = (part: string) => (part === "" ? [] : part.split(":"));
+  const before = groupsOf(head);
+  const after = tail === undefined ? [] : groupsOf(tail);
+  // A dotted tail (`::1.2.3.4`) stands for two groups.
+  const written = before.length + after.length + (address.includes(".") ? 1 : 0);
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - written);
+  const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after];
+  return groups.map((group) => group.replace(/^0+(?=.)/, ""));
+}

@@ -1,0 +1,117 @@
+/**
+ * The keys of the service, imported once an isolate: one pair (and the retired ones) for access tokens,
+ * one for capability tokens, and whatever is derived from ENCRYPTION_KEY.
+ */
+import { calculateJwkThumbprint, type JWK } from "jose";
+import { z } from "zod";
+import type { Config } from "../config.ts";
+
+const PrivateJwk = z.looseObject({
+  kty: z.enum(["EC", "OKP"]),
+  crv: z.string(),
+  x: z.string(),
+  y: z.string().optional(),
+  d: z.string(),
+  kid: z.string().min(1).optional(),
+});
+type PrivateJwk = z.output<typeof PrivateJwk>;
+const PrivateJwks = z.union([
+  z.object({ keys: z.array(PrivateJwk).min(1) }).transform(({ keys }) => keys),
+  PrivateJwk.transform((key) => [key]),
+]);
+
+export interface SigningKeys {
+  /** The first of the set. */
+  signer: { kid: string; key: CryptoKey };
+  /** All of them: what was signed with yesterday's key stays good until it ends. */
+  verifiers: ReadonlyMap<string, CryptoKey>;
+  publicJwks: JWK[];
+}
+
+interface Algorithm {
+  curve: string;
+  import: { name: "ECDSA"; namedCurve: "P-256" } | { name: "Ed25519" };
+  jose: "ES256" | "EdDSA";
+}
+
+const ES256: Algorithm = {
+  curve: "P-256",
+  import: { name: "ECDSA", namedCurve: "P-256" },
+  jose: "ES256",
+};
+const ED25519: Algorithm = { curve: "Ed25519", import: { name: "Ed25519" }, jose: "EdDSA" };
+
+/** For access tokens. */
+export const accessTokenKeys = oncePerConfig((config: Config) =>
+  importSigningKeys(config.JWT_PRIVATE_KEY, ES256),
+);
+
+/** For capability tokens. */
+export const capabilityTokenKeys = oncePerConfig((config: Config) =>
+  importSigningKeys(config.TOKEN_SIGNING_KEY, ED25519),
+);
+
+const masterKey = oncePerConfig((config: Config) => {
+  const bytes = Uint8Array.from(atob(config.ENCRYPTION_KEY), (char) => char.charCodeAt(0));
+  return crypto.subtle.importKey("raw", bytes, "HKDF", false, ["deriveKey"]);
+});
+
+/** One purpose, one key: what is made for one of them is worthless for another. */
+export async function derivedKey(
+  config: Config,
+  purpose: string,
+  use: "HMAC" | "AES-GCM",
+): Promise<CryptoKey> {
+  const algorithm =
+    use === "HMAC" ? { name: use, hash: "SHA-256", length: 256 } : { name: use, length: 256 };
+  return crypto.subtle.deriveKey(
+    {
+      name: "HKDF",
+      hash: "SHA-256",
+      salt: new Uint8Array(),
+      info: new TextEncoder().encode(`underpass ${purpose}`),
+    },
+    await masterKey(config),
+    algorithm,
+    false,
+    use === "HMAC" ? ["sign", "verify"] : ["encrypt", "decrypt"],
+  );
+}
+
+async function importSigningKeys(setting: string, algorithm: Algorithm): Promise<SigningKeys> {
+  const jwks = PrivateJwks.parse(JSON.parse(setting));
+  const keys = await Promise.all(jwks.map((jwk) => importPair(jwk, algorithm)));
+  const { kid, signer } = keys[0]!;
+  return {
+    signer: { kid, key: signer },
+    verifiers: new Map(keys.map((pair) => [pair.kid, pair.verifier])),
+    publicJwks: keys.map((pair) => pair.publicJwk),
+  };
+}
+
+async function importPair({ kty, crv, x, y, d, kid: given }: PrivateJwk, algorithm: Algorithm) {
+  if (crv !== algorithm.curve)
+    throw new Error(`a signing key is on ${crv}, not ${algorithm.curve}`);
+  const material = y === undefined ? { kty, crv, x } : { kty, crv, x, y };
+  const kid = given ?? (await calculateJwkThumbprint(material));
+  const [signer, verifier] = await Promise.all([
+    crypto.subtle.importKey("jwk", { ...material, d }, algorithm.import, false, ["sign"]),
+    crypto.subtle.importKey("jwk", material, algorithm.import, false, ["verify"]),
+  ]);
+  const publicJwk: JWK = { ...material, kid, use: "sig", alg: algorithm.jose };
+  return { kid, signer, verifier, publicJwk };
+}
+
+/** A failure is not remembered: `/ready` asks again. */
+function oncePerConfig<Value>(
+  load: (config: Config) => Promise<Value>,
+): (config: Config) => Promise<Value> {
+  const loaded = new WeakMap<Config, Value>();
+  return async (config) => {
+    const known = loaded.get(config);
+    if (known !== undefined) return known;
+    const value = await load(config);
+    loaded.set(config, value);
+    return value;
+  };
+}

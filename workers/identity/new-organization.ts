@@ -1,0 +1,14 @@
+/** With what an organization starts: the operator's settings decide. */
+import type { Config } from "../config.ts";
+import type { OrganizationTerms } from "../store/accounts.ts";
+
+const DAY_MS = 24 * 3600_000;
+
+export function newOrganizationTerms(config: Config): OrganizationTerms {
+  const { DEFAULT_PLAN, TRIAL_DAYS, REQUIRE_ORG_APPROVAL } = config;
+  return {
+    plan: DEFAULT_PLAN,
+    approvalStatus: REQUIRE_ORG_APPROVAL ? "pending" : "approved",
+    trialEndsAt: TRIAL_DAYS === 0 ? null : new Date(Date.now() + TRIAL_DAYS * DAY_MS),
+  };
+}

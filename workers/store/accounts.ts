@@ -1,0 +1,240 @@
+/** Accounts: people, and the organization that each of them gets. */
+import { and, eq, gt, isNull, lt, sql } from "drizzle-orm";
+import { EMAIL_CODE_MAX_ATTEMPTS, EMAIL_CODE_MAX_MS } from "../../protocol/limits.ts";
+import { DEFAULT_PROJECT_SLUG } from "../../protocol/names.ts";
+import type { Plan } from "../config.ts";
+import type { Change, Database, Transaction } from "./client.ts";
+import type { OutboxMessage } from "./outbox.ts";
+import { emailCodes, memberships, organizations, users } from "./tables/accounts.ts";
+import { projects } from "./tables/routing.ts";
+
+export type UserRow = typeof users.$inferSelect;
+
+/** How a new organization starts. */
+export interface OrganizationTerms {
+  plan: Plan;
+  approvalStatus: "approved" | "pending";
+  trialEndsAt: Date | null;
+}
+
+export interface NewCode {
+  email: string;
+  codeHash: string;
+  /** Carries the code. */
+  mail: OutboxMessage;
+  ip: string;
+}
+
+/**
+ * Starts an account, or starts it over while its address is unconfirmed: the password that counts is the
+ * one of whoever asked for the code that is entered.
+ */
+export function signUp(
+  db: Database,
+  {
+    email,
+    codeHash,
+    mail,
+    ip,
+    passwordHash,
+    mailIfKnown,
+  }: NewCode & {
+    passwordHash: string;
+    /** For an address whose account exists. */
+    mailIfKnown: OutboxMessage;
+  },
+): Promise<void> {
+  return db.change(async ({ tx, audit, tell }) => {
+    const [user] = await tx
+      .insert(users)
+      .values({ email, passwordHash })
+      .onConflictDoUpdate({
+        target: users.email,
+        set: { passwordHash },
+        setWhere: isNull(users.emailVerifiedAt),
+      })
+      .returning({ id: users.id });
+    if (!user) {
+      tell(mailIfKnown);
+      return;
+    }
+    await replaceCode(tx, user.id, codeHash);
+    tell(mail);
+    audit({
+      orgId: null,
+      userId: user.id,
+      ip,
+      action: "account_created",
+      resourceType: "user",
+      resourceId: user.id,
+    });
+  });
+}
+
+/** Another code for an account that waits for one; the earlier one is void. Nothing for any other address. */
+export function resendCode(db: Database, { email, codeHash, mail }: NewCode): Promise<void> {
+  return db.change(async ({ tx, tell }) => {
+    const userId = await lockUnverified(tx, email);
+    if (userId === null) return;
+    await replaceCode(tx, userId, codeHash);
+    tell(mail);
+  });
+}
+
+async function lockUnverified(tx: Transaction, email: string): Promise<string | null> {
+  const [user] = await tx
+    .select({ id: users.id })
+    .from(users)
+    .where(and(eq(users.email, email), isNull(users.emailVerifiedAt)))
+    .for("update");
+  return user?.id ?? null;
+}
+
+async function replaceCode(tx: Transaction, userId: string, codeHash: string): Promise<void> {
+  const fresh = {
+    codeHash,
+    attempts: 0,
+    consumedAt: null,
+    createdAt: new Date(),
+    expiresAt: new Date(Date.now() + EMAIL_CODE_MAX_MS),
+  };
+  await tx
+    .insert(emailCodes)
+    .values({ userId, ...fresh })
+    .onConflictDoUpdate({ target: emailCodes.userId, set: fresh });
+}
+
+/**
+ * Spends an attempt, whatever comes of it, and confirms the address if the code is right. One statement
+ * counts and compares: however many guesses arrive at once, five are looked at.
+ */
+export function verifyEmail(
+  db: Database,
+  {
+    email,
+    codeHash,
+    terms,
+    ip,
+  }: {
+    email: string;
+    codeHash: string;
+    terms: OrganizationTerms;
+    ip: string;
+  },
+): Promise<boolean> {
+  return db.change(async (change) => {
+    const now = sql`now()`;
+    // The account before its code, as sign-up takes them: in another order the two could wait for each other.
+    const userId = await lockUnverified(change.tx, email);
+    if (userId === null) return false;
+    const [attempt] = await change.tx
+      .update(emailCodes)
+      .set({
+        attempts: sql`${emailCodes.attempts} + 1`,
+        consumedAt: sql`case when ${emailCodes.codeHash} = ${codeHash} then ${now} end`,
+      })
+      .where(
+        and(
+          eq(emailCodes.userId, userId),
+          isNull(emailCodes.consumedAt),
+          gt(emailCodes.expiresAt, now),
+          lt(emailCodes.attempts, EMAIL_CODE_MAX_ATTEMPTS),
+        ),
+      )
+      .returning({ consumedAt: emailCodes.consumedAt });
+    if (!attempt?.consumedAt) return false;
+
+    await change.tx.update(users).set({ emailVerifiedAt: now }).where(eq(users.id, userId));
+    const orgId = await insertOrganization(change.tx, { userId, email, terms });
+    change.audit({
+      orgId,
+      userId,
+      ip,
+      action: "email_verified",
+      resourceType: "user",
+      resourceId: userId,
+    });
+    return true;
+  });
+}
+
+/**
+ * The first account of a self-hosted server. The lock makes two that arrive at once take turns, so that
+ * the second finds the first's.
+ *
+ * @returns null when there is an account already.
+ */
+export async function insertFirstOwner(
+  { tx, audit }: Change,
+  {
+    email,
+    passwordHash,
+    terms,
+    ip,
+  }: {
+    email: string;
+    passwordHash: string;
+    terms: OrganizationTerms;
+    ip: string;
+  },
+): Promise<{ userId: string; orgId: string } | null> {
+  await tx.execute(sql`select pg_advisory_xact_lock(hashtext('underpass first owner'))`);
+  const [someone] = await tx.select({ id: users.id }).from(users).limit(1);
+  if (someone) return null;
+  const [user] = await tx
+    .insert(users)
+    .values({ email, passwordHash, emailVerifiedAt: new Date(), isSuperadmin: true })
+    .returning({ id: users.id });
+  const userId = user!.id;
+  const orgId = await insertOrganization(tx, { userId, email, terms });
+  audit({
+    orgId,
+    userId,
+    ip,
+    action: "account_created",
+    resourceType: "user",
+    resourceId: userId,
+    metadata: { setup: true },
+  });
+  return { userId, orgId };
+}
+
+export async function hasAccounts(db: Database): Promise<boolean> {
+  const rows = await db.read.select({ id: users.id }).from(users).limit(1);
+  return rows.length > 0;
+}
+
+/** With its default project and its owner. */
+async function insertOrganization(
+  tx: Transaction,
+  { userId, email, terms }: { userId: string; email: string; terms: OrganizationTerms },
+): Promise<string> {
+  const name = email.slice(0, email.indexOf("@"));
+  const tail = crypto.randomUUID().slice(0, 8);
+  const stem = name
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "")
+    .slice(0, 40);
+  const [org] = await tx
+    .insert(organizations)
+    .values({ name, slug: stem === "" ? tail : `${stem}-${tail}`, ...terms })
+    .returning({ id: organizations.id });
+  const orgId = org!.id;
+  await tx.insert(memberships).values({ userId, orgId, role: "owner" });
+  await tx
+    .insert(projects)
+    .values({ orgId, slug: DEFAULT_PROJECT_SLUG, name: "Default", isDefault: true });
+  return orgId;
+}
+
+export async function findUserByEmail(db: Database, email: string): Promise<UserRow | null> {
+  const [user] = await db.read.select().from(users).where(eq(users.email, email));
+  return user ?? null;
+}
+
+/** Sign-ups that nobody confirmed. */
+export async function deleteUnverifiedAccounts(db: Database, before: Date): Promise<void> {
+  await db.read
+    .delete(users)
+    .where(and(isNull(users.emailVerifiedAt), lt(users.createdAt, before)));
+}

@@ -1,0 +1,37 @@
+/** The audit log. Rows are only ever inserted, in the transaction of what they tell of. */
+import type { Transaction } from "./client.ts";
+import { auditEvents } from "./tables/records.ts";
+
+/** docs/api.md lists what each of them means. */
+export const AUDIT_ACTIONS = [
+  "account_created",
+  "email_verified",
+  "device_approved",
+  "session_created",
+  "session_revoked",
+  "session_reuse_detected",
+  "token_created",
+  "token_revoked",
+  "tunnel_created",
+  "tunnel_deleted",
+  "tunnel_expired",
+] as const;
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+/** Who does something, and from where. null: nobody who is signed in, or the service itself. */
+export interface Actor {
+  orgId: string | null;
+  userId: string | null;
+  ip: string | null;
+}
+
+export interface AuditEvent extends Actor {
+  action: AuditAction;
+  resourceType: "user" | "session" | "token" | "tunnel" | "device";
+  resourceId: string;
+  metadata?: Record<string, unknown>;
+}
+
+export async function insertAuditEvents(tx: Transaction, events: AuditEvent[]): Promise<void> {
+  if (events.length > 0) await tx.insert(auditEvents).values(events);
+}

@@ -1,0 +1,122 @@
+/**
+ * The one door to PostgreSQL: Neon when hosted, the gateway of the self-hosted server (which speaks Neon's
+ * protocol in front of any PostgreSQL) otherwise. Single reads go over the driver's HTTP mode, changes over
+ * its WebSocket mode, one connection each: a Worker may not use a socket that another request opened.
+ */
+import { waitUntil } from "cloudflare:workers";
+import { Client, neon, neonConfig } from "@neondatabase/serverless";
+import { drizzle as drizzleHttp, type NeonHttpDatabase } from "drizzle-orm/neon-http";
+import { drizzle as drizzleSocket, type NeonDatabase } from "drizzle-orm/neon-serverless";
+import type { Env } from "../env.ts";
+import { insertAuditEvents, type AuditEvent } from "./audit.ts";
+import { GatewaySocket } from "./gateway-socket.ts";
+import { insertOutbox, type OutboxMessage, type OutboxRow } from "./outbox.ts";
+
+export type Transaction = Parameters<Parameters<NeonDatabase["transaction"]>[0]>[0];
+
+/** One change: its rows, its audit events and what must be told of it commit together or not at all. */
+export interface Change {
+  tx: Transaction;
+  audit(event: AuditEvent): void;
+  /** Delivered after the commit, however often that takes. */
+  tell(message: OutboxMessage): void;
+  /** Undoes everything; `value` becomes the change's result. */
+  abandon<Value>(value: Value): Value;
+}
+
+export interface Database {
+  read: NeonHttpDatabase;
+  change<Result>(work: (change: Change) => Promise<Result>): Promise<Result>;
+}
+
+/** What happens to the messages of a change that has just committed. Must not throw. */
+export type Deliver = (rows: OutboxRow[]) => Promise<void>;
+
+const OPTIONS = { casing: "snake_case" } as const;
+
+export function connect(env: Env, deliver: Deliver): Database {
+  configureDriver(env);
+  return {
+    read: drizzleHttp(neon(env.DATABASE_URL), OPTIONS),
+    change(work) {
+      const done = runChange(env, work, deliver);
+      // A caller who hangs up in the middle must not leave messages of a commit undelivered.
+      waitUntil(done.catch(() => undefined));
+      return done;
+    },
+  };
+}
+
+class Abandoned {
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+}
+
+async function runChange<Result>(
+  env: Env,
+  work: (change: Change) => Promise<Result>,
+  deliver: Deliver,
+): Promise<Result> {
+  const client = new Client(env.DATABASE_URL);
+  // A connection that breaks fails its query too, which is where it is handled.
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    const { result, told } = await drizzleSocket(client, OPTIONS).transaction(async (tx) => {
+      const events: AuditEvent[] = [];
+      const messages: OutboxMessage[] = [];
+      const result = await work({
+        tx,
+        audit: (event) => void events.push(event),
+        tell: (message) => void messages.push(message),
+        abandon: (value) => {
+          throw new Abandoned(value);
+        },
+      });
+      await insertAuditEvents(tx, events);
+      return { result, told: await insertOutbox(tx, messages) };
+    });
+    await deliver(told);
+    return result;
+  } catch (thrown) {
+    if (thrown instanceof Abandoned) return thrown.value as Result;
+    throw thrown;
+  } finally {
+    waitUntil(client.end().catch(() => undefined));
+  }
+}
+
+let configuredFor: Env | undefined;
+
+/** The driver's settings are global, as an isolate's environment is. */
+function configureDriver(env: Env): void {
+  if (configuredFor === env) return;
+  configuredFor = env;
+  const { DATABASE_GATEWAY: gateway, GATEWAY_URL: gatewayUrl } = env;
+  if (gateway) {
+    neonConfig.fetchEndpoint = "http://gateway/sql";
+    neonConfig.fetchFunction = (url: string, init: RequestInit) => gateway.fetch(url, init);
+    const open = () => gateway.fetch("http://gateway/v2", { headers: { Upgrade: "websocket" } });
+    neonConfig.wsProxy = () => "gateway/v2";
+    neonConfig.webSocketConstructor = class extends GatewaySocket {
+      constructor() {
+        super(open());
+      }
+    };
+  } else if (gatewayUrl !== undefined) {
+    const { origin, host } = new URL(gatewayUrl);
+    neonConfig.fetchEndpoint = `${origin}/sql`;
+    neonConfig.wsProxy = () => `${host}/v2`;
+    neonConfig.useSecureWebSocket = origin.startsWith("https:");
+  }
+}
+
+/** True when `error` is PostgreSQL refusing a duplicate, on the named index. */
+export function isUniqueViolation(error: unknown, index: string): boolean {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+  const { code, constraint } = (cause ?? {}) as { code?: string; constraint?: string };
+  return code === "23505" && constraint === index;
+}

@@ -1,0 +1,79 @@
+/**
+ * What must reach an object or a mailbox after a commit. A row lives until its message has arrived: the
+ * request that wrote it delivers at once, the scheduled job whatever that request could not.
+ */
+import { and, eq, inArray, lt, lte, sql } from "drizzle-orm";
+import {
+  OUTBOX_BATCH_ROWS,
+  OUTBOX_LEASE_MS,
+  OUTBOX_MAIL_MAX_MS,
+  OUTBOX_RETRY_MAX_MS,
+  OUTBOX_RETRY_MIN_MS,
+} from "../../protocol/limits.ts";
+import type { Database, Transaction } from "./client.ts";
+import { outbox } from "./tables/records.ts";
+
+export type OutboxMessage =
+  | { kind: "hostname"; payload: { host: string; tunnelId: string | null; version: number } }
+  | { kind: "tunnel_retired"; payload: { tunnelId: string } }
+  | { kind: "token_revoked"; payload: { tokenNonce: string; tunnelIds: string[] } }
+  /** Sealed: a mail carries codes, and rows end up in backups. */
+  | { kind: "mail"; payload: { sealed: string } };
+
+export type OutboxRow = OutboxMessage & { id: number; attempts: number };
+
+export async function insertOutbox(
+  tx: Transaction,
+  messages: OutboxMessage[],
+): Promise<OutboxRow[]> {
+  if (messages.length === 0) return [];
+  const nextAttemptAt = new Date(Date.now() + OUTBOX_LEASE_MS);
+  const rows = await tx
+    .insert(outbox)
+    .values(messages.map((message) => ({ ...message, nextAttemptAt })))
+    .returning({ id: outbox.id });
+  return messages.map((message, index) => ({ ...message, id: rows[index]!.id, attempts: 0 }));
+}
+
+/** Takes what is due. Each row is taken by one caller only, and comes due again later each time. */
+export async function claimDueMessages({ read }: Pick<Database, "read">): Promise<OutboxRow[]> {
+  const due = read
+    .select({ id: outbox.id })
+    .from(outbox)
+    .where(lte(outbox.nextAttemptAt, sql`now()`))
+    .orderBy(outbox.id)
+    .limit(OUTBOX_BATCH_ROWS)
+    .for("update", { skipLocked: true });
+  const waitMs = sql`least(${OUTBOX_RETRY_MAX_MS}, ${OUTBOX_RETRY_MIN_MS} * power(2, least(${outbox.attempts}, 20)))`;
+  const rows = await read
+    .update(outbox)
+    .set({
+      attempts: sql`${outbox.attempts} + 1`,
+      nextAttemptAt: sql`now() + ${waitMs} * interval '1 millisecond'`,
+    })
+    .where(inArray(outbox.id, due))
+    .returning({
+      id: outbox.id,
+      kind: outbox.kind,
+      payload: outbox.payload,
+      attempts: outbox.attempts,
+    });
+  return rows as OutboxRow[];
+}
+
+export async function deleteMessages(
+  { read }: Pick<Database, "read">,
+  ids: number[],
+): Promise<void> {
+  if (ids.length > 0) await read.delete(outbox).where(inArray(outbox.id, ids));
+}
+
+/** @returns how many mails were given up. */
+export async function dropStaleMail({ read }: Pick<Database, "read">): Promise<number> {
+  const before = new Date(Date.now() - OUTBOX_MAIL_MAX_MS);
+  const rows = await read
+    .delete(outbox)
+    .where(and(eq(outbox.kind, "mail"), lt(outbox.createdAt, before)))
+    .returning({ id: outbox.id });
+  return rows.length;
+}

@@ -1,0 +1,159 @@
+/** An agent comes with a token and asks for a name: the rows' side of that, decided in one transaction. */
+import { and, eq, isNull, lt, ne, sql } from "drizzle-orm";
+import { TUNNEL_NEWS_FRESH_MS } from "../../protocol/limits.ts";
+import { tunnelExpiry } from "../plans.ts";
+import type { Change, Database } from "./client.ts";
+import { organizations } from "./tables/accounts.ts";
+import { tokens } from "./tables/credentials.ts";
+import { tunnels } from "./tables/routing.ts";
+import { expireTunnel, findProjectId, insertTunnel, type TunnelRow } from "./tunnels.ts";
+
+export interface RegistrationRequest {
+  orgId: string;
+  tokenNonce: string;
+  ip: string;
+  name: string;
+  /** The name with the project's suffix. */
+  label: string;
+  projectSlug: string;
+  protocol: TunnelRow["protocol"];
+  localPort: number;
+  ttlSeconds: number | undefined;
+}
+
+export type RegistrationRefusal =
+  | "token_unknown"
+  | "token_revoked"
+  | "organization_not_approved"
+  | "project_not_found"
+  | "duplicate_name"
+  | "served_by_another"
+  | "quota_exceeded";
+
+export type Registration =
+  | { ok: TunnelRow }
+  | {
+      refused: RegistrationRefusal;
+      /** Tunnels whose rows led to it and may be out of date: their objects know better. */
+      doubted: string[];
+    };
+
+/**
+ * Finds or makes the tunnel. From here on its row says that the agent is connected, so that of two agents
+ * who want a token's last place one is refused; the tunnel's object corrects it when that turns out wrong.
+ */
+export function registerTunnel(db: Database, request: RegistrationRequest): Promise<Registration> {
+  return db.change(async (change) => {
+    const { tx } = change;
+    const token = await lockToken(change, request);
+    if (typeof token === "string") return refused(token);
+
+    const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
+    if (projectId === null) return refused("project_not_found");
+
+    const taken = await tx
+      .select({ id: tunnels.id, isStale: isStale() })
+      .from(tunnels)
+      .where(
+        and(
+          eq(tunnels.connectedTokenId, token.id),
+          eq(tunnels.agentConnected, true),
+          ne(tunnels.subdomain, request.label),
+        ),
+      );
+    if (taken.length >= token.tunnelQuota) {
+      return refused(
+        "quota_exceeded",
+        taken.filter((tunnel) => tunnel.isStale),
+      );
+    }
+
+    const existing = await lockLiveTunnel(change, request);
+    if (existing && existing.projectId !== projectId) return refused("duplicate_name");
+    if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
+      return refused("served_by_another", [existing]);
+    }
+    const asked = tunnelExpiry(token.plan, request.ttlSeconds, new Date());
+    const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
+    const tunnel =
+      existing ?? (await insertTunnel(change, actor, { ...request, expiresAt: asked }, projectId));
+    if (!tunnel) return change.abandon(refused("duplicate_name"));
+
+    const [row] = await tx
+      .update(tunnels)
+      .set({
+        protocol: request.protocol,
+        localPort: request.localPort,
+        connectedTokenId: token.id,
+        agentConnected: true,
+        lastSeenAt: sql`now()`,
+        status: "active",
+        // An agent that comes back must not put the end off.
+        expiresAt:
+          request.ttlSeconds === undefined ? tunnel.expiresAt : earlier(tunnel.expiresAt, asked),
+      })
+      .where(eq(tunnels.id, tunnel.id))
+      .returning();
+    return { ok: row! };
+  });
+}
+
+function refused(refusal: RegistrationRefusal, doubted: { id: string }[] = []): Registration {
+  return { refused: refusal, doubted: doubted.map(({ id }) => id) };
+}
+
+/** Agents of one token take turns from here on. */
+async function lockToken({ tx }: Change, { orgId, tokenNonce }: RegistrationRequest) {
+  const [token] = await tx
+    .select({
+      id: tokens.id,
+      revokedAt: tokens.revokedAt,
+      tunnelQuota: tokens.tunnelQuota,
+      createdBy: tokens.createdBy,
+      plan: organizations.plan,
+      approvalStatus: organizations.approvalStatus,
+    })
+    .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
+    .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, tokenNonce)))
+    .for("update", { of: tokens });
+  if (!token) return "token_unknown";
+  if (token.revokedAt) return "token_revoked";
+  if (token.approvalStatus !== "approved") return "organization_not_approved";
+  return token;
+}
+
+/** One whose time is over ends here, however late the scheduled job is. */
+async function lockLiveTunnel(
+  change: Change,
+  { orgId, label }: RegistrationRequest,
+): Promise<TunnelRow | null> {
+  const [tunnel] = await change.tx
+    .select()
+    .from(tunnels)
+    .where(
+      and(
+        eq(tunnels.orgId, orgId),
+        eq(tunnels.subdomain, label),
+        isNull(tunnels.deletedAt),
+        ne(tunnels.status, "expired"),
+      ),
+    )
+    .for("update");
+  if (!tunnel) return null;
+  if (tunnel.expiresAt && tunnel.expiresAt.getTime() <= Date.now()) {
+    await expireTunnel(change, tunnel);
+    return null;
+  }
+  return tunnel;
+}
+
+function isStale() {
+  const freshSince = new Date(Date.now() - TUNNEL_NEWS_FRESH_MS);
+  return sql<boolean>`${lt(tunnels.lastSeenAt, freshSince)}`;
+}
+
+function earlier(a: Date | null, b: Date | null): Date | null {
+  if (!a || !b) return a ?? b;
+  return a < b ? a : b;
+}

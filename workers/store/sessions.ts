@@ -1,0 +1,200 @@
+/** Sessions: one for each sign-in, alive until it is revoked or its refresh secret is no longer renewed. */
+import { and, asc, eq, gt, isNull, lt, sql } from "drizzle-orm";
+import { REFRESH_GRACE_MS, REFRESH_TOKEN_MS } from "../../protocol/limits.ts";
+import type { Actor } from "./audit.ts";
+import type { Database } from "./client.ts";
+import { memberships, organizations, sessions, users } from "./tables/accounts.ts";
+
+const PRINCIPAL = {
+  userId: users.id,
+  email: users.email,
+  isSuperadmin: users.isSuperadmin,
+  sessionId: sessions.id,
+  orgId: organizations.id,
+  orgName: organizations.name,
+  orgSlug: organizations.slug,
+  plan: organizations.plan,
+  approvalStatus: organizations.approvalStatus,
+  trialEndsAt: organizations.trialEndsAt,
+  role: memberships.role,
+};
+
+/** Everything that a request needs to know of who makes it. */
+export interface Principal {
+  userId: string;
+  email: string;
+  isSuperadmin: boolean;
+  sessionId: string;
+  orgId: string;
+  orgName: string;
+  orgSlug: string;
+  plan: (typeof organizations.$inferSelect)["plan"];
+  approvalStatus: (typeof organizations.$inferSelect)["approvalStatus"];
+  trialEndsAt: Date | null;
+  role: (typeof memberships.$inferSelect)["role"];
+}
+
+/** One query: the session lives, its user is still a member, and this is their role and plan. */
+export async function findPrincipal(
+  { read }: Database,
+  claims: { sid: string; sub: string; org: string },
+): Promise<Principal | null> {
+  const [principal] = await read
+    .select(PRINCIPAL)
+    .from(sessions)
+    .innerJoin(users, eq(users.id, sessions.userId))
+    .innerJoin(memberships, eq(memberships.userId, users.id))
+    .innerJoin(organizations, eq(organizations.id, memberships.orgId))
+    .where(
+      and(
+        eq(sessions.id, claims.sid),
+        eq(sessions.userId, claims.sub),
+        eq(memberships.orgId, claims.org),
+        isNull(sessions.revokedAt),
+        gt(sessions.expiresAt, sql`now()`),
+      ),
+    );
+  return principal ?? null;
+}
+
+export interface NewSession {
+  id: string;
+  userId: string;
+  refreshHash: string;
+  device: string;
+  ip: string;
+}
+
+/** @returns null when the user is a member of no organization. */
+export function openSession(db: Database, session: NewSession): Promise<Principal | null> {
+  return db.change(async ({ tx, audit }) => {
+    const [membership] = await tx
+      .select({ orgId: memberships.orgId })
+      .from(memberships)
+      .where(eq(memberships.userId, session.userId))
+      .orderBy(asc(memberships.createdAt))
+      .limit(1);
+    if (!membership) return null;
+    const { orgId } = membership;
+    await tx
+      .insert(sessions)
+      .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
+    audit({
+      orgId,
+      userId: session.userId,
+      ip: session.ip,
+      action: "session_created",
+      resourceType: "session",
+      resourceId: session.id,
+      metadata: { device: session.device },
+    });
+    const [principal] = await tx
+      .select(PRINCIPAL)
+      .from(sessions)
+      .innerJoin(users, eq(users.id, sessions.userId))
+      .innerJoin(memberships, and(eq(memberships.userId, users.id), eq(memberships.orgId, orgId)))
+      .innerJoin(organizations, eq(organizations.id, memberships.orgId))
+      .where(eq(sessions.id, session.id));
+    return principal ?? null;
+  });
+}
+
+export interface Renewal {
+  userId: string;
+  orgId: string;
+  role: Principal["role"];
+}
+
+/**
+ * Replaces a session's refresh secret by its successor. The update decides between two that come at once:
+ * the second finds the first's successor in place and, within the grace, is given the same one.
+ *
+ * @returns null when the session is over. A secret that was replaced longer ago is a stolen one: then
+ * nobody keeps the session.
+ */
+export function renewSession(
+  db: Database,
+  {
+    sessionId,
+    hash,
+    nextHash,
+    ip,
+  }: {
+    sessionId: string;
+    hash: string;
+    nextHash: string;
+    ip: string;
+  },
+): Promise<Renewal | null> {
+  return db.change(async ({ tx, audit }) => {
+    const [session] = await tx
+      .select()
+      .from(sessions)
+      .where(
+        and(
+          eq(sessions.id, sessionId),
+          isNull(sessions.revokedAt),
+          gt(sessions.expiresAt, sql`now()`),
+        ),
+      )
+      .for("update");
+    if (!session) return null;
+    const { userId, orgId } = session;
+    const now = new Date();
+
+    if (session.refreshHash === hash) {
+      await tx
+        .update(sessions)
+        .set({
+          refreshHash: nextHash,
+          previousRefreshHash: hash,
+          rotatedAt: now,
+          lastSeenAt: now,
+          ip,
+          expiresAt: new Date(now.getTime() + REFRESH_TOKEN_MS),
+        })
+        .where(eq(sessions.id, sessionId));
+    } else if (
+      session.previousRefreshHash !== hash ||
+      now.getTime() - session.rotatedAt.getTime() > REFRESH_GRACE_MS
+    ) {
+      await tx.update(sessions).set({ revokedAt: now }).where(eq(sessions.id, sessionId));
+      audit({
+        orgId,
+        userId,
+        ip,
+        action: "session_reuse_detected",
+        resourceType: "session",
+        resourceId: sessionId,
+      });
+      return null;
+    }
+
+    const [membership] = await tx
+      .select({ role: memberships.role })
+      .from(memberships)
+      .where(and(eq(memberships.userId, userId), eq(memberships.orgId, orgId)));
+    return membership ? { userId, orgId, role: membership.role } : null;
+  });
+}
+
+export function revokeSession(db: Database, actor: Actor, sessionId: string): Promise<void> {
+  return db.change(async ({ tx, audit }) => {
+    const rows = await tx
+      .update(sessions)
+      .set({ revokedAt: sql`now()` })
+      .where(and(eq(sessions.id, sessionId), isNull(sessions.revokedAt)))
+      .returning({ id: sessions.id });
+    if (rows.length === 0) return;
+    audit({
+      ...actor,
+      action: "session_revoked",
+      resourceType: "session",
+      resourceId: sessionId,
+    });
+  });
+}
+
+export async function deleteDeadSessions(db: Database, before: Date): Promise<void> {
+  await db.read.delete(sessions).where(lt(sessions.expiresAt, before));
+}

@@ -1,0 +1,217 @@
+/** Tunnels' rows: that they exist, whose they are, and the newest news of them. */
+import {
+  and,
+  desc,
+  eq,
+  getTableColumns,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  ne,
+  sql,
+} from "drizzle-orm";
+import type { TunnelReport } from "../../durable-objects/bindings.ts";
+import { EXPIRY_BATCH_ROWS } from "../../protocol/limits.ts";
+import type { Actor } from "./audit.ts";
+import type { Change, Database, Transaction } from "./client.ts";
+import { claimHostname, releaseHostnames } from "./hostnames.ts";
+import { olderThan, type Page } from "./page.ts";
+import { projects, tunnels } from "./tables/routing.ts";
+
+export type TunnelRow = typeof tunnels.$inferSelect;
+export type ListedTunnel = TunnelRow & { projectSlug: string };
+
+/** Newest first. */
+export function listTunnels(
+  { read }: Database,
+  orgId: string,
+  page: Page,
+): Promise<ListedTunnel[]> {
+  return read
+    .select({ ...getTableColumns(tunnels), projectSlug: projects.slug })
+    .from(tunnels)
+    .innerJoin(projects, eq(projects.id, tunnels.projectId))
+    .where(
+      and(
+        eq(tunnels.orgId, orgId),
+        isNull(tunnels.deletedAt),
+        olderThan(tunnels, tunnels.createdAt, orgId, page),
+      ),
+    )
+    .orderBy(desc(tunnels.createdAt), desc(tunnels.id))
+    .limit(page.limit);
+}
+
+export interface NewTunnel {
+  name: string;
+  /** The name with the project's suffix. */
+  label: string;
+  projectSlug: string;
+  protocol: TunnelRow["protocol"];
+  localPort: number;
+  expiresAt: Date | null;
+}
+
+export function createTunnel(
+  db: Database,
+  actor: Actor & { orgId: string },
+  tunnel: NewTunnel,
+): Promise<TunnelRow | "duplicate_name" | "project_not_found"> {
+  return db.change(async (change) => {
+    const projectId = await findProjectId(change.tx, actor.orgId, tunnel.projectSlug);
+    if (projectId === null) return "project_not_found";
+    const row = await insertTunnel(change, actor, tunnel, projectId);
+    return row ?? change.abandon("duplicate_name");
+  });
+}
+
+export async function findProjectId(
+  tx: Transaction,
+  orgId: string,
+  slug: string,
+): Promise<string | null> {
+  const [project] = await tx
+    .select({ id: projects.id })
+    .from(projects)
+    .where(and(eq(projects.orgId, orgId), eq(projects.slug, slug), isNull(projects.deletedAt)));
+  return project?.id ?? null;
+}
+
+/** @returns null when the name is somebody's; then the change must be abandoned. */
+export async function insertTunnel(
+  change: Change,
+  actor: Actor & { orgId: string },
+  { name, label, protocol, localPort, expiresAt }: NewTunnel,
+  projectId: string,
+): Promise<TunnelRow | null> {
+  const { orgId } = actor;
+  const [row] = await change.tx
+    .insert(tunnels)
+    .values({ orgId, projectId, name, subdomain: label, protocol, localPort, expiresAt })
+    .onConflictDoNothing()
+    .returning();
+  if (!row || !(await claimHostname(change, label, row.id))) return null;
+  change.audit({
+    ...actor,
+    action: "tunnel_created",
+    resourceType: "tunnel",
+    resourceId: row.id,
+    metadata: { subdomain: label },
+  });
+  return row;
+}
+
+/** The row stays, for its counters and the audit log; its name is free and its agent is told. */
+export function deleteTunnel(
+  db: Database,
+  actor: Actor & { orgId: string },
+  id: string,
+): Promise<boolean> {
+  return db.change(async (change) => {
+    const [deleted] = await change.tx
+      .update(tunnels)
+      .set({ deletedAt: sql`now()`, agentConnected: false })
+      .where(and(eq(tunnels.orgId, actor.orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)))
+      .returning({ id: tunnels.id });
+    if (!deleted) return false;
+    await retire(change, id);
+    change.audit({
+      ...actor,
+      action: "tunnel_deleted",
+      resourceType: "tunnel",
+      resourceId: id,
+    });
+    return true;
+  });
+}
+
+/** Tunnels whose time is over. @returns how many were found; a full batch may have left some. */
+export function expireTunnels(db: Database): Promise<number> {
+  return db.change(async (change) => {
+    const due = await change.tx
+      .select()
+      .from(tunnels)
+      .where(
+        and(
+          lte(tunnels.expiresAt, sql`now()`),
+          isNull(tunnels.deletedAt),
+          ne(tunnels.status, "expired"),
+        ),
+      )
+      .limit(EXPIRY_BATCH_ROWS)
+      .for("update", { skipLocked: true });
+    for (const tunnel of due) await expireTunnel(change, tunnel);
+    return due.length;
+  });
+}
+
+export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Promise<void> {
+  await change.tx
+    .update(tunnels)
+    .set({ status: "expired", agentConnected: false })
+    .where(eq(tunnels.id, id));
+  await retire(change, id);
+  change.audit({
+    orgId,
+    userId: null,
+    ip: null,
+    action: "tunnel_expired",
+    resourceType: "tunnel",
+    resourceId: id,
+  });
+}
+
+async function retire(change: Change, tunnelId: string): Promise<void> {
+  await releaseHostnames(change, tunnelId);
+  change.tell({ kind: "tunnel_retired", payload: { tunnelId } });
+}
+
+/** What the tunnel's object says of itself; news that is older than the row's changes nothing. */
+export async function reportTunnel({ read }: Database, report: TunnelReport): Promise<void> {
+  const { tunnelId, sequence, agentConnected, lastSeenAtMs, bytesIn, bytesOut, requests } = report;
+  await read
+    .update(tunnels)
+    .set({
+      agentConnected: agentConnected
+        ? sql`${tunnels.deletedAt} is null and ${tunnels.status} <> 'expired'`
+        : false,
+      lastSeenAt: lastSeenAtMs === null ? null : new Date(lastSeenAtMs),
+      bytesIn,
+      bytesOut,
+      totalRequests: requests,
+      reportSequence: sequence,
+      status: statusAfter(agentConnected),
+    })
+    .where(and(eq(tunnels.id, tunnelId), lt(tunnels.reportSequence, sequence)));
+}
+
+/** For a row whose object has never heard of an agent. */
+export async function markDisconnected({ read }: Database, tunnelId: string): Promise<void> {
+  await read
+    .update(tunnels)
+    .set({ agentConnected: false, status: statusAfter(false) })
+    .where(eq(tunnels.id, tunnelId));
+}
+
+/** What has expired stays so, and what has never been served is not offline. */
+function statusAfter(agentConnected: boolean) {
+  return agentConnected
+    ? sql`case when ${tunnels.status} = 'expired' then 'expired' else 'active' end`
+    : sql`case when ${tunnels.status} = 'active' then 'offline' else ${tunnels.status} end`;
+}
+
+/** All tunnels that an agent serves now, as far as the rows know. */
+export async function listConnectedTunnelIds({ read }: Database): Promise<string[]> {
+  const rows = await read
+    .select({ id: tunnels.id })
+    .from(tunnels)
+    .where(and(eq(tunnels.agentConnected, true), isNotNull(tunnels.connectedTokenId)));
+  return rows.map(({ id }) => id);
+}
+
+/** Their newest rows, for a list whose news was old. */
+export function findTunnelRows({ read }: Database, ids: string[]): Promise<TunnelRow[]> {
+  return read.select().from(tunnels).where(inArray(tunnels.id, ids));
+}
