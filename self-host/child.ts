@@ -23,6 +23,8 @@ export interface ChildPlan {
   options: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
   /** Asks the child itself; rejects while it isn't ready yet. Called again and again. */
   probe(): Promise<void>;
+  /** Called before each new process. */
+  prepare?(): Promise<void>;
   /** Called with each new process, before it is ready. */
   onSpawn?(pid: number): Promise<void>;
   /** Decides what is logged of a line that the child wrote. */
@@ -75,7 +77,8 @@ export class Child {
   }
 
   async #spawn(): Promise<ChildProcess> {
-    const { command, args, options, onSpawn, onLine, lastSignal } = this.#plan;
+    const { command, args, options, prepare, onSpawn, onLine, lastSignal } = this.#plan;
+    await prepare?.();
     const child = spawn(command, args, {
       ...options,
       detached: true,

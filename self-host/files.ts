@@ -2,9 +2,11 @@
 import { chmod, chown, mkdir, rename, stat, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 
+/** One that exists already loses the rights of others. What `letPass` gave stays: a server may run on it. */
 export async function privateDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
-  await chmod(path, 0o700);
+  const { mode } = await stat(path);
+  if ((mode & 0o067) !== 0) await chmod(path, mode & 0o710);
 }
 
 /** A reader sees the old content or the new, after a crash too, and nobody else sees either. */

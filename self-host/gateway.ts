@@ -6,6 +6,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { WebSocketServer } from "ws";
 import {
@@ -80,7 +81,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
         return errorAnswer(404, "not found");
     }
     const body = await readBody(request);
-    if (body === undefined) return errorAnswer(413, "the request is too large");
+    if (body === undefined) {
+      const tooLarge = errorAnswer(413, "the request is too large");
+      return { ...tooLarge, headers: { connection: "close" } };
+    }
     return request.url === "/sql" ? answerSql(queries, request.headers, body) : mailer.answer(body);
   }
 
@@ -105,10 +109,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const bound = server.address();
-  if (bound === null || typeof bound === "string") throw new Error("the gateway has no port");
+  const { port } = server.address() as AddressInfo;
   return {
-    address: `127.0.0.1:${bound.port}`,
+    address: `127.0.0.1:${port}`,
     databaseUrl: `postgresql://underpass:${options.secret}@gateway.underpass.internal/underpass`,
     async close() {
       for (const client of sockets.clients) client.terminate();
@@ -148,15 +151,23 @@ function passwordIn(connectionString: string | string[] | undefined): string {
   }
 }
 
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
+/** @returns undefined when it is too large; its rest is not read. */
+function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  request.on("error", reject);
+  request.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
+  request.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > GATEWAY_REQUEST_MAX_BYTES) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
+    if (bytes <= GATEWAY_REQUEST_MAX_BYTES) {
+      chunks.push(chunk);
+      return;
+    }
+    request.pause();
+    resolve(undefined);
+  });
+  return promise;
 }
 
 function respond(response: ServerResponse, { status, body, headers }: Answer): void {

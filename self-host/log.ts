@@ -11,6 +11,8 @@ export interface Log {
 }
 
 export function createLog(stream: NodeJS.WriteStream): Log {
+  // Whoever read the log is gone. That is no reason to stop.
+  stream.on("error", () => {});
   const format = stream.isTTY ? humanLine : jsonLine;
   const write =
     (level: Level) =>

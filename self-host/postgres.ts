@@ -5,7 +5,7 @@
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { chown, cp, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -222,12 +222,11 @@ async function stopOrphan(clusterDir: string): Promise<void> {
   if (pid > 0) await stopLeftover(pid, clusterDir, "SIGINT");
 }
 
-export async function freePort(): Promise<number> {
+async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
-  const address = server.address();
+  const { port } = server.address() as AddressInfo;
   server.close();
   await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no free port");
-  return address.port;
+  return port;
 }

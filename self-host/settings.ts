@@ -7,6 +7,7 @@ import { resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
 import { Settings as WorkerSettings } from "../workers/config.ts";
+import { apiHostsOf } from "../workers/hosts.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 
 const flag = z.enum(["true", "false"]);
@@ -125,7 +126,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     databaseUrl: data.DATABASE_URL,
     smtpUrl: data.SMTP_URL,
     allowPrivateFetch: data.ALLOW_PRIVATE_FETCH === "true",
-    apiHosts: data.API_HOSTS ?? [data.SERVICE_DOMAIN, `api.${data.SERVICE_DOMAIN}`, "127.0.0.1"],
+    apiHosts: apiHostsOf(data.SERVICE_DOMAIN, data.API_HOSTS),
     serviceDomain: data.SERVICE_DOMAIN,
     publicScheme: data.PUBLIC_SCHEME,
     publicPort: data.PUBLIC_PORT,

@@ -4,14 +4,13 @@
  */
 import { existsSync } from "node:fs";
 import { once } from "node:events";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { CRON_INTERVAL_MS } from "../protocol/limits.ts";
 import { buildWorker, ROOT } from "./build.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import type { SetupCode } from "./installation.ts";
 import { createLog } from "./log.ts";
-import { freePort } from "./postgres.ts";
 import { environmentWith, readSettings, type ServerSettings } from "./settings.ts";
 import { openStorage, workerBindings } from "./storage.ts";
 import { startWorkerd } from "./workerd.ts";
@@ -61,7 +60,6 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
 
 /** @returns the port, which for 0 is a free one. */
 async function usablePort(host: string, port: number): Promise<number> {
-  if (port === 0) return freePort();
   const probe = createServer();
   try {
     await once(probe.listen(port, host), "listening");
@@ -72,9 +70,10 @@ async function usablePort(host: string, port: number): Promise<number> {
     }
     throw new StartFailure(`HOST, PORT: can't listen on ${host} port ${port}: ${messageOf(error)}`);
   }
+  const { port: bound } = probe.address() as AddressInfo;
   probe.close();
   await once(probe, "close");
-  return port;
+  return bound;
 }
 
 function every(ms: number, task: () => Promise<void>): NodeJS.Timeout {
@@ -93,16 +92,19 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
   const publicPort = settings.publicPort ?? port;
   const suffix = publicPort === (publicScheme === "https" ? 443 : 80) ? "" : `:${publicPort}`;
   const url = `${publicScheme}://${apiHosts[0]}${suffix}`;
-  log.info("listening", { url, tunnels: `${publicScheme}://<name>.${serviceDomain}${suffix}` });
-  if (!setup) return;
-
+  const tunnels = `${publicScheme}://<name>.${serviceDomain}${suffix}`;
+  if (!setup) {
+    log.info("listening", { url, tunnels });
+    return;
+  }
   const server = apiHosts.includes("127.0.0.1") ? `http://127.0.0.1:${port}` : url;
   const option = server === "http://127.0.0.1:8787" ? "" : ` --server ${server}`;
   const login = `npx underpass login --setup ${setup.code}${option}`;
   if (!process.stdout.isTTY) {
-    log.info("nobody has an account here yet", { run: login, setupCode: setup.code });
+    log.info("listening", { url, tunnels, setupCode: setup.code, firstLogin: login });
     return;
   }
+  log.info("listening", { url, tunnels });
   console.log(`
   Nobody has an account here yet. On the machine with your local server, run:
 

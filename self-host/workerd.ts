@@ -52,8 +52,14 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
         const target = { host: reachable(host), port, headers: { host: apiHost } };
         await ask({ ...target, method: "GET", path: "/health" }, HEALTH_MAX_MS);
       },
+      // One that was killed leaves its socket behind, and the next can't bind to it.
+      prepare: () => rm(controlSocket, { force: true }),
       onSpawn: (pid) => dataDir.noteWorkerd(pid),
-      onLine: (line, stream) => log.passOn("worker", stream === "stdout" ? "info" : "warn", line),
+      onLine: (line, stream) => {
+        if (!isStackOfAddresses(line)) {
+          log.passOn("worker", stream === "stdout" ? "info" : "warn", line);
+        }
+      },
       stopSignal: "SIGTERM",
       stopMaxMs: WORKERD_STOP_MAX_MS,
       lastSignal: "SIGKILL",
@@ -77,11 +83,13 @@ const SOCKET_PATH_MAX_BYTES = 103;
 
 async function socketPath({ runDir }: DataDir): Promise<string> {
   const path = join(runDir, "control.sock");
-  if (Buffer.byteLength(path) <= SOCKET_PATH_MAX_BYTES) {
-    await rm(path, { force: true });
-    return path;
-  }
+  if (Buffer.byteLength(path) <= SOCKET_PATH_MAX_BYTES) return path;
   return join(await mkdtemp(join(tmpdir(), "underpass-")), "control.sock");
+}
+
+/** workerd's own failures come with one, which says nothing to anybody without its symbols. */
+function isStackOfAddresses(line: string): boolean {
+  return line.startsWith("stack: ");
 }
 
 async function configuration(options: WorkerdOptions, controlSocket: string): Promise<string> {

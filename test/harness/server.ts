@@ -51,7 +51,6 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     throw error;
   });
   const port = Number(new URL(String(listening.url)).port);
-  const setup = run.find("nobody has an account here yet");
 
   async function pidOf(part: "server" | "workerd" | "postgres"): Promise<number> {
     switch (part) {
@@ -83,7 +82,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     get output() {
       return run.output();
     },
-    setupCode: setup && String(setup.setupCode),
+    setupCode: listening.setupCode === undefined ? undefined : String(listening.setupCode),
     async databaseUrl() {
       const secrets = await readFile(join(dataDir, "secrets.json"), "utf8");
       const { postgres: password } = JSON.parse(secrets) as { postgres: string };
@@ -123,7 +122,6 @@ interface Run {
   output(): string;
   /** The log entry with this message: the one there is, or the next. */
   line(message: string): Promise<Record<string, unknown>>;
-  find(message: string): Record<string, unknown> | undefined;
 }
 
 function launch(env: Record<string, string>): Run {
@@ -162,5 +160,5 @@ function launch(env: Record<string, string>): Run {
       throw new Error(`no server (${event}):\n${stdout}${stderr}`);
     }
   }
-  return { child, exit, output: () => stdout + stderr, line, find };
+  return { child, exit, output: () => stdout + stderr, line };
 }

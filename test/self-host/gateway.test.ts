@@ -69,7 +69,11 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
 }
 
 describe("values arrive as they were written", () => {
-  const note = { id: 1, body: 'quote " backslash \\ comma , {brace} ünïcode', tags: ["a,b", "", '"'] };
+  const note = {
+    id: 1,
+    body: 'quote " backslash \\ comma , {brace} ünïcode',
+    tags: ["a,b", "", '"'],
+  };
 
   test("over HTTP", async () => {
     const db = drizzleHttp(neon(gateway.databaseUrl));
@@ -177,7 +181,7 @@ describe("a batch is one transaction", () => {
   test("of the isolation and the access that were asked for", async () => {
     const sql = neon(gateway.databaseUrl);
     const options = { isolationLevel: "Serializable", readOnly: true, deferrable: true } as const;
-    const [[isolation], [readOnly], [deferrable]] = await sql.transaction(
+    const results = await sql.transaction(
       [
         sql`show transaction_isolation`,
         sql`show transaction_read_only`,
@@ -185,11 +189,11 @@ describe("a batch is one transaction", () => {
       ],
       options,
     );
-    expect({ ...isolation, ...readOnly, ...deferrable }).toEqual({
-      transaction_isolation: "serializable",
-      transaction_read_only: "on",
-      transaction_deferrable: "on",
-    });
+    expect(results).toEqual([
+      [{ transaction_isolation: "serializable" }],
+      [{ transaction_read_only: "on" }],
+      [{ transaction_deferrable: "on" }],
+    ]);
   });
 });
 
@@ -233,7 +237,8 @@ describe("an interactive transaction", () => {
     await client.query("begin");
     await client.query("insert into notes values (1, 'a', '{}')");
     await before(client);
-    const { stream } = (client as unknown as { connection: { stream: { ws: WebSocket } } }).connection;
+    const { stream } = (client as unknown as { connection: { stream: { ws: WebSocket } } })
+      .connection;
     stream.ws.terminate();
     // Waits for the lock of the row that is still there, then finds that it never was.
     await sql`insert into notes values (1, 'b', '{}')`;
@@ -359,7 +364,8 @@ test("a batch of unknown isolation, a body of another kind and formatted output 
 test("connections that PostgreSQL ends are replaced", async () => {
   const sql = neon(gateway.databaseUrl);
   await Promise.all(Array.from({ length: 10 }, () => sql`select 1`));
-  const others = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'";
+  const others =
+    "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'";
   await sql.query(others);
   await until(async () => {
     const answers = Array.from({ length: 10 }, () => sql`select 1 as one`);

@@ -1,0 +1,93 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { StartFailure } from "../../self-host/failure.ts";
+import { environmentWith, readSettings } from "../../self-host/settings.ts";
+
+test("with nothing set, the defaults are those of a server of one's own", () => {
+  expect(readSettings({})).toMatchObject({
+    host: "127.0.0.1",
+    port: 8787,
+    databaseUrl: undefined,
+    smtpUrl: undefined,
+    allowPrivateFetch: false,
+    publicPort: undefined,
+    apiHosts: ["localhost", "api.localhost", "127.0.0.1"],
+    worker: { DEFAULT_PLAN: "enterprise", TRIAL_DAYS: "0", BILLING_MODE: "none" },
+  });
+});
+
+test("an empty value is the same as none", () => {
+  expect(readSettings({ SMTP_URL: "", PORT: " ", DEFAULT_PLAN: "" })).toEqual(readSettings({}));
+});
+
+test("the Worker gets its own settings, and neither secrets nor those of this process", () => {
+  const { worker } = readSettings({
+    SERVICE_DOMAIN: "tunnels.example.com",
+    IDP_A_CLIENT_ID: "client",
+    DATABASE_URL: "postgresql://user:password@db/name",
+    SMTP_URL: "smtp://mail.example.com",
+    ENCRYPTION_KEY: Buffer.alloc(32).toString("base64"),
+    HOME: "/root",
+  });
+  expect(worker).toEqual({
+    ALLOW_PRIVATE_FETCH: "false",
+    BILLING_MODE: "none",
+    DEFAULT_PLAN: "enterprise",
+    IDP_A_CLIENT_ID: "client",
+    SERVICE_DOMAIN: "tunnels.example.com",
+    TRIAL_DAYS: "0",
+  });
+});
+
+describe("a bad value stops the start with a line that names it", () => {
+  test.each([
+    ["HOST", "not a host"],
+    ["PORT", "eighty"],
+    ["PORT", "65536"],
+    ["SERVICE_DOMAIN", "exa mple"],
+    ["PUBLIC_SCHEME", "ftp"],
+    ["PUBLIC_PORT", "0"],
+    ["TRUST_PROXY", "yes"],
+    ["HOSTED", "true"],
+    ["DATABASE_URL", "mysql://localhost/x"],
+    ["DATABASE_URL", "not a url"],
+    ["ENCRYPTION_KEY", "dG9vIHNob3J0"],
+    ["SMTP_URL", "http://mail.example.com"],
+    ["MAIL_FROM", "x"],
+    ["DEFAULT_PLAN", "gold"],
+    ["TRIAL_DAYS", "-1"],
+    ["BILLING_MODE", "cash"],
+    ["PAYMENTS_API_URL", "payments"],
+    ["IDP_A_ISSUER", "issuer"],
+    ["IDP_B_AUTHORIZE_URL", "authorize"],
+    ["IDP_B_TOKEN_URL", "ftp://token"],
+    ["IDP_B_API_URL", "api"],
+    ["DNS_OVER_HTTPS_URL", "1.1.1.1"],
+    ["ALLOW_REPLAY", "1"],
+    ["ALLOW_PRIVATE_FETCH", "on"],
+    ["AUTH_RATE_LIMIT", "false"],
+    ["REQUIRE_ORG_APPROVAL", "maybe"],
+    ["RELAY_PORT_RANGE", "40000"],
+    ["RELAY_PORT_RANGE", "41000-40000"],
+  ])("%s=%s", (name, value) => {
+    const read = () => readSettings({ [name]: value });
+    expect(read).toThrow(StartFailure);
+    expect(read).toThrow(new RegExp(`^${name}: [^\\n]+$`));
+  });
+
+  test("and two bad values both", () => {
+    expect(() => readSettings({ PORT: "x", TRUST_PROXY: "y" })).toThrow(/TRUST_PROXY: .*PORT: /);
+  });
+});
+
+test("the environment wins over a file, and a file that isn't there is no mistake", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "underpass-test-"));
+  const file = join(dir, ".env");
+  await writeFile(file, "UNDERPASS_TEST_A=file\nPATH=file\n# comment\nQUOTED='a b'\n");
+  const environment = environmentWith(file, join(dir, "missing"));
+  expect(environment).toMatchObject({ UNDERPASS_TEST_A: "file", QUOTED: "a b" });
+  expect(environment.PATH).toBe(process.env.PATH);
+  await rm(dir, { recursive: true });
+});
