@@ -38,7 +38,7 @@ export default tseslint.config(
         "error",
         {
           patterns: forbidden.map((other) => ({
-            group: [`**/${other}/**`, `**/${other.split("/").at(-1)}/**`],
+            group: [...new Set([`**/${other}/**`, `**/${other.split("/").at(-1)}/**`])],
             message: `${layer}/ may not import ${other}/`,
           })),
         },

@@ -77,10 +77,10 @@ export class Child {
   }
 
   async #spawn(): Promise<ChildProcess> {
-    const { command, args, options, prepare, onSpawn, onLine, lastSignal } = this.#plan;
-    await prepare?.();
-    const child = spawn(command, args, {
-      ...options,
+    const plan = this.#plan;
+    await plan.prepare?.();
+    const child = spawn(plan.command, plan.args, {
+      ...plan.options,
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
     });
@@ -92,13 +92,13 @@ export class Child {
       }),
     ]);
     child.on("error", (error) => {
-      this.#log.error(`${this.#plan.name}: ${messageOf(error)}`);
+      this.#log.error(`${plan.name}: ${messageOf(error)}`);
     });
-    running.set(child, lastSignal);
+    running.set(child, plan.lastSignal);
     child.once("exit", () => running.delete(child));
-    if (child.pid !== undefined) await onSpawn?.(child.pid);
+    if (child.pid !== undefined) await plan.onSpawn?.(child.pid);
     for (const stream of ["stdout", "stderr"] as const) {
-      createInterface({ input: child[stream] }).on("line", (line) => onLine(line, stream));
+      createInterface({ input: child[stream] }).on("line", (line) => plan.onLine(line, stream));
     }
     return child;
   }

@@ -3,9 +3,7 @@
  * from this machine alone and with a password.
  */
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { chown, cp, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,6 +14,7 @@ import { Child } from "./child.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import { type Account, blockedAt, letPass } from "./files.ts";
 import type { Log } from "./log.ts";
+import { usablePort } from "./ports.ts";
 import { stopLeftover } from "./processes.ts";
 
 const USER = "underpass";
@@ -75,7 +74,7 @@ async function run(
   account: Account | undefined,
   log: Log,
 ): Promise<EmbeddedPostgres> {
-  const port = await freePort();
+  const port = await usablePort("127.0.0.1", 0);
   const url = `postgresql://${USER}:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
   const settings = {
     listen_addresses: "127.0.0.1",
@@ -220,13 +219,4 @@ async function stopOrphan(clusterDir: string): Promise<void> {
   const pidFile = await readFile(join(clusterDir, "postmaster.pid"), "utf8").catch(() => "");
   const pid = Number(pidFile.split("\n")[0]);
   if (pid > 0) await stopLeftover(pid, clusterDir, "SIGINT");
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

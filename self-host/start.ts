@@ -3,14 +3,13 @@
  * production bundle, started in this order, kept running, and stopped in the reverse one.
  */
 import { existsSync } from "node:fs";
-import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { CRON_INTERVAL_MS } from "../protocol/limits.ts";
 import { buildWorker, ROOT } from "./build.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import type { SetupCode } from "./installation.ts";
 import { createLog } from "./log.ts";
+import { usablePort } from "./ports.ts";
 import { environmentWith, readSettings, type ServerSettings } from "./settings.ts";
 import { openStorage, workerBindings } from "./storage.ts";
 import { startWorkerd } from "./workerd.ts";
@@ -56,24 +55,6 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const cron = every(CRON_INTERVAL_MS, () => workerd.runCron());
   cleanup.defer(() => clearInterval(cron));
   announce(settings, port, storage.setup);
-}
-
-/** @returns the port, which for 0 is a free one. */
-async function usablePort(host: string, port: number): Promise<number> {
-  const probe = createServer();
-  try {
-    await once(probe.listen(port, host), "listening");
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : undefined;
-    if (code === "EADDRINUSE") {
-      throw new StartFailure(`PORT: ${port} is in use by another program on ${host}`);
-    }
-    throw new StartFailure(`HOST, PORT: can't listen on ${host} port ${port}: ${messageOf(error)}`);
-  }
-  const { port: bound } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, "close");
-  return bound;
 }
 
 function every(ms: number, task: () => Promise<void>): NodeJS.Timeout {

@@ -1,6 +1,6 @@
 /** `POST /mail`: over SMTP when there is a server for it, otherwise a file that the operator finds in the log. */
 import { createWriteStream } from "node:fs";
-import { mkdir, rename } from "node:fs/promises";
+import { link, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
 import nodemailer from "nodemailer";
@@ -90,7 +90,8 @@ async function writeMail(dir: string, mail: Mail): Promise<string> {
     message.compile().createReadStream(),
     createWriteStream(fresh, { mode: 0o600, flags: "wx" }),
   );
-  await rename(fresh, path);
+  // Not over another mail of the same millisecond: that one of the two is sent again.
+  await link(fresh, path).finally(() => rm(fresh));
   return path;
 }
 

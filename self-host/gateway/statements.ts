@@ -12,6 +12,7 @@ export interface Query {
   arrayMode: boolean;
 }
 
+/** Of each connection: names by text. */
 const statements = new WeakMap<Backend, Map<string, string>>();
 let lastName = 0;
 
@@ -52,7 +53,9 @@ async function forgetOldest(backend: Backend, names: Map<string, string>): Promi
 }
 
 function statementsOf(backend: Backend): Map<string, string> {
-  let names = statements.get(backend);
-  if (!names) statements.set(backend, (names = new Map()));
+  const known = statements.get(backend);
+  if (known) return known;
+  const names = new Map<string, string>();
+  statements.set(backend, names);
   return names;
 }

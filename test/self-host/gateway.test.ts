@@ -3,7 +3,7 @@ import { sql as raw } from "drizzle-orm";
 import { drizzle as drizzleHttp } from "drizzle-orm/neon-http";
 import { drizzle as drizzleSessions } from "drizzle-orm/neon-serverless";
 import { integer, pgTable, text } from "drizzle-orm/pg-core";
-import { readdir, readFile, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
@@ -98,7 +98,14 @@ describe("values arrive as they were written", () => {
   test("of many types, in objects and in arrays", async () => {
     const query = `select $1::int as i, $2::bigint as l, $3::bool as b, $4::jsonb as j,
       encode($5::bytea, 'hex') as y, $6::int[] as a, null as n`;
-    const params = [1, "9007199254740993", true, { k: [1] }, Buffer.from("hé"), [1, 2]];
+    const params = [
+      1,
+      "9007199254740993",
+      true,
+      { k: [1] },
+      new TextEncoder().encode("hé"),
+      [1, 2],
+    ];
     const row = {
       i: 1,
       l: "9007199254740993",
@@ -311,12 +318,12 @@ describe("who doesn't know the secret gets nothing", () => {
 
   test.each([
     ["text", "hello there"],
-    ["a length of 4 GiB", Buffer.from("ffffffff00030000", "hex")],
-    ["a length of zero", Buffer.from("0000000000030000", "hex")],
-    ["another protocol", Buffer.from("0000000800020000", "hex")],
+    ["a length of 4 GiB", "\xff\xff\xff\xff\0\x03\0\0"],
+    ["a length of zero", "\0\0\0\0\0\x03\0\0"],
+    ["another protocol", "\0\0\0\x08\0\x02\0\0"],
   ])("by sending %s instead of a startup", async (_what, bytes) => {
     const socket = new WebSocket(`ws://${gateway.address}/v2`);
-    socket.on("open", () => socket.send(Buffer.from(bytes)));
+    socket.on("open", () => socket.send(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0))));
     const received = await new Promise<string>((resolve) => {
       let all = "";
       socket.on("message", (data: Buffer) => (all += data.toString("latin1")));
@@ -371,25 +378,4 @@ test("connections that PostgreSQL ends are replaced", async () => {
     const answers = Array.from({ length: 10 }, () => sql`select 1 as one`);
     return (await Promise.allSettled(answers)).every(({ status }) => status === "fulfilled");
   });
-});
-
-test("mail without an SMTP server becomes a file that only its owner reads", async () => {
-  const mail = {
-    to: "a/../b@example.com",
-    from: "Underpass <underpass@localhost>",
-    subject: "Grüße: 123456",
-    text: "Your code is 123456",
-    html: "<p>123456</p>",
-  };
-  const answer = await fetch(`http://${gateway.address}/mail`, {
-    method: "POST",
-    headers: { authorization: "Bearer right" },
-    body: JSON.stringify({ ...mail, to: "owner+x@example.com" }),
-  });
-  expect(answer.status).toBe(200);
-  const [file = ""] = await readdir(join(dir, "mail"));
-  expect(file).toMatch(/^\d{4}-\d\d-\d\dT[\d-]+Z-owner\+x@example\.com\.eml$/);
-  const message = await readFile(join(dir, "mail", file), "utf8");
-  expect(message).toMatch(/^To: owner\+x@example\.com\r?$/m);
-  expect(message).toContain("Your code is 123456");
 });

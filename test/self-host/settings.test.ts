@@ -28,7 +28,7 @@ test("the Worker gets its own settings, and neither secrets nor those of this pr
     IDP_A_CLIENT_ID: "client",
     DATABASE_URL: "postgresql://user:password@db/name",
     SMTP_URL: "smtp://mail.example.com",
-    ENCRYPTION_KEY: Buffer.alloc(32).toString("base64"),
+    ENCRYPTION_KEY: btoa("k".repeat(32)),
     HOME: "/root",
   });
   expect(worker).toEqual({

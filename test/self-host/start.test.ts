@@ -194,7 +194,7 @@ describe("a start that can't succeed says why in one line, exits 1 and leaves no
 
   test("another encryption key", () =>
     expectFailure(
-      { ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64") },
+      { ENCRYPTION_KEY: btoa("k".repeat(32)) },
       /ENCRYPTION_KEY: is not the key that this database was set up with/,
     ));
 

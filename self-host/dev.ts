@@ -1,0 +1,72 @@
+/**
+ * `npm run dev`: the Worker under `wrangler dev`, which reloads it when a source changes, with the database,
+ * the gateway and the keys of `npm start`. Objects are kept apart from those of `npm start`.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { ROOT } from "./build.ts";
+import { messageOf, StartFailure } from "./failure.ts";
+import { writePrivateFile } from "./files.ts";
+import { createLog } from "./log.ts";
+import { usablePort } from "./ports.ts";
+import { environmentWith, readSettings } from "./settings.ts";
+import { openStorage, workerBindings } from "./storage.ts";
+
+const log = createLog(process.stdout);
+
+async function main(): Promise<number> {
+  await using cleanup = new AsyncDisposableStack();
+  const settings = readSettings(environmentWith(".env", ".dev.vars"));
+  const storage = await openStorage(settings, log, cleanup);
+  const port = await usablePort(settings.host, settings.port);
+  const bindings = {
+    ...workerBindings(settings, storage, port),
+    GATEWAY_URL: `http://${storage.gateway.address}`,
+  };
+  // A file, because everybody on the machine can read the arguments of a process.
+  const varsPath = join(storage.dataDir.runDir, "dev.vars");
+  await writePrivateFile(varsPath, dotenv(bindings));
+  if (storage.setup) log.info("nobody has an account here yet", { setupCode: storage.setup.code });
+
+  const wrangler = spawn(
+    process.execPath,
+    [
+      join(
+        dirname(createRequire(import.meta.url).resolve("wrangler/package.json")),
+        "bin/wrangler.js",
+      ),
+      "dev",
+      ...["--ip", settings.host],
+      ...["--port", String(port)],
+      ...["--env-file", varsPath],
+      ...["--persist-to", join(storage.dataDir.path, "dev")],
+      "--show-interactive-dev-session=false",
+    ],
+    { cwd: ROOT, stdio: "inherit", env: { ...process.env, WRANGLER_SEND_METRICS: "false" } },
+  );
+  // From a terminal it gets a Ctrl-C by itself; this process stays until it is gone.
+  process.on("SIGINT", () => {});
+  process.on("SIGTERM", () => wrangler.kill("SIGTERM"));
+  const [code, signal] = (await once(wrangler, "exit")) as [number | null, string | null];
+  return signal === null ? (code ?? 1) : 0;
+}
+
+function dotenv(values: Record<string, string>): string {
+  return Object.entries(values)
+    .map(([name, value]) => {
+      const mark = ["'", '"', "`"].find((quote) => !value.includes(quote));
+      if (mark === undefined) throw new StartFailure(`${name}: has all kinds of quotes in it`);
+      return `${name}=${mark}${value}${mark}\n`;
+    })
+    .join("");
+}
+
+main().then(
+  (code) => process.exit(code),
+  (error: unknown) => {
+    process.stderr.write(`underpass: ${messageOf(error)}\n`);
+    process.exit(1);
+  },
+);
