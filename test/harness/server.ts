@@ -82,7 +82,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     get output() {
       return run.output();
     },
-    setupCode: listening.setupCode === undefined ? undefined : String(listening.setupCode),
+    setupCode: typeof listening.setupCode === "string" ? listening.setupCode : undefined,
     async databaseUrl() {
       const secrets = await readFile(join(dataDir, "secrets.json"), "utf8");
       const { postgres: password } = JSON.parse(secrets) as { postgres: string };
