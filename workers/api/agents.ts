@@ -81,7 +81,7 @@ class Refusal extends Error {
 }
 
 async function connectAgent(c: ApiContext): Promise<Response> {
-  if (!offersOurProtocol(c)) {
+  if (!offeredProtocols(c).includes(SUBPROTOCOL)) {
     throw new Refusal("unsupported_version", `this server speaks ${SUBPROTOCOL}`);
   }
   const token = await readToken(c);
@@ -94,9 +94,9 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   return handOver(c, token, tunnel);
 }
 
-function offersOurProtocol(c: ApiContext): boolean {
-  const offered = c.req.header("sec-websocket-protocol") ?? "";
-  return offered.split(",").some((protocol) => protocol.trim() === SUBPROTOCOL);
+function offeredProtocols(c: ApiContext): string[] {
+  const offered = c.req.header("sec-websocket-protocol")?.split(",") ?? [];
+  return offered.map((protocol) => protocol.trim()).filter((protocol) => protocol !== "");
 }
 
 const TOKEN_FAULTS = {
@@ -245,7 +245,10 @@ function refusalResponse(c: ApiContext, { closeName, message }: Refusal): Respon
   const { 0: client, 1: server } = new WebSocketPair();
   server.accept();
   server.close(CLOSE[closeName], withinBytes(`${closeName}: ${message}`, CLOSE_REASON_MAX_BYTES));
-  const headers = offersOurProtocol(c) ? { "Sec-WebSocket-Protocol": SUBPROTOCOL } : undefined;
+  // An agent that speaks something else only reads the Close if its own protocol is granted to it.
+  const offered = offeredProtocols(c);
+  const granted = offered.includes(SUBPROTOCOL) ? SUBPROTOCOL : offered[0];
+  const headers = granted === undefined ? undefined : { "Sec-WebSocket-Protocol": granted };
   return new Response(null, { status: 101, webSocket: client, headers });
 }
 

@@ -54,14 +54,6 @@ api.use(
   }),
 );
 
-api.use(async (c, next) => {
-  const type = c.req.header("content-type") ?? "";
-  if (c.req.raw.body && !/^application\/([a-z0-9.+-]+\+)?json\s*(;|$)/i.test(type)) {
-    throw new ApiError("unsupported_media_type", "The body must be application/json.");
-  }
-  await next();
-});
-
 for (const area of [health, auth, cli, setup, tokens, tunnels, agents]) api.route("/", area);
 
 api.openAPIRegistry.registerComponent("securitySchemes", "bearer", {

@@ -17,11 +17,11 @@ export type Transaction = Parameters<Parameters<NeonDatabase["transaction"]>[0]>
 /** One change: its rows, its audit events and what must be told of it commit together or not at all. */
 export interface Change {
   tx: Transaction;
-  audit(event: AuditEvent): void;
+  audit: (event: AuditEvent) => void;
   /** Delivered after the commit, however often that takes. */
-  tell(message: OutboxMessage): void;
+  tell: (message: OutboxMessage) => void;
   /** Undoes everything; `value` becomes the change's result. */
-  abandon<Value>(value: Value): Value;
+  abandon: <Value>(value: Value) => Value;
 }
 
 export interface Database {
@@ -47,10 +47,13 @@ export function connect(env: Env, deliver: Deliver): Database {
   };
 }
 
-class Abandoned {
+/** What the transaction's callback throws to have it rolled back. */
+class Abandoned extends Error {
+  override name = "Abandoned";
   readonly value: unknown;
 
   constructor(value: unknown) {
+    super("the change was abandoned");
     this.value = value;
   }
 }

@@ -48,9 +48,9 @@ export class GatewaySocket {
     }
     this.#socket = socket;
     socket.binaryType = "arraybuffer";
-    socket.addEventListener("message", ({ data }) =>
-      this.#emit(new MessageEvent("message", { data })),
-    );
+    socket.addEventListener("message", (event) => {
+      this.#emit(new MessageEvent("message", { data: event.data as ArrayBuffer }));
+    });
     socket.addEventListener("close", () => {
       this.#closed = true;
       this.#emit(new Event("close"));
