@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 /** The command `underpass`. */
 import { http, httpOptions } from "../commands/http.ts";
 import { login, loginOptions } from "../commands/login.ts";
