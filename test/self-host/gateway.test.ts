@@ -44,7 +44,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await gateway.close();
-  await postgres.child.stop();
+  await postgres.stop();
   await rm(dir, { recursive: true });
 });
 

@@ -1,0 +1,49 @@
+/** PostgreSQL refuses to run as root: a server that root starts runs it as a user with no rights at all. */
+import { readFile, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { StartFailure } from "../failure.ts";
+
+export interface Account {
+  uid: number;
+  gid: number;
+}
+
+/**
+ * @param clusterDir whose owner it is, if it is there already: no other account may use it.
+ * @returns undefined when this process can run PostgreSQL itself.
+ */
+export async function accountToRunAs(clusterDir: string): Promise<Account | undefined> {
+  if (process.getuid?.() !== 0) return undefined;
+  if (process.platform !== "linux") {
+    throw new StartFailure("PostgreSQL doesn't run as root: start as another user");
+  }
+  const owner = await stat(clusterDir).catch(() => undefined);
+  if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
+  const accounts = new Map<string, Account>();
+  for (const line of (await readFile("/etc/passwd", "utf8")).split("\n")) {
+    const [name = "", , uid, gid] = line.split(":");
+    accounts.set(name, { uid: Number(uid), gid: Number(gid) });
+  }
+  const account = accounts.get("postgres") ?? accounts.get("nobody");
+  if (!account) {
+    throw new StartFailure("PostgreSQL doesn't run as root, and there is no user nobody");
+  }
+  return account;
+}
+
+/** Whether the account may pass every directory on the way to `path`, and that one itself. */
+export async function canReach(path: string, account: Account): Promise<boolean> {
+  for (let dir = path; ; dir = dirname(dir)) {
+    if (!mayPass(await stat(dir), account)) return false;
+    if (dir === dirname(dir)) return true;
+  }
+}
+
+function mayPass(
+  { mode, uid, gid }: { mode: number; uid: number; gid: number },
+  account: Account,
+): boolean {
+  if (uid === account.uid) return (mode & 0o100) !== 0;
+  if (gid === account.gid) return (mode & 0o010) !== 0;
+  return (mode & 0o001) !== 0;
+}

