@@ -6,7 +6,7 @@ export interface Log {
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
-  /** A line that another process wrote, which may be a log object already. */
+  /** A line that another process wrote, which may be a log object of its own. */
   passOn(source: string, level: Level, line: string): void;
 }
 
@@ -26,8 +26,7 @@ export function createLog(stream: NodeJS.WriteStream): Log {
     passOn(source, level, line) {
       const entry = parseEntry(line);
       if (!entry) write(level)(line, { source });
-      else if (stream.isTTY) write(entry.level)(entry.message, entry.fields);
-      else stream.write(`${line}\n`);
+      else write(entry.level)(entry.message, { source, ...entry.fields });
     },
   };
 }
@@ -47,14 +46,19 @@ function textOf(value: unknown): string {
   return typeof value === "string" && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value);
 }
 
+/** The Worker logs objects with a level and an event; its runtime logs sentences. */
 function parseEntry(
   line: string,
 ): { level: Level; message: string; fields: Record<string, unknown> } | undefined {
   if (!line.startsWith("{")) return undefined;
   try {
-    const { time, level, message, ...fields } = JSON.parse(line) as Record<string, unknown>;
-    if (time === undefined || typeof message !== "string") return undefined;
-    return { level: level === "warn" || level === "error" ? level : "info", message, fields };
+    const { level, event, ...fields } = JSON.parse(line) as Record<string, unknown>;
+    if (typeof event !== "string") return undefined;
+    return {
+      level: level === "warn" || level === "error" ? level : "info",
+      message: event,
+      fields,
+    };
   } catch {
     return undefined;
   }

@@ -74,25 +74,30 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
   const suffix = publicPort === (publicScheme === "https" ? 443 : 80) ? "" : `:${publicPort}`;
   const url = `${publicScheme}://${apiHosts[0]}${suffix}`;
   const tunnels = `${publicScheme}://<name>.${serviceDomain}${suffix}`;
-  if (!setup) {
-    log.info("listening", { url, tunnels });
-    return;
-  }
   const server = apiHosts.includes("127.0.0.1") ? `http://127.0.0.1:${port}` : url;
-  const option = server === "http://127.0.0.1:8787" ? "" : ` --server ${server}`;
-  const login = `npx underpass login --setup ${setup.code}${option}`;
+  const option = server === AGENT_DEFAULT_SERVER ? "" : ` --server ${server}`;
+  const firstLogin = setup && `npx underpass login --setup ${setup.code}${option}`;
+
   if (!process.stdout.isTTY) {
-    log.info("listening", { url, tunnels, setupCode: setup.code, firstLogin: login });
+    log.info("listening", { url, tunnels, setupCode: setup?.code, firstLogin });
     return;
   }
-  log.info("listening", { url, tunnels });
   console.log(`
-  Nobody has an account here yet. On the machine with your local server, run:
+  Underpass is running.
 
-      ${login}
+      API       ${url}
+      tunnels   ${tunnels}
+`);
+  if (firstLogin) {
+    console.log(`  Nobody has an account here yet. On the machine with your local server, run:
+
+      ${firstLogin}
       npx underpass http 3000
 `);
+  }
 }
+
+const AGENT_DEFAULT_SERVER = "http://127.0.0.1:8787";
 
 /** Resolves with the first signal. Another one, sent in earnest, ends the process at once. */
 async function untilSignal(): Promise<NodeJS.Signals> {
