@@ -28,6 +28,7 @@ import {
   HEARTBEAT_TIMEOUT_MS,
   HELLO_MAX_MS,
   STREAM_WINDOW_BYTES,
+  WIRE_BATCH_MS,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../protocol/limits.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
@@ -55,7 +56,8 @@ export class Wire {
   readonly #streams = new Map<number, Stream>();
   readonly #writer = new FrameWriter();
   readonly #heartbeat: NodeJS.Timeout;
-  #flush: NodeJS.Immediate | undefined;
+  #flushing = false;
+  #flushedAtMs = 0;
   #heardAtMs = Date.now();
   #pingedAtMs = Date.now();
   #welcomed = false;
@@ -90,11 +92,19 @@ export class Wire {
 
   // ── Called by streams ──
 
-  /** Frames of one turn of the event loop share a message: each message is an event to the tunnel. */
+  /**
+   * Frames share messages, because each message is an event to the tunnel and events are what it runs out
+   * of: those of one turn of the event loop always, and under load those of a millisecond. A connection
+   * with a single stream in flight waits for nothing.
+   */
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
-    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) this.#flushNow();
-    else this.#flush ??= setImmediate(() => this.#flushNow());
+    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flushNow();
+    if (this.#flushing) return;
+    this.#flushing = true;
+    const isBusy = this.#streams.size > 1 && performance.now() - this.#flushedAtMs < WIRE_BATCH_MS;
+    if (isBusy) setTimeout(() => this.#flushNow(), WIRE_BATCH_MS);
+    else setImmediate(() => this.#flushNow());
   }
 
   /** The stream ended on both sides, or one side gave it up. */
@@ -141,9 +151,9 @@ export class Wire {
   }
 
   #flushNow(): void {
-    clearImmediate(this.#flush);
-    this.#flush = undefined;
+    this.#flushing = false;
     if (this.#writer.length === 0) return;
+    this.#flushedAtMs = performance.now();
     // A copy: the socket may hold on to it, and the writer's buffer is used again.
     const message = Buffer.from(this.#writer.take());
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message);

@@ -26,8 +26,8 @@ import {
 } from "./tunnel/admission.ts";
 import type { AgentLink } from "./tunnel/agent-link.ts";
 import { Agents } from "./tunnel/agents.ts";
-import { Exchange } from "./tunnel/exchange.ts";
-import { requestHead } from "./tunnel/heads.ts";
+import { Exchange, type Outcome, type Surroundings } from "./tunnel/exchange.ts";
+import { requestHead, type RequestHead } from "./tunnel/heads.ts";
 import { Parking, parkingTime, type LastAgent } from "./tunnel/parking.ts";
 import { SocketHandshake } from "./tunnel/socket-handshake.ts";
 import { Usage, type UsageTotals } from "./tunnel/usage.ts";
@@ -42,12 +42,22 @@ const KEY = {
   sequence: "report-sequence",
 } as const;
 
+/** One visitor's request, until it is answered. */
+interface Visit {
+  request: Request;
+  head: RequestHead;
+  resolve(answer: Response | Promise<Response>): void;
+  /** To how many agents it was given. */
+  attempts: number;
+}
+
 export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #trust: AddressTrust;
   readonly #proto: string;
   readonly #agents: Agents;
   readonly #parking = new Parking();
   readonly #usage: Usage;
+  readonly #surroundings: Surroundings;
   readonly #visitors = new Map<WebSocket, VisitorSocket>();
   #inFlight = 0;
   #watch: ReturnType<typeof setInterval> | undefined;
@@ -59,6 +69,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
     this.#proto = env.PUBLIC_SCHEME ?? "http";
     this.#usage = new Usage(ctx.storage.kv.get<UsageTotals>(KEY.usage), () => this.#reportSoon());
+    this.#surroundings = {
+      usage: this.#usage,
+      hosted: this.#trust.hosted,
+      over: () => void (this.#inFlight -= 1),
+    };
     this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
     for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resumeVisitor(socket);
   }
@@ -183,37 +198,50 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   // ── Inside: visitors ──
 
-  async #visit(request: Request): Promise<Response> {
-    if (this.#draining) return refusal("unavailable", RECONNECT_MAX_MS);
-    this.#inFlight += 1;
+  #visit(request: Request): Promise<Response> {
+    if (this.#draining) return Promise.resolve(refusal("unavailable", RECONNECT_MAX_MS));
     this.#watchAgent();
     this.#usage.countRequest();
-    try {
-      return await this.#forward(request);
-    } finally {
-      this.#inFlight -= 1;
-    }
-  }
-
-  async #forward(request: Request): Promise<Response> {
     const address = clientAddress(request, this.#trust);
     const head = requestHead(request, { address, proto: this.#proto });
-    const surroundings = { usage: this.#usage, hosted: this.#trust.hosted };
-    for (let repeated = false; ; repeated = true) {
-      const link = this.#agents.current(Date.now()) ?? (await this.#nextAgent());
-      if (!link) return this.#refuseOffline();
-      if (head.isSocket) return this.#openSocket(link, head.parts, head.flags);
-      const exchange = new Exchange(link, request, head, surroundings);
-      const outcome = await exchange.outcome;
-      if (outcome instanceof Response) return outcome;
-      const again = outcome === "refused" || (outcome === "lost" && Exchange.mayRepeat(request));
-      if (again && !repeated && !request.bodyUsed) continue;
-      return refusal(outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome);
-    }
+    return new Promise((resolve) => this.#forward({ request, head, resolve, attempts: 0 }));
   }
 
-  async #openSocket(link: AgentLink, parts: string[], flags: number): Promise<Response> {
-    const handshake = new SocketHandshake(link, parts, flags);
+  /** To the agent that is there, or to the one that comes back in time. */
+  #forward(visit: Visit): void {
+    const link = this.#agents.current(Date.now());
+    if (!link) {
+      void this.#forwardParked(visit);
+      return;
+    }
+    visit.attempts += 1;
+    if (visit.head.isSocket) {
+      visit.resolve(this.#openSocket(link, visit.head));
+      return;
+    }
+    this.#inFlight += 1;
+    const { request, head } = visit;
+    new Exchange(link, request, head, this.#surroundings, (outcome) =>
+      this.#settle(visit, outcome),
+    );
+  }
+
+  async #forwardParked(visit: Visit): Promise<void> {
+    if (await this.#agentReturns()) this.#forward(visit);
+    else visit.resolve(this.#refuseOffline());
+  }
+
+  #settle(visit: Visit, outcome: Outcome): void {
+    if (outcome instanceof Response) return visit.resolve(outcome);
+    const { request } = visit;
+    const again = outcome === "refused" || (outcome === "lost" && Exchange.mayRepeat(request));
+    if (again && visit.attempts === 1 && !request.bodyUsed) return this.#forward(visit);
+    const code = outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome;
+    visit.resolve(refusal(code));
+  }
+
+  async #openSocket(link: AgentLink, head: RequestHead): Promise<Response> {
+    const handshake = new SocketHandshake(link, head.parts, head.flags);
     const outcome = await handshake.outcome;
     if (typeof outcome === "string") return refusal(outcome);
     if (outcome instanceof Response) return outcome;
@@ -242,7 +270,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** Waits for an agent that was there a moment ago, if one was. */
-  async #nextAgent(): Promise<AgentLink | undefined> {
+  async #agentReturns(): Promise<boolean> {
     const now = Date.now();
     let lastAgent = this.ctx.storage.kv.get<LastAgent>(KEY.lastAgent);
     if (lastAgent?.goneAtMs === null) {
@@ -251,7 +279,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, lastAgent);
     }
     await this.#parking.wait(parkingTime(lastAgent, now));
-    return this.#agents.current(Date.now());
+    return this.#agents.current(Date.now()) !== undefined;
   }
 
   #refuseOffline(): Response {

@@ -20,6 +20,8 @@ export const FRAME_DATA_MAX_BYTES = 64 * 1024;
 export const FRAME_MAX_BYTES = 512 * 1024;
 /** A message carries one or more whole frames. */
 export const WIRE_MESSAGE_MAX_BYTES = 1024 * 1024;
+/** Under load an agent gathers frames for this long before it sends them as one message. */
+export const WIRE_BATCH_MS = 1;
 /** What either side may send on a stream beyond what the other has consumed. */
 export const STREAM_WINDOW_BYTES = 1024 * 1024;
 /** The same for all the streams of a connection together, so that an object keeps within 128 MB. */

@@ -17,6 +17,7 @@ import {
 import {
   CLOSE_REASON_MAX_BYTES,
   HEARTBEAT_TIMEOUT_MS,
+  WIRE_BATCH_MS,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
 import type { AgentAttachment } from "./admission.ts";
@@ -31,6 +32,9 @@ export interface Stream {
   lost(): void;
 }
 
+/** With fewer in flight, nothing is gained by waiting for more. */
+const BUSY_STREAMS = 8;
+
 export class AgentLink {
   readonly attachment: AgentAttachment;
   readonly windows: SendWindows;
@@ -40,6 +44,9 @@ export class AgentLink {
   // Random, so that a late frame of a stream from before a hibernation finds nobody.
   #nextStream = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
   #flushing = false;
+  #flushedAtMs = 0;
+  /** What waits for the end of the message that is being read. */
+  #afterMessage: (() => void)[] = [];
   #heardAtMs: number;
   goingAway = false;
 
@@ -97,13 +104,18 @@ export class AgentLink {
 
   // ── Writing ──
 
-  /** Frames written in one turn share a message, unless it is full. */
+  /**
+   * Frames share messages: those of one turn always, and under load those of a millisecond, because each
+   * message costs a system call here and an event there. A single stream in flight waits for nothing.
+   */
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
-    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 2) return this.#flush();
+    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
     if (this.#flushing) return;
     this.#flushing = true;
-    queueMicrotask(() => this.#flush());
+    const isBusy = Date.now() - this.#flushedAtMs <= WIRE_BATCH_MS;
+    if (isBusy && this.#streams.size > BUSY_STREAMS) setTimeout(() => this.#flush(), WIRE_BATCH_MS);
+    else queueMicrotask(() => this.#flush());
   }
 
   close(name: CloseName, explanation: string): void {
@@ -121,6 +133,7 @@ export class AgentLink {
     this.#flushing = false;
     if (this.#writer.length === 0) return;
     const message = this.#writer.take();
+    this.#flushedAtMs = Date.now();
     try {
       this.#socket.send(message);
     } catch {
@@ -138,7 +151,15 @@ export class AgentLink {
     const whole = readFrames(new Uint8Array(message), (frame) => {
       understood &&= this.#deliver(frame);
     });
+    const waiting = this.#afterMessage;
+    this.#afterMessage = [];
+    for (const act of waiting) act();
     return whole && understood;
+  }
+
+  /** For a stream that is given a frame: runs when all frames of the same message are delivered. */
+  afterMessage(act: () => void): void {
+    this.#afterMessage.push(act);
   }
 
   /** Frames of a stream that is over here were on their way when it ended; they are dropped. */

@@ -18,6 +18,8 @@ export type Outcome = Response | ErrorCode | "lost" | "refused";
 export interface Surroundings {
   usage: Usage;
   hosted: boolean;
+  /** Told when an exchange will send and receive nothing more. */
+  over(): void;
 }
 
 /** RFC 9110 §9.2.2. */
@@ -29,8 +31,7 @@ export class Exchange implements Stream {
   readonly #head: RequestHead;
   readonly #id: number;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
-  readonly #settle: (outcome?: Outcome) => void;
-  readonly outcome: Promise<Outcome>;
+  readonly #settle: (outcome: Outcome) => void;
   #answer: { status: number; pairs: string[] } | undefined;
   /** Body frames that came before the answer was built. */
   #early: Uint8Array[] = [];
@@ -39,13 +40,18 @@ export class Exchange implements Stream {
   #ended = false;
   #over = false;
 
-  constructor(link: AgentLink, request: Request, head: RequestHead, surroundings: Surroundings) {
-    const { promise, resolve } = Promise.withResolvers<Outcome | undefined>();
+  /** @param settle called once with how it came out. */
+  constructor(
+    link: AgentLink,
+    request: Request,
+    head: RequestHead,
+    surroundings: Surroundings,
+    settle: (outcome: Outcome) => void,
+  ) {
     this.#link = link;
     this.#surroundings = surroundings;
     this.#head = head;
-    this.#settle = resolve as (outcome?: Outcome) => void;
-    this.outcome = promise.then((outcome) => outcome ?? this.#buildAnswer());
+    this.#settle = settle;
     this.#id = link.open(this);
     link.send((writer) => writer.json(FRAME.request, head.flags, this.#id, head.parts));
     if (request.body !== null)
@@ -86,9 +92,8 @@ export class Exchange implements Stream {
     if (!answer) return false;
     this.#answer = answer;
     if (frame.flags & FLAG.end) this.#end();
-    // Settled with nothing: the answer is built when this message has been read to its end, so that a
-    // body that came with its head needs no stream.
-    this.#settle();
+    // Not before this message has been read to its end: a body that came with its head needs no stream.
+    this.#link.afterMessage(() => this.#settle(this.#buildAnswer()));
     return true;
   }
 
@@ -107,7 +112,7 @@ export class Exchange implements Stream {
   #end(): void {
     this.#ended = true;
     this.#window.end();
-    this.#over = true;
+    this.#setOver();
     this.#body?.end();
     if (!this.#upload || this.#upload.finished()) return this.#link.finish(this.#id);
     // The answer is whole before the request is: nobody will read the rest of it.
@@ -115,20 +120,26 @@ export class Exchange implements Stream {
     this.#link.reset(this.#id, RESET.cancelled, "answered before the request was whole");
   }
 
-  #finishWith(outcome: Outcome): void {
+  #setOver(): void {
+    if (this.#over) return;
     this.#over = true;
+    this.#surroundings.over();
+  }
+
+  #finishWith(outcome: Outcome): void {
+    this.#setOver();
     this.#settle(outcome);
   }
 
   #cut(): void {
-    this.#over = true;
+    this.#setOver();
     this.#body?.cut();
   }
 
   /** The visitor left. */
   #cancel(): void {
     if (this.#over) return;
-    this.#over = true;
+    this.#setOver();
     this.#upload?.cancel();
     this.#link.reset(this.#id, RESET.cancelled, "the visitor left");
     this.#settle("agent_offline");
@@ -152,6 +163,7 @@ export class Exchange implements Stream {
       return new Response(this.#body.readable, init);
     } catch {
       // A status or a header line that HTTP does not allow.
+      this.#setOver();
       this.#link.reset(this.#id, RESET.protocolError, "no HTTP answer");
       return "origin_failed";
     }

@@ -1,0 +1,77 @@
+/** The processes that a benchmark runs and watches: started quietly, measured by what the kernel says. */
+import { fork, spawn, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { LoadPlan, LoadResult } from "./load.ts";
+
+export const BENCH = dirname(fileURLToPath(import.meta.url));
+export const ROOT = join(BENCH, "..");
+
+const CLOCK_TICKS_PER_SECOND = 100;
+const PAGE_BYTES = 4096;
+
+/** Runs the load generator in a process of its own. */
+export function runLoad(plan: LoadPlan): Promise<LoadResult> {
+  const child = fork(join(BENCH, "load.ts"));
+  child.send(plan);
+  return new Promise((resolve, reject) => {
+    child.once("message", (result) => resolve(result as LoadResult));
+    child.once("error", reject);
+    child.once("exit", (code) => {
+      if (code !== 0) reject(new Error(`the load generator exited with ${code}`));
+    });
+  });
+}
+
+/** Starts one of this folder's programs, which says `{port}` when it listens. */
+export async function startProgram(file: string, args: string[] = []): Promise<Program> {
+  const child = fork(join(BENCH, file), args);
+  const port = await new Promise<number>((resolve, reject) => {
+    child.once("message", (message) => resolve((message as { port: number }).port));
+    child.once("exit", () => reject(new Error(`${file} did not start`)));
+  });
+  return { port, pid: child.pid ?? 0, stop: () => stopChild(child) };
+}
+
+export interface Program {
+  port: number;
+  pid: number;
+  stop(): Promise<void>;
+}
+
+export function stopChild(child: ChildProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => {
+    child.once("exit", () => resolve());
+    child.kill(signal);
+  });
+}
+
+export function spawnQuiet(command: string, args: string[], env: NodeJS.ProcessEnv = {}): ChildProcess {
+  return spawn(command, args, {
+    cwd: ROOT,
+    env: { ...process.env, ...env },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+}
+
+/** Processor time used so far, in milliseconds; NaN where the system has no /proc. */
+export function cpuMs(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]!.split(" ");
+    return ((Number(fields[11]) + Number(fields[12])) * 1000) / CLOCK_TICKS_PER_SECOND;
+  } catch {
+    return NaN;
+  }
+}
+
+/** Resident memory in MiB; NaN where the system has no /proc. */
+export function residentMiB(pid: number): number {
+  try {
+    const pages = Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]);
+    return (pages * PAGE_BYTES) / 2 ** 20;
+  } catch {
+    return NaN;
+  }
+}
