@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { exportSPKI, importJWK, SignJWT, type CryptoKey, type JWK } from "jose";
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { fromBase64, toBase64Url, utf8 } from "../../workers/identity/encoding.ts";
 import { callerOf, mintToken, startApi, type Person, type TestApi } from "../harness/api.ts";
 
 let api: TestApi;
@@ -20,14 +21,17 @@ beforeAll(async () => {
     typeof JWT_PRIVATE_KEY === "string" ? JSON.parse(JWT_PRIVATE_KEY) : JWT_PRIVATE_KEY
   ) as typeof jwk;
   key = (await importJWK(jwk, "ES256")) as CryptoKey;
-  claims = JSON.parse(
-    Buffer.from(owner.accessToken.split(".")[1]!, "base64url").toString(),
-  ) as Record<string, unknown>;
+  claims = claimsOf(owner);
 });
 afterAll(() => api.stop());
 
 const HEADER = { alg: "ES256", typ: "at+jwt" };
-const encode = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url");
+const encode = (part: object) => toBase64Url(utf8(JSON.stringify(part)));
+const claimsOf = ({ accessToken }: Person) =>
+  JSON.parse(new TextDecoder().decode(fromBase64(accessToken.split(".")[1]!)!)) as Record<
+    string,
+    unknown
+  >;
 const signed = (changes: object, header: object = {}, by = key) =>
   new SignJWT({ ...claims, ...changes })
     .setProtectedHeader({ ...HEADER, kid: jwk.kid, ...header })
@@ -60,8 +64,9 @@ test.each(["none", "None", "nOnE"])(
 );
 
 test("HS256 keyed with the public key is refused", async () => {
-  const { d: _, ...publicJwk } = jwk;
-  const spki = await exportSPKI((await importJWK({ ...publicJwk }, "ES256")) as CryptoKey);
+  const { kty, crv, x, y } = jwk;
+  const publicJwk: JWK = { kty: kty!, crv: crv!, x: x!, y: y! };
+  const spki = await exportSPKI((await importJWK(publicJwk, "ES256")) as CryptoKey);
   const unsigned = `${encode({ ...HEADER, alg: "HS256", kid: jwk.kid })}.${encode(claims)}`;
   for (const secret of [spki, JSON.stringify(publicJwk), jwk.x!]) {
     const mac = createHmac("sha256", secret).update(unsigned).digest("base64url");
@@ -78,11 +83,11 @@ test("a key that the token brings along is not used", async () => {
     { x5u: "https://evil.test/cert.pem" },
   ]) {
     const unsigned = `${encode({ ...HEADER, kid: jwk.kid, ...header })}.${encode(claims)}`;
-    const signature = sign("sha256", Buffer.from(unsigned), {
+    const signature = sign("sha256", utf8(unsigned), {
       key: other.privateKey,
       dsaEncoding: "ieee-p1363",
     });
-    expect(await statusWith(`${unsigned}.${signature.toString("base64url")}`)).toBe(401);
+    expect(await statusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
   }
 });
 
@@ -120,8 +125,7 @@ test.each<[string, () => object]>([
 
 test("a role in the token grants nothing: the row's counts", async () => {
   const viewer = await api.colleague(owner, "viewer");
-  const own = JSON.parse(Buffer.from(viewer.accessToken.split(".")[1]!, "base64url").toString());
-  const promoted = await new SignJWT({ ...(own as object), role: "owner" })
+  const promoted = await new SignJWT({ ...claimsOf(viewer), role: "owner" })
     .setProtectedHeader({ ...HEADER, kid: jwk.kid })
     .sign(key);
   const caller = callerOf(api.server, { authorization: `Bearer ${promoted}` });
@@ -135,10 +139,9 @@ test.each([
 ])("%s is refused", async (_, header) => {
   const protectedHeader = { ...HEADER, kid: jwk.kid, ...header };
   const unsigned = `${encode(protectedHeader)}.${encode(claims)}`;
-  const signature = Buffer.from(
-    await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, key, Buffer.from(unsigned)),
-  );
-  expect(await statusWith(`${unsigned}.${signature.toString("base64url")}`)).toBe(401);
+  const algorithm = { name: "ECDSA", hash: "SHA-256" };
+  const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, utf8(unsigned)));
+  expect(await statusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
 });
 
 test("a token cut, padded or with another letter is refused", async () => {

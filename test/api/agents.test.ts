@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { fromBase64, toBase64, toBase64Url } from "../../workers/identity/encoding.ts";
 import { CLOSE } from "../../protocol/close-codes.ts";
 import type { Tunnel } from "../../protocol/resources.ts";
 import { mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
@@ -60,7 +61,7 @@ describe("an agent with a good token", () => {
 
   test("may show it in either base64", async () => {
     const { wireBytes } = await mintToken(owner);
-    const url = Buffer.from(wireBytes, "base64").toString("base64url");
+    const url = toBase64Url(fromBase64(wireBytes)!);
     const agent = await api.connectAgent(url, { port: 3000, subdomain: "base64url" });
     expect(agent.code).toBeUndefined();
     agent.socket?.close();
@@ -97,9 +98,9 @@ describe("is refused on its own transport", () => {
     },
     "with a token that was changed": {
       bearer: (token) => {
-        const bytes = Buffer.from(token, "base64");
+        const bytes = fromBase64(token)!;
         bytes[8]! ^= 1;
-        return bytes.toString("base64");
+        return toBase64(bytes);
       },
       close: ["unauthorized", /not signed/],
     },

@@ -3,6 +3,7 @@
  * a whole self-hosted server, with a database that a test can look into.
  */
 import { readdir, readFile } from "node:fs/promises";
+import { request } from "node:http";
 import { join } from "node:path";
 import pg from "pg";
 import { WebSocket } from "ws";
@@ -68,6 +69,8 @@ export interface TestApi extends AsyncDisposable {
     query: Record<string, string | number>,
     options?: { protocols?: string[] },
   ): Promise<Attempt>;
+  /** What the server does by itself once a minute. */
+  runCron(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -154,6 +157,7 @@ export async function startApi(options: ServerOptions = {}): Promise<TestApi> {
     },
     connectAgent: (bearer, query, { protocols = [SUBPROTOCOL] } = {}) =>
       connectAgent(server, bearer, query, protocols),
+    runCron: () => runCron(server),
     stop,
     [Symbol.asyncDispose]: stop,
   };
@@ -201,6 +205,21 @@ export async function mintToken(person: Person, scope: object = {}): Promise<Min
   return reply.body;
 }
 
+function runCron(server: TestServer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socketPath = join(server.dataDir, "run/control.sock");
+    request({ socketPath, method: "POST", path: "/cron" }, (response) => {
+      response.resume();
+      response.on("end", () => {
+        if (response.statusCode === 204) resolve();
+        else reject(new Error(`cron: ${response.statusCode}`));
+      });
+    })
+      .on("error", reject)
+      .end();
+  });
+}
+
 /** Says hello, as agents do. Resolves with the welcome, or with the Close that came instead. */
 function connectAgent(
   server: TestServer,
@@ -211,10 +230,14 @@ function connectAgent(
   const params = new URLSearchParams(
     Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
   );
-  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/agent/connect?${params}`, protocols, {
-    headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
-    perMessageDeflate: false,
-  });
+  const socket = new WebSocket(
+    `ws://127.0.0.1:${server.port}/agent/connect?${params.toString()}`,
+    protocols,
+    {
+      headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
+      perMessageDeflate: false,
+    },
+  );
   return new Promise((resolve, reject) => {
     socket.on("error", reject);
     socket.on("open", () => socket.send(hello()));

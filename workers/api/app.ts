@@ -107,8 +107,12 @@ api.onError((thrown, c) => {
 
 function asApiError(thrown: Error): ApiError {
   if (thrown instanceof ApiError) return thrown;
+  // What the framework itself finds wrong with a body.
   if (thrown instanceof HTTPException && thrown.status === 400) {
     return new ApiError("invalid_request", "The body is not valid JSON.");
+  }
+  if (thrown instanceof HTTPException && thrown.status === 415) {
+    return new ApiError("unsupported_media_type", "The body must be application/json.");
   }
   return new ApiError("internal", "Something went wrong on our side.", { cause: thrown });
 }

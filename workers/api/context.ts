@@ -30,12 +30,8 @@ export type ApiContext = Context<ApiEnv>;
 /** An area of the API: a file beside this one. */
 export function newArea(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
-    defaultHook(result, c) {
+    defaultHook(result) {
       if (result.success) return;
-      // Another type's body was not read at all, so that every field of it is missing.
-      if (result.target === "json" && !isJson(c.req.header("content-type"))) {
-        throw new ApiError("unsupported_media_type", "The body must be application/json.");
-      }
       // A path that can't name anything leads nowhere, as a route that does not exist.
       if (result.target === "param") throw notFound();
       throw new ApiError("invalid_request", `The ${result.target} is not valid.`, {
@@ -43,10 +39,6 @@ export function newArea(): OpenAPIHono<ApiEnv> {
       });
     },
   });
-}
-
-function isJson(contentType = ""): boolean {
-  return /^application\/(?:[a-z0-9.-]+\+)?json\s*(?:;|$)/i.test(contentType);
 }
 
 export function notFound(what = "such thing"): ApiError {
