@@ -29,11 +29,6 @@ const DROPPED = new Set([
   "cf-connecting-ip",
   "cf-connecting-ipv6",
   "cf-visitor",
-  // Servers that fold `_` and `-` into one read these as the lines above.
-  "x_forwarded_for",
-  "x_forwarded_host",
-  "x_forwarded_proto",
-  "x_real_ip",
 ]);
 
 /** The handshake's own lines: the agent makes its own handshake with the local server. */
@@ -68,11 +63,16 @@ export function requestHead(
     if (name === "host") host = value;
     else if (name === "connection") connection = value.toLowerCase();
     else if (name === "upgrade") isSocket = method === "GET" && value.toLowerCase() === "websocket";
-    if (!DROPPED.has(name)) parts.push(name, value);
+    // Servers that fold `_` into `-` would read `x_forwarded_for` as ours.
+    if (!DROPPED.has(name.includes("_") ? name.replaceAll("_", "-") : name))
+      parts.push(name, value);
   });
   if (isSocket) dropNamed(parts, SOCKET_HANDSHAKE);
   if (connection !== "" && connection !== "keep-alive" && connection !== "close") {
-    dropNamed(parts, new Set(connection.split(",").map((name) => name.trim())));
+    const named = new Set(connection.split(",").map((name) => name.trim()));
+    // Not the hop's: without it the visitor would choose what the local server takes itself for.
+    named.delete("host");
+    dropNamed(parts, named);
   }
   if (forwarded.address !== "") parts.push("x-forwarded-for", forwarded.address);
   parts.push("x-forwarded-proto", forwarded.proto);
