@@ -24,7 +24,7 @@ export function parseTarget(text: string): Target | null {
 }
 
 function urlOf(text: string): URL | null {
-  const portOnly = /^\d{1,5}$/.test(text);
+  const portOnly = /^\d+$/.test(text);
   const withHost = portOnly ? `http://localhost:${text}` : text;
   const withScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`;
   try {

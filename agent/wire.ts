@@ -67,7 +67,7 @@ export class Wire {
   constructor(url: URL, token: Buffer, events: WireEvents) {
     this.#events = events;
     const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
-    this.#socket = new WebSocket(url, SUBPROTOCOL, {
+    this.#socket = new WebSocket(url.href, SUBPROTOCOL, {
       headers: { authorization: `Bearer ${token.toString("base64url")}` },
       agent: proxy === "" ? undefined : new HttpsProxyAgent(proxy),
       handshakeTimeout: HELLO_MAX_MS,

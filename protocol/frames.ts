@@ -253,7 +253,7 @@ export function requestHeadOf(payload: Uint8Array): string[] | null {
   return head.every((part) => typeof part === "string") ? head : null;
 }
 
-/** @returns null when it is not a status from 200 to 599 and pairs of strings. */
+/** @returns null when it is not a whole number and pairs of strings; HTTP may still not allow them. */
 export function responseHeadOf(payload: Uint8Array): { status: number; pairs: string[] } | null {
   const head = jsonOf(payload);
   if (!Array.isArray(head) || head.length % 2 !== 1) return null;

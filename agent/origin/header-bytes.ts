@@ -19,7 +19,7 @@ export function latin1OfUtf8(text: string): string {
   return isAscii(text) ? text : Buffer.from(text, "utf8").toString("latin1");
 }
 
-const strictUtf8 = new TextDecoder("utf-8", { fatal: true });
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A value's bytes as text: UTF-8 where they are that, else Latin-1, which every byte is. */
 export function textOfBytes(bytes: Buffer): string {

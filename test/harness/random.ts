@@ -1,0 +1,23 @@
+/** Random choices that are the same in every run, so that a failure can be repeated. */
+export interface Random {
+  /** A whole number from 0 to `below` - 1. */
+  below(below: number): number;
+  pick<Item>(items: readonly Item[]): Item;
+  bytes(length: number): Uint8Array<ArrayBuffer>;
+}
+
+/** The generator is mulberry32. */
+export function seeded(seed: number): Random {
+  let state = seed;
+  function next(): number {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  }
+  return {
+    below: (below) => next() % Math.floor(below),
+    pick: (items) => items[next() % items.length]!,
+    bytes: (length) => Uint8Array.from({ length }, () => next() & 0xff),
+  };
+}
