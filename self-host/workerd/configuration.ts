@@ -1,0 +1,116 @@
+/**
+ * The configuration of workerd, in its own language. What Cloudflare runs the Worker with is in
+ * wrangler.toml; the few lines of it that hold here too are read from there, so that both run the same.
+ */
+import { readFileSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { isIPv6 } from "node:net";
+import { join, relative } from "node:path";
+import { ROOT, WORKER_DIR } from "../build.ts";
+import type { DataDir } from "../data-dir.ts";
+
+/** A small young generation: short pauses and little memory, at the same throughput. */
+export const V8_FLAGS = ["--max-semi-space-size=1", "--min-semi-space-size=1"];
+
+const WRANGLER = parseWranglerToml(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
+export const COMPATIBILITY_DATE = WRANGLER.compatibilityDate;
+
+export interface ConfigurationOptions {
+  dataDir: DataDir;
+  host: string;
+  port: number;
+  controlSocket: string;
+  gatewayAddress: string;
+  allowPrivateFetch: boolean;
+  /** Their values are in the environment of the process: nothing in this file is secret. */
+  bindingNames: string[];
+}
+
+export async function configuration(options: ConfigurationOptions): Promise<string> {
+  const { dataDir, host, port, controlSocket, gatewayAddress, bindingNames } = options;
+  const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
+  const address = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
+  return `using Workerd = import "/workerd/workerd.capnp";
+
+const config :Workerd.Config = (
+  v8Flags = ${list(V8_FLAGS.map(quote))},
+  services = [
+    (name = "main", worker = (
+      modules = ${list(await modules(dataDir.runDir))},
+      compatibilityDate = ${quote(COMPATIBILITY_DATE)},
+      compatibilityFlags = ${list(WRANGLER.compatibilityFlags.map(quote))},
+      durableObjectNamespaces = ${list(WRANGLER.objects.map(objectNamespace))},
+      durableObjectStorage = (localDisk = "objects"),
+      bindings = ${list([
+        ...WRANGLER.objects.map(
+          ({ binding, className }) =>
+            `(name = ${quote(binding)}, durableObjectNamespace = ${quote(className)})`,
+        ),
+        `(name = "ROWS", service = (name = "main", entrypoint = "Rows"))`,
+        `(name = "DATABASE_GATEWAY", service = "gateway")`,
+        `(name = "MAIL_GATEWAY", service = "gateway")`,
+        ...bindingNames.map((name) => `(name = ${quote(name)}, fromEnvironment = ${quote(name)})`),
+      ])},
+    )),
+    # What tenants name is fetched from here: never from this machine or its network.
+    (name = "internet", network = (
+      allow = ${list(reach.map(quote))},
+      tlsOptions = (trustBrowserCas = true),
+    )),
+    (name = "gateway", external = (address = ${quote(gatewayAddress)}, http = ())),
+    (name = "objects", disk = (path = ${quote(dataDir.objectsDir)}, writable = true)),
+  ],
+  sockets = [
+    (name = "main", address = ${quote(address)}, http = (), service = "main"),
+    (name = "control", address = ${quote(`unix:${controlSocket}`)}, http = (),
+      service = (name = "main", entrypoint = "Control")),
+  ],
+);
+`;
+}
+
+/** The entry first, as workerd wants it. */
+async function modules(runDir: string): Promise<string[]> {
+  const names = (await readdir(WORKER_DIR)).filter((name) => /\.(js|wasm)$/.test(name));
+  return names
+    .sort((a, b) => Number(b === "index.js") - Number(a === "index.js"))
+    .map((name) => {
+      const kind = name.endsWith(".wasm") ? "wasm" : "esModule";
+      const path = relative(runDir, join(WORKER_DIR, name));
+      return `(name = ${quote(name)}, ${kind} = embed ${quote(path)})`;
+    });
+}
+
+/** The key names the directory of its objects: another one would be another, empty namespace. */
+function objectNamespace({ className }: { className: string }): string {
+  const uniqueKey = `underpass-${className}`;
+  return `(className = ${quote(className)}, uniqueKey = ${quote(uniqueKey)}, enableSql = true)`;
+}
+
+interface WranglerFacts {
+  compatibilityDate: string;
+  compatibilityFlags: string[];
+  objects: { binding: string; className: string }[];
+}
+
+function parseWranglerToml(toml: string): WranglerFacts {
+  const [, compatibilityDate] = /^compatibility_date = "(.+)"$/m.exec(toml) ?? [];
+  const [, flags = ""] = /^compatibility_flags = \[(.*)\]$/m.exec(toml) ?? [];
+  const objects = toml.matchAll(
+    /^\[\[durable_objects\.bindings\]\]\nname = "(.+)"\nclass_name = "(.+)"$/gm,
+  );
+  if (compatibilityDate === undefined) throw new Error("wrangler.toml has no compatibility_date");
+  return {
+    compatibilityDate,
+    compatibilityFlags: [...flags.matchAll(/"(.+?)"/g)].map(([, flag = ""]) => flag),
+    objects: [...objects].map(([, binding = "", className = ""]) => ({ binding, className })),
+  };
+}
+
+function quote(text: string): string {
+  return `"${text.replace(/[\\"]/g, "\\$&")}"`;
+}
+
+function list(items: string[]): string {
+  return items.length === 0 ? "[]" : `[\n        ${items.join(",\n        ")},\n      ]`;
+}
