@@ -83,6 +83,8 @@ export const EMAIL_CODE_DIGITS = 6;
 export const EMAIL_CODE_MAX_MS = 10 * 60_000;
 export const EMAIL_CODE_MAX_ATTEMPTS = 5;
 export const ACCESS_TOKEN_SECONDS = 15 * 60;
+/** Access tokens whose signature an isolate remembers. */
+export const VERIFIED_TOKENS_MAX = 1_000;
 export const REFRESH_TOKEN_MS = 30 * 24 * 3600_000;
 /** Two tabs that refresh at once are not a theft. */
 export const REFRESH_GRACE_MS = 10_000;

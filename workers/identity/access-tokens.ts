@@ -2,9 +2,9 @@
  * Access tokens: ES256 JWTs of 15 minutes. They name a session; whether it still lives and what its user
  * may do is asked of the database each time, so that revoking takes effect at once.
  */
-import { errors, jwtVerify, SignJWT } from "jose";
+import { errors, jwtVerify, SignJWT, type JWTPayload } from "jose";
 import { z } from "zod";
-import { ACCESS_TOKEN_SECONDS } from "../../protocol/limits.ts";
+import { ACCESS_TOKEN_SECONDS, VERIFIED_TOKENS_MAX } from "../../protocol/limits.ts";
 import type { Config } from "../config.ts";
 import { accessTokenKeys } from "./keys.ts";
 import type { Role } from "./permissions.ts";
@@ -33,8 +33,25 @@ export async function signAccessToken(
     .sign(key);
 }
 
+/**
+ * Signatures that held, until their tokens end: whoever calls often sends the same token again. What a
+ * session may do is asked anew each time, so remembering this prolongs nothing.
+ */
+const verified = new Map<string, { claims: Claims; endsAtMs: number }>();
+
 /** @returns null for whatever is not an access token of ours that is good now. */
 export async function verifyAccessToken(config: Config, token: string): Promise<Claims | null> {
+  const known = verified.get(token);
+  if (known && known.endsAtMs > Date.now()) return known.claims;
+  const payload = await verifySignature(config, token);
+  const claims = payload && Claims.safeParse(payload).data;
+  if (!claims) return null;
+  if (verified.size >= VERIFIED_TOKENS_MAX) verified.clear();
+  verified.set(token, { claims, endsAtMs: (payload.exp ?? 0) * 1000 });
+  return claims;
+}
+
+async function verifySignature(config: Config, token: string): Promise<JWTPayload | null> {
   const { verifiers } = await accessTokenKeys(config);
   try {
     const { payload } = await jwtVerify(
@@ -53,7 +70,7 @@ export async function verifyAccessToken(config: Config, token: string): Promise<
         requiredClaims: ["exp", "iat"],
       },
     );
-    return Claims.safeParse(payload).data ?? null;
+    return payload;
   } catch (error) {
     if (error instanceof errors.JOSEError) return null;
     throw error;

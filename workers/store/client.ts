@@ -35,9 +35,8 @@ export type Deliver = (rows: OutboxRow[]) => Promise<void>;
 const OPTIONS = { casing: "snake_case" } as const;
 
 export function connect(env: Env, deliver: Deliver): Database {
-  configureDriver(env);
   return {
-    read: drizzleHttp(neon(env.DATABASE_URL), OPTIONS),
+    read: readerOf(env),
     change(work) {
       const done = runChange(env, work, deliver);
       // A caller who hangs up in the middle must not leave messages of a commit undelivered.
@@ -92,12 +91,36 @@ async function runChange<Result>(
   }
 }
 
-let configuredFor: Env | undefined;
+const readers = new WeakMap<Env, NeonHttpDatabase>();
+
+/** Holds no connection, so that requests may share it. */
+function readerOf(env: Env): NeonHttpDatabase {
+  let reader = readers.get(env);
+  if (!reader) {
+    configureDriver(env);
+    reader = drizzleHttp(neon(env.DATABASE_URL), OPTIONS);
+    readers.set(env, reader);
+  }
+  return reader;
+}
+
+/** For what most requests ask: its SQL is put together once an isolate. */
+export function prepared<Query extends object>(
+  build: (read: NeonHttpDatabase) => Query,
+): (db: Pick<Database, "read">) => Query {
+  const queries = new WeakMap<NeonHttpDatabase, Query>();
+  return ({ read }) => {
+    let query = queries.get(read);
+    if (!query) {
+      query = build(read);
+      queries.set(read, query);
+    }
+    return query;
+  };
+}
 
 /** The driver's settings are global, as an isolate's environment is. */
 function configureDriver(env: Env): void {
-  if (configuredFor === env) return;
-  configuredFor = env;
   const { DATABASE_GATEWAY: gateway, GATEWAY_URL: gatewayUrl } = env;
   if (gateway) {
     neonConfig.fetchEndpoint = "http://gateway/sql";
@@ -115,11 +138,4 @@ function configureDriver(env: Env): void {
     neonConfig.wsProxy = () => `${host}/v2`;
     neonConfig.useSecureWebSocket = origin.startsWith("https:");
   }
-}
-
-/** True when `error` is PostgreSQL refusing a duplicate, on the named index. */
-export function isUniqueViolation(error: unknown, index: string): boolean {
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-  const { code, constraint } = (cause ?? {}) as { code?: string; constraint?: string };
-  return code === "23505" && constraint === index;
 }

@@ -7,14 +7,18 @@ export interface Page {
   after?: string | undefined;
 }
 
-/** A row that `orgId` does not own is no place to go on from: then nothing is older. */
-export function olderThan(
+/** What the placeholders of a prepared list stand for. */
+export function pageValues(orgId: string, { limit, after = undefined }: Page) {
+  return { orgId, limit, after: after ?? null };
+}
+
+/** A row that the organization does not own is no place to go on from: then nothing is older. */
+export function isOnPage(
   table: PgTable & { id: PgColumn; orgId: PgColumn },
   moment: PgColumn,
-  orgId: string,
-  { after }: Page,
 ): SQL | undefined {
-  if (after === undefined) return undefined;
+  const orgId = sql.placeholder("orgId");
+  const after = sql`${sql.placeholder("after")}::uuid`;
   const seen = sql`(select ${moment}, ${table.id} from ${table} where ${and(eq(table.id, after), eq(table.orgId, orgId))})`;
-  return sql`(${moment}, ${table.id}) < ${seen}`;
+  return and(eq(table.orgId, orgId), sql`(${after} is null or (${moment}, ${table.id}) < ${seen})`);
 }

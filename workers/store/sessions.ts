@@ -2,7 +2,7 @@
 import { and, asc, eq, gt, isNull, lt, sql } from "drizzle-orm";
 import { REFRESH_GRACE_MS, REFRESH_TOKEN_MS } from "../../protocol/limits.ts";
 import type { Actor } from "./audit.ts";
-import type { Database } from "./client.ts";
+import { prepared, type Database } from "./client.ts";
 import { memberships, organizations, sessions, users } from "./tables/accounts.ts";
 
 const PRINCIPAL = {
@@ -34,12 +34,8 @@ export interface Principal {
   role: (typeof memberships.$inferSelect)["role"];
 }
 
-/** One query: the session lives, its user is still a member, and this is their role and plan. */
-export async function findPrincipal(
-  { read }: Database,
-  claims: { sid: string; sub: string; org: string },
-): Promise<Principal | null> {
-  const [principal] = await read
+const find = prepared((read) =>
+  read
     .select(PRINCIPAL)
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.userId))
@@ -47,13 +43,22 @@ export async function findPrincipal(
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
     .where(
       and(
-        eq(sessions.id, claims.sid),
-        eq(sessions.userId, claims.sub),
-        eq(memberships.orgId, claims.org),
+        eq(sessions.id, sql.placeholder("sid")),
+        eq(sessions.userId, sql.placeholder("sub")),
+        eq(memberships.orgId, sql.placeholder("org")),
         isNull(sessions.revokedAt),
         gt(sessions.expiresAt, sql`now()`),
       ),
-    );
+    )
+    .prepare("find_principal"),
+);
+
+/** One query: the session lives, its user is still a member, and this is their role and plan. */
+export async function findPrincipal(
+  db: Database,
+  claims: { sid: string; sub: string; org: string },
+): Promise<Principal | null> {
+  const [principal] = await find(db).execute({ ...claims });
   return principal ?? null;
 }
 

@@ -1,8 +1,8 @@
 /** Capability tokens' rows. */
 import { and, desc, eq, getTableColumns, isNotNull, isNull, sql } from "drizzle-orm";
 import type { Actor } from "./audit.ts";
-import type { Change, Database } from "./client.ts";
-import { olderThan, type Page } from "./page.ts";
+import { prepared, type Change, type Database } from "./client.ts";
+import { isOnPage, pageValues, type Page } from "./page.ts";
 import { tokens } from "./tables/credentials.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 
@@ -24,15 +24,20 @@ export interface NewToken {
 
 const COLUMNS = { ...getTableColumns(tokens), projectSlug: projects.slug };
 
-/** Newest first. */
-export function listTokens({ read }: Database, orgId: string, page: Page): Promise<TokenRow[]> {
-  return read
+const list = prepared((read) =>
+  read
     .select(COLUMNS)
     .from(tokens)
     .leftJoin(projects, eq(projects.id, tokens.projectId))
-    .where(and(eq(tokens.orgId, orgId), olderThan(tokens, tokens.issuedAt, orgId, page)))
+    .where(isOnPage(tokens, tokens.issuedAt))
     .orderBy(desc(tokens.issuedAt), desc(tokens.id))
-    .limit(page.limit);
+    .limit(sql.placeholder("limit"))
+    .prepare("list_tokens"),
+);
+
+/** Newest first. */
+export function listTokens(db: Database, orgId: string, page: Page): Promise<TokenRow[]> {
+  return list(db).execute(pageValues(orgId, page));
 }
 
 export async function insertToken(

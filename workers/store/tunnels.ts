@@ -15,33 +15,28 @@ import {
 import type { TunnelReport } from "../../durable-objects/bindings.ts";
 import { EXPIRY_BATCH_ROWS } from "../../protocol/limits.ts";
 import type { Actor } from "./audit.ts";
-import type { Change, Database, Transaction } from "./client.ts";
+import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { claimHostname, releaseHostnames } from "./hostnames.ts";
-import { olderThan, type Page } from "./page.ts";
+import { isOnPage, pageValues, type Page } from "./page.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 
 export type TunnelRow = typeof tunnels.$inferSelect;
 export type ListedTunnel = TunnelRow & { projectSlug: string };
 
-/** Newest first. */
-export function listTunnels(
-  { read }: Database,
-  orgId: string,
-  page: Page,
-): Promise<ListedTunnel[]> {
-  return read
+const list = prepared((read) =>
+  read
     .select({ ...getTableColumns(tunnels), projectSlug: projects.slug })
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
-    .where(
-      and(
-        eq(tunnels.orgId, orgId),
-        isNull(tunnels.deletedAt),
-        olderThan(tunnels, tunnels.createdAt, orgId, page),
-      ),
-    )
+    .where(and(isOnPage(tunnels, tunnels.createdAt), isNull(tunnels.deletedAt)))
     .orderBy(desc(tunnels.createdAt), desc(tunnels.id))
-    .limit(page.limit);
+    .limit(sql.placeholder("limit"))
+    .prepare("list_tunnels"),
+);
+
+/** Newest first. */
+export function listTunnels(db: Database, orgId: string, page: Page): Promise<ListedTunnel[]> {
+  return list(db).execute(pageValues(orgId, page));
 }
 
 export interface NewTunnel {
