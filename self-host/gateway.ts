@@ -16,6 +16,7 @@ import {
   GATEWAY_SESSION_CONNECTIONS,
 } from "../protocol/limits.ts";
 import { messageOf } from "./failure.ts";
+import { type Answer, type CheckSecret, errorAnswer } from "./gateway/answer.ts";
 import { Backend } from "./gateway/backend.ts";
 import { createMailer } from "./gateway/mail.ts";
 import { serveSession } from "./gateway/session.ts";
@@ -37,14 +38,6 @@ export interface Gateway {
   /** A connection string for the Worker: not the database's own, and with the gateway's secret. */
   databaseUrl: string;
   close(): Promise<void>;
-}
-
-export type CheckSecret = (candidate: string) => boolean;
-
-export interface Answer {
-  status: number;
-  body: string;
-  headers?: Record<string, string>;
 }
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
@@ -177,10 +170,6 @@ function respond(response: ServerResponse, { status, body, headers }: Answer): v
     ...headers,
   });
   response.end(body);
-}
-
-export function errorAnswer(status: number, message: string): Answer {
-  return { status, body: JSON.stringify({ message }) };
 }
 
 /** As PostgreSQL says it, which the driver shows as a NeonDbError with this code. */

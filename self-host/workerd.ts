@@ -14,8 +14,6 @@ import { writePrivateFile } from "./files.ts";
 import type { Log } from "./log.ts";
 import { configuration } from "./workerd/configuration.ts";
 
-export { COMPATIBILITY_DATE, V8_FLAGS } from "./workerd/configuration.ts";
-
 export interface WorkerdOptions {
   dataDir: DataDir;
   host: string;
@@ -79,9 +77,6 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
     runCron: () => control("/cron", CRON_MAX_MS),
   };
 }
-
-/** A small young generation: short pauses and little memory, at the same throughput. */
-export const V8_FLAGS = ["--max-semi-space-size=1", "--min-semi-space-size=1"];
 
 const HEALTH_MAX_MS = 2_000;
 const CRON_MAX_MS = 10 * 60_000;

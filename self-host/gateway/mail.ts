@@ -7,9 +7,9 @@ import nodemailer from "nodemailer";
 import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import { z } from "zod";
 import { MAIL_DELIVERY_MAX_MS, MAIL_FILE_NAME_MAX_CHARS } from "../../protocol/limits.ts";
-import { type Answer, errorAnswer } from "../gateway.ts";
 import { messageOf } from "../failure.ts";
 import type { Log } from "../log.ts";
+import { type Answer, errorAnswer } from "./answer.ts";
 
 const Mail = z.object({
   to: z.email(),

@@ -9,7 +9,7 @@ import type pg from "pg";
 import { createWebSocketStream, type WebSocket } from "ws";
 import { GATEWAY_BACKLOG_MAX_BYTES, GATEWAY_STARTUP_MAX_MS } from "../../protocol/limits.ts";
 import { messageOf } from "../failure.ts";
-import type { CheckSecret } from "../gateway.ts";
+import type { CheckSecret } from "./answer.ts";
 import type { Backend } from "./backend.ts";
 import {
   ENCRYPTION_REFUSED,

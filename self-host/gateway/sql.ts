@@ -6,8 +6,8 @@ import type { IncomingHttpHeaders } from "node:http";
 import pg from "pg";
 import { z } from "zod";
 import { GATEWAY_BATCH_MAX_QUERIES } from "../../protocol/limits.ts";
-import { type Answer, errorAnswer } from "../gateway.ts";
 import { messageOf } from "../failure.ts";
+import { type Answer, errorAnswer } from "./answer.ts";
 import { type Backend, isBroken } from "./backend.ts";
 import { isStalePlan, type Query, runQuery } from "./statements.ts";
 

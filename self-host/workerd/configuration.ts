@@ -12,8 +12,7 @@ import type { DataDir } from "../data-dir.ts";
 /** A small young generation: short pauses and little memory, at the same throughput. */
 export const V8_FLAGS = ["--max-semi-space-size=1", "--min-semi-space-size=1"];
 
-const WRANGLER = parseWranglerToml(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
-export const COMPATIBILITY_DATE = WRANGLER.compatibilityDate;
+export const WRANGLER = parseWranglerToml(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
 
 export interface ConfigurationOptions {
   dataDir: DataDir;
@@ -37,7 +36,7 @@ const config :Workerd.Config = (
   services = [
     (name = "main", worker = (
       modules = ${list(await modules(dataDir.runDir))},
-      compatibilityDate = ${quote(COMPATIBILITY_DATE)},
+      compatibilityDate = ${quote(WRANGLER.compatibilityDate)},
       compatibilityFlags = ${list(WRANGLER.compatibilityFlags.map(quote))},
       durableObjectNamespaces = ${list(WRANGLER.objects.map(objectNamespace))},
       durableObjectStorage = (localDisk = "objects"),
@@ -93,7 +92,7 @@ interface WranglerFacts {
   objects: { binding: string; className: string }[];
 }
 
-function parseWranglerToml(toml: string): WranglerFacts {
+export function parseWranglerToml(toml: string): WranglerFacts {
   const [, compatibilityDate] = /^compatibility_date = "(.+)"$/m.exec(toml) ?? [];
   const [, flags = ""] = /^compatibility_flags = \[(.*)\]$/m.exec(toml) ?? [];
   const objects = toml.matchAll(

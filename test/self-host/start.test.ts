@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import { once } from "node:events";
-import { chmod, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
@@ -90,6 +90,15 @@ describe("a server", () => {
     const applied = await Promise.all(clients.map(migrate));
     await Promise.all(clients.map((client) => client.end()));
     expect(applied.filter((count) => count > 0)).toHaveLength(1);
+  });
+
+  test("lends its database to another that brings none", async () => {
+    await query(server, "create database external");
+    const url = (await server.databaseUrl()).replace(/postgres$/, "external");
+    await using other = await startServer({ env: { DATABASE_URL: url } });
+    expect((await fetch(`${other.url}/ready`)).status).toBe(200);
+    expect(await readdir(other.dataDir)).not.toContain("postgres");
+    expect(other.output).not.toContain(new URL(url).password);
   });
 
   test.each(["workerd", "postgres"] as const)(
