@@ -1,4 +1,5 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
+import { kCurrentWorker } from "miniflare";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -26,7 +27,7 @@ export default defineConfig({
                 HOSTNAME: { className: "Hostname", useSQLite: true },
                 ADDRESS_LIMITER: { className: "AddressLimiter", useSQLite: true },
               },
-              serviceBindings: { ROWS: { name: Symbol.for("current"), entrypoint: "Rows" } as never },
+              serviceBindings: { ROWS: { name: kCurrentWorker, entrypoint: "Rows" } },
             },
           }),
         ],

@@ -29,7 +29,9 @@ export interface LoadResult {
 const HEAD_END = Buffer.from("\r\n\r\n");
 
 async function load(plan: LoadPlan): Promise<LoadResult> {
-  const lines = Object.entries({ host: plan.host, ...plan.headers }).map(([k, v]) => `${k}: ${v}\r\n`);
+  const lines = Object.entries({ host: plan.host, ...plan.headers }).map(
+    ([k, v]) => `${k}: ${v}\r\n`,
+  );
   const request = Buffer.from(`GET ${plan.path} HTTP/1.1\r\n${lines.join("")}\r\n`);
   const latencies: number[] = [];
   let errors = 0;
@@ -78,7 +80,8 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
   const seconds = (performance.now() - startedAt) / 1000;
   for (const socket of sockets) socket.destroy();
   latencies.sort((a, b) => a - b);
-  const percentile = (part: number): number => latencies[Math.floor(latencies.length * part)] ?? NaN;
+  const percentile = (part: number): number =>
+    latencies[Math.floor(latencies.length * part)] ?? NaN;
   return {
     requestsPerSecond: latencies.length / seconds,
     p50: percentile(0.5),

@@ -1,6 +1,7 @@
 /**
  * The local server of the benchmarks, on bare sockets so that it weighs little beside what is measured:
- * `/` says hello, `/bytes?n=` sends that many bytes, anything with a body is read and counted.
+ * `/` says hello, `/bytes?n=` sends that many bytes, anything with a body is read and counted,
+ * slowly where it is posted to `/slow`.
  */
 import { createServer } from "node:net";
 
@@ -8,6 +9,8 @@ const HELLO = Buffer.from(
   "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 13\r\n\r\nHello World!\n",
 );
 const HEAD_END = Buffer.from("\r\n\r\n");
+const SLOW_READ_BYTES = 2_000_000;
+const SLOW_REST_MS = 20;
 const CHUNK = Buffer.alloc(256 * 1024, "a");
 
 const server = createServer((socket) => {
@@ -16,9 +19,12 @@ const server = createServer((socket) => {
   let pending = Buffer.alloc(0);
   let bodyLeft = 0;
   let bodyRead = 0;
+  let isSlow = false;
+  let sinceRest = 0;
   socket.on("data", (chunk) => {
     if (bodyLeft > 0) {
       bodyLeft -= chunk.length;
+      if (isSlow) restAfter(chunk.length);
       if (bodyLeft <= 0) answer(`read ${bodyRead}\n`);
       return;
     }
@@ -29,6 +35,7 @@ const server = createServer((socket) => {
       const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
       if (length > 0) {
         bodyRead = length;
+        isSlow = head.startsWith("POST /slow ");
         bodyLeft = length - pending.length;
         pending = Buffer.alloc(0);
         if (bodyLeft <= 0) answer(`read ${bodyRead}\n`);
@@ -36,6 +43,14 @@ const server = createServer((socket) => {
       else socket.write(HELLO);
     }
   });
+
+  function restAfter(bytes: number): void {
+    sinceRest += bytes;
+    if (sinceRest < SLOW_READ_BYTES) return;
+    sinceRest = 0;
+    socket.pause();
+    setTimeout(() => socket.resume(), SLOW_REST_MS);
+  }
 
   function answer(text: string): void {
     bodyLeft = 0;

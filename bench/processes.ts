@@ -48,7 +48,11 @@ export function stopChild(child: ChildProcess, signal: NodeJS.Signals = "SIGKILL
   });
 }
 
-export function spawnQuiet(command: string, args: string[], env: NodeJS.ProcessEnv = {}): ChildProcess {
+export function spawnQuiet(
+  command: string,
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+): ChildProcess {
   return spawn(command, args, {
     cwd: ROOT,
     env: { ...process.env, ...env },

@@ -13,11 +13,9 @@ export { Tunnel } from "../durable-objects/tunnel.ts";
 export { Rows } from "./rows.ts";
 
 export default {
-  async fetch(request, env, ctx): Promise<Response> {
+  fetch(request, env, ctx): Response | Promise<Response> {
     const authority = authorityOf(request.url);
-    if (!isApiHost(authority, env)) return visit(request, env, authority);
-    const { handleApi } = await import("./api/app.ts");
-    return handleApi(request, env, ctx);
+    return isApiHost(authority, env) ? callApi(request, env, ctx) : visit(request, env, authority);
   },
 
   async scheduled(_event, env): Promise<void> {
@@ -25,6 +23,11 @@ export default {
     await runCron(env);
   },
 } satisfies ExportedHandler<Env>;
+
+async function callApi(request: Request, env: Env, ctx: ExecutionContext): Promise<Response> {
+  const { handleApi } = await import("./api/app.ts");
+  return handleApi(request, env, ctx);
+}
 
 /** What the self-hosted server asks of the Worker, on a socket that nobody else can reach. */
 export class Control extends WorkerEntrypoint<Env> {

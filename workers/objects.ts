@@ -4,8 +4,18 @@ import type { Hostname } from "../durable-objects/hostname.ts";
 import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Env } from "./env.ts";
 
+/** An id is a hash of the name: worked out once for each tunnel that an isolate serves. */
+const tunnelIds = new Map<string, DurableObjectId>();
+const TUNNEL_IDS_MAX = 10_000;
+
 export function tunnelObject(env: Env, tunnelId: string): DurableObjectStub<Tunnel> {
-  return env.TUNNEL.getByName(tunnelId);
+  let id = tunnelIds.get(tunnelId);
+  if (id === undefined) {
+    id = env.TUNNEL.idFromName(tunnelId);
+    if (tunnelIds.size >= TUNNEL_IDS_MAX) tunnelIds.clear();
+    tunnelIds.set(tunnelId, id);
+  }
+  return env.TUNNEL.get(id);
 }
 
 /** @param routeName a label of the service domain, or a whole custom domain. */

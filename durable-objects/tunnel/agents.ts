@@ -89,6 +89,8 @@ export class Agents {
     attachment: AgentAttachment,
     message: ArrayBuffer,
   ): AgentLink | undefined {
+    // What a refused agent says while its Close is on the way.
+    if (!isOpen(socket)) return undefined;
     const hello = helloOf(message);
     if (!hello) return refuse(socket, "protocol_error", "the first frame must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
@@ -103,8 +105,9 @@ export class Agents {
     socket.serializeAttachment(welcomed);
     const link = new AgentLink(socket, welcomed, Date.now());
     this.#current = link;
-    present?.close("replaced", "a newer connection of the same agent took over");
     link.send((writer) => writer.json(FRAME.welcome, 0, 0, welcomeOf(welcomed)));
+    // Requests that the one before did not answer come to this one now, behind its welcome.
+    present?.close("replaced", "a newer connection of the same agent took over");
     return link;
   }
 

@@ -4,7 +4,7 @@ import { sql } from "drizzle-orm";
 import { z } from "zod";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import type { Config } from "../config.ts";
-import { describeError, ApiError, errorResponse } from "../errors.ts";
+import { ApiError, describeError, errorResponse } from "../errors.ts";
 import { utf8 } from "../identity/encoding.ts";
 import { accessTokenKeys, capabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
 import { seal, unseal } from "../identity/sealing.ts";

@@ -1,5 +1,6 @@
 /** POST /setup: the first account of a self-hosted server, for whoever reads the code on its console. */
 import { createRoute } from "@hono/zod-openapi";
+import { EMAIL_MAX_CHARS } from "../../protocol/limits.ts";
 import { Setup, SetupDone } from "../../protocol/resources.ts";
 import { ApiError } from "../errors.ts";
 import { randomPassword } from "../identity/codes.ts";
@@ -11,7 +12,6 @@ import { hashPassword, passwordFault } from "../identity/passwords.ts";
 import { equalInConstantTime, sha256Hex } from "../identity/sealing.ts";
 import { hasAccounts, insertFirstOwner } from "../store/accounts.ts";
 import { insertToken } from "../store/tokens.ts";
-import { EMAIL_MAX_CHARS } from "../../protocol/limits.ts";
 import { answer, failures, invalidField, jsonBody, newArea, notFound } from "./context.ts";
 import { limited } from "./rate-limit.ts";
 

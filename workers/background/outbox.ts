@@ -1,4 +1,5 @@
 /** Brings the messages of committed changes to the objects and the mailbox they are for. */
+import { waitUntil } from "cloudflare:workers";
 import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
@@ -11,7 +12,6 @@ import {
   dropStaleMail,
   type OutboxRow,
 } from "../store/outbox.ts";
-import { waitUntil } from "cloudflare:workers";
 import { sendMail } from "./mail.ts";
 
 /** The database, with everything that its changes tell delivered. */

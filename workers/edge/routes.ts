@@ -18,21 +18,15 @@ interface Remembered {
 /** Oldest first: a Map keeps the order of insertion. */
 const remembered = new Map<string, Remembered>();
 
-/** @returns the tunnel's id, or null when nobody answers for the name. */
-export async function tunnelFor(env: Env, routeName: string): Promise<string | null> {
+/** @returns the tunnel's id, null when nobody answers for the name, undefined when it must be asked for. */
+export function rememberedTunnel(routeName: string): string | null | undefined {
   const known = remembered.get(routeName);
-  if (known && known.untilMs > Date.now()) return known.tunnelId;
+  return known !== undefined && known.untilMs > Date.now() ? known.tunnelId : undefined;
+}
+
+/** @returns the tunnel's id, or null when nobody answers for the name. */
+export async function askForTunnel(env: Env, routeName: string): Promise<string | null> {
   const tunnelId = await hostnameObject(env, routeName).resolve();
-  remember(routeName, tunnelId);
-  return tunnelId;
-}
-
-/** The tunnel that was remembered is gone: ask again. */
-export function forget(routeName: string): void {
-  remembered.delete(routeName);
-}
-
-function remember(routeName: string, tunnelId: string | null): void {
   const forMs = tunnelId === null ? ROUTE_CACHE_MISS_MS : ROUTE_CACHE_HIT_MS;
   remembered.delete(routeName);
   if (remembered.size >= ROUTE_CACHE_MAX_HOSTS) {
@@ -40,4 +34,5 @@ function remember(routeName: string, tunnelId: string | null): void {
     if (oldest !== undefined) remembered.delete(oldest);
   }
   remembered.set(routeName, { tunnelId, untilMs: Date.now() + forMs });
+  return tunnelId;
 }

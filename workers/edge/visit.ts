@@ -3,58 +3,87 @@
  * call to one object, to which the request is passed as it is and from which the answer streams.
  */
 import { AGENT_HOST } from "../../durable-objects/tunnel/admission.ts";
-import { ERROR_HEADER, isErrorCode } from "../../protocol/errors.ts";
+import { ERROR_HEADER, isErrorCode, type ErrorCode } from "../../protocol/errors.ts";
 import type { Env } from "../env.ts";
-import { tunnelObject } from "../objects.ts";
 import { hostOf, routeNameOf } from "../hosts.ts";
+import { log } from "../log.ts";
+import { tunnelObject } from "../objects.ts";
 import { errorPage } from "./pages.ts";
-import { forget, tunnelFor } from "./routes.ts";
+import { askForTunnel, rememberedTunnel } from "./routes.ts";
 
-/** Above this, none of our own refusals exist; below 404 neither, so that most answers are not looked at. */
+/** None of our own refusals has a lower status, so that most answers need not be looked at. */
 const REFUSAL_MIN_STATUS = 404;
 
-/** @param authority what the request's Host header says, as it came. */
-export async function visit(request: Request, env: Env, authority: string): Promise<Response> {
-  const host = hostOf(authority);
-  if (host === null || host === AGENT_HOST) return errorPage(request, "invalid_host");
-  const routeName = routeNameOf(host, String(env.SERVICE_DOMAIN ?? "localhost").toLowerCase());
-  if (routeName === null) return errorPage(request, "tunnel_not_found");
+/** Where a request goes, worked out once for each way to write its host. */
+type Destination = { routeName: string } | ErrorCode;
 
-  for (let asked = 1; ; asked += 1) {
-    const tunnelId = await tunnelFor(env, routeName);
-    if (tunnelId === null) return errorPage(request, "tunnel_not_found");
-    const answer = await forward(request, env, tunnelId);
-    const code = refusalCodeOf(answer);
-    if (code === null) return answer;
-    // The tunnel is gone, and its name may have a new one that this isolate has not heard of.
-    if (code === "tunnel_not_found") forget(routeName);
-    if (code !== "tunnel_not_found" || asked === 2) return errorPage(request, code, answer.headers);
-  }
+const destinations = new Map<string, Destination>();
+const DESTINATIONS_MAX = 10_000;
+
+/** @param authority what the request's Host header says, as it came. */
+export function visit(request: Request, env: Env, authority: string): Response | Promise<Response> {
+  const destination = destinationOf(authority, env);
+  if (typeof destination === "string") return errorPage(request, destination);
+  const { routeName } = destination;
+  const tunnelId = rememberedTunnel(routeName);
+  if (tunnelId === undefined) return visitUnknown(request, env, routeName);
+  if (tunnelId === null) return errorPage(request, "tunnel_not_found");
+  return tunnelObject(env, tunnelId)
+    .fetch(request)
+    .then(
+      (answer) => {
+        const code = refusalOf(answer);
+        if (code === null) return answer;
+        // The tunnel is gone, and its name may have a new one that this isolate has not heard of.
+        if (code === "tunnel_not_found") return visitUnknown(request, env, routeName);
+        return errorPage(request, code, answer.headers);
+      },
+      (cause: unknown) => visitAgain(request, env, tunnelId, cause),
+    );
+}
+
+async function visitUnknown(request: Request, env: Env, routeName: string): Promise<Response> {
+  const tunnelId = await askForTunnel(env, routeName);
+  if (tunnelId === null) return errorPage(request, "tunnel_not_found");
+  const answer = await tunnelObject(env, tunnelId).fetch(request);
+  const code = refusalOf(answer);
+  return code === null ? answer : errorPage(request, code, answer.headers);
 }
 
 /** A restarted object loses the call in flight; what can't do anything twice is sent once more. */
-async function forward(request: Request, env: Env, tunnelId: string): Promise<Response> {
-  try {
-    return await tunnelObject(env, tunnelId).fetch(request);
-  } catch (cause) {
-    const repeatable =
-      request.body === null && (request.method === "GET" || request.method === "HEAD");
-    if (request.signal.aborted) throw cause;
-    console.warn(
-      JSON.stringify({
-        level: "warn",
-        event: "tunnel_call_failed",
-        tunnelId,
-        cause: String(cause),
-      }),
-    );
-    if (!repeatable)
-      return new Response(null, { status: 502, headers: { [ERROR_HEADER]: "agent_offline" } });
-    return tunnelObject(env, tunnelId).fetch(request);
-  }
+async function visitAgain(
+  request: Request,
+  env: Env,
+  tunnelId: string,
+  cause: unknown,
+): Promise<Response> {
+  if (request.signal.aborted) throw cause;
+  log("warn", "tunnel_call_failed", { tunnelId, cause: String(cause) });
+  const isSafe = request.method === "GET" || request.method === "HEAD";
+  if (!isSafe || request.body !== null) return errorPage(request, "agent_offline");
+  const answer = await tunnelObject(env, tunnelId).fetch(request);
+  const code = refusalOf(answer);
+  return code === null ? answer : errorPage(request, code, answer.headers);
 }
 
-function refusalCodeOf(answer: Response) {
+function destinationOf(authority: string, env: Env): Destination {
+  let destination = destinations.get(authority);
+  if (destination === undefined) {
+    destination = workOut(authority, String(env.SERVICE_DOMAIN ?? "localhost").toLowerCase());
+    if (destinations.size >= DESTINATIONS_MAX) destinations.clear();
+    destinations.set(authority, destination);
+  }
+  return destination;
+}
+
+function workOut(authority: string, serviceDomain: string): Destination {
+  const host = hostOf(authority);
+  if (host === null || host === AGENT_HOST) return "invalid_host";
+  const routeName = routeNameOf(host, serviceDomain);
+  return routeName === null ? "tunnel_not_found" : { routeName };
+}
+
+function refusalOf(answer: Response): ErrorCode | null {
   if (answer.status < REFUSAL_MIN_STATUS) return null;
   const code = answer.headers.get(ERROR_HEADER);
   return code !== null && isErrorCode(code) ? code : null;

@@ -4,9 +4,9 @@ import { BincodeError, BincodeReader, BincodeWriter } from "./bincode.ts";
 import { utf8 } from "./encoding.ts";
 import type { SigningKeys } from "./keys.ts";
 
-export const TOKEN_VERSION = 1;
+const TOKEN_VERSION = 1;
 const KINDS = ["agent", "master"] as const;
-export type TokenKind = (typeof KINDS)[number];
+type TokenKind = (typeof KINDS)[number];
 
 export interface TokenPayload {
   kind: TokenKind;

@@ -1,5 +1,5 @@
 /** Who may do what: the one table. A route names a permission, never a role. */
-export const ROLES = ["viewer", "member", "admin", "owner"] as const;
+const ROLES = ["viewer", "member", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 /** The lowest role that has each permission; higher ones have it too. */

@@ -1,0 +1,63 @@
+/** The bare object hop on workerd: the same runtime, flags and settings as the self-hosted server. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { V8_FLAGS, WRANGLER } from "../../self-host/workerd/configuration.ts";
+import { BENCH, spawnQuiet, stopChild, type Program } from "../processes.ts";
+
+export async function startHop(): Promise<Program> {
+  const directory = await mkdtemp(join(tmpdir(), "underpass-hop-"));
+  const port = await freePort();
+  const config = join(directory, "hop.capnp");
+  await writeFile(config, configuration(directory, port));
+  const workerd = createRequire(import.meta.url).resolve("workerd/bin/workerd");
+  const child = spawnQuiet(workerd, ["serve", config]);
+  for (let tries = 0; ; tries += 1) {
+    const answered = await fetch(`http://127.0.0.1:${port}/`).catch(() => null);
+    if (answered?.ok) break;
+    if (tries > 200) throw new Error("the bare hop did not start");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return {
+    port,
+    pid: child.pid ?? 0,
+    async stop() {
+      await stopChild(child);
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function configuration(directory: string, port: number): string {
+  const flags = V8_FLAGS.map((flag) => JSON.stringify(flag)).join(", ");
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = .main),
+    (name = "disk", disk = (path = ${JSON.stringify(directory)}, writable = true)),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+  v8Flags = [${flags}],
+);
+const main :Workerd.Worker = (
+  modules = [(name = "worker.js", esModule = embed ${JSON.stringify(relative(directory, join(BENCH, "hop/worker.js")))})],
+  compatibilityDate = "${WRANGLER.compatibilityDate}",
+  durableObjectNamespaces = [(className = "Hop", uniqueKey = "hop", enableSql = true)],
+  durableObjectStorage = (localDisk = "disk"),
+  bindings = [(name = "HOP", durableObjectNamespace = "Hop")],
+);
+`;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      server.close(() => resolve(address && typeof address === "object" ? address.port : 0));
+    });
+  });
+}

@@ -1,0 +1,75 @@
+/** Thousands of tunnels that nobody visits: what each costs, and whether all of them answer. */
+import { request as httpRequest } from "node:http";
+import { expose, type ExposedTunnel } from "../agent/expose.ts";
+import { residentMiB } from "./processes.ts";
+import type { Row } from "./report.ts";
+import type { Stack } from "./stack.ts";
+
+const TUNNELS = 5_000;
+const AT_ONCE = 20;
+
+export async function benchIdle(stack: Stack): Promise<Row[]> {
+  const before = { workerd: residentMiB(stack.workerdPid), agent: residentMiB(process.pid) };
+  const startedAt = performance.now();
+  const token = await wideToken(stack);
+  const tunnels: ExposedTunnel[] = [];
+  const target = `127.0.0.1:${stack.origin.port}`;
+  await inParallel(TUNNELS, async () => {
+    tunnels.push(await expose({ target, server: stack.server.url, token }));
+  });
+  const seconds = (performance.now() - startedAt) / 1000;
+  // Past the ten seconds after which an idle object is put to sleep.
+  await new Promise((resolve) => setTimeout(resolve, 15_000));
+  const after = { workerd: residentMiB(stack.workerdPid), agent: residentMiB(process.pid) };
+  let answered = 0;
+  await inParallel(TUNNELS, async (i) => {
+    if ((await visit(stack, new URL(tunnels[i]!.url).host)) === 200) answered += 1;
+  });
+  await Promise.all(tunnels.map((tunnel) => tunnel.close()));
+  const perTunnel = (mib: number): string => `${Math.round((mib * 1024) / TUNNELS)} KiB`;
+  return [
+    {
+      group: "idle tunnels",
+      tunnels: TUNNELS,
+      "connected in s": Math.round(seconds),
+      "workerd each": perTunnel(after.workerd - before.workerd),
+      "agent each": perTunnel(after.agent - before.agent),
+      "answered when visited": answered,
+    },
+  ];
+}
+
+async function wideToken(stack: Stack): Promise<Buffer> {
+  const answer = await fetch(`${stack.server.url}/tokens`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${stack.accessToken}`,
+    },
+    body: JSON.stringify({ name: "idle tunnels", tunnelQuota: TUNNELS }),
+  });
+  if (!answer.ok) throw new Error(`POST /tokens answered ${answer.status}: ${await answer.text()}`);
+  const { wireBytes } = (await answer.json()) as { wireBytes: string };
+  return Buffer.from(wireBytes, "base64");
+}
+
+async function inParallel(count: number, act: (index: number) => Promise<void>): Promise<void> {
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: AT_ONCE }, async () => {
+      while (next < count) await act(next++);
+    }),
+  );
+}
+
+function visit(stack: Stack, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ host: "127.0.0.1", port: stack.server.port, headers: { host } });
+    request.on("response", (answer) => {
+      answer.resume();
+      answer.on("end", () => resolve(answer.statusCode ?? 0));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}

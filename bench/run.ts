@@ -1,0 +1,40 @@
+/**
+ * `npm run bench [-- requests transfers api idle] [-- --seconds 5]`: the whole path under load, beside
+ * peers and limits measured in the same run. Absolute figures are the machine's; ratios travel.
+ */
+import { parseArgs } from "node:util";
+import { benchApi } from "./api.ts";
+import { benchIdle } from "./idle.ts";
+import { print, save, type Row } from "./report.ts";
+import { benchRequests } from "./requests.ts";
+import { startStack, type Stack } from "./stack.ts";
+import { benchTransfers } from "./transfers.ts";
+
+const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[]>> = {
+  requests: benchRequests,
+  transfers: benchTransfers,
+  api: benchApi,
+  idle: benchIdle,
+};
+
+const { values, positionals } = parseArgs({
+  options: { seconds: { type: "string", default: "5" } },
+  allowPositionals: true,
+});
+const names = positionals.length > 0 ? positionals : Object.keys(BENCHMARKS);
+const rows: Row[] = [];
+for (const name of names) {
+  const benchmark = BENCHMARKS[name];
+  if (!benchmark)
+    throw new Error(`there is no ${name}; there are ${Object.keys(BENCHMARKS).join(", ")}`);
+  const stack = await startStack();
+  try {
+    const measured = await benchmark(stack, Number(values.seconds));
+    print(measured);
+    rows.push(...measured);
+  } finally {
+    await stack.stop();
+  }
+}
+console.log(`\nwritten to ${await save(rows)}`);
+process.exit();

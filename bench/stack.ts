@@ -1,0 +1,74 @@
+/** What most benchmarks run: the self-hosted server, an agent, and the local server behind it. */
+import { spawn, type ChildProcess } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { startServer, type TestServer } from "../test/harness/server.ts";
+import { ROOT, startProgram, stopChild, type Program } from "./processes.ts";
+
+export interface Stack {
+  server: TestServer;
+  workerdPid: number;
+  origin: Program;
+  agent: ChildProcess;
+  /** The tunnel's host, with the port. */
+  host: string;
+  token: Buffer;
+  /** An access token of the owner. */
+  accessToken: string;
+  stop(): Promise<void>;
+}
+
+export async function startStack(): Promise<Stack> {
+  const server = await startServer();
+  const origin = await startProgram("origin.ts");
+  const { token, accessToken } = await firstAccount(server);
+  const tokenFile = join(server.dataDir, "bench.token");
+  await writeFile(tokenFile, token, { mode: 0o600 });
+  const agent = await startAgent(server, origin.port, tokenFile, "bench");
+  return {
+    server,
+    workerdPid: await server.pidOf("workerd"),
+    origin,
+    agent,
+    host: `bench.localhost:${server.port}`,
+    token,
+    accessToken,
+    async stop() {
+      await stopChild(agent);
+      await origin.stop();
+      await server.stop();
+    },
+  };
+}
+
+async function firstAccount(server: TestServer) {
+  const setUp = await postJson(server, "/setup", { code: server.setupCode, label: "bench" });
+  const { email, password, wire_bytes_b64: wireBytes } = setUp as Record<string, string>;
+  const summary = await postJson(server, "/auth/login", { email, password });
+  const { access_token: accessToken } = summary as { access_token: string };
+  return { token: Buffer.from(wireBytes ?? "", "base64"), accessToken };
+}
+
+async function postJson(server: TestServer, path: string, body: unknown): Promise<unknown> {
+  const answer = await fetch(server.url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${await answer.text()}`);
+  return answer.json();
+}
+
+function startAgent(server: TestServer, port: number, tokenFile: string, subdomain: string) {
+  const args = ["http", String(port), "--server", server.url, "--subdomain", subdomain];
+  const quiet = ["--token-file", tokenFile, "--log-level", "info"];
+  const command = join(ROOT, "dist/agent/underpass.js");
+  const agent = spawn(process.execPath, [command, ...args, ...quiet], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  return new Promise<ChildProcess>((resolve, reject) => {
+    agent.once("exit", (code) => reject(new Error(`the agent exited with ${code}`)));
+    agent.stdout.once("data", () => resolve(agent));
+    agent.stdout.resume();
+  });
+}
