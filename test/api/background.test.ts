@@ -1,9 +1,9 @@
+import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../protocol/close-codes.ts";
 import type { Tunnel } from "../../protocol/resources.ts";
-import { temporaryDir } from "../harness/server.ts";
 import { mintToken, newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/api.ts";
-import { rm } from "node:fs/promises";
+import { temporaryDir } from "../harness/server.ts";
 
 describe("the scheduled job", () => {
   let api: TestApi;

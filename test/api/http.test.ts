@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STATUS_BY_CODE } from "../../protocol/errors.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { AUDIT_ACTIONS } from "../../workers/store/audit.ts";
 import { startApi, until, type TestApi } from "../harness/api.ts";
 
 let api: TestApi;
@@ -137,4 +139,9 @@ test("the OpenAPI document is of version 3.1 and describes errors by their one s
     description: "`duplicate_name`",
     content: { "application/json": { schema: { required: ["error", "message"] } } },
   });
+});
+
+test("the documentation lists every audit action", () => {
+  const documented = readFileSync("docs/api.md", "utf8");
+  for (const action of AUDIT_ACTIONS) expect(documented).toContain(`\`${action}\``);
 });
