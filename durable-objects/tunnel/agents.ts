@@ -21,7 +21,12 @@ import {
 } from "../../protocol/limits.ts";
 import type { Welcome } from "../../protocol/frames.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
-import { attachmentOf, type Admission, type AgentAttachment } from "./admission.ts";
+import {
+  attachmentOf,
+  type Admission,
+  type AgentAttachment,
+  type Attachment,
+} from "./admission.ts";
 import { AgentLink } from "./agent-link.ts";
 
 const AGENT_TAG = "agent";
@@ -29,6 +34,7 @@ const AGENT_TAG = "agent";
 export class Agents {
   readonly #ctx: DurableObjectState;
   readonly #onLeft: (meant: boolean) => void;
+  readonly #helloTimers = new Map<string, ReturnType<typeof setTimeout>>();
   #current: AgentLink | undefined;
 
   /** @param onLeft told when the agent that served is gone; `meant`: nobody need wait for its return. */
@@ -74,10 +80,8 @@ export class Agents {
     };
     this.#ctx.acceptWebSocket(socket, [AGENT_TAG]);
     socket.serializeAttachment(attachment);
-    setTimeout(() => {
-      const now = attachmentOf(socket);
-      if (now.kind === "agent" && !now.hello) refuse(socket, "protocol_error", "no hello");
-    }, HELLO_MAX_MS);
+    const timer = setTimeout(() => refuse(socket, "protocol_error", "no hello"), HELLO_MAX_MS);
+    this.#helloTimers.set(attachment.agentId, timer);
   }
 
   /**
@@ -89,6 +93,7 @@ export class Agents {
     attachment: AgentAttachment,
     message: ArrayBuffer,
   ): AgentLink | undefined {
+    this.#stopHelloTimer(attachment);
     // What a refused agent says while its Close is on the way.
     if (!isOpen(socket)) return undefined;
     const hello = helloOf(message);
@@ -120,6 +125,7 @@ export class Agents {
 
   /** The socket closed from the other side. */
   closed(socket: WebSocket): void {
+    this.#stopHelloTimer(attachmentOf(socket));
     const link = this.linkOf(socket);
     if (!link) return;
     this.#current = undefined;
@@ -143,6 +149,12 @@ export class Agents {
     this.#current = undefined;
     link.close(name, explanation);
     this.#onLeft(!mayReconnect(CLOSE[name]));
+  }
+
+  /** A pending timer would keep the object awake. */
+  #stopHelloTimer({ agentId }: Attachment): void {
+    clearTimeout(this.#helloTimers.get(agentId));
+    this.#helloTimers.delete(agentId);
   }
 
   #isSilent(link: AgentLink, nowMs: number): boolean {

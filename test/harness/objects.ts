@@ -1,0 +1,31 @@
+/** The Worker of the tests inside workerd: the objects themselves, and rows that only remember. */
+import { WorkerEntrypoint } from "cloudflare:workers";
+import type { Route, Rows as RowsBinding, TunnelReport } from "../../durable-objects/bindings.ts";
+
+export { AddressLimiter } from "../../durable-objects/address-limiter.ts";
+export { Hostname } from "../../durable-objects/hostname.ts";
+export { Tunnel } from "../../durable-objects/tunnel.ts";
+
+/** What the objects told and asked, and what they are answered. */
+export const rows = {
+  reports: [] as TunnelReport[],
+  routes: new Map<string, Route>(),
+  /** Hosts whose row was read, once for each reading. */
+  asked: [] as string[],
+};
+
+export class Rows extends WorkerEntrypoint implements RowsBinding {
+  route(host: string): Promise<Route | null> {
+    rows.asked.push(host);
+    return Promise.resolve(rows.routes.get(host) ?? null);
+  }
+
+  reportTunnel(report: TunnelReport): Promise<void> {
+    rows.reports.push(report);
+    return Promise.resolve();
+  }
+}
+
+export default {
+  fetch: () => new Response(null, { status: 404 }),
+} satisfies ExportedHandler;
