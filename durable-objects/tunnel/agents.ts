@@ -153,7 +153,7 @@ export class Agents {
 
   /** A pending timer would keep the object awake. */
   #stopHelloTimer({ agentId }: Attachment): void {
-    clearTimeout(this.#helloTimers.get(agentId));
+    clearTimeout(this.#helloTimers.get(agentId) ?? null);
     this.#helloTimers.delete(agentId);
   }
 
