@@ -1,0 +1,17 @@
+import { FLAG } from "../../protocol/frames.ts";
+import type { Stream, Wire } from "../wire.ts";
+import { HttpStream } from "./http-stream.ts";
+import type { Origin } from "./origin.ts";
+import { SocketStream } from "./socket-stream.ts";
+
+/** Starts to answer one of the tunnel's requests at the local server. */
+export function openStream(
+  origin: Origin,
+  wire: Wire,
+  id: number,
+  head: string[],
+  flags: number,
+): Stream {
+  if (flags & FLAG.socket) return new SocketStream(origin, wire, id, head);
+  return new HttpStream(origin, wire, id, head, flags);
+}
