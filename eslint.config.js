@@ -46,6 +46,14 @@ export default tseslint.config(
     },
   })),
   { files: ["*.js"], ...tseslint.configs.disableTypeChecked },
-  // Matchers such as expect.any() are typed any by the test runner.
-  { files: ["test/**/*.ts"], rules: { "@typescript-eslint/no-unsafe-assignment": "off" } },
+  // Tests see the types of Node and of Workers at once, which leaves some globals as any.
+  {
+    files: ["test/**/*.ts"],
+    rules: Object.fromEntries(
+      ["argument", "assignment", "call", "member-access", "return"].map((use) => [
+        `@typescript-eslint/no-unsafe-${use}`,
+        "off",
+      ]),
+    ),
+  },
 );

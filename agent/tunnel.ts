@@ -6,6 +6,7 @@ import { EventEmitter } from "node:events";
 import { closeNameOf, mayReconnect } from "../protocol/close-codes.ts";
 import type { Welcome } from "../protocol/frames.ts";
 import { DRAIN_MAX_MS, RECONNECT_MAX_MS, RECONNECT_MIN_MS } from "../protocol/limits.ts";
+import { openStream } from "./origin/open-stream.ts";
 import { Origin, type FinishedRequest } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";
 import type { Target } from "./target.ts";
@@ -97,7 +98,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     const wire = new Wire(connectUrl(this.#options, this.#subdomain), this.#options.token, {
       welcome: (welcome) => this.#welcomed(welcome),
       request: (from, id, head, flags) =>
-        from === this.#leaving ? null : this.#origin.open(from, id, head, flags),
+        from === this.#leaving ? null : openStream(this.#origin, from, id, head, flags),
       goingAway: (reason) => this.#serverLeaves(reason),
       closed: (code, reason) => this.#connectionClosed(wire, code, reason),
     });

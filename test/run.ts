@@ -41,7 +41,13 @@ for (const [name, command, args] of CHECKS) {
 
 const directory = mkdtempSync(join(tmpdir(), "underpass-test-"));
 const report = join(directory, "report.json");
-const vitest = ["vitest", "run", "--reporter=default", "--reporter=json", `--outputFile.json=${report}`];
+const vitest = [
+  "vitest",
+  "run",
+  "--reporter=default",
+  "--reporter=json",
+  `--outputFile.json=${report}`,
+];
 const green = await run("npx", ["--no-install", ...vitest, ...process.argv.slice(2)]);
 try {
   const counts = JSON.parse(readFileSync(report, "utf8")) as Counts;

@@ -18,6 +18,8 @@ export interface Env extends ObjectBindings {
   /** Proves to both gateways that it is the Worker who asks. */
   GATEWAY_SECRET?: string;
 
-  /** Settings as text; `configOf` parses them once an isolate. */
+  /** The edge reads these two itself; `configOf` parses all settings, which are text, for the API. */
+  SERVICE_DOMAIN?: string;
+  API_HOSTS?: string;
   [setting: string]: unknown;
 }

@@ -48,9 +48,8 @@ const API_AUTHORITIES_MAX = 1_000;
 function isApiHost(authority: string, env: Env): boolean {
   const known = apiAuthorities.get(authority);
   if (known !== undefined) return known;
-  const domain = String(env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
-  const configured = typeof env.API_HOSTS === "string" ? env.API_HOSTS : undefined;
-  const isApi = apiHostsOf(domain, configured).includes(hostOf(authority) ?? "");
+  const domain = (env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
+  const isApi = apiHostsOf(domain, env.API_HOSTS).includes(hostOf(authority) ?? "");
   if (apiAuthorities.size >= API_AUTHORITIES_MAX) apiAuthorities.clear();
   apiAuthorities.set(authority, isApi);
   return isApi;

@@ -1,7 +1,7 @@
 /** `underpass http <port|host:port|URL>`: a public URL for a local server, until it is stopped. */
 import { parseHostMode } from "../host-header.ts";
 import { JsonLines } from "../output/json-lines.ts";
-import { PlainLines } from "../output/plain-lines.ts";
+import { LEVELS, PlainLines, type Level } from "../output/plain-lines.ts";
 import { Screen } from "../output/screen.ts";
 import { parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
@@ -102,9 +102,6 @@ function secondsOf(text: string | undefined): number | undefined {
   if (!/^\d{1,9}$/.test(text)) throw new UsageError("--ttl takes whole seconds");
   return Number(text);
 }
-
-const LEVELS = ["error", "warn", "info", "debug"] as const;
-export type Level = (typeof LEVELS)[number];
 
 function levelOf(text: string | undefined): Level {
   const level = LEVELS.find((known) => known === (text ?? "info"));

@@ -1,7 +1,6 @@
 /** The local server: the one address that the agent forwards to, and the connections kept to it. */
 import { connect as connectTcp } from "node:net";
 import { Pool, type Dispatcher } from "undici";
-import { FLAG } from "../../protocol/frames.ts";
 import {
   ORIGIN_CONNECT_MAX_MS,
   ORIGIN_CONNECTIONS_MAX,
@@ -10,9 +9,6 @@ import {
 } from "../../protocol/limits.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
 import { lookupFor, type Target } from "../target.ts";
-import type { Stream, Wire } from "../wire.ts";
-import { HttpStream } from "./http-stream.ts";
-import { SocketStream } from "./socket-stream.ts";
 
 export interface FinishedRequest {
   method: string;
@@ -62,12 +58,6 @@ export class Origin {
         autoSelectFamily: true,
       },
     });
-  }
-
-  /** Answers one of the tunnel's requests. */
-  open(wire: Wire, id: number, head: string[], flags: number): Stream {
-    if (flags & FLAG.socket) return new SocketStream(this, wire, id, head);
-    return new HttpStream(this, wire, id, head, flags);
   }
 
   dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {

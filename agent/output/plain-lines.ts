@@ -1,10 +1,11 @@
 /** For logs: what a person would read, a line each. */
-import type { Level } from "../commands/http.ts";
 import type { Target } from "../target.ts";
 import type { AgentTunnel, Rejected } from "../tunnel.ts";
 import { rejectionText } from "./rejection.ts";
 
-const RANK: Record<Level, number> = { error: 0, warn: 1, info: 2, debug: 3 };
+/** Each shows itself and what stands before it. */
+export const LEVELS = ["error", "warn", "info", "debug"] as const;
+export type Level = (typeof LEVELS)[number];
 
 export class PlainLines {
   readonly #level: Level;
@@ -37,6 +38,6 @@ export class PlainLines {
   }
 
   #print(level: Level, text: string): void {
-    if (RANK[level] <= RANK[this.#level]) process.stdout.write(`${text}\n`);
+    if (LEVELS.indexOf(level) <= LEVELS.indexOf(this.#level)) process.stdout.write(`${text}\n`);
   }
 }

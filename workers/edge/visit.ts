@@ -69,7 +69,7 @@ async function visitAgain(
 function destinationOf(authority: string, env: Env): Destination {
   let destination = destinations.get(authority);
   if (destination === undefined) {
-    destination = workOut(authority, String(env.SERVICE_DOMAIN ?? "localhost").toLowerCase());
+    destination = workOut(authority, (env.SERVICE_DOMAIN ?? "localhost").toLowerCase());
     if (destinations.size >= DESTINATIONS_MAX) destinations.clear();
     destinations.set(authority, destination);
   }
