@@ -153,7 +153,8 @@ export class Agents {
 
   /** A pending timer would keep the object awake. */
   #stopHelloTimer({ agentId }: Attachment): void {
-    clearTimeout(this.#helloTimers.get(agentId) ?? null);
+    const timer = this.#helloTimers.get(agentId);
+    if (timer !== undefined) clearTimeout(timer);
     this.#helloTimers.delete(agentId);
   }
 
@@ -188,6 +189,7 @@ function welcomeOf(attachment: AgentAttachment): Welcome {
     capabilities: ["websocket"],
     tunnelId: attachment.tunnelId,
     agentId: attachment.agentId,
+    name: attachment.name,
     subdomain: attachment.subdomain,
     url: attachment.url,
     streamWindow: STREAM_WINDOW_BYTES,

@@ -35,6 +35,8 @@ export class Exchange implements Stream {
   #answer: { status: number; pairs: string[] } | undefined;
   /** Body frames that came before the answer was built. */
   #early: Uint8Array[] = [];
+  /** No body belongs to this answer; what comes of one is dropped. */
+  #isBodiless = false;
   #body: ResponseBody | undefined;
   #upload: Upload | undefined;
   #ended = false;
@@ -104,6 +106,7 @@ export class Exchange implements Stream {
     if (payload.byteLength > 0) {
       if (this.#body) this.#body.write(payload);
       else this.#early.push(payload);
+      if (this.#isBodiless) this.#discardEarly();
     }
     if (frame.flags & FLAG.end) this.#end();
     return true;
@@ -150,7 +153,11 @@ export class Exchange implements Stream {
     try {
       const headers = responseHeaders(pairs);
       const init = { status, headers, encodeBody: "manual" as const };
-      if (this.#head.isHead || hasNoBody(status)) return new Response(null, init);
+      if (this.#head.isHead || hasNoBody(status)) {
+        this.#isBodiless = true;
+        this.#discardEarly();
+        return new Response(null, init);
+      }
       const length = contentLengthOf(headers);
       if (this.#ended) return this.#wholeAnswer(length, init);
       if (this.#over) return "origin_failed";
@@ -163,6 +170,7 @@ export class Exchange implements Stream {
       return new Response(this.#body.readable, init);
     } catch {
       // A status or a header line that HTTP does not allow.
+      this.#discardEarly();
       this.#setOver();
       this.#link.reset(this.#id, RESET.protocolError, "no HTTP answer");
       return "origin_failed";
@@ -171,10 +179,15 @@ export class Exchange implements Stream {
 
   #wholeAnswer(length: number | null, init: ResponseInit): Outcome {
     const body = joined(this.#early);
+    this.#discardEarly();
     if (length !== null && body.byteLength !== length) return "origin_failed";
-    const grant = this.#window.consumed(body.byteLength);
-    if (grant > 0) this.#link.send((writer) => writer.credit(this.#id, grant));
     return new Response(body, init);
+  }
+
+  #discardEarly(): void {
+    const held = this.#early.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+    this.#early = [];
+    this.#grant(held);
   }
 
   #grant(bytes: number): void {

@@ -8,12 +8,12 @@ export class ResponseBody {
   readonly #cutBy: CutBy;
   readonly #taken: (bytes: number) => void;
 
-  /** @param taken told how many bytes the visitor's connection took. */
+  /** @param taken told how many bytes are held no longer. */
   constructor(length: number | null, cutBy: CutBy, taken: (bytes: number) => void) {
     // Native pipes: their length makes `content-length` true, and a write ends when it was taken.
     const pipe = length === null ? new IdentityTransformStream() : new FixedLengthStream(length);
     this.readable = pipe.readable;
-    this.#writer = pipe.writable.getWriter() as WritableStreamDefaultWriter<Uint8Array>;
+    this.#writer = pipe.writable.getWriter();
     this.#writer.closed.catch(() => undefined);
     this.#cutBy = cutBy;
     this.#taken = taken;
@@ -21,10 +21,9 @@ export class ResponseBody {
 
   /** Not awaited: what waits here is bounded by the stream's window. */
   write(chunk: Uint8Array): void {
-    this.#writer.write(chunk).then(
-      () => this.#taken(chunk.byteLength),
-      () => undefined, // The visitor left: the request's abort signal says so too.
-    );
+    // Taken or, where the visitor left, dropped: either way it is held no longer.
+    const settled = (): void => this.#taken(chunk.byteLength);
+    this.#writer.write(chunk).then(settled, settled);
   }
 
   end(): void {

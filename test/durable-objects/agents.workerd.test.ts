@@ -22,6 +22,7 @@ describe("an agent", () => {
     expect(welcome).toMatchObject({
       protocol: 1,
       tunnelId: tunnel.id,
+      name: "shop",
       subdomain: "shop",
       url: "http://shop.localhost",
       streamWindow: STREAM_WINDOW_BYTES,
