@@ -45,7 +45,7 @@ export default tseslint.config(
       ],
     },
   })),
-  { files: ["*.js"], ...tseslint.configs.disableTypeChecked },
+  { files: ["**/*.js"], ...tseslint.configs.disableTypeChecked },
   // Tests see the types of Node and of Workers at once, which leaves some globals as any.
   {
     files: ["test/**/*.ts"],

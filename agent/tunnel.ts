@@ -48,7 +48,8 @@ interface TunnelEventMap {
 export class AgentTunnel extends EventEmitter<TunnelEventMap> {
   readonly #options: TunnelOptions;
   readonly #origin: Origin;
-  #subdomain: string | undefined;
+  /** What to ask for: the name that was chosen, then the one that was given. */
+  #name: string | undefined;
   #wire: Wire | undefined;
   /** A connection that the server asked to end, while its last requests finish. */
   #leaving: Wire | undefined;
@@ -61,7 +62,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
   constructor(options: TunnelOptions) {
     super();
     this.#options = options;
-    this.#subdomain = options.subdomain;
+    this.#name = options.subdomain;
     this.#origin = new Origin(options.target, options, {
       finished: (request) => this.emit("request", request),
       told: (message) => this.emit("notice", message),
@@ -95,7 +96,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
   }
 
   #connect(): void {
-    const wire = new Wire(connectUrl(this.#options, this.#subdomain), this.#options.token, {
+    const wire = new Wire(connectUrl(this.#options, this.#name), this.#options.token, {
       welcome: (welcome) => this.#welcomed(welcome),
       request: (from, id, head, flags) =>
         from === this.#leaving ? null : openStream(this.#origin, from, id, head, flags),
@@ -108,7 +109,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
   #welcomed(welcome: Welcome): void {
     const isFirst = this.#welcome === undefined;
     this.#welcome = welcome;
-    this.#subdomain = welcome.subdomain;
+    this.#name = welcome.name;
     this.#origin.publicOrigin = new URL(welcome.url).origin;
     this.#failures = 0;
     this.#isUp = true;
@@ -162,12 +163,12 @@ async function streamsDone(wire: Wire): Promise<void> {
   }
 }
 
-function connectUrl(options: TunnelOptions, subdomain: string | undefined): URL {
+function connectUrl(options: TunnelOptions, name: string | undefined): URL {
   const url = new URL("/agent/connect", options.server);
   url.protocol = options.server.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("protocol", options.target.scheme);
   url.searchParams.set("port", String(options.target.port));
-  if (subdomain !== undefined) url.searchParams.set("subdomain", subdomain);
+  if (name !== undefined) url.searchParams.set("subdomain", name);
   if (options.project !== undefined) url.searchParams.set("project", options.project);
   if (options.ttlSeconds !== undefined) url.searchParams.set("ttl", String(options.ttlSeconds));
   return url;

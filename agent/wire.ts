@@ -107,9 +107,10 @@ export class Wire {
     else setImmediate(() => this.#flushNow());
   }
 
-  /** The stream ended on both sides, or one side gave it up. */
+  /** The stream ended on both sides. Its last frames need not wait when no other could share their message. */
   finish(id: number): void {
     this.#streams.delete(id);
+    if (this.#streams.size === 0) this.#flushNow();
   }
 
   reset(id: number, code: number, reason: string): void {

@@ -87,6 +87,8 @@ export const Welcome = z.object({
   capabilities: z.array(z.string()),
   tunnelId: z.uuid(),
   agentId: z.uuid(),
+  /** What to ask for when coming back. The subdomain is the name with its project's suffix. */
+  name: z.string(),
   subdomain: z.string(),
   url: z.string(),
   streamWindow: z.int().min(1),

@@ -93,7 +93,7 @@ export class HttpStream implements Stream {
     for (let i = 1; i < pairs.length; i += 2) pairs[i] = latin1OfUtf8(pairs[i]!);
     const options: Dispatcher.DispatchOptions = {
       path: this.#target,
-      method: this.#method as Dispatcher.HttpMethod,
+      method: this.#method,
       headers: pairs,
       body: this.#upload,
       // The tunnel repeats what may be repeated; here nothing is sent twice unasked.

@@ -12,6 +12,8 @@ export const ADMISSION_HEADER = "underpass-admission";
 export const Admission = z.object({
   tunnelId: z.uuid(),
   orgId: z.uuid(),
+  /** What the agent asked for, or was given; a project's suffix makes it the subdomain. */
+  name: z.string(),
   subdomain: z.string(),
   url: z.string(),
   tokenNonce: z.string(),

@@ -16,9 +16,11 @@ export class SocketHandshake implements Stream {
   readonly #settle: (outcome: HandshakeOutcome) => void;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   #refusal: { status: number; headers: Headers; chunks: Uint8Array[] } | undefined;
+  #isAccepted = false;
   /** Messages that the local server sent right behind its yes. */
   #early: Frame[] = [];
-  #next: Stream | undefined;
+  /** What happened to the stream between its yes and `handOver`. */
+  #end: ((stream: Stream) => void) | undefined;
 
   constructor(link: AgentLink, parts: string[], flags: number) {
     const { promise, resolve } = Promise.withResolvers<HandshakeOutcome>();
@@ -31,20 +33,21 @@ export class SocketHandshake implements Stream {
 
   /** From here on the stream is the socket's. */
   handOver(stream: Stream): void {
-    this.#next = stream;
-    this.#link.resume(this.id, stream);
+    if (!this.#end) this.#link.resume(this.id, stream);
     for (const frame of this.#early) stream.frame(frame);
+    this.#end?.(stream);
   }
 
   frame(frame: Frame): boolean {
     if (frame.type === FRAME.response) return this.#receiveHead(frame);
-    if (frame.type === FRAME.data && this.#refusal) return this.#receiveBody(frame);
-    if (this.#refusal || frame.type === FRAME.data) return false;
+    if (frame.type === FRAME.data) return this.#receiveBody(frame);
+    if (!this.#isAccepted) return false;
     this.#early.push({ ...frame, payload: frame.payload.slice() });
     return this.#window.received(frame.payload.byteLength);
   }
 
-  reset(code: number): void {
+  reset(code: number, reason: string): void {
+    this.#end = (stream) => stream.reset(code, reason);
     if (code === RESET.originUnreachable) this.#settle("origin_unreachable");
     else if (code === RESET.originTimeout) this.#settle("origin_timeout");
     else if (code === RESET.refused) this.#settle("agent_offline");
@@ -52,16 +55,17 @@ export class SocketHandshake implements Stream {
   }
 
   lost(): void {
-    if (this.#next) this.#next.lost();
-    else this.#settle("agent_offline");
+    this.#end = (stream) => stream.lost();
+    this.#settle("agent_offline");
   }
 
   #receiveHead(frame: Frame): boolean {
     const head = responseHeadOf(frame.payload);
-    if (!head || this.#refusal) return false;
+    if (!head || this.#refusal || this.#isAccepted) return false;
     try {
       const headers = responseHeaders(head.pairs);
-      if (head.status === 101) this.#settle({ headers });
+      this.#isAccepted = head.status === 101;
+      if (this.#isAccepted) this.#settle({ headers });
       else this.#refusal = { status: head.status, headers, chunks: [] };
       if (this.#refusal && frame.flags & FLAG.end) this.#answerRefusal();
     } catch {

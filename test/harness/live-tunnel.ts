@@ -74,6 +74,7 @@ export class LiveTunnel {
     const full: Admission = {
       tunnelId: this.id,
       orgId: this.id,
+      name: "shop",
       subdomain: "shop",
       url: "http://shop.localhost",
       tokenNonce: "token-a",
@@ -185,6 +186,10 @@ export class TestAgent extends TestSocket {
     const frame = await this.#frames.next();
     if (frame.type !== type) throw new Error(`frame ${frame.type} instead of ${type}`);
     return frame;
+  }
+
+  anything(): Promise<Frame> {
+    return this.#frames.next();
   }
 
   /** How many frames came that nobody took. */

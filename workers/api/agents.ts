@@ -193,11 +193,12 @@ function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
 
 async function handOver(c: ApiContext, token: TokenPayload, tunnel: TunnelRow): Promise<Response> {
   const { config, db, address } = c.var;
-  const { id, orgId, subdomain } = tunnel;
+  const { id, orgId, name, subdomain } = tunnel;
   const tokenNonce = toHex(token.nonce);
   const admission: Admission = {
     tunnelId: id,
     orgId,
+    name,
     subdomain,
     url: publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
     tokenNonce,
