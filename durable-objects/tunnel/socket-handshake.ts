@@ -62,16 +62,13 @@ export class SocketHandshake implements Stream {
   #receiveHead(frame: Frame): boolean {
     const head = responseHeadOf(frame.payload);
     if (!head || this.#refusal || this.#isAccepted) return false;
-    try {
+    this.#orFail(() => {
       const headers = responseHeaders(head.pairs);
       this.#isAccepted = head.status === 101;
       if (this.#isAccepted) this.#settle({ headers });
       else this.#refusal = { status: head.status, headers, chunks: [] };
-      if (this.#refusal && frame.flags & FLAG.end) this.#answerRefusal();
-    } catch {
-      this.#link.reset(this.id, RESET.protocolError, "no HTTP answer");
-      this.#settle("origin_failed");
-    }
+    });
+    if (this.#refusal && frame.flags & FLAG.end) this.#answerRefusal();
     return true;
   }
 
@@ -85,9 +82,21 @@ export class SocketHandshake implements Stream {
 
   #answerRefusal(): void {
     const { status, headers, chunks } = this.#refusal!;
-    this.#link.finish(this.id);
     headers.delete("content-length");
     const body = hasNoBody(status) ? null : new Blob(chunks);
-    this.#settle(new Response(body, { status, headers, encodeBody: "manual" }));
+    this.#orFail(() => {
+      this.#settle(new Response(body, { status, headers, encodeBody: "manual" }));
+      this.#link.finish(this.id);
+    });
+  }
+
+  /** A status or a header line that HTTP does not allow throws. */
+  #orFail(act: () => void): void {
+    try {
+      act();
+    } catch {
+      this.#link.reset(this.id, RESET.protocolError, "no HTTP answer");
+      this.#settle("origin_failed");
+    }
   }
 }
