@@ -108,6 +108,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   /** The server stops: agents are told to come back later, and what is in flight may finish. */
   async drain(): Promise<void> {
     this.#draining = true;
+    this.#parking.release();
     this.#agents.current(Date.now())?.send((writer) => {
       writer.text(FRAME.goingAway, 0, 0, "the server restarts");
     });
@@ -187,6 +188,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   #socketGone(socket: WebSocket, code: number, reason: string): void {
+    // A Close that wakes the object: its socket is not among the open ones that the constructor found.
+    if (!this.#visitors.has(socket)) this.#resumeVisitor(socket);
     const visitor = this.#visitors.get(socket);
     if (visitor) {
       this.#visitors.delete(socket);
@@ -258,11 +261,10 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   #resumeVisitor(socket: WebSocket): void {
     const attachment = attachmentOf(socket);
-    const link = this.#agents.current(Date.now());
     if (attachment.kind !== "visitor") return;
+    const link = this.#agents.current(Date.now());
     if (link?.attachment.agentId !== attachment.agentId) {
-      socket.close(1012, "the tunnel's agent disconnected");
-      return;
+      return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
     }
     const visitor = new VisitorSocket(link, attachment.stream, socket, this.#usage);
     this.#visitors.set(socket, visitor);
