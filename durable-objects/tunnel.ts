@@ -197,6 +197,9 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       return;
     }
     this.#agents.closed(socket);
+    // The same of an agent's: what is left of it is that one was there.
+    const wasThere = this.ctx.storage.kv.get<LastAgent>(KEY.lastAgent)?.goneAtMs === null;
+    if (wasThere && !this.#agents.current(Date.now())) this.#agentLeft(false);
   }
 
   // ── Inside: visitors ──

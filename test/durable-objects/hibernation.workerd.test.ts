@@ -164,6 +164,19 @@ describe("the tunnel's row is told", () => {
     expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
   });
 
+  test("when an agent goes that nobody visited for long, and visitors wait for its return", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true);
+    await tunnel.sleep();
+    agent.socket.close(1011);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false);
+    const answer = tunnel.visit("/");
+    const next = await tunnel.agent();
+    next.answer((await next.asked()).stream, 204);
+    expect((await answer).status).toBe(204);
+  });
+
   test("what is true, by whoever asks", async () => {
     const tunnel = new LiveTunnel();
     expect(await tunnel.stub.confirm()).toBeNull();
