@@ -1,0 +1,92 @@
+/**
+ * The same request twice, straight to a local server and through its tunnel: what the server saw of it
+ * and what the client got must be the same, but for what a proxy has to change.
+ */
+import { createHash } from "node:crypto";
+import { OK, type RawOrigin, type Respond } from "./origin.ts";
+import { exchange, valueOf } from "./raw-http.ts";
+
+/** RFC 9110 §7.6.1: of the connection, not of the message. */
+const HOP_BY_HOP = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
+/** What the tunnel says of the visitor. */
+const ADDED = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
+
+export interface Observed {
+  /** null: nothing reached the local server. */
+  seen: { method: string; target: string; headers: Record<string, string>; body: string } | null;
+  answer: { status: number; headers: Record<string, string>; cookies: string[]; body: string };
+}
+
+export interface Compared {
+  direct: Observed;
+  tunnelled: Observed;
+}
+
+export interface Row {
+  method?: string;
+  target?: string;
+  /** Header lines besides Host, each as it is sent. */
+  lines?: string[];
+  body?: Buffer | string;
+  /** The local server's answer. */
+  respond?: Respond;
+}
+
+/** The bytes of a request, each character of its head one byte. */
+export function requestBytes(host: string, row: Row): Buffer {
+  const { method = "GET", target = "/", lines = [], body = "" } = row;
+  const head = [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines, "", ""].join("\r\n");
+  return Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(body)]);
+}
+
+export async function compare(
+  row: Row,
+  through: { origin: RawOrigin; port: number; host: string },
+): Promise<Compared> {
+  const { origin, port, host } = through;
+  const request = requestBytes(host, row);
+  const observe = async (to: number): Promise<Observed> => {
+    origin.seen.length = 0;
+    origin.respond = row.respond ?? (() => OK);
+    const answer = await exchange(to, request);
+    const [seen, again] = origin.seen;
+    if (again) throw new Error("the local server was asked twice");
+    const isMeasured = /chunked/i.test(valueOf(answer.headers, "transfer-encoding") ?? "");
+    return {
+      seen: seen
+        ? {
+            method: seen.method,
+            target: seen.target,
+            headers: normal(seen.headers, ADDED),
+            body: shown(seen.body),
+          }
+        : null,
+      answer: {
+        status: answer.status,
+        headers: normal(answer.headers, isMeasured ? ["content-length"] : []),
+        cookies: answer.headers
+          .filter(([name]) => name.toLowerCase() === "set-cookie")
+          .map(([, value]) => value),
+        body: shown(answer.body),
+      },
+    };
+  };
+  return { direct: await observe(origin.port), tunnelled: await observe(port) };
+}
+
+/** Short bodies as they are, long ones by what tells them apart. */
+function shown(body: Buffer): string {
+  if (body.length <= 1_000) return body.toString("latin1");
+  return `${body.length} bytes: ${createHash("sha256").update(body).digest("hex")}`;
+}
+
+/** Names in lower case and repeated ones joined, as RFC 9110 §5.3 lets every hop do. */
+function normal(headers: [string, string][], without: string[]): Record<string, string> {
+  const normalized: Record<string, string> = {};
+  for (const [mixed, value] of headers) {
+    const name = mixed.toLowerCase();
+    if (HOP_BY_HOP.includes(name) || without.includes(name) || name === "set-cookie") continue;
+    normalized[name] = name in normalized ? `${normalized[name]}, ${value}` : value;
+  }
+  return normalized;
+}

@@ -1,0 +1,57 @@
+/** A local server behind a tunnel that keeps what it saw, byte for byte, and answers what it is told. */
+import { once } from "node:events";
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { framingOf, MessageReader, type Message } from "./raw-http.ts";
+
+export interface Seen extends Message {
+  method: string;
+  target: string;
+}
+
+/** @returns the bytes of the answer, or nothing when it wrote to the socket itself. */
+export type Respond = (seen: Seen, socket: Socket) => Buffer | string | void;
+
+export interface RawOrigin {
+  port: number;
+  seen: Seen[];
+  respond: Respond;
+  stop(): Promise<void>;
+}
+
+export const OK = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+export async function startRawOrigin(respond: Respond = () => OK): Promise<RawOrigin> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.setNoDelay();
+    socket.on("close", () => sockets.delete(socket));
+    void serve(socket).catch(() => socket.destroy());
+  });
+
+  async function serve(socket: Socket): Promise<void> {
+    const reader = new MessageReader(socket);
+    for (let head = await reader.head(); head; head = await reader.head()) {
+      const [method = "", target = ""] = head.startLine.split(" ");
+      const body = await reader.body(framingOf(head.headers));
+      const seen = { ...head, method, target, body, interim: [] };
+      origin.seen.push(seen);
+      const answer = origin.respond(seen, socket);
+      if (answer !== undefined) socket.write(answer, "latin1");
+    }
+  }
+
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const origin: RawOrigin = {
+    port: (server.address() as AddressInfo).port,
+    seen: [],
+    respond,
+    async stop() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+  return origin;
+}
