@@ -1,0 +1,289 @@
+/** A server that stops, and one that is killed, while an agent is connected and visitors are there. */
+import { once } from "node:events";
+import { rm, writeFile } from "node:fs/promises";
+import { Agent, createServer, request, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as wait } from "node:timers/promises";
+import pg from "pg";
+import { expect, test } from "vitest";
+import { ERROR_HEADER } from "../../protocol/errors.ts";
+import { DRAIN_MAX_MS } from "../../protocol/limits.ts";
+import type { Tunnel } from "../../protocol/resources.ts";
+import { ROOT } from "../../self-host/build.ts";
+import { commandLineOf } from "../../self-host/processes.ts";
+import { mintToken, startApi, until, type Person } from "../harness/api.ts";
+import { startServer, temporaryDir, type TestServer } from "../harness/server.ts";
+import { type, type Typed } from "../harness/terminal.ts";
+
+const HELLO = "hello from the local server";
+/** What nobody may lose, whatever happens to the processes, and by what it is known. */
+const KEYS = {
+  users: "id",
+  organizations: "id",
+  memberships: "user_id",
+  sessions: "id",
+  tokens: "id",
+  tunnels: "id",
+  hostnames: "host",
+};
+
+test("a stop lets what is in flight finish and tells the agent, who is back at the next start", async () => {
+  await using shop = await openShop();
+  const rows = await shop.rows();
+  const slow = await shop.visit("/slow");
+  const stopped = shop.server.stop("SIGTERM");
+  const refused = await until(async () => {
+    const answer = await shop.visit("/");
+    await text(answer);
+    return answer.statusCode !== 200 && answer;
+  });
+  expect(refused.statusCode).toBe(503);
+  expect(refused.headers).toMatchObject({ [ERROR_HEADER]: "unavailable", "retry-after": "5" });
+  shop.local.release();
+  expect(await text(slow)).toBe("begun, finished");
+  const [, reason] = await shop.agent.shows(/"event":"disconnected","reason":"([^"]+)"/);
+  expect(reason).toContain("the server restarts");
+  expect(await stopped).toBe(0);
+
+  await shop.startAgain();
+  await shop.agent.shows(/"event":"reconnected"/);
+  expect(await text(await shop.visit("/"))).toBe(HELLO);
+  expect(await shop.rows()).toEqual(rows);
+});
+
+test("an answer without end holds up a stop for ten seconds, and no longer", async () => {
+  await using shop = await openShop();
+  const endless = await shop.visit("/endless");
+  const cut = text(endless).then(
+    () => "cut",
+    () => "cut",
+  );
+  const startedAt = performance.now();
+  expect(await shop.server.stop("SIGTERM")).toBe(0);
+  const tookMs = performance.now() - startedAt;
+  expect(tookMs).toBeGreaterThan(DRAIN_MAX_MS - 500);
+  expect(tookMs).toBeLessThan(DRAIN_MAX_MS + 5_000);
+  expect(await cut).toBe("cut");
+});
+
+test("a second SIGTERM ends a server that waits, with all its parts, at once", async () => {
+  await using shop = await openShop();
+  const endless = await shop.visit("/endless");
+  endless.on("error", () => undefined).resume();
+  const parts = [await shop.server.pidOf("workerd"), await shop.server.pidOf("postgres")];
+  const stopped = shop.server.stop("SIGTERM");
+  // One that follows at once is npm passing on the same Ctrl-C.
+  await wait(1_500);
+  const secondAt = performance.now();
+  process.kill(await shop.server.pidOf("server"), "SIGTERM");
+  expect(await stopped).toBe(1);
+  expect(performance.now() - secondAt).toBeLessThan(1_000);
+  await until(() => Promise.resolve(parts.every((pid) => commandLineOf(pid) === undefined)));
+});
+
+test("a kill -9 of workerd under load is a pause: nothing that was promised is lost", async () => {
+  await using shop = await openShop();
+  const rows = await shop.rows();
+  const load = startLoad(shop);
+  const before = await shop.usageAbove({ totalRequests: 0, bytesOut: 0 });
+
+  const killedAt = performance.now();
+  process.kill(await shop.server.pidOf("workerd"), "SIGKILL");
+  await until(() => Promise.resolve(shop.server.output.includes("workerd is back")));
+  const backAt = performance.now();
+  await shop.agent.shows(/"event":"reconnected"/);
+  await shop.usageAbove(before);
+  const outcomes = await load.stop();
+
+  const lost = outcomes.filter(({ got }) => got === "no connection" || got === "cut");
+  for (const { startedAt, endedAt } of lost) {
+    expect(startedAt).toBeLessThan(backAt);
+    expect(endedAt).toBeGreaterThan(killedAt);
+  }
+  const kinds = Object.groupBy(outcomes, ({ got }) => got);
+  const counts = Object.fromEntries(Object.entries(kinds).map(([k, v]) => [k, v?.length]));
+  console.log(`workerd was away for ${Math.round(backAt - killedAt)} ms; visits:`, counts);
+  expect(new Set(Object.keys(kinds)).isSubsetOf(ALLOWED), JSON.stringify(counts)).toBe(true);
+  expect(outcomes.at(-1)?.got).toBe("whole");
+  expect(await shop.rows()).toEqual(rows);
+});
+
+const ALLOWED = new Set(["whole", "502 agent_offline", "503 unavailable", "no connection", "cut"]);
+
+interface Usage {
+  totalRequests: number;
+  bytesOut: number;
+}
+
+interface Shop extends AsyncDisposable {
+  server: TestServer;
+  local: LocalServer;
+  agent: Typed;
+  visit(path: string, connections?: Agent): Promise<IncomingMessage>;
+  /** On the same directory and port, after a stop. */
+  startAgain(): Promise<void>;
+  /** What there is in each table, by its keys. */
+  rows(): Promise<Record<string, string[]>>;
+  /** Waits until the API tells of more than that. It must never tell of less than before. */
+  usageAbove(least: Usage): Promise<Usage>;
+}
+
+/** A server with one tunnel, `shop`, whose agent runs in a process of its own. */
+async function openShop(): Promise<Shop> {
+  const dir = await temporaryDir();
+  const dataDir = join(dir, "data");
+  const api = await startApi({ dataDir });
+  const owner = await api.owner();
+  const local = await startLocalServer();
+  const { wireBytes } = await mintToken(owner);
+  await writeFile(join(dir, "token"), Buffer.from(wireBytes, "base64"));
+  const options = `--server ${api.server.url} --token-file token --subdomain shop --json`;
+  const command = `node ${join(ROOT, "dist/agent/underpass.js")} http ${local.port} ${options}`;
+  const agent = type(command, { cwd: dir, env: { HOME: dir } });
+  await agent.shows(/"event":"ready"/);
+  let server = api.server;
+  const { port } = server;
+
+  return {
+    get server() {
+      return server;
+    },
+    local,
+    agent,
+    visit: (path, connections) => visit(port, path, connections),
+    async startAgain() {
+      server = await startServer({ dataDir, env: { PORT: String(port) } });
+    },
+    rows: () => keysIn(server),
+    usageAbove: (least) => usageAbove(owner, least),
+    async [Symbol.asyncDispose]() {
+      await agent.interrupt();
+      await server.stop();
+      await api.stop();
+      await local.stop();
+      await rm(dir, { recursive: true });
+    },
+  };
+}
+
+async function keysIn(server: TestServer): Promise<Record<string, string[]>> {
+  const client = new pg.Client({ connectionString: await server.databaseUrl() });
+  await client.connect();
+  const lists = Object.entries(KEYS).map(
+    ([table, key]) => `(select json_agg(${key} order by ${key}) from ${table}) as ${table}`,
+  );
+  const { rows } = await client.query<Record<string, string[]>>(`select ${lists.join()}`);
+  await client.end();
+  expect(Object.values(rows[0] ?? {})).not.toContain(null);
+  return rows[0] ?? {};
+}
+
+async function usageAbove(owner: Person, least: Usage): Promise<Usage> {
+  let last = least;
+  return until(async () => {
+    const reply = await owner.get<Tunnel[]>("/tunnels").catch(() => undefined);
+    const tunnel = reply?.body[0];
+    if (!tunnel) return undefined;
+    const { totalRequests, bytesOut } = tunnel;
+    expect(totalRequests).toBeGreaterThanOrEqual(last.totalRequests);
+    expect(bytesOut).toBeGreaterThanOrEqual(last.bytesOut);
+    last = { totalRequests, bytesOut };
+    return totalRequests > least.totalRequests && bytesOut > least.bytesOut && last;
+  }, 20_000);
+}
+
+interface LocalServer {
+  port: number;
+  /** Lets slow answers finish. */
+  release(): void;
+  stop(): Promise<void>;
+}
+
+async function startLocalServer(): Promise<LocalServer> {
+  const released = Promise.withResolvers<void>();
+  const server = createServer((asked, answer) => {
+    switch (asked.url) {
+      case "/slow":
+        answer.write("begun, ");
+        void released.promise.then(() => answer.end("finished"));
+        return;
+      case "/endless": {
+        const more = (): void => void answer.write("more ");
+        const timer = setInterval(more, 20);
+        answer.on("close", () => clearInterval(timer));
+        more();
+        return;
+      }
+      default:
+        answer.end(HELLO);
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    release: released.resolve,
+    async stop() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+/** Resolves with the head of the answer. */
+function visit(port: number, path: string, connections?: Agent): Promise<IncomingMessage> {
+  const headers = { host: `shop.localhost:${port}` };
+  return new Promise((resolve, reject) => {
+    request({ host: "127.0.0.1", port, path, headers, agent: connections ?? false })
+      .on("response", resolve)
+      .on("error", reject)
+      .end();
+  });
+}
+
+interface Outcome {
+  got: string;
+  startedAt: number;
+  endedAt: number;
+}
+
+const VISITORS = 8;
+
+/** Visitors who come again as soon as they were answered. */
+function startLoad(shop: Shop): { stop(): Promise<Outcome[]> } {
+  const connections = new Agent({ keepAlive: true, maxSockets: VISITORS });
+  const outcomes: Outcome[] = [];
+  let isOver = false;
+  const visitors = Array.from({ length: VISITORS }, async () => {
+    while (!isOver) {
+      const startedAt = performance.now();
+      const got = await outcomeOf(shop.visit("/", connections));
+      outcomes.push({ got, startedAt, endedAt: performance.now() });
+      if (got === "no connection") await wait(10);
+    }
+  });
+  return {
+    async stop() {
+      isOver = true;
+      await Promise.all(visitors);
+      connections.destroy();
+      return outcomes;
+    },
+  };
+}
+
+async function outcomeOf(answering: Promise<IncomingMessage>): Promise<string> {
+  let answer: IncomingMessage;
+  try {
+    answer = await answering;
+  } catch {
+    return "no connection";
+  }
+  const body = await text(answer).catch(() => undefined);
+  if (body === undefined) return "cut";
+  if (answer.statusCode === 200) return body === HELLO ? "whole" : `another body: ${body}`;
+  return `${answer.statusCode} ${String(answer.headers[ERROR_HEADER])}`;
+}
