@@ -1,9 +1,12 @@
 /**
- * The Worker's entry point for its objects: the only way from live state to rows. The store is loaded when
- * it is first called, so that an isolate of the edge does not carry it.
+ * The Worker's entry point to its rows, for callers that must not hold a database themselves: objects, and
+ * requests that live as long as a connection. The store is loaded when it is first called, so that an
+ * isolate of the edge does not carry it.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { Route, Rows as RowsBinding, TunnelReport } from "../durable-objects/bindings.ts";
+import type { Admission } from "../durable-objects/tunnel/admission.ts";
+import type { AgentRequest, Verdict } from "./api/admission.ts";
 import type { Env } from "./env.ts";
 
 export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
@@ -21,5 +24,20 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
       import("./store/tunnels.ts"),
     ]);
     await reportTunnel(openDatabase(this.env), report);
+  }
+
+  async admit(request: AgentRequest): Promise<Verdict> {
+    const { admit } = await import("./api/admission.ts");
+    return admit(this.env, request);
+  }
+
+  async confirmAdmission(admission: Admission): Promise<void> {
+    const { confirmAdmission } = await import("./api/admission.ts");
+    await confirmAdmission(this.env, admission);
+  }
+
+  async withdrawAdmission(admission: Admission): Promise<void> {
+    const { withdrawAdmission } = await import("./api/admission.ts");
+    await withdrawAdmission(this.env, admission);
   }
 }

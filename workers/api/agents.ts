@@ -1,10 +1,9 @@
 /**
- * GET /agent/connect: an agent comes with its capability token and asks for a name. Rows decide here; from
- * then on the connection belongs to the tunnel's object. A refusal is told on the agent's own transport, as
- * the code of a Close, because that is what says whether to come back.
+ * GET /agent/connect: an agent comes with its capability token and asks for a name. Rows decide
+ * (`admission.ts`); from then on the connection belongs to the tunnel's object. A refusal is told on the
+ * agent's own transport, as the code of a Close, because that is what says whether to come back.
  */
 import { waitUntil } from "cloudflare:workers";
-import type { z } from "zod";
 import {
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
@@ -13,32 +12,12 @@ import {
 import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { SUBPROTOCOL } from "../../protocol/frames.ts";
-import { CLOSE_REASON_MAX_BYTES, RANDOM_NAME_MAX_TRIES } from "../../protocol/limits.ts";
-import {
-  DEFAULT_PROJECT_SLUG,
-  isAllowedLabel,
-  isReservedLabel,
-  labelFault,
-  labelOf,
-  newRandomName,
-} from "../../protocol/names.ts";
+import { CLOSE_REASON_MAX_BYTES } from "../../protocol/limits.ts";
 import { ConnectQuery } from "../../protocol/resources.ts";
-import { publicUrl } from "../config.ts";
 import { ApiError, describeError } from "../errors.ts";
-import { verifyCapabilityToken, type TokenPayload } from "../identity/capability-token.ts";
-import { fromBase64, toHex, utf8 } from "../identity/encoding.ts";
-import { capabilityTokenKeys } from "../identity/keys.ts";
-import { confirmTunnel } from "../live-tunnels.ts";
+import { utf8 } from "../identity/encoding.ts";
 import { log } from "../log.ts";
 import { tunnelObject } from "../objects.ts";
-import {
-  registerTunnel,
-  type Registration,
-  type RegistrationRefusal,
-  type RegistrationRequest,
-} from "../store/registrations.ts";
-import { isTokenRevoked } from "../store/tokens.ts";
-import { markDisconnected, type TunnelRow } from "../store/tunnels.ts";
 import { failures, newArea, type ApiContext } from "./context.ts";
 
 export const agents = newArea();
@@ -84,14 +63,17 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   if (!offeredProtocols(c).includes(SUBPROTOCOL)) {
     throw new Refusal("unsupported_version", `this server speaks ${SUBPROTOCOL}`);
   }
-  const token = await readToken(c);
+  const bearer = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
+  if (bearer === undefined) throw new Refusal("unauthorized", "a token is required");
   const asked = ConnectQuery.safeParse(c.req.query());
   if (!asked.success) {
     const [issue] = asked.error.issues;
     throw new Refusal("invalid_request", `${issue?.path.join(".")}: ${issue?.message}`);
   }
-  const tunnel = await register(c, token, asked.data);
-  return handOver(c, token, tunnel);
+  const { address } = c.var;
+  const verdict = await c.env.ROWS.admit({ bearer, asked: asked.data, address });
+  if ("refusal" in verdict) throw new Refusal(verdict.refusal, verdict.words);
+  return handOver(c, verdict.admission);
 }
 
 function offeredProtocols(c: ApiContext): string[] {
@@ -99,116 +81,9 @@ function offeredProtocols(c: ApiContext): string[] {
   return offered.map((protocol) => protocol.trim()).filter((protocol) => protocol !== "");
 }
 
-const TOKEN_FAULTS = {
-  malformed: "the token can't be read",
-  bad_signature: "the token was not signed by this server",
-  expired: "the token has expired",
-} as const;
-
-async function readToken(c: ApiContext): Promise<TokenPayload> {
-  const bearer = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
-  if (bearer === undefined) throw new Refusal("unauthorized", "a token is required");
-  const bytes = fromBase64(bearer);
-  if (!bytes) throw new Refusal("unauthorized", TOKEN_FAULTS.malformed);
-  const keys = await capabilityTokenKeys(c.var.config);
-  const verdict = await verifyCapabilityToken(bytes, keys, Date.now());
-  if ("fault" in verdict) throw new Refusal("unauthorized", TOKEN_FAULTS[verdict.fault]);
-  if (verdict.ok.kind !== "agent") {
-    throw new Refusal("unauthorized", "the token is not an agent token");
-  }
-  return verdict.ok;
-}
-
-/** The tunnel's row, made or found. */
-async function register(
-  c: ApiContext,
-  token: TokenPayload,
-  asked: z.output<typeof ConnectQuery>,
-): Promise<TunnelRow> {
-  const projectSlug = asked.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
-  if (token.project !== null && token.project !== projectSlug) {
-    throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
-  }
-  for (let tries = 1; ; tries++) {
-    const name = asked.subdomain ?? newRandomName();
-    const label = labelOf(name, projectSlug);
-    refuseLabel(token, label);
-    const registration = await registerWithFreshNews(c, {
-      orgId: uuidOf(token.organizationId),
-      tokenNonce: toHex(token.nonce),
-      ip: c.var.address,
-      name,
-      label,
-      projectSlug,
-      protocol: asked.protocol,
-      localPort: asked.port,
-      ttlSeconds: asked.ttl,
-    });
-    if ("ok" in registration) return registration.ok;
-    const { refused } = registration;
-    const mayTryAnother = asked.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
-    if (refused !== "duplicate_name" || !mayTryAnother) throw refusalFor(refused, label);
-  }
-}
-
-function refuseLabel(token: TokenPayload, label: string): void {
-  const fault = labelFault(label);
-  if (fault !== null) throw new Refusal("invalid_request", `the name ${fault}`);
-  if (isReservedLabel(label)) throw new Refusal("duplicate_name", `${label} is reserved`);
-  if (!isAllowedLabel(token.allowedSubdomains, label)) {
-    const patterns = token.allowedSubdomains.join(", ");
-    throw new Refusal("forbidden", `the token allows only ${patterns}`);
-  }
-}
-
-/** A refusal by rows that may be out of date is believed once their tunnels were asked. */
-async function registerWithFreshNews(
-  c: ApiContext,
-  request: RegistrationRequest,
-): Promise<Registration> {
-  const first = await registerTunnel(c.var.db, request);
-  if ("ok" in first || first.doubted.length === 0) return first;
-  await Promise.all(first.doubted.map((id) => confirmTunnel(c.env, c.var.db, id)));
-  return registerTunnel(c.var.db, request);
-}
-
-function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
-  switch (refusal) {
-    case "token_unknown":
-      return new Refusal("unauthorized", "the token is not known here");
-    case "token_revoked":
-      return new Refusal("unauthorized", "the token was revoked");
-    case "organization_not_approved":
-      return new Refusal("forbidden", "the organization waits for approval");
-    case "project_not_found":
-      return new Refusal("forbidden", "there is no such project");
-    case "duplicate_name":
-      return new Refusal("duplicate_name", `${label} is taken`);
-    case "served_by_another":
-      return new Refusal("duplicate_name", `${label} is being served with another token`);
-    case "quota_exceeded":
-      return new Refusal("quota_exceeded", "all tunnels of the token are in use");
-  }
-}
-
-async function handOver(c: ApiContext, token: TokenPayload, tunnel: TunnelRow): Promise<Response> {
-  const { config, db, address } = c.var;
-  const { id, orgId, name, subdomain } = tunnel;
-  const tokenNonce = toHex(token.nonce);
-  const admission: Admission = {
-    tunnelId: id,
-    orgId,
-    name,
-    subdomain,
-    url: publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
-    tokenNonce,
-    tokenExpiresAtMs: token.expiresAtSeconds * 1000,
-    bandwidthLimitMbps: token.bandwidthLimitMbps,
-    remoteIp: address,
-  };
-  const stub = tunnelObject(c.env, id);
+async function handOver(c: ApiContext, admission: Admission): Promise<Response> {
   try {
-    const response = await stub.fetch(AGENT_CONNECT_URL, {
+    const response = await tunnelObject(c.env, admission.tunnelId).fetch(AGENT_CONNECT_URL, {
       headers: {
         Upgrade: "websocket",
         "Sec-WebSocket-Protocol": SUBPROTOCOL,
@@ -216,15 +91,10 @@ async function handOver(c: ApiContext, token: TokenPayload, tunnel: TunnelRow): 
       },
     });
     if (response.status !== 101) throw refusalOfObject(response);
-    // A revocation between the rows' verdict and now found nobody to disconnect.
-    waitUntil(
-      isTokenRevoked(db, tokenNonce).then((revoked) =>
-        revoked ? stub.revokeCredential(tokenNonce) : undefined,
-      ),
-    );
+    waitUntil(c.env.ROWS.confirmAdmission(admission));
     return response;
   } catch (error) {
-    await markDisconnected(db, id);
+    await c.env.ROWS.withdrawAdmission(admission);
     throw error;
   }
 }
@@ -258,8 +128,4 @@ function withinBytes(text: string, maxBytes: number): string {
   if (bytes.byteLength <= maxBytes) return text;
   // A character that is cut in half decodes to U+FFFD, three bytes of its own: drop it.
   return new TextDecoder().decode(bytes.subarray(0, maxBytes)).replace(/\uFFFD+$/, "");
-}
-
-function uuidOf(bytes: Uint8Array): string {
-  return toHex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

@@ -1,0 +1,196 @@
+/**
+ * Whether an agent may connect, and as what: its capability token is verified and its tunnel registered.
+ *
+ * This runs in a request of its own (`Rows.admit`): what the request holds that an agent's connection
+ * answers lives as long as that connection, and a database client would be half a megabyte of it.
+ */
+import type { z } from "zod";
+import type { Admission } from "../../durable-objects/tunnel/admission.ts";
+import type { CloseName } from "../../protocol/close-codes.ts";
+import { RANDOM_NAME_MAX_TRIES } from "../../protocol/limits.ts";
+import {
+  DEFAULT_PROJECT_SLUG,
+  isAllowedLabel,
+  isReservedLabel,
+  labelFault,
+  labelOf,
+  newRandomName,
+} from "../../protocol/names.ts";
+import type { ConnectQuery } from "../../protocol/resources.ts";
+import { openDatabase } from "../background/outbox.ts";
+import { configOf, publicUrl, type Config } from "../config.ts";
+import type { Env } from "../env.ts";
+import { verifyCapabilityToken, type TokenPayload } from "../identity/capability-token.ts";
+import { fromBase64, toHex } from "../identity/encoding.ts";
+import { capabilityTokenKeys } from "../identity/keys.ts";
+import { confirmTunnel } from "../live-tunnels.ts";
+import { tunnelObject } from "../objects.ts";
+import type { Database } from "../store/client.ts";
+import {
+  registerTunnel,
+  type Registration,
+  type RegistrationRefusal,
+  type RegistrationRequest,
+} from "../store/registrations.ts";
+import { isTokenRevoked } from "../store/tokens.ts";
+import { markDisconnected, type TunnelRow } from "../store/tunnels.ts";
+
+export interface AgentRequest {
+  /** The capability token, in base64. */
+  bearer: string;
+  asked: z.output<typeof ConnectQuery>;
+  address: string;
+}
+
+/** `words` follow the close code's name, for a person. */
+export type Verdict = { admission: Admission } | { refusal: CloseName; words: string };
+
+export async function admit(env: Env, request: AgentRequest): Promise<Verdict> {
+  try {
+    const config = configOf(env);
+    const token = await readToken(config, request.bearer);
+    const tunnel = await register(env, openDatabase(env), token, request);
+    return { admission: admissionOf(config, token, tunnel, request.address) };
+  } catch (error) {
+    if (error instanceof Refusal) return { refusal: error.closeName, words: error.message };
+    throw error;
+  }
+}
+
+/** A revocation between the rows' verdict and the hand-over found nobody to disconnect. */
+export async function confirmAdmission(env: Env, admission: Admission): Promise<void> {
+  const { tokenNonce, tunnelId } = admission;
+  if (!(await isTokenRevoked(openDatabase(env), tokenNonce))) return;
+  await tunnelObject(env, tunnelId).revokeCredential(tokenNonce);
+}
+
+/** The tunnel's object did not take the agent. */
+export async function withdrawAdmission(env: Env, admission: Admission): Promise<void> {
+  await markDisconnected(openDatabase(env), admission.tunnelId);
+}
+
+/** Ends the attempt with a Close. `words` follow the code's name, for a person. */
+class Refusal extends Error {
+  override name = "Refusal";
+  readonly closeName: CloseName;
+
+  constructor(closeName: CloseName, words: string) {
+    super(words);
+    this.closeName = closeName;
+  }
+}
+
+const TOKEN_FAULTS = {
+  malformed: "the token can't be read",
+  bad_signature: "the token was not signed by this server",
+  expired: "the token has expired",
+} as const;
+
+async function readToken(config: Config, bearer: string): Promise<TokenPayload> {
+  const bytes = fromBase64(bearer);
+  if (!bytes) throw new Refusal("unauthorized", TOKEN_FAULTS.malformed);
+  const keys = await capabilityTokenKeys(config);
+  const verdict = await verifyCapabilityToken(bytes, keys, Date.now());
+  if ("fault" in verdict) throw new Refusal("unauthorized", TOKEN_FAULTS[verdict.fault]);
+  if (verdict.ok.kind !== "agent") {
+    throw new Refusal("unauthorized", "the token is not an agent token");
+  }
+  return verdict.ok;
+}
+
+/** The tunnel's row, made or found. */
+async function register(
+  env: Env,
+  db: Database,
+  token: TokenPayload,
+  { asked, address }: AgentRequest,
+): Promise<TunnelRow> {
+  const projectSlug = asked.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
+  if (token.project !== null && token.project !== projectSlug) {
+    throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
+  }
+  for (let tries = 1; ; tries++) {
+    const name = asked.subdomain ?? newRandomName();
+    const label = labelOf(name, projectSlug);
+    refuseLabel(token, label);
+    const registration = await registerWithFreshNews(env, db, {
+      orgId: uuidOf(token.organizationId),
+      tokenNonce: toHex(token.nonce),
+      ip: address,
+      name,
+      label,
+      projectSlug,
+      protocol: asked.protocol,
+      localPort: asked.port,
+      ttlSeconds: asked.ttl,
+    });
+    if ("ok" in registration) return registration.ok;
+    const { refused } = registration;
+    const mayTryAnother = asked.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
+    if (refused !== "duplicate_name" || !mayTryAnother) throw refusalFor(refused, label);
+  }
+}
+
+function refuseLabel(token: TokenPayload, label: string): void {
+  const fault = labelFault(label);
+  if (fault !== null) throw new Refusal("invalid_request", `the name ${fault}`);
+  if (isReservedLabel(label)) throw new Refusal("duplicate_name", `${label} is reserved`);
+  if (!isAllowedLabel(token.allowedSubdomains, label)) {
+    const patterns = token.allowedSubdomains.join(", ");
+    throw new Refusal("forbidden", `the token allows only ${patterns}`);
+  }
+}
+
+/** A refusal by rows that may be out of date is believed once their tunnels were asked. */
+async function registerWithFreshNews(
+  env: Env,
+  db: Database,
+  request: RegistrationRequest,
+): Promise<Registration> {
+  const first = await registerTunnel(db, request);
+  if ("ok" in first || first.doubted.length === 0) return first;
+  await Promise.all(first.doubted.map((id) => confirmTunnel(env, db, id)));
+  return registerTunnel(db, request);
+}
+
+function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
+  switch (refusal) {
+    case "token_unknown":
+      return new Refusal("unauthorized", "the token is not known here");
+    case "token_revoked":
+      return new Refusal("unauthorized", "the token was revoked");
+    case "organization_not_approved":
+      return new Refusal("forbidden", "the organization waits for approval");
+    case "project_not_found":
+      return new Refusal("forbidden", "there is no such project");
+    case "duplicate_name":
+      return new Refusal("duplicate_name", `${label} is taken`);
+    case "served_by_another":
+      return new Refusal("duplicate_name", `${label} is being served with another token`);
+    case "quota_exceeded":
+      return new Refusal("quota_exceeded", "all tunnels of the token are in use");
+  }
+}
+
+function admissionOf(
+  config: Config,
+  token: TokenPayload,
+  { id, orgId, name, subdomain }: TunnelRow,
+  remoteIp: string,
+): Admission {
+  return {
+    tunnelId: id,
+    orgId,
+    name,
+    subdomain,
+    url: publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
+    tokenNonce: toHex(token.nonce),
+    tokenExpiresAtMs: token.expiresAtSeconds * 1000,
+    bandwidthLimitMbps: token.bandwidthLimitMbps,
+    remoteIp,
+  };
+}
+
+function uuidOf(bytes: Uint8Array): string {
+  return toHex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
