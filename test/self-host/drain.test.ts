@@ -105,12 +105,12 @@ test("a kill -9 of workerd under load is a pause: nothing that was promised is l
   const kinds = Object.groupBy(outcomes, ({ got }) => got);
   const counts = Object.fromEntries(Object.entries(kinds).map(([k, v]) => [k, v?.length]));
   console.log(`workerd was away for ${Math.round(backAt - killedAt)} ms; visits:`, counts);
-  expect(new Set(Object.keys(kinds)).isSubsetOf(ALLOWED), JSON.stringify(counts)).toBe(true);
+  expect(ALLOWED).toEqual(expect.arrayContaining(Object.keys(kinds)));
   expect(outcomes.at(-1)?.got).toBe("whole");
   expect(await shop.rows()).toEqual(rows);
 });
 
-const ALLOWED = new Set(["whole", "502 agent_offline", "503 unavailable", "no connection", "cut"]);
+const ALLOWED = ["whole", "502 agent_offline", "503 unavailable", "no connection", "cut"];
 
 interface Usage {
   totalRequests: number;
