@@ -35,6 +35,8 @@ import { SERVICE_VERSION } from "../protocol/version.ts";
 
 /** The agent's end of one stream. The wire calls these; none may throw. */
 export interface Stream {
+  /** Begins: from here on the wire knows the stream, so that it can end it. */
+  start(): void;
   frame(frame: Frame): void;
   /** The tunnel gave the stream up, or the connection is gone. */
   abort(): void;
@@ -205,9 +207,11 @@ export class Wire {
     const head = requestHeadOf(frame.payload);
     if (!head || this.#streams.has(frame.stream)) return this.#violation("unreadable request");
     const stream = this.#events.request(this, frame.stream, head, frame.flags);
-    if (stream) this.#streams.set(frame.stream, stream);
-    else
-      this.send((w) => w.coded(FRAME.reset, frame.stream, RESET.refused, "the agent is leaving"));
+    if (!stream) {
+      return this.send((w) => w.coded(FRAME.reset, frame.stream, RESET.refused, "leaving"));
+    }
+    this.#streams.set(frame.stream, stream);
+    stream.start();
   }
 
   #violation(reason: string): void {

@@ -44,10 +44,13 @@ export class HttpStream implements Stream {
     this.#upload = flags & FLAG.end ? null : new Readable({ read: () => this.#pull() });
     // Its errors reach the request; without a listener they would end the process.
     this.#upload?.on("error", () => undefined);
-    this.#dispatch();
   }
 
   // ── Called by the wire ──
+
+  start(): void {
+    this.#dispatch();
+  }
 
   frame(frame: Frame): void {
     if (frame.type !== FRAME.data || this.#uploadEnded || !this.#upload) return;

@@ -4,7 +4,7 @@ import { HttpStream } from "./http-stream.ts";
 import type { Origin } from "./origin.ts";
 import { SocketStream } from "./socket-stream.ts";
 
-/** Starts to answer one of the tunnel's requests at the local server. */
+/** Answers one of the tunnel's requests at the local server. */
 export function openStream(
   origin: Origin,
   wire: Wire,

@@ -1,7 +1,7 @@
 /** One visitor's WebSocket at the local server. */
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
-import { codedOf, FLAG, FRAME, RESET, type Frame } from "../../protocol/frames.ts";
+import { codedOf, FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/frames.ts";
 import {
   FRAME_DATA_MAX_BYTES,
   ORIGIN_CONNECT_MAX_MS,
@@ -25,7 +25,9 @@ export class SocketStream implements Stream {
   readonly #wire: Wire;
   readonly #id: number;
   readonly #target: string;
-  readonly #socket: WebSocket;
+  readonly #pairs: string[];
+  /** There from `start` on. */
+  #socket!: WebSocket;
   readonly #startedAtMs = performance.now();
   readonly #backlog: Message[] = [];
   /** The local server closed; told to the visitor after what is waiting. */
@@ -39,10 +41,19 @@ export class SocketStream implements Stream {
     this.#id = id;
     this.#target = latin1OfUtf8(target);
     origin.hostHeader.rewriteRequest(pairs);
-    this.#socket = this.#connect(pairs);
+    this.#pairs = pairs;
   }
 
   // ── Called by the wire ──
+
+  start(): void {
+    try {
+      this.#socket = this.#connect(this.#pairs);
+    } catch (error) {
+      // What the visitor asked for is no handshake: a subprotocol twice, say.
+      this.#giveUp(RESET.originFailed, (error as Error).message);
+    }
+  }
 
   frame(frame: Frame): void {
     if (frame.type === FRAME.close) return this.#closeSocket(frame);
@@ -76,8 +87,13 @@ export class SocketStream implements Stream {
       lookup: lookupFor(this.#origin.target) as never,
       // The library would parse the target as a URL; the local server gets it as the visitor sent it.
       finishRequest: (request) => {
-        request.path = this.#target;
-        request.end();
+        try {
+          request.path = this.#target;
+          request.end();
+        } catch (error) {
+          // A target that HTTP does not allow. Thrown from here, it would leave a handshake behind.
+          request.destroy(error as Error);
+        }
       },
     });
     socket.on("upgrade", (response) => this.#accepted(response));
@@ -179,10 +195,13 @@ export class SocketStream implements Stream {
     if (this.#over || this.#socket.readyState === WebSocket.OPEN) return;
     if (this.#closing !== undefined) return;
     const isRefused = error.code === "ECONNREFUSED" || error instanceof AggregateError;
+    this.#giveUp(isRefused ? RESET.originUnreachable : RESET.originFailed, error.message);
+  }
+
+  #giveUp(code: ResetCode, reason: string): void {
     this.#over = true;
-    const code = isRefused ? RESET.originUnreachable : RESET.originFailed;
-    this.#wire.reset(this.#id, code, error.message);
-    this.#report(502, error.message);
+    this.#wire.reset(this.#id, code, reason);
+    this.#report(502, reason);
   }
 
   #finish(): void {
