@@ -4,20 +4,23 @@ import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
 import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
 import { HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { startRawOrigin, type RawOrigin } from "../harness/origin.ts";
-import { startScriptedTunnel } from "../harness/scripted-tunnel.ts";
+import {
+  startScriptedTunnel,
+  type ScriptedConnection,
+  type ScriptedTunnel,
+} from "../harness/scripted-tunnel.ts";
 
 let origin: RawOrigin;
 beforeAll(async () => void (origin = await startRawOrigin()));
 afterAll(() => origin.stop());
 afterEach(() => void vi.useRealTimers());
 
-async function started() {
-  const tunnel = await startScriptedTunnel(origin.port);
+async function started(tunnel: ScriptedTunnel): Promise<ScriptedConnection> {
   const ready = once(tunnel.agent, "ready");
   tunnel.agent.start();
   const connection = await tunnel.connection();
   await ready;
-  return { tunnel, connection };
+  return connection;
 }
 
 describe("whatever a request is, the agent answers it and lives on:", () => {
@@ -38,8 +41,8 @@ describe("whatever a request is, the agent answers it and lives on:", () => {
   };
 
   test.each(Object.entries(cases))("%s", async (_, [parts, flags]) => {
-    const { tunnel, connection } = await started();
-    await using _tunnel = tunnel;
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
     connection.request(1, parts, flags);
     const outcome = await connection.outcomeOf(1);
     expect([{ reset: RESET.originFailed }, { status: 200, body: "ok" }]).toContainEqual(outcome);
@@ -49,8 +52,8 @@ describe("whatever a request is, the agent answers it and lives on:", () => {
 
   test("an absolute target leads to the local server or nowhere", async () => {
     const canary = await startRawOrigin();
-    const { tunnel, connection } = await started();
-    await using _tunnel = tunnel;
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
     for (const flags of [FLAG.end, FLAG.socket]) {
       connection.request(flags, ["GET", `http://127.0.0.1:${canary.port}/`, "host", "x"], flags);
       await connection.outcomeOf(flags);
@@ -64,8 +67,8 @@ describe("an agent", () => {
   test.each(["going_away", "internal", "heartbeat_timeout"] as CloseName[])(
     "comes back after %s, under the name that it had",
     async (name) => {
-      const { tunnel, connection } = await started();
-      await using _tunnel = tunnel;
+      await using tunnel = await startScriptedTunnel(origin.port);
+      const connection = await started(tunnel);
       const disconnected = once(tunnel.agent, "disconnected");
       const reconnected = once(tunnel.agent, "reconnected");
       connection.socket.close(CLOSE[name], `${name}: why`);
@@ -78,8 +81,8 @@ describe("an agent", () => {
   test.each(["unauthorized", "duplicate_name", "replaced", "BUDGET_EXCEEDED"] as CloseName[])(
     "stays away after %s, and says why",
     async (name) => {
-      const { tunnel, connection } = await started();
-      await using _tunnel = tunnel;
+      await using tunnel = await startScriptedTunnel(origin.port);
+      const connection = await started(tunnel);
       const rejected = once(tunnel.agent, "rejected");
       connection.socket.close(CLOSE[name], `${name}: because of that`);
       expect(await rejected).toMatchObject([{ reason: name, message: "because of that" }]);
@@ -87,8 +90,8 @@ describe("an agent", () => {
   );
 
   test("finishes what is in flight when the server goes, refuses what is new, and comes back", async () => {
-    const { tunnel, connection } = await started();
-    await using _tunnel = tunnel;
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
     let answer: (() => void) | undefined;
     origin.respond = (_, socket) =>
       void (answer = () => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlast"));
@@ -107,16 +110,16 @@ describe("an agent", () => {
   });
 
   test("says that it goes when it is stopped", async () => {
-    const { tunnel, connection } = await started();
-    await using _tunnel = tunnel;
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
     const closing = tunnel.agent.close();
     expect((await connection.next()).type).toBe(FRAME.goingAway);
     await closing;
   });
 
   test("gives up a server that fell silent, and connects again", async () => {
-    const { tunnel, connection } = await started();
-    await using _tunnel = tunnel;
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
     expect(await connection.closed).toBe(1006);
     await tunnel.connection();
@@ -129,8 +132,8 @@ describe("an agent", () => {
       ({ socket }) => socket.send(Buffer.from("030000000001000000022d31", "hex")),
     ],
   ])("does not go on with a server that sends %s", async (_, send) => {
-    const { tunnel, connection } = await started();
-    await using _tunnel = tunnel;
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
     const rejected = once(tunnel.agent, "rejected");
     send(connection);
     expect(await connection.closed).toBe(CLOSE.protocol_error);

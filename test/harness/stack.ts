@@ -1,6 +1,7 @@
 /** A whole self-hosted server with an account, and tunnels to it. */
 import type { ExposedTunnel, ExposeOptions } from "../../agent/expose.ts";
 import { expose } from "../../agent/expose.ts";
+import { SetupDone } from "../../protocol/resources.ts";
 import { exchange, type Answer } from "./raw-http.ts";
 import { startServer, type ServerOptions, type TestServer } from "./server.ts";
 
@@ -46,6 +47,6 @@ export async function setUp(server: TestServer): Promise<Buffer> {
     body: JSON.stringify({ code: server.setupCode, label: "test" }),
   });
   if (answer.status !== 201) throw new Error(`no account: ${await answer.text()}`);
-  const { wire_bytes_b64 } = (await answer.json()) as { wire_bytes_b64: string };
-  return Buffer.from(wire_bytes_b64, "base64");
+  const { wire_bytes_b64: bytes } = SetupDone.parse(await answer.json());
+  return Buffer.from(bytes, "base64");
 }
