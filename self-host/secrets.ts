@@ -155,3 +155,13 @@ export async function fingerprints(secrets: Secrets): Promise<Fingerprint[]> {
     { name: "TOKEN_SIGNING_KEY", current: signing[0] ?? "", accepted: signing },
   ];
 }
+
+/** `npm run --silent secret ENCRYPTION_KEY`: a new one, for the secrets of a hosted service. */
+if (import.meta.main) {
+  const name = SECRET_NAMES.find((known) => known === process.argv[2]);
+  if (name) console.log(await generate(name));
+  else {
+    console.error(`say which: ${SECRET_NAMES.join(", ")}`);
+    process.exitCode = 2;
+  }
+}

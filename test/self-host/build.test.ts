@@ -1,15 +1,5 @@
-import { execFile } from "node:child_process";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
-import {
-  buildWorker,
-  ROOT,
-  WORKER_BUNDLE_MAX_BYTES,
-  type WorkerBundle,
-} from "../../self-host/build.ts";
+import { buildWorker, WORKER_BUNDLE_MAX_BYTES, type WorkerBundle } from "../../self-host/build.ts";
 
 let bundle: WorkerBundle;
 beforeAll(async () => {
@@ -31,16 +21,4 @@ test("the bundle stays under its limit", () => {
 
 test("the same sources give the same bundle, and building again touches nothing", async () => {
   expect(await buildWorker()).toEqual(bundle);
-});
-
-test("Cloudflare's own tool accepts it", async () => {
-  const outDir = await mkdtemp(join(tmpdir(), "underpass-test-"));
-  const wrangler = join(ROOT, "node_modules/.bin/wrangler");
-  const { stdout } = await promisify(execFile)(
-    wrangler,
-    ["deploy", "--dry-run", "--outdir", outDir],
-    { cwd: ROOT, env: { ...process.env, WRANGLER_SEND_METRICS: "false", CI: "true" } },
-  );
-  expect(stdout).toContain("--dry-run: exiting now.");
-  await rm(outDir, { recursive: true });
 });
