@@ -96,7 +96,10 @@ export class SocketStream implements Stream {
         }
       },
     });
-    socket.on("upgrade", (response) => this.#accepted(response));
+    // Two events: between them the library checks what the local server agreed to.
+    let agreed: IncomingMessage;
+    socket.on("upgrade", (response) => (agreed = response));
+    socket.on("open", () => this.#accepted(agreed));
     socket.on("unexpected-response", (_request, response) => this.#refused(response));
     socket.on("message", (data, isBinary) => this.#message(data as Buffer, isBinary));
     socket.on("error", (error) => this.#failed(error));
