@@ -32,6 +32,7 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../protocol/limits.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
+import { chunkPassed } from "./transfer-garbage.ts";
 
 /** The agent's end of one stream. The wire calls these; none may throw. */
 export interface Stream {
@@ -157,14 +158,16 @@ export class Wire {
     this.#flushing = false;
     if (this.#writer.length === 0) return;
     this.#flushedAtMs = performance.now();
-    // A copy: the socket may hold on to it, and the writer's buffer is used again.
-    const message = Buffer.from(this.#writer.take());
-    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(message);
+    const message = this.#writer.take();
+    chunkPassed(message.byteLength);
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#socket.send(message, () => this.#writer.giveBack(message));
   }
 
   #receive(data: RawData, isBinary: boolean): void {
     this.#heardAtMs = Date.now();
     if (!isBinary) return;
+    chunkPassed((data as Buffer).byteLength);
     if (!readFrames(data as Buffer, (frame) => this.#deliver(frame)))
       this.#violation("unreadable frame");
   }

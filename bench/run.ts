@@ -3,6 +3,7 @@
  * peers and limits measured in the same run. Absolute figures are the machine's; ratios travel.
  */
 import { parseArgs } from "node:util";
+import { build } from "../self-host/build.ts";
 import { benchApi } from "./api.ts";
 import { benchIdle } from "./idle.ts";
 import { print, save, type Row } from "./report.ts";
@@ -22,6 +23,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const names = positionals.length > 0 ? positionals : Object.keys(BENCHMARKS);
+await build();
 const rows: Row[] = [];
 for (const name of names) {
   const benchmark = BENCHMARKS[name];

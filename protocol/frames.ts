@@ -135,23 +135,34 @@ const decoder = new TextDecoder();
 /** Refuses invalid UTF-8, where decoding it would change what was sent. */
 const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+const WRITER_START_BYTES = 4096;
+const WRITER_SPARES_MAX = 4;
+
 /**
- * Gathers the frames of one turn into one message. The buffer is reused: what `take` returns is valid
- * until the next frame is added, so hand it to a `send` that copies.
+ * Gathers the frames of one turn into one message. Its buffers are used again: whoever takes a message
+ * gives it back when it is sent, so that a long transfer leaves nothing for the garbage collector.
  */
 export class FrameWriter {
-  #bytes = new Uint8Array(4096);
+  #bytes = new Uint8Array(WRITER_START_BYTES);
   #view = new DataView(this.#bytes.buffer);
   #length = 0;
+  #spares: Uint8Array<ArrayBuffer>[] = [];
 
   get length(): number {
     return this.#length;
   }
 
-  take(): Uint8Array {
+  take(): Uint8Array<ArrayBuffer> {
     const message = this.#bytes.subarray(0, this.#length);
+    this.#bytes = this.#spares.pop() ?? new Uint8Array(WRITER_START_BYTES);
+    this.#view = new DataView(this.#bytes.buffer);
     this.#length = 0;
     return message;
+  }
+
+  /** The message is sent: its bytes may be overwritten. */
+  giveBack(message: Uint8Array<ArrayBuffer>): void {
+    if (this.#spares.length < WRITER_SPARES_MAX) this.#spares.push(new Uint8Array(message.buffer));
   }
 
   bytes(type: FrameType, flags: number, stream: number, payload: Uint8Array): void {

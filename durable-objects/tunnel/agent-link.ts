@@ -135,7 +135,8 @@ export class AgentLink {
     const message = this.#writer.take();
     this.#flushedAtMs = Date.now();
     try {
-      this.#socket.send(message);
+      this.#socket.send(message); // Copies.
+      this.#writer.giveBack(message);
     } catch {
       // The socket closed; its close event tells every stream.
     }
