@@ -11,7 +11,7 @@ export interface Stack {
   /** A tunnel, kept by an agent in this process. */
   expose(options: Partial<ExposeOptions>): Promise<ExposedTunnel>;
   /** One request to a tunnel. `headers` are further lines, each with its line break. */
-  visit(subdomain: string, path?: string, headers?: string): Promise<Answer>;
+  visit(subdomain: string, path?: string, headers?: string, method?: string): Promise<Answer>;
   stop(): Promise<void>;
 }
 
@@ -27,10 +27,10 @@ export async function startStack(options: ServerOptions = {}): Promise<Stack> {
       tunnels.push(tunnel);
       return tunnel;
     },
-    visit: (subdomain, path = "/", headers = "") =>
+    visit: (subdomain, path = "/", headers = "", method = "GET") =>
       exchange(
         server.port,
-        `GET ${path} HTTP/1.1\r\nHost: ${subdomain}.localhost:${server.port}\r\n${headers}\r\n`,
+        `${method} ${path} HTTP/1.1\r\nHost: ${subdomain}.localhost:${server.port}\r\n${headers}\r\n`,
       ),
     async stop() {
       await Promise.all(tunnels.map((tunnel) => tunnel.close()));
