@@ -31,7 +31,7 @@ async function visitor(head = "GET / HTTP/1.1", lines: string[] = []) {
     socket,
     reader,
     /** The answer's head, and a reader of its pieces. */
-    async answer() {
+    answer: async () => {
       const head = await reader.head();
       const status = Number(head?.startLine.split(" ")[1]);
       const framing = framingOf(head?.headers ?? [], "GET", status);
