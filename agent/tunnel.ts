@@ -158,7 +158,7 @@ export function backOff(failures: number, random: () => number = Math.random): n
 
 async function streamsDone(wire: Wire): Promise<void> {
   const until = Date.now() + DRAIN_MAX_MS;
-  while (wire.streamCount > 0 && Date.now() < until) {
+  while (wire.endingStreams > 0 && Date.now() < until) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -9,6 +9,7 @@ import { latin1OfUtf8, responsePairs } from "./header-bytes.ts";
 import type { Origin } from "./origin.ts";
 
 export class HttpStream implements Stream {
+  readonly ends = true;
   readonly #wire: Wire;
   readonly #id: number;
   readonly #origin: Origin;

@@ -21,6 +21,7 @@ interface Message {
 }
 
 export class SocketStream implements Stream {
+  readonly ends = false;
   readonly #origin: Origin;
   readonly #wire: Wire;
   readonly #id: number;

@@ -1,8 +1,10 @@
 import { once } from "node:events";
+import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { WebSocketServer } from "ws";
 import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
 import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
-import { HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
+import { DRAIN_MAX_MS, HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { startRawOrigin, type RawOrigin } from "../harness/origin.ts";
 import {
   startScriptedTunnel,
@@ -115,6 +117,19 @@ describe("an agent", () => {
     const closing = tunnel.agent.close();
     expect((await connection.next()).type).toBe(FRAME.goingAway);
     await closing;
+  });
+
+  test("does not wait for WebSockets when it is stopped: those have no end of their own", async () => {
+    const site = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    await once(site, "listening");
+    await using tunnel = await startScriptedTunnel((site.address() as AddressInfo).port);
+    const connection = await started(tunnel);
+    connection.request(1, ["GET", "/", "host", "x"], FLAG.socket);
+    expect((await connection.next()).type).toBe(FRAME.response);
+    const closing = Date.now();
+    await tunnel.agent.close();
+    expect(Date.now() - closing).toBeLessThan(DRAIN_MAX_MS / 2);
+    site.close();
   });
 
   test("gives up a server that fell silent, and connects again", async () => {
