@@ -17,7 +17,6 @@ import {
 import {
   CLOSE_REASON_MAX_BYTES,
   HEARTBEAT_TIMEOUT_MS,
-  WIRE_BATCH_MS,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
 import type { AgentAttachment } from "./admission.ts";
@@ -44,7 +43,6 @@ export class AgentLink {
   // Random, so that a late frame of a stream from before a hibernation finds nobody.
   #nextStream = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
   #flushing = false;
-  #flushedAtMs = 0;
   /** What waits for the end of the message that is being read. */
   #afterMessage: (() => void)[] = [];
   #heardAtMs: number;
@@ -105,16 +103,15 @@ export class AgentLink {
   // ── Writing ──
 
   /**
-   * Frames share messages: those of one turn always, and under load those of a millisecond, because each
-   * message costs a system call here and an event there. A single stream in flight waits for nothing.
+   * Frames share messages: those of one turn always, and under load those of all events that are due,
+   * because each message costs a system call here and an event there.
    */
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
     if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
     if (this.#flushing) return;
     this.#flushing = true;
-    const isBusy = Date.now() - this.#flushedAtMs <= WIRE_BATCH_MS;
-    if (isBusy && this.#streams.size > BUSY_STREAMS) setTimeout(() => this.#flush(), WIRE_BATCH_MS);
+    if (this.#streams.size > BUSY_STREAMS) setTimeout(() => this.#flush(), 0);
     else queueMicrotask(() => this.#flush());
   }
 
@@ -133,7 +130,6 @@ export class AgentLink {
     this.#flushing = false;
     if (this.#writer.length === 0) return;
     const message = this.#writer.take();
-    this.#flushedAtMs = Date.now();
     try {
       this.#socket.send(message); // Copies.
       this.#writer.giveBack(message);
