@@ -36,6 +36,8 @@ import { chunkPassed } from "./transfer-garbage.ts";
 
 /** The agent's end of one stream. The wire calls these; none may throw. */
 export interface Stream {
+  /** Whether it ends by itself: a request does, a WebSocket does not. */
+  readonly ends: boolean;
   /** Begins: from here on the wire knows the stream, so that it can end it. */
   start(): void;
   frame(frame: Frame): void;
@@ -89,8 +91,9 @@ export class Wire {
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_INTERVAL_MS / 5);
   }
 
-  get streamCount(): number {
-    return this.#streams.size;
+  /** How many streams will end by themselves, so that one who leaves may wait for them. */
+  get endingStreams(): number {
+    return [...this.#streams.values()].filter((stream) => stream.ends).length;
   }
 
   // ── Called by streams ──
