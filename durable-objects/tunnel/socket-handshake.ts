@@ -83,7 +83,11 @@ export class SocketHandshake implements Stream {
   #answerRefusal(): void {
     const { status, headers, chunks } = this.#refusal!;
     headers.delete("content-length");
-    const body = hasNoBody(status) ? null : new Blob(chunks);
+    const whole = new Blob(chunks);
+    this.#window.end();
+    const grant = this.#window.consumed(whole.size);
+    if (grant > 0) this.#link.send((writer) => writer.credit(this.id, grant));
+    const body = hasNoBody(status) ? null : whole;
     this.#orFail(() => {
       this.#settle(new Response(body, { status, headers, encodeBody: "manual" }));
       this.#link.finish(this.id);

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { CLOSE } from "../../protocol/close-codes.ts";
-import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
-import { FRAME_DATA_MAX_BYTES, SOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
+import { creditOf, FLAG, FRAME, RESET } from "../../protocol/frames.ts";
+import {
+  FRAME_DATA_MAX_BYTES,
+  SOCKET_MESSAGE_MAX_BYTES,
+  STREAM_RESERVE_BYTES,
+} from "../../protocol/limits.ts";
 import { LiveTunnel, TestSocket, type TestAgent } from "../harness/live-tunnel.ts";
 import { seeded } from "../harness/random.ts";
 
@@ -145,6 +149,14 @@ describe("a WebSocket's handshake", () => {
     const { status, headers } = await answer;
     expect([status, headers.get("www-authenticate")]).toEqual([401, "Basic"]);
     expect(await (await answer).text()).toBe("who are you?");
+  });
+
+  test("that is refused at length leaves nothing of the window taken", async () => {
+    const { agent, answer, asked } = await asking();
+    const body = "x".repeat(2 * STREAM_RESERVE_BYTES);
+    agent.answer(asked.stream, 403, [], body);
+    expect(await (await answer).text()).toBe(body);
+    expect(creditOf((await agent.next(FRAME.credit)).payload)).toBe(body.length);
   });
 
   test.each([
