@@ -96,6 +96,13 @@ describe("a target passes byte for byte:", () => {
   });
 });
 
+test("a target that is no path is not for a tunnel: the platform's listener gives up on it", async () => {
+  for (const row of [{ method: "OPTIONS", target: "*" }, { target: "http://elsewhere.test/x" }]) {
+    const { tunnelled } = await both(row);
+    expect([tunnelled.answer.status, tunnelled.seen]).toEqual([500, null]);
+  }
+});
+
 describe("no target leads anywhere else", () => {
   test.each(["//PLACE/x", "/\\PLACE/x", "/@PLACE", "///PLACE", "/http://PLACE/", "//user@PLACE/"])(
     "%s",

@@ -80,6 +80,7 @@ describe("a WebSocket", () => {
       cookie: "a=1",
       "x-forwarded-for": "127.0.0.1",
     });
+    expect(request.headers).not.toHaveProperty("sec-websocket-extensions");
     visitor.terminate();
   });
 
@@ -206,6 +207,15 @@ describe("a refused handshake", () => {
       502,
       "origin_failed",
     ]);
+  });
+
+  test("that chooses none of the subprotocols offered does not become a connection", async () => {
+    refuse = undefined;
+    const [, response] = (await once(open(["unknown"]), "unexpected-response")) as [
+      unknown,
+      IncomingMessage,
+    ];
+    expect(response.headers["underpass-error"]).toBe("origin_failed");
   });
 
   test("with a false key does not become a connection", async () => {
