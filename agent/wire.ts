@@ -190,8 +190,9 @@ export class Wire {
       case FRAME.reset: {
         const stream = this.#streams.get(frame.stream);
         this.#streams.delete(frame.stream);
-        this.windows.drop(frame.stream);
+        // In this order: dropping wakes a sender that waits, which must know by then that it is over.
         stream?.abort();
+        this.windows.drop(frame.stream);
         return;
       }
       case FRAME.goingAway:

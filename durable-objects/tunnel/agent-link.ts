@@ -175,8 +175,9 @@ export class AgentLink {
       if (!reset) return false;
       if (stream) {
         this.#streams.delete(frame.stream);
-        this.windows.drop(frame.stream);
+        // In this order: dropping wakes a sender that waits, which must know by then that it is over.
         stream.reset(reset.code, reset.text);
+        this.windows.drop(frame.stream);
       }
       return true;
     }

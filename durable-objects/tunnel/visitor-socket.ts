@@ -95,8 +95,8 @@ export class VisitorSocket implements Stream {
     const close = codedOf(frame.payload);
     if (!close) return false;
     this.#link.finish(this.#id);
-    this.#link.windows.drop(this.#id);
     this.#end(close.code, close.text);
+    this.#link.windows.drop(this.#id);
     return true;
   }
 
@@ -108,8 +108,8 @@ export class VisitorSocket implements Stream {
   /** A pending timer keeps the object from hibernating, which parts and backlog would not survive. */
   #stayAwake(): void {
     this.#stallTimer ??= setTimeout(() => {
-      this.#link.reset(this.#id, RESET.cancelled, "a WebSocket message stalled");
       this.reset();
+      this.#link.reset(this.#id, RESET.cancelled, "a WebSocket message stalled");
     }, SOCKET_MESSAGE_MAX_MS);
   }
 

@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vite
 import { WebSocketServer } from "ws";
 import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
 import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
-import { DRAIN_MAX_MS, HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
-import { startRawOrigin, type RawOrigin } from "../harness/origin.ts";
+import { DRAIN_MAX_MS, HEARTBEAT_TIMEOUT_MS, STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../harness/origin.ts";
 import {
   startScriptedTunnel,
   type ScriptedConnection,
@@ -117,6 +117,25 @@ describe("an agent", () => {
     const closing = tunnel.agent.close();
     expect((await connection.next()).type).toBe(FRAME.goingAway);
     await closing;
+  });
+
+  test("sends nothing more of an answer that the tunnel gave up, and lives on with late credit for it", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    const head = `HTTP/1.1 200 OK\r\ncontent-length: ${3 * STREAM_WINDOW_BYTES}\r\n\r\n`;
+    origin.respond = () =>
+      Buffer.concat([Buffer.from(head), Buffer.alloc(3 * STREAM_WINDOW_BYTES)]);
+    connection.request(1, ["GET", "/", "host", "x"]);
+    expect((await connection.next()).type).toBe(FRAME.response);
+    let sent = 0;
+    while (sent < STREAM_WINDOW_BYTES) sent += (await connection.next()).payload.byteLength;
+    origin.respond = () => OK;
+    connection.send((writer) => {
+      writer.coded(FRAME.reset, 1, RESET.cancelled, "the visitor left");
+      writer.credit(1, STREAM_WINDOW_BYTES);
+      writer.json(FRAME.request, FLAG.end, 2, ["GET", "/", "host", "x"]);
+    });
+    expect(await connection.next()).toMatchObject({ type: FRAME.response, stream: 2 });
   });
 
   test("does not wait for WebSockets when it is stopped: those have no end of their own", async () => {

@@ -5,6 +5,7 @@ import {
   FRAME_DATA_MAX_BYTES,
   SOCKET_MESSAGE_MAX_BYTES,
   STREAM_RESERVE_BYTES,
+  STREAM_WINDOW_BYTES,
 } from "../../protocol/limits.ts";
 import { LiveTunnel, TestSocket, type TestAgent } from "../harness/live-tunnel.ts";
 import { seeded } from "../harness/random.ts";
@@ -106,6 +107,27 @@ describe("a visitor's WebSocket", () => {
     const { agent, socket, stream } = await connected();
     agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originFailed, ""));
     expect((await socket.closed).code).toBe(1011);
+  });
+
+  test.each<[string, (agent: TestAgent, stream: number) => void]>([
+    [
+      "gives the stream up",
+      (agent, stream) => agent.send((w) => w.coded(FRAME.reset, stream, 4, "")),
+    ],
+    ["closes", (agent, stream) => agent.send((w) => w.coded(FRAME.close, stream, 1000, ""))],
+  ])("sends nothing that waits for credit once the local server %s", async (_, end) => {
+    const { tunnel, agent, socket, stream } = await connected();
+    socket.socket.send(new Uint8Array(2 * STREAM_WINDOW_BYTES));
+    let sent = 0;
+    while (sent < STREAM_WINDOW_BYTES) sent += (await agent.next(FRAME.binary)).payload.byteLength;
+    end(agent, stream);
+    await socket.closed;
+    const answer = tunnel.visit("/");
+    let next = await agent.anything();
+    if (next.type === FRAME.close) next = await agent.anything();
+    expect(next.type).toBe(FRAME.request);
+    agent.answer(next.stream, 204);
+    await answer;
   });
 
   test("closes on text that is not UTF-8, and the agent hears of it", async () => {
