@@ -162,8 +162,11 @@ export class Exchange implements Stream {
       if (this.#ended) return this.#wholeAnswer(length, init);
       if (this.#over) return "origin_failed";
       const cutsShow = length !== null || this.#surroundings.hosted;
-      this.#body = new ResponseBody(length, cutBy(headers, cutsShow), (bytes) =>
-        this.#grant(bytes),
+      this.#body = new ResponseBody(
+        length,
+        cutBy(headers, cutsShow),
+        (bytes) => this.#grant(bytes),
+        (bytes) => this.#drop(bytes),
       );
       for (const chunk of this.#early) this.#body.write(chunk);
       this.#early = [];
@@ -188,6 +191,12 @@ export class Exchange implements Stream {
     const held = this.#early.reduce((sum, chunk) => sum + chunk.byteLength, 0);
     this.#early = [];
     this.#grant(held);
+  }
+
+  /** The visitor left: nobody takes the rest. What the agent has sent to its end still counts there. */
+  #drop(bytes: number): void {
+    if (this.#ended) this.#grant(bytes);
+    else this.#cancel();
   }
 
   #grant(bytes: number): void {

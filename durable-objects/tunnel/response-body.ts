@@ -7,9 +7,19 @@ export class ResponseBody {
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #cutBy: CutBy;
   readonly #taken: (bytes: number) => void;
+  readonly #dropped: (bytes: number) => void;
 
-  /** @param taken told how many bytes are held no longer. */
-  constructor(length: number | null, cutBy: CutBy, taken: (bytes: number) => void) {
+  /**
+   * @param taken told how many bytes the visitor's connection took.
+   * @param dropped told how many it will not take: the visitor left. The request's abort signal does not
+   * always say so.
+   */
+  constructor(
+    length: number | null,
+    cutBy: CutBy,
+    taken: (bytes: number) => void,
+    dropped: (bytes: number) => void,
+  ) {
     // Native pipes: their length makes `content-length` true, and a write ends when it was taken.
     const pipe = length === null ? new IdentityTransformStream() : new FixedLengthStream(length);
     this.readable = pipe.readable;
@@ -17,13 +27,15 @@ export class ResponseBody {
     this.#writer.closed.catch(() => undefined);
     this.#cutBy = cutBy;
     this.#taken = taken;
+    this.#dropped = dropped;
   }
 
   /** Not awaited: what waits here is bounded by the stream's window. */
   write(chunk: Uint8Array): void {
-    // Taken or, where the visitor left, dropped: either way it is held no longer.
-    const settled = (): void => this.#taken(chunk.byteLength);
-    this.#writer.write(chunk).then(settled, settled);
+    this.#writer.write(chunk).then(
+      () => this.#taken(chunk.byteLength),
+      () => this.#dropped(chunk.byteLength),
+    );
   }
 
   end(): void {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { dial, framingOf, MessageReader } from "../harness/raw-http.ts";
 import { startStack, type Stack } from "../harness/stack.ts";
 
@@ -134,6 +134,21 @@ describe("who leaves is missed at the other end:", () => {
     await closed;
     clearInterval(more);
     expect(response.writableFinished).toBe(false);
+  });
+
+  test("a visitor, with much still on its way, every time", async () => {
+    let open = 0;
+    handle = (_, response) => {
+      open += 1;
+      response.on("close", () => (open -= 1));
+      response.write(Buffer.alloc(5 * 1024 * 1024));
+    };
+    for (let visits = 0; visits < 20; visits += 1) {
+      const { answer, socket } = await visitor();
+      await (await answer()).piece();
+      socket.resetAndDestroy();
+    }
+    await vi.waitUntil(() => open === 0, { timeout: 5_000 });
   });
 
   test("a visitor, before the answer", async () => {
