@@ -90,6 +90,24 @@ export const REFRESH_TOKEN_MS = 30 * 24 * 3600_000;
 export const REFRESH_GRACE_MS = 10_000;
 export const AUTH_RATE_BURST = 5;
 export const AUTH_RATE_REFILL_MS = 12_000;
+export const PASSWORD_RESET_MAX_MS = 3600_000;
+/** Unused reset tokens of one account; further requests send nothing until the oldest ends. */
+export const PASSWORD_RESETS_MAX = 3;
+export const MFA_CHALLENGE_MAX_MS = 5 * 60_000;
+export const MFA_CHALLENGE_MAX_ATTEMPTS = 5;
+/** Wrong codes of an account, whatever the challenge: a new password login starts no new count. */
+export const MFA_ACCOUNT_MAX_ATTEMPTS = 10;
+export const MFA_ACCOUNT_WINDOW_MS = 3600_000;
+/** How long a secret that was shown waits to be confirmed. */
+export const MFA_ENROLLMENT_MAX_MS = 15 * 60_000;
+export const RECOVERY_CODES = 10;
+/** How long a person may take at an identity provider. */
+export const PROVIDER_SIGN_IN_MAX_MS = 10 * 60_000;
+export const ORGANIZATION_NAME_MAX_CHARS = 100;
+/** Organizations that one person owns. */
+export const ORGANIZATIONS_OWNED_MAX = 20;
+export const INVITATION_MAX_MS = 7 * 24 * 3600_000;
+export const INVITATIONS_OPEN_MAX = 100;
 export const DEVICE_CODE_MAX_MS = 10 * 60_000;
 export const DEVICE_POLL_INTERVAL_SECONDS = 2;
 export const API_BODY_MAX_BYTES = 1024 * 1024;

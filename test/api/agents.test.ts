@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64, toBase64, toBase64Url } from "../../workers/identity/encoding.ts";
 import { CLOSE } from "../../protocol/close-codes.ts";
-import type { Tunnel } from "../../protocol/resources.ts";
+import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
 
 let api: TestApi;

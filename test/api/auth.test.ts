@@ -1,7 +1,7 @@
 import { argon2id } from "@noble/hashes/argon2.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64 } from "../../workers/identity/encoding.ts";
-import type { AccountSummary, Me } from "../../protocol/resources.ts";
+import type { AccountSummary, Me } from "../../protocol/resources/accounts.ts";
 import {
   callerOf,
   cookieIn,

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../protocol/close-codes.ts";
-import type { Tunnel } from "../../protocol/resources.ts";
+import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { mintToken, newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/api.ts";
 import { temporaryDir } from "../harness/server.ts";
 

@@ -1,6 +1,6 @@
 /** One battery over all routes, taken from the document that describes them: none is forgotten. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Tunnel } from "../../protocol/resources.ts";
+import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import {
   callerOf,
   mintToken,

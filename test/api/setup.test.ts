@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Me, SetupDone } from "../../protocol/resources.ts";
+import type { Me } from "../../protocol/resources/accounts.ts";
+import type { SetupDone } from "../../protocol/resources/machines.ts";
 import { startApi, type TestApi } from "../harness/api.ts";
 
 let api: TestApi;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { fromBase64, toHex } from "../../workers/identity/encoding.ts";
-import type { Token } from "../../protocol/resources.ts";
+import type { Token } from "../../protocol/resources/tokens.ts";
 import { decodeCapabilityToken } from "../../workers/identity/capability-token.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../harness/api.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Tunnel } from "../../protocol/resources.ts";
+import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { startApi, type Person, type TestApi } from "../harness/api.ts";
 
 let api: TestApi;

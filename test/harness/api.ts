@@ -15,7 +15,8 @@ import {
   type Hello,
 } from "../../protocol/frames.ts";
 import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
-import type { AccountSummary, MintedToken } from "../../protocol/resources.ts";
+import type { AccountSummary } from "../../protocol/resources/accounts.ts";
+import type { MintedToken } from "../../protocol/resources/tokens.ts";
 import { type ServerOptions, startServer, type TestServer } from "./server.ts";
 
 export interface Reply<Body> {

@@ -1,7 +1,7 @@
 /** A whole self-hosted server with an account, and tunnels to it. */
 import type { ExposedTunnel, ExposeOptions } from "../../agent/expose.ts";
 import { expose } from "../../agent/expose.ts";
-import { SetupDone } from "../../protocol/resources.ts";
+import { SetupDone } from "../../protocol/resources/machines.ts";
 import { exchange, type Answer } from "./raw-http.ts";
 import { startServer, type ServerOptions, type TestServer } from "./server.ts";
 

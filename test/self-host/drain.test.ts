@@ -10,7 +10,7 @@ import pg from "pg";
 import { expect, test } from "vitest";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { DRAIN_MAX_MS } from "../../protocol/limits.ts";
-import type { Tunnel } from "../../protocol/resources.ts";
+import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { ROOT } from "../../self-host/build.ts";
 import { commandLineOf } from "../../self-host/processes.ts";
 import { mintToken, startApi, until, type Person } from "../harness/api.ts";

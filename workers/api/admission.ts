@@ -16,7 +16,7 @@ import {
   labelOf,
   newRandomName,
 } from "../../protocol/names.ts";
-import type { ConnectQuery } from "../../protocol/resources.ts";
+import type { ConnectQuery } from "../../protocol/resources/tunnels.ts";
 import { openDatabase } from "../background/outbox.ts";
 import { configOf, publicUrl, type Config } from "../config.ts";
 import type { Env } from "../env.ts";

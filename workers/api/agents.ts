@@ -13,7 +13,7 @@ import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { SUBPROTOCOL } from "../../protocol/frames.ts";
 import { CLOSE_REASON_MAX_BYTES } from "../../protocol/limits.ts";
-import { ConnectQuery } from "../../protocol/resources.ts";
+import { ConnectQuery } from "../../protocol/resources/tunnels.ts";
 import { ApiError, describeError } from "../errors.ts";
 import { utf8 } from "../identity/encoding.ts";
 import { log } from "../log.ts";

@@ -13,9 +13,10 @@ import {
   EmailAddress,
   EmailCode,
   Me,
-  Ok,
+  MfaRequired,
   Status,
-} from "../../protocol/resources.ts";
+} from "../../protocol/resources/accounts.ts";
+import { Ok } from "../../protocol/resources/scalars.ts";
 import { alreadyRegisteredMail, sealMail, verificationMail } from "../background/mail.ts";
 import { ApiError, describeError } from "../errors.ts";
 import { signAccessToken } from "../identity/access-tokens.ts";
@@ -51,7 +52,7 @@ import {
   clearRefreshCookie,
   readRefreshCookie,
   setRefreshCookie,
-  signIn,
+  passFirstFactor,
 } from "./sign-in.ts";
 
 export const auth = newArea();
@@ -146,8 +147,11 @@ auth.openapi(
     ...limited,
     request: { body: jsonBody(Credentials) },
     responses: {
-      200: answer("Sets the `qnt_refresh` cookie.", AccountSummary),
-      ...failures("invalid_request", "unauthorized", "forbidden", "rate_limited"),
+      200: answer(
+        "Sets the `qnt_refresh` cookie, unless a second factor is asked for.",
+        z.union([AccountSummary, MfaRequired]),
+      ),
+      ...failures("invalid_request", "unauthorized", "rate_limited"),
     },
   }),
   async (c) => {
@@ -158,7 +162,7 @@ auth.openapi(
       const message = "Wrong e-mail address or password, or the address is not confirmed yet.";
       throw new ApiError("unauthorized", message);
     }
-    return c.json(await signIn(c, user.id), 200);
+    return c.json(await passFirstFactor(c, user), 200);
   },
 );
 
@@ -179,7 +183,13 @@ auth.openapi(
     const current = await readRefreshToken(config, readRefreshCookie(c) ?? "");
     const next = current && (await nextRefreshToken(config, current));
     const renewed =
-      next && (await renewSession(db, { ...current, nextHash: next.hash, ip: address }));
+      next &&
+      (await renewSession(db, {
+        ...current,
+        nextHash: next.hash,
+        ip: address,
+        terms: newOrganizationTerms(config),
+      }));
     if (!renewed) {
       clearRefreshCookie(c);
       throw new ApiError("unauthorized", "The session is over: log in again.");

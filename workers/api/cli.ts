@@ -11,7 +11,7 @@ import {
   StartDevice,
   StartedDevice,
   WaitingDevice,
-} from "../../protocol/resources.ts";
+} from "../../protocol/resources/machines.ts";
 import { ApiError } from "../errors.ts";
 import { randomSecret, randomUserCode, readUserCode, showUserCode } from "../identity/codes.ts";
 import { toBase64 } from "../identity/encoding.ts";

@@ -1,7 +1,7 @@
 /** POST /setup: the first account of a self-hosted server, for whoever reads the code on its console. */
 import { createRoute } from "@hono/zod-openapi";
 import { EMAIL_MAX_CHARS } from "../../protocol/limits.ts";
-import { Setup, SetupDone } from "../../protocol/resources.ts";
+import { Setup, SetupDone } from "../../protocol/resources/machines.ts";
 import { ApiError } from "../errors.ts";
 import { randomPassword } from "../identity/codes.ts";
 import { normalizeEmail } from "../identity/emails.ts";

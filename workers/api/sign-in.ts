@@ -1,24 +1,37 @@
-/** What every way of signing in ends with: a session, its cookie, and the summary of the account. */
+/** From knowing who it is to a session, its cookie, and the summary of the account. */
 import { getCookie, setCookie } from "hono/cookie";
 import { DEVICE_NAME_MAX_CHARS, REFRESH_TOKEN_MS } from "../../protocol/limits.ts";
-import type { AccountSummary } from "../../protocol/resources.ts";
-import { ApiError } from "../errors.ts";
+import type { AccountSummary, MfaRequired } from "../../protocol/resources/accounts.ts";
 import { signAccessToken } from "../identity/access-tokens.ts";
+import { randomSecret } from "../identity/codes.ts";
+import { newOrganizationTerms } from "../identity/new-organization.ts";
 import { firstRefreshToken, type RefreshToken } from "../identity/refresh-tokens.ts";
+import { sha256Hex } from "../identity/sealing.ts";
+import { insertChallenge } from "../store/challenges.ts";
 import { openSession, type Principal } from "../store/sessions.ts";
 import type { ApiContext } from "./context.ts";
 
 const REFRESH_COOKIE = "qnt_refresh";
 
-/** @throws ApiError forbidden when the account belongs to no organization. */
+/** Once a password or a provider has said who it is: in, or on to the second factor. */
+export async function passFirstFactor(
+  c: ApiContext,
+  user: { id: string; mfaSecret: string | null },
+): Promise<AccountSummary | MfaRequired> {
+  if (user.mfaSecret === null) return signIn(c, user.id);
+  const token = randomSecret();
+  await insertChallenge(c.var.db, { userId: user.id, tokenHash: await sha256Hex(token) });
+  return { mfa_required: true, challenge_token: token };
+}
+
+/** What every way of signing in ends with. */
 export async function signIn(c: ApiContext, userId: string): Promise<AccountSummary> {
   const { config, db, address } = c.var;
   const id = crypto.randomUUID();
   const refresh = await firstRefreshToken(config, id);
   const device = (c.req.header("user-agent") ?? "").slice(0, DEVICE_NAME_MAX_CHARS);
   const session = { id, userId, refreshHash: refresh.hash, device, ip: address };
-  const principal = await openSession(db, session);
-  if (!principal) throw new ApiError("forbidden", "This account belongs to no organization.");
+  const principal = await openSession(db, session, newOrganizationTerms(config));
   setRefreshCookie(c, refresh);
   const accessToken = await signAccessToken(config, {
     sub: userId,

@@ -1,7 +1,8 @@
 /** /tokens: what agents show to open tunnels. The bytes are in the answer to minting and nowhere else. */
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { MintedToken, MintToken, Nonce, Ok, PageQuery, Token } from "../../protocol/resources.ts";
+import { Ok, PageQuery } from "../../protocol/resources/scalars.ts";
+import { MintedToken, MintToken, Nonce, Token } from "../../protocol/resources/tokens.ts";
 import { ApiError } from "../errors.ts";
 import { toBase64 } from "../identity/encoding.ts";
 import { newAgentToken, secondsOf, wireBytesOf } from "../identity/minting.ts";

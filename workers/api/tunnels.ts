@@ -16,7 +16,8 @@ import {
   labelOf,
   newRandomName,
 } from "../../protocol/names.ts";
-import { CreateTunnel, Id, Ok, PageQuery, Tunnel } from "../../protocol/resources.ts";
+import { Id, Ok, PageQuery } from "../../protocol/resources/scalars.ts";
+import { CreateTunnel, Tunnel } from "../../protocol/resources/tunnels.ts";
 import { publicUrl, type Config } from "../config.ts";
 import { ApiError } from "../errors.ts";
 import { confirmTunnel } from "../live-tunnels.ts";

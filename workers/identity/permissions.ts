@@ -1,5 +1,5 @@
 /** Who may do what: the one table. A route names a permission, never a role. */
-const ROLES = ["viewer", "member", "admin", "owner"] as const;
+export const ROLES = ["viewer", "member", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
 /** The lowest role that has each permission; higher ones have it too. */
@@ -12,6 +12,14 @@ const LOWEST_ROLE = {
   /** Mint, and revoke one's own. */
   "tokens:write": "member",
   "tokens:write-others": "admin",
+  "events:read": "viewer",
+  "orgs:read": "viewer",
+  "orgs:write": "admin",
+  "orgs:delete": "owner",
+  /** Members other than oneself, and invitations. */
+  "members:write": "admin",
+  /** Make, unmake and remove owners. */
+  "owners:write": "owner",
 } as const satisfies Record<string, Role>;
 
 export type Permission = keyof typeof LOWEST_ROLE;

@@ -1,21 +1,12 @@
 /** Accounts: people, and the organization that each of them gets. */
 import { and, eq, gt, isNull, lt, sql } from "drizzle-orm";
 import { EMAIL_CODE_MAX_ATTEMPTS, EMAIL_CODE_MAX_MS } from "../../protocol/limits.ts";
-import { DEFAULT_PROJECT_SLUG } from "../../protocol/names.ts";
-import type { Plan } from "../config.ts";
 import type { Change, Database, Transaction } from "./client.ts";
+import { insertOrganization, type OrganizationTerms } from "./organizations.ts";
 import type { OutboxMessage } from "./outbox.ts";
-import { emailCodes, memberships, organizations, users } from "./tables/accounts.ts";
-import { projects } from "./tables/routing.ts";
+import { emailCodes, users } from "./tables/accounts.ts";
 
 export type UserRow = typeof users.$inferSelect;
-
-/** How a new organization starts. */
-export interface OrganizationTerms {
-  plan: Plan;
-  approvalStatus: "approved" | "pending";
-  trialEndsAt: Date | null;
-}
 
 export interface NewCode {
   email: string;
@@ -202,29 +193,6 @@ export async function insertFirstOwner(
 export async function hasAccounts(db: Database): Promise<boolean> {
   const rows = await db.read.select({ id: users.id }).from(users).limit(1);
   return rows.length > 0;
-}
-
-/** With its default project and its owner. */
-async function insertOrganization(
-  tx: Transaction,
-  { userId, email, terms }: { userId: string; email: string; terms: OrganizationTerms },
-): Promise<string> {
-  const name = email.slice(0, email.indexOf("@"));
-  const tail = crypto.randomUUID().slice(0, 8);
-  const stem = name
-    .replace(/[^a-z0-9]+/g, "-")
-    .replace(/^-|-$/g, "")
-    .slice(0, 40);
-  const [org] = await tx
-    .insert(organizations)
-    .values({ name, slug: stem === "" ? tail : `${stem}-${tail}`, ...terms })
-    .returning({ id: organizations.id });
-  const orgId = org!.id;
-  await tx.insert(memberships).values({ userId, orgId, role: "owner" });
-  await tx
-    .insert(projects)
-    .values({ orgId, slug: DEFAULT_PROJECT_SLUG, name: "Default", isDefault: true });
-  return orgId;
 }
 
 export async function findUserByEmail(db: Database, email: string): Promise<UserRow | null> {

@@ -5,11 +5,27 @@ import { auditEvents } from "./tables/records.ts";
 /** docs/api.md lists what each of them means. */
 export const AUDIT_ACTIONS = [
   "account_created",
+  "sign_up_repeated",
   "email_verified",
-  "device_approved",
+  "password_reset_requested",
+  "password_reset",
+  "identity_linked",
+  "mfa_enabled",
+  "mfa_disabled",
+  "mfa_failed",
   "session_created",
   "session_revoked",
   "session_reuse_detected",
+  "device_approved",
+  "organization_created",
+  "organization_updated",
+  "organization_deleted",
+  "organization_switched",
+  "invitation_created",
+  "invitation_revoked",
+  "invitation_accepted",
+  "member_role_changed",
+  "member_removed",
   "token_created",
   "token_revoked",
   "tunnel_created",
@@ -27,7 +43,7 @@ export interface Actor {
 
 export interface AuditEvent extends Actor {
   action: AuditAction;
-  resourceType: "user" | "session" | "token" | "tunnel" | "device";
+  resourceType: "user" | "session" | "token" | "tunnel" | "device" | "organization" | "invitation";
   resourceId: string;
   metadata?: Record<string, unknown>;
 }

@@ -3,7 +3,7 @@ import { and, eq, isNull, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_NEWS_FRESH_MS } from "../../protocol/limits.ts";
 import { tunnelExpiry } from "../plans.ts";
 import type { Change, Database } from "./client.ts";
-import { organizations } from "./tables/accounts.ts";
+import { organizations } from "./tables/organizations.ts";
 import { tokens } from "./tables/credentials.ts";
 import { tunnels } from "./tables/routing.ts";
 import { expireTunnel, findProjectId, insertTunnel, type TunnelRow } from "./tunnels.ts";

@@ -2,8 +2,10 @@
 import { and, asc, eq, gt, isNull, lt, sql } from "drizzle-orm";
 import { REFRESH_GRACE_MS, REFRESH_TOKEN_MS } from "../../protocol/limits.ts";
 import type { Actor } from "./audit.ts";
-import { prepared, type Database } from "./client.ts";
-import { memberships, organizations, sessions, users } from "./tables/accounts.ts";
+import { prepared, type Database, type Transaction } from "./client.ts";
+import { insertOrganization, type OrganizationTerms } from "./organizations.ts";
+import { sessions, users } from "./tables/accounts.ts";
+import { memberships, organizations } from "./tables/organizations.ts";
 
 const PRINCIPAL = {
   userId: users.id,
@@ -70,17 +72,14 @@ export interface NewSession {
   ip: string;
 }
 
-/** @returns null when the user is a member of no organization. */
-export function openSession(db: Database, session: NewSession): Promise<Principal | null> {
+/** Acts for the organization that the user has been a member of for longest. */
+export function openSession(
+  db: Database,
+  session: NewSession,
+  terms: OrganizationTerms,
+): Promise<Principal> {
   return db.change(async ({ tx, audit }) => {
-    const [membership] = await tx
-      .select({ orgId: memberships.orgId })
-      .from(memberships)
-      .where(eq(memberships.userId, session.userId))
-      .orderBy(asc(memberships.createdAt))
-      .limit(1);
-    if (!membership) return null;
-    const { orgId } = membership;
+    const orgId = await homeOf(tx, session.userId, terms);
     await tx
       .insert(sessions)
       .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
@@ -100,8 +99,24 @@ export function openSession(db: Database, session: NewSession): Promise<Principa
       .innerJoin(memberships, and(eq(memberships.userId, users.id), eq(memberships.orgId, orgId)))
       .innerJoin(organizations, eq(organizations.id, memberships.orgId))
       .where(eq(sessions.id, session.id));
-    return principal ?? null;
+    return principal!;
   });
+}
+
+/** Whoever was removed from the last organization, or deleted it, is given one again. */
+async function homeOf(tx: Transaction, userId: string, terms: OrganizationTerms): Promise<string> {
+  const [user] = await tx
+    .select({ email: users.email })
+    .from(users)
+    .where(eq(users.id, userId))
+    .for("update");
+  const [membership] = await tx
+    .select({ orgId: memberships.orgId })
+    .from(memberships)
+    .where(eq(memberships.userId, userId))
+    .orderBy(asc(memberships.createdAt), asc(memberships.orgId))
+    .limit(1);
+  return membership?.orgId ?? insertOrganization(tx, { userId, email: user!.email, terms });
 }
 
 export interface Renewal {
@@ -124,11 +139,13 @@ export function renewSession(
     hash,
     nextHash,
     ip,
+    terms,
   }: {
     sessionId: string;
     hash: string;
     nextHash: string;
     ip: string;
+    terms: OrganizationTerms;
   },
 ): Promise<Renewal | null> {
   return db.change(async ({ tx, audit }) => {
@@ -175,12 +192,26 @@ export function renewSession(
       return null;
     }
 
-    const [membership] = await tx
-      .select({ role: memberships.role })
-      .from(memberships)
-      .where(and(eq(memberships.userId, userId), eq(memberships.orgId, orgId)));
-    return membership ? { userId, orgId, role: membership.role } : null;
+    const role = await roleIn(tx, userId, orgId);
+    if (role) return { userId, orgId, role };
+    // No longer a member there: the session goes on where the user still is one.
+    const home = await homeOf(tx, userId, terms);
+    await tx.update(sessions).set({ orgId: home }).where(eq(sessions.id, sessionId));
+    const homeRole = await roleIn(tx, userId, home);
+    return { userId, orgId: home, role: homeRole! };
   });
+}
+
+async function roleIn(
+  tx: Transaction,
+  userId: string,
+  orgId: string,
+): Promise<Principal["role"] | null> {
+  const [membership] = await tx
+    .select({ role: memberships.role })
+    .from(memberships)
+    .where(and(eq(memberships.userId, userId), eq(memberships.orgId, orgId)));
+  return membership?.role ?? null;
 }
 
 export function revokeSession(db: Database, actor: Actor, sessionId: string): Promise<void> {

@@ -1,6 +1,7 @@
-/** Who there is: people, the organizations they act for, and how they prove who they are. */
+/** Who there is, and how they prove it. */
 import { sql } from "drizzle-orm";
 import {
+  bigint,
   boolean,
   check,
   index,
@@ -12,6 +13,7 @@ import {
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
+import { organizations } from "./organizations.ts";
 
 const moment = () => timestamp({ withTimezone: true });
 
@@ -25,51 +27,15 @@ export const users = pgTable(
     passwordHash: text(),
     emailVerifiedAt: moment(),
     isSuperadmin: boolean().notNull().default(false),
+    /** The TOTP secret, sealed. null: there is no second factor. */
+    mfaSecret: text(),
+    /** The newest time step whose code was accepted: it and all before it are spent. */
+    mfaLastStep: bigint({ mode: "number" }),
     createdAt: moment().notNull().defaultNow(),
   },
   (table) => [
     uniqueIndex("users_email_key").on(table.email),
     check("users_email_lower", sql`${table.email} = lower(${table.email})`),
-  ],
-);
-
-export const organizations = pgTable(
-  "organizations",
-  {
-    id: uuid().primaryKey().defaultRandom(),
-    name: text().notNull(),
-    slug: text().notNull(),
-    plan: text({ enum: ["free", "pro", "team", "enterprise"] }).notNull(),
-    approvalStatus: text({ enum: ["approved", "pending", "rejected"] }).notNull(),
-    trialEndsAt: moment(),
-    createdAt: moment().notNull().defaultNow(),
-  },
-  (table) => [
-    uniqueIndex("organizations_slug_key").on(table.slug),
-    check("organizations_plan", sql`${table.plan} in ('free', 'pro', 'team', 'enterprise')`),
-    check(
-      "organizations_approval_status",
-      sql`${table.approvalStatus} in ('approved', 'pending', 'rejected')`,
-    ),
-  ],
-);
-
-export const memberships = pgTable(
-  "memberships",
-  {
-    userId: uuid()
-      .notNull()
-      .references(() => users.id, { onDelete: "cascade" }),
-    orgId: uuid()
-      .notNull()
-      .references(() => organizations.id, { onDelete: "cascade" }),
-    role: text({ enum: ["owner", "admin", "member", "viewer"] }).notNull(),
-    createdAt: moment().notNull().defaultNow(),
-  },
-  (table) => [
-    primaryKey({ columns: [table.userId, table.orgId] }),
-    index("memberships_org_id_idx").on(table.orgId),
-    check("memberships_role", sql`${table.role} in ('owner', 'admin', 'member', 'viewer')`),
   ],
 );
 
@@ -116,4 +82,75 @@ export const emailCodes = pgTable(
     createdAt: moment().notNull().defaultNow(),
   },
   (table) => [index("email_codes_expires_at_idx").on(table.expiresAt)],
+);
+
+/** Accounts at providers that lead to accounts here. */
+export const identities = pgTable(
+  "identities",
+  {
+    provider: text({ enum: ["idp_a", "idp_b"] }).notNull(),
+    /** Whose subjects these are: another issuer in the settings is another world. */
+    issuer: text().notNull(),
+    subject: text().notNull(),
+    userId: uuid()
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.provider, table.issuer, table.subject] }),
+    uniqueIndex("identities_user_id_key").on(table.userId, table.provider, table.issuer),
+    check("identities_provider", sql`${table.provider} in ('idp_a', 'idp_b')`),
+  ],
+);
+
+/** Between the first factor and the second: five minutes, five guesses, one success. */
+export const mfaChallenges = pgTable(
+  "mfa_challenges",
+  {
+    /** SHA-256 in hex. */
+    tokenHash: text().primaryKey(),
+    userId: uuid()
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    attempts: integer().notNull().default(0),
+    expiresAt: moment().notNull(),
+    consumedAt: moment(),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    index("mfa_challenges_user_id_idx").on(table.userId, table.createdAt),
+    index("mfa_challenges_expires_at_idx").on(table.expiresAt),
+  ],
+);
+
+export const recoveryCodes = pgTable(
+  "recovery_codes",
+  {
+    userId: uuid()
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    /** SHA-256 in hex: a code has 80 random bits. */
+    codeHash: text().notNull(),
+    usedAt: moment(),
+  },
+  (table) => [primaryKey({ columns: [table.userId, table.codeHash] })],
+);
+
+export const passwordResets = pgTable(
+  "password_resets",
+  {
+    /** SHA-256 in hex. */
+    tokenHash: text().primaryKey(),
+    userId: uuid()
+      .notNull()
+      .references(() => users.id, { onDelete: "cascade" }),
+    expiresAt: moment().notNull(),
+    usedAt: moment(),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    index("password_resets_user_id_idx").on(table.userId),
+    index("password_resets_expires_at_idx").on(table.expiresAt),
+  ],
 );

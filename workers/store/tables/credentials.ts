@@ -12,7 +12,8 @@ import {
   uuid,
   type AnyPgColumn,
 } from "drizzle-orm/pg-core";
-import { organizations, users } from "./accounts.ts";
+import { users } from "./accounts.ts";
+import { organizations } from "./organizations.ts";
 import { projects } from "./routing.ts";
 
 const moment = () => timestamp({ withTimezone: true });

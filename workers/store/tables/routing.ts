@@ -13,7 +13,7 @@ import {
   uuid,
   type AnyPgColumn,
 } from "drizzle-orm/pg-core";
-import { organizations } from "./accounts.ts";
+import { organizations } from "./organizations.ts";
 import { tokens } from "./credentials.ts";
 
 const moment = () => timestamp({ withTimezone: true });

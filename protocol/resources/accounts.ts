@@ -1,0 +1,42 @@
+/** Accounts, their sessions and second factors. */
+import { z } from "zod";
+import { Instant } from "./scalars.ts";
+
+/** For signing up too: there the rules for both are checked once they are normalised. */
+export const Credentials = z.object({ email: z.string(), password: z.string() });
+export const EmailAddress = z.object({ email: z.string() });
+export const EmailCode = z.object({ email: z.string(), code: z.string() });
+export const Status = z.object({ status: z.string() });
+
+export const AccountSummary = z.object({
+  access_token: z.string(),
+  user: z.object({ id: z.uuid(), email: z.string() }),
+  active_org: z.object({
+    id: z.uuid(),
+    name: z.string(),
+    slug: z.string(),
+    role: z.enum(["viewer", "member", "admin", "owner"]),
+    approval_status: z.enum(["approved", "pending", "rejected"]),
+  }),
+  is_superadmin: z.boolean(),
+});
+export type AccountSummary = z.infer<typeof AccountSummary>;
+
+/** What logging in answers when a second factor is on. */
+export const MfaRequired = z.object({
+  mfa_required: z.literal(true),
+  challenge_token: z.string(),
+});
+export type MfaRequired = z.infer<typeof MfaRequired>;
+
+export const Me = AccountSummary.extend({
+  entitlements: z.object({
+    plan: z.enum(["free", "pro", "team", "enterprise"]),
+    trial_ends_at: Instant.nullable(),
+    /** null: tunnels stay. */
+    tunnel_ttl_seconds: z.int().nullable(),
+  }),
+});
+export type Me = z.infer<typeof Me>;
+
+export const AccessToken = z.object({ access_token: z.string() });
