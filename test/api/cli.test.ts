@@ -97,6 +97,14 @@ describe("the device flow", () => {
     expect(replies.filter(({ status }) => status === 410)).toHaveLength(19);
   });
 
+  test("hands over nothing that was revoked in the meantime", async () => {
+    const { device_code } = await start("regretted");
+    await approve(device_code);
+    const { body } = await owner.get<{ name: string; nonce: string }[]>("/tokens");
+    await owner.delete(`/tokens/${body.find(({ name }) => name === "regretted")!.nonce}`);
+    expect(await poll(device_code)).toMatchObject({ status: 410, body: { error: "expired" } });
+  });
+
   test("ends after ten minutes", async () => {
     const { device_code, user_code } = await start("late");
     await api.sql("update device_codes set expires_at = now() where label = 'late'");

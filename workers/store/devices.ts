@@ -115,7 +115,9 @@ export async function pollDevice(db: Database, deviceCodeHash: string): Promise<
     .returning({ label: deviceCodes.label });
   if (!collected) return { state: "over" };
   const token = await findToken(db, device.tokenId);
-  return token ? { state: "approved", token, label: collected.label } : { state: "over" };
+  // Whoever approved it may have thought better of it, or be no longer a member.
+  if (!token || token.revokedAt) return { state: "over" };
+  return { state: "approved", token, label: collected.label };
 }
 
 export async function deleteDeadDevices({ read }: Database, before: Date): Promise<void> {
