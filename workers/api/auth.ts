@@ -17,7 +17,8 @@ import {
   Status,
 } from "../../protocol/resources/accounts.ts";
 import { Ok } from "../../protocol/resources/scalars.ts";
-import { alreadyRegisteredMail, sealMail, verificationMail } from "../background/mail.ts";
+import { sealMail } from "../background/mail.ts";
+import { alreadyRegisteredMail, verificationMail } from "../background/mails.ts";
 import { ApiError, describeError } from "../errors.ts";
 import { signAccessToken } from "../identity/access-tokens.ts";
 import { randomEmailCode } from "../identity/codes.ts";

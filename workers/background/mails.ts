@@ -1,0 +1,96 @@
+/**
+ * What the mails of the service say. Each has one plain and one HTML part with the same words. Nothing in
+ * them is loaded from anywhere, and no link counts who follows it.
+ */
+import type { Config } from "../config.ts";
+
+export interface Mail {
+  to: string;
+  subject: string;
+  text: string;
+  html: string;
+}
+
+export function verificationMail(to: string, code: string): Mail {
+  return mail(
+    to,
+    `${code} is your Underpass code`,
+    [
+      "This is your code. It is good for 10 minutes.",
+      "Somebody, probably you, signed up for Underpass with this address. If it was not you, ignore this mail: without the code nothing happens.",
+    ],
+    { code },
+  );
+}
+
+/** To whoever signs up twice: the answer itself must not say that the account exists. */
+export function alreadyRegisteredMail(to: string, config: Config): Mail {
+  return mail(
+    to,
+    "You already have an Underpass account",
+    [
+      "Somebody, probably you, tried to sign up for Underpass with this address. It has an account already: sign in instead.",
+      "If it was not you, ignore this mail: nothing has changed.",
+    ],
+    { label: "Sign in", url: config.publicOrigin },
+  );
+}
+
+/** What the reader is to use: something to copy, or somewhere to go. */
+type Highlight = { code: string } | { label: string; url: string };
+
+/** @param highlight stands after the first paragraph. Its URL is built from `config.publicOrigin`, never from a request. */
+function mail(to: string, subject: string, paragraphs: string[], highlight?: Highlight): Mail {
+  const [first = "", ...rest] = paragraphs;
+  const shown = highlight && plainHighlight(highlight);
+  const text = [first, ...(shown ? [shown] : []), ...rest].join("\n\n");
+  const paragraph = (words: string) => `<p style="margin:0 0 16px">${escapeHtml(words)}</p>`;
+  const html = [
+    paragraph(first),
+    ...(highlight ? [htmlHighlight(highlight)] : []),
+    ...rest.map(paragraph),
+  ].join("\n");
+  return { to, subject, text: `${text}\n`, html: page(subject, html) };
+}
+
+/** No colors of its own: a mailbox in dark mode sets them all, and none clashes. */
+function page(title: string, body: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>${escapeHtml(title)}</title>
+</head>
+<body style="margin:0;padding:24px">
+<div style="max-width:560px;font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif">
+${body}
+</div>
+</body>
+</html>
+`;
+}
+
+function plainHighlight(highlight: Highlight): string {
+  return "code" in highlight ? `    ${highlight.code}` : `${highlight.label}:\n${highlight.url}`;
+}
+
+/** The address itself is in sight as well: what a link says and where it leads are the same. */
+function htmlHighlight(highlight: Highlight): string {
+  if ("code" in highlight) {
+    const style =
+      "margin:0 0 16px;font:700 32px/1.25 ui-monospace,Menlo,Consolas,monospace;user-select:all";
+    return `<p style="${style}">${escapeHtml(highlight.code)}</p>`;
+  }
+  const url = escapeHtml(highlight.url);
+  return `<p style="margin:0 0 16px"><strong>${escapeHtml(highlight.label)}:</strong><br><a href="${url}" style="word-break:break-all">${url}</a></p>`;
+}
+
+function escapeHtml(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
+}
