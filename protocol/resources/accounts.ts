@@ -30,6 +30,7 @@ export const MfaRequired = z.object({
 export type MfaRequired = z.infer<typeof MfaRequired>;
 
 export const Me = AccountSummary.extend({
+  mfa_enabled: z.boolean(),
   entitlements: z.object({
     plan: z.enum(["free", "pro", "team", "enterprise"]),
     trial_ends_at: Instant.nullable(),

@@ -264,6 +264,7 @@ describe("the account", () => {
       user: { id: owner.userId, email: owner.email },
       active_org: expect.objectContaining({ id: owner.orgId, role: "owner" }),
       is_superadmin: false,
+      mfa_enabled: false,
       entitlements: { plan: "enterprise", trial_ends_at: null, tunnel_ttl_seconds: null },
     });
   });

@@ -1,13 +1,11 @@
 /**
- * /auth: from signing up to signing out. No answer tells whether an address has an account: not by its
+ * /auth: from signing up to being signed in. No answer tells whether an address has an account: not by its
  * status, not by its words, and not by how long it takes, since a password is hashed either way.
  */
 import { createRoute } from "@hono/zod-openapi";
-import { waitUntil } from "cloudflare:workers";
 import { z } from "zod";
 import { EMAIL_MAX_CHARS } from "../../protocol/limits.ts";
 import {
-  AccessToken,
   AccountSummary,
   Credentials,
   EmailAddress,
@@ -19,15 +17,12 @@ import {
 import { Ok } from "../../protocol/resources/scalars.ts";
 import { sealMail } from "../background/mail.ts";
 import { alreadyRegisteredMail, verificationMail } from "../background/mails.ts";
-import { ApiError, describeError } from "../errors.ts";
-import { signAccessToken } from "../identity/access-tokens.ts";
+import { ApiError } from "../errors.ts";
 import { randomEmailCode } from "../identity/codes.ts";
 import { normalizeEmail } from "../identity/emails.ts";
 import { newOrganizationTerms } from "../identity/new-organization.ts";
 import { hashPassword, passwordFault, verifyPassword } from "../identity/passwords.ts";
-import { nextRefreshToken, readRefreshToken } from "../identity/refresh-tokens.ts";
 import { keyedHash } from "../identity/sealing.ts";
-import { log } from "../log.ts";
 import { PLAN_TERMS } from "../plans.ts";
 import {
   findUserByEmail,
@@ -36,10 +31,9 @@ import {
   verifyEmail,
   type NewCode,
 } from "../store/accounts.ts";
-import { renewSession, revokeSession } from "../store/sessions.ts";
 import { allow } from "./allow.ts";
 import {
-  actorOf,
+  afterAnswer,
   answer,
   failures,
   invalidField,
@@ -48,13 +42,7 @@ import {
   type ApiContext,
 } from "./context.ts";
 import { limited } from "./rate-limit.ts";
-import {
-  accountSummary,
-  clearRefreshCookie,
-  readRefreshCookie,
-  setRefreshCookie,
-  passFirstFactor,
-} from "./sign-in.ts";
+import { accountSummary, passFirstFactor } from "./sign-in.ts";
 
 export const auth = newArea();
 
@@ -130,12 +118,8 @@ auth.openapi(
   }),
   async (c) => {
     const code = await newCode(c, normalizeEmail(c.req.valid("json").email));
-    // After the answer, which then takes as long for an address without an account.
-    const sent = resendCode(c.var.db, code).catch((error: unknown) => {
-      const { requestId } = c.var;
-      log("error", "code_not_sent", { requestId, cause: describeError(error) });
-    });
-    waitUntil(sent);
+    // The answer takes as long for an address without an account.
+    afterAnswer(c, "code_not_sent", resendCode(c.var.db, code));
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -169,59 +153,6 @@ auth.openapi(
 
 auth.openapi(
   createRoute({
-    method: "post",
-    path: "/auth/refresh",
-    summary: "Renew the access token by the refresh cookie",
-    ...limited,
-    responses: {
-      200: answer("The cookie is replaced too.", AccessToken),
-      ...failures("unauthorized", "forbidden", "rate_limited"),
-    },
-  }),
-  async (c) => {
-    refuseForeignOrigin(c);
-    const { config, db, address } = c.var;
-    const current = await readRefreshToken(config, readRefreshCookie(c) ?? "");
-    const next = current && (await nextRefreshToken(config, current));
-    const renewed =
-      next &&
-      (await renewSession(db, {
-        ...current,
-        nextHash: next.hash,
-        ip: address,
-        terms: newOrganizationTerms(config),
-      }));
-    if (!renewed) {
-      clearRefreshCookie(c);
-      throw new ApiError("unauthorized", "The session is over: log in again.");
-    }
-    setRefreshCookie(c, next);
-    const { userId: sub, orgId: org, role } = renewed;
-    const claims = { sub, org, role, sid: current.sessionId };
-    return c.json({ access_token: await signAccessToken(config, claims) }, 200);
-  },
-);
-
-auth.openapi(
-  createRoute({
-    method: "post",
-    path: "/auth/logout",
-    summary: "Log out",
-    ...allow("account:self"),
-    responses: {
-      200: answer("The session is over, its tokens too.", Ok),
-      ...failures("unauthorized"),
-    },
-  }),
-  async (c) => {
-    await revokeSession(c.var.db, actorOf(c), c.var.principal.sessionId);
-    clearRefreshCookie(c);
-    return c.json({ ok: true as const }, 200);
-  },
-);
-
-auth.openapi(
-  createRoute({
     method: "get",
     path: "/auth/me",
     summary: "Who is signed in, and what they may use",
@@ -230,13 +161,14 @@ auth.openapi(
   }),
   (c) => {
     const { principal, accessToken } = c.var;
-    const { plan, trialEndsAt } = principal;
+    const { plan, trialEndsAt, mfaEnabled } = principal;
     const entitlements = {
       plan,
       trial_ends_at: trialEndsAt?.toISOString() ?? null,
       tunnel_ttl_seconds: PLAN_TERMS[plan].tunnelTtlSeconds,
     };
-    return c.json({ ...accountSummary(principal, accessToken), entitlements }, 200);
+    const summary = accountSummary(principal, accessToken);
+    return c.json({ ...summary, mfa_enabled: mfaEnabled, entitlements }, 200);
   },
 );
 
@@ -253,14 +185,4 @@ async function newCode(c: ApiContext, email: string): Promise<NewCode> {
 /** Bound to the address: the same digits are another hash elsewhere. */
 function emailCodeHash(c: ApiContext, email: string, code: string): Promise<string> {
   return keyedHash(c.var.config, "e-mail code", `${email} ${code}`);
-}
-
-/** A tunnel's page is of the same site as this service, so the cookie's SameSite lets it ask. */
-function refuseForeignOrigin(c: ApiContext): void {
-  const origin = c.req.header("origin");
-  if (origin === undefined) return;
-  const host = URL.parse(origin)?.host;
-  if (host !== c.req.header("host") && origin !== c.var.config.publicOrigin) {
-    throw new ApiError("forbidden", "Only the service's own pages may renew a session.");
-  }
 }

@@ -1,8 +1,8 @@
 /** Sessions: one for each sign-in, alive until it is revoked or its refresh secret is no longer renewed. */
-import { and, asc, eq, gt, isNull, lt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, isNotNull, isNull, lt, ne, sql } from "drizzle-orm";
 import { REFRESH_GRACE_MS, REFRESH_TOKEN_MS } from "../../protocol/limits.ts";
 import type { Actor } from "./audit.ts";
-import { prepared, type Database, type Transaction } from "./client.ts";
+import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { insertOrganization, type OrganizationTerms } from "./organizations.ts";
 import { sessions, users } from "./tables/accounts.ts";
 import { memberships, organizations } from "./tables/organizations.ts";
@@ -19,6 +19,7 @@ const PRINCIPAL = {
   approvalStatus: organizations.approvalStatus,
   trialEndsAt: organizations.trialEndsAt,
   role: memberships.role,
+  mfaEnabled: sql<boolean>`${isNotNull(users.mfaSecret)}`,
 };
 
 /** Everything that a request needs to know of who makes it. */
@@ -34,6 +35,7 @@ export interface Principal {
   approvalStatus: (typeof organizations.$inferSelect)["approvalStatus"];
   trialEndsAt: Date | null;
   role: (typeof memberships.$inferSelect)["role"];
+  mfaEnabled: boolean;
 }
 
 const find = prepared((read) =>
@@ -229,6 +231,29 @@ export function revokeSession(db: Database, actor: Actor, sessionId: string): Pr
       resourceId: sessionId,
     });
   });
+}
+
+/** Every session of the actor's, or every other one: whoever else got in before is out. */
+export async function revokeSessionsOf(
+  { tx, audit }: Change,
+  actor: Actor & { userId: string },
+  { except }: { except?: string } = {},
+): Promise<void> {
+  const rows = await tx
+    .update(sessions)
+    .set({ revokedAt: sql`now()` })
+    .where(
+      and(
+        eq(sessions.userId, actor.userId),
+        isNull(sessions.revokedAt),
+        gt(sessions.expiresAt, sql`now()`),
+        except === undefined ? undefined : ne(sessions.id, except),
+      ),
+    )
+    .returning({ id: sessions.id });
+  for (const { id } of rows) {
+    audit({ ...actor, action: "session_revoked", resourceType: "session", resourceId: id });
+  }
 }
 
 export async function deleteDeadSessions(db: Database, before: Date): Promise<void> {
