@@ -17,6 +17,7 @@ import { auth } from "./auth.ts";
 import { cli } from "./cli.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
 import { health } from "./health.ts";
+import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
 import { tunnels } from "./tunnels.ts";
@@ -54,7 +55,8 @@ api.use(
   }),
 );
 
-for (const area of [health, auth, cli, setup, tokens, tunnels, agents]) api.route("/", area);
+for (const area of [health, auth, sessions, cli, setup, tokens, tunnels, agents])
+  api.route("/", area);
 
 api.openAPIRegistry.registerComponent("securitySchemes", "bearer", {
   type: "http",

@@ -1,11 +1,13 @@
 /** What every route of the API has at hand, and the words in which routes describe themselves. */
 import { OpenAPIHono } from "@hono/zod-openapi";
+import { waitUntil } from "cloudflare:workers";
 import type { Context } from "hono";
 import type { ZodType } from "zod";
 import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../protocol/errors.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
-import { ApiError } from "../errors.ts";
+import { ApiError, describeError } from "../errors.ts";
+import { log } from "../log.ts";
 import type { Actor } from "../store/audit.ts";
 import type { Database } from "../store/client.ts";
 import type { Principal } from "../store/sessions.ts";
@@ -52,6 +54,15 @@ export function invalidField(path: string, message: string): ApiError {
 export function actorOf(c: ApiContext): Actor & { orgId: string; userId: string } {
   const { orgId, userId } = c.var.principal;
   return { orgId, userId, ip: c.var.address };
+}
+
+/** For work that the answer must not wait for. Nobody hears of its failure but the log. */
+export function afterAnswer(c: ApiContext, failure: string, work: Promise<unknown>): void {
+  const { requestId } = c.var;
+  const done = work.catch((error: unknown) => {
+    log("error", failure, { requestId, cause: describeError(error) });
+  });
+  waitUntil(done);
 }
 
 // ── For route definitions ──

@@ -1,0 +1,78 @@
+/** /auth: what becomes of a session once there is one: renewed, looked at, ended. */
+import { createRoute } from "@hono/zod-openapi";
+import { AccessToken } from "../../protocol/resources/accounts.ts";
+import { Ok } from "../../protocol/resources/scalars.ts";
+import { ApiError } from "../errors.ts";
+import { signAccessToken } from "../identity/access-tokens.ts";
+import { newOrganizationTerms } from "../identity/new-organization.ts";
+import { nextRefreshToken, readRefreshToken } from "../identity/refresh-tokens.ts";
+import { renewSession, revokeSession } from "../store/sessions.ts";
+import { allow } from "./allow.ts";
+import { actorOf, answer, failures, newArea, type ApiContext } from "./context.ts";
+import { limited } from "./rate-limit.ts";
+import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./sign-in.ts";
+
+export const sessions = newArea();
+
+sessions.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/refresh",
+    summary: "Renew the access token by the refresh cookie",
+    ...limited,
+    responses: {
+      200: answer("The cookie is replaced too.", AccessToken),
+      ...failures("unauthorized", "forbidden", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    refuseForeignOrigin(c);
+    const { config, db, address } = c.var;
+    const current = await readRefreshToken(config, readRefreshCookie(c) ?? "");
+    const next = current && (await nextRefreshToken(config, current));
+    const renewed =
+      next &&
+      (await renewSession(db, {
+        ...current,
+        nextHash: next.hash,
+        ip: address,
+        terms: newOrganizationTerms(config),
+      }));
+    if (!renewed) {
+      clearRefreshCookie(c);
+      throw new ApiError("unauthorized", "The session is over: log in again.");
+    }
+    setRefreshCookie(c, next);
+    const { userId: sub, orgId: org, role } = renewed;
+    const claims = { sub, org, role, sid: current.sessionId };
+    return c.json({ access_token: await signAccessToken(config, claims) }, 200);
+  },
+);
+
+sessions.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/logout",
+    summary: "Log out",
+    ...allow("account:self"),
+    responses: {
+      200: answer("The session is over, its tokens too.", Ok),
+      ...failures("unauthorized"),
+    },
+  }),
+  async (c) => {
+    await revokeSession(c.var.db, actorOf(c), c.var.principal.sessionId);
+    clearRefreshCookie(c);
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+/** A tunnel's page is of the same site as this service, so the cookie's SameSite lets it ask. */
+function refuseForeignOrigin(c: ApiContext): void {
+  const origin = c.req.header("origin");
+  if (origin === undefined) return;
+  const host = URL.parse(origin)?.host;
+  if (host !== c.req.header("host") && origin !== c.var.config.publicOrigin) {
+    throw new ApiError("forbidden", "Only the service's own pages may renew a session.");
+  }
+}
