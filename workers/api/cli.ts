@@ -26,7 +26,7 @@ import {
 } from "../store/devices.ts";
 import { activatePage } from "./activate.ts";
 import { allow } from "./allow.ts";
-import { actorOf, answer, failures, jsonBody, newArea } from "./context.ts";
+import { actorOf, answer, failures, jsonBody, newArea, roleChanged } from "./context.ts";
 import { limited } from "./rate-limit.ts";
 
 export const cli = newArea();
@@ -136,7 +136,8 @@ cli.openapi(
   async (c) => {
     const device = await nameOf(c.req.valid("json").device_code);
     const token = await approveDevice(c.var.db, actorOf(c), device, newMachineToken);
-    if (!token) throw unknownCode();
+    if (token === "not_found") throw unknownCode();
+    if (token === "role_changed") throw roleChanged();
     const wireBytes = await wireBytesOf(c.var.config, token);
     return c.json({ wire_bytes_b64: toBase64(wireBytes), label: token.name }, 200);
   },

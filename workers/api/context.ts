@@ -8,9 +8,9 @@ import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError } from "../errors.ts";
 import { log } from "../log.ts";
-import type { Actor } from "../store/audit.ts";
 import type { Database } from "../store/client.ts";
 import type { Principal } from "../store/sessions.ts";
+import type { MemberActor } from "../store/standing.ts";
 
 export interface ApiEnv {
   Bindings: Env;
@@ -51,9 +51,14 @@ export function invalidField(path: string, message: string): ApiError {
   return new ApiError("invalid_request", `${path} ${message}.`, { fields: [{ path, message }] });
 }
 
-export function actorOf(c: ApiContext): Actor & { orgId: string; userId: string } {
-  const { orgId, userId } = c.var.principal;
-  return { orgId, userId, ip: c.var.address };
+/** The role of the caller was another one by the time of the change. */
+export function roleChanged(): ApiError {
+  return new ApiError("forbidden", "Your role has just changed.");
+}
+
+export function actorOf(c: ApiContext): MemberActor {
+  const { orgId, userId, role } = c.var.principal;
+  return { orgId, userId, role, ip: c.var.address };
 }
 
 /** For work that the answer must not wait for. Nobody hears of its failure but the log. */

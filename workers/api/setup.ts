@@ -49,9 +49,11 @@ setup.openapi(
     const terms = newOrganizationTerms(config);
     const token = await db.change(async (change) => {
       const owner = await insertFirstOwner(change, { ...account, terms });
-      return owner && insertToken(change, { ...owner, ip: address }, newMachineToken(label));
+      if (!owner) return "not_first";
+      const actor = { ...owner, role: "owner" as const, ip: address };
+      return insertToken(change, actor, newMachineToken(label));
     });
-    if (!token) throw notFound();
+    if (typeof token === "string") throw notFound();
     const wireBytes = await wireBytesOf(config, token);
     const done = { email, wire_bytes_b64: toBase64(wireBytes), label };
     return c.json(chosen.password === undefined ? { ...done, password } : done, 201);

@@ -9,7 +9,7 @@ import { newAgentToken, secondsOf, wireBytesOf } from "../identity/minting.ts";
 import { hasPermission } from "../identity/permissions.ts";
 import { listTokens, mintToken, revokeToken, type TokenRow } from "../store/tokens.ts";
 import { allow } from "./allow.ts";
-import { actorOf, answer, failures, jsonBody, newArea, notFound } from "./context.ts";
+import { actorOf, answer, failures, jsonBody, newArea, notFound, roleChanged } from "./context.ts";
 
 export const tokens = newArea();
 
@@ -46,6 +46,7 @@ tokens.openapi(
   async (c) => {
     const token = newAgentToken(c.req.valid("json"));
     const row = await mintToken(c.var.db, actorOf(c), token);
+    if (row === "role_changed") throw roleChanged();
     const wireBytes = await wireBytesOf(c.var.config, row);
     return c.json(
       { ...toToken(row), wireBytes: toBase64(wireBytes), wireBytesLen: wireBytes.byteLength },

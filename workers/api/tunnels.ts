@@ -38,6 +38,7 @@ import {
   jsonBody,
   newArea,
   notFound,
+  roleChanged,
   type ApiContext,
 } from "./context.ts";
 
@@ -121,6 +122,7 @@ async function createNamed(
     const made = { name, label, projectSlug, protocol, localPort, expiresAt };
     const row = await createTunnel(c.var.db, actorOf(c), made);
     if (row === "project_not_found") throw notFound("such project");
+    if (row === "role_changed") throw roleChanged();
     if (row !== "duplicate_name") return { ...row, projectSlug };
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
   }

@@ -1,8 +1,8 @@
 /** Machines that wait for a person to let them in (the device flow). */
 import { and, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
 import { DEVICE_CODE_MAX_MS } from "../../protocol/limits.ts";
-import type { Actor } from "./audit.ts";
 import type { Database } from "./client.ts";
+import type { MemberActor } from "./standing.ts";
 import { deviceCodes } from "./tables/credentials.ts";
 import { findToken, insertToken, type NewToken, type TokenRow } from "./tokens.ts";
 
@@ -47,21 +47,22 @@ function isWaiting({ deviceCodeHash, userCode }: DeviceName) {
   );
 }
 
-/** Mints the machine's token. @returns null when nothing waits under this name, or no longer. */
+/** Mints the machine's token. @returns "not_found" when nothing waits under this name, or no longer. */
 export function approveDevice(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: MemberActor,
   device: DeviceName,
   tokenFor: (label: string) => NewToken,
-): Promise<TokenRow | null> {
+): Promise<TokenRow | "not_found" | "role_changed"> {
   return db.change(async (change) => {
     const [waiting] = await change.tx
       .update(deviceCodes)
       .set({ approvedAt: sql`now()` })
       .where(isWaiting(device))
       .returning({ id: deviceCodes.id, label: deviceCodes.label });
-    if (!waiting) return null;
+    if (!waiting) return "not_found";
     const token = await insertToken(change, actor, tokenFor(waiting.label));
+    if (token === "role_changed") return change.abandon(token);
     await change.tx
       .update(deviceCodes)
       .set({ tokenId: token.id })

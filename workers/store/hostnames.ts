@@ -1,5 +1,5 @@
 /** Public names: who holds each. The row decides; what objects keep is a copy with the row's version. */
-import { eq, isNull, sql } from "drizzle-orm";
+import { eq, inArray, isNull, sql } from "drizzle-orm";
 import type { Route } from "../../durable-objects/bindings.ts";
 import type { Change, Database } from "./client.ts";
 import { hostnames } from "./tables/routing.ts";
@@ -33,12 +33,13 @@ export async function claimHostname(
   return true;
 }
 
-/** Frees every name of a tunnel. */
-export async function releaseHostnames({ tx, tell }: Change, tunnelId: string): Promise<void> {
+/** Frees every name of these tunnels. */
+export async function releaseHostnames({ tx, tell }: Change, tunnelIds: string[]): Promise<void> {
+  if (tunnelIds.length === 0) return;
   const released = await tx
     .update(hostnames)
     .set({ tunnelId: null, version: sql`${hostnames.version} + 1` })
-    .where(eq(hostnames.tunnelId, tunnelId))
+    .where(inArray(hostnames.tunnelId, tunnelIds))
     .returning({ host: hostnames.host, version: hostnames.version });
   for (const { host, version } of released) {
     tell({ kind: "hostname", payload: { host, tunnelId: null, version } });

@@ -8,17 +8,29 @@ export interface Page {
 }
 
 /** What the placeholders of a prepared list stand for. */
-export function pageValues(orgId: string, { limit, after = undefined }: Page) {
-  return { orgId, limit, after: after ?? null };
+export function pageValues(scopeId: string, { limit, after = undefined }: Page) {
+  return { scopeId, limit, after: after ?? null };
 }
 
-/** A row that the organization does not own is no place to go on from: then nothing is older. */
+export interface PageColumns {
+  /** Of whom the list is: `pageValues` is given the value. */
+  scope: PgColumn;
+  id: PgColumn;
+  moment: PgColumn;
+}
+
+/** A row that is not in the scope is no place to go on from: then nothing is older. */
+export function isOnPageBy(table: PgTable, { scope, id, moment }: PageColumns): SQL | undefined {
+  const scopeId = sql.placeholder("scopeId");
+  const after = sql`${sql.placeholder("after")}::uuid`;
+  const seen = sql`(select ${moment}, ${id} from ${table} where ${and(eq(id, after), eq(scope, scopeId))})`;
+  return and(eq(scope, scopeId), sql`(${after} is null or (${moment}, ${id}) < ${seen})`);
+}
+
+/** What an organization has. */
 export function isOnPage(
   table: PgTable & { id: PgColumn; orgId: PgColumn },
   moment: PgColumn,
 ): SQL | undefined {
-  const orgId = sql.placeholder("orgId");
-  const after = sql`${sql.placeholder("after")}::uuid`;
-  const seen = sql`(select ${moment}, ${table.id} from ${table} where ${and(eq(table.id, after), eq(table.orgId, orgId))})`;
-  return and(eq(table.orgId, orgId), sql`(${after} is null or (${moment}, ${table.id}) < ${seen})`);
+  return isOnPageBy(table, { scope: table.orgId, id: table.id, moment });
 }

@@ -1,8 +1,19 @@
 /** Capability tokens' rows. */
-import { and, desc, eq, getTableColumns, isNotNull, isNull, sql } from "drizzle-orm";
+import {
+  and,
+  desc,
+  eq,
+  getTableColumns,
+  inArray,
+  isNotNull,
+  isNull,
+  sql,
+  type SQL,
+} from "drizzle-orm";
 import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database } from "./client.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
+import { holdsRole, type MemberActor } from "./standing.ts";
 import { tokens } from "./tables/credentials.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 
@@ -40,11 +51,13 @@ export function listTokens(db: Database, orgId: string, page: Page): Promise<Tok
   return list(db).execute(pageValues(orgId, page));
 }
 
+/** @returns "role_changed" when whoever asks may have lost the right to it; then nothing was done. */
 export async function insertToken(
   { tx, audit }: Change,
-  actor: Actor & { orgId: string },
+  actor: MemberActor,
   token: NewToken,
-): Promise<TokenRow> {
+): Promise<TokenRow | "role_changed"> {
+  if (!(await holdsRole(tx, actor))) return "role_changed";
   const [row] = await tx
     .insert(tokens)
     .values({ ...token, orgId: actor.orgId, createdBy: actor.userId })
@@ -61,9 +74,9 @@ export async function insertToken(
 
 export function mintToken(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: MemberActor,
   token: NewToken,
-): Promise<TokenRow> {
+): Promise<TokenRow | "role_changed"> {
   return db.change((change) => insertToken(change, actor, token));
 }
 
@@ -76,37 +89,48 @@ export function revokeToken(
   actor: Actor & { orgId: string },
   { nonce, mayRevokeOthers }: { nonce: string; mayRevokeOthers: boolean },
 ): Promise<"revoked" | "not_found" | "not_yours"> {
-  return db.change(async ({ tx, audit, tell }) => {
-    const [token] = await tx
+  return db.change(async (change) => {
+    const [token] = await change.tx
       .select({ id: tokens.id, createdBy: tokens.createdBy, revokedAt: tokens.revokedAt })
       .from(tokens)
       .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
       .for("update");
     if (!token) return "not_found";
     if (token.createdBy !== actor.userId && !mayRevokeOthers) return "not_yours";
-    if (token.revokedAt) return "revoked";
+    if (!token.revokedAt) await revokeTokens(change, actor, eq(tokens.id, token.id));
+    return "revoked";
+  });
+}
 
-    await tx
-      .update(tokens)
-      .set({ revokedAt: sql`now()` })
-      .where(eq(tokens.id, token.id));
-    const served = await tx
-      .select({ id: tunnels.id })
-      .from(tunnels)
-      .where(and(eq(tunnels.connectedTokenId, token.id), isNull(tunnels.deletedAt)));
+/** Those of an organization that a condition picks; without one, all of them. */
+export async function revokeTokens(
+  { tx, audit, tell }: Change,
+  actor: Actor & { orgId: string },
+  which?: SQL,
+): Promise<void> {
+  const revoked = await tx
+    .update(tokens)
+    .set({ revokedAt: sql`now()` })
+    .where(and(eq(tokens.orgId, actor.orgId), isNull(tokens.revokedAt), which))
+    .returning({ id: tokens.id, nonce: tokens.nonce });
+  if (revoked.length === 0) return;
+  const ids = revoked.map(({ id }) => id);
+  const served = await tx
+    .select({ id: tunnels.id, tokenId: tunnels.connectedTokenId })
+    .from(tunnels)
+    .where(and(inArray(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
+  const tunnelsOf = Map.groupBy(served, ({ tokenId }) => tokenId);
+  for (const { id, nonce } of revoked) {
     audit({
       ...actor,
       action: "token_revoked",
       resourceType: "token",
-      resourceId: token.id,
+      resourceId: id,
       metadata: { nonce },
     });
-    tell({
-      kind: "token_revoked",
-      payload: { tokenNonce: nonce, tunnelIds: served.map(({ id }) => id) },
-    });
-    return "revoked";
-  });
+    const tunnelIds = (tunnelsOf.get(id) ?? []).map((tunnel) => tunnel.id);
+    tell({ kind: "token_revoked", payload: { tokenNonce: nonce, tunnelIds } });
+  }
 }
 
 export async function findToken({ read }: Database, id: string): Promise<TokenRow | null> {

@@ -11,6 +11,7 @@ import {
   lte,
   ne,
   sql,
+  type SQL,
 } from "drizzle-orm";
 import type { TunnelReport } from "../../durable-objects/bindings.ts";
 import { EXPIRY_BATCH_ROWS } from "../../protocol/limits.ts";
@@ -18,6 +19,7 @@ import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { claimHostname, releaseHostnames } from "./hostnames.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
+import { holdsRole, type MemberActor } from "./standing.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 
 export type TunnelRow = typeof tunnels.$inferSelect;
@@ -51,10 +53,11 @@ export interface NewTunnel {
 
 export function createTunnel(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: MemberActor,
   tunnel: NewTunnel,
-): Promise<TunnelRow | "duplicate_name" | "project_not_found"> {
+): Promise<TunnelRow | "duplicate_name" | "project_not_found" | "role_changed"> {
   return db.change(async (change) => {
+    if (!(await holdsRole(change.tx, actor))) return "role_changed";
     const projectId = await findProjectId(change.tx, actor.orgId, tunnel.projectSlug);
     if (projectId === null) return "project_not_found";
     const row = await insertTunnel(change, actor, tunnel, projectId);
@@ -105,21 +108,33 @@ export function deleteTunnel(
   id: string,
 ): Promise<boolean> {
   return db.change(async (change) => {
-    const [deleted] = await change.tx
-      .update(tunnels)
-      .set({ deletedAt: sql`now()`, agentConnected: false })
-      .where(and(eq(tunnels.orgId, actor.orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)))
-      .returning({ id: tunnels.id });
-    if (!deleted) return false;
-    await retire(change, id);
+    const deleted = await deleteTunnels(change, actor, eq(tunnels.id, id));
+    return deleted > 0;
+  });
+}
+
+/** Those of an organization that a condition picks; without one, all of them. @returns how many. */
+export async function deleteTunnels(
+  change: Change,
+  actor: Actor & { orgId: string },
+  which?: SQL,
+): Promise<number> {
+  const deleted = await change.tx
+    .update(tunnels)
+    .set({ deletedAt: sql`now()`, agentConnected: false })
+    .where(and(eq(tunnels.orgId, actor.orgId), isNull(tunnels.deletedAt), which))
+    .returning({ id: tunnels.id });
+  const ids = deleted.map(({ id }) => id);
+  await retire(change, ids);
+  for (const id of ids) {
     change.audit({
       ...actor,
       action: "tunnel_deleted",
       resourceType: "tunnel",
       resourceId: id,
     });
-    return true;
-  });
+  }
+  return ids.length;
 }
 
 /** Tunnels whose time is over. @returns how many were found; a full batch may have left some. */
@@ -147,7 +162,7 @@ export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Pr
     .update(tunnels)
     .set({ status: "expired", agentConnected: false })
     .where(eq(tunnels.id, id));
-  await retire(change, id);
+  await retire(change, [id]);
   change.audit({
     orgId,
     userId: null,
@@ -158,9 +173,9 @@ export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Pr
   });
 }
 
-async function retire(change: Change, tunnelId: string): Promise<void> {
-  await releaseHostnames(change, tunnelId);
-  change.tell({ kind: "tunnel_retired", payload: { tunnelId } });
+async function retire(change: Change, tunnelIds: string[]): Promise<void> {
+  await releaseHostnames(change, tunnelIds);
+  for (const tunnelId of tunnelIds) change.tell({ kind: "tunnel_retired", payload: { tunnelId } });
 }
 
 /** What the tunnel's object says of itself; news that is older than the row's changes nothing. */

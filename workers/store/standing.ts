@@ -1,0 +1,50 @@
+/**
+ * What a route's guard found of its caller can be over by the time of the change. Whoever hands out
+ * something that lasts looks again, under a lock, so that what a removal does not find is never made.
+ */
+import { and, eq, isNull } from "drizzle-orm";
+import type { Actor } from "./audit.ts";
+import type { Transaction } from "./client.ts";
+import { memberships, organizations } from "./tables/organizations.ts";
+
+export type Role = (typeof memberships.$inferSelect)["role"];
+
+/** A member, with the role that the guard found. */
+export interface MemberActor extends Actor {
+  orgId: string;
+  userId: string;
+  role: Role;
+}
+
+/** Whether the actor still has that role; until the commit it stays so. */
+export async function holdsRole(
+  tx: Transaction,
+  { orgId, userId, role }: MemberActor,
+): Promise<boolean> {
+  const rows = await tx
+    .select({ role: memberships.role })
+    .from(memberships)
+    .where(
+      and(eq(memberships.userId, userId), eq(memberships.orgId, orgId), eq(memberships.role, role)),
+    )
+    .for("share");
+  return rows.length > 0;
+}
+
+/**
+ * Changes of an organization, of its members and its invitations take turns. The lock leaves rows that
+ * refer to the organization alone, so that its tunnels and sessions go on meanwhile.
+ *
+ * @returns null when the organization is gone or the actor's role was changed.
+ */
+export async function lockOrganization(
+  tx: Transaction,
+  actor: MemberActor,
+): Promise<typeof organizations.$inferSelect | null> {
+  const [org] = await tx
+    .select()
+    .from(organizations)
+    .where(and(eq(organizations.id, actor.orgId), isNull(organizations.deletedAt)))
+    .for("no key update");
+  return org && (await holdsRole(tx, actor)) ? org : null;
+}
