@@ -88,6 +88,8 @@ export const VERIFIED_TOKENS_MAX = 1_000;
 export const REFRESH_TOKEN_MS = 30 * 24 * 3600_000;
 /** Two tabs that refresh at once are not a theft. */
 export const REFRESH_GRACE_MS = 10_000;
+/** While a session is used, its row says when, to this precision. */
+export const SESSION_SEEN_MS = 60_000;
 export const AUTH_RATE_BURST = 5;
 export const AUTH_RATE_REFILL_MS = 12_000;
 export const PASSWORD_RESET_MAX_MS = 3600_000;

@@ -41,3 +41,19 @@ export const Me = AccountSummary.extend({
 export type Me = z.infer<typeof Me>;
 
 export const AccessToken = z.object({ access_token: z.string() });
+
+export const Session = z.object({
+  id: z.uuid(),
+  /** `Firefox on Linux`, or what the client said of itself. */
+  device: z.string(),
+  ip: z.string(),
+  createdAt: Instant,
+  /** To the minute while it is used. */
+  lastSeenAt: Instant,
+  /** The one that asks. */
+  current: z.boolean(),
+});
+export type Session = z.infer<typeof Session>;
+export const SessionList = z.object({ sessions: z.array(Session) });
+
+export const PasswordReset = z.object({ token: z.string(), new_password: z.string() });

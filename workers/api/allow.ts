@@ -1,10 +1,11 @@
 /** Who may call a route: everybody who is signed in and whose role has the permission. */
 import { createMiddleware } from "hono/factory";
+import { SESSION_SEEN_MS } from "../../protocol/limits.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/access-tokens.ts";
 import { hasPermission, type Permission } from "../identity/permissions.ts";
-import { findPrincipal } from "../store/sessions.ts";
-import type { ApiContext, ApiEnv } from "./context.ts";
+import { findPrincipal, noteSessionUse } from "../store/sessions.ts";
+import { afterAnswer, type ApiContext, type ApiEnv } from "./context.ts";
 
 /** Spread into a route's definition: the guard, and the same in the OpenAPI document. */
 export function allow(permission: Permission) {
@@ -27,4 +28,8 @@ async function authenticate(c: ApiContext): Promise<void> {
   }
   c.set("principal", principal);
   c.set("accessToken", token);
+  const { sessionId, lastSeenAt } = principal;
+  if (Date.now() - lastSeenAt.getTime() > SESSION_SEEN_MS) {
+    afterAnswer(c, "use_not_noted", noteSessionUse(c.var.db, { sessionId, ip: c.var.address }));
+  }
 }

@@ -1,14 +1,15 @@
 /** /auth: what becomes of a session once there is one: renewed, looked at, ended. */
 import { createRoute } from "@hono/zod-openapi";
-import { AccessToken } from "../../protocol/resources/accounts.ts";
-import { Ok } from "../../protocol/resources/scalars.ts";
+import { AccessToken, SessionList, type Session } from "../../protocol/resources/accounts.ts";
+import { Id, Ok } from "../../protocol/resources/scalars.ts";
 import { ApiError } from "../errors.ts";
 import { signAccessToken } from "../identity/access-tokens.ts";
 import { newOrganizationTerms } from "../identity/new-organization.ts";
 import { nextRefreshToken, readRefreshToken } from "../identity/refresh-tokens.ts";
-import { renewSession, revokeSession } from "../store/sessions.ts";
+import { listSessions, renewSession, revokeSession, type SessionRow } from "../store/sessions.ts";
 import { allow } from "./allow.ts";
-import { actorOf, answer, failures, newArea, type ApiContext } from "./context.ts";
+import { actorOf, answer, failures, newArea, notFound, type ApiContext } from "./context.ts";
+import { deviceName } from "./device-name.ts";
 import { limited } from "./rate-limit.ts";
 import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./sign-in.ts";
 
@@ -61,18 +62,71 @@ sessions.openapi(
     },
   }),
   async (c) => {
+    // Ended by another request meanwhile: that is as good.
     await revokeSession(c.var.db, actorOf(c), c.var.principal.sessionId);
     clearRefreshCookie(c);
     return c.json({ ok: true as const }, 200);
   },
 );
 
+sessions.openapi(
+  createRoute({
+    method: "get",
+    path: "/auth/sessions",
+    summary: "Where the account is signed in",
+    ...allow("account:self"),
+    responses: { 200: answer("Newest first.", SessionList), ...failures("unauthorized") },
+  }),
+  async (c) => {
+    const { userId, sessionId } = c.var.principal;
+    const rows = await listSessions(c.var.db, userId);
+    return c.json({ sessions: rows.map((row) => toSession(row, sessionId)) }, 200);
+  },
+);
+
+sessions.openapi(
+  createRoute({
+    method: "delete",
+    path: "/auth/sessions/{id}",
+    summary: "Sign out elsewhere",
+    ...allow("account:self"),
+    request: { params: Id },
+    responses: {
+      200: answer("The session is over, its tokens too.", Ok),
+      ...failures("unauthorized", "not_found"),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    switch (await revokeSession(c.var.db, actorOf(c), id)) {
+      case "revoked":
+        if (id === c.var.principal.sessionId) clearRefreshCookie(c);
+        return c.json({ ok: true as const }, 200);
+      case "not_found":
+        throw notFound("such session");
+    }
+  },
+);
+
+function toSession(row: SessionRow, currentId: string): Session {
+  const { id, device, ip, createdAt, lastSeenAt } = row;
+  return {
+    id,
+    device: deviceName(device),
+    ip,
+    createdAt: createdAt.toISOString(),
+    lastSeenAt: lastSeenAt.toISOString(),
+    current: id === currentId,
+  };
+}
+
 /** A tunnel's page is of the same site as this service, so the cookie's SameSite lets it ask. */
 function refuseForeignOrigin(c: ApiContext): void {
   const origin = c.req.header("origin");
-  if (origin === undefined) return;
-  const host = URL.parse(origin)?.host;
-  if (host !== c.req.header("host") && origin !== c.var.config.publicOrigin) {
+  const host = URL.parse(origin ?? "")?.host;
+  const isOwn =
+    origin === undefined || host === c.req.header("host") || origin === c.var.config.publicOrigin;
+  if (!isOwn || c.req.header("sec-fetch-site") === "cross-site") {
     throw new ApiError("forbidden", "Only the service's own pages may renew a session.");
   }
 }

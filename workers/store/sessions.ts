@@ -1,6 +1,11 @@
 /** Sessions: one for each sign-in, alive until it is revoked or its refresh secret is no longer renewed. */
-import { and, asc, eq, gt, isNotNull, isNull, lt, ne, sql } from "drizzle-orm";
-import { REFRESH_GRACE_MS, REFRESH_TOKEN_MS } from "../../protocol/limits.ts";
+import { and, asc, desc, eq, gt, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
+import {
+  LIST_MAX_ROWS,
+  REFRESH_GRACE_MS,
+  REFRESH_TOKEN_MS,
+  SESSION_SEEN_MS,
+} from "../../protocol/limits.ts";
 import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { insertOrganization, type OrganizationTerms } from "./organizations.ts";
@@ -12,6 +17,7 @@ const PRINCIPAL = {
   email: users.email,
   isSuperadmin: users.isSuperadmin,
   sessionId: sessions.id,
+  lastSeenAt: sessions.lastSeenAt,
   orgId: organizations.id,
   orgName: organizations.name,
   orgSlug: organizations.slug,
@@ -28,6 +34,7 @@ export interface Principal {
   email: string;
   isSuperadmin: boolean;
   sessionId: string;
+  lastSeenAt: Date;
   orgId: string;
   orgName: string;
   orgSlug: string;
@@ -50,8 +57,7 @@ const find = prepared((read) =>
         eq(sessions.id, sql.placeholder("sid")),
         eq(sessions.userId, sql.placeholder("sub")),
         eq(memberships.orgId, sql.placeholder("org")),
-        isNull(sessions.revokedAt),
-        gt(sessions.expiresAt, sql`now()`),
+        isAlive(),
       ),
     )
     .prepare("find_principal"),
@@ -64,6 +70,44 @@ export async function findPrincipal(
 ): Promise<Principal | null> {
   const [principal] = await find(db).execute({ ...claims });
   return principal ?? null;
+}
+
+/** For after the answer: within one minute only the first request of a session writes. */
+export async function noteSessionUse(
+  { read }: Database,
+  { sessionId, ip }: { sessionId: string; ip: string },
+): Promise<void> {
+  const before = sql`now() - ${SESSION_SEEN_MS} * interval '1 millisecond'`;
+  await read
+    .update(sessions)
+    .set({ lastSeenAt: sql`now()`, ip })
+    .where(and(eq(sessions.id, sessionId), lt(sessions.lastSeenAt, before)));
+}
+
+export type SessionRow = Pick<
+  typeof sessions.$inferSelect,
+  "id" | "device" | "ip" | "createdAt" | "lastSeenAt"
+>;
+
+const list = prepared((read) =>
+  read
+    .select({
+      id: sessions.id,
+      device: sessions.device,
+      ip: sessions.ip,
+      createdAt: sessions.createdAt,
+      lastSeenAt: sessions.lastSeenAt,
+    })
+    .from(sessions)
+    .where(and(eq(sessions.userId, sql.placeholder("userId")), isAlive()))
+    .orderBy(desc(sessions.createdAt), desc(sessions.id))
+    .limit(LIST_MAX_ROWS)
+    .prepare("list_sessions"),
+);
+
+/** Those that are alive, newest first. */
+export function listSessions(db: Database, userId: string): Promise<SessionRow[]> {
+  return list(db).execute({ userId });
 }
 
 export interface NewSession {
@@ -151,20 +195,21 @@ export function renewSession(
   },
 ): Promise<Renewal | null> {
   return db.change(async ({ tx, audit }) => {
+    const grace = sql`${REFRESH_GRACE_MS} * interval '1 millisecond'`;
     const [session] = await tx
-      .select()
+      .select({
+        userId: sessions.userId,
+        orgId: sessions.orgId,
+        refreshHash: sessions.refreshHash,
+        previousRefreshHash: sessions.previousRefreshHash,
+        rotatedJustNow: sql<boolean>`${sessions.rotatedAt} > now() - ${grace}`,
+      })
       .from(sessions)
-      .where(
-        and(
-          eq(sessions.id, sessionId),
-          isNull(sessions.revokedAt),
-          gt(sessions.expiresAt, sql`now()`),
-        ),
-      )
+      .where(and(eq(sessions.id, sessionId), isAlive()))
       .for("update");
     if (!session) return null;
     const { userId, orgId } = session;
-    const now = new Date();
+    const now = sql`now()`;
 
     if (session.refreshHash === hash) {
       await tx
@@ -175,13 +220,10 @@ export function renewSession(
           rotatedAt: now,
           lastSeenAt: now,
           ip,
-          expiresAt: new Date(now.getTime() + REFRESH_TOKEN_MS),
+          expiresAt: sql`now() + ${REFRESH_TOKEN_MS} * interval '1 millisecond'`,
         })
         .where(eq(sessions.id, sessionId));
-    } else if (
-      session.previousRefreshHash !== hash ||
-      now.getTime() - session.rotatedAt.getTime() > REFRESH_GRACE_MS
-    ) {
+    } else if (session.previousRefreshHash !== hash || !session.rotatedJustNow) {
       await tx.update(sessions).set({ revokedAt: now }).where(eq(sessions.id, sessionId));
       audit({
         orgId,
@@ -216,20 +258,26 @@ async function roleIn(
   return membership?.role ?? null;
 }
 
-export function revokeSession(db: Database, actor: Actor, sessionId: string): Promise<void> {
+/** One of the actor's own; of anybody else's it is the same as if there were none. */
+export function revokeSession(
+  db: Database,
+  actor: Actor & { userId: string },
+  sessionId: string,
+): Promise<"revoked" | "not_found"> {
   return db.change(async ({ tx, audit }) => {
     const rows = await tx
       .update(sessions)
       .set({ revokedAt: sql`now()` })
-      .where(and(eq(sessions.id, sessionId), isNull(sessions.revokedAt)))
+      .where(and(eq(sessions.id, sessionId), eq(sessions.userId, actor.userId), isAlive()))
       .returning({ id: sessions.id });
-    if (rows.length === 0) return;
+    if (rows.length === 0) return "not_found";
     audit({
       ...actor,
       action: "session_revoked",
       resourceType: "session",
       resourceId: sessionId,
     });
+    return "revoked";
   });
 }
 
@@ -245,8 +293,7 @@ export async function revokeSessionsOf(
     .where(
       and(
         eq(sessions.userId, actor.userId),
-        isNull(sessions.revokedAt),
-        gt(sessions.expiresAt, sql`now()`),
+        isAlive(),
         except === undefined ? undefined : ne(sessions.id, except),
       ),
     )
@@ -254,6 +301,10 @@ export async function revokeSessionsOf(
   for (const { id } of rows) {
     audit({ ...actor, action: "session_revoked", resourceType: "session", resourceId: id });
   }
+}
+
+function isAlive(): SQL | undefined {
+  return and(isNull(sessions.revokedAt), gt(sessions.expiresAt, sql`now()`));
 }
 
 export async function deleteDeadSessions(db: Database, before: Date): Promise<void> {
