@@ -100,11 +100,30 @@ export const MFA_CHALLENGE_MAX_ATTEMPTS = 5;
 /** Wrong codes of an account, whatever the challenge: a new password login starts no new count. */
 export const MFA_ACCOUNT_MAX_ATTEMPTS = 10;
 export const MFA_ACCOUNT_WINDOW_MS = 3600_000;
+export const TOTP_STEP_SECONDS = 30;
+export const TOTP_DIGITS = 6;
+/** Steps that a clock may be off, each way. */
+export const TOTP_DRIFT_STEPS = 1;
+/** What RFC 4226 §4 recommends, the least that it allows, and more than anybody uses. */
+export const TOTP_SECRET_BYTES = 20;
+export const TOTP_SECRET_MIN_BYTES = 16;
+export const TOTP_SECRET_MAX_BYTES = 128;
 /** How long a secret that was shown waits to be confirmed. */
 export const MFA_ENROLLMENT_MAX_MS = 15 * 60_000;
 export const RECOVERY_CODES = 10;
+/** 80 random bits. */
+export const RECOVERY_CODE_CHARS = 16;
 /** How long a person may take at an identity provider. */
 export const PROVIDER_SIGN_IN_MAX_MS = 10 * 60_000;
+/** Where a sign-in leads back to: it travels in a cookie, of which browsers keep 4 KiB. */
+export const RETURN_TO_MAX_CHARS = 2_000;
+/** One call to a provider, its body included. */
+export const PROVIDER_CALL_MAX_MS = 10_000;
+export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
+/** How long an isolate believes what a provider said of itself. */
+export const PROVIDER_METADATA_MAX_MS = 10 * 60_000;
+export const PROVIDER_CLOCK_TOLERANCE_SECONDS = 30;
+export const PROVIDER_SUBJECT_MAX_CHARS = 255;
 export const ORGANIZATION_NAME_MAX_CHARS = 100;
 /** Organizations that one person owns. */
 export const ORGANIZATIONS_OWNED_MAX = 20;

@@ -6,14 +6,13 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
-import { Settings as WorkerSettings } from "../workers/config.ts";
+import { checkProviders, Settings as WorkerSettings, webUrl } from "../workers/config.ts";
 import { apiHostsOf } from "../workers/hosts.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 
 const flag = z.enum(["true", "false"]);
 const url = (protocol: RegExp, start: string) =>
   z.url({ protocol, error: `must be a URL that starts with ${start}` });
-const web = url(/^https?$/, "http:// or https://");
 const text = z.string().min(1);
 const port = z.coerce.number().int().min(0).max(65_535);
 
@@ -34,22 +33,14 @@ const Local = z.object({
 /** Handed to the Worker as the text that they are. */
 const Passed = z.object({
   BILLING_MODE: z.enum(["none", "mock", "payments"]).optional(),
-  PAYMENTS_API_URL: web.optional(),
+  PAYMENTS_API_URL: webUrl.optional(),
   PAYMENTS_SECRET_KEY: text.optional(),
   PAYMENTS_WEBHOOK_SECRET: text.optional(),
   PAYMENTS_PRICE_PRO_MONTHLY: text.optional(),
   PAYMENTS_PRICE_PRO_YEARLY: text.optional(),
   PAYMENTS_PRICE_TEAM_MONTHLY: text.optional(),
   PAYMENTS_PRICE_TEAM_YEARLY: text.optional(),
-  IDP_A_ISSUER: web.optional(),
-  IDP_A_CLIENT_ID: text.optional(),
-  IDP_A_CLIENT_SECRET: text.optional(),
-  IDP_B_AUTHORIZE_URL: web.optional(),
-  IDP_B_TOKEN_URL: web.optional(),
-  IDP_B_API_URL: web.optional(),
-  IDP_B_CLIENT_ID: text.optional(),
-  IDP_B_CLIENT_SECRET: text.optional(),
-  DNS_OVER_HTTPS_URL: web.optional(),
+  DNS_OVER_HTTPS_URL: webUrl.optional(),
   ALLOW_REPLAY: flag.optional(),
   RELAY_HOST: text.optional(),
   RELAY_PORT_RANGE: z
@@ -108,7 +99,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   if (given.HOSTED === "true") {
     throw new StartFailure("HOSTED: is for Cloudflare alone, a self-hosted server can't be it");
   }
-  const result = All.safeParse(given);
+  const result = All.superRefine(checkProviders).safeParse(given);
   if (!result.success) {
     throw new StartFailure(
       result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),

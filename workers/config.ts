@@ -11,6 +11,13 @@ const hostName = z
   .regex(/^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i)
   .transform((host) => host.toLowerCase());
 
+/** An address that the operator chose. */
+export const webUrl = z.url({
+  protocol: /^https?$/,
+  error: "must be a URL that starts with http:// or https://",
+});
+const text = z.string().min(1);
+
 export const PLANS = ["free", "pro", "team", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];
 
@@ -25,6 +32,16 @@ export const Settings = z.object({
   TRIAL_DAYS: z.coerce.number().int().min(0).max(365).default(0),
   REQUIRE_ORG_APPROVAL: flag.default(false),
   AUTH_RATE_LIMIT: z.enum(["on", "off"]).default("on"),
+  /** An OpenID Connect provider, found by discovery. */
+  IDP_A_ISSUER: webUrl.optional(),
+  IDP_A_CLIENT_ID: text.optional(),
+  IDP_A_CLIENT_SECRET: text.optional(),
+  /** An OAuth 2 provider: `<API>/user` and `<API>/user/emails` say who somebody is. */
+  IDP_B_AUTHORIZE_URL: webUrl.optional(),
+  IDP_B_TOKEN_URL: webUrl.optional(),
+  IDP_B_API_URL: webUrl.optional(),
+  IDP_B_CLIENT_ID: text.optional(),
+  IDP_B_CLIENT_SECRET: text.optional(),
   MAIL_FROM: z.string().min(3).default("Underpass <underpass@localhost>"),
   /** Base64 of 32 bytes: seals what must be readable again. */
   ENCRYPTION_KEY: z.base64().refine((key) => atob(key).length === 32, "must be 32 bytes in base64"),
@@ -38,6 +55,33 @@ export const Settings = z.object({
     .regex(/^[0-9a-f]{64}$/)
     .optional(),
 });
+
+const PROVIDER_SETTINGS = [
+  ["IDP_A_ISSUER", "IDP_A_CLIENT_ID", "IDP_A_CLIENT_SECRET"],
+  [
+    "IDP_B_AUTHORIZE_URL",
+    "IDP_B_TOKEN_URL",
+    "IDP_B_API_URL",
+    "IDP_B_CLIENT_ID",
+    "IDP_B_CLIENT_SECRET",
+  ],
+] as const;
+type ProviderSetting = (typeof PROVIDER_SETTINGS)[number][number];
+
+/** For `superRefine`: a provider is configured whole or not at all. */
+export function checkProviders(
+  settings: Partial<Record<ProviderSetting, string>>,
+  context: z.RefinementCtx,
+): void {
+  for (const names of PROVIDER_SETTINGS) {
+    const missing = names.filter((name) => settings[name] === undefined);
+    if (missing.length === names.length) continue;
+    for (const name of missing) {
+      const message = `must be set as well: a provider takes all of ${names.join(", ")}`;
+      context.addIssue({ code: "custom", path: [name], message });
+    }
+  }
+}
 
 export interface Config extends Omit<z.output<typeof Settings>, "API_HOSTS"> {
   API_HOSTS: ReadonlySet<string>;
@@ -58,7 +102,7 @@ export function configOf(env: object): Config {
 }
 
 function parseConfig(env: object): Config {
-  const settings = Settings.parse(env);
+  const settings = Settings.superRefine(checkProviders).parse(env);
   const { SERVICE_DOMAIN: domain } = settings;
   const apiHosts = apiHostsOf(domain, settings.API_HOSTS);
   return {

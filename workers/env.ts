@@ -16,7 +16,9 @@ export interface Env extends ObjectBindings {
   /** Self-hosted: the Neon-protocol gateway in front of PostgreSQL, and the way to the mail spool. */
   DATABASE_GATEWAY?: Fetcher;
   MAIL_GATEWAY?: Fetcher;
-  /** In development both are reached by address instead: `wrangler dev` binds no outside service. */
+  /** Self-hosted: reaches private addresses too, which what the operator configured may be on. */
+  OPERATOR_NETWORK?: Fetcher;
+  /** In development both gateways are reached by address instead: `wrangler dev` binds no outside service. */
   GATEWAY_URL?: string;
   /** Proves to both gateways that it is the Worker who asks. */
   GATEWAY_SECRET?: string;

@@ -46,6 +46,7 @@ const config :Workerd.Config = (
             `(name = ${quote(binding)}, durableObjectNamespace = ${quote(className)})`,
         ),
         `(name = "ROWS", service = (name = "main", entrypoint = "Rows"))`,
+        `(name = "OPERATOR_NETWORK", service = "operator-network")`,
         `(name = "DATABASE_GATEWAY", service = "gateway")`,
         `(name = "MAIL_GATEWAY", service = "gateway")`,
         ...bindingNames.map((name) => `(name = ${quote(name)}, fromEnvironment = ${quote(name)})`),
@@ -54,6 +55,11 @@ const config :Workerd.Config = (
     # What tenants name is fetched from here: never from this machine or its network.
     (name = "internet", network = (
       allow = ${list(reach.map(quote))},
+      tlsOptions = (trustBrowserCas = true),
+    )),
+    # What the operator configures may well be on this machine or its network.
+    (name = "operator-network", network = (
+      allow = ["public", "private"],
       tlsOptions = (trustBrowserCas = true),
     )),
     (name = "gateway", external = (address = ${quote(gatewayAddress)}, http = ())),

@@ -25,7 +25,7 @@ test("an empty value is the same as none", () => {
 test("the Worker gets its own settings, and neither secrets nor those of this process", () => {
   const { worker } = readSettings({
     SERVICE_DOMAIN: "tunnels.example.com",
-    IDP_A_CLIENT_ID: "client",
+    RELAY_HOST: "relay.example.com",
     DATABASE_URL: "postgresql://user:password@db/name",
     SMTP_URL: "smtp://mail.example.com",
     ENCRYPTION_KEY: btoa("k".repeat(32)),
@@ -35,7 +35,7 @@ test("the Worker gets its own settings, and neither secrets nor those of this pr
     ALLOW_PRIVATE_FETCH: "false",
     BILLING_MODE: "none",
     DEFAULT_PLAN: "enterprise",
-    IDP_A_CLIENT_ID: "client",
+    RELAY_HOST: "relay.example.com",
     SERVICE_DOMAIN: "tunnels.example.com",
     TRIAL_DAYS: "0",
   });
@@ -75,6 +75,14 @@ describe("a bad value stops the start with a line that names it", () => {
     const read = () => readSettings({ [name]: value });
     expect(read).toThrow(StartFailure);
     expect(read).toThrow(new RegExp(`^${name}: [^\\n]+$`));
+  });
+
+  test("and a provider that is configured in part, each setting that it lacks", () => {
+    const issuer = { IDP_A_ISSUER: "https://id.example.com" };
+    expect(() => readSettings(issuer)).toThrow(/^IDP_A_CLIENT_ID: .*; IDP_A_CLIENT_SECRET: .*$/);
+    expect(() => readSettings({ IDP_B_CLIENT_ID: "client" })).toThrow(/IDP_B_TOKEN_URL: /);
+    const whole = { ...issuer, IDP_A_CLIENT_ID: "client", IDP_A_CLIENT_SECRET: "secret" };
+    expect(readSettings(whole).worker).toMatchObject(whole);
   });
 
   test("and two bad values both", () => {
