@@ -2,10 +2,13 @@
 import { z } from "zod";
 import { Instant } from "./scalars.ts";
 
-/** For signing up too: there the rules for both are checked once they are normalised. */
-export const Credentials = z.object({ email: z.string(), password: z.string() });
-export const EmailAddress = z.object({ email: z.string() });
-export const EmailCode = z.object({ email: z.string(), code: z.string() });
+/** As it was typed: what an address must be is checked once it is normalised, where one is made. */
+const TypedEmail = z.string().regex(/^[^\0]*$/, "must not contain a NUL character");
+
+/** For signing up too. */
+export const Credentials = z.object({ email: TypedEmail, password: z.string() });
+export const EmailAddress = z.object({ email: TypedEmail });
+export const EmailCode = z.object({ email: TypedEmail, code: z.string() });
 export const Status = z.object({ status: z.string() });
 
 export const AccountSummary = z.object({

@@ -17,6 +17,8 @@ import { auth } from "./auth.ts";
 import { cli } from "./cli.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
 import { health } from "./health.ts";
+import { mfa } from "./mfa.ts";
+import { passwords } from "./passwords.ts";
 import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
@@ -55,7 +57,7 @@ api.use(
   }),
 );
 
-for (const area of [health, auth, sessions, cli, setup, tokens, tunnels, agents])
+for (const area of [health, auth, sessions, passwords, cli, setup, tokens, tunnels, agents])
   api.route("/", area);
 
 api.openAPIRegistry.registerComponent("securitySchemes", "bearer", {

@@ -36,6 +36,32 @@ export function alreadyRegisteredMail(to: string, config: Config): Mail {
   );
 }
 
+/** The token is in the fragment: no server's log ever sees it, whoever the link passes. */
+export function passwordResetMail(to: string, token: string, config: Config): Mail {
+  return mail(
+    to,
+    "Set a new Underpass password",
+    [
+      "Follow this link to set a new password. It is good for one hour, and once.",
+      `Without a browser, this is the token in it: ${token}`,
+      "Somebody, probably you, asked for it with this address. If it was not you, ignore this mail: nothing has changed.",
+    ],
+    { label: "Set a new password", url: `${config.publicOrigin}/reset#token=${token}` },
+  );
+}
+
+export function passwordChangedMail(to: string, config: Config): Mail {
+  return mail(
+    to,
+    "Your Underpass password was changed",
+    [
+      "The password of your account was changed by means of a mail to this address. Everybody who was signed in is signed out.",
+      "If it was not you, somebody else reads your mail: secure the mailbox first, then set another password.",
+    ],
+    { label: "Sign in", url: config.publicOrigin },
+  );
+}
+
 /** What the reader is to use: something to copy, or somewhere to go. */
 type Highlight = { code: string } | { label: string; url: string };
 

@@ -18,7 +18,9 @@ export interface NewCode {
 
 /**
  * Starts an account, or starts it over while its address is unconfirmed: the password that counts is the
- * one of whoever asked for the code that is entered.
+ * one of whoever asked for the code that is entered. An account that is confirmed stays as it is, and yet
+ * the same statements run: how long they take tells nothing. Its code is for nothing, since only an
+ * unconfirmed address can be confirmed.
  */
 export function signUp(
   db: Database,
@@ -31,33 +33,36 @@ export function signUp(
     mailIfKnown,
   }: NewCode & {
     passwordHash: string;
-    /** For an address whose account exists. */
+    /** For an address whose account is confirmed. */
     mailIfKnown: OutboxMessage;
   },
 ): Promise<void> {
   return db.change(async ({ tx, audit, tell }) => {
+    const isUnconfirmed = isNull(users.emailVerifiedAt);
     const [user] = await tx
       .insert(users)
       .values({ email, passwordHash })
       .onConflictDoUpdate({
         target: users.email,
-        set: { passwordHash },
-        setWhere: isNull(users.emailVerifiedAt),
+        set: {
+          passwordHash: sql`case when ${isUnconfirmed} then excluded.password_hash else ${users.passwordHash} end`,
+        },
       })
-      .returning({ id: users.id });
-    if (!user) {
-      tell(mailIfKnown);
-      return;
-    }
-    await replaceCode(tx, user.id, codeHash);
-    tell(mail);
+      .returning({
+        id: users.id,
+        isNew: sql<boolean>`${users.createdAt} = now()`,
+        isUnconfirmed: sql<boolean>`${isUnconfirmed}`,
+      });
+    const { id, isNew, isUnconfirmed: mayConfirm } = user!;
+    await replaceCode(tx, id, codeHash);
+    tell(mayConfirm ? mail : mailIfKnown);
     audit({
       orgId: null,
-      userId: user.id,
+      userId: id,
       ip,
-      action: "account_created",
+      action: isNew ? "account_created" : "sign_up_repeated",
       resourceType: "user",
-      resourceId: user.id,
+      resourceId: id,
     });
   });
 }
