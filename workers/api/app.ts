@@ -57,7 +57,7 @@ api.use(
   }),
 );
 
-for (const area of [health, auth, sessions, passwords, cli, setup, tokens, tunnels, agents])
+for (const area of [health, auth, sessions, passwords, mfa, cli, setup, tokens, tunnels, agents])
   api.route("/", area);
 
 api.openAPIRegistry.registerComponent("securitySchemes", "bearer", {

@@ -2,39 +2,52 @@
 import { getCookie, setCookie } from "hono/cookie";
 import { DEVICE_NAME_MAX_CHARS, REFRESH_TOKEN_MS } from "../../protocol/limits.ts";
 import type { AccountSummary, MfaRequired } from "../../protocol/resources/accounts.ts";
+import { ApiError } from "../errors.ts";
 import { signAccessToken } from "../identity/access-tokens.ts";
 import { randomSecret } from "../identity/codes.ts";
 import { newOrganizationTerms } from "../identity/new-organization.ts";
 import { firstRefreshToken, type RefreshToken } from "../identity/refresh-tokens.ts";
 import { sha256Hex } from "../identity/sealing.ts";
+import type { UserRow } from "../store/accounts.ts";
 import { insertChallenge } from "../store/challenges.ts";
-import { openSession, type Principal } from "../store/sessions.ts";
+import { openSession, type Principal, type SecondFactor } from "../store/sessions.ts";
 import type { ApiContext } from "./context.ts";
 
 const REFRESH_COOKIE = "qnt_refresh";
 
+/** As it was when its password, or a provider, was believed. */
+type Account = Pick<UserRow, "id" | "passwordHash" | "mfaSecret">;
+
 /** Once a password or a provider has said who it is: in, or on to the second factor. */
 export async function passFirstFactor(
   c: ApiContext,
-  user: { id: string; mfaSecret: string | null },
+  account: Account,
 ): Promise<AccountSummary | MfaRequired> {
-  if (user.mfaSecret === null) return signIn(c, user.id);
+  if (account.mfaSecret === null) return signIn(c, account);
   const token = randomSecret();
-  await insertChallenge(c.var.db, { userId: user.id, tokenHash: await sha256Hex(token) });
+  await insertChallenge(c.var.db, { userId: account.id, tokenHash: await sha256Hex(token) });
   return { mfa_required: true, challenge_token: token };
 }
 
 /** What every way of signing in ends with. */
-export async function signIn(c: ApiContext, userId: string): Promise<AccountSummary> {
+export async function signIn(
+  c: ApiContext,
+  account: Account,
+  secondFactor?: SecondFactor,
+): Promise<AccountSummary> {
   const { config, db, address } = c.var;
   const id = crypto.randomUUID();
   const refresh = await firstRefreshToken(config, id);
   const device = (c.req.header("user-agent") ?? "").slice(0, DEVICE_NAME_MAX_CHARS);
-  const session = { id, userId, refreshHash: refresh.hash, device, ip: address };
-  const principal = await openSession(db, session, newOrganizationTerms(config));
+  const session = { id, userId: account.id, refreshHash: refresh.hash, device, ip: address };
+  const proof = { passwordHash: account.passwordHash, secondFactor };
+  const principal = await openSession(db, session, proof, newOrganizationTerms(config));
+  if (!principal) {
+    throw new ApiError("unauthorized", "The account has changed since: log in again.");
+  }
   setRefreshCookie(c, refresh);
   const accessToken = await signAccessToken(config, {
-    sub: userId,
+    sub: account.id,
     sid: id,
     org: principal.orgId,
     role: principal.role,

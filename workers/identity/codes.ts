@@ -47,7 +47,7 @@ export function randomPassword(): string {
   return randomFrom(PASSWORD_ALPHABET, PASSWORD_CHARS);
 }
 
-function randomFrom(alphabet: string, length: number): string {
+export function randomFrom(alphabet: string, length: number): string {
   let text = "";
   const fair = 256 - (256 % alphabet.length);
   while (text.length < length) {

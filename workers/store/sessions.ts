@@ -72,6 +72,18 @@ export async function findPrincipal(
   return principal ?? null;
 }
 
+/** Of the claims alone, whatever organization they name. */
+export async function isSessionAlive(
+  { read }: Database,
+  { sid, sub }: { sid: string; sub: string },
+): Promise<boolean> {
+  const rows = await read
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(eq(sessions.id, sid), eq(sessions.userId, sub), isAlive()));
+  return rows.length > 0;
+}
+
 /** For after the answer: within one minute only the first request of a session writes. */
 export async function noteSessionUse(
   { read }: Database,
@@ -118,14 +130,30 @@ export interface NewSession {
   ip: string;
 }
 
-/** Acts for the organization that the user has been a member of for longest. */
+export type SecondFactor = "totp" | "recovery_code";
+
+/**
+ * Acts for the organization that the user has been a member of for longest.
+ *
+ * @returns null when what the sign-in went by is no longer so: another password by now, or a second factor
+ * that was not asked for. Changing either ends all sessions, and one that is on its way must not slip by.
+ */
 export function openSession(
   db: Database,
   session: NewSession,
+  proof: { passwordHash: string | null; secondFactor: SecondFactor | undefined },
   terms: OrganizationTerms,
-): Promise<Principal> {
-  return db.change(async ({ tx, audit }) => {
-    const orgId = await homeOf(tx, session.userId, terms);
+): Promise<Principal | null> {
+  return db.change(async (change) => {
+    const { tx, audit } = change;
+    const [user] = await tx
+      .select({ passwordHash: users.passwordHash, mfaSecret: users.mfaSecret })
+      .from(users)
+      .where(eq(users.id, session.userId))
+      .for("update");
+    if (user?.passwordHash !== proof.passwordHash) return null;
+    if (user.mfaSecret !== null && proof.secondFactor === undefined) return null;
+    const orgId = await homeOf(change, session, terms);
     await tx
       .insert(sessions)
       .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
@@ -136,7 +164,7 @@ export function openSession(
       action: "session_created",
       resourceType: "session",
       resourceId: session.id,
-      metadata: { device: session.device },
+      metadata: { device: session.device, secondFactor: proof.secondFactor },
     });
     const [principal] = await tx
       .select(PRINCIPAL)
@@ -149,10 +177,18 @@ export function openSession(
   });
 }
 
-/** Whoever was removed from the last organization, or deleted it, is given one again. */
-async function homeOf(tx: Transaction, userId: string, terms: OrganizationTerms): Promise<string> {
+/**
+ * Whoever was removed from the last organization, or deleted it, is given one again. Its trial is what is
+ * left of the account's own: nobody gets another by deleting an organization. The membership is locked,
+ * so that whoever is removed this moment is not signed in to what is lost.
+ */
+async function homeOf(
+  { tx, audit }: Change,
+  { userId, ip }: { userId: string; ip: string },
+  terms: OrganizationTerms,
+): Promise<string> {
   const [user] = await tx
-    .select({ email: users.email })
+    .select({ email: users.email, createdAt: users.createdAt })
     .from(users)
     .where(eq(users.id, userId))
     .for("update");
@@ -161,8 +197,26 @@ async function homeOf(tx: Transaction, userId: string, terms: OrganizationTerms)
     .from(memberships)
     .where(eq(memberships.userId, userId))
     .orderBy(asc(memberships.createdAt), asc(memberships.orgId))
-    .limit(1);
-  return membership?.orgId ?? insertOrganization(tx, { userId, email: user!.email, terms });
+    .limit(1)
+    .for("share");
+  if (membership) return membership.orgId;
+  const { email, createdAt } = user!;
+  const trialEndsAt = terms.trialEndsAt && sinceThen(terms.trialEndsAt, createdAt);
+  const orgId = await insertOrganization(tx, { userId, email, terms: { ...terms, trialEndsAt } });
+  audit({
+    orgId,
+    userId,
+    ip,
+    action: "organization_created",
+    resourceType: "organization",
+    resourceId: orgId,
+  });
+  return orgId;
+}
+
+/** An end that is counted from now, counted from an earlier moment. */
+function sinceThen(end: Date, then: Date): Date {
+  return new Date(then.getTime() + (end.getTime() - Date.now()));
 }
 
 export interface Renewal {
@@ -194,7 +248,8 @@ export function renewSession(
     terms: OrganizationTerms;
   },
 ): Promise<Renewal | null> {
-  return db.change(async ({ tx, audit }) => {
+  return db.change(async (change) => {
+    const { tx, audit } = change;
     const grace = sql`${REFRESH_GRACE_MS} * interval '1 millisecond'`;
     const [session] = await tx
       .select({
@@ -239,7 +294,7 @@ export function renewSession(
     const role = await roleIn(tx, userId, orgId);
     if (role) return { userId, orgId, role };
     // No longer a member there: the session goes on where the user still is one.
-    const home = await homeOf(tx, userId, terms);
+    const home = await homeOf(change, { userId, ip }, terms);
     await tx.update(sessions).set({ orgId: home }).where(eq(sessions.id, sessionId));
     const homeRole = await roleIn(tx, userId, home);
     return { userId, orgId: home, role: homeRole! };
