@@ -1,35 +1,73 @@
 /** Who may call a route: everybody who is signed in and whose role has the permission. */
 import { createMiddleware } from "hono/factory";
 import { SESSION_SEEN_MS } from "../../protocol/limits.ts";
+import { Id } from "../../protocol/resources/scalars.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/access-tokens.ts";
-import { hasPermission, type Permission } from "../identity/permissions.ts";
-import { findPrincipal, noteSessionUse } from "../store/sessions.ts";
-import { afterAnswer, type ApiContext, type ApiEnv } from "./context.ts";
+import { hasPermission, type Permission, type Role } from "../identity/permissions.ts";
+import { findPrincipal, isSessionAlive, noteSessionUse } from "../store/sessions.ts";
+import { afterAnswer, notFound, type ApiContext, type ApiEnv } from "./context.ts";
 
 /** Spread into a route's definition: the guard, and the same in the OpenAPI document. */
 export function allow(permission: Permission) {
-  const guard = createMiddleware<ApiEnv>(async (c, next) => {
+  return guardedBy(async (c) => {
     await authenticate(c);
-    if (!hasPermission(c.var.principal.role, permission)) {
-      throw new ApiError("forbidden", `Your role, ${c.var.principal.role}, lacks ${permission}.`);
-    }
+    requirePermission(c, permission);
+  });
+}
+
+/**
+ * For the routes under /orgs/{id}: what counts is the caller's role in the organization of the path,
+ * whichever the access token names. To whoever is not a member there is no such organization.
+ */
+export function allowIn(permission: Permission) {
+  return guardedBy(async (c) => {
+    await authenticate(c, { orgId: c.req.param("id") ?? "" });
+    requirePermission(c, permission);
+  });
+}
+
+function guardedBy(check: (c: ApiContext) => Promise<void>) {
+  const guard = createMiddleware<ApiEnv>(async (c, next) => {
+    await check(c);
     await next();
   });
   return { middleware: guard, security: [{ bearer: [] }] };
 }
 
-async function authenticate(c: ApiContext): Promise<void> {
+function requirePermission(c: ApiContext, permission: Permission): void {
+  const { role } = c.var.principal;
+  if (!hasPermission(role, permission)) throw lacksPermission(role, permission);
+}
+
+export function lacksPermission(role: Role, permission: Permission): ApiError {
+  return new ApiError("forbidden", `Your role, ${role}, lacks ${permission}.`);
+}
+
+/** @param path whose organization the caller acts for instead of the token's. */
+async function authenticate(c: ApiContext, path?: { orgId: string }): Promise<void> {
+  const { config, db, address } = c.var;
   const token = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
-  const claims = token === undefined ? null : await verifyAccessToken(c.var.config, token);
-  const principal = claims && (await findPrincipal(c.var.db, claims));
-  if (token === undefined || !principal) {
-    throw new ApiError("unauthorized", "A valid bearer token is required.");
+  const claims = token === undefined ? null : await verifyAccessToken(config, token);
+  if (token === undefined || !claims) throw unauthorized();
+  const org = path?.orgId ?? claims.org;
+  const principal = isId(org) ? await findPrincipal(db, { ...claims, org }) : null;
+  if (!principal) {
+    if (path && (await isSessionAlive(db, claims))) throw notFound("such organization");
+    throw unauthorized();
   }
   c.set("principal", principal);
   c.set("accessToken", token);
   const { sessionId, lastSeenAt } = principal;
   if (Date.now() - lastSeenAt.getTime() > SESSION_SEEN_MS) {
-    afterAnswer(c, "use_not_noted", noteSessionUse(c.var.db, { sessionId, ip: c.var.address }));
+    afterAnswer(c, "use_not_noted", noteSessionUse(db, { sessionId, ip: address }));
   }
+}
+
+function unauthorized(): ApiError {
+  return new ApiError("unauthorized", "A valid bearer token is required.");
+}
+
+function isId(text: string): boolean {
+  return Id.safeParse({ id: text }).success;
 }

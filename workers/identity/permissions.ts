@@ -27,3 +27,23 @@ export type Permission = keyof typeof LOWEST_ROLE;
 export function hasPermission(role: Role, permission: Permission): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(LOWEST_ROLE[permission]);
 }
+
+/** Whoever gives somebody a role, takes it away or promises it by an invitation needs this. */
+export function permissionToGive(role: Role): Permission {
+  return role === "owner" ? "owners:write" : "members:write";
+}
+
+/** What a person has handed out and may no longer hand out with a role. null: with none at all. */
+export interface Forfeit {
+  tokens: boolean;
+  /** Invitations that promise one of these roles. */
+  invitationsTo: Role[];
+}
+
+export function forfeitWith(role: Role | null): Forfeit {
+  const lacks = (permission: Permission) => role === null || !hasPermission(role, permission);
+  return {
+    tokens: lacks("tokens:write"),
+    invitationsTo: ROLES.filter((promised) => lacks(permissionToGive(promised))),
+  };
+}
