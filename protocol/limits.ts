@@ -129,6 +129,8 @@ export const ORGANIZATION_NAME_MAX_CHARS = 100;
 export const ORGANIZATIONS_OWNED_MAX = 20;
 export const INVITATION_MAX_MS = 7 * 24 * 3600_000;
 export const INVITATIONS_OPEN_MAX = 100;
+/** Mails to people who did not ask for them, of one organization. */
+export const INVITATIONS_DAILY_MAX = 200;
 export const DEVICE_CODE_MAX_MS = 10 * 60_000;
 export const DEVICE_POLL_INTERVAL_SECONDS = 2;
 export const API_BODY_MAX_BYTES = 1024 * 1024;
