@@ -1,16 +1,29 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { kCurrentWorker } from "miniflare";
-import { defineConfig } from "vitest/config";
+import { defineConfig, type Plugin } from "vitest/config";
+
+/** As workerd and the bundle do: a `.wasm` file is a module that is compiled already. */
+const wasmModules: Plugin = {
+  name: "wasm-modules",
+  enforce: "pre",
+  load(id) {
+    if (!id.endsWith(".wasm")) return null;
+    return `import { readFileSync } from "node:fs";
+export default new WebAssembly.Module(readFileSync(${JSON.stringify(id)}));`;
+  },
+};
 
 export default defineConfig({
   test: {
     projects: [
       {
+        plugins: [wasmModules],
         test: {
           name: "node",
           include: ["test/**/*.test.ts"],
           exclude: ["test/**/*.workerd.test.ts"],
           globalSetup: "test/harness/build.ts",
+          server: { deps: { inline: [/\.wasm$/] } },
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

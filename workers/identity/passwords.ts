@@ -2,6 +2,7 @@
 import Argon2, { generateSalt } from "@phi-ag/argon2";
 import wasm from "@phi-ag/argon2/argon2.wasm";
 import { PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../../protocol/limits.ts";
+import { isCommonPassword } from "./common-passwords.ts";
 import { utf8 } from "./encoding.ts";
 
 const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1, hashLength: 32 };
@@ -21,13 +22,18 @@ export function hashPassword(password: string): string {
     .encoded;
 }
 
-let noOnesHash: string | undefined;
+/** Of no password that anybody knows, at the same cost: where nobody has an account takes as long. */
+export const NO_ONES_HASH = [
+  "$argon2id$v=19",
+  `m=${COST.memoryCost},t=${COST.timeCost},p=${COST.parallelism}`,
+  "A".repeat(22),
+  "A".repeat(43),
+].join("$");
 
 /** @param hash null where there is no account: that takes as long, and is false. */
 export function verifyPassword(hash: string | null, password: string): boolean {
   if (passwordBytes(password) > PASSWORD_MAX_BYTES) return false;
-  const compared = hash ?? (noOnesHash ??= hashPassword(crypto.randomUUID()));
-  const { success } = hasher().tryVerify(compared, normalizePassword(password));
+  const { success } = hasher().tryVerify(hash ?? NO_ONES_HASH, normalizePassword(password));
   return success && hash !== null;
 }
 
@@ -42,7 +48,9 @@ export function passwordFault(password: string, email: string): string | null {
   }
   // Argon2's reference code takes C strings: what follows a NUL would not count.
   if (normalized.includes("\0")) return "must not contain a NUL character";
-  if (normalized.toLowerCase() === email) return "must not be the e-mail address";
+  const lowered = normalized.toLowerCase();
+  if (lowered === email) return "must not be the e-mail address";
+  if (isCommonPassword(lowered)) return "is among the most common passwords";
   return null;
 }
 
