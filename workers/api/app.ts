@@ -16,6 +16,7 @@ import { agents } from "./agents.ts";
 import { auth } from "./auth.ts";
 import { cli } from "./cli.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
+import { events } from "./events.ts";
 import { health } from "./health.ts";
 import { mfa } from "./mfa.ts";
 import { passwords } from "./passwords.ts";
@@ -57,7 +58,19 @@ api.use(
   }),
 );
 
-for (const area of [health, auth, sessions, passwords, mfa, cli, setup, tokens, tunnels, agents])
+for (const area of [
+  health,
+  auth,
+  sessions,
+  passwords,
+  mfa,
+  cli,
+  setup,
+  tokens,
+  tunnels,
+  agents,
+  events,
+])
   api.route("/", area);
 
 api.openAPIRegistry.registerComponent("securitySchemes", "bearer", {
