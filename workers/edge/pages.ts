@@ -8,14 +8,7 @@ import {
   type ErrorBody,
   type ErrorCode,
 } from "../../protocol/errors.ts";
-
-interface Text {
-  title: string;
-  /** For the visitor. */
-  message: string;
-  /** For the owner, who is often the one who is looking. */
-  hint?: string;
-}
+import { htmlPage, PAGE_HEADERS, wantsHtml, type Text } from "../error-page.ts";
 
 const TEXTS: Partial<Record<ErrorCode, Text>> = {
   invalid_host: {
@@ -61,66 +54,21 @@ const GENERIC: Text = {
 export function errorPage(request: Request, code: ErrorCode, from?: Headers): Response {
   const status = STATUS_BY_CODE[code];
   const text = TEXTS[code] ?? GENERIC;
-  const wantsHtml = request.headers.get("accept")?.includes("text/html") ?? false;
+  const isPage = wantsHtml(request);
   const headers = new Headers({
+    ...(isPage ? PAGE_HEADERS : { "content-type": "application/json" }),
     [ERROR_HEADER]: code,
     "cache-control": "no-store",
-    "content-type": wantsHtml ? "text/html; charset=utf-8" : "application/json",
     vary: "accept",
   });
   const retryAfter = from?.get("retry-after");
   if (retryAfter) headers.set("retry-after", retryAfter);
-  if (!wantsHtml) {
+  if (!isPage) {
     const body: ErrorBody = {
       error: code,
       message: [text.message, text.hint].filter(Boolean).join(" "),
     };
     return new Response(JSON.stringify(body), { status, headers });
   }
-  headers.set("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'");
-  return new Response(html(status, code, text), { status, headers });
-}
-
-function html(status: number, code: string, { title, message, hint }: Text): string {
-  const advice = hint === undefined ? "" : `<p class="hint">${withCode(escapeHtml(hint))}</p>`;
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(title)}</title>
-<style>
-:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
-main { max-width: 34rem; margin: 18vh auto 0; padding: 0 1.5rem }
-h1 { font-size: 1.6rem; margin: 0 0 .5rem }
-.hint { opacity: .8 }
-code { background: #8883; border-radius: .25rem; padding: .1rem .3rem }
-footer { margin-top: 2rem; font-size: .85rem; opacity: .7 }
-</style>
-</head>
-<body>
-<main>
-<h1>${escapeHtml(title)}</h1>
-<p>${escapeHtml(message)}</p>
-${advice}
-<footer>${status} <code>${escapeHtml(code)}</code> · Underpass</footer>
-</main>
-</body>
-</html>
-`;
-}
-
-function withCode(escaped: string): string {
-  return escaped.replace(/`([^`]+)`/g, "<code>$1</code>");
-}
-
-export function escapeHtml(text: string): string {
-  const entities: Record<string, string> = {
-    "&": "&amp;",
-    "<": "&lt;",
-    ">": "&gt;",
-    '"': "&quot;",
-    "'": "&#39;",
-  };
-  return text.replace(/[&<>"']/g, (character) => entities[character]!);
+  return new Response(htmlPage(status, code, text), { status, headers });
 }

@@ -1,0 +1,61 @@
+/** The small page by which a failure is told to a person. No asset from elsewhere, no script. */
+export interface Text {
+  title: string;
+  /** For whoever reads the page. */
+  message: string;
+  /** For the owner, who is often the one who is looking. */
+  hint?: string;
+}
+
+export const PAGE_HEADERS = {
+  "content-type": "text/html; charset=utf-8",
+  "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'",
+};
+
+export function wantsHtml(request: Request): boolean {
+  return request.headers.get("accept")?.includes("text/html") ?? false;
+}
+
+export function htmlPage(status: number, code: string, { title, message, hint }: Text): string {
+  const advice = hint === undefined ? "" : `<p class="hint">${withCode(escapeHtml(hint))}</p>`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+<style>
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
+main { max-width: 34rem; margin: 18vh auto 0; padding: 0 1.5rem }
+h1 { font-size: 1.6rem; margin: 0 0 .5rem }
+.hint { opacity: .8 }
+code { background: #8883; border-radius: .25rem; padding: .1rem .3rem }
+footer { margin-top: 2rem; font-size: .85rem; opacity: .7 }
+</style>
+</head>
+<body>
+<main>
+<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(message)}</p>
+${advice}
+<footer>${status} <code>${escapeHtml(code)}</code> · Underpass</footer>
+</main>
+</body>
+</html>
+`;
+}
+
+function withCode(escaped: string): string {
+  return escaped.replace(/`([^`]+)`/g, "<code>$1</code>");
+}
+
+function escapeHtml(text: string): string {
+  const entities: Record<string, string> = {
+    "&": "&amp;",
+    "<": "&lt;",
+    ">": "&gt;",
+    '"': "&quot;",
+    "'": "&#39;",
+  };
+  return text.replace(/[&<>"']/g, (character) => entities[character]!);
+}
