@@ -1,0 +1,24 @@
+/** Third-party sign-in: the providers that there can be, and what browsers bring to their routes. */
+import { z } from "zod";
+
+export const PROVIDERS = ["idp_a", "idp_b"] as const;
+export const ProviderName = z.enum(PROVIDERS);
+export type ProviderName = z.infer<typeof ProviderName>;
+
+export const Providers = z.object({ providers: z.array(ProviderName) });
+
+export const StartSignIn = z.object({
+  /** A path of this service. Anything else counts as `/`. */
+  return_to: z.string().default("/"),
+  /** Set by the redirect to the service's first host, so that there is never a second one. */
+  moved: z.string().optional(),
+});
+
+/** What a provider sends back. Whether it is complete is told by the route, which drops its cookie first. */
+export const ProviderAnswer = z.object({
+  code: z.string().optional(),
+  state: z.string().optional(),
+  iss: z.string().optional(),
+  error: z.string().optional(),
+  error_description: z.string().optional(),
+});

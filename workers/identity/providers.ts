@@ -1,0 +1,21 @@
+/** The providers of third-party sign-in that the operator configured. */
+import { PROVIDERS, type ProviderName } from "../../protocol/resources/providers.ts";
+import type { Config } from "../config.ts";
+import type { Env } from "../env.ts";
+import { idpA } from "./providers/idp-a.ts";
+import { idpB } from "./providers/idp-b.ts";
+import type { Provider } from "./providers/provider.ts";
+
+/** @returns null when it is not configured. */
+export function findProvider(env: Env, config: Config, name: ProviderName): Provider | null {
+  switch (name) {
+    case "idp_a":
+      return idpA(env, config);
+    case "idp_b":
+      return idpB(env, config);
+  }
+}
+
+export function configuredProviders(env: Env, config: Config): ProviderName[] {
+  return PROVIDERS.filter((name) => findProvider(env, config, name) !== null);
+}

@@ -1,0 +1,157 @@
+/** `idp_a`: any provider of OpenID Connect, found by discovery. */
+import * as oidc from "oauth4webapi";
+import {
+  PROVIDER_CLOCK_TOLERANCE_SECONDS,
+  PROVIDER_METADATA_MAX_MS,
+} from "../../../protocol/limits.ts";
+import type { Config } from "../../config.ts";
+import type { Env } from "../../env.ts";
+import { callOptions, isRefusedCode } from "./calls.ts";
+import {
+  authorizationUrl,
+  denial,
+  provenEmail,
+  redirectUri,
+  Subject,
+  type Identification,
+  type Provider,
+} from "./provider.ts";
+
+const NAME = "idp_a";
+
+type Server = oidc.AuthorizationServer;
+type Options = ReturnType<typeof callOptions>;
+
+/** @returns null when none is configured. */
+export function idpA(env: Env, config: Config): Provider | null {
+  const { IDP_A_ISSUER, IDP_A_CLIENT_ID: client_id, IDP_A_CLIENT_SECRET: secret } = config;
+  if (IDP_A_ISSUER === undefined || client_id === undefined || secret === undefined) return null;
+  const issuer = new URL(IDP_A_ISSUER);
+  const options = callOptions(env, issuer);
+  const client = { client_id, [oidc.clockTolerance]: PROVIDER_CLOCK_TOLERANCE_SECONDS };
+  const redirect_uri = redirectUri(config, NAME);
+
+  return {
+    name: NAME,
+    host: issuer.host,
+
+    async authorizationUrl(attempt) {
+      const as = await discover(issuer, options);
+      const parameters = { client_id, redirect_uri, scope: "openid email", nonce: attempt.nonce };
+      return authorizationUrl(as, attempt, parameters, options[oidc.allowInsecureRequests]);
+    },
+
+    async identify(attempt, answer) {
+      const as = await discover(issuer, options);
+      const parameters = readAnswer(as, client, answer, attempt.state);
+      if (!(parameters instanceof URLSearchParams)) return parameters;
+
+      const response = await oidc.authorizationCodeGrantRequest(
+        as,
+        client,
+        clientAuthentication(as, secret),
+        parameters,
+        redirect_uri,
+        attempt.verifier,
+        options,
+      );
+      const tokens = await oidc
+        .processAuthorizationCodeResponse(as, client, response, {
+          expectedNonce: attempt.nonce,
+          requireIdToken: true,
+        })
+        .catch((failure: unknown) => {
+          if (isRefusedCode(failure)) return null;
+          throw failure;
+        });
+      if (!tokens) return { kind: "invalid_answer" };
+      await verifySignature(as, response, issuer, options);
+      const claims = oidc.getValidatedIdTokenClaims(tokens);
+      if (!claims) throw new Error("the provider gave no ID token");
+      checkClaims(claims, client_id);
+
+      const email = await emailOf(as, client, claims, tokens.access_token, options);
+      const subject = Subject.parse(claims.sub);
+      return { kind: "account", account: { issuer: as.issuer, subject, email } };
+    },
+  };
+}
+
+/** Per isolate: what the provider says of itself. Its keys are remembered with it, by the library. */
+let known: { issuer: string; as: Server; goodUntilMs: number } | undefined;
+
+async function discover(issuer: URL, options: Options): Promise<Server> {
+  if (known?.issuer === issuer.href && Date.now() < known.goodUntilMs) return known.as;
+  const response = await oidc.discoveryRequest(issuer, options);
+  const as = await oidc.processDiscoveryResponse(issuer, response);
+  known = { issuer: issuer.href, as, goodUntilMs: Date.now() + PROVIDER_METADATA_MAX_MS };
+  return as;
+}
+
+/** With `iss` (RFC 9207) compared, where it is there or was promised: an answer of another provider is none. */
+function readAnswer(
+  as: Server,
+  client: oidc.Client,
+  answer: URLSearchParams,
+  state: string,
+): URLSearchParams | Identification {
+  try {
+    return oidc.validateAuthResponse(as, client, answer, state);
+  } catch (failure) {
+    if (failure instanceof oidc.AuthorizationResponseError) return denial(failure.error);
+    if (failure instanceof oidc.OperationProcessingError) return { kind: "invalid_answer" };
+    throw failure;
+  }
+}
+
+/** In the body where that is known to work: in a header providers disagree on how to escape it. */
+function clientAuthentication(as: Server, secret: string): oidc.ClientAuth {
+  return as.token_endpoint_auth_methods_supported?.includes("client_secret_post")
+    ? oidc.ClientSecretPost(secret)
+    : oidc.ClientSecretBasic(secret);
+}
+
+/** A key that is not known leads to another look at the provider, once: it may have new ones since. */
+async function verifySignature(
+  as: Server,
+  response: Response,
+  issuer: URL,
+  options: Options,
+): Promise<void> {
+  try {
+    await oidc.validateApplicationLevelSignature(as, response, options);
+  } catch (failure) {
+    const isUnknownKey =
+      failure instanceof oidc.OperationProcessingError && failure.code === oidc.KEY_SELECTION;
+    if (!isUnknownKey) throw failure;
+    known = undefined;
+    const fresh = await discover(issuer, options);
+    await oidc.validateApplicationLevelSignature(fresh, response, options);
+  }
+}
+
+/** What the library leaves to us of the rules for ID tokens (OpenID Connect Core §3.1.3.7). */
+function checkClaims({ azp, iat }: oidc.IDToken, clientId: string): void {
+  if (azp !== undefined && azp !== clientId) throw new Error("the ID token is another client's");
+  if (iat > Date.now() / 1000 + PROVIDER_CLOCK_TOLERANCE_SECONDS) {
+    throw new Error("the ID token is of the future");
+  }
+}
+
+/** From one place or from the other: an address of one and its confirmation of the other prove nothing. */
+async function emailOf(
+  as: Server,
+  client: oidc.Client,
+  claims: oidc.IDToken,
+  accessToken: string,
+  options: Options,
+): Promise<string | null> {
+  const isComplete = claims.email !== undefined && claims.email_verified !== undefined;
+  if (isComplete || as.userinfo_endpoint === undefined) return verifiedEmail(claims);
+  const response = await oidc.userInfoRequest(as, client, accessToken, options);
+  return verifiedEmail(await oidc.processUserInfoResponse(as, client, claims.sub, response));
+}
+
+function verifiedEmail(claims: { readonly [claim: string]: unknown }): string | null {
+  return claims.email_verified === true ? provenEmail(claims.email) : null;
+}

@@ -1,0 +1,106 @@
+/** `idp_b`: an OAuth 2 provider that says who somebody is at `<API>/user` and `<API>/user/emails`. */
+import * as oauth from "oauth4webapi";
+import { z } from "zod";
+import type { Config } from "../../config.ts";
+import type { Env } from "../../env.ts";
+import { callOptions, isRefusedCode } from "./calls.ts";
+import {
+  authorizationUrl,
+  denial,
+  provenEmail,
+  redirectUri,
+  Subject,
+  type Provider,
+} from "./provider.ts";
+
+const NAME = "idp_b";
+/** Code hosts show confirmed addresses to those who ask for them. */
+const SCOPE = "read:user user:email";
+
+const User = z.object({ id: z.union([Subject, z.int()]) });
+const Emails = z.array(
+  z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
+);
+
+/** @returns null when none is configured. */
+export function idpB(env: Env, config: Config): Provider | null {
+  const {
+    IDP_B_AUTHORIZE_URL: authorization_endpoint,
+    IDP_B_TOKEN_URL: token_endpoint,
+    IDP_B_API_URL: apiUrl,
+    IDP_B_CLIENT_ID: client_id,
+    IDP_B_CLIENT_SECRET: secret,
+  } = config;
+  if (
+    authorization_endpoint === undefined ||
+    token_endpoint === undefined ||
+    apiUrl === undefined ||
+    client_id === undefined ||
+    secret === undefined
+  ) {
+    return null;
+  }
+  // It names itself nowhere; its subjects are whatever its API means by them.
+  const issuer = new URL(apiUrl).href.replace(/\/+$/, "");
+  const as = { issuer, authorization_endpoint, token_endpoint };
+  const client = { client_id };
+  const redirect_uri = redirectUri(config, NAME);
+
+  async function read(path: string, accessToken: string): Promise<unknown> {
+    const url = new URL(issuer + path);
+    const options = callOptions(env, url);
+    const headers = new Headers({ ...options.headers, accept: "application/json" });
+    const response = await oauth.protectedResourceRequest(
+      accessToken,
+      "GET",
+      url,
+      headers,
+      null,
+      options,
+    );
+    if (response.status !== 200) throw new Error(`${url.href} answers ${response.status}`);
+    return response.json();
+  }
+
+  return {
+    name: NAME,
+    host: new URL(authorization_endpoint).host,
+
+    authorizationUrl(attempt) {
+      const isInsecure = new URL(authorization_endpoint).protocol === "http:";
+      return authorizationUrl(as, attempt, { client_id, redirect_uri, scope: SCOPE }, isInsecure);
+    },
+
+    async identify(attempt, answer) {
+      const error = answer.get("error");
+      if (error !== null) return denial(error);
+      const code = answer.get("code");
+      if (!code) return { kind: "invalid_answer" };
+
+      const { state } = attempt;
+      const response = await oauth.authorizationCodeGrantRequest(
+        as,
+        client,
+        oauth.ClientSecretPost(secret),
+        oauth.validateAuthResponse(as, client, new URLSearchParams({ code, state }), state),
+        redirect_uri,
+        attempt.verifier,
+        callOptions(env, new URL(token_endpoint)),
+      );
+      const tokens = await oauth
+        .processAuthorizationCodeResponse(as, client, response)
+        .catch((failure: unknown) => {
+          if (isRefusedCode(failure)) return null;
+          throw failure;
+        });
+      if (!tokens) return { kind: "invalid_answer" };
+
+      const { access_token } = tokens;
+      const { id } = User.parse(await read("/user", access_token));
+      const emails = Emails.parse(await read("/user/emails", access_token));
+      const email = provenEmail(emails.find(({ primary, verified }) => primary && verified)?.email);
+      if (email === null) return { kind: "email_not_verified" };
+      return { kind: "account", account: { issuer, subject: String(id), email } };
+    },
+  };
+}
