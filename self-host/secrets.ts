@@ -7,6 +7,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { z } from "zod";
+import { encryptionKeys } from "../workers/config.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import { writePrivateFile } from "./files.ts";
 import { SECRET_NAMES, type SecretName } from "./settings.ts";
@@ -55,6 +56,7 @@ export async function loadSecrets(
     await writePrivateFile(path, `${JSON.stringify(next, null, 2)}\n`);
   }
   const secrets = { ...next, ...given } as Secrets;
+  encryptionKeysOf(secrets);
   for (const name of ["JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const) {
     parseKeys(name, secrets[name]);
   }
@@ -116,6 +118,12 @@ function parseKeys(name: keyof typeof KEY_SHAPES, value: string): [JWK, ...JWK[]
   return [first, ...rest];
 }
 
+function encryptionKeysOf({ ENCRYPTION_KEY }: Secrets): string[] {
+  const { data: keys, error } = encryptionKeys.safeParse(ENCRYPTION_KEY);
+  if (!keys) throw new StartFailure(`ENCRYPTION_KEY: ${error.issues[0]?.message}`);
+  return keys;
+}
+
 function isPrivateKey(jwk: Record<string, unknown>): boolean {
   try {
     createPrivateKey({ key: jwk, format: "jwk" });
@@ -144,14 +152,16 @@ export interface Fingerprint {
 }
 
 export async function fingerprints(secrets: Secrets): Promise<Fingerprint[]> {
-  const encryption = createHash("sha256").update(secrets.ENCRYPTION_KEY, "base64").digest("hex");
+  const encryption = encryptionKeysOf(secrets).map((key) =>
+    createHash("sha256").update(key, "base64").digest("hex"),
+  );
   const signing = await Promise.all(
     parseKeys("TOKEN_SIGNING_KEY", secrets.TOKEN_SIGNING_KEY).map((key) =>
       calculateJwkThumbprint(key),
     ),
   );
   return [
-    { name: "ENCRYPTION_KEY", current: encryption, accepted: [encryption] },
+    { name: "ENCRYPTION_KEY", current: encryption[0] ?? "", accepted: encryption },
     { name: "TOKEN_SIGNING_KEY", current: signing[0] ?? "", accepted: signing },
   ];
 }

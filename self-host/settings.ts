@@ -122,7 +122,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     publicScheme: data.PUBLIC_SCHEME,
     publicPort: data.PUBLIC_PORT,
     secrets: Object.fromEntries(
-      SECRET_NAMES.filter((name) => data[name] !== undefined).map((name) => [name, data[name]]),
+      SECRET_NAMES.filter((name) => name in given).map((name) => [name, given[name]]),
     ),
     worker: { ...worker, ALLOW_PRIVATE_FETCH: data.ALLOW_PRIVATE_FETCH },
   };

@@ -18,6 +18,15 @@ export const webUrl = z.url({
 });
 const text = z.string().min(1);
 
+/** Base64 of 32 bytes each, separated by commas: the first seals and hashes, what the others made still opens. */
+export const encryptionKeys = z.string().transform((list, context) => {
+  const keys = list.split(",").map((key) => key.trim());
+  if (keys.every((key) => base64.safeParse(key).success && atob(key).length === 32)) return keys;
+  context.addIssue("must be 32 bytes in base64, or several such keys with commas between them");
+  return z.NEVER;
+});
+const base64 = z.base64();
+
 export const PLANS = ["free", "pro", "team", "enterprise"] as const;
 export type Plan = (typeof PLANS)[number];
 
@@ -43,8 +52,7 @@ export const Settings = z.object({
   IDP_B_CLIENT_ID: text.optional(),
   IDP_B_CLIENT_SECRET: text.optional(),
   MAIL_FROM: z.string().min(3).default("Underpass <underpass@localhost>"),
-  /** Base64 of 32 bytes: seals what must be readable again. */
-  ENCRYPTION_KEY: z.base64().refine((key) => atob(key).length === 32, "must be 32 bytes in base64"),
+  ENCRYPTION_KEY: encryptionKeys,
   /** A private JWK, or a set of them: the first signs, all of them verify. ES256 (P-256). */
   JWT_PRIVATE_KEY: z.string().min(1),
   /** The same for capability tokens: Ed25519. */

@@ -4,7 +4,6 @@
  */
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { EMAIL_MAX_CHARS } from "../../protocol/limits.ts";
 import {
   AccountSummary,
   Credentials,
@@ -19,10 +18,10 @@ import { sealMail } from "../background/mail.ts";
 import { alreadyRegisteredMail, verificationMail } from "../background/mails.ts";
 import { ApiError } from "../errors.ts";
 import { randomEmailCode } from "../identity/codes.ts";
-import { normalizeEmail } from "../identity/emails.ts";
+import { isEmailAddress, normalizeEmail } from "../identity/emails.ts";
 import { newOrganizationTerms } from "../identity/new-organization.ts";
 import { hashPassword, passwordFault, verifyPassword } from "../identity/passwords.ts";
-import { keyedHash } from "../identity/sealing.ts";
+import { keyedHashes } from "../identity/sealing.ts";
 import { PLAN_TERMS } from "../plans.ts";
 import {
   findUserByEmail,
@@ -46,8 +45,6 @@ import { accountSummary, passFirstFactor } from "./sign-in.ts";
 
 export const auth = newArea();
 
-const NewEmail = z.email().max(EMAIL_MAX_CHARS);
-
 auth.openapi(
   createRoute({
     method: "post",
@@ -63,7 +60,7 @@ auth.openapi(
   async (c) => {
     const { password, ...given } = c.req.valid("json");
     const email = normalizeEmail(given.email);
-    if (!NewEmail.safeParse(email).success) throw invalidField("email", "is not an e-mail address");
+    if (!isEmailAddress(email)) throw invalidField("email", "is not an e-mail address");
     const fault = passwordFault(password, email);
     if (fault !== null) throw invalidField("password", fault);
 
@@ -95,7 +92,7 @@ auth.openapi(
     const email = normalizeEmail(given);
     const verified = await verifyEmail(db, {
       email,
-      codeHash: await emailCodeHash(c, email, code),
+      codeHashes: await emailCodeHashes(c, email, code),
       terms: newOrganizationTerms(config),
       ip: address,
     });
@@ -174,15 +171,20 @@ auth.openapi(
 
 async function newCode(c: ApiContext, email: string): Promise<NewCode> {
   const code = randomEmailCode();
+  const [codeHash] = await emailCodeHashes(c, email, code);
   return {
     email,
-    codeHash: await emailCodeHash(c, email, code),
+    codeHash,
     mail: await sealMail(c.var.config, verificationMail(email, code)),
     ip: c.var.address,
   };
 }
 
 /** Bound to the address: the same digits are another hash elsewhere. */
-function emailCodeHash(c: ApiContext, email: string, code: string): Promise<string> {
-  return keyedHash(c.var.config, "e-mail code", `${email} ${code}`);
+function emailCodeHashes(
+  c: ApiContext,
+  email: string,
+  code: string,
+): Promise<[string, ...string[]]> {
+  return keyedHashes(c.var.config, "e-mail code", `${email} ${code}`);
 }

@@ -5,7 +5,7 @@ import { Id, Ok } from "../../protocol/resources/scalars.ts";
 import { ApiError } from "../errors.ts";
 import { signAccessToken } from "../identity/access-tokens.ts";
 import { newOrganizationTerms } from "../identity/new-organization.ts";
-import { nextRefreshToken, readRefreshToken } from "../identity/refresh-tokens.ts";
+import { readRefreshToken, successorsOf } from "../identity/refresh-tokens.ts";
 import { listSessions, renewSession, revokeSession, type SessionRow } from "../store/sessions.ts";
 import { allow } from "./allow.ts";
 import { actorOf, answer, failures, newArea, notFound, type ApiContext } from "./context.ts";
@@ -30,16 +30,17 @@ sessions.openapi(
     refuseForeignOrigin(c);
     const { config, db, address } = c.var;
     const current = await readRefreshToken(config, readRefreshCookie(c) ?? "");
-    const next = current && (await nextRefreshToken(config, current));
+    const successors = current ? await successorsOf(config, current) : [];
     const renewed =
-      next &&
+      current &&
       (await renewSession(db, {
         ...current,
-        nextHash: next.hash,
+        nextHash: successors[0]!.hash,
         ip: address,
         terms: newOrganizationTerms(config),
       }));
-    if (!renewed) {
+    const next = renewed && successors.find(({ hash }) => hash === renewed.refreshHash);
+    if (!next) {
       clearRefreshCookie(c);
       throw new ApiError("unauthorized", "The session is over: log in again.");
     }

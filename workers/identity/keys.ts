@@ -51,31 +51,42 @@ export const capabilityTokenKeys = oncePerConfig((config: Config) =>
   importSigningKeys(config.TOKEN_SIGNING_KEY, ED25519),
 );
 
-const masterKey = oncePerConfig((config: Config) => {
-  const bytes = Uint8Array.from(atob(config.ENCRYPTION_KEY), (char) => char.charCodeAt(0));
-  return crypto.subtle.importKey("raw", bytes, "HKDF", false, ["deriveKey"]);
-});
+const masterKeys = oncePerConfig((config: Config) =>
+  Promise.all(
+    config.ENCRYPTION_KEY.map((key) => {
+      const bytes = Uint8Array.from(atob(key), (char) => char.charCodeAt(0));
+      return crypto.subtle.importKey("raw", bytes, "HKDF", false, ["deriveKey"]);
+    }),
+  ),
+);
 
-/** One purpose, one key: what is made for one of them is worthless for another. */
-export async function derivedKey(
+/**
+ * One purpose, one key: what is made for one of them is worthless for another.
+ *
+ * @returns one for each key of ENCRYPTION_KEY. The first seals and hashes; what the others made still opens.
+ */
+export async function derivedKeys(
   config: Config,
   purpose: string,
   use: "HMAC" | "AES-GCM",
-): Promise<CryptoKey> {
+): Promise<[CryptoKey, ...CryptoKey[]]> {
   const algorithm =
     use === "HMAC" ? { name: use, hash: "SHA-256", length: 256 } : { name: use, length: 256 };
-  return crypto.subtle.deriveKey(
-    {
-      name: "HKDF",
-      hash: "SHA-256",
-      salt: new Uint8Array(),
-      info: new TextEncoder().encode(`underpass ${purpose}`),
-    },
-    await masterKey(config),
-    algorithm,
-    false,
-    use === "HMAC" ? ["sign", "verify"] : ["encrypt", "decrypt"],
-  );
+  const derive = (masterKey: CryptoKey) =>
+    crypto.subtle.deriveKey(
+      {
+        name: "HKDF",
+        hash: "SHA-256",
+        salt: new Uint8Array(),
+        info: new TextEncoder().encode(`underpass ${purpose}`),
+      },
+      masterKey,
+      algorithm,
+      false,
+      use === "HMAC" ? ["sign", "verify"] : ["encrypt", "decrypt"],
+    );
+  const [current, ...earlier] = await Promise.all((await masterKeys(config)).map(derive));
+  return [current!, ...earlier];
 }
 
 async function importSigningKeys(setting: string, algorithm: Algorithm): Promise<SigningKeys> {

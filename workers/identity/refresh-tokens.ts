@@ -6,7 +6,7 @@
 import { z } from "zod";
 import type { Config } from "../config.ts";
 import { toBase64Url } from "./encoding.ts";
-import { equalInConstantTime, keyedHash, sha256Hex } from "./sealing.ts";
+import { equalInConstantTime, keyedHashes, sha256Hex } from "./sealing.ts";
 
 const SECRET_BYTES = 32;
 const Uuid = z.uuid();
@@ -19,30 +19,45 @@ export interface RefreshToken {
   hash: string;
 }
 
-export function firstRefreshToken(config: Config, sessionId: string): Promise<RefreshToken> {
+export async function firstRefreshToken(config: Config, sessionId: string): Promise<RefreshToken> {
   const secret = toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)));
-  return refreshToken(config, sessionId, secret);
+  const [token] = await tokensOf(config, sessionId, secret);
+  return token;
 }
 
-export async function nextRefreshToken(config: Config, token: RefreshToken): Promise<RefreshToken> {
-  const secret = await keyedHash(config, "refresh successor", token.text);
-  return refreshToken(config, token.sessionId, secret);
+/**
+ * What follows a token, by each key of ENCRYPTION_KEY: the first is for whoever renews it now, the others
+ * for a tab whose twin was given its successor before the keys changed.
+ */
+export async function successorsOf(
+  config: Config,
+  { sessionId, text }: RefreshToken,
+): Promise<RefreshToken[]> {
+  const secrets = await keyedHashes(config, "refresh successor", text);
+  return Promise.all(
+    secrets.map(async (secret, at) => (await tokensOf(config, sessionId, secret))[at]!),
+  );
 }
 
-/** @returns null unless the text is one that this service once gave out. */
+/** @returns null unless the text is one that this service once gave out, under whichever of its keys. */
 export async function readRefreshToken(config: Config, text: string): Promise<RefreshToken | null> {
   const [sessionId, secret] = text.split(".");
   if (secret === undefined || !Uuid.safeParse(sessionId).success) return null;
-  const token = await refreshToken(config, sessionId!, secret);
-  return equalInConstantTime(token.text, text) ? token : null;
+  const tokens = await tokensOf(config, sessionId!, secret);
+  return tokens.find((token) => equalInConstantTime(token.text, text)) ?? null;
 }
 
-async function refreshToken(
+/** One for each key: they differ in their proof. */
+async function tokensOf(
   config: Config,
   sessionId: string,
   secret: string,
-): Promise<RefreshToken> {
-  const proof = await keyedHash(config, "refresh proof", `${sessionId}.${secret}`);
-  const text = `${sessionId}.${secret}.${proof}`;
-  return { sessionId, text, hash: await sha256Hex(text) };
+): Promise<[RefreshToken, ...RefreshToken[]]> {
+  const proofs = await keyedHashes(config, "refresh proof", `${sessionId}.${secret}`);
+  const tokenWith = async (proof: string) => {
+    const text = `${sessionId}.${secret}.${proof}`;
+    return { sessionId, text, hash: await sha256Hex(text) };
+  };
+  const [current, ...earlier] = await Promise.all(proofs.map(tokenWith));
+  return [current!, ...earlier];
 }

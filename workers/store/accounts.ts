@@ -1,5 +1,5 @@
 /** Accounts: people, and the organization that each of them gets. */
-import { and, eq, gt, isNull, lt, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNull, lt, sql } from "drizzle-orm";
 import { EMAIL_CODE_MAX_ATTEMPTS, EMAIL_CODE_MAX_MS } from "../../protocol/limits.ts";
 import type { Change, Database, Transaction } from "./client.ts";
 import { insertOrganization, type OrganizationTerms } from "./organizations.ts";
@@ -108,12 +108,13 @@ export function verifyEmail(
   db: Database,
   {
     email,
-    codeHash,
+    codeHashes,
     terms,
     ip,
   }: {
     email: string;
-    codeHash: string;
+    /** Of the one code that was entered, under each key that it may have been hashed with. */
+    codeHashes: string[];
     terms: OrganizationTerms;
     ip: string;
   },
@@ -127,7 +128,7 @@ export function verifyEmail(
       .update(emailCodes)
       .set({
         attempts: sql`${emailCodes.attempts} + 1`,
-        consumedAt: sql`case when ${emailCodes.codeHash} = ${codeHash} then ${now} end`,
+        consumedAt: sql`case when ${inArray(emailCodes.codeHash, codeHashes)} then ${now} end`,
       })
       .where(
         and(

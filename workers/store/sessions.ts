@@ -220,6 +220,8 @@ function sinceThen(end: Date, then: Date): Date {
 }
 
 export interface Renewal {
+  /** Of the refresh secret that is good now: for the second of two, the first's. */
+  refreshHash: string;
   userId: string;
   orgId: string;
   role: Principal["role"];
@@ -292,12 +294,13 @@ export function renewSession(
     }
 
     const role = await roleIn(tx, userId, orgId);
-    if (role) return { userId, orgId, role };
+    const refreshHash = session.refreshHash === hash ? nextHash : session.refreshHash;
+    if (role) return { refreshHash, userId, orgId, role };
     // No longer a member there: the session goes on where the user still is one.
     const home = await homeOf(change, { userId, ip }, terms);
     await tx.update(sessions).set({ orgId: home }).where(eq(sessions.id, sessionId));
     const homeRole = await roleIn(tx, userId, home);
-    return { userId, orgId: home, role: homeRole! };
+    return { refreshHash, userId, orgId: home, role: homeRole! };
   });
 }
 
