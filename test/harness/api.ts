@@ -28,6 +28,7 @@ export interface Reply<Body> {
 export interface Caller {
   get<Body>(path: string): Promise<Reply<Body>>;
   post<Body>(path: string, body?: unknown): Promise<Reply<Body>>;
+  patch<Body>(path: string, body: unknown): Promise<Reply<Body>>;
   delete<Body>(path: string): Promise<Reply<Body>>;
   send<Body>(method: string, path: string, init?: RequestInit): Promise<Reply<Body>>;
 }
@@ -181,17 +182,16 @@ export function callerOf(server: TestServer, headers: Record<string, string>): C
     const body = (isJson ? JSON.parse(text) : text) as Body;
     return { status: response.status, body, headers: response.headers };
   }
+  const json = (body: unknown): RequestInit => ({
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
   return {
     send,
     get: (path) => send("GET", path),
     delete: (path) => send("DELETE", path),
-    post: (path, body) =>
-      body === undefined
-        ? send("POST", path)
-        : send("POST", path, {
-            headers: { "content-type": "application/json" },
-            body: JSON.stringify(body),
-          }),
+    patch: (path, body) => send("PATCH", path, json(body)),
+    post: (path, body) => send("POST", path, body === undefined ? {} : json(body)),
   };
 }
 

@@ -18,7 +18,10 @@ import { cli } from "./cli.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
 import { events } from "./events.ts";
 import { health } from "./health.ts";
+import { invitations } from "./invitations.ts";
+import { members } from "./members.ts";
 import { mfa } from "./mfa.ts";
+import { orgs } from "./orgs.ts";
 import { passwords } from "./passwords.ts";
 import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
@@ -64,6 +67,9 @@ for (const area of [
   sessions,
   passwords,
   mfa,
+  orgs,
+  members,
+  invitations,
   cli,
   setup,
   tokens,

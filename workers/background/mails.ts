@@ -62,6 +62,37 @@ export function passwordChangedMail(to: string, config: Config): Mail {
   );
 }
 
+/** Who invites and what the organization is called was written by people: it is shown, and nothing else. */
+export function invitationMail(
+  to: string,
+  config: Config,
+  { inviter, organization, token }: { inviter: string; organization: string; token: string },
+): Mail {
+  return mail(
+    to,
+    `${inviter} invites you to ${organization} on Underpass`,
+    [
+      `${inviter} invites you to join the organization “${organization}” on Underpass. The invitation is good for 7 days, for an account with this address.`,
+      `If a page asks for the invitation itself, it is this: ${token}`,
+      "If you don't know what this is about, ignore this mail: nothing happens without you.",
+    ],
+    { label: "Accept the invitation", url: `${config.publicOrigin}/invitation#token=${token}` },
+  );
+}
+
+/** To whoever had an account before. @param host what people know the provider by. */
+export function identityLinkedMail(to: string, host: string, config: Config): Mail {
+  return mail(
+    to,
+    "A new way to sign in to your Underpass account",
+    [
+      `Your Underpass account can now be signed in to with an account at ${host} that has this address.`,
+      "If that was not you, somebody else may be using your account there: secure that one first, then look at the sessions and recent events of your account here.",
+    ],
+    { label: "Your account", url: config.publicOrigin },
+  );
+}
+
 /** What the reader is to use: something to copy, or somewhere to go. */
 type Highlight = { code: string } | { label: string; url: string };
 

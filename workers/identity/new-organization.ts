@@ -4,6 +4,11 @@ import type { OrganizationTerms } from "../store/organizations.ts";
 
 const DAY_MS = 24 * 3600_000;
 
+/** The trial is for a person's first one. */
+export function furtherOrganizationTerms(config: Config): OrganizationTerms {
+  return { ...newOrganizationTerms(config), trialEndsAt: null };
+}
+
 export function newOrganizationTerms(config: Config): OrganizationTerms {
   const { DEFAULT_PLAN, TRIAL_DAYS, REQUIRE_ORG_APPROVAL } = config;
   return {

@@ -1,4 +1,6 @@
 /** Who may do what: the one table. A route names a permission, never a role. */
+import type { Forfeit } from "../store/members.ts";
+
 export const ROLES = ["viewer", "member", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -33,13 +35,7 @@ export function permissionToGive(role: Role): Permission {
   return role === "owner" ? "owners:write" : "members:write";
 }
 
-/** What a person has handed out and may no longer hand out with a role. null: with none at all. */
-export interface Forfeit {
-  tokens: boolean;
-  /** Invitations that promise one of these roles. */
-  invitationsTo: Role[];
-}
-
+/** What a person who has this role from now on loses of what they handed out. null: no role at all. */
 export function forfeitWith(role: Role | null): Forfeit {
   const lacks = (permission: Permission) => role === null || !hasPermission(role, permission);
   return {
