@@ -25,7 +25,7 @@ export async function passFirstFactor(
 ): Promise<AccountSummary | MfaRequired> {
   if (account.mfaSecret === null) return signIn(c, account);
   const token = randomSecret();
-  await insertChallenge(c.var.db, { userId: account.id, tokenHash: await sha256Hex(token) });
+  if (!(await insertChallenge(c.var.db, account, await sha256Hex(token)))) throw changedSince();
   return { mfa_required: true, challenge_token: token };
 }
 
@@ -42,9 +42,7 @@ export async function signIn(
   const session = { id, userId: account.id, refreshHash: refresh.hash, device, ip: address };
   const proof = { passwordHash: account.passwordHash, secondFactor };
   const principal = await openSession(db, session, proof, newOrganizationTerms(config));
-  if (!principal) {
-    throw new ApiError("unauthorized", "The account has changed since: log in again.");
-  }
+  if (!principal) throw changedSince();
   setRefreshCookie(c, refresh);
   const accessToken = await signAccessToken(config, {
     sub: account.id,
@@ -53,6 +51,10 @@ export async function signIn(
     role: principal.role,
   });
   return accountSummary(principal, accessToken);
+}
+
+function changedSince(): ApiError {
+  return new ApiError("unauthorized", "The account has changed since: log in again.");
 }
 
 export function accountSummary(principal: Principal, accessToken: string): AccountSummary {

@@ -10,14 +10,24 @@ import {
   MFA_CHALLENGE_MAX_MS,
 } from "../../protocol/limits.ts";
 import type { Database, Transaction } from "./client.ts";
-import { mfaChallenges } from "./tables/accounts.ts";
+import { mfaChallenges, users } from "./tables/accounts.ts";
 
+/**
+ * @returns false when the password that was checked is not the account's any more. The reset that replaced
+ * it ended all challenges; the lock lets none be opened behind its back.
+ */
 export async function insertChallenge(
   { read }: Database,
-  challenge: { userId: string; tokenHash: string },
-): Promise<void> {
+  account: { id: string; passwordHash: string | null },
+  tokenHash: string,
+): Promise<boolean> {
   const expiresAt = new Date(Date.now() + MFA_CHALLENGE_MAX_MS);
-  await read.insert(mfaChallenges).values({ ...challenge, expiresAt });
+  const { rowCount } = await read.execute(sql`
+    insert into ${mfaChallenges} (token_hash, user_id, expires_at)
+    select ${tokenHash}, id, ${expiresAt.toISOString()}::timestamptz from ${users}
+    where id = ${account.id} and password_hash is not distinct from ${account.passwordHash}
+    for share`);
+  return rowCount === 1;
 }
 
 /** Whose challenge it is; whether it is still open shows when an attempt is spent. */
