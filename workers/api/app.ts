@@ -21,6 +21,7 @@ import { health } from "./health.ts";
 import { invitations } from "./invitations.ts";
 import { members } from "./members.ts";
 import { mfa } from "./mfa.ts";
+import { oauth } from "./oauth.ts";
 import { orgs } from "./orgs.ts";
 import { passwords } from "./passwords.ts";
 import { sessions } from "./sessions.ts";
@@ -67,6 +68,7 @@ for (const area of [
   sessions,
   passwords,
   mfa,
+  oauth,
   orgs,
   members,
   invitations,

@@ -96,7 +96,8 @@ function readAnswer(
   state: string,
 ): URLSearchParams | Identification {
   try {
-    return oidc.validateAuthResponse(as, client, answer, state);
+    const parameters = oidc.validateAuthResponse(as, client, answer, state);
+    return parameters.has("code") ? parameters : { kind: "invalid_answer" };
   } catch (failure) {
     if (failure instanceof oidc.AuthorizationResponseError) return denial(failure.error);
     if (failure instanceof oidc.OperationProcessingError) return { kind: "invalid_answer" };
@@ -104,11 +105,15 @@ function readAnswer(
   }
 }
 
-/** In the body where that is known to work: in a header providers disagree on how to escape it. */
+/** Clients are registered for the header unless their provider doesn't have it. */
 function clientAuthentication(as: Server, secret: string): oidc.ClientAuth {
-  return as.token_endpoint_auth_methods_supported?.includes("client_secret_post")
-    ? oidc.ClientSecretPost(secret)
-    : oidc.ClientSecretBasic(secret);
+  const methods = as.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
+  if (!methods.includes("client_secret_basic")) return oidc.ClientSecretPost(secret);
+  // The library's own escapes whatever it may. Not every provider unescapes, and most ids need none of it.
+  return (_as, { client_id }, _body, headers) => {
+    const credentials = `${encodeURIComponent(client_id)}:${encodeURIComponent(secret)}`;
+    headers.set("authorization", `Basic ${btoa(credentials)}`);
+  };
 }
 
 /** A key that is not known leads to another look at the provider, once: it may have new ones since. */

@@ -1,0 +1,85 @@
+/** A real provider of OpenID Connect, where everybody who comes is signed in at once. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { exportJWK, generateKeyPair } from "jose";
+import { Provider } from "oidc-provider";
+import { listen } from "./listening.ts";
+
+export type Someone = { sub: string; email?: string; email_verified?: boolean };
+
+export interface IdentityProvider extends AsyncDisposable {
+  issuer: string;
+  /** What a server needs to know of it. */
+  settings: Record<string, string>;
+  /** Its client's address, which is known once that server listens. */
+  register(redirectUri: string): Promise<void>;
+  /** Who sits at the browser. null: somebody who refuses. */
+  person: Someone | null;
+}
+
+const CLIENT = { client_id: "underpass-test", client_secret: "a secret: of words & signs" };
+
+export async function startIdentityProvider(): Promise<IdentityProvider> {
+  let provider: Provider | undefined;
+  const people = new Map<string, Someone>();
+  const server = await listen((request, response) => {
+    const handled = request.url?.startsWith("/interaction/")
+      ? interact(request, response)
+      : provider?.callback()(request, response);
+    handled?.catch((error: unknown) => response.writeHead(500).end(String(error)));
+  });
+
+  async function interact(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { person } = started;
+    const { prompt, session } = await provider!.interactionDetails(request, response);
+    if (person === null) {
+      const denial = { error: "access_denied", error_description: "<b>no</b>" };
+      return provider!.interactionFinished(request, response, denial);
+    }
+    people.set(person.sub, person);
+    if (prompt.name === "login") {
+      const login = { accountId: person.sub };
+      return provider!.interactionFinished(request, response, { login });
+    }
+    const { client_id: clientId } = CLIENT;
+    const grant = new provider!.Grant({ accountId: session!.accountId, clientId });
+    grant.addOIDCScope("openid email");
+    const consent = { grantId: await grant.save() };
+    return provider!.interactionFinished(request, response, { consent });
+  }
+
+  const started: IdentityProvider = {
+    issuer: server.origin,
+    settings: {
+      IDP_A_ISSUER: server.origin,
+      IDP_A_CLIENT_ID: CLIENT.client_id,
+      IDP_A_CLIENT_SECRET: CLIENT.client_secret,
+    },
+    person: null,
+    async register(redirectUri) {
+      const { privateKey } = await generateKeyPair("RS256", { extractable: true });
+      provider = new Provider(server.origin, {
+        clients: [{ ...CLIENT, redirect_uris: [redirectUri] }],
+        jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: "RS256", use: "sig" }] },
+        cookies: { keys: [crypto.randomUUID()] },
+        claims: { openid: ["sub"], email: ["email", "email_verified"] },
+        ttl: {
+          AccessToken: 60,
+          AuthorizationCode: 60,
+          Grant: 60,
+          IdToken: 60,
+          Interaction: 60,
+          Session: 60,
+        },
+        pkce: { required: () => true },
+        features: { devInteractions: { enabled: false } },
+        interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
+        findAccount: (_context, id) => ({
+          accountId: id,
+          claims: () => people.get(id) ?? { sub: id },
+        }),
+      });
+    },
+    [Symbol.asyncDispose]: server.stop,
+  };
+  return started;
+}
