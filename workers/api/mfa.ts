@@ -38,7 +38,7 @@ import { signIn } from "./sign-in.ts";
 
 export const mfa = newArea();
 
-const self = allow("account:self");
+const ownAccount = allow("account:self");
 const COOKIE = "underpass-mfa";
 const COOKIE_PURPOSE = "mfa enrollment";
 const Pending = z.object({ userId: z.string(), secret: z.string(), expiresAt: z.number() });
@@ -49,7 +49,7 @@ mfa.openapi(
     path: "/auth/mfa/enroll",
     summary: "Get a secret for an authenticator",
     description: "Nothing is stored: the secret waits, sealed, in a cookie of the caller.",
-    ...self,
+    ...ownAccount,
     responses: {
       200: answer("To be confirmed by a code of it.", PendingSecret),
       ...failures("unauthorized", "conflict"),
@@ -71,7 +71,7 @@ mfa.openapi(
     path: "/auth/mfa/enroll/verify",
     summary: "Confirm the secret: the second factor is on",
     description: "The account's other sessions end.",
-    ...self,
+    ...ownAccount,
     request: { body: jsonBody(ConfirmSecret) },
     responses: {
       200: answer("The recovery codes are shown this once.", MfaEnabled),
@@ -115,8 +115,8 @@ mfa.openapi(
     path: "/auth/mfa/disable",
     summary: "Turn the second factor off",
     description: "By the password or a recovery code: an access token alone could be a stolen one.",
-    middleware: [limited.middleware, self.middleware] as const,
-    security: self.security,
+    middleware: [limited.middleware, ownAccount.middleware] as const,
+    security: ownAccount.security,
     request: { body: { ...jsonBody(DisableMfa), required: false } },
     responses: {
       200: answer("It is off, and its recovery codes are gone.", Status),
