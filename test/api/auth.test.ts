@@ -9,7 +9,6 @@ import {
   PASSWORD,
   startApi,
   until,
-  type Person,
   type Reply,
   type TestApi,
 } from "../harness/api.ts";
@@ -282,88 +281,5 @@ describe("the account", () => {
     const owner = await api.owner();
     await api.sql("delete from memberships where user_id = $1", [owner.userId]);
     expect((await owner.get("/auth/me")).status).toBe(401);
-  });
-});
-
-describe("the refresh cookie", () => {
-  let owner: Person;
-  const longAgo = () =>
-    api.sql("update sessions set rotated_at = now() - interval '11 seconds' where user_id = $1", [
-      owner.userId,
-    ]);
-  beforeAll(async () => {
-    owner = await api.owner();
-  });
-
-  test("gives a new access token and its own successor", async () => {
-    const { status, body, headers } = await refresh(owner.cookie);
-    expect(status).toBe(200);
-    expect(cookieIn(headers)).not.toBe(owner.cookie);
-    const caller = callerOf(api.server, { authorization: `Bearer ${body.access_token}` });
-    expect((await caller.get("/auth/me")).status).toBe(200);
-  });
-
-  test("gives twenty tabs that refresh at once the same successor", async () => {
-    const { cookie } = await api.logIn(owner.email, PASSWORD);
-    const replies = await Promise.all(Array.from({ length: 20 }, () => refresh(cookie)));
-    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
-    const successors = new Set(replies.map(({ headers }) => cookieIn(headers)));
-    expect(successors.size).toBe(1);
-    expect((await refresh([...successors][0]!)).status).toBe(200);
-  });
-
-  test("ends the session for everybody when it is used again after the grace", async () => {
-    const person = await api.logIn(owner.email, PASSWORD);
-    const successor = cookieIn((await refresh(person.cookie)).headers);
-    await longAgo();
-    expect((await refresh(person.cookie)).status).toBe(401);
-    expect((await refresh(successor)).status).toBe(401);
-    expect((await person.get("/auth/me")).status).toBe(401);
-    const events = await api.sql("select 1 from audit_events where user_id = $1 and action = $2", [
-      owner.userId,
-      "session_reuse_detected",
-    ]);
-    expect(events).toHaveLength(1);
-  });
-
-  test("ends the session when it is two generations old, within the grace too", async () => {
-    const { cookie } = await api.logIn(owner.email, PASSWORD);
-    const second = cookieIn((await refresh(cookie)).headers);
-    const third = cookieIn((await refresh(second)).headers);
-    expect((await refresh(cookie)).status).toBe(401);
-    expect((await refresh(third)).status).toBe(401);
-  });
-
-  test("that nobody gave out ends nobody's session", async () => {
-    const { cookie } = await api.logIn(owner.email, PASSWORD);
-    const [sessionId, secret, proof] = cookie.slice("qnt_refresh=".length).split(".");
-    for (const forged of [
-      "",
-      "nonsense",
-      `${sessionId}.guess.${proof}`,
-      `${sessionId}.${secret}.${"0".repeat(64)}`,
-      `${crypto.randomUUID()}.${secret}.${proof}`,
-    ]) {
-      expect((await refresh(`qnt_refresh=${forged}`)).status).toBe(401);
-    }
-    expect((await refresh(cookie)).status).toBe(200);
-  });
-
-  test("is not renewed for a tunnel's page, which is of the same site", async () => {
-    const { cookie } = await api.logIn(owner.email, PASSWORD);
-    const page = { origin: api.server.tunnelUrl("evil") };
-    expect(await refresh(cookie, page)).toMatchObject({
-      status: 403,
-      body: { error: "forbidden" },
-    });
-    const own = { origin: api.server.url };
-    expect((await refresh(cookie, own)).status).toBe(200);
-  });
-
-  test("is stored as a hash only", async () => {
-    const { cookie } = await api.logIn(owner.email, PASSWORD);
-    const secret = cookie.split(".")[1]!;
-    const rows = await api.sql("select * from sessions where user_id = $1", [owner.userId]);
-    expect(JSON.stringify(rows)).not.toContain(secret);
   });
 });
