@@ -3,8 +3,8 @@
  * device's approval is not: it has a pace of its own, and reveals nothing without 256 random bits.
  */
 import { createMiddleware } from "hono/factory";
+import { addressGroup } from "../../protocol/address-group.ts";
 import { ApiError } from "../errors.ts";
-import { addressGroup } from "../identity/address-group.ts";
 import { addressLimiterObject } from "../objects.ts";
 import type { ApiEnv } from "./context.ts";
 
