@@ -83,6 +83,8 @@ export const EMAIL_CODE_DIGITS = 6;
 export const EMAIL_CODE_MAX_MS = 10 * 60_000;
 export const EMAIL_CODE_MAX_ATTEMPTS = 5;
 export const ACCESS_TOKEN_SECONDS = 15 * 60;
+/** A page renews its token this long before it ends. */
+export const ACCESS_TOKEN_RENEW_EARLY_SECONDS = 60;
 /** Access tokens whose signature an isolate remembers. */
 export const VERIFIED_TOKENS_MAX = 1_000;
 export const REFRESH_TOKEN_MS = 30 * 24 * 3600_000;
@@ -148,6 +150,8 @@ export const OUTBOX_LEASE_MS = 30_000;
 export const OUTBOX_RETRY_MIN_MS = 15_000;
 export const OUTBOX_RETRY_MAX_MS = 3600_000;
 export const OUTBOX_BATCH_ROWS = 100;
+/** One statement: PostgreSQL takes 65,535 values in it. */
+export const INSERT_MAX_ROWS = 1_000;
 /** Later, nobody waits for this mail any longer: the codes in it are dead. */
 export const OUTBOX_MAIL_MAX_MS = 24 * 3600_000;
 /** A row that says "connected" and is older than this is asked after. */
@@ -155,6 +159,8 @@ export const TUNNEL_NEWS_FRESH_MS = 15_000;
 export const TUNNEL_CONFIRM_MAX_ROWS = 100;
 /** Tunnels that one run of the scheduled job lets expire in one transaction. */
 export const EXPIRY_BATCH_ROWS = 100;
+/** Secrets of accounts that are read at a time to be put under another key. */
+export const RESEAL_BATCH_ROWS = 100;
 /** Dead sessions, codes and tokens' rows are kept this long for whoever asks what happened. */
 export const DEAD_ROW_KEEP_MS = 30 * 24 * 3600_000;
 

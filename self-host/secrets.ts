@@ -10,7 +10,7 @@ import { z } from "zod";
 import { encryptionKeys } from "../workers/config.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import { writePrivateFile } from "./files.ts";
-import { SECRET_NAMES, type SecretName } from "./settings.ts";
+import { environmentWith, readSettings, SECRET_NAMES, type SecretName } from "./settings.ts";
 
 const SecretsFile = z.object({
   ENCRYPTION_KEY: z.string().optional(),
@@ -21,6 +21,8 @@ const SecretsFile = z.object({
   /** Password of the embedded PostgreSQL. */
   postgres: z.string(),
 });
+
+type SecretsFile = z.output<typeof SecretsFile>;
 
 export interface Secrets extends Record<SecretName, string> {
   gateway: string;
@@ -44,16 +46,16 @@ export async function loadSecrets(
   dataDir: string,
   given: Partial<Record<SecretName, string>>,
 ): Promise<Secrets> {
-  const path = join(dataDir, "secrets.json");
+  const path = secretsPath(dataDir);
   const kept = await readSecretsFile(path);
-  const next: z.output<typeof SecretsFile> = kept ?? {
+  const next: SecretsFile = kept ?? {
     gateway: randomBytes(32).toString("hex"),
     postgres: randomBytes(32).toString("hex"),
   };
   const missing = SECRET_NAMES.filter((name) => !given[name] && !next[name]);
   for (const name of missing) next[name] = await generate(name);
   if (!kept || missing.length > 0) {
-    await writePrivateFile(path, `${JSON.stringify(next, null, 2)}\n`);
+    await writeSecretsFile(path, next);
   }
   const secrets = { ...next, ...given } as Secrets;
   encryptionKeysOf(secrets);
@@ -63,7 +65,15 @@ export async function loadSecrets(
   return secrets;
 }
 
-async function readSecretsFile(path: string): Promise<z.output<typeof SecretsFile> | undefined> {
+function secretsPath(dataDir: string): string {
+  return join(dataDir, "secrets.json");
+}
+
+async function writeSecretsFile(path: string, secrets: object): Promise<void> {
+  await writePrivateFile(path, `${JSON.stringify(secrets, null, 2)}\n`);
+}
+
+async function readSecretsFile(path: string): Promise<SecretsFile | undefined> {
   let text: string;
   try {
     const { mode } = await stat(path);
@@ -118,7 +128,7 @@ function parseKeys(name: keyof typeof KEY_SHAPES, value: string): [JWK, ...JWK[]
   return [first, ...rest];
 }
 
-function encryptionKeysOf({ ENCRYPTION_KEY }: Secrets): string[] {
+function encryptionKeysOf({ ENCRYPTION_KEY }: Pick<Secrets, "ENCRYPTION_KEY">): string[] {
   const { data: keys, error } = encryptionKeys.safeParse(ENCRYPTION_KEY);
   if (!keys) throw new StartFailure(`ENCRYPTION_KEY: ${error.issues[0]?.message}`);
   return keys;
@@ -166,12 +176,52 @@ export async function fingerprints(secrets: Secrets): Promise<Fingerprint[]> {
   ];
 }
 
-/** `npm run --silent secret ENCRYPTION_KEY`: a new one, for the secrets of a hosted service. */
+/** Puts a new key before those that the file keeps, or leaves its first one alone. Counts from the next start on. */
+async function changeKeptKeys(name: SecretName, change: Change): Promise<number> {
+  const { dataDir, secrets: given } = readSettings(environmentWith(".env"));
+  if (given[name] !== undefined) {
+    throw new StartFailure(`${name}: comes from the environment, it has to be changed there`);
+  }
+  const path = secretsPath(dataDir);
+  const kept = await readSecretsFile(path);
+  const value = kept?.[name];
+  if (!value) throw new StartFailure(`${path} has no ${name}`);
+  const keys = splitKeys(name, value);
+  const next = change === "rotate" ? [await generate(name), ...keys] : keys.slice(0, 1);
+  await writeSecretsFile(path, { ...kept, [name]: joinKeys(name, next) });
+  return next.length;
+}
+
+const CHANGES = ["rotate", "retire"] as const;
+type Change = (typeof CHANGES)[number];
+
+function splitKeys(name: SecretName, value: string): string[] {
+  return name === "ENCRYPTION_KEY"
+    ? encryptionKeysOf({ ENCRYPTION_KEY: value })
+    : parseKeys(name, value).map((key) => JSON.stringify(key));
+}
+
+function joinKeys(name: SecretName, keys: string[]): string {
+  if (name === "ENCRYPTION_KEY") return keys.join(",");
+  return keys.length === 1 ? keys[0]! : `{"keys":[${keys.join(",")}]}`;
+}
+
+/** `npm run --silent secret <name>` prints a new one; with `rotate` or `retire` it changes the kept ones. */
+async function main([given, change]: string[]): Promise<string> {
+  const name = SECRET_NAMES.find((known) => known === given);
+  if (!name) throw new StartFailure(`say which: ${SECRET_NAMES.join(", ")}`);
+  if (change === undefined) return generate(name);
+  const known = CHANGES.find((one) => one === change);
+  if (!known) throw new StartFailure(`say what to do: ${CHANGES.join(" or ")}`);
+  const count = await changeKeptKeys(name, known);
+  return `${name}: ${count} ${count === 1 ? "key" : "keys"} from the next start on`;
+}
+
 if (import.meta.main) {
-  const name = SECRET_NAMES.find((known) => known === process.argv[2]);
-  if (name) console.log(await generate(name));
-  else {
-    console.error(`say which: ${SECRET_NAMES.join(", ")}`);
+  try {
+    console.log(await main(process.argv.slice(2)));
+  } catch (error) {
+    console.error(messageOf(error));
     process.exitCode = 2;
   }
 }

@@ -28,7 +28,7 @@ test("the Worker gets its own settings, and neither secrets nor those of this pr
     RELAY_HOST: "relay.example.com",
     DATABASE_URL: "postgresql://user:password@db/name",
     SMTP_URL: "smtp://mail.example.com",
-    ENCRYPTION_KEY: btoa("k".repeat(32)),
+    ENCRYPTION_KEY: [btoa("k".repeat(32)), btoa("o".repeat(32))].join(", "),
     HOME: "/root",
   });
   expect(worker).toEqual({
@@ -54,6 +54,8 @@ describe("a bad value stops the start with a line that names it", () => {
     ["DATABASE_URL", "mysql://localhost/x"],
     ["DATABASE_URL", "not a url"],
     ["ENCRYPTION_KEY", "dG9vIHNob3J0"],
+    ["ENCRYPTION_KEY", `${btoa("k".repeat(32))},dG9vIHNob3J0`],
+    ["ENCRYPTION_KEY", `${btoa("k".repeat(32))},`],
     ["SMTP_URL", "http://mail.example.com"],
     ["MAIL_FROM", "x"],
     ["DEFAULT_PLAN", "gold"],

@@ -4,6 +4,7 @@ import {
   EXPIRY_BATCH_ROWS,
   UNVERIFIED_ACCOUNT_MAX_MS,
 } from "../../protocol/limits.ts";
+import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { log } from "../log.ts";
@@ -13,12 +14,14 @@ import { deleteDeadDevices } from "../store/devices.ts";
 import { deleteDeadSessions } from "../store/sessions.ts";
 import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels.ts";
 import { drainOutbox, openDatabase } from "./outbox.ts";
+import { resealSecrets } from "./resealing.ts";
 
 export async function runCron(env: Env): Promise<void> {
   const db = openDatabase(env);
   const ago = (ms: number) => new Date(Date.now() - ms);
   const jobs: Record<string, () => Promise<unknown>> = {
     outbox: () => drainOutbox(env, db),
+    resealing: () => resealSecrets(configOf(env), db),
     expiry: async () => {
       while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
     },

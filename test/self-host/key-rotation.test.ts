@@ -1,0 +1,227 @@
+/** Keys that are replaced while everything made with the earlier ones is still in use. */
+import { execFile } from "node:child_process";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { decodeProtectedHeader, type JWK } from "jose";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Config } from "../../workers/config.ts";
+import { currentSealPrefix, seal, unseal } from "../../workers/identity/sealing.ts";
+import { TOTP_SECRET_PURPOSE } from "../../workers/identity/totp.ts";
+import {
+  callerOf,
+  cookieIn,
+  mintToken,
+  newEmail,
+  PASSWORD,
+  startApi,
+  type Person,
+  type TestApi,
+} from "../harness/api.ts";
+import { startToFail, temporaryDir } from "../harness/server.ts";
+
+const SECRETS = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const;
+const SEED = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
+const run = promisify(execFile);
+
+/** Of all three secrets, by the command that docs/operations.md names. */
+async function changeKeys(dataDir: string, change: "rotate" | "retire"): Promise<void> {
+  for (const name of SECRETS) {
+    const env = { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dataDir };
+    await run("npm", ["run", "--silent", "secret", name, change], { env });
+  }
+}
+
+async function encryptionKeys(dataDir: string): Promise<string[]> {
+  const secrets = await readFile(join(dataDir, "secrets.json"), "utf8");
+  return (JSON.parse(secrets) as { ENCRYPTION_KEY: string }).ENCRYPTION_KEY.split(",");
+}
+
+const sealedWith = (keys: string[]) => ({ ENCRYPTION_KEY: keys }) as Config;
+
+interface Before {
+  /** The server comes back on it: access tokens name the address of the service. */
+  env: { PORT: string };
+  owner: Person;
+  /** Cookies of another session of theirs: the second is what the first was renewed into. */
+  tabs: { first: string; second: string };
+  /** Somebody who signed up and has not entered the code yet. */
+  newcomer: { email: string; code: string };
+  capability: string;
+  keyId: string | undefined;
+  encryptionKey: string;
+}
+
+/** Something of every kind that a key has to do with, made with the first keys. */
+async function useFirstKeys(dataDir: string): Promise<Before> {
+  await using api = await startApi({ dataDir });
+  const owner = await api.owner();
+  const email = newEmail();
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  const newcomer = { email, code: await api.codeFor(email) };
+  const [encryptionKey = ""] = await encryptionKeys(dataDir);
+  const config = sealedWith([encryptionKey]);
+  await api.sql("update users set mfa_secret = $1 where email = $2", [
+    await seal(config, TOTP_SECRET_PURPOSE, SEED),
+    email,
+  ]);
+  const mail = { to: "waiting@example.com", subject: "Sealed before", text: "text", html: "html" };
+  const payload = { sealed: await seal(config, "mail", JSON.stringify(mail)) };
+  await api.sql("insert into outbox (kind, payload) values ('mail', $1::jsonb)", [
+    JSON.stringify(payload),
+  ]);
+  const { cookie: first } = await api.logIn(owner.email, PASSWORD);
+  const second = cookieIn((await refresh(api, first)).headers);
+  const { wireBytes: capability } = await mintToken(owner);
+  const keyId = decodeProtectedHeader(owner.accessToken).kid;
+  const env = { PORT: String(api.server.port) };
+  return { env, owner, tabs: { first, second }, newcomer, capability, keyId, encryptionKey };
+}
+
+const refresh = (api: TestApi, cookie: string) =>
+  callerOf(api.server, { cookie }).post<{ access_token: string }>("/auth/refresh");
+const statusWith = async (api: TestApi, token: string) =>
+  (await callerOf(api.server, { authorization: `Bearer ${token}` }).get("/auth/me")).status;
+const sealedSecretOf = async (api: TestApi, email: string) =>
+  (
+    await api.sql<{ mfa_secret: string }>("select mfa_secret from users where email = $1", [email])
+  )[0]!.mfa_secret;
+
+describe("after a rotation of all keys", () => {
+  let dataDir: string;
+  let before: Before;
+  let api: TestApi;
+  beforeAll(async () => {
+    dataDir = await temporaryDir();
+    before = await useFirstKeys(dataDir);
+    await changeKeys(dataDir, "rotate");
+    api = await startApi({ dataDir, env: before.env });
+  });
+  afterAll(async () => {
+    await api.stop();
+    await rm(dataDir, { recursive: true });
+  });
+
+  test("sessions go on, with access tokens of both keys", async () => {
+    const { owner, keyId } = before;
+    expect(await statusWith(api, owner.accessToken)).toBe(200);
+    const { status, body } = await refresh(api, owner.cookie);
+    expect(status).toBe(200);
+    expect(decodeProtectedHeader(body.access_token).kid).not.toBe(keyId);
+    expect(await statusWith(api, body.access_token)).toBe(200);
+  });
+
+  test("the key set has the new public key first and the old one after it", async () => {
+    const { body } = await api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json");
+    expect(body.keys).toHaveLength(2);
+    expect(body.keys[1]?.kid).toBe(before.keyId);
+  });
+
+  test("an agent connects with a capability token of the old key", async () => {
+    const agent = await api.connectAgent(before.capability, { port: 1, subdomain: "rotated" });
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+  });
+
+  test("a code that is on its way is taken", async () => {
+    const verified = await api.stranger.post("/auth/verify-email-otp", before.newcomer);
+    expect(verified.status).toBe(200);
+  });
+
+  test("a mail that waits is delivered, and stored secrets are sealed anew", async () => {
+    await api.runCron();
+    expect((await api.mailsTo("waiting@example.com")).join()).toContain("Subject: Sealed before");
+    expect(await api.sql("select 1 from outbox")).toEqual([]);
+
+    const [newKey = ""] = await encryptionKeys(dataDir);
+    const sealed = await sealedSecretOf(api, before.newcomer.email);
+    expect(sealed).toMatch(await currentSealPrefix(sealedWith([newKey])));
+    expect(await unseal(sealedWith([newKey]), TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
+  });
+
+  test("a second tab is given the successor that the first was given before", async () => {
+    const { first, second } = before.tabs;
+    await api.sql("update sessions set rotated_at = now() where user_id = $1", [
+      before.owner.userId,
+    ]);
+    const reply = await refresh(api, first);
+    expect(reply.status).toBe(200);
+    expect(cookieIn(reply.headers)).toBe(second);
+    expect((await refresh(api, second)).status).toBe(200);
+  });
+});
+
+describe("once the earlier keys are gone", () => {
+  let dataDir: string;
+  let before: Before;
+  let renewed: string;
+  let api: TestApi;
+  beforeAll(async () => {
+    dataDir = await temporaryDir();
+    before = await useFirstKeys(dataDir);
+    await changeKeys(dataDir, "rotate");
+    {
+      await using between = await startApi({ dataDir, env: before.env });
+      await between.runCron();
+      renewed = cookieIn((await refresh(between, before.owner.cookie)).headers);
+    }
+    await changeKeys(dataDir, "retire");
+    api = await startApi({ dataDir, env: before.env });
+  });
+  afterAll(async () => {
+    await api.stop();
+    await rm(dataDir, { recursive: true });
+  });
+
+  test("everything works, and the sessions that were renewed meanwhile go on", async () => {
+    expect((await api.stranger.get("/ready")).status).toBe(200);
+    expect((await refresh(api, renewed)).status).toBe(200);
+  });
+
+  test("stored secrets are readable", async () => {
+    const config = sealedWith(await encryptionKeys(dataDir));
+    expect(config.ENCRYPTION_KEY).toHaveLength(1);
+    const sealed = await sealedSecretOf(api, before.newcomer.email);
+    expect(await unseal(config, TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
+  });
+
+  test("what only they had signed or proved is refused", async () => {
+    expect(await statusWith(api, before.owner.accessToken)).toBe(401);
+    expect((await refresh(api, before.tabs.second)).status).toBe(401);
+    const agent = await api.connectAgent(before.capability, { port: 1, subdomain: "retired" });
+    expect(agent.code).toBeDefined();
+  });
+
+  test("a start with an earlier key alone is refused", async () => {
+    const otherDir = await temporaryDir();
+    const { code, stderr } = await startToFail({
+      DATABASE_URL: await api.server.databaseUrl(),
+      DATA_DIR: otherDir,
+      ENCRYPTION_KEY: before.encryptionKey,
+    });
+    expect(stderr).toMatch(/ENCRYPTION_KEY: is not the key that this database was set up with/);
+    expect(code).toBe(1);
+    await rm(otherDir, { recursive: true });
+  });
+});
+
+test("a secret that no key of the set opens keeps no other from being sealed anew", async () => {
+  const [first, second] = [crypto.getRandomValues(new Uint8Array(32)), new Uint8Array(32).fill(7)];
+  const keys = [first, second].map((key) => Buffer.from(key).toString("base64"));
+  await using api = await startApi({ env: { ENCRYPTION_KEY: keys.join(",") } });
+  const people = await Promise.all([api.owner(), api.owner(), api.owner()]);
+  const lost = sealedWith([Buffer.alloc(32, 8).toString("base64")]);
+  for (const [at, { email }] of people.entries()) {
+    const config = at === 1 ? lost : sealedWith([keys[1]!]);
+    const sealed = await seal(config, TOTP_SECRET_PURPOSE, SEED);
+    await api.sql("update users set mfa_secret = $1 where email = $2", [sealed, email]);
+  }
+  await api.runCron();
+  const prefix = await currentSealPrefix(sealedWith(keys));
+  const isCurrent = [];
+  for (const { email } of people) {
+    isCurrent.push((await sealedSecretOf(api, email)).startsWith(prefix));
+  }
+  expect(isCurrent).toEqual([true, false, true]);
+  expect(api.server.output).toContain("secret_unreadable");
+});

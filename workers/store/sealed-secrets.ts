@@ -1,0 +1,43 @@
+/** What accounts keep sealed: found by the key that it is under, and put under another one. */
+import { and, asc, eq, gt, isNotNull, not, like } from "drizzle-orm";
+import { RESEAL_BATCH_ROWS } from "../../protocol/limits.ts";
+import type { Database } from "./client.ts";
+import { users } from "./tables/accounts.ts";
+
+export interface SealedSecret {
+  userId: string;
+  sealed: string;
+}
+
+/** A batch of what does not begin with `prefix`, in the order of ids. @param after undefined at the start. */
+export async function listSecretsUnderOtherKeys(
+  { read }: Pick<Database, "read">,
+  prefix: string,
+  after: string | undefined,
+): Promise<SealedSecret[]> {
+  const rows = await read
+    .select({ userId: users.id, sealed: users.mfaSecret })
+    .from(users)
+    .where(
+      and(
+        isNotNull(users.mfaSecret),
+        not(like(users.mfaSecret, `${prefix}%`)),
+        after === undefined ? undefined : gt(users.id, after),
+      ),
+    )
+    .orderBy(asc(users.id))
+    .limit(RESEAL_BATCH_ROWS);
+  return rows.map(({ userId, sealed }) => ({ userId, sealed: sealed! }));
+}
+
+/** Nothing when the secret is not the one that was read: its owner has replaced it meanwhile. */
+export async function replaceSealedSecret(
+  { read }: Pick<Database, "read">,
+  { userId, sealed }: SealedSecret,
+  resealed: string,
+): Promise<void> {
+  await read
+    .update(users)
+    .set({ mfaSecret: resealed })
+    .where(and(eq(users.id, userId), eq(users.mfaSecret, sealed)));
+}
