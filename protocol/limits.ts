@@ -68,6 +68,62 @@ export const ROUTE_CACHE_MAX_HOSTS = 10_000;
 export const ROUTE_CACHE_HIT_MS = 60_000;
 export const ROUTE_CACHE_MISS_MS = 2_000;
 export const HOST_MAX_CHARS = 253;
+/** Tunnels whose gates an isolate remembers. */
+export const GATES_CACHE_MAX_TUNNELS = 10_000;
+
+// ── Before a tunnel: maintenance, passwords, policies ──
+
+export const MAINTENANCE_MESSAGE_MAX_CHARS = 500;
+export const MAINTENANCE_RETRY_MS = 30_000;
+export const BASIC_AUTH_USERNAME_MAX_CHARS = 64;
+export const BASIC_AUTH_PASSWORD_MIN_CHARS = 8;
+/** An `Authorization` line that is longer holds no password. */
+export const BASIC_CREDENTIALS_MAX_CHARS = 4_096;
+/** Between two Argon2 hashes for visitors in one isolate: the rest of the time is for everybody else. */
+export const PASSWORD_CHECK_INTERVAL_MS = 100;
+/** How often whoever waits for a hash looks whether it is their turn. */
+export const PASSWORD_CHECK_POLL_MS = 10;
+/** Who has not looked for this long has left. */
+export const PASSWORD_CHECK_GONE_MS = 1_000;
+/** Passwords that wait to be hashed, in an isolate and for one of its tunnels. */
+export const PASSWORD_CHECKS_MAX = 32;
+export const PASSWORD_CHECKS_MAX_OF_TUNNEL = 8;
+/** Wrong passwords of one source address for one tunnel, at once and then one each. */
+export const WRONG_PASSWORD_BURST = 5;
+export const WRONG_PASSWORD_REFILL_MS = 12_000;
+/** What an isolate remembers of passwords: right ones, wrong ones, and who gave wrong ones. */
+export const RIGHT_PASSWORDS_MAX = 10_000;
+export const WRONG_PASSWORDS_MAX = 1_000;
+export const WRONG_PASSWORD_ADDRESSES_MAX = 10_000;
+export const POLICY_MAX_ACTIONS = 16;
+export const POLICY_MAX_ISSUERS = 10;
+export const POLICY_MAX_AUDIENCES = 20;
+export const HEADER_NAME_MAX_CHARS = 256;
+export const HEADER_VALUE_MAX_CHARS = 4_096;
+export const PATH_PREFIX_MAX_CHARS = 512;
+export const ISSUER_MAX_CHARS = 512;
+export const AUDIENCE_MAX_CHARS = 512;
+export const REQUESTS_PER_MINUTE_MAX = 1_000_000;
+export const RATE_WINDOW_MS = 60_000;
+/** Addresses that a minute counts one by one; those beyond it share a count. */
+export const RATE_WINDOW_MAX_ADDRESSES = 50_000;
+/** A count is saved in this many parts, of which only those that changed are written. */
+export const RATE_WINDOW_PARTS = 64;
+/** How long after a request its count may be in memory only. A restart forgets no more than this. */
+export const RATE_SAVE_DELAY_MS = 200;
+export const VISITOR_TOKEN_MAX_CHARS = 16 * 1024;
+export const VISITOR_TOKEN_LEEWAY_SECONDS = 30;
+/** Tokens that an isolate remembers as good, each until it ends or its issuer's keys are asked for again. */
+export const VISITOR_TOKENS_MAX = 10_000;
+export const ISSUER_CALL_MAX_MS = 5_000;
+export const ISSUER_DOCUMENT_MAX_BYTES = 256 * 1024;
+/** How long an isolate believes what an issuer said of its keys. */
+export const ISSUER_KEYS_MAX_MS = 10 * 60_000;
+/** A token that names an unknown key makes us ask again, but no more often than this. */
+export const ISSUER_ASK_AGAIN_MS = 60_000;
+/** How long an issuer that did not answer is left alone. */
+export const ISSUER_DOWN_MS = 5_000;
+export const ISSUERS_CACHE_MAX = 1_000;
 
 // ── Usage ──
 
