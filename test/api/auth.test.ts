@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { argon2id } from "@noble/hashes/argon2.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64 } from "../../workers/identity/encoding.ts";
@@ -33,6 +34,8 @@ function withoutRequestId({ status, body, headers }: Reply<unknown>) {
   const kept = [...headers].filter(([name]) => !/^(underpass-request-id|date)$/.test(name));
   return { status, body, headers: kept };
 }
+
+const bodyAndStatus = ({ status, body }: Reply<unknown>) => ({ status, body });
 
 describe("signing up", () => {
   test("mails a code that makes an account with an organization of its own", async () => {
@@ -133,6 +136,29 @@ describe("signing up", () => {
     });
   });
 
+  test("twenty times at once makes one account, whose newest code is the good one", async () => {
+    const email = newEmail();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => signUp(email)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
+    await until(async () => (await api.mailsTo(email)).length === 20);
+    const codes = (await api.mailsTo(email)).map((mail) => /^Subject: (\d{6}) /m.exec(mail)![1]!);
+    const events = await api.sql(
+      "select action, count(*)::integer as times from audit_events join users on users.id = user_id where email = $1 group by action order by action",
+      [email],
+    );
+    expect(events).toEqual([
+      { action: "account_created", times: 1 },
+      { action: "sign_up_repeated", times: 19 },
+    ]);
+    // Which of them was the last is the database's to say.
+    const tried = [];
+    for (const code of new Set(codes)) {
+      await api.sql("update email_codes set attempts = 0");
+      tried.push((await verify(email, code)).status);
+    }
+    expect(tried.filter((status) => status === 200)).toHaveLength(1);
+  });
+
   test("takes another spelling of an address for the same address", async () => {
     const email = newEmail();
     await signUp(` ${email.toUpperCase()} `);
@@ -171,13 +197,49 @@ describe("a code", () => {
     const email = newEmail();
     await signUp(email);
     const code = await api.codeFor(email);
-    await Promise.all(Array.from({ length: 20 }, () => verify(email, wrongCode(code))));
-    expect((await verify(email, code)).status).toBe(400);
+    const guesses = Array.from({ length: 40 }, () => verify(email, wrongCode(code)));
+    const replies = await Promise.all(guesses);
+    const right = await verify(email, code);
+    expect(right.status).toBe(400);
+    for (const { status, body } of replies) expect({ status, body }).toEqual(bodyAndStatus(right));
     const [{ attempts } = { attempts: 0 }] = await api.sql<{ attempts: number }>(
       "select attempts from email_codes join users on users.id = user_id where email = $1",
       [email],
     );
     expect(attempts).toBe(5);
+  });
+
+  test("is not found by guessing on while it is right, nor confirmed twice", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const code = await api.codeFor(email);
+    const replies = await Promise.all(
+      Array.from({ length: 40 }, (_, i) => verify(email, i === 20 ? code : wrongCode(code))),
+    );
+    const confirmed = replies.filter(({ status }) => status === 200).length;
+    expect(confirmed).toBe(replies[20]!.status === 200 ? 1 : 0);
+    const [row] = await api.sql<{ attempts: number; consumed: boolean }>(
+      "select attempts, consumed_at is not null as consumed from email_codes join users on users.id = user_id where email = $1",
+      [email],
+    );
+    expect(row!.attempts).toBeLessThanOrEqual(5);
+    expect(row!.consumed).toBe(confirmed === 1);
+  });
+
+  test("of six digits is stored as a keyed hash", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const code = await api.codeFor(email);
+    expect(code).toMatch(/^\d{6}$/);
+    const [row] = await api.sql<{ code_hash: string }>(
+      "select code_hash from email_codes join users on users.id = user_id where email = $1",
+      [email],
+    );
+    expect(row!.code_hash).toMatch(/^[0-9a-f]{64}$/);
+    const plain = [code, `${email} ${code}`].map((text) =>
+      createHash("sha256").update(text).digest("hex"),
+    );
+    expect(plain).not.toContain(row!.code_hash);
   });
 
   test("is good once, however many enter it at once", async () => {
