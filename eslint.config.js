@@ -10,6 +10,7 @@ const FORBIDDEN = {
   "workers/identity": ["api", "edge", "background"].map((part) => `workers/${part}`),
   agent: ["durable-objects", "workers", "self-host", "dashboard", "bench", "test"],
   "self-host": ["durable-objects", "agent", "dashboard", "bench", "test"],
+  dashboard: ["durable-objects", "workers", "agent", "self-host", "bench", "test"],
 };
 
 export default tseslint.config(
@@ -18,7 +19,7 @@ export default tseslint.config(
   {
     languageOptions: {
       parserOptions: {
-        project: ["./tsconfig.json", "./tsconfig.node.json", "./test/tsconfig.json"],
+        project: ["./tsconfig{,.node}.json", "./{dashboard,test}/tsconfig.json"],
         tsconfigRootDir: import.meta.dirname,
       },
     },

@@ -35,8 +35,8 @@ export async function buildWorker(): Promise<WorkerBundle> {
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
-    plugins: [englishOnly],
-    loader: { ".html": "text", ".wasm": "copy" },
+    plugins: [englishOnly, wholePages],
+    loader: { ".wasm": "copy" },
     minifyWhitespace: true,
     minifySyntax: true,
     // Flat, so that every module names every other as `./x`.
@@ -109,6 +109,39 @@ const englishOnly: esbuild.Plugin = {
     }));
   },
 };
+
+/** A page of dashboard/ as one text: its script and style are bundled, and stand where they are named. */
+const wholePages: esbuild.Plugin = {
+  name: "whole-pages",
+  setup(build) {
+    build.onLoad({ filter: /\.html$/ }, async ({ path }) => {
+      const page = await readFile(path, "utf8");
+      const [, style = ""] = STYLE.exec(page) ?? [];
+      const [, script = ""] = SCRIPT.exec(page) ?? [];
+      const { outputFiles } = await esbuild.build({
+        absWorkingDir: dirname(path),
+        entryPoints: [style, script],
+        outdir: "/",
+        bundle: true,
+        write: false,
+        format: "iife",
+        target: ["es2024", "chrome123", "firefox121", "safari17.5"],
+        minify: true,
+        legalComments: "none",
+        logLevel: "error",
+      });
+      const bundled = (extension: string) =>
+        outputFiles.find((file) => file.path.endsWith(extension))?.text.trim() ?? "";
+      const contents = page
+        .replace(STYLE, () => `<style>${bundled(".css")}</style>`)
+        .replace(SCRIPT, () => `<script>${bundled(".js")}</script>`)
+        .replaceAll(/>\s+</g, "><");
+      return { contents, loader: "text" };
+    });
+  },
+};
+const STYLE = /<link rel="stylesheet" href="(\S+)" \/>/;
+const SCRIPT = /<script type="module" src="(\S+)"><\/script>/;
 
 /** The closure of the entry's static imports; `import()` ends it. */
 function eagerSources({ outputs }: esbuild.Metafile): string[] {

@@ -44,6 +44,7 @@ export const Me = AccountSummary.extend({
 export type Me = z.infer<typeof Me>;
 
 export const AccessToken = z.object({ access_token: z.string() });
+export type AccessToken = z.infer<typeof AccessToken>;
 
 export const Session = z.object({
   id: z.uuid(),
@@ -58,5 +59,6 @@ export const Session = z.object({
 });
 export type Session = z.infer<typeof Session>;
 export const SessionList = z.object({ sessions: z.array(Session) });
+export type SessionList = z.infer<typeof SessionList>;
 
 export const PasswordReset = z.object({ token: z.string(), new_password: z.string() });

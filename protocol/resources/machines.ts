@@ -16,6 +16,7 @@ export const StartedDevice = z.object({
 export const DeviceCode = z.object({ device_code: z.string() });
 export const DeviceQuery = z.object({ code: z.string() });
 export const WaitingDevice = z.object({ label: z.string(), user_code: z.string() });
+export type WaitingDevice = z.infer<typeof WaitingDevice>;
 export const DeviceToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
 
 export const Setup = z.object({

@@ -7,6 +7,7 @@ export const PendingSecret = z.object({
   otpauth_uri: z.string(),
   secret_base32: z.string(),
 });
+export type PendingSecret = z.infer<typeof PendingSecret>;
 
 /** Without the secret, the one that the cookie of the enrollment holds is meant. */
 export const ConfirmSecret = z.object({
@@ -18,6 +19,7 @@ export const MfaEnabled = z.object({
   status: z.literal("enabled"),
   recovery_codes: z.array(z.string()).length(RECOVERY_CODES),
 });
+export type MfaEnabled = z.infer<typeof MfaEnabled>;
 
 export const DisableMfa = z
   .object({ password: z.string().optional(), recovery_code: z.string().optional() })

@@ -6,6 +6,7 @@ export const ProviderName = z.enum(PROVIDERS);
 export type ProviderName = z.infer<typeof ProviderName>;
 
 export const Providers = z.object({ providers: z.array(ProviderName) });
+export type Providers = z.infer<typeof Providers>;
 
 export const StartSignIn = z.object({
   /** A path of this service. Anything else counts as `/`. */

@@ -133,14 +133,3 @@ describe("the device flow", () => {
     expect(JSON.stringify(rows)).not.toContain(device_code);
   });
 });
-
-test("the page for it loads nothing from elsewhere and can't be framed", async () => {
-  const { status, body, headers } = await api.stranger.get<string>("/activate?code=BCDF-GHJK");
-  expect(status).toBe(200);
-  expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
-  const policy = headers.get("content-security-policy");
-  expect(policy).toContain("default-src 'none'");
-  expect(policy).toContain("frame-ancestors 'none'");
-  expect(policy).not.toContain("unsafe-inline");
-  expect(body).not.toMatch(/(src|href)=/);
-});

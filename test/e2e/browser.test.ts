@@ -113,7 +113,7 @@ test("a person lets in the machine that waits, and then it opens tunnels", async
   await rm(home, { recursive: true });
 });
 
-test("the page for letting machines in tells of a wrong code, and runs no script but its own", async () => {
+test("the page for letting machines in tells of a wrong code, and takes no script or style but its own", async () => {
   const { page, complaints } = await openPage(browser);
   await page.goto(`http://localhost:${api.server.port}/activate`);
   await page.getByLabel("E-mail address").fill(owner.email);
@@ -124,10 +124,15 @@ test("the page for letting machines in tells of a wrong code, and runs no script
   await page.getByRole("alert").filter({ hasText: "No machine" }).waitFor();
 
   complaints.length = 0;
-  await page.evaluate(`document.body.append(Object.assign(document.createElement("script"), {
-    textContent: "window.slippedIn = true",
-  }))`);
+  await page.evaluate(`{
+    const [script, style] = ["script", "style"].map((name) => document.createElement(name));
+    script.append("window.slippedIn = true");
+    style.append("main { display: none }");
+    document.body.append(script, style);
+  }`);
   expect(await page.evaluate("window.slippedIn")).toBeUndefined();
-  expect(complaints.join()).toContain("Content Security Policy");
+  expect(await page.getByRole("main").isVisible()).toBe(true);
+  expect(complaints.join()).toContain("will not be executed");
+  expect(complaints.join()).toContain("style violates the following Content Security Policy");
   await page.close();
 });

@@ -23,6 +23,7 @@ import { members } from "./members.ts";
 import { mfa } from "./mfa.ts";
 import { oauth } from "./oauth.ts";
 import { orgs } from "./orgs.ts";
+import { pages } from "./pages.ts";
 import { passwords } from "./passwords.ts";
 import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
@@ -78,6 +79,7 @@ for (const area of [
   tunnels,
   agents,
   events,
+  pages,
 ])
   api.route("/", area);
 

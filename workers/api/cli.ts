@@ -24,14 +24,11 @@ import {
   pollDevice,
   type DeviceName,
 } from "../store/devices.ts";
-import { activatePage } from "./activate.ts";
 import { allow } from "./allow.ts";
 import { actorOf, answer, failures, jsonBody, newArea, roleChanged } from "./context.ts";
 import { limited } from "./rate-limit.ts";
 
 export const cli = newArea();
-
-cli.get("/activate", () => activatePage());
 
 cli.openapi(
   createRoute({

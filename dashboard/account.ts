@@ -1,0 +1,41 @@
+/** GET /: the account of whoever is signed in, and the organization that they act for. */
+import type { Me } from "../protocol/resources/accounts.ts";
+import { eventsSection } from "./account/events.ts";
+import { invitationsSection } from "./account/invitations.ts";
+import { membersSection } from "./account/members.ts";
+import { organizationsSection } from "./account/organizations.ts";
+import { secondFactorSection } from "./account/second-factor.ts";
+import { sessionsSection } from "./account/sessions.ts";
+import { h } from "./element.ts";
+import { form } from "./form.ts";
+import { openPage, showPage, type Page } from "./page.ts";
+import { signOut } from "./session.ts";
+import { brand, main } from "./view.ts";
+
+const page: Page = { title: "Sign in", show };
+openPage(page);
+
+const again = () => showPage(page);
+
+function show(me: Me): void {
+  document.title = "Your account · Underpass";
+  const heading = h("h1", { tabindex: "-1" }, "Your account");
+  const sessions = sessionsSection();
+  const sections = [
+    organizationsSection(me, again),
+    membersSection(me, again),
+    invitationsSection(me),
+    secondFactorSection(() => sessions.reload()),
+    sessions,
+    eventsSection("Recent events of your account", "/me/events"),
+    eventsSection(`Recent events of ${me.active_org.name}`, "/events"),
+  ];
+  const out = form({ submit: "Sign out", kind: "plain", act: signOut });
+  main.replaceChildren(
+    h("div", { class: "top" }, brand(), out),
+    heading,
+    h("p", {}, "Signed in as ", h("strong", {}, me.user.email), "."),
+    ...sections.map(({ element }) => element),
+  );
+  heading.focus();
+}

@@ -1,0 +1,50 @@
+/** Who was asked to join the organization and has not answered yet. */
+import type { Me } from "../../protocol/resources/accounts.ts";
+import type { Invitation } from "../../protocol/resources/organizations.ts";
+import { h, time } from "../element.ts";
+import { selectField, textField } from "../form.ts";
+import { badge, detail, rows, section, type Row, type Section } from "../section.ts";
+import { call } from "../session.ts";
+import { rolesToGive } from "./members.ts";
+
+export function invitationsSection({ active_org: org }: Me): Section {
+  const path = `/orgs/${org.id}/invitations`;
+  const roles = rolesToGive(org.role);
+
+  return section("Invitations", async (self) => {
+    const open = await call<Invitation[]>("GET", path);
+    const invite = self.asking("Invite somebody", {
+      title: `Invite to ${org.name}`,
+      about: [],
+      fields: [
+        textField("email", "E-mail address", { type: "email", autocomplete: "off" }),
+        selectField("role", "Role", roles, "member"),
+      ],
+      submit: "Send the invitation",
+      async act(value) {
+        await call("POST", path, { email: value("email"), role: value("role") });
+      },
+    });
+    return [
+      open.length > 0 ? rows(open.map((one) => rowOf(one, self))) : h("p", {}, "None are open."),
+      ...(roles.length > 0 ? [h("div", { class: "actions" }, invite)] : []),
+    ];
+  });
+
+  function rowOf({ id, email, role, expires_at: end }: Invitation, self: Section): Row {
+    const about = [h("strong", {}, email), badge(role), detail("good until ", time(end))];
+    if (roles.length === 0) return { about };
+    const revoke = self.asking(
+      "Take back",
+      {
+        title: "Take the invitation back?",
+        about: [h("p", {}, "The link that ", h("strong", {}, email), " was sent stops working.")],
+        submit: "Take back",
+        kind: "danger",
+        act: async () => void (await call("DELETE", `${path}/${id}`)),
+      },
+      { "aria-label": `Take back the invitation of ${email}` },
+    );
+    return { about, actions: [revoke] };
+  }
+}

@@ -1,0 +1,80 @@
+/** Who belongs to the organization. */
+import type { Me } from "../../protocol/resources/accounts.ts";
+import type { Member } from "../../protocol/resources/organizations.ts";
+import { h, time, type Child } from "../element.ts";
+import { selectField } from "../form.ts";
+import { badge, detail, rows, section, type Section } from "../section.ts";
+import { call } from "../session.ts";
+
+export type Role = Member["role"];
+
+/** What somebody in a role may give; the API decides, this saves a click that leads nowhere. */
+export function rolesToGive(role: Role): readonly Role[] {
+  if (role === "owner") return ["viewer", "member", "admin", "owner"];
+  return role === "admin" ? ["viewer", "member", "admin"] : [];
+}
+
+export function membersSection({ user, active_org: org }: Me, showAgain: () => Promise<void>) {
+  const roles = rolesToGive(org.role);
+
+  return section("Members", async (self) => {
+    const members = await call<Member[]>("GET", `/orgs/${org.id}/members`);
+    return [
+      rows(
+        members.map((member) => ({
+          about: [
+            h("strong", {}, member.email),
+            badge(member.role),
+            ...(member.user_id === user.id ? [badge("you")] : []),
+            detail("since ", time(member.joined_at)),
+          ],
+          actions: member.user_id === user.id ? [leave(self)] : actionsOn(member, self),
+        })),
+      ),
+    ];
+  });
+
+  function actionsOn({ user_id: id, email, role }: Member, self: Section): Child[] {
+    if (!roles.includes(role)) return [];
+    const path = `/orgs/${org.id}/members/${id}`;
+    const change = self.asking(
+      "Change role",
+      {
+        title: "Change the role",
+        about: [h("p", {}, h("strong", {}, email), ` is ${role} in ${org.name}.`)],
+        fields: [selectField("role", "New role", roles, role)],
+        submit: "Change",
+        act: async (value) => void (await call("PATCH", path, { role: value("role") })),
+      },
+      { "aria-label": `Change the role of ${email}` },
+    );
+    const remove = self.asking(
+      "Remove",
+      {
+        title: "Remove from the organization?",
+        about: [
+          h("p", {}, h("strong", {}, email), ` loses access to ${org.name} at once.`),
+          h("p", {}, "Tokens that this person minted end too, and the tunnels on them."),
+        ],
+        submit: "Remove",
+        kind: "danger",
+        act: async () => void (await call("DELETE", path)),
+      },
+      { "aria-label": `Remove ${email}` },
+    );
+    return [change, remove];
+  }
+
+  function leave(self: Section): Child {
+    return self.asking("Leave", {
+      title: `Leave ${org.name}?`,
+      about: [h("p", {}, "Tokens that you minted in it end too, and the tunnels on them.")],
+      submit: "Leave",
+      kind: "danger",
+      async act() {
+        await call("DELETE", `/orgs/${org.id}/members/${user.id}`);
+        await showAgain();
+      },
+    });
+  }
+}

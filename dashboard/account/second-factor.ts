@@ -1,0 +1,102 @@
+/** The second factor: on by a code of an authenticator, off by the password or a recovery code. */
+import type { Me } from "../../protocol/resources/accounts.ts";
+import type { MfaEnabled, PendingSecret } from "../../protocol/resources/mfa.ts";
+import { button, h, type Child } from "../element.ts";
+import { codeField, form, textField } from "../form.ts";
+import { section, type Section } from "../section.ts";
+import { call, callWithProof } from "../session.ts";
+import { digits, passwordField, RECOVERY_CODE } from "../sign-in.ts";
+
+/** @param turnedOn other sessions have ended. */
+export function secondFactorSection(turnedOn: () => Promise<void>): Section {
+  return section("Second factor", async (self) => {
+    const { mfa_enabled: isOn } = await call<Me>("GET", "/auth/me");
+    return isOn
+      ? [
+          h("p", {}, "On: signing in takes a code of your authenticator, too."),
+          actions(self.button("Turn off", () => askForProof(self, "password"))),
+        ]
+      : [
+          h("p", {}, "Off: whoever knows your password can sign in."),
+          actions(self.button("Set up", () => enroll(self))),
+        ];
+  });
+
+  async function enroll(self: Section): Promise<void> {
+    const pending = await call<PendingSecret>("POST", "/auth/mfa/enroll");
+    const { otpauth_uri: uri, secret_base32: secret } = pending;
+    self.replace(
+      h("p", {}, "Add this secret to an authenticator app, then enter the code that it shows."),
+      h("p", { class: "shown code" }, secret.replaceAll(/.{4}(?=.)/g, "$& ")),
+      h("p", {}, h("a", { href: uri }, "Open it in an app on this device")),
+      form({
+        fields: [codeField("Code from your authenticator")],
+        submit: "Turn on",
+        beside: [cancel(self)],
+        async act(value) {
+          const proof = { code: digits(value("code")), secret_base32: secret };
+          const path = "/auth/mfa/enroll/verify";
+          showRecoveryCodes(self, (await call<MfaEnabled>("POST", path, proof)).recovery_codes);
+          await turnedOn();
+        },
+      }),
+    );
+  }
+
+  function showRecoveryCodes(self: Section, codes: string[]): void {
+    const list = h("ol", { class: "codes" }, ...codes.map((code) => h("li", {}, code)));
+    self.replace(
+      h("p", {}, "The second factor is on. Your other sessions are signed out."),
+      h("p", {}, "Keep these recovery codes where your authenticator isn't. Each works once."),
+      h("p", {}, h("strong", {}, "They are not shown again.")),
+      list,
+      actions(
+        ...copyButton(self, codes.join("\n")),
+        self.button("I have stored them", () => self.refresh()),
+      ),
+    );
+  }
+}
+
+function askForProof(self: Section, kind: "password" | "recovery_code"): Promise<void> {
+  const isPassword = kind === "password";
+  const field = isPassword
+    ? passwordField(kind, "Your password", "current-password")
+    : textField(kind, "Recovery code", RECOVERY_CODE);
+  const other = isPassword ? "recovery_code" : "password";
+  self.replace(
+    h("p", {}, "Turn it off? Its recovery codes end too."),
+    form({
+      fields: [field],
+      submit: "Turn off",
+      kind: "danger",
+      beside: [cancel(self)],
+      async act(value) {
+        await callWithProof("/auth/mfa/disable", { [kind]: value(kind) });
+        await self.refresh("The second factor is off.");
+      },
+    }),
+    self.button(isPassword ? "Use a recovery code" : "Use your password", () =>
+      askForProof(self, other),
+    ),
+  );
+  return Promise.resolve();
+}
+
+function cancel(self: Section): Child {
+  return button("Cancel", () => void self.refresh(), { class: "plain" });
+}
+
+function actions(...children: Child[]): Child {
+  return h("div", { class: "actions" }, ...children);
+}
+
+/** Browsers have a clipboard for pages that came over HTTPS, or from this machine. */
+function copyButton(self: Section, text: string): Child[] {
+  if (!window.isSecureContext) return [];
+  const copy = self.button("Copy", async () => {
+    await navigator.clipboard.writeText(text);
+    copy.textContent = "Copied";
+  });
+  return [copy];
+}

@@ -1,0 +1,62 @@
+/** GET /activate: a person lets a machine in. */
+import type { WaitingDevice } from "../protocol/resources/machines.ts";
+import { h } from "./element.ts";
+import { form, textField } from "./form.ts";
+import { openPage } from "./page.ts";
+import { call } from "./session.ts";
+import { showStep } from "./view.ts";
+
+const TITLE = "Let a machine in";
+/** Of the first step only: whoever goes on from there types the next one. */
+const asked = new URLSearchParams(location.search).get("code") ?? "";
+
+openPage({
+  title: TITLE,
+  intro: "Sign in, then check the code that your command line shows.",
+  show: ({ active_org: { name } }) => enter(name),
+});
+
+function enter(organization: string): void {
+  const attributes = {
+    class: "code",
+    autocomplete: "off",
+    autocapitalize: "characters",
+    spellcheck: "false",
+    placeholder: "BCDF-GHJK",
+    value: asked,
+  };
+  const step = form({
+    fields: [textField("code", "Code from your command line", attributes)],
+    submit: "Continue",
+    async act(value) {
+      const query = new URLSearchParams({ code: value("code") });
+      approve(organization, await call<WaitingDevice>("GET", `/auth/cli/request?${query}`));
+    },
+  });
+  showStep(TITLE, step);
+  if (asked) step.requestSubmit();
+}
+
+function approve(organization: string, { label, user_code: code }: WaitingDevice): void {
+  showStep(
+    TITLE,
+    h(
+      "p",
+      {},
+      h("strong", { id: "machine" }, label),
+      " asks to open tunnels for ",
+      h("strong", {}, organization),
+      ". It shows this code:",
+    ),
+    h("p", { class: "shown code" }, code),
+    h("p", {}, "Approve only if your own command line shows the same code right now."),
+    form({
+      submit: "Approve",
+      async act() {
+        await call("POST", "/auth/cli/authorize", { device_code: code });
+        const goesOn = "Your command line goes on by itself; you can close this page.";
+        showStep(TITLE, h("p", { role: "status" }, `Done. ${goesOn}`));
+      },
+    }),
+  );
+}

@@ -1,0 +1,54 @@
+/** What a browser opens on the service's own hosts. Each page is one text: nothing is loaded from anywhere. */
+import account from "../../dashboard/account.html";
+import activate from "../../dashboard/activate.html";
+import invitation from "../../dashboard/invitation.html";
+import reset from "../../dashboard/reset.html";
+import { toBase64, utf8 } from "../identity/encoding.ts";
+import { newArea } from "./context.ts";
+
+export const pages = newArea();
+
+const PAGES = {
+  "/": account,
+  "/activate": activate,
+  "/invitation": invitation,
+  "/reset": reset,
+};
+
+for (const [path, page] of Object.entries(PAGES)) {
+  let policy: Promise<string> | undefined;
+  pages.get(path, async (c) => {
+    policy ??= contentPolicy(page);
+    return c.body(page, 200, {
+      "Content-Type": "text/html; charset=utf-8",
+      "Content-Security-Policy": await policy,
+      "Cross-Origin-Opener-Policy": "same-origin",
+      "Referrer-Policy": "no-referrer",
+    });
+  });
+}
+
+/**
+ * Only the page's own style and script run, by their hashes; they talk to this origin only, and can't make
+ * HTML of text even by mistake.
+ */
+async function contentPolicy(page: string): Promise<string> {
+  const [style, script] = await Promise.all([hashOf(page, "style"), hashOf(page, "script")]);
+  return [
+    "default-src 'none'",
+    `style-src ${style}`,
+    `script-src ${script}`,
+    "connect-src 'self'",
+    "form-action 'none'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join("; ");
+}
+
+async function hashOf(page: string, element: "style" | "script"): Promise<string> {
+  const content = new RegExp(`<${element}>(.*?)</${element}>`, "s").exec(page)?.[1] ?? "";
+  const digest = await crypto.subtle.digest("SHA-256", utf8(content));
+  return `'sha256-${toBase64(new Uint8Array(digest))}'`;
+}
