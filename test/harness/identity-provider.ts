@@ -79,7 +79,7 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
         }),
       });
     },
-    [Symbol.asyncDispose]: server.stop,
+    [Symbol.asyncDispose]: () => server.stop(),
   };
   return started;
 }

@@ -57,6 +57,7 @@ async function readBody({ body, url }: Response, signal: AbortSignal): Promise<B
   return new Blob(chunks);
 }
 
+const ERROR_CODE_MAX_CHARS = 100;
 const REFUSED_CODE = ["invalid_grant", "bad_verification_code"];
 
 /** Whether a provider says that a code is not, or no longer, good. Code hosts say so with status 200. */
@@ -67,14 +68,15 @@ export function isRefusedCode(failure: unknown): boolean {
   return typeof body?.error === "string" && REFUSED_CODE.includes(body.error);
 }
 
-/**
- * What went wrong, for the log. Causes are told when they are errors themselves: what else the library puts
- * there is what it was given, tokens among it.
- */
+/** For the log. Neither causes nor bodies: tokens are among what they hold. */
 export function describeFailure(failure: unknown): string {
   if (!(failure instanceof Error)) return "not an error";
-  const { name, message, cause } = failure;
-  const code = failure instanceof OperationProcessingError ? ` (${failure.code})` : "";
-  const reason = cause instanceof Error ? `, caused by ${describeFailure(cause)}` : "";
-  return `${name}: ${message}${code}${reason}`;
+  const { name, message } = failure;
+  if (failure instanceof ResponseBodyError) {
+    // `invalid_client`, most of all: the operator's settings are wrong.
+    return `${name}: the provider says ${failure.error.slice(0, ERROR_CODE_MAX_CHARS)}`;
+  }
+  return failure instanceof OperationProcessingError
+    ? `${name}: ${message} (${failure.code})`
+    : `${name}: ${message}`;
 }

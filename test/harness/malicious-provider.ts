@@ -1,0 +1,160 @@
+/**
+ * A provider of OpenID Connect that can be told to lie, one lie at a time. What it is not told to lie about
+ * it does as it must: codes are good once, and only with their client, address and verifier.
+ */
+import { createHash } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from "jose";
+import { listen } from "./listening.ts";
+
+export type Claims = Record<string, unknown>;
+
+export interface Lies {
+  claims?: (honest: Claims) => Claims;
+  /** Instead of signing them as it should. */
+  idToken?: (claims: Claims) => Promise<string | undefined>;
+  userinfo?: Claims;
+  /** In the answer that the browser carries. */
+  iss?: string;
+  /** How these paths answer. */
+  answers?: Record<string, (response: ServerResponse) => void>;
+}
+
+export interface MaliciousProvider extends AsyncDisposable {
+  issuer: string;
+  secret: string;
+  settings: Record<string, string>;
+  lies: Lies;
+  /** Of whoever signs in next. */
+  email: string;
+  key: { kid: string; privateKey: CryptoKey; jwk: JWK };
+  /** Another key takes the place of the one that there is. */
+  rotateKey(alg?: string): Promise<void>;
+  /** Paths, in the order in which they were asked for. */
+  asked: string[];
+}
+
+interface Grant {
+  challenge: string;
+  nonce: string;
+  redirectUri: string;
+  email: string;
+}
+
+export async function startMaliciousProvider(): Promise<MaliciousProvider> {
+  const server = await listen((request, response) => {
+    handle(request, response).catch((error: unknown) => {
+      response.writeHead(500).end(String(error));
+    });
+  });
+  const clientId = "client";
+  const secret = "the-secret-of-the-client-which-is-long-enough-for-a-MAC";
+  const grants = new Map<string, Grant>();
+  const subjects = new Map<string, Claims>();
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { pathname, searchParams } = new URL(request.url ?? "", server.origin);
+    provider.asked.push(pathname);
+    const answer = provider.lies.answers?.[pathname];
+    if (answer) return answer(response);
+    switch (pathname) {
+      case "/authorize":
+        return authorize(searchParams, response);
+      case "/token":
+        return token(new URLSearchParams(await text(request)), response);
+      case "/userinfo": {
+        const honest = subjects.get(request.headers.authorization?.slice("Bearer ".length) ?? "");
+        return json(response, provider.lies.userinfo ?? honest ?? {});
+      }
+      case "/keys":
+        return json(response, { keys: [provider.key.jwk] });
+      default:
+        return json(response, metadata());
+    }
+  }
+
+  function metadata() {
+    return {
+      issuer: server.origin,
+      authorization_endpoint: `${server.origin}/authorize`,
+      token_endpoint: `${server.origin}/token`,
+      userinfo_endpoint: `${server.origin}/userinfo`,
+      jwks_uri: `${server.origin}/keys`,
+      token_endpoint_auth_methods_supported: ["client_secret_post"],
+      authorization_response_iss_parameter_supported: true,
+      // It would like them all to be believed.
+      id_token_signing_alg_values_supported: ["RS256", "ES256", "EdDSA", "HS256", "none", "None"],
+    };
+  }
+
+  function authorize(asked: URLSearchParams, response: ServerResponse): void {
+    const code = crypto.randomUUID();
+    const redirectUri = asked.get("redirect_uri") ?? "";
+    const challenge = asked.get("code_challenge") ?? "";
+    const nonce = asked.get("nonce") ?? "";
+    grants.set(code, { challenge, nonce, redirectUri, email: provider.email });
+    const back = new URL(redirectUri);
+    const { iss = server.origin } = provider.lies;
+    const answer = { code, iss, state: asked.get("state") ?? "" };
+    for (const [name, value] of Object.entries(answer)) back.searchParams.set(name, value);
+    response.writeHead(302, { location: back.href }).end();
+  }
+
+  async function token(asked: URLSearchParams, response: ServerResponse): Promise<void> {
+    const code = asked.get("code") ?? "";
+    const grant = grants.get(code);
+    grants.delete(code);
+    const verifier = asked.get("code_verifier") ?? "";
+    const isGood =
+      grant?.redirectUri === asked.get("redirect_uri") &&
+      grant.challenge === createHash("sha256").update(verifier).digest("base64url") &&
+      asked.get("client_id") === clientId &&
+      asked.get("client_secret") === secret;
+    if (!isGood) return json(response, { error: "invalid_grant" }, 400);
+
+    const now = Math.floor(Date.now() / 1000);
+    const subject = { sub: `of ${grant.email}`, email: grant.email, email_verified: true };
+    const times = { iat: now, exp: now + 60 };
+    const honest = { iss: server.origin, aud: clientId, nonce: grant.nonce, ...times, ...subject };
+    const { claims = (same) => same, idToken = sign } = provider.lies;
+    const access_token = crypto.randomUUID();
+    subjects.set(access_token, subject);
+    const id_token = await idToken(claims(honest));
+    json(response, { access_token, token_type: "Bearer", id_token });
+  }
+
+  function sign(claims: Claims): Promise<string> {
+    const { kid, privateKey, jwk } = provider.key;
+    return new SignJWT(claims).setProtectedHeader({ alg: jwk.alg!, kid }).sign(privateKey);
+  }
+
+  const provider: MaliciousProvider = {
+    issuer: server.origin,
+    secret,
+    settings: {
+      IDP_A_ISSUER: server.origin,
+      IDP_A_CLIENT_ID: clientId,
+      IDP_A_CLIENT_SECRET: secret,
+    },
+    lies: {},
+    email: "",
+    key: await newKey("RS256"),
+    async rotateKey(alg = "RS256") {
+      provider.key = await newKey(alg);
+    },
+    asked: [],
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+  return provider;
+}
+
+async function newKey(alg: string) {
+  const { privateKey, publicKey } = await generateKeyPair(alg, { extractable: true });
+  const kid = crypto.randomUUID();
+  return { kid, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg, use: "sig" } };
+}
+
+export function json(response: ServerResponse, body: unknown, status = 200): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}

@@ -1,0 +1,87 @@
+/** A provider of OAuth 2 as code hosts are: it says who somebody is at an API of its own. */
+import { createHash } from "node:crypto";
+import { text } from "node:stream/consumers";
+import { listen } from "./listening.ts";
+import { json } from "./malicious-provider.ts";
+
+export interface OAuthProvider extends AsyncDisposable {
+  settings: Record<string, string>;
+  /** What its API says of whoever is at the browser. */
+  user: unknown;
+  emails: unknown;
+  /** Headers of the requests to its API. */
+  headers: NodeJS.Dict<string | string[]>[];
+}
+
+interface Grant {
+  challenge: string;
+  redirectUri: string;
+}
+
+export async function startOAuthProvider(): Promise<OAuthProvider> {
+  const clientId = "client-b";
+  const clientSecret = "secret-b";
+  const grants = new Map<string, Grant>();
+  const tokens = new Set<string>();
+
+  const server = await listen((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? "", server.origin);
+    switch (pathname) {
+      case "/authorize": {
+        const code = crypto.randomUUID();
+        const redirectUri = searchParams.get("redirect_uri") ?? "";
+        grants.set(code, { challenge: searchParams.get("code_challenge") ?? "", redirectUri });
+        const back = new URL(redirectUri);
+        back.search = new URLSearchParams({
+          code,
+          state: searchParams.get("state") ?? "",
+        }).toString();
+        return response.writeHead(302, { location: back.href }).end();
+      }
+      case "/token":
+        return void text(request).then((body) => {
+          json(response, exchange(new URLSearchParams(body)));
+        });
+      default: {
+        provider.headers.push(request.headers);
+        const token = request.headers.authorization?.slice("Bearer ".length) ?? "";
+        if (!tokens.has(token)) return json(response, { message: "Requires authentication" }, 401);
+        if (pathname === "/api/user") return json(response, provider.user);
+        if (pathname === "/api/user/emails") return json(response, provider.emails);
+        return json(response, { message: "Not Found" }, 404);
+      }
+    }
+  });
+
+  /** Failures have status 200, as at the largest of them. */
+  function exchange(asked: URLSearchParams): object {
+    const grant = grants.get(asked.get("code") ?? "");
+    grants.delete(asked.get("code") ?? "");
+    const verifier = asked.get("code_verifier") ?? "";
+    if (asked.get("client_id") !== clientId || asked.get("client_secret") !== clientSecret) {
+      return { error: "incorrect_client_credentials" };
+    }
+    const isGood =
+      grant?.redirectUri === asked.get("redirect_uri") &&
+      grant.challenge === createHash("sha256").update(verifier).digest("base64url");
+    if (!isGood) return { error: "bad_verification_code" };
+    const access_token = crypto.randomUUID();
+    tokens.add(access_token);
+    return { access_token, token_type: "bearer", scope: "read:user,user:email" };
+  }
+
+  const provider: OAuthProvider = {
+    settings: {
+      IDP_B_AUTHORIZE_URL: `${server.origin}/authorize`,
+      IDP_B_TOKEN_URL: `${server.origin}/token`,
+      IDP_B_API_URL: `${server.origin}/api/`,
+      IDP_B_CLIENT_ID: clientId,
+      IDP_B_CLIENT_SECRET: clientSecret,
+    },
+    user: {},
+    emails: [],
+    headers: [],
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+  return provider;
+}
