@@ -4,7 +4,7 @@ import { CLOSE } from "../../protocol/close-codes.ts";
 import type { AccountSummary, Me } from "../../protocol/resources/accounts.ts";
 import type { Organization } from "../../protocol/resources/organizations.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";
-import { callerOf, mintToken, startApi, type Person, type TestApi } from "../harness/api.ts";
+import { callerOf, mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -244,6 +244,33 @@ describe("deleting", () => {
     );
     expect(org?.days).toBeCloseTo(4, 1);
     expect(await actions(again.orgId)).toEqual(["organization_created", "session_created"]);
+  });
+
+  test("takes an organization of any size: thousands of tokens, many tunnels", async () => {
+    const person = await api.owner();
+    await api.sql(
+      `insert into tokens (org_id, nonce, kind, name, bandwidth_limit_mbps, tunnel_quota, issued_at, expires_at)
+       select $1, replace(gen_random_uuid()::text, '-', ''), 'agent', 'one of many', 1, 1, now(), now() from generate_series(1, 10000) n`,
+      [person.orgId],
+    );
+    await api.sql(
+      `insert into tunnels (org_id, project_id, name, subdomain, protocol, local_port)
+       select org_id, id, 'many-' || n, 'many-' || n, 'http', 1 from projects, generate_series(1, 150) n
+       where org_id = $1`,
+      [person.orgId],
+    );
+    await api.sql("insert into hostnames select subdomain, id from tunnels where org_id = $1", [
+      person.orgId,
+    ]);
+    expect((await person.delete(`/orgs/${person.orgId}`)).status).toBe(200);
+    const events = await actions(person.orgId);
+    expect(events.filter((action) => action === "token_revoked")).toHaveLength(10_000);
+    expect(events.filter((action) => action === "tunnel_deleted")).toHaveLength(150);
+    const [taken] = await api.sql(
+      "select host from hostnames where host like 'many-%' and tunnel_id is not null",
+    );
+    expect(taken).toBeUndefined();
+    await until(async () => (await api.sql("select 1 from outbox")).length === 0, 30_000);
   });
 
   test("leaves no tunnel and no token of those who make them at the same moment", async () => {

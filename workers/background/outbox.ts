@@ -1,5 +1,6 @@
 /** Brings the messages of committed changes to the objects and the mailbox they are for. */
 import { waitUntil } from "cloudflare:workers";
+import { OUTBOX_BATCH_ROWS } from "../../protocol/limits.ts";
 import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
@@ -20,20 +21,29 @@ export function openDatabase(env: Env): Database {
     const isMail = (row: OutboxRow) => row.kind === "mail";
     // A mail server may take its time, and nobody's answer depends on it.
     waitUntil(deliverAll(env, db, rows.filter(isMail)));
-    await deliverAll(
-      env,
-      db,
-      rows.filter((row) => !isMail(row)),
-    );
+    const others = rows.filter((row) => !isMail(row));
+    // Only a change of thousands tells more than this; its answer does not wait for all of them.
+    await deliverAll(env, db, others.slice(0, OUTBOX_BATCH_ROWS));
+    waitUntil(deliverInBatches(env, db, others.slice(OUTBOX_BATCH_ROWS)));
   });
   return db;
+}
+
+async function deliverInBatches(env: Env, db: Database, rows: OutboxRow[]): Promise<void> {
+  for (let at = 0; at < rows.length; at += OUTBOX_BATCH_ROWS) {
+    await deliverAll(env, db, rows.slice(at, at + OUTBOX_BATCH_ROWS));
+  }
 }
 
 /** What earlier deliveries could not. */
 export async function drainOutbox(env: Env, db: Database): Promise<void> {
   const dropped = await dropStaleMail(db);
   if (dropped > 0) log("error", "mail_given_up", { mails: dropped });
-  await deliverAll(env, db, await claimDueMessages(db));
+  for (let due = OUTBOX_BATCH_ROWS; due === OUTBOX_BATCH_ROWS;) {
+    const rows = await claimDueMessages(db);
+    await deliverAll(env, db, rows);
+    due = rows.length;
+  }
 }
 
 async function deliverAll(env: Env, db: Database, rows: OutboxRow[]): Promise<void> {

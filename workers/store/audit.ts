@@ -1,4 +1,5 @@
 /** The audit log. Rows are only ever inserted, in the transaction of what they tell of. */
+import { chunks } from "./chunks.ts";
 import type { Transaction } from "./client.ts";
 import { auditEvents } from "./tables/records.ts";
 
@@ -49,5 +50,5 @@ export interface AuditEvent extends Actor {
 }
 
 export async function insertAuditEvents(tx: Transaction, events: AuditEvent[]): Promise<void> {
-  if (events.length > 0) await tx.insert(auditEvents).values(events);
+  for (const rows of chunks(events)) await tx.insert(auditEvents).values(rows);
 }

@@ -11,6 +11,7 @@ import {
   OUTBOX_RETRY_MIN_MS,
 } from "../../protocol/limits.ts";
 import type { Database, Transaction } from "./client.ts";
+import { chunks } from "./chunks.ts";
 import { outbox } from "./tables/records.ts";
 
 export type OutboxMessage =
@@ -26,13 +27,16 @@ export async function insertOutbox(
   tx: Transaction,
   messages: OutboxMessage[],
 ): Promise<OutboxRow[]> {
-  if (messages.length === 0) return [];
   const nextAttemptAt = new Date(Date.now() + OUTBOX_LEASE_MS);
-  const rows = await tx
-    .insert(outbox)
-    .values(messages.map((message) => ({ ...message, nextAttemptAt })))
-    .returning({ id: outbox.id });
-  return messages.map((message, index) => ({ ...message, id: rows[index]!.id, attempts: 0 }));
+  const inserted: OutboxRow[] = [];
+  for (const some of chunks(messages)) {
+    const rows = await tx
+      .insert(outbox)
+      .values(some.map((message) => ({ ...message, nextAttemptAt })))
+      .returning({ id: outbox.id });
+    some.forEach((message, at) => inserted.push({ ...message, id: rows[at]!.id, attempts: 0 }));
+  }
+  return inserted;
 }
 
 /** Takes what is due. Each row is taken by one caller only, and comes due again later each time. */

@@ -128,8 +128,8 @@ export async function revokeTokens(
       resourceId: id,
       metadata: { nonce },
     });
-    const tunnelIds = (tunnelsOf.get(id) ?? []).map((tunnel) => tunnel.id);
-    tell({ kind: "token_revoked", payload: { tokenNonce: nonce, tunnelIds } });
+    const tunnelIds = tunnelsOf.get(id)?.map((tunnel) => tunnel.id);
+    if (tunnelIds) tell({ kind: "token_revoked", payload: { tokenNonce: nonce, tunnelIds } });
   }
 }
 
