@@ -5,6 +5,7 @@ import {
   callerOf,
   cookieIn,
   startApi,
+  until,
   type Person,
   type Reply,
   type TestApi,
@@ -182,6 +183,22 @@ describe("the second factor", () => {
     expect((await pass(challenge, shown)).status).toBe(401);
     const again = await challengeOf(api, { ...owner, password: body.new_password });
     expect((await pass(again, shown)).status).toBe(200);
+  });
+});
+
+describe("a sign-in that is on its way", () => {
+  test.each([
+    ["to a session", "a second factor is turned on", false, "mfa_secret = 'v1.a.b.c'"],
+    ["to a session", "the password changes", false, "password_hash = 'another'"],
+    ["to a challenge", "the password changes", true, "password_hash = 'another'"],
+  ])("%s does not arrive when meanwhile %s", async (_, __, guarded, change) => {
+    const { userId, email, password } = guarded ? await personWithMfa() : await api.owner();
+    await api.sql("begin");
+    await api.sql(`update users set ${change} where id = $1`, [userId]);
+    const signIn = api.stranger.post("/auth/login", { email, password });
+    await until(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
+    await api.sql("commit");
+    expect(await signIn).toMatchObject({ status: 401, body: { error: "unauthorized" } });
   });
 });
 
