@@ -2,7 +2,7 @@
 import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { PROVIDER_ANSWER_MAX_BYTES, PROVIDER_CALL_MAX_MS } from "../../protocol/limits.ts";
-import { newEmail, startApi, type TestApi } from "../harness/api.ts";
+import { newEmail, startApi, until, type TestApi } from "../harness/api.ts";
 import { CookieBrowser, type Visit } from "../harness/cookie-browser.ts";
 import {
   json,
@@ -41,6 +41,14 @@ async function answerIn(browser: CookieBrowser): Promise<URL> {
 async function signIn(): Promise<Visit> {
   const browser = new CookieBrowser();
   return browser.open(await answerIn(browser));
+}
+
+function failureLogged(requestId: string): Promise<string> {
+  const find = () =>
+    api.server.output
+      .split("\n")
+      .find((line) => line.includes("provider_failed") && line.includes(requestId));
+  return until(() => Promise.resolve(find()));
 }
 
 const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
@@ -234,10 +242,7 @@ describe("a provider that answers nonsense is not there:", () => {
     provider.lies = { idToken };
     const { headers, body } = await signIn();
     const id = headers.get("underpass-request-id")!;
-    const line = api.server.output
-      .split("\n")
-      .find((text) => text.includes("provider_failed") && text.includes(id));
-    expect(line).toContain("Invalid JWT");
+    expect(await failureLogged(id)).toContain("Invalid JWT");
     expect(api.server.output).not.toContain("but-secret");
     expect(body).not.toContain("JWT");
   });
@@ -257,8 +262,10 @@ describe("a provider that answers nonsense is not there:", () => {
   test("one that refuses our secret: the log says so", async () => {
     const refuse: Answer = (response) => json(response, { error: "invalid_client" }, 400);
     provider.lies = { answers: { "/token": refuse } };
-    expect(outcomeOf(await signIn())).toEqual([503, "unavailable"]);
-    expect(api.server.output).toContain("the provider says invalid_client");
+    const visit = await signIn();
+    expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
+    const id = visit.headers.get("underpass-request-id")!;
+    expect(await failureLogged(id)).toContain("the provider says invalid_client");
   });
 });
 

@@ -358,7 +358,9 @@ test.each(["start", "callback", "callback?code=x&state=y"])(
 test("no secret of a sign-in is logged", async () => {
   const answer = await answerFor(someone());
   const { location } = await browser.open(answer);
-  await browser.open(answer);
+  const { headers } = await browser.open(answer);
+  const lastId = headers.get("underpass-request-id")!;
+  await until(() => Promise.resolve(api.server.output.includes(lastId)));
   const secrets = ["code", "state"].map((name) => answer.searchParams.get(name)!);
   for (const secret of [...secrets, location!.searchParams.get("oauth_token")!]) {
     expect(api.server.output).not.toContain(secret);
