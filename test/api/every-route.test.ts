@@ -1,24 +1,24 @@
 /** One battery over all routes, taken from the document that describes them: none is forgotten. */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Invitation, Member, Organization } from "../../protocol/resources/organizations.ts";
+import type { Token } from "../../protocol/resources/tokens.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import {
   callerOf,
   mintToken,
+  newEmail,
   startApi,
-  type Caller,
   type Person,
   type TestApi,
 } from "../harness/api.ts";
-
-interface Operation {
-  security?: unknown[];
-  requestBody?: unknown;
-  responses: Record<string, unknown>;
-}
-interface Route extends Operation {
-  method: string;
-  path: string;
-}
+import {
+  addressOf,
+  isGuarded,
+  nameOf,
+  readRoutes,
+  statusOf,
+  type Route,
+} from "../harness/routes.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -27,70 +27,42 @@ let routes: Route[];
 beforeAll(async () => {
   api = await startApi();
   owner = await api.owner();
-  const { body } = await api.stranger.get<{ paths: Record<string, Record<string, Operation>> }>(
-    "/openapi.json",
-  );
-  routes = Object.entries(body.paths).flatMap(([path, operations]) =>
-    Object.entries(operations).map(([method, operation]) => ({
-      ...operation,
-      method: method.toUpperCase(),
-      path,
-    })),
-  );
+  routes = await readRoutes(api);
 });
 afterAll(() => api.stop());
 
-/** /agent/connect takes its own credential and answers on its own transport. */
-const guarded = () => routes.filter(({ security, path }) => security && path !== "/agent/connect");
-const nameOf = ({ method, path }: Route) => `${method} ${path}`;
-
-async function send({ method, path }: Route, by: Caller, body?: unknown): Promise<number> {
-  const values: Record<string, string> = {
-    "{id}": crypto.randomUUID(),
-    "{nonce}": "0".repeat(32),
-  };
-  const address = path.replace(/\{\w+\}/g, (name) => values[name]!);
-  const init =
-    body === undefined
-      ? {}
-      : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  return (await by.send(method, address, init)).status;
-}
+const guarded = () => routes.filter(isGuarded);
+const hasParameter = ({ path }: Route) => path.includes("{");
 
 test("the document knows the routes that this battery is about", () => {
   expect(routes.map(nameOf)).toEqual(
-    expect.arrayContaining(["GET /tunnels", "DELETE /tokens/{nonce}", "POST /auth/cli/authorize"]),
+    expect.arrayContaining([
+      "GET /tunnels",
+      "DELETE /tokens/{nonce}",
+      "POST /auth/cli/authorize",
+      "PATCH /orgs/{id}/members/{user_id}",
+    ]),
   );
-  expect(guarded().length).toBeGreaterThanOrEqual(9);
+  expect(guarded().length).toBeGreaterThanOrEqual(26);
 });
 
 test("whatever has a guard refuses a caller without a token, and one with a bad one", async () => {
   for (const route of guarded()) {
-    expect([nameOf(route), await send(route, api.stranger)]).toEqual([nameOf(route), 401]);
+    expect([nameOf(route), await statusOf(route, api.stranger)]).toEqual([nameOf(route), 401]);
     for (const bearer of ["Bearer x", "Bearer ", "Basic eDp5", owner.accessToken]) {
       const caller = callerOf(api.server, { authorization: bearer });
-      expect([nameOf(route), await send(route, caller)]).toEqual([nameOf(route), 401]);
+      expect([nameOf(route), await statusOf(route, caller)]).toEqual([nameOf(route), 401]);
     }
   }
 });
 
-test("a viewer may read, and change nothing", async () => {
-  const viewer = await api.colleague(owner, "viewer");
-  const OWN = new Set(["POST /auth/logout"]);
-  for (const route of guarded()) {
-    if (OWN.has(nameOf(route))) continue;
-    // What a viewer must not see either is not made for reading alone.
-    const expected = route.method === "GET" && route.path !== "/auth/cli/request" ? 200 : 403;
-    expect([nameOf(route), await send(route, viewer)]).toEqual([nameOf(route), expected]);
-  }
-});
-
 test("whatever takes a body refuses one that is broken, of the wrong type or too large", async () => {
-  for (const { method, path, ...route } of routes.filter(({ requestBody }) => requestBody)) {
+  const json = { "content-type": "application/json" };
+  for (const route of routes.filter(({ requestBody }) => requestBody)) {
     const by = route.security ? owner : api.stranger;
-    const json = { "content-type": "application/json" };
+    const address = addressOf(route, ownOrganization(route, owner));
     const sendRaw = (headers: Record<string, string>, body: string) =>
-      by.send<{ error: string }>(method, path, { headers, body });
+      by.send<{ error: string }>(route.method, address, { headers, body });
     const outcomes = [
       await sendRaw(json, "{"),
       await sendRaw(json, "[]"),
@@ -98,8 +70,8 @@ test("whatever takes a body refuses one that is broken, of the wrong type or too
       await sendRaw({ "content-type": "text/plain" }, '{"code":1}'),
       await sendRaw(json, JSON.stringify({ padding: "x".repeat(1024 * 1024) })),
     ].map(({ status, body }) => `${status} ${body.error}`);
-    expect([path, ...outcomes]).toEqual([
-      path,
+    expect([nameOf(route), ...outcomes]).toEqual([
+      nameOf(route),
       "400 invalid_request",
       "400 invalid_request",
       "400 invalid_request",
@@ -109,24 +81,94 @@ test("whatever takes a body refuses one that is broken, of the wrong type or too
   }
 });
 
-describe("what belongs to another organization is missing", () => {
-  test("a tunnel, a token", async () => {
-    const stranger = await api.owner();
-    const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
-    const { nonce } = await mintToken(owner);
-    expect((await stranger.delete(`/tunnels/${tunnel.id}`)).status).toBe(404);
-    expect((await stranger.delete(`/tokens/${nonce}`)).status).toBe(404);
-    expect((await stranger.get<unknown[]>("/tunnels")).body).toEqual([]);
-    expect((await stranger.get<unknown[]>("/tokens")).body).toEqual([]);
-    expect((await stranger.get<unknown[]>(`/tunnels?after=${tunnel.id}`)).body).toEqual([]);
-  });
+/** The organization of such a path is what the guard looks at; elsewhere an id names some other thing. */
+function ownOrganization({ path }: Route, { orgId }: Person): Record<string, string> {
+  return path.startsWith("/orgs/") ? { "{id}": orgId } : {};
+}
+
+test("a path that can't name anything leads nowhere", async () => {
+  for (const route of guarded().filter(hasParameter)) {
+    for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
+      for (const nothing of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
+        const values = { ...ownOrganization(route, owner), [parameter]: nothing };
+        const outcome = [nameOf(route), nothing, await statusOf(route, owner, values)];
+        expect(outcome).toEqual([nameOf(route), nothing, 404]);
+      }
+    }
+  }
 });
 
-test("every guarded route documents its refusals", () => {
-  for (const route of guarded()) {
+/** What an owner has, and which parameter of which paths names it. */
+async function belongings(of: Person) {
+  const member = await api.colleague(of, "member");
+  const { body: tunnel } = await of.post<Tunnel>("/tunnels", { localPort: 1 });
+  const { nonce } = await mintToken(of);
+  const { body: list } = await of.get<{ sessions: { id: string }[] }>("/auth/sessions");
+  const { body: invitation } = await of.post<Invitation>(`/orgs/${of.orgId}/invitations`, {
+    email: newEmail(),
+    role: "viewer",
+  });
+  const values = {
+    "/tunnels/": { "{id}": tunnel.id },
+    "/tokens/": { "{nonce}": nonce },
+    "/auth/sessions/": { "{id}": list.sessions[0]!.id },
+    "/orgs/": {
+      "{id}": of.orgId,
+      "{user_id}": member.userId,
+      "{invitation_id}": invitation.id,
+    },
+  };
+  return Object.entries(values);
+}
+
+async function everythingOf(of: Person) {
+  return {
+    tunnels: (await of.get<Tunnel[]>("/tunnels")).body,
+    tokens: (await of.get<Token[]>("/tokens")).body,
+    organization: (await of.get<Organization>(`/orgs/${of.orgId}`)).body,
+    members: (await of.get<Member[]>(`/orgs/${of.orgId}/members`)).body,
+    invitations: (await of.get<Invitation[]>(`/orgs/${of.orgId}/invitations`)).body,
+  };
+}
+
+test("what belongs to another organization, or person, is missing, and stays as it is", async () => {
+  const [victim, stranger] = [await api.owner(), await api.owner()];
+  const things = await belongings(victim);
+  const before = await everythingOf(victim);
+  for (const route of guarded().filter(hasParameter)) {
+    const [, values] = things.find(([prefix]) => route.path.startsWith(prefix)) ?? [];
+    if (!values) throw new Error(`what ${nameOf(route)} names is not among the belongings`);
+    expect([nameOf(route), await statusOf(route, stranger, values)]).toEqual([nameOf(route), 404]);
+  }
+  expect(await everythingOf(victim)).toEqual(before);
+});
+
+test("lists hold nothing of another organization, from wherever they are read on", async () => {
+  const [victim, stranger] = [await api.owner(), await api.owner()];
+  const { body: tunnel } = await victim.post<Tunnel>("/tunnels", { localPort: 1 });
+  const { id: tokenId } = await mintToken(victim);
+  for (const [path, after] of [
+    ["/tunnels", tunnel.id],
+    ["/tokens", tokenId],
+    ["/orgs", victim.orgId],
+  ]) {
+    expect((await stranger.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);
+  }
+  expect((await stranger.get<unknown[]>("/tunnels")).body).toEqual([]);
+  expect((await stranger.get<unknown[]>("/tokens")).body).toEqual([]);
+  expect((await stranger.get<unknown[]>("/orgs")).body).toHaveLength(1);
+});
+
+test("every route documents its refusals", () => {
+  for (const route of routes) {
+    const expected = [
+      ...(isGuarded(route) ? ["401"] : []),
+      ...(isGuarded(route) && hasParameter(route) ? ["404"] : []),
+      ...(route.requestBody ? ["400"] : []),
+    ];
     expect([nameOf(route), Object.keys(route.responses)]).toEqual([
       nameOf(route),
-      expect.arrayContaining(["401"]),
+      expect.arrayContaining(expected),
     ]);
   }
 });

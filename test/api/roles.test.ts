@@ -1,0 +1,83 @@
+/** Who may call what: every route of the API, tried by every role, beside the table that is meant. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startApi, type Person, type Role, type TestApi } from "../harness/api.ts";
+import { isGuarded, nameOf, readRoutes, statusOf, type Route } from "../harness/routes.ts";
+
+const ROLES = ["viewer", "member", "admin", "owner"] as const;
+
+/** The lowest role that is not refused. A new route is entered here on purpose, or this test fails. */
+const LOWEST_ROLE: Record<string, Role> = {
+  "GET /auth/me": "viewer",
+  "POST /auth/logout": "viewer",
+  "GET /auth/sessions": "viewer",
+  "DELETE /auth/sessions/{id}": "viewer",
+  "POST /auth/mfa/enroll": "viewer",
+  "POST /auth/mfa/enroll/verify": "viewer",
+  "POST /auth/mfa/disable": "viewer",
+  "GET /auth/cli/request": "member",
+  "POST /auth/cli/authorize": "member",
+  "GET /me/events": "viewer",
+  "GET /events": "viewer",
+  "GET /orgs": "viewer",
+  "POST /orgs": "viewer",
+  "GET /orgs/{id}": "viewer",
+  "PATCH /orgs/{id}": "admin",
+  "DELETE /orgs/{id}": "owner",
+  "POST /orgs/{id}/switch": "viewer",
+  "GET /orgs/{id}/members": "viewer",
+  "PATCH /orgs/{id}/members/{user_id}": "admin",
+  /** Of somebody else: anybody may leave. */
+  "DELETE /orgs/{id}/members/{user_id}": "admin",
+  "GET /orgs/{id}/invitations": "viewer",
+  "POST /orgs/{id}/invitations": "admin",
+  "DELETE /orgs/{id}/invitations/{invitation_id}": "admin",
+  "POST /invitations/accept": "viewer",
+  "GET /tunnels": "viewer",
+  "POST /tunnels": "member",
+  "DELETE /tunnels/{id}": "member",
+  "GET /tokens": "viewer",
+  "POST /tokens": "member",
+  "DELETE /tokens/{nonce}": "member",
+};
+
+/** After these the caller, or the organization, is not what it was: each gets its own. */
+const ENDS = new Set(["POST /auth/logout", "DELETE /orgs/{id}"]);
+
+let api: TestApi;
+let routes: Route[];
+let people: Record<Role, Person>;
+
+beforeAll(async () => {
+  api = await startApi();
+  routes = (await readRoutes(api)).filter(isGuarded);
+  const owner = await api.owner();
+  const colleagues = [];
+  for (const role of ROLES) colleagues.push([role, await api.colleague(owner, role)] as const);
+  people = Object.fromEntries(colleagues) as typeof people;
+});
+afterAll(() => api.stop());
+
+/** Without a body, and with ids of nothing: whoever may call gets another refusal, or none. */
+async function isRefused(route: Route, role: Role): Promise<boolean> {
+  const caller = ENDS.has(nameOf(route))
+    ? await api.colleague(await api.owner(), role)
+    : people[role];
+  const values: Record<string, string> = route.path.startsWith("/orgs/")
+    ? { "{id}": caller.orgId }
+    : {};
+  return (await statusOf(route, caller, values)) === 403;
+}
+
+test("every route is in the table", () => {
+  const unknown = routes.map(nameOf).filter((name) => !(name in LOWEST_ROLE));
+  expect(unknown).toEqual([]);
+});
+
+test.each(Object.entries(LOWEST_ROLE))("%s wants at least the role %s", async (name, lowest) => {
+  const route = routes.find((candidate) => nameOf(candidate) === name);
+  expect(route, `there is no ${name}`).toBeDefined();
+  const refused = [];
+  for (const role of ROLES) if (await isRefused(route!, role)) refused.push(role);
+  expect(refused).toEqual(ROLES.slice(0, ROLES.indexOf(lowest)));
+  if (refused.length > 0) expect(Object.keys(route!.responses)).toContain("403");
+});
