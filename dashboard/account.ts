@@ -27,8 +27,8 @@ function show(me: Me): void {
     invitationsSection(me),
     secondFactorSection(() => sessions.reload()),
     sessions,
-    eventsSection("Recent events of your account", "/me/events"),
-    eventsSection(`Recent events of ${me.active_org.name}`, "/events"),
+    eventsSection("Your recent events", "/me/events"),
+    eventsSection(`Recent events in ${me.active_org.name}`, "/events"),
   ];
   const out = form({ submit: "Sign out", kind: "plain", act: signOut });
   main.replaceChildren(

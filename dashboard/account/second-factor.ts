@@ -3,6 +3,7 @@ import type { Me } from "../../protocol/resources/accounts.ts";
 import type { MfaEnabled, PendingSecret } from "../../protocol/resources/mfa.ts";
 import { button, h, type Child } from "../element.ts";
 import { codeField, form, textField } from "../form.ts";
+import { qrImage } from "../qr-image.ts";
 import { section, type Section } from "../section.ts";
 import { call, callWithProof } from "../session.ts";
 import { digits, passwordField, RECOVERY_CODE } from "../sign-in.ts";
@@ -14,7 +15,7 @@ export function secondFactorSection(turnedOn: () => Promise<void>): Section {
     return isOn
       ? [
           h("p", {}, "On: signing in takes a code of your authenticator, too."),
-          actions(self.button("Turn off", () => askForProof(self, "password"))),
+          actions(button("Turn off", () => askForProof(self, "password"), { class: "plain" })),
         ]
       : [
           h("p", {}, "Off: whoever knows your password can sign in."),
@@ -26,7 +27,9 @@ export function secondFactorSection(turnedOn: () => Promise<void>): Section {
     const pending = await call<PendingSecret>("POST", "/auth/mfa/enroll");
     const { otpauth_uri: uri, secret_base32: secret } = pending;
     self.replace(
-      h("p", {}, "Add this secret to an authenticator app, then enter the code that it shows."),
+      h("p", {}, "Scan this with an authenticator app, then enter the code that it shows."),
+      ...qrImage(uri),
+      h("p", {}, "Without a camera, type the secret in:"),
       h("p", { class: "shown code" }, secret.replaceAll(/.{4}(?=.)/g, "$& ")),
       h("p", {}, h("a", { href: uri }, "Open it in an app on this device")),
       form({
@@ -58,7 +61,7 @@ export function secondFactorSection(turnedOn: () => Promise<void>): Section {
   }
 }
 
-function askForProof(self: Section, kind: "password" | "recovery_code"): Promise<void> {
+function askForProof(self: Section, kind: "password" | "recovery_code"): void {
   const isPassword = kind === "password";
   const field = isPassword
     ? passwordField(kind, "Your password", "current-password")
@@ -76,11 +79,14 @@ function askForProof(self: Section, kind: "password" | "recovery_code"): Promise
         await self.refresh("The second factor is off.");
       },
     }),
-    self.button(isPassword ? "Use a recovery code" : "Use your password", () =>
-      askForProof(self, other),
+    h(
+      "div",
+      { class: "links" },
+      button(isPassword ? "Use a recovery code" : "Use your password", () =>
+        askForProof(self, other),
+      ),
     ),
   );
-  return Promise.resolve();
 }
 
 function cancel(self: Section): Child {
