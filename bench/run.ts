@@ -1,10 +1,12 @@
 /**
- * `npm run bench [-- requests transfers api idle] [-- --seconds 5]`: the whole path under load, beside
- * peers and limits measured in the same run. Absolute figures are the machine's; ratios travel.
+ * `npm run bench [-- requests transfers api idle enumeration] [-- --seconds 5]`: the whole path under
+ * load, beside peers and limits measured in the same run; and what the clock tells of accounts. Absolute
+ * figures are the machine's; ratios travel.
  */
 import { parseArgs } from "node:util";
 import { build } from "../self-host/build.ts";
 import { benchApi } from "./api.ts";
+import { benchEnumeration } from "./enumeration.ts";
 import { benchIdle } from "./idle.ts";
 import { print, save, type Row } from "./report.ts";
 import { benchRequests } from "./requests.ts";
@@ -16,6 +18,7 @@ const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[
   transfers: benchTransfers,
   api: benchApi,
   idle: benchIdle,
+  enumeration: benchEnumeration,
 };
 
 const { values, positionals } = parseArgs({
