@@ -9,7 +9,7 @@ export function normalizeEmail(email: string): string {
   return email.normalize("NFKC").trim().toLowerCase();
 }
 
-/** Of a normalised one. */
+/** Nothing but ASCII is one, so that what passes before it is normalised is the same mailbox after. */
 export function isEmailAddress(email: string): boolean {
   return Address.safeParse(email).success;
 }

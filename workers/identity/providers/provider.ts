@@ -1,11 +1,11 @@
 /** What can be asked of any provider of third-party sign-in, and what it may say. */
 import { calculatePKCECodeChallenge, type AuthorizationServer } from "oauth4webapi";
 import { z } from "zod";
-import { EMAIL_MAX_CHARS, PROVIDER_SUBJECT_MAX_CHARS } from "../../../protocol/limits.ts";
+import { PROVIDER_SUBJECT_MAX_CHARS } from "../../../protocol/limits.ts";
 import type { ProviderName } from "../../../protocol/resources/providers.ts";
 import type { Config } from "../../config.ts";
 import type { Attempt } from "../attempts.ts";
-import { normalizeEmail } from "../emails.ts";
+import { isEmailAddress, normalizeEmail } from "../emails.ts";
 
 /** Both methods throw when the provider can't be reached or says what can't be believed. */
 export interface Provider {
@@ -56,15 +56,12 @@ export function denial(error: string): Identification {
   return { kind: "denied", error: ERRORS.includes(error) ? error : "server_error" };
 }
 
-const Email = z.email().max(EMAIL_MAX_CHARS);
-
 /**
  * Checked as it was given and normalised after that: in another order a foreign mailbox with look-alike
  * letters, such as the full-width ones, would become somebody's here.
  */
 export function provenEmail(email: unknown): string | null {
-  const { data } = Email.safeParse(email);
-  return data === undefined ? null : normalizeEmail(data);
+  return typeof email === "string" && isEmailAddress(email) ? normalizeEmail(email) : null;
 }
 
 /** @param isInsecure whether the operator configured this provider without TLS. */
