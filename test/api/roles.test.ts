@@ -1,5 +1,9 @@
 /** Who may call what: every route of the API, tried by every role, beside the table that is meant. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ROOT } from "../../self-host/build.ts";
+import { hasPermission, PERMISSIONS } from "../../workers/identity/permissions.ts";
 import { startApi, type Person, type Role, type TestApi } from "../harness/api.ts";
 import { isGuarded, nameOf, readRoutes, statusOf, type Route } from "../harness/routes.ts";
 
@@ -80,4 +84,20 @@ test.each(Object.entries(LOWEST_ROLE))("%s wants at least the role %s", async (n
   for (const role of ROLES) if (await isRefused(route!, role)) refused.push(role);
   expect(refused).toEqual(ROLES.slice(0, ROLES.indexOf(lowest)));
   if (refused.length > 0) expect(Object.keys(route!.responses)).toContain("403");
+});
+
+test("the documentation has every permission, and says who has it", async () => {
+  const text = await readFile(join(ROOT, "docs/api.md"), "utf8");
+  const rows = text
+    .match(/^\| `\w+:[\w-]+` .*$/gm)!
+    .map((row) => row.split("|").map((cell) => cell.trim()));
+  const documented = rows.map(([, permission, , ...cells]) => [
+    permission,
+    ROLES.filter((_, at) => cells[at] === "yes"),
+  ]);
+  const meant = PERMISSIONS.map((permission) => [
+    `\`${permission}\``,
+    ROLES.filter((role) => hasPermission(role, permission)),
+  ]);
+  expect(documented.sort()).toEqual(meant.sort());
 });

@@ -25,6 +25,7 @@ const LOWEST_ROLE = {
 } as const satisfies Record<string, Role>;
 
 export type Permission = keyof typeof LOWEST_ROLE;
+export const PERMISSIONS = Object.keys(LOWEST_ROLE) as Permission[];
 
 export function hasPermission(role: Role, permission: Permission): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(LOWEST_ROLE[permission]);
