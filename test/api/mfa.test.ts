@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Me } from "../../protocol/resources/accounts.ts";
 import type { Config } from "../../workers/config.ts";
 import { seal } from "../../workers/identity/sealing.ts";
-import { callerOf, startApi, type Person, type TestApi } from "../harness/api.ts";
+import { callerOf, startApi, until, type Person, type TestApi } from "../harness/api.ts";
 import {
   challengeOf,
   codeOf,
@@ -170,6 +170,20 @@ describe("enrolling", () => {
       recovery_code,
     });
     expect(passed.status).toBe(200);
+  });
+
+  test("is told to the account's address when it goes on, and when it goes off", async () => {
+    const person = await api.owner();
+    await turnOn(api, person);
+    const subjects = async () =>
+      (await api.mailsTo(person.email)).flatMap(
+        (mail) => /^Subject: (.*second factor.*)$/m.exec(mail)?.[1] ?? [],
+      );
+    await until(async () => (await subjects()).length === 1);
+    expect(await subjects()).toEqual(["The second factor of your Underpass account is on"]);
+    await person.post("/auth/mfa/disable", { password: person.password });
+    await until(async () => (await subjects()).length === 2);
+    expect((await subjects()).at(-1)).toBe("The second factor of your Underpass account is off");
   });
 
   test("ends the account's other sessions, and not the one that did it", async () => {

@@ -11,6 +11,8 @@ import {
   PassChallenge,
   PendingSecret,
 } from "../../protocol/resources/mfa.ts";
+import { sealMail } from "../background/mail.ts";
+import { secondFactorMail } from "../background/mails.ts";
 import { ApiError } from "../errors.ts";
 import { verifyPassword } from "../identity/passwords.ts";
 import { hashRecoveryCode, newRecoveryCodes } from "../identity/recovery-codes.ts";
@@ -96,6 +98,7 @@ mfa.openapi(
       step,
       codeHashes: await Promise.all(codes.map((text) => hashRecoveryCode(principal.userId, text))),
       sessionId: principal.sessionId,
+      mail: await sealMail(config, secondFactorMail(principal.email, true, config)),
     });
     switch (outcome) {
       case "enabled":
@@ -128,11 +131,14 @@ mfa.openapi(
     if (password === undefined && recoveryCode === undefined) {
       throw new ApiError("unauthorized", "The password or a recovery code is needed for that.");
     }
-    const outcome = await disableSecondFactor(c.var.db, actorOf(c), async (account) =>
-      password === undefined
-        ? recoveryProof(account.id, recoveryCode ?? "")
-        : { factor: "password", matches: verifyPassword(account.passwordHash, password) },
-    );
+    const { config, db, principal } = c.var;
+    const outcome = await disableSecondFactor(db, actorOf(c), {
+      prove: async (account) =>
+        password === undefined
+          ? recoveryProof(account.id, recoveryCode ?? "")
+          : { factor: "password", matches: verifyPassword(account.passwordHash, password) },
+      mail: await sealMail(config, secondFactorMail(principal.email, false, config)),
+    });
     switch (outcome) {
       case "disabled":
         return c.json({ status: "disabled" }, 200);

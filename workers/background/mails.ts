@@ -62,6 +62,23 @@ export function passwordChangedMail(to: string, config: Config): Mail {
   );
 }
 
+/** @param isOn what it is from now on. */
+export function secondFactorMail(to: string, isOn: boolean, config: Config): Mail {
+  const change = isOn ? "on" : "off";
+  const consequence = isOn
+    ? "Signing in asks for a code of your authenticator from now on, and your other sessions are over."
+    : "Signing in asks for your password alone from now on.";
+  return mail(
+    to,
+    `The second factor of your Underpass account is ${change}`,
+    [
+      `The second factor of your account was turned ${change}. ${consequence}`,
+      "If it was not you, somebody else uses your account: set another password, and look at its sessions and recent events.",
+    ],
+    { label: "Your account", url: config.publicOrigin },
+  );
+}
+
 /** Who invites and what the organization is called was written by people: it is shown, and nothing else. */
 export function invitationMail(
   to: string,

@@ -10,6 +10,7 @@ import {
   spendAttempt,
 } from "./challenges.ts";
 import type { Database, Transaction } from "./client.ts";
+import type { OutboxMessage } from "./outbox.ts";
 import { replaceRecoveryCodes, spendRecoveryCode } from "./recovery-codes.ts";
 import { revokeSessionsOf, type SecondFactor } from "./sessions.ts";
 import { users } from "./tables/accounts.ts";
@@ -66,7 +67,14 @@ export function enableSecondFactor(
     step,
     codeHashes,
     sessionId,
-  }: { sealedSecret: string; step: number; codeHashes: string[]; sessionId: string },
+    mail,
+  }: {
+    sealedSecret: string;
+    step: number;
+    codeHashes: string[];
+    sessionId: string;
+    mail: OutboxMessage;
+  },
 ): Promise<"enabled" | "enabled_already" | "code_spent"> {
   return db.change(async (change) => {
     const { tx } = change;
@@ -76,6 +84,7 @@ export function enableSecondFactor(
     await tx.update(users).set({ mfaSecret: sealedSecret }).where(eq(users.id, actor.userId));
     await replaceRecoveryCodes(tx, actor.userId, codeHashes);
     change.audit(event(actor, "mfa_enabled"));
+    change.tell(mail);
     await revokeSessionsOf(change, actor, { except: sessionId });
     return "enabled";
   });
@@ -118,9 +127,15 @@ export function passChallenge(
 export function disableSecondFactor(
   db: Database,
   actor: Person,
-  prove: Prove<Exclude<Proof, { factor: "totp" }>>,
+  {
+    prove,
+    mail,
+  }: {
+    prove: Prove<Exclude<Proof, { factor: "totp" }>>;
+    mail: OutboxMessage;
+  },
 ): Promise<"disabled" | "not_enabled" | "refused"> {
-  return db.change(async ({ tx, audit }) => {
+  return db.change(async ({ tx, audit, tell }) => {
     const account = await lockAccount(tx, actor.userId);
     if (!account || account.mfaSecret === null) return "not_enabled";
     if (!(await hasGuessesLeft(tx, account.id))) return "refused";
@@ -134,6 +149,7 @@ export function disableSecondFactor(
     await replaceRecoveryCodes(tx, account.id, []);
     await endChallenges(tx, account.id);
     audit({ ...event(actor, "mfa_disabled"), metadata: { factor: proof.factor } });
+    tell(mail);
     return "disabled";
   });
 }

@@ -253,6 +253,7 @@ export function renewSession(
   return db.change(async (change) => {
     const { tx, audit } = change;
     const grace = sql`${REFRESH_GRACE_MS} * interval '1 millisecond'`;
+    // The account's row is locked before the session's, as by whoever ends all of its sessions.
     const [session] = await tx
       .select({
         userId: sessions.userId,
@@ -261,7 +262,8 @@ export function renewSession(
         previousRefreshHash: sessions.previousRefreshHash,
         rotatedJustNow: sql<boolean>`${sessions.rotatedAt} > now() - ${grace}`,
       })
-      .from(sessions)
+      .from(users)
+      .innerJoin(sessions, eq(sessions.userId, users.id))
       .where(and(eq(sessions.id, sessionId), isAlive()))
       .for("update");
     if (!session) return null;
