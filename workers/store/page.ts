@@ -19,12 +19,21 @@ export interface PageColumns {
   moment: PgColumn;
 }
 
-/** A row that is not in the scope is no place to go on from: then nothing is older. */
+/**
+ * A row that is not in the scope is no place to go on from: then nothing is older. The bound says the same
+ * of the moment alone, without an `or`: it is what an index is entered by, however deep the page.
+ */
 export function isOnPageBy(table: PgTable, { scope, id, moment }: PageColumns): SQL | undefined {
   const scopeId = sql.placeholder("scopeId");
   const after = sql`${sql.placeholder("after")}::uuid`;
-  const seen = sql`(select ${moment}, ${id} from ${table} where ${and(eq(id, after), eq(scope, scopeId))})`;
-  return and(eq(scope, scopeId), sql`(${after} is null or (${moment}, ${id}) < ${seen})`);
+  const seen = (columns: SQL) =>
+    sql`(select ${columns} from ${table} where ${and(eq(id, after), eq(scope, scopeId))})`;
+  const bound = sql`case when ${after} is null then 'infinity' else ${seen(sql`${moment}`)} end`;
+  return and(
+    eq(scope, scopeId),
+    sql`${moment} <= ${bound}`,
+    sql`(${after} is null or (${moment}, ${id}) < ${seen(sql`${moment}, ${id}`)})`,
+  );
 }
 
 /** What an organization has. */
