@@ -3,6 +3,8 @@
  * tell and ask the Worker's `Rows` entry point, and never in a visitor's path.
  */
 
+import type { JSONWebKeySet } from "jose";
+
 /** Which tunnel answers for a public host name. Versions of a host only ever grow. */
 export interface Route {
   /** null: nobody's. */
@@ -21,6 +23,7 @@ export interface TunnelReport {
   bytesIn: number;
   bytesOut: number;
   requests: number;
+  maintenance: boolean;
 }
 
 /** The Worker's entry point for objects: the only way from live state to rows. */
@@ -29,6 +32,8 @@ export interface Rows {
   route(host: string): Promise<Route | null>;
   /** Idempotent: the newest report wins. */
   reportTunnel(report: TunnelReport): Promise<void>;
+  /** The public keys that the service's own access tokens are verified with. */
+  tokenKeys(): Promise<JSONWebKeySet>;
 }
 
 export interface ObjectBindings {
@@ -36,4 +41,5 @@ export interface ObjectBindings {
   HOSTED?: string;
   TRUST_PROXY?: string;
   PUBLIC_SCHEME?: string;
+  ALLOW_PRIVATE_FETCH?: string;
 }

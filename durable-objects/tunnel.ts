@@ -8,7 +8,6 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { clientAddress, type AddressTrust } from "../protocol/client-address.ts";
-import { ERROR_HEADER, STATUS_BY_CODE, type ErrorCode } from "../protocol/errors.ts";
 import { FRAME } from "../protocol/frames.ts";
 import {
   DRAIN_MAX_MS,
@@ -17,6 +16,9 @@ import {
   USAGE_REPORT_INTERVAL_MS,
 } from "../protocol/limits.ts";
 import type { ObjectBindings, TunnelReport } from "./bindings.ts";
+import { checksOf } from "./gates/checks.ts";
+import { refuse, retryAfter } from "./gates/refusal.ts";
+import { GATES_HEADER, type TunnelSettings } from "./gates/settings.ts";
 import {
   Admission,
   ADMISSION_HEADER,
@@ -27,6 +29,7 @@ import {
 import type { AgentLink } from "./tunnel/agent-link.ts";
 import { Agents } from "./tunnel/agents.ts";
 import { Exchange, type Outcome, type Surroundings } from "./tunnel/exchange.ts";
+import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
 import { requestHead, type RequestHead } from "./tunnel/heads.ts";
 import { Parking, parkingTime, type LastAgent } from "./tunnel/parking.ts";
 import { SocketHandshake } from "./tunnel/socket-handshake.ts";
@@ -55,6 +58,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #trust: AddressTrust;
   readonly #proto: string;
   readonly #agents: Agents;
+  readonly #gatekeeper: Gatekeeper;
   readonly #parking = new Parking();
   readonly #usage: Usage;
   readonly #surroundings: Surroundings;
@@ -74,6 +78,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       hosted: this.#trust.hosted,
       over: () => void (this.#inFlight -= 1),
     };
+    this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
     this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
     for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resumeVisitor(socket);
   }
@@ -89,8 +94,21 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   /** Permanent: ids are never used again, so a retired tunnel refuses everybody for ever. */
   retire(): void {
     this.ctx.storage.kv.put(KEY.retired, true);
+    this.#gatekeeper.remove();
     this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
     this.#parking.release();
+  }
+
+  /** What its owner set, after the commit. From when this returns on, it holds for every request. */
+  publishSettings(settings: TunnelSettings): void {
+    if (!this.#isRetired) this.#gatekeeper.publish(settings);
+  }
+
+  setMaintenance(tunnelId: string, maintenance: Maintenance): void {
+    if (this.#isRetired) return;
+    this.#gatekeeper.setMaintenance(maintenance);
+    this.ctx.storage.kv.put(KEY.tunnelId, tunnelId);
+    this.#reportNow();
   }
 
   /** Ends the connections of one capability token. */
@@ -163,8 +181,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   // ── Inside: agents ──
 
   #acceptAgent(request: Request): Response {
-    if (this.ctx.storage.kv.get<boolean>(KEY.retired)) return refusal("tunnel_not_found");
-    if (this.#draining) return refusal("unavailable");
+    if (this.#isRetired) return refuse({ code: "tunnel_not_found" });
+    if (this.#draining) return refuse({ code: "unavailable" });
     const admission = Admission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
     this.ctx.storage.kv.put(KEY.tunnelId, admission.tunnelId);
     const { 0: client, 1: server } = new WebSocketPair();
@@ -184,6 +202,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   #agentLeft(meant: boolean): void {
     if (meant) this.ctx.storage.kv.delete(KEY.lastAgent);
     else this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, { goneAtMs: Date.now() });
+    // A restart of the server is none of the owner's doing.
+    if (!this.#draining) this.#gatekeeper.endMaintenance();
     this.#reportNow();
   }
 
@@ -205,11 +225,27 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   // ── Inside: visitors ──
 
   #visit(request: Request): Promise<Response> {
-    if (this.#draining) return Promise.resolve(refusal("unavailable", RECONNECT_MAX_MS));
-    this.#watchAgent();
-    this.#usage.countRequest();
+    if (this.#draining) {
+      return Promise.resolve(refuse(retryAfter("unavailable", RECONNECT_MAX_MS)));
+    }
     const address = clientAddress(request, this.#trust);
     const head = requestHead(request, { address, proto: this.#proto });
+    if (this.#gatekeeper.isOpen && head.judged === null) return this.#letIn(request, head);
+    return this.#visitGated(request, head, address);
+  }
+
+  async #visitGated(request: Request, head: RequestHead, address: string): Promise<Response> {
+    const refusal = await this.#gatekeeper.refusalOf(request, head, address);
+    const answer = refusal ? refuse(refusal) : await this.#letIn(request, head);
+    const news = this.#gatekeeper.newsFor(head);
+    // The edge takes the line out again, which it can't without losing the socket.
+    if (news !== null && answer.status !== 101) answer.headers.set(GATES_HEADER, news);
+    return answer;
+  }
+
+  #letIn(request: Request, head: RequestHead): Promise<Response> {
+    this.#watchAgent();
+    this.#usage.countRequest();
     return new Promise((resolve) => this.#forward({ request, head, resolve, attempts: 0 }));
   }
 
@@ -243,13 +279,13 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     const again = outcome === "refused" || (outcome === "lost" && Exchange.mayRepeat(request));
     if (again && visit.attempts === 1 && !request.bodyUsed) return this.#forward(visit);
     const code = outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome;
-    visit.resolve(refusal(code));
+    visit.resolve(refuse({ code }));
   }
 
   async #openSocket(link: AgentLink, head: RequestHead): Promise<Response> {
     const handshake = new SocketHandshake(link, head.parts, head.flags);
     const outcome = await handshake.outcome;
-    if (typeof outcome === "string") return refusal(outcome);
+    if (typeof outcome === "string") return refuse({ code: outcome });
     if (outcome instanceof Response) return outcome;
     const { 0: client, 1: server } = new WebSocketPair();
     const { agentId } = link.attachment;
@@ -288,8 +324,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   #refuseOffline(): Response {
-    const retired = this.ctx.storage.kv.get<boolean>(KEY.retired);
-    return retired ? refusal("tunnel_not_found") : refusal("agent_offline", RECONNECT_MAX_MS);
+    if (this.#isRetired) return refuse({ code: "tunnel_not_found" });
+    return refuse(retryAfter("agent_offline", RECONNECT_MAX_MS));
   }
 
   /** While requests are in flight, an agent that falls silent must not keep them. */
@@ -300,6 +336,10 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       clearInterval(this.#watch);
       this.#watch = undefined;
     }, HEARTBEAT_INTERVAL_MS / 5);
+  }
+
+  get #isRetired(): boolean {
+    return this.ctx.storage.kv.get<boolean>(KEY.retired) ?? false;
   }
 
   // ── Inside: reports ──
@@ -314,7 +354,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     const agentConnected = this.#agents.current(Date.now()) !== undefined;
     const goneAtMs = kv.get<LastAgent>(KEY.lastAgent)?.goneAtMs ?? null;
     const lastSeenAtMs = agentConnected ? Date.now() : goneAtMs;
-    return { tunnelId, sequence, agentConnected, lastSeenAtMs, ...this.#usage.totals };
+    const maintenance = this.#gatekeeper.isInMaintenance;
+    return { tunnelId, sequence, agentConnected, lastSeenAtMs, maintenance, ...this.#usage.totals };
   }
 
   #reportNow(): void {
@@ -329,13 +370,6 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     const at = Date.now() + USAGE_REPORT_INTERVAL_MS;
     void this.ctx.storage.setAlarm(at, { allowUnconfirmed: true });
   }
-}
-
-function refusal(code: ErrorCode, retryAfterMs?: number): Response {
-  const headers = new Headers({ [ERROR_HEADER]: code });
-  if (retryAfterMs !== undefined)
-    headers.set("retry-after", String(Math.ceil(retryAfterMs / 1000)));
-  return new Response(null, { status: STATUS_BY_CODE[code], headers });
 }
 
 function closeQuietly(socket: WebSocket, code?: number, reason?: string): void {

@@ -4,6 +4,7 @@
  * isolate of the edge does not carry it.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
+import type { JSONWebKeySet } from "jose";
 import type { Route, Rows as RowsBinding, TunnelReport } from "../durable-objects/bindings.ts";
 import type { Admission } from "../durable-objects/tunnel/admission.ts";
 import type { AgentRequest, Verdict } from "./api/admission.ts";
@@ -24,6 +25,15 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
       import("./store/tunnels.ts"),
     ]);
     await reportTunnel(openDatabase(this.env), report);
+  }
+
+  async tokenKeys(): Promise<JSONWebKeySet> {
+    const [{ configOf }, { accessTokenKeys }] = await Promise.all([
+      import("./config.ts"),
+      import("./identity/keys.ts"),
+    ]);
+    const { publicJwks } = await accessTokenKeys(configOf(this.env));
+    return { keys: publicJwks };
   }
 
   async admit(request: AgentRequest): Promise<Verdict> {

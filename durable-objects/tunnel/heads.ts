@@ -4,39 +4,9 @@
  */
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { FLAG } from "../../protocol/frames.ts";
-
-/** Never passed on: they speak of one connection, or of a visitor's address that only we know. */
-const DROPPED = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "proxy-authorization",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-  "expect",
-  "forwarded",
-  "x-forwarded-for",
-  "x-forwarded-host",
-  "x-forwarded-port",
-  "x-forwarded-proto",
-  "x-forwarded-server",
-  "x-forwarded-ssl",
-  "x-real-ip",
-  "x-client-ip",
-  "true-client-ip",
-  "cf-connecting-ip",
-  "cf-connecting-ipv6",
-  "cf-visitor",
-]);
-
-/** The handshake's own lines: the agent makes its own handshake with the local server. */
-const SOCKET_HANDSHAKE = new Set([
-  "sec-websocket-key",
-  "sec-websocket-version",
-  "sec-websocket-extensions",
-]);
+import { isPassedOn, SOCKET_HANDSHAKE } from "../../protocol/header-names.ts";
+import { JUDGED_HEADER } from "../gates/refusal.ts";
+import { GATES_HEADER } from "../gates/settings.ts";
 
 export interface RequestHead {
   /** Method, target, then header names and values in turn. */
@@ -44,6 +14,8 @@ export interface RequestHead {
   flags: number;
   isSocket: boolean;
   isHead: boolean;
+  /** What a line that the edge writes says: how it judged. A visitor may have sent it as well. */
+  judged: string | null;
 }
 
 /**
@@ -58,14 +30,14 @@ export function requestHead(
   const parts = [method, targetOf(url)];
   let connection = "";
   let host = "";
+  let judged: string | null = null;
   let isSocket = false;
   request.headers.forEach((value, name) => {
     if (name === "host") host = value;
     else if (name === "connection") connection = value.toLowerCase();
     else if (name === "upgrade") isSocket = method === "GET" && value.toLowerCase() === "websocket";
-    // Servers that fold `_` into `-` would read `x_forwarded_for` as ours.
-    if (!DROPPED.has(name.includes("_") ? name.replaceAll("_", "-") : name))
-      parts.push(name, value);
+    else if (name === JUDGED_HEADER) judged = value;
+    if (isPassedOn(name)) parts.push(name, value);
   });
   if (isSocket) dropNamed(parts, SOCKET_HANDSHAKE);
   if (connection !== "" && connection !== "keep-alive" && connection !== "close") {
@@ -78,10 +50,22 @@ export function requestHead(
   parts.push("x-forwarded-proto", forwarded.proto);
   if (host !== "") parts.push("x-forwarded-host", host);
   const end = request.body === null ? FLAG.end : 0;
-  return { parts, flags: isSocket ? FLAG.socket : end, isSocket, isHead: method === "HEAD" };
+  const flags = isSocket ? FLAG.socket : end;
+  return { parts, flags, isSocket, isHead: method === "HEAD", judged };
 }
 
-function dropNamed(parts: string[], names: ReadonlySet<string>): void {
+/** Drops some lines, then sets others, over what the visitor said. Names are in lower case. */
+export function rewriteHead(
+  { parts }: RequestHead,
+  drop: ReadonlySet<string>,
+  set: ReadonlyMap<string, string>,
+): void {
+  if (drop.size > 0) dropNamed(parts, drop);
+  if (set.size > 0) dropNamed(parts, set);
+  for (const [name, value] of set) parts.push(name, value);
+}
+
+function dropNamed(parts: string[], names: { has(name: string): boolean }): void {
   for (let i = parts.length - 2; i >= 2; i -= 2) if (names.has(parts[i]!)) parts.splice(i, 2);
 }
 
@@ -94,14 +78,15 @@ export function targetOf(url: string): string {
   return slash < 0 ? "/" : url.slice(slash);
 }
 
-/**
- * The one header that a local server can't set: it would pass for a failure of ours.
- * @throws TypeError when a name or value is no header line.
- */
+/** What a local server can't set: it would pass for a failure of ours, or for gates of the tunnel. */
+const OURS: ReadonlySet<string> = new Set([ERROR_HEADER, GATES_HEADER]);
+
+/** @throws TypeError when a name or value is no header line. */
 export function responseHeaders(pairs: string[]): Headers {
   const headers = new Headers();
-  for (let i = 0; i < pairs.length; i += 2) headers.append(pairs[i]!, pairs[i + 1]!);
-  headers.delete(ERROR_HEADER);
+  for (let i = 0; i < pairs.length; i += 2) {
+    if (!OURS.has(pairs[i]!.toLowerCase())) headers.append(pairs[i]!, pairs[i + 1]!);
+  }
   return headers;
 }
 

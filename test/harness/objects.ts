@@ -1,5 +1,6 @@
 /** The Worker of the tests inside workerd: the objects themselves, and rows that only remember. */
 import { WorkerEntrypoint } from "cloudflare:workers";
+import type { JSONWebKeySet, JWK } from "jose";
 import type { Route, Rows as RowsBinding, TunnelReport } from "../../durable-objects/bindings.ts";
 
 export { AddressLimiter } from "../../durable-objects/address-limiter.ts";
@@ -12,6 +13,7 @@ export const rows = {
   routes: new Map<string, Route>(),
   /** Hosts whose row was read, once for each reading. */
   asked: [] as string[],
+  tokenKeys: [] as JWK[],
 };
 
 export class Rows extends WorkerEntrypoint implements RowsBinding {
@@ -23,6 +25,10 @@ export class Rows extends WorkerEntrypoint implements RowsBinding {
   reportTunnel(report: TunnelReport): Promise<void> {
     rows.reports.push(report);
     return Promise.resolve();
+  }
+
+  tokenKeys(): Promise<JSONWebKeySet> {
+    return Promise.resolve({ keys: rows.tokenKeys });
   }
 }
 

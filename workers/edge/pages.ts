@@ -41,7 +41,23 @@ const TEXTS: Partial<Record<ErrorCode, Text>> = {
   },
   unavailable: {
     title: "Back in a moment",
-    message: "The service is restarting.",
+    message: "This can't be answered right now.",
+  },
+  maintenance: {
+    title: "Down for maintenance",
+    message: "This tunnel is closed for a while.",
+  },
+  unauthorized: {
+    title: "Not signed in",
+    message: "This tunnel wants to know who you are.",
+  },
+  forbidden: {
+    title: "Not allowed",
+    message: "The owner of this tunnel lets nobody in here.",
+  },
+  rate_limited: {
+    title: "Too many requests",
+    message: "This tunnel takes no more requests for now.",
   },
 };
 
@@ -50,19 +66,43 @@ const GENERIC: Text = {
   message: "The request could not be handled.",
 };
 
-/** @param from headers of the refusal that carry over, such as `Retry-After`. */
-export function errorPage(request: Request, code: ErrorCode, from?: Headers): Response {
+/** Header lines of a refusal that the visitor gets as well. */
+const CARRIED = [
+  "retry-after",
+  "www-authenticate",
+  "ratelimit-limit",
+  "ratelimit-remaining",
+  "ratelimit-reset",
+  "ratelimit-policy",
+];
+
+/** @param refusal of a tunnel's object. Its body is a text of the owner's, or none. */
+export async function refusalPage(
+  request: Request,
+  code: ErrorCode,
+  refusal: Response,
+): Promise<Response> {
+  const message = await refusal.text();
+  const page = errorPage(request, code, message === "" ? {} : { message });
+  for (const name of CARRIED) {
+    const value = refusal.headers.get(name);
+    if (value !== null) page.headers.set(name, value);
+  }
+  return page;
+}
+
+/** @param own instead of the text that is for everybody. */
+export function errorPage(request: Request, code: ErrorCode, own: Partial<Text> = {}): Response {
   const status = STATUS_BY_CODE[code];
-  const text = TEXTS[code] ?? GENERIC;
+  const text = { ...(TEXTS[code] ?? GENERIC), ...own };
   const isPage = wantsHtml(request);
   const headers = new Headers({
     ...(isPage ? PAGE_HEADERS : { "content-type": "application/json" }),
     [ERROR_HEADER]: code,
     "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
     vary: "accept",
   });
-  const retryAfter = from?.get("retry-after");
-  if (retryAfter) headers.set("retry-after", retryAfter);
   if (!isPage) {
     const body: ErrorBody = {
       error: code,

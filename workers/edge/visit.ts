@@ -7,12 +7,12 @@ import { ERROR_HEADER, isErrorCode, type ErrorCode } from "../../protocol/errors
 import type { Env } from "../env.ts";
 import { hostOf, routeNameOf } from "../hosts.ts";
 import { log } from "../log.ts";
-import { tunnelObject } from "../objects.ts";
-import { errorPage } from "./pages.ts";
+import { callTunnel, withoutNews } from "./gates.ts";
+import { errorPage, refusalPage } from "./pages.ts";
 import { askForTunnel, rememberedTunnel } from "./routes.ts";
 
 /** None of our own refusals has a lower status, so that most answers need not be looked at. */
-const REFUSAL_MIN_STATUS = 404;
+const REFUSAL_MIN_STATUS = 401;
 
 /** Where a request goes, worked out once for each way to write its host. */
 type Destination = { routeName: string } | ErrorCode;
@@ -28,26 +28,20 @@ export function visit(request: Request, env: Env, authority: string): Response |
   const tunnelId = rememberedTunnel(routeName);
   if (tunnelId === undefined) return visitUnknown(request, env, routeName);
   if (tunnelId === null) return errorPage(request, "tunnel_not_found");
-  return tunnelObject(env, tunnelId)
-    .fetch(request)
-    .then(
-      (answer) => {
-        const code = refusalOf(answer);
-        if (code === null) return answer;
-        // The tunnel is gone, and its name may have a new one that this isolate has not heard of.
-        if (code === "tunnel_not_found") return visitUnknown(request, env, routeName);
-        return errorPage(request, code, answer.headers);
-      },
-      (cause: unknown) => visitAgain(request, env, tunnelId, cause),
-    );
+  return callTunnel(request, env, tunnelId).then(
+    (answer) => {
+      // The tunnel is gone, and its name may have a new one that this isolate has not heard of.
+      if (refusalOf(answer) === "tunnel_not_found") return visitUnknown(request, env, routeName);
+      return show(request, answer, tunnelId);
+    },
+    (cause: unknown) => visitAgain(request, env, tunnelId, cause),
+  );
 }
 
 async function visitUnknown(request: Request, env: Env, routeName: string): Promise<Response> {
   const tunnelId = await askForTunnel(env, routeName);
   if (tunnelId === null) return errorPage(request, "tunnel_not_found");
-  const answer = await tunnelObject(env, tunnelId).fetch(request);
-  const code = refusalOf(answer);
-  return code === null ? answer : errorPage(request, code, answer.headers);
+  return show(request, await callTunnel(request, env, tunnelId), tunnelId);
 }
 
 /** A restarted object loses the call in flight; what can't do anything twice is sent once more. */
@@ -61,9 +55,14 @@ async function visitAgain(
   log("warn", "tunnel_call_failed", { tunnelId, cause: String(cause) });
   const isSafe = request.method === "GET" || request.method === "HEAD";
   if (!isSafe || request.body !== null) return errorPage(request, "agent_offline");
-  const answer = await tunnelObject(env, tunnelId).fetch(request);
-  const code = refusalOf(answer);
-  return code === null ? answer : errorPage(request, code, answer.headers);
+  return show(request, await callTunnel(request, env, tunnelId), tunnelId);
+}
+
+/** The object's answer as the visitor gets it: the local server's own, or a page for a refusal. */
+function show(request: Request, answer: Response, tunnelId: string): Response | Promise<Response> {
+  const clean = withoutNews(answer, tunnelId);
+  const code = refusalOf(clean);
+  return code === null ? clean : refusalPage(request, code, clean);
 }
 
 function destinationOf(authority: string, env: Env): Destination {

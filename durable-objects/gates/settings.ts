@@ -1,0 +1,74 @@
+/**
+ * What an owner has put before a tunnel: as its object keeps it, and the part of it that the edge judges by.
+ */
+import { z } from "zod";
+import {
+  TrafficPolicy,
+  type JwtValidation,
+  type RateLimit,
+} from "../../protocol/resources/policies.ts";
+
+const BasicAuth = z.object({ username: z.string(), passwordHash: z.string() });
+export type BasicAuth = z.infer<typeof BasicAuth>;
+
+/** Versions of a tunnel only ever grow. */
+export const TunnelSettings = z.object({
+  version: z.int(),
+  /** What a browser calls the tunnel when it asks for the password. */
+  realm: z.string(),
+  basicAuth: BasicAuth.nullable(),
+  policy: TrafficPolicy.nullable(),
+});
+export type TunnelSettings = z.infer<typeof TunnelSettings>;
+
+/** What needs no state of the tunnel to be judged: the same for the edge and the object. */
+export interface Gates {
+  /** Drawn anew with each change: who knows it has judged by exactly these. No visitor can. */
+  seal: string;
+  realm: string;
+  basicAuth: BasicAuth | null;
+  deny: string[];
+  jwt: JwtValidation | null;
+}
+
+/** @returns null when there is nothing to judge. */
+export function gatesOf({ realm, basicAuth, policy }: TunnelSettings, seal: string): Gates | null {
+  const actions = policy?.actions ?? [];
+  const deny = actions.flatMap((action) => (action.kind === "deny" ? [action.path_prefix] : []));
+  const jwt = actions.find((action) => action.kind === "jwt_validation") ?? null;
+  if (basicAuth === null && deny.length === 0 && jwt === null) return null;
+  return { seal, realm, basicAuth, deny, jwt };
+}
+
+export function rateLimitOf({ policy }: TunnelSettings): RateLimit | null {
+  return policy?.actions.find((action) => action.kind === "rate_limit") ?? null;
+}
+
+/** Names in lower case. Of two values for one name the later holds. */
+export function headersOf({ policy }: TunnelSettings): Map<string, string> {
+  const headers = new Map<string, string>();
+  for (const action of policy?.actions ?? []) {
+    if (action.kind === "header_set") headers.set(action.name.toLowerCase(), action.value);
+  }
+  return headers;
+}
+
+export function newSeal(): string {
+  return crypto.randomUUID();
+}
+
+/** In an answer of the object, for the edge to remember. Neither visitors nor agents ever see or set it. */
+export const GATES_HEADER = "underpass-gates";
+
+export function writeGates(gates: Gates | null): string {
+  // A header line is not for every character.
+  return JSON.stringify(gates).replace(
+    /[^ -~]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/** @param text of an object of ours. */
+export function readGates(text: string): Gates | null {
+  return JSON.parse(text) as Gates | null;
+}
