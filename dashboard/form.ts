@@ -1,4 +1,5 @@
 /** A form: labelled fields, one button, and what is wrong said where it is wrong. */
+import { PASSWORD_MIN_CHARS } from "../protocol/limits.ts";
 import { h, whileBusy, type Attributes, type Child } from "./element.ts";
 import { Problem, wordsOf } from "./request.ts";
 
@@ -31,6 +32,25 @@ export function emailField(value = ""): Field {
   return textField("email", "E-mail address", { type: "email", autocomplete: "username", value });
 }
 
+export function passwordField(label: string): Field {
+  return textField("password", label, { type: "password", autocomplete: "current-password" });
+}
+
+export function newPasswordField(name: string, label: string): Field {
+  return textField(name, label, {
+    type: "password",
+    autocomplete: "new-password",
+    minlength: String(PASSWORD_MIN_CHARS),
+    hint: `At least ${PASSWORD_MIN_CHARS} characters. A few words in a row are good.`,
+  });
+}
+
+export function recoveryCodeField(): Field {
+  const attributes = { class: "code", autocomplete: "off", spellcheck: "false" };
+  return textField("recovery_code", "Recovery code", attributes);
+}
+
+/** As apps show it, in one piece or in two. */
 export function codeField(label: string): Field {
   return textField("code", label, {
     class: "code",
@@ -39,6 +59,10 @@ export function codeField(label: string): Field {
     pattern: "\\s*\\d{3}\\s?\\d{3}\\s*",
     title: "6 digits",
   });
+}
+
+export function digits(typed: string): string {
+  return typed.replaceAll(/\s/g, "");
 }
 
 export function selectField(name: string, label: string, options: readonly string[], chosen = "") {

@@ -1,9 +1,8 @@
 /** GET /reset: whoever has the token from the mail sets a new password. */
 import { takeArrival } from "./arrival.ts";
 import { h, type Child } from "./element.ts";
-import { form } from "./form.ts";
+import { form, newPasswordField } from "./form.ts";
 import { Problem, send, wordsOf } from "./request.ts";
-import { newPasswordField } from "./sign-in.ts";
 import { showStep } from "./view.ts";
 
 const { token } = takeArrival();

@@ -17,8 +17,10 @@ export interface Section {
   asking(label: string, question: Question, attributes?: Attributes): HTMLButtonElement;
 }
 
+let ids = 0;
+
 export function section(title: string, load: (self: Section) => Promise<Child[]>): Section {
-  const id = title.toLowerCase().replaceAll(" ", "-");
+  const id = `section-${(ids += 1)}`;
   const heading = h("h2", { id, tabindex: "-1" }, title);
   const news = h("p", { role: "status" });
   const problem = h("p", { role: "alert" });
@@ -61,7 +63,9 @@ export function section(title: string, load: (self: Section) => Promise<Child[]>
       return button(label, () => ask({ ...question, act }), { class: "plain", ...attributes });
     },
   };
-  void attempt(self.reload);
+  void attempt(self.reload).then(() => {
+    if (problem.textContent) content.replaceChildren(self.button("Try again", self.reload));
+  });
   return self;
 }
 

@@ -26,7 +26,7 @@ export function onSessionEnd(act: (why: string) => void): void {
 /** Somebody signed in, or went to another organization. */
 export function beginSession(accessToken: string): void {
   hold(accessToken);
-  mark(String(Date.now()));
+  markAnew();
 }
 
 export async function signOut(): Promise<void> {
@@ -46,7 +46,10 @@ function endSession(why: string): void {
  * @returns false where nobody is signed in.
  */
 export async function resumeSession(isSure: boolean): Promise<boolean> {
-  return (isSure || isMarked()) && (await renew(token));
+  if (!isSure && !isMarked()) return false;
+  const isKnown = await renew(token);
+  if (isKnown && isSure) markAnew();
+  return isKnown;
 }
 
 /** As whoever is signed in. An access token that has ended is renewed, once. */
@@ -85,7 +88,6 @@ function renew(used: string | null): Promise<boolean> {
 async function fetchToken(): Promise<boolean> {
   try {
     hold((await send<AccessToken>("POST", "/auth/refresh")).access_token);
-    if (!isMarked()) mark(String(Date.now()));
     return true;
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== "unauthorized") throw error;
@@ -104,6 +106,10 @@ function hold(accessToken: string): void {
 
 function isMarked(): boolean {
   return kept("localStorage", MARK) !== null;
+}
+
+function markAnew(): void {
+  mark(String(Date.now()));
 }
 
 function mark(value: string | null): void {

@@ -1,9 +1,16 @@
 /** From a stranger to somebody who is signed in: the same steps on every page that wants to know who it is. */
-import { PASSWORD_MIN_CHARS } from "../protocol/limits.ts";
 import type { AccountSummary, MfaRequired } from "../protocol/resources/accounts.ts";
 import type { ProviderName, Providers } from "../protocol/resources/providers.ts";
 import { button, h, whileBusy, type Child } from "./element.ts";
-import { codeField, emailField, form, textField } from "./form.ts";
+import {
+  codeField,
+  digits,
+  emailField,
+  form,
+  newPasswordField,
+  passwordField,
+  recoveryCodeField,
+} from "./form.ts";
 import { send, wordsOf } from "./request.ts";
 import { beginSession } from "./session.ts";
 import { showStep } from "./view.ts";
@@ -57,7 +64,7 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
       ...(notice ? [h("p", { role: "status", class: "notice" }, notice)] : []),
       ...(intro ? [h("p", {}, intro)] : []),
       form({
-        fields: [emailInput, passwordField("password", "Password", "current-password")],
+        fields: [emailInput, passwordField("Password")],
         submit: "Sign in",
         act: (value) => logIn(value("email"), value("password")),
       }),
@@ -87,7 +94,7 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
         "Recovery code",
         h("p", {}, "One of the codes that you were shown with your second factor. It works once."),
         form({
-          fields: [textField("recovery_code", "Recovery code", RECOVERY_CODE)],
+          fields: [recoveryCodeField()],
           submit: "Continue",
           act: (value) => pass({ recovery_code: value("recovery_code") }),
         }),
@@ -174,25 +181,6 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
   }
 
   return { password, secondFactor };
-}
-
-export const RECOVERY_CODE = { class: "code", autocomplete: "off", spellcheck: "false" };
-
-export function passwordField(name: string, label: string, autocomplete: string) {
-  return textField(name, label, { type: "password", autocomplete });
-}
-
-export function newPasswordField(name: string, label: string) {
-  return textField(name, label, {
-    type: "password",
-    autocomplete: "new-password",
-    minlength: String(PASSWORD_MIN_CHARS),
-    hint: `At least ${PASSWORD_MIN_CHARS} characters. A few words in a row are good.`,
-  });
-}
-
-export function digits(typed: string): string {
-  return typed.replaceAll(/\s/g, "");
 }
 
 // ── Providers ──

@@ -2,11 +2,10 @@
 import type { Me } from "../../protocol/resources/accounts.ts";
 import type { MfaEnabled, PendingSecret } from "../../protocol/resources/mfa.ts";
 import { button, h, type Child } from "../element.ts";
-import { codeField, form, textField } from "../form.ts";
+import { codeField, digits, form, passwordField, recoveryCodeField } from "../form.ts";
 import { qrImage } from "../qr-image.ts";
 import { section, type Section } from "../section.ts";
 import { call, callWithProof } from "../session.ts";
-import { digits, passwordField, RECOVERY_CODE } from "../sign-in.ts";
 
 /** @param turnedOn other sessions have ended. */
 export function secondFactorSection(turnedOn: () => Promise<void>): Section {
@@ -63,14 +62,11 @@ export function secondFactorSection(turnedOn: () => Promise<void>): Section {
 
 function askForProof(self: Section, kind: "password" | "recovery_code"): void {
   const isPassword = kind === "password";
-  const field = isPassword
-    ? passwordField(kind, "Your password", "current-password")
-    : textField(kind, "Recovery code", RECOVERY_CODE);
   const other = isPassword ? "recovery_code" : "password";
   self.replace(
     h("p", {}, "Turn it off? Its recovery codes end too."),
     form({
-      fields: [field],
+      fields: [isPassword ? passwordField("Your password") : recoveryCodeField()],
       submit: "Turn off",
       kind: "danger",
       beside: [cancel(self)],
