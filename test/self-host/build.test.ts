@@ -6,9 +6,9 @@ beforeAll(async () => {
   bundle = await buildWorker();
 });
 
-test("an isolate that serves visitors starts without the API, the database and their libraries", () => {
+test("an isolate that serves visitors starts without the API, its pages, the database and their libraries", () => {
   const heavy =
-    /^workers\/(api|store|identity|background)\/|node_modules\/(drizzle-orm|hono|@hono|@neondatabase|jose)\//;
+    /^(dashboard|workers\/(api|store|identity|background))\/|node_modules\/(drizzle-orm|hono|@hono|@neondatabase|jose|otpauth|oauth4webapi|worker-mailer)\//;
   expect(bundle.eagerSources.filter((source) => heavy.test(source))).toEqual([]);
   expect(bundle.eagerSources).toContain("workers/index.ts");
   expect(bundle.eagerSources).toContain("durable-objects/tunnel.ts");
