@@ -203,11 +203,15 @@ export const UNVERIFIED_ACCOUNT_MAX_MS = 7 * 24 * 3600_000;
 
 /** Until then the request that wrote the row is the one that delivers it. */
 export const OUTBOX_LEASE_MS = 30_000;
-export const OUTBOX_RETRY_MIN_MS = 15_000;
+export const OUTBOX_RETRY_MIN_MS = 30_000;
 export const OUTBOX_RETRY_MAX_MS = 3600_000;
 export const OUTBOX_BATCH_ROWS = 100;
 /** One statement: PostgreSQL takes 65,535 values in it. */
 export const INSERT_MAX_ROWS = 1_000;
+/** A mail server that has not taken a mail by then is given up, before anybody else tries the same mail. */
+export const MAIL_DELIVERY_MAX_MS = 25_000;
+/** Mails that the scheduled job sends at once: Workers open six connections. */
+export const MAIL_BATCH_ROWS = 5;
 /** Later, nobody waits for this mail any longer: the codes in it are dead. */
 export const OUTBOX_MAIL_MAX_MS = 24 * 3600_000;
 /** A row that says "connected" and is older than this is asked after. */
@@ -251,7 +255,6 @@ export const GATEWAY_STARTUP_MAX_BYTES = 16 * 1024;
 export const GATEWAY_STARTUP_MAX_MS = 10_000;
 /** Answers of PostgreSQL that wait for a slow client, before PostgreSQL itself has to. */
 export const GATEWAY_BACKLOG_MAX_BYTES = 1024 * 1024;
-export const MAIL_DELIVERY_MAX_MS = 30_000;
 export const MAIL_FILE_NAME_MAX_CHARS = 80;
 export const DATABASE_CONNECT_MAX_MS = 10_000;
 /** How long a part of the server gets to come up, crash recovery of the database included. */

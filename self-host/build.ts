@@ -35,7 +35,7 @@ export async function buildWorker(): Promise<WorkerBundle> {
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
-    plugins: [englishOnly, wholePages],
+    plugins: [englishOnly, guardedSockets, wholePages],
     loader: { ".wasm": "copy" },
     minifyWhitespace: true,
     minifySyntax: true,
@@ -142,6 +142,18 @@ const wholePages: esbuild.Plugin = {
 };
 const STYLE = /<link rel="stylesheet" href="(\S+)" \/>/;
 const SCRIPT = /<script type="module" src="(\S+)"><\/script>/;
+
+/** worker-mailer opens its connections through workers/background/smtp-socket.ts, which says why. */
+const guardedSockets: esbuild.Plugin = {
+  name: "guarded-sockets",
+  setup(build) {
+    build.onResolve({ filter: /^cloudflare:sockets$/ }, ({ importer }) =>
+      importer.includes("/node_modules/worker-mailer/")
+        ? { path: join(ROOT, "workers/background/smtp-socket.ts") }
+        : undefined,
+    );
+  },
+};
 
 /** The closure of the entry's static imports; `import()` ends it. */
 function eagerSources({ outputs }: esbuild.Metafile): string[] {

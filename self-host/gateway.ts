@@ -21,6 +21,7 @@ import { Backend } from "./gateway/backend.ts";
 import { createMailer } from "./gateway/mail.ts";
 import { serveSession } from "./gateway/session.ts";
 import { answerSql } from "./gateway/sql.ts";
+import type { SmtpServer } from "../workers/smtp-server.ts";
 import type { Log } from "./log.ts";
 
 export interface GatewayOptions {
@@ -28,7 +29,7 @@ export interface GatewayOptions {
   secret: string;
   /** Where mail goes when there is no SMTP server. */
   mailDir: string;
-  smtpUrl: string | undefined;
+  smtpServer: SmtpServer | undefined;
   log: Log;
 }
 

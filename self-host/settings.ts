@@ -6,8 +6,9 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
-import { checkProviders, Settings as WorkerSettings, webUrl } from "../workers/config.ts";
+import { checkProviders, Settings as WorkerSettings, smtpUrl, webUrl } from "../workers/config.ts";
 import { apiHostsOf } from "../workers/hosts.ts";
+import type { SmtpServer } from "../workers/smtp-server.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 
 const flag = z.enum(["true", "false"]);
@@ -26,7 +27,7 @@ const Local = z.object({
   PORT: port.default(8787),
   DATA_DIR: text.default(".underpass"),
   DATABASE_URL: url(/^postgres(ql)?$/, "postgresql://").optional(),
-  SMTP_URL: url(/^smtps?$/, "smtp:// or smtps://").optional(),
+  SMTP_URL: smtpUrl.optional(),
   ALLOW_PRIVATE_FETCH: flag.default("false"),
 });
 
@@ -74,7 +75,7 @@ export interface ServerSettings {
   dataDir: string;
   /** undefined: the embedded PostgreSQL. */
   databaseUrl: string | undefined;
-  smtpUrl: string | undefined;
+  smtpServer: SmtpServer | undefined;
   allowPrivateFetch: boolean;
   /** Names that the API answers to, the first of them in links. */
   apiHosts: string[];
@@ -115,7 +116,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     port: data.PORT,
     dataDir: resolve(data.DATA_DIR),
     databaseUrl: data.DATABASE_URL,
-    smtpUrl: data.SMTP_URL,
+    smtpServer: data.SMTP_URL,
     allowPrivateFetch: data.ALLOW_PRIVATE_FETCH === "true",
     apiHosts: apiHostsOf(data.SERVICE_DOMAIN, data.API_HOSTS),
     serviceDomain: data.SERVICE_DOMAIN,

@@ -42,7 +42,7 @@ export async function openStorage(
     databaseUrl,
     secret: secrets.gateway,
     mailDir: dataDir.mailDir,
-    smtpUrl: settings.smtpUrl,
+    smtpServer: settings.smtpServer,
     log,
   });
   cleanup.defer(() => gateway.close());

@@ -4,6 +4,8 @@
  */
 import { z } from "zod";
 import { apiHostsOf } from "./hosts.ts";
+import { readMailbox } from "./mailbox.ts";
+import { readSmtpUrl } from "./smtp-server.ts";
 
 const flag = z.enum(["true", "false"]).transform((value) => value === "true");
 const hostName = z
@@ -17,6 +19,19 @@ export const webUrl = z.url({
   error: "must be a URL that starts with http:// or https://",
 });
 const text = z.string().min(1);
+
+export const smtpUrl = z.string().transform((text, context) => {
+  const server = readSmtpUrl(text);
+  if (server) return server;
+  context.addIssue("must be smtp://user:password@host:port, or smtps://");
+  return z.NEVER;
+});
+const mailbox = z.string().transform((text, context) => {
+  const read = readMailbox(text);
+  if (read) return read;
+  context.addIssue("must be an address, or Name <address>");
+  return z.NEVER;
+});
 
 /** Base64 of 32 bytes each, separated by commas: the first seals and hashes, what the others made still opens. */
 export const encryptionKeys = z.string().transform((list, context) => {
@@ -51,7 +66,9 @@ export const Settings = z.object({
   IDP_B_API_URL: webUrl.optional(),
   IDP_B_CLIENT_ID: text.optional(),
   IDP_B_CLIENT_SECRET: text.optional(),
-  MAIL_FROM: z.string().min(3).default("Underpass <underpass@localhost>"),
+  /** The mail server of a hosted service; a self-hosted one has the gateway in front of its own. */
+  SMTP_URL: smtpUrl.optional(),
+  MAIL_FROM: mailbox.prefault("Underpass <underpass@localhost>"),
   ENCRYPTION_KEY: encryptionKeys,
   /** A private JWK, or a set of them: the first signs, all of them verify. ES256 (P-256). */
   JWT_PRIVATE_KEY: z.string().min(1),

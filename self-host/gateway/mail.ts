@@ -7,13 +7,15 @@ import nodemailer from "nodemailer";
 import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import { z } from "zod";
 import { MAIL_DELIVERY_MAX_MS, MAIL_FILE_NAME_MAX_CHARS } from "../../protocol/limits.ts";
+import { isRefusedForGood, MAIL_REFUSED_STATUS } from "../../workers/background/recipients.ts";
+import type { SmtpServer } from "../../workers/smtp-server.ts";
 import { messageOf } from "../failure.ts";
 import type { Log } from "../log.ts";
 import { type Answer, errorAnswer } from "./answer.ts";
 
 const Mail = z.object({
   to: z.email(),
-  from: z.string().min(3),
+  from: z.object({ name: z.string(), address: z.string().min(3) }),
   subject: z.string(),
   text: z.string(),
   html: z.string().optional(),
@@ -21,23 +23,24 @@ const Mail = z.object({
 type Mail = z.output<typeof Mail>;
 
 export interface Mailer {
-  /** 204 only once the mail is delivered or written. */
+  /** 200 only once the mail is delivered or written. */
   answer(body: string): Promise<Answer>;
   close(): void;
 }
 
 export interface MailOptions {
   mailDir: string;
-  smtpUrl: string | undefined;
+  smtpServer: SmtpServer | undefined;
   log: Log;
 }
 
-export function createMailer({ mailDir, smtpUrl, log }: MailOptions): Mailer {
-  const transport = smtpUrl === undefined ? undefined : smtpTransport(smtpUrl);
+export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer {
+  const transport = smtpServer && smtpTransport(smtpServer);
 
   async function deliver(mail: Mail): Promise<void> {
     if (transport) {
-      await transport.sendMail(mail);
+      const signal = AbortSignal.timeout(MAIL_DELIVERY_MAX_MS);
+      await transport.sendMail({ ...asAutomatic(mail), signal });
       return;
     }
     const path = await writeMail(mailDir, mail);
@@ -52,6 +55,10 @@ export function createMailer({ mailDir, smtpUrl, log }: MailOptions): Mailer {
         await deliver(mail);
         return { status: 200, body: "{}" };
       } catch (error) {
+        if (isRefusal(error)) {
+          log.warn(`mail for ${mail.to} was refused: ${messageOf(error)}`);
+          return errorAnswer(MAIL_REFUSED_STATUS, "the mail server does not take the recipient");
+        }
         log.warn(`mail for ${mail.to} was not delivered: ${messageOf(error)}`);
         return errorAnswer(503, "the mail was not delivered");
       }
@@ -60,9 +67,14 @@ export function createMailer({ mailDir, smtpUrl, log }: MailOptions): Mailer {
   };
 }
 
-function smtpTransport(smtpUrl: string) {
+function smtpTransport({ host, port, implicitTls, credentials, isThisMachine }: SmtpServer) {
   return nodemailer.createTransport({
-    url: smtpUrl,
+    host,
+    port,
+    secure: implicitTls,
+    ...(credentials && { auth: { user: credentials.user, pass: credentials.password } }),
+    requireTLS: credentials !== undefined && !implicitTls && !isThisMachine,
+    tls: { rejectUnauthorized: !isThisMachine },
     pool: true,
     connectionTimeout: MAIL_DELIVERY_MAX_MS,
     greetingTimeout: MAIL_DELIVERY_MAX_MS,
@@ -70,6 +82,17 @@ function smtpTransport(smtpUrl: string) {
     disableFileAccess: true,
     disableUrlAccess: true,
   });
+}
+
+/** Machines that answer mails answer none that says this of itself. */
+function asAutomatic(mail: Mail) {
+  return { ...mail, headers: { "Auto-Submitted": "auto-generated" } };
+}
+
+/** The server's answer to this one recipient. */
+function isRefusal(error: unknown): boolean {
+  const { command, response } = error as { command?: unknown; response?: unknown };
+  return command === "RCPT TO" && typeof response === "string" && isRefusedForGood(response);
 }
 
 function parse(body: string): Mail | undefined {
@@ -85,7 +108,8 @@ async function writeMail(dir: string, mail: Mail): Promise<string> {
   const time = new Date().toISOString().replace(/[:.]/g, "-");
   const path = join(dir, `${time}-${fileNameOf(mail.to)}.eml`);
   const fresh = `${path}.new`;
-  const message = new MailComposer({ ...mail, disableFileAccess: true, disableUrlAccess: true });
+  const access = { disableFileAccess: true, disableUrlAccess: true };
+  const message = new MailComposer({ ...asAutomatic(mail), ...access });
   await pipeline(
     message.compile().createReadStream(),
     createWriteStream(fresh, { mode: 0o600, flags: "wx" }),

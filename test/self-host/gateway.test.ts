@@ -31,7 +31,7 @@ beforeAll(async () => {
     databaseUrl: postgres.url,
     secret: "right",
     mailDir: join(dir, "mail"),
-    smtpUrl: undefined,
+    smtpServer: undefined,
     log: silent,
   });
   neonConfig.fetchEndpoint = () => `http://${gateway.address}/sql`;

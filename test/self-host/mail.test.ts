@@ -1,15 +1,18 @@
 import { mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises";
-import { createServer, type AddressInfo, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import type { SMTPServerOptions } from "smtp-server";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
 import { createMailer } from "../../self-host/gateway/mail.ts";
 import type { Log } from "../../self-host/log.ts";
+import { readMailbox } from "../../workers/mailbox.ts";
+import { readSmtpUrl, type SmtpServer } from "../../workers/smtp-server.ts";
+import { startMailServer } from "../harness/mail-server.ts";
 
 const mail = {
   to: "owner+x@example.com",
-  from: "Underpass <underpass@localhost>",
+  from: { name: "Underpass", address: "underpass@localhost" },
   subject: "Grüße: 123456",
   text: "Your code is 123456",
   html: "<p>Your code is 123456</p>",
@@ -30,8 +33,8 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dir, { recursive: true }));
 
-async function post(smtpUrl: string | undefined, body: unknown): Promise<number> {
-  const mailer = createMailer({ mailDir: join(dir, "mail"), smtpUrl, log });
+async function post(smtpServer: SmtpServer | undefined, body: unknown): Promise<number> {
+  const mailer = createMailer({ mailDir: join(dir, "mail"), smtpServer, log });
   try {
     return (await mailer.answer(JSON.stringify(body))).status;
   } finally {
@@ -48,6 +51,7 @@ test("without an SMTP server a mail is a file for its owner alone, and the log s
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const message = await readFile(path, "utf8");
   expect(message).toMatch(/^To: owner\+x@example\.com\r?$/m);
+  expect(message).toMatch(/^Auto-Submitted: auto-generated\r?$/m);
   expect(message).toContain("Your code is 123456");
 });
 
@@ -66,40 +70,130 @@ test.each([{}, { ...mail, to: "nobody" }, { ...mail, text: undefined }])(
   },
 );
 
-test("with an SMTP server a mail is there once the server took it", async () => {
-  const smtp = await startSmtp("250 taken");
-  expect(await post(smtp.url, mail)).toBe(200);
-  expect(smtp.received).toContain("RCPT TO:<owner+x@example.com>");
-  expect(smtp.received.join("\n")).toContain("Your code is 123456");
-  smtp.server.close();
-});
+describe("over SMTP", () => {
+  const here = (port: number, changes: Partial<SmtpServer> = {}): SmtpServer => ({
+    host: "127.0.0.1",
+    port,
+    implicitTls: false,
+    credentials: undefined,
+    isThisMachine: true,
+    ...changes,
+  });
 
-test("a mail that the server refuses, or that has no server, is told as not delivered", async () => {
-  const smtp = await startSmtp("550 no");
-  expect(await post(smtp.url, mail)).toBe(503);
-  smtp.server.close();
-  expect(await post("smtp://127.0.0.1:1", mail)).toBe(503);
-  expect(logged).toHaveLength(2);
-});
+  test("a mail is there once the server took it, as it was written", async () => {
+    await using smtp = await startMailServer();
+    const text = `Grüße\n.\n..two\n${"long ".repeat(500)}\nFrom here on\n`;
+    expect(await post(here(smtp.port), { ...mail, text })).toBe(200);
+    const [received] = smtp.mails;
+    expect(received).toMatchObject({ subject: mail.subject, recipients: [mail.to] });
+    expect(received?.text?.trimEnd()).toBe(text.trimEnd());
+    expect(received?.from).toMatchObject({ name: "Underpass", address: "underpass@localhost" });
+    expect(Math.max(...received!.raw.split("\r\n").map((line) => line.length))).toBeLessThan(998);
+  });
 
-/** As much of RFC 5321 as one delivery needs. */
-async function startSmtp(
-  verdict: string,
-): Promise<{ url: string; received: string[]; server: Server }> {
-  const received: string[] = [];
-  const server = createServer((socket) => {
-    let isData = false;
-    socket.write("220 test\r\n");
-    socket.on("error", () => {});
-    createInterface({ input: socket }).on("line", (line) => {
-      received.push(line);
-      if (isData && line !== ".") return;
-      const answer = isData ? verdict : line === "DATA" ? "354 go on" : "250 ok";
-      isData = line === "DATA";
-      socket.write(`${answer}\r\n`);
-      if (line === "QUIT") socket.end();
+  test("nothing that people wrote becomes a header or another recipient", async () => {
+    await using smtp = await startMailServer();
+    const from = { name: 'Eve" <eve@example.com>\r\nBcc: eve@example.com', address: "a@localhost" };
+    const subject = "One\r\nBcc: eve@example.com\r\n\r\nbody";
+    expect(await post(here(smtp.port), { ...mail, from, subject })).toBe(200);
+    const [received] = smtp.mails;
+    expect(received?.bcc).toBeUndefined();
+    expect(received?.from?.address).toBe("a@localhost");
+    expect(received?.recipients).toEqual([mail.to]);
+    expect(received?.text).toContain(mail.text);
+  });
+
+  test.each([
+    ["451 4.3.0 later", 503],
+    ["550 5.7.1 relaying denied", 503],
+    ["550 5.1.1 no such user", 422],
+  ] as const)("a server that says %j is told as %i", async (mood, status) => {
+    await using smtp = await startMailServer();
+    smtp.mood = mood;
+    expect(await post(here(smtp.port), mail)).toBe(status);
+    expect(logged).toHaveLength(1);
+  });
+
+  test("a server that isn't there is told as not delivered", async () => {
+    expect(await post(here(1), mail)).toBe(503);
+    expect(logged).toHaveLength(1);
+  });
+
+  test("a server that says nothing is given up in time", async () => {
+    await using smtp = await startMailServer();
+    smtp.mood = "is silent";
+    const mailer = createMailer({ mailDir: dir, smtpServer: here(smtp.port), log });
+    const startedAt = Date.now();
+    // More at once than it opens connections, so that some wait behind others.
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => mailer.answer(JSON.stringify(mail))),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503));
+    expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_MAX_MS + 5_000);
+
+    smtp.mood = "takes";
+    const next = await mailer.answer(JSON.stringify({ ...mail, to: "next@example.com" }));
+    expect(next.status).toBe(200);
+    expect(smtp.mails.map(({ recipients }) => recipients)).toEqual([["next@example.com"]]);
+    mailer.close();
+  });
+
+  describe("with a password", () => {
+    const credentials = { user: "under@pass", password: "p:ä/%" };
+    const withPassword: SMTPServerOptions = {
+      disabledCommands: [],
+      authOptional: false,
+      onAuth({ username, password }, _session, done) {
+        const isRight = username === credentials.user && password === credentials.password;
+        done(isRight ? null : new Error("wrong"), { user: isRight ? username : undefined });
+      },
+    };
+
+    test("it goes to a server of this machine, whatever its certificate", async () => {
+      await using smtp = await startMailServer(withPassword);
+      expect(await post(here(smtp.port, { credentials }), mail)).toBe(200);
+      expect(smtp.mails[0]?.session).toMatchObject({ secure: true, user: credentials.user });
+    });
+
+    test.each<[string, SMTPServerOptions]>([
+      ["that offers no TLS", { ...withPassword, hideSTARTTLS: true, allowInsecureAuth: true }],
+      ["whose certificate nobody vouches for", withPassword],
+    ])("it goes to no server elsewhere %s", async (_, options) => {
+      const tried: string[] = [];
+      await using smtp = await startMailServer({
+        ...options,
+        onAuth({ username }, _session, done) {
+          tried.push(username ?? "");
+          done(null, { user: username });
+        },
+      });
+      const elsewhere = here(smtp.port, { credentials, isThisMachine: false });
+      expect(await post(elsewhere, mail)).toBe(503);
+      expect(tried).toEqual([]);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`, received, server };
-}
+});
+
+test.each<[string, Partial<SmtpServer>]>([
+  ["smtp://mail.example.com", { port: 587, implicitTls: false, credentials: undefined }],
+  ["smtps://mail.example.com", { port: 465, implicitTls: true }],
+  ["smtp://[::1]:2525", { host: "::1", port: 2525, isThisMachine: true }],
+  ["smtp://localhost:25", { isThisMachine: true }],
+  ["smtp://127.evil.example", { isThisMachine: false }],
+  ["smtps://a%40b:p%3Aw%2F%25%C3%A4@h", { credentials: { user: "a@b", password: "p:w/%ä" } }],
+])("SMTP_URL=%s is understood", (url, server) => {
+  expect(readSmtpUrl(url)).toMatchObject(server);
+});
+
+test.each([
+  ["Underpass <mail@underpass.example>", { name: "Underpass", address: "mail@underpass.example" }],
+  ['"Underpass, Inc." <a@b>', { name: "Underpass, Inc.", address: "a@b" }],
+  ["plain@example.com", { name: "", address: "plain@example.com" }],
+  ["Two <a@b> <c@d>", null],
+  ["no address", null],
+  ["Break\r\nBcc: x@y <a@b>", null],
+  ["Name <a b@c>", null],
+  ["Name <a@b>, Other <c@d>", null],
+])("MAIL_FROM=%j is read as %j", (text, mailbox) => {
+  expect(readMailbox(text)).toEqual(mailbox);
+});

@@ -10,7 +10,7 @@ test("with nothing set, the defaults are those of a server of one's own", () => 
     host: "127.0.0.1",
     port: 8787,
     databaseUrl: undefined,
-    smtpUrl: undefined,
+    smtpServer: undefined,
     allowPrivateFetch: false,
     publicPort: undefined,
     apiHosts: ["localhost", "api.localhost", "127.0.0.1"],

@@ -13,7 +13,7 @@ import { deleteUnverifiedAccounts } from "../store/accounts.ts";
 import { deleteDeadDevices } from "../store/devices.ts";
 import { deleteDeadSessions } from "../store/sessions.ts";
 import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels.ts";
-import { drainOutbox, openDatabase } from "./outbox.ts";
+import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
 import { resealSecrets } from "./resealing.ts";
 
 export async function runCron(env: Env): Promise<void> {
@@ -28,6 +28,8 @@ export async function runCron(env: Env): Promise<void> {
     sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
     devices: () => deleteDeadDevices(db, ago(0)),
     accounts: () => deleteUnverifiedAccounts(db, ago(UNVERIFIED_ACCOUNT_MAX_MS)),
+    // Last, because a mail server may take its time.
+    mails: () => drainMails(env, db),
   };
   for (const [job, run] of Object.entries(jobs)) {
     try {

@@ -1,6 +1,7 @@
 /** Brings the messages of committed changes to the objects and the mailbox they are for. */
 import { waitUntil } from "cloudflare:workers";
 import { OUTBOX_BATCH_ROWS } from "../../protocol/limits.ts";
+import { MAIL_BATCH_ROWS } from "../../protocol/limits.ts";
 import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
@@ -37,17 +38,26 @@ async function deliverInBatches(env: Env, db: Database, rows: OutboxRow[]): Prom
 
 /** What earlier deliveries could not. */
 export async function drainOutbox(env: Env, db: Database): Promise<void> {
+  await deliverAll(env, db, await claimDueMessages(db, "others"));
+}
+
+/**
+ * The same for mails, a few at a time, so that each is tried by nobody else meanwhile. A server that takes
+ * none of them is asked again by the next run.
+ */
+export async function drainMails(env: Env, db: Database): Promise<void> {
   const dropped = await dropStaleMail(db);
   if (dropped > 0) log("error", "mail_given_up", { mails: dropped });
-  for (let due = OUTBOX_BATCH_ROWS; due === OUTBOX_BATCH_ROWS;) {
-    const rows = await claimDueMessages(db);
-    await deliverAll(env, db, rows);
-    due = rows.length;
+  for (;;) {
+    const mails = await claimDueMessages(db, "mails");
+    const delivered = await deliverAll(env, db, mails);
+    if (mails.length < MAIL_BATCH_ROWS || delivered === 0) return;
   }
 }
 
-async function deliverAll(env: Env, db: Database, rows: OutboxRow[]): Promise<void> {
-  if (rows.length === 0) return;
+/** @returns how many reached where they were going. */
+async function deliverAll(env: Env, db: Database, rows: OutboxRow[]): Promise<number> {
+  if (rows.length === 0) return 0;
   const delivered: number[] = [];
   await Promise.all(
     rows.map(async (row) => {
@@ -66,9 +76,11 @@ async function deliverAll(env: Env, db: Database, rows: OutboxRow[]): Promise<vo
     // They are delivered once more then, which objects don't mind.
     log("warn", "outbox_not_cleared", { ids: delivered, cause: describeError(error) });
   }
+  return delivered.length;
 }
 
 async function deliver(env: Env, row: OutboxRow): Promise<void> {
+  const { id, attempts } = row;
   switch (row.kind) {
     case "hostname": {
       const { host, tunnelId, version } = row.payload;
@@ -85,7 +97,10 @@ async function deliver(env: Env, row: OutboxRow): Promise<void> {
       );
       return;
     }
-    case "mail":
-      await sendMail(env, configOf(env), row.payload.sealed);
+    case "mail": {
+      const outcome = await sendMail(env, configOf(env), row.payload.sealed);
+      // It is over as well: asking again would only harm the name that we have with that server.
+      if (outcome === "refused") log("warn", "mail_refused", { id, attempts });
+    }
   }
 }

@@ -2,8 +2,9 @@
  * What must reach an object or a mailbox after a commit. A row lives until its message has arrived: the
  * request that wrote it delivers at once, the scheduled job whatever that request could not.
  */
-import { and, eq, inArray, lt, lte, sql } from "drizzle-orm";
+import { and, eq, inArray, lt, lte, ne, sql } from "drizzle-orm";
 import {
+  MAIL_BATCH_ROWS,
   OUTBOX_BATCH_ROWS,
   OUTBOX_LEASE_MS,
   OUTBOX_MAIL_MAX_MS,
@@ -39,14 +40,25 @@ export async function insertOutbox(
   return inserted;
 }
 
-/** Takes what is due. Each row is taken by one caller only, and comes due again later each time. */
-export async function claimDueMessages({ read }: Pick<Database, "read">): Promise<OutboxRow[]> {
+/**
+ * Takes what is due, of mails or of all else. Each row is taken by one caller only, and comes due again
+ * later each time.
+ */
+export async function claimDueMessages(
+  { read }: Pick<Database, "read">,
+  what: "mails" | "others",
+): Promise<OutboxRow[]> {
   const due = read
     .select({ id: outbox.id })
     .from(outbox)
-    .where(lte(outbox.nextAttemptAt, sql`now()`))
+    .where(
+      and(
+        lte(outbox.nextAttemptAt, sql`now()`),
+        what === "mails" ? eq(outbox.kind, "mail") : ne(outbox.kind, "mail"),
+      ),
+    )
     .orderBy(outbox.id)
-    .limit(OUTBOX_BATCH_ROWS)
+    .limit(what === "mails" ? MAIL_BATCH_ROWS : OUTBOX_BATCH_ROWS)
     .for("update", { skipLocked: true });
   const waitMs = sql`least(${OUTBOX_RETRY_MAX_MS}, ${OUTBOX_RETRY_MIN_MS} * power(2, least(${outbox.attempts}, 20)))`;
   const rows = await read

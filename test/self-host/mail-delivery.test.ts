@@ -1,0 +1,157 @@
+/** From a sign-up to the mailbox, through the outbox and a real SMTP server. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS } from "../../protocol/limits.ts";
+import { newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/api.ts";
+import { startMailServer, type MailServer, type Mood } from "../harness/mail-server.ts";
+
+let smtp: MailServer;
+let api: TestApi;
+/** Of the log: what a test looks for is after it. */
+let seen: number;
+beforeAll(async () => {
+  smtp = await startMailServer();
+  api = await startApi({ env: { SMTP_URL: `smtp://127.0.0.1:${smtp.port}` } });
+});
+beforeEach(async () => {
+  await smtp.stop();
+  await smtp.start();
+  smtp.mood = "takes";
+  smtp.connections = 0;
+  await api.sql("delete from outbox");
+  seen = api.server.output.length;
+});
+afterAll(async () => {
+  await smtp.stop();
+  await api.stop();
+});
+
+async function signUp(): Promise<string> {
+  const email = newEmail();
+  const reply = await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  expect(reply.status).toBe(201);
+  return email;
+}
+const mailsTo = (email: string) =>
+  smtp.mails.filter(({ to }) => to?.some(({ address }) => address === email));
+const nextMailTo = (email: string) => until(() => Promise.resolve(mailsTo(email)[0]));
+const log = () => api.server.output.slice(seen);
+const logged = (event: string) => until(() => Promise.resolve(log().includes(event)));
+const waiting = () =>
+  api.sql<{ attempts: number; wait_ms: number }>(
+    "select attempts, extract(epoch from next_attempt_at - now()) * 1000 as wait_ms from outbox where kind = 'mail' order by id",
+  );
+const makeDue = () => api.sql("update outbox set next_attempt_at = now()");
+
+test("a code arrives in both parts and in the subject, with nothing to load and nothing to follow", async () => {
+  const email = await signUp();
+  const mail = await nextMailTo(email);
+  const code = /^\d{6}/.exec(mail.subject ?? "")?.[0] ?? "none";
+  expect(mail.text).toContain(code);
+  expect(mail.html).toContain(code);
+  expect(mail.from).toMatchObject({ name: "Underpass", address: "underpass@localhost" });
+  expect(mail.headers).toContainEqual(
+    expect.objectContaining({ key: "auto-submitted", value: "auto-generated" }),
+  );
+  expect(mail.html).not.toMatch(/<(img|link|script|iframe)|https?:|url\(/i);
+  expect(mail.attachments).toEqual([]);
+  await until(async () => (await waiting()).length === 0);
+  expect((await api.stranger.post("/auth/verify-email-otp", { email, code })).status).toBe(200);
+});
+
+test("a mail that has a link leads to the service's own origin", async () => {
+  const email = await signUp();
+  const code = (await nextMailTo(email)).subject!.slice(0, 6);
+  await api.stranger.post("/auth/verify-email-otp", { email, code });
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  const mail = await until(() => Promise.resolve(mailsTo(email)[1]));
+  const links = [...`${mail.html}${mail.text}`.matchAll(/https?:\/\/[^\s"<]+/g)].map(
+    ([url]) => url,
+  );
+  expect(links.length).toBeGreaterThan(0);
+  for (const link of links)
+    expect(new URL(link).origin).toBe(api.server.url.replace("127.0.0.1", "localhost"));
+});
+
+describe("a mail server that", () => {
+  test.each<[string, Mood | "is down"]>([
+    ["is down", "is down"],
+    ["can't just now", "451 4.3.0 try again later"],
+    ["wants something else first", "550 5.7.1 relaying denied"],
+    ["takes connections and says nothing", "is silent"],
+  ])("%s holds up no sign-up and loses no mail", async (_, mood) => {
+    if (mood === "is down") await smtp.stop();
+    else smtp.mood = mood;
+    const startedAt = Date.now();
+    const email = await signUp();
+    expect(Date.now() - startedAt).toBeLessThan(5_000);
+    if (mood === "is silent") {
+      await until(() => Promise.resolve(smtp.connections > 0));
+      await smtp.stop();
+    }
+    await logged("delivery_failed");
+    expect(log()).toMatch(/"delivery_failed".*"attempts":0/);
+    expect(await waiting()).toHaveLength(1);
+
+    smtp.mood = "takes";
+    if (mood === "is down" || mood === "is silent") await smtp.start();
+    await makeDue();
+    await api.runCron();
+    const mail = await nextMailTo(email);
+    expect(await waiting()).toEqual([]);
+    await api.runCron();
+    expect(mailsTo(email)).toHaveLength(1);
+    const code = mail.subject!.slice(0, 6);
+    const verified = await api.stranger.post("/auth/verify-email-otp", { email, code });
+    expect(verified.status).toBe(200);
+  });
+
+  test.each(["550 5.1.1 no such user", "550 unknown", "553 5.1.3 bad address"] as const)(
+    "says %j for good is not asked again",
+    async (mood) => {
+      smtp.mood = mood;
+      await signUp();
+      await logged("mail_refused");
+      await until(async () => (await waiting()).length === 0);
+      const { connections } = smtp;
+      await api.runCron();
+      expect(smtp.connections).toBe(connections);
+    },
+  );
+
+  test("goes on refusing is asked ever more rarely, once an hour in the end", async () => {
+    smtp.mood = "451 4.3.0 try again later";
+    await signUp();
+    await logged("delivery_failed");
+    for (let attempt = 1; attempt <= 9; attempt++) {
+      await makeDue();
+      await api.runCron();
+      const [row] = await waiting();
+      const expected = Math.min(OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS * 2 ** (attempt - 1));
+      expect(row?.attempts).toBe(attempt);
+      expect(Number(row?.wait_ms)).toBeLessThanOrEqual(expected);
+      expect(Number(row?.wait_ms)).toBeGreaterThan(expected - 10_000);
+    }
+    expect(log()).toMatch(/"delivery_failed".*"attempts":9/);
+  });
+
+  test("is back delivers each waiting mail once, whoever asks and however often at once", async () => {
+    await smtp.stop();
+    const emails = await Promise.all(Array.from({ length: 12 }, signUp));
+    await until(() => Promise.resolve(log().split("delivery_failed").length > 12));
+    await smtp.start();
+    await makeDue();
+    await Promise.all(Array.from({ length: 20 }, () => api.runCron()));
+    expect(await waiting()).toEqual([]);
+    expect(emails.map((email) => mailsTo(email).length)).toEqual(emails.map(() => 1));
+  });
+});
+
+test("a mail that nobody took for a day is given up, and the log says so", async () => {
+  await smtp.stop();
+  await signUp();
+  await logged("delivery_failed");
+  await api.sql("update outbox set created_at = now() - interval '25 hours'");
+  await api.runCron();
+  expect(await waiting()).toEqual([]);
+  expect(log()).toContain("mail_given_up");
+});
