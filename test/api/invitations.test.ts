@@ -262,6 +262,19 @@ describe("accepting", () => {
     expect((await accept(person, token)).status).toBe(200);
   });
 
+  test("leaves no member in an organization that is deleted in the same moment", async () => {
+    const [of, person] = [await api.owner(), await api.owner()];
+    await invite(of, of, person.email);
+    const token = await tokenFor(person.email);
+    const [deleted, ...replies] = await Promise.all([
+      of.delete(`/orgs/${of.orgId}`),
+      ...Array.from({ length: 20 }, () => accept(person, token)),
+    ]);
+    expect(deleted.status).toBe(200);
+    expect(replies.every(({ status }) => status === 200 || status === 400)).toBe(true);
+    expect(await roleIn(of, person)).toBeUndefined();
+  });
+
   test("leaves the role of whoever is a member already as it is", async () => {
     const person = await api.owner();
     await invite(owner, owner, person.email, "owner");

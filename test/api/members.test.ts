@@ -254,6 +254,21 @@ describe("removing", () => {
     expect(left).toEqual([]);
   });
 
+  test("fails no renewal of the same moment: each leads to where the person still belongs", async () => {
+    const member = await api.colleague(owner, "member");
+    const browser = callerOf(api.server, { cookie: member.cookie });
+    const renew = () => browser.post<{ access_token: string }>("/auth/refresh");
+    const [, ...renewals] = await Promise.all([
+      remove(owner, owner, member),
+      ...Array.from({ length: 20 }, renew),
+    ]);
+    expect(renewals.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    const { body } = await renew();
+    const authorization = `Bearer ${body.access_token}`;
+    const mine = await callerOf(api.server, { authorization }).get<unknown[]>("/orgs");
+    expect(mine.body).toMatchObject([{ role: "owner" }]);
+  });
+
   test("anybody may leave, and a member removes nobody else", async () => {
     for (const role of ["viewer", "member", "admin"] as const) {
       const person = await guest(owner, role);
