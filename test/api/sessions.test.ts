@@ -187,6 +187,15 @@ describe("the refresh cookie", () => {
     expect(seen.size).toBe(5);
   });
 
+  test("is taken away when it is not good any more", async () => {
+    const { status, headers } = await refresh("qnt_refresh=anything");
+    expect(status).toBe(401);
+    expect(headers.getSetCookie()).toEqual([
+      "qnt_refresh=; Max-Age=0; Path=/auth; HttpOnly; SameSite=Lax",
+    ]);
+    expect(headers.get("www-authenticate")).toBe("Bearer");
+  });
+
   test("is the same successor for twenty at once, nine seconds later too, and not after eleven", async () => {
     const person = await logIn();
     const replies = await Promise.all(Array.from({ length: 20 }, () => refresh(person.cookie)));

@@ -129,7 +129,9 @@ api.onError((thrown, c) => {
     const cause = describeError(error.details.cause);
     log("error", "request_failed", { requestId: c.var.requestId, cause });
   }
-  return errorResponse(error);
+  // Through the context, so that a cookie that the route has just cleared is cleared.
+  const answer = errorResponse(error);
+  return c.newResponse(answer.body, answer);
 });
 
 function asApiError(thrown: Error): ApiError {
