@@ -39,7 +39,8 @@ async function begin(
     onSessionEnd((why) => void begin(page, NOTHING, why));
     await showPage(page);
   } catch (error) {
-    const again = button("Try again", () => void begin(page, { signedIn, challenge }));
+    const retry = () => void begin(page, { signedIn, challenge }, notice);
+    const again = button("Try again", retry, { class: "plain" });
     const words = h("p", { role: "alert" }, wordsOf(error));
     showStep("That did not work", words, h("div", { class: "actions" }, again));
   }

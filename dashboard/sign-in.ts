@@ -187,7 +187,7 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
 
 const PROVIDER_NAMES: Record<ProviderName, string> = {
   idp_a: "single sign-on",
-  idp_b: "your provider's account",
+  idp_b: "another account",
 };
 
 let providers: Promise<Child[]> | undefined;
