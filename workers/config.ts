@@ -56,6 +56,7 @@ export const Settings = z.object({
   TRIAL_DAYS: z.coerce.number().int().min(0).max(365).default(0),
   REQUIRE_ORG_APPROVAL: flag.default(false),
   AUTH_RATE_LIMIT: z.enum(["on", "off"]).default("on"),
+  ALLOW_PRIVATE_FETCH: flag.default(false),
   /** An OpenID Connect provider, found by discovery. */
   IDP_A_ISSUER: webUrl.optional(),
   IDP_A_CLIENT_ID: text.optional(),

@@ -14,17 +14,20 @@ import { ApiError, describeError, errorResponse } from "../errors.ts";
 import { log } from "../log.ts";
 import { agents } from "./agents.ts";
 import { auth } from "./auth.ts";
+import { basicAuth } from "./basic-auth.ts";
 import { cli } from "./cli.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
 import { events } from "./events.ts";
 import { health } from "./health.ts";
 import { invitations } from "./invitations.ts";
+import { maintenance } from "./maintenance.ts";
 import { members } from "./members.ts";
 import { mfa } from "./mfa.ts";
 import { oauth } from "./oauth.ts";
 import { orgs } from "./orgs.ts";
 import { pages } from "./pages.ts";
 import { passwords } from "./passwords.ts";
+import { policies } from "./policies.ts";
 import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
@@ -77,6 +80,9 @@ for (const area of [
   setup,
   tokens,
   tunnels,
+  basicAuth,
+  policies,
+  maintenance,
   agents,
   events,
   pages,

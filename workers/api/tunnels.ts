@@ -25,7 +25,7 @@ import { tunnelExpiry } from "../plans.ts";
 import {
   createTunnel,
   deleteTunnel,
-  findTunnelRows,
+  findTunnelNews,
   listTunnels,
   type ListedTunnel,
 } from "../store/tunnels.ts";
@@ -123,7 +123,9 @@ async function createNamed(
     const row = await createTunnel(c.var.db, actorOf(c), made);
     if (row === "project_not_found") throw notFound("such project");
     if (row === "role_changed") throw roleChanged();
-    if (row !== "duplicate_name") return { ...row, projectSlug };
+    if (row !== "duplicate_name") {
+      return { ...row, projectSlug, authEnabled: false, policyActions: 0 };
+    }
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
   }
 }
@@ -140,13 +142,13 @@ async function withFreshNews(c: ApiContext, rows: ListedTunnel[]): Promise<Liste
   if (old.length === 0) return rows;
 
   await Promise.all(old.map((id) => confirmTunnel(c.env, c.var.db, id)));
-  const news = new Map((await findTunnelRows(c.var.db, old)).map((row) => [row.id, row]));
+  const news = new Map((await findTunnelNews(c.var.db, old)).map((row) => [row.id, row]));
   return rows.map((row) => ({ ...row, ...news.get(row.id) }));
 }
 
 function toTunnel(config: Config, row: ListedTunnel): Tunnel {
   const { id, name, subdomain, projectSlug, status, protocol, localPort, agentConnected } = row;
-  const { bytesIn, bytesOut, totalRequests } = row;
+  const { authEnabled, maintenance, policyActions, bytesIn, bytesOut, totalRequests } = row;
   return {
     id,
     name,
@@ -157,10 +159,10 @@ function toTunnel(config: Config, row: ListedTunnel): Tunnel {
     protocol,
     localPort,
     agentConnected,
-    authEnabled: false,
+    authEnabled,
     edgeAuthEnabled: false,
-    maintenance: false,
-    policyActions: 0,
+    maintenance,
+    policyActions,
     customDomains: [],
     bytesIn,
     bytesOut,

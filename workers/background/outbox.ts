@@ -24,8 +24,10 @@ export function openDatabase(env: Env): Database {
     waitUntil(deliverAll(env, db, rows.filter(isMail)));
     const others = rows.filter((row) => !isMail(row));
     // Only a change of thousands tells more than this; its answer does not wait for all of them.
-    await deliverAll(env, db, others.slice(0, OUTBOX_BATCH_ROWS));
+    const first = others.slice(0, OUTBOX_BATCH_ROWS);
+    const delivered = await deliverAll(env, db, first);
     waitUntil(deliverInBatches(env, db, others.slice(OUTBOX_BATCH_ROWS)));
+    return delivered === first.length;
   });
   return db;
 }
@@ -90,6 +92,16 @@ async function deliver(env: Env, row: OutboxRow): Promise<void> {
     case "tunnel_retired":
       await tunnelObject(env, row.payload.tunnelId).retire();
       return;
+    case "tunnel_settings": {
+      const { tunnelId, settings } = row.payload;
+      await tunnelObject(env, tunnelId).publishSettings(settings);
+      return;
+    }
+    case "tunnel_maintenance": {
+      const { tunnelId, maintenance } = row.payload;
+      await tunnelObject(env, tunnelId).setMaintenance(tunnelId, maintenance);
+      return;
+    }
     case "token_revoked": {
       const { tokenNonce, tunnelIds } = row.payload;
       await Promise.all(

@@ -32,6 +32,19 @@ export const AUDIT_ACTIONS = [
   "tunnel_created",
   "tunnel_deleted",
   "tunnel_expired",
+  "tunnel_password_set",
+  "tunnel_password_removed",
+  "tunnel_policy_set",
+  "tunnel_policy_removed",
+  "tunnel_maintenance_started",
+  "tunnel_maintenance_ended",
+  "domain_claimed",
+  "domain_verified",
+  "domain_bound",
+  "domain_unbound",
+  "domain_released",
+  "subdomain_reserved",
+  "subdomain_released",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

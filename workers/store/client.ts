@@ -27,22 +27,32 @@ export interface Change {
 export interface Database {
   read: NeonHttpDatabase;
   change<Result>(work: (change: Change) => Promise<Result>): Promise<Result>;
+  /** The same, for whoever must not say "done" before everybody who is told knows. */
+  changeAndTell<Result>(work: (change: Change) => Promise<Result>): Promise<Told<Result>>;
 }
 
-/** What happens to the messages of a change that has just committed. Must not throw. */
-export type Deliver = (rows: OutboxRow[]) => Promise<void>;
+export interface Told<Result> {
+  result: Result;
+  /** Otherwise the change is made, and telling of it goes on. */
+  arrived: boolean;
+}
+
+/** What happens to the messages of a change that has just committed. Must not throw. Whether all arrived. */
+export type Deliver = (rows: OutboxRow[]) => Promise<boolean>;
 
 const OPTIONS = { casing: "snake_case" } as const;
 
 export function connect(env: Env, deliver: Deliver): Database {
+  function changeAndTell<Result>(work: (change: Change) => Promise<Result>): Promise<Told<Result>> {
+    const done = runChange(env, work, deliver);
+    // A caller who hangs up in the middle must not leave messages of a commit undelivered.
+    waitUntil(done.catch(() => undefined));
+    return done;
+  }
   return {
     read: readerOf(env),
-    change(work) {
-      const done = runChange(env, work, deliver);
-      // A caller who hangs up in the middle must not leave messages of a commit undelivered.
-      waitUntil(done.catch(() => undefined));
-      return done;
-    },
+    changeAndTell,
+    change: async (work) => (await changeAndTell(work)).result,
   };
 }
 
@@ -61,7 +71,7 @@ async function runChange<Result>(
   env: Env,
   work: (change: Change) => Promise<Result>,
   deliver: Deliver,
-): Promise<Result> {
+): Promise<Told<Result>> {
   const client = new Client(env.DATABASE_URL);
   // A connection that breaks fails its query too, which is where it is handled.
   client.on("error", () => undefined);
@@ -81,10 +91,9 @@ async function runChange<Result>(
       await insertAuditEvents(tx, events);
       return { result, told: await insertOutbox(tx, messages) };
     });
-    await deliver(told);
-    return result;
+    return { result, arrived: await deliver(told) };
   } catch (thrown) {
-    if (thrown instanceof Abandoned) return thrown.value as Result;
+    if (thrown instanceof Abandoned) return { result: thrown.value as Result, arrived: true };
     throw thrown;
   } finally {
     waitUntil(client.end().catch(() => undefined));

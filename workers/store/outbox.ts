@@ -11,6 +11,8 @@ import {
   OUTBOX_RETRY_MAX_MS,
   OUTBOX_RETRY_MIN_MS,
 } from "../../protocol/limits.ts";
+import type { TunnelSettings } from "../../durable-objects/gates/settings.ts";
+import type { Maintenance } from "../../durable-objects/tunnel/gatekeeper.ts";
 import type { Database, Transaction } from "./client.ts";
 import { chunks } from "./chunks.ts";
 import { outbox } from "./tables/records.ts";
@@ -18,7 +20,11 @@ import { outbox } from "./tables/records.ts";
 export type OutboxMessage =
   | { kind: "hostname"; payload: { host: string; tunnelId: string | null; version: number } }
   | { kind: "tunnel_retired"; payload: { tunnelId: string } }
+  | { kind: "tunnel_settings"; payload: { tunnelId: string; settings: TunnelSettings } }
+  | { kind: "tunnel_maintenance"; payload: { tunnelId: string; maintenance: Maintenance } }
   | { kind: "token_revoked"; payload: { tokenNonce: string; tunnelIds: string[] } }
+  /** To be made to agree with what the rows say of the domain by then. */
+  | { kind: "custom_hostname"; payload: { domain: string } }
   /** Sealed: a mail carries codes, and rows end up in backups. */
   | { kind: "mail"; payload: { sealed: string } };
 

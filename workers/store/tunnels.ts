@@ -1,18 +1,5 @@
 /** Tunnels' rows: that they exist, whose they are, and the newest news of them. */
-import {
-  and,
-  desc,
-  eq,
-  getTableColumns,
-  inArray,
-  isNotNull,
-  isNull,
-  lt,
-  lte,
-  ne,
-  sql,
-  type SQL,
-} from "drizzle-orm";
+import { and, desc, eq, inArray, isNotNull, isNull, lt, lte, ne, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../durable-objects/bindings.ts";
 import { EXPIRY_BATCH_ROWS } from "../../protocol/limits.ts";
 import type { Actor } from "./audit.ts";
@@ -23,11 +10,37 @@ import { holdsRole, type MemberActor } from "./standing.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 
 export type TunnelRow = typeof tunnels.$inferSelect;
-export type ListedTunnel = TunnelRow & { projectSlug: string };
+
+/** Of what stands before a tunnel a list says only that it is there: the rest is secret, or long. */
+const LISTED = {
+  id: tunnels.id,
+  name: tunnels.name,
+  subdomain: tunnels.subdomain,
+  status: tunnels.status,
+  protocol: tunnels.protocol,
+  localPort: tunnels.localPort,
+  agentConnected: tunnels.agentConnected,
+  maintenance: tunnels.maintenance,
+  authEnabled: sql<boolean>`${tunnels.basicAuthHash} is not null`,
+  policyActions: sql<number>`coalesce(jsonb_array_length(${tunnels.policy}->'actions'), 0)`,
+  bytesIn: tunnels.bytesIn,
+  bytesOut: tunnels.bytesOut,
+  totalRequests: tunnels.totalRequests,
+  createdAt: tunnels.createdAt,
+  expiresAt: tunnels.expiresAt,
+  lastSeenAt: tunnels.lastSeenAt,
+};
+
+type ListedColumn = Exclude<keyof typeof LISTED, "authEnabled" | "policyActions">;
+export type ListedTunnel = Pick<TunnelRow, ListedColumn> & {
+  projectSlug: string;
+  authEnabled: boolean;
+  policyActions: number;
+};
 
 const list = prepared((read) =>
   read
-    .select({ ...getTableColumns(tunnels), projectSlug: projects.slug })
+    .select({ ...LISTED, projectSlug: projects.slug })
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
     .where(and(isOnPage(tunnels, tunnels.createdAt), isNull(tunnels.deletedAt)))
@@ -181,6 +194,7 @@ async function retire(change: Change, tunnelIds: string[]): Promise<void> {
 /** What the tunnel's object says of itself; news that is older than the row's changes nothing. */
 export async function reportTunnel({ read }: Database, report: TunnelReport): Promise<void> {
   const { tunnelId, sequence, agentConnected, lastSeenAtMs, bytesIn, bytesOut, requests } = report;
+  const { maintenance } = report;
   await read
     .update(tunnels)
     .set({
@@ -191,6 +205,7 @@ export async function reportTunnel({ read }: Database, report: TunnelReport): Pr
       bytesIn,
       bytesOut,
       totalRequests: requests,
+      maintenance,
       reportSequence: sequence,
       status: statusAfter(agentConnected),
     })
@@ -222,6 +237,9 @@ export async function listConnectedTunnelIds({ read }: Database): Promise<string
 }
 
 /** Their newest rows, for a list whose news was old. */
-export function findTunnelRows({ read }: Database, ids: string[]): Promise<TunnelRow[]> {
-  return read.select().from(tunnels).where(inArray(tunnels.id, ids));
+export function findTunnelNews(
+  { read }: Database,
+  ids: string[],
+): Promise<Omit<ListedTunnel, "projectSlug">[]> {
+  return read.select(LISTED).from(tunnels).where(inArray(tunnels.id, ids));
 }

@@ -6,6 +6,7 @@ import {
   index,
   integer,
   pgTable,
+  primaryKey,
   text,
   timestamp,
   uniqueIndex,
@@ -14,7 +15,7 @@ import {
 } from "drizzle-orm/pg-core";
 import { users } from "./accounts.ts";
 import { organizations } from "./organizations.ts";
-import { projects } from "./routing.ts";
+import { projects, tunnels } from "./routing.ts";
 
 const moment = () => timestamp({ withTimezone: true });
 
@@ -42,11 +43,15 @@ export const tokens = pgTable(
     expiresAt: moment().notNull(),
     revokedAt: moment(),
     mintedByMasterId: uuid().references((): AnyPgColumn => tokens.id),
+    /** One for all tokens that took each other's place: what they spend is one. */
+    lineageId: uuid().notNull().defaultRandom(),
   },
   (table) => [
     uniqueIndex("tokens_nonce_key").on(table.nonce),
     index("tokens_org_id_idx").on(table.orgId, table.issuedAt),
     index("tokens_minted_by_master_id_idx").on(table.mintedByMasterId),
+    index("tokens_project_id_idx").on(table.projectId),
+    index("tokens_lineage_id_idx").on(table.lineageId),
     check("tokens_kind", sql`${table.kind} in ('agent', 'master')`),
     check("tokens_nonce", sql`${table.nonce} ~ '^[0-9a-f]{32}$'`),
     check("tokens_bandwidth_limit_mbps", sql`${table.bandwidthLimitMbps} >= 1`),
@@ -55,6 +60,27 @@ export const tokens = pgTable(
       "tokens_monthly_budget_usd_cents",
       sql`${table.monthlyBudgetUsdCents} between 0 and 1000000000`,
     ),
+  ],
+);
+
+/** What came of a token's agents at each tunnel in a month (UTC): totals, as the tunnel counts them. */
+export const tokenUsage = pgTable(
+  "token_usage",
+  {
+    tokenId: uuid()
+      .notNull()
+      .references(() => tokens.id, { onDelete: "cascade" }),
+    /** `2026-11` */
+    month: text().notNull(),
+    tunnelId: uuid()
+      .notNull()
+      .references(() => tunnels.id, { onDelete: "cascade" }),
+    bytes: bigint({ mode: "number" }).notNull(),
+    requests: bigint({ mode: "number" }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tokenId, table.month, table.tunnelId] }),
+    check("token_usage_month", sql`${table.month} ~ '^[0-9]{4}-[0-9]{2}$'`),
   ],
 );
 

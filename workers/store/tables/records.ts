@@ -34,12 +34,23 @@ export const auditEvents = pgTable(
   ],
 );
 
+const OUTBOX_KINDS = [
+  "hostname",
+  "tunnel_retired",
+  "tunnel_settings",
+  "tunnel_maintenance",
+  "token_revoked",
+  "token_over_budget",
+  "custom_hostname",
+  "mail",
+] as const;
+
 /** What must reach an object or a mailbox once the change that wrote it has committed. */
 export const outbox = pgTable(
   "outbox",
   {
     id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
-    kind: text({ enum: ["hostname", "tunnel_retired", "token_revoked", "mail"] }).notNull(),
+    kind: text({ enum: OUTBOX_KINDS }).notNull(),
     payload: jsonb().notNull(),
     attempts: integer().notNull().default(0),
     nextAttemptAt: moment().notNull().defaultNow(),
@@ -49,7 +60,7 @@ export const outbox = pgTable(
     index("outbox_next_attempt_at_idx").on(table.nextAttemptAt),
     check(
       "outbox_kind",
-      sql`${table.kind} in ('hostname', 'tunnel_retired', 'token_revoked', 'mail')`,
+      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_settings', 'tunnel_maintenance', 'token_revoked', 'token_over_budget', 'custom_hostname', 'mail')`,
     ),
   ],
 );

@@ -6,6 +6,7 @@ import {
   check,
   index,
   integer,
+  jsonb,
   pgTable,
   text,
   timestamp,
@@ -13,6 +14,7 @@ import {
   uuid,
   type AnyPgColumn,
 } from "drizzle-orm/pg-core";
+import type { TrafficPolicy } from "../../../protocol/resources/policies.ts";
 import { organizations } from "./organizations.ts";
 import { tokens } from "./credentials.ts";
 
@@ -77,6 +79,14 @@ export const tunnels = pgTable(
     totalRequests: counter(),
     /** Of the newest report that was written here; an older one changes nothing. */
     reportSequence: counter(),
+    /** What its object said last; before any agent came, what it was told. */
+    maintenance: boolean().notNull().default(false),
+    /** Of everything below, and of maintenance: the object keeps what has the highest. */
+    settingsVersion: integer().notNull().default(0),
+    basicAuthUsername: text(),
+    /** Argon2id, in PHC form. */
+    basicAuthHash: text(),
+    policy: jsonb().$type<TrafficPolicy>(),
   },
   (table) => [
     uniqueIndex("tunnels_subdomain_key")
@@ -91,6 +101,10 @@ export const tunnels = pgTable(
       .where(sql`${table.deletedAt} is null and ${table.status} <> 'expired'`),
     check("tunnels_protocol", sql`${table.protocol} in ('http', 'https', 'websocket', 'tcp')`),
     check("tunnels_status", sql`${table.status} in ('inactive', 'active', 'offline', 'expired')`),
+    check(
+      "tunnels_basic_auth",
+      sql`(${table.basicAuthUsername} is null) = (${table.basicAuthHash} is null)`,
+    ),
     check("tunnels_local_port", sql`${table.localPort} between 1 and 65535`),
     check("tunnels_subdomain", sql`${table.subdomain} ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'`),
   ],
@@ -106,6 +120,13 @@ export const hostnames = pgTable(
     host: text().primaryKey(),
     tunnelId: uuid().references(() => tunnels.id),
     version: integer().notNull().default(1),
+    /** Who has reserved the name. */
+    heldByOrgId: uuid().references(() => organizations.id, { onDelete: "set null" }),
+    /** Of a reservation that was given up: nobody else gets the name before. null: it stands. */
+    heldUntil: moment(),
   },
-  (table) => [index("hostnames_tunnel_id_idx").on(table.tunnelId)],
+  (table) => [
+    index("hostnames_tunnel_id_idx").on(table.tunnelId),
+    index("hostnames_held_by_org_id_idx").on(table.heldByOrgId),
+  ],
 );

@@ -1,0 +1,23 @@
+/** How the routes that put something before a tunnel say how that went. */
+import { RECONNECT_MAX_MS } from "../../protocol/limits.ts";
+import { ApiError } from "../errors.ts";
+import type { GateChange } from "../store/gates.ts";
+import { notFound, roleChanged } from "./context.ts";
+
+/** Returns when the change holds from the next request on. */
+export function requireChanged(change: GateChange): void {
+  switch (change) {
+    case "changed":
+      return;
+    case "changed_unheard":
+      throw new ApiError(
+        "unavailable",
+        "The change is saved. The tunnel could not be told right now, and will be: within minutes it takes effect.",
+        { retryAfterSeconds: RECONNECT_MAX_MS / 1000 },
+      );
+    case "not_found":
+      throw notFound("such tunnel");
+    case "role_changed":
+      throw roleChanged();
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * What an owner puts before a tunnel. The row says what it is, and each change of it has the next version;
+ * the tunnel's object keeps the newest and is told in the change's outbox.
+ */
+import { and, eq, isNull, sql } from "drizzle-orm";
+import type { TrafficPolicy } from "../../protocol/resources/policies.ts";
+import type { AuditAction } from "./audit.ts";
+import type { Change, Database } from "./client.ts";
+import { holdsRole, type MemberActor } from "./standing.ts";
+import { tunnels } from "./tables/routing.ts";
+import type { TunnelRow } from "./tunnels.ts";
+
+/** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
+export type GateChange = "changed" | "changed_unheard" | "not_found" | "role_changed";
+
+/** @param auth null: none. */
+export function setBasicAuth(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  auth: { username: string; passwordHash: string } | null,
+): Promise<GateChange> {
+  const values = {
+    basicAuthUsername: auth?.username ?? null,
+    basicAuthHash: auth?.passwordHash ?? null,
+  };
+  const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
+  return changeGates(db, actor, id, values, action, tellSettings);
+}
+
+/** @param policy null: none. */
+export function setPolicy(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  policy: TrafficPolicy | null,
+): Promise<GateChange> {
+  const action = policy ? "tunnel_policy_set" : "tunnel_policy_removed";
+  return changeGates(db, actor, id, { policy }, action, tellSettings);
+}
+
+/** @param message null: the page's own. */
+export function setMaintenance(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  { isOn, message }: { isOn: boolean; message: string | null },
+): Promise<GateChange> {
+  const action = isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended";
+  return changeGates(db, actor, id, { maintenance: isOn }, action, ({ tell }, row) => {
+    const maintenance = { version: row.settingsVersion, isOn, message };
+    tell({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
+  });
+}
+
+/** @returns undefined when there is no such tunnel, null when it has no policy. */
+export async function findPolicy(
+  { read }: Database,
+  orgId: string,
+  id: string,
+): Promise<TrafficPolicy | null | undefined> {
+  const [row] = await read
+    .select({ policy: tunnels.policy })
+    .from(tunnels)
+    .where(isLive(orgId, id));
+  return row?.policy;
+}
+
+async function changeGates(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  values: Partial<typeof tunnels.$inferInsert>,
+  action: AuditAction,
+  tell: (change: Change, row: TunnelRow) => void,
+): Promise<GateChange> {
+  const { result, arrived } = await db.changeAndTell(async (change) => {
+    if (!(await holdsRole(change.tx, actor))) return "role_changed";
+    const [row] = await change.tx
+      .update(tunnels)
+      .set({ ...values, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+      .where(isLive(actor.orgId, id))
+      .returning();
+    if (!row) return "not_found";
+    const { orgId, userId, ip } = actor;
+    change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+    tell(change, row);
+    return "changed";
+  });
+  return result === "changed" && !arrived ? "changed_unheard" : result;
+}
+
+function tellSettings({ tell }: Change, row: TunnelRow): void {
+  const { id, subdomain, settingsVersion: version, policy } = row;
+  const { basicAuthUsername: username, basicAuthHash: passwordHash } = row;
+  const basicAuth = username !== null && passwordHash !== null ? { username, passwordHash } : null;
+  const settings = { version, realm: subdomain, basicAuth, policy };
+  tell({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
+}
+
+function isLive(orgId: string, id: string) {
+  return and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt));
+}

@@ -1,0 +1,62 @@
+/** Names that organizations hold beyond those of their tunnels: domains of their own, and reserved labels. */
+import { sql } from "drizzle-orm";
+import { check, index, pgTable, text, timestamp, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { organizations } from "./organizations.ts";
+import { tunnels } from "./routing.ts";
+
+const moment = () => timestamp({ withTimezone: true });
+
+/** Claims. Several organizations may claim a domain; one of them can have verified it. */
+export const domains = pgTable(
+  "domains",
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    orgId: uuid()
+      .notNull()
+      .references(() => organizations.id, { onDelete: "cascade" }),
+    /** In lower case, as A-labels. */
+    domain: text().notNull(),
+    /** Not a secret: it is published in the DNS. */
+    verificationToken: text().notNull(),
+    verifiedAt: moment(),
+    boundTunnelId: uuid().references(() => tunnels.id),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    uniqueIndex("domains_domain_org_id_key").on(table.domain, table.orgId),
+    uniqueIndex("domains_verified_key")
+      .on(table.domain)
+      .where(sql`${table.verifiedAt} is not null`),
+    index("domains_org_id_idx").on(table.orgId, table.createdAt),
+    index("domains_bound_tunnel_id_idx").on(table.boundTunnelId),
+    index("domains_unverified_idx")
+      .on(table.createdAt)
+      .where(sql`${table.verifiedAt} is null`),
+    check("domains_domain", sql`${table.domain} ~ '^[a-z0-9-]+([.][a-z0-9-]+)+$'`),
+    check(
+      "domains_bound_when_verified",
+      sql`${table.boundTunnelId} is null or ${table.verifiedAt} is not null`,
+    ),
+  ],
+);
+
+/** What keeps others from the name is `hostnames.held_by_org_id`; this says whose plan it counts for. */
+export const reservedSubdomains = pgTable(
+  "reserved_subdomains",
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    orgId: uuid()
+      .notNull()
+      .references(() => organizations.id, { onDelete: "cascade" }),
+    subdomain: text().notNull(),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    uniqueIndex("reserved_subdomains_subdomain_key").on(table.subdomain),
+    index("reserved_subdomains_org_id_idx").on(table.orgId, table.createdAt),
+    check(
+      "reserved_subdomains_subdomain",
+      sql`${table.subdomain} ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'`,
+    ),
+  ],
+);
