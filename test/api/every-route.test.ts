@@ -131,6 +131,12 @@ async function everythingOf(of: Person) {
   };
 }
 
+/** For the routes that look at their body before they look for what their path names. */
+const BODIES: Record<string, unknown> = {
+  "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
+  "PUT /tunnels/{id}/policy": { actions: [] },
+};
+
 test("what belongs to another organization, or person, is missing, and stays as it is", async () => {
   const [victim, stranger] = [await api.owner(), await api.owner()];
   const things = await belongings(victim);
@@ -138,7 +144,8 @@ test("what belongs to another organization, or person, is missing, and stays as 
   for (const route of guarded().filter(hasParameter)) {
     const [, values] = things.find(([prefix]) => route.path.startsWith(prefix)) ?? [];
     if (!values) throw new Error(`what ${nameOf(route)} names is not among the belongings`);
-    expect([nameOf(route), await statusOf(route, stranger, values)]).toEqual([nameOf(route), 404]);
+    const status = await statusOf(route, stranger, values, BODIES[nameOf(route)]);
+    expect([nameOf(route), status]).toEqual([nameOf(route), 404]);
   }
   expect(await everythingOf(victim)).toEqual(before);
 });

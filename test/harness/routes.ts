@@ -50,10 +50,16 @@ export function addressOf({ path }: Route, values: Record<string, string> = {}):
   });
 }
 
+/** Without a body, unless one is given. */
 export async function statusOf(
   route: Route,
   by: Caller,
   values?: Record<string, string>,
+  body?: unknown,
 ): Promise<number> {
-  return (await by.send(route.method, addressOf(route, values))).status;
+  const init =
+    body === undefined
+      ? {}
+      : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  return (await by.send(route.method, addressOf(route, values), init)).status;
 }

@@ -59,7 +59,8 @@ policies.openapi(
     return c.json({ id, policy }, 200);
   },
   (result) => {
-    if (!result.success && result.target === "json") throw badPolicy(result.error.issues);
+    if (result.success) return;
+    throw result.target === "json" ? badPolicy(result.error.issues) : notFound();
   },
 );
 
