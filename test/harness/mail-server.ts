@@ -1,6 +1,6 @@
 /** A real SMTP server in the test process, and what it was brought. */
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 import PostalMime, { type Email } from "postal-mime";
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server";
@@ -12,8 +12,8 @@ export interface ReceivedMail extends Email {
   session: SMTPServerSession;
 }
 
-/** What it says to a recipient: a reply of SMTP, or nothing at all from the first moment on. */
-export type Mood = "takes" | "is silent" | `${4 | 5}${number} ${string}`;
+/** What it says to a recipient: a reply of SMTP, or nothing from the first moment on. */
+export type Mood = "takes" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
 
 export interface MailServer extends AsyncDisposable {
   port: number;
@@ -39,6 +39,9 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
       smtp = new SMTPServer({ ...standard(server), ...options });
       // A connection that breaks is its client's to notice.
       smtp.on("error", () => {});
+      smtp.server.on("connection", (socket: Socket) => {
+        if (server.mood === "hangs up") socket.end();
+      });
       smtp.listen(server.port, "127.0.0.1");
       await once(smtp.server, "listening");
       server.port = (smtp.server.address() as AddressInfo).port;
@@ -61,7 +64,7 @@ function standard(server: MailServer): SMTPServerOptions {
     closeTimeout: 1,
     onConnect(_session, proceed) {
       server.connections++;
-      if (server.mood !== "is silent") proceed();
+      if (server.mood !== "is silent" && server.mood !== "hangs up") proceed();
     },
     onRcptTo(_address, _session, proceed) {
       const [, code, words = ""] = /^(\d{3}) (.*)$/.exec(server.mood) ?? [];

@@ -77,6 +77,7 @@ describe("a mail server that", () => {
     ["is down", "is down"],
     ["can't just now", "451 4.3.0 try again later"],
     ["wants something else first", "550 5.7.1 relaying denied"],
+    ["has no room left for that mailbox", "552 5.2.2 mailbox full"],
     ["takes connections and says nothing", "is silent"],
   ])("%s holds up no sign-up and loses no mail", async (_, mood) => {
     if (mood === "is down") await smtp.stop();
@@ -105,18 +106,20 @@ describe("a mail server that", () => {
     expect(verified.status).toBe(200);
   });
 
-  test.each(["550 5.1.1 no such user", "550 unknown", "553 5.1.3 bad address"] as const)(
-    "says %j for good is not asked again",
-    async (mood) => {
-      smtp.mood = mood;
-      await signUp();
-      await logged("mail_refused");
-      await until(async () => (await waiting()).length === 0);
-      const { connections } = smtp;
-      await api.runCron();
-      expect(smtp.connections).toBe(connections);
-    },
-  );
+  test.each([
+    "550 5.1.1 no such user",
+    "550 unknown",
+    "553 5.1.3 bad address",
+    "552 5.2.1 disabled",
+  ] as const)("says %j for good is not asked again", async (mood) => {
+    smtp.mood = mood;
+    await signUp();
+    await logged("mail_refused");
+    await until(async () => (await waiting()).length === 0);
+    const { connections } = smtp;
+    await api.runCron();
+    expect(smtp.connections).toBe(connections);
+  });
 
   test("goes on refusing is asked ever more rarely, once an hour in the end", async () => {
     smtp.mood = "451 4.3.0 try again later";

@@ -1,6 +1,7 @@
 /** The way of a mail: sealed into the outbox, and out of it to whoever delivers it. */
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
+import { isEmailAddress } from "../identity/emails.ts";
 import { seal, unseal } from "../identity/sealing.ts";
 import type { Mailbox } from "../mailbox.ts";
 import type { OutboxMessage } from "../store/outbox.ts";
@@ -27,6 +28,8 @@ export async function sendMail(
   sealed: string,
 ): Promise<"sent" | "refused"> {
   const mail = JSON.parse(await unseal(config, PURPOSE, sealed)) as Mail;
+  // SMTP is lines of text: an address with another line in it would be another command.
+  if (!isEmailAddress(mail.to)) return "refused";
   const gateway = mailGateway(env);
   if (gateway) return sendThroughGateway(gateway, env, { ...mail, from: config.MAIL_FROM });
   if (config.SMTP_URL) return sendOverSmtp(config.SMTP_URL, mail, config.MAIL_FROM);

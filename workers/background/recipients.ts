@@ -8,7 +8,11 @@ export const MAIL_REFUSED_STATUS = 422;
  * a password, it relays for nobody, it is full), and may be over tomorrow: RFC 3463 has their classes.
  */
 export function isRefusedForGood(reply: string): boolean {
-  const [, code = "", detail] = /^(\d{3})[ -](?:(\d\.\d{1,3})\.\d{1,3}\b)?/.exec(reply) ?? [];
-  if (detail !== undefined) return detail === "5.1" || detail === "5.2";
-  return code === "550" || code === "551" || code === "553";
+  const [, code = "", detail] = /^(\d{3})[ -](?:(\d\.\d{1,3}\.\d{1,3})\b)?/.exec(reply) ?? [];
+  if (detail !== undefined) return /^5\.[12]\./.test(detail) && detail !== MAILBOX_FULL;
+  return NO_SUCH_RECIPIENT.includes(code);
 }
+
+const MAILBOX_FULL = "5.2.2";
+/** From servers that give no details. */
+const NO_SUCH_RECIPIENT = ["501", "550", "551", "553"];

@@ -1,0 +1,80 @@
+/** A certificate of this machine's own, for servers of tests that speak TLS: made when it is asked for. */
+import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
+
+export interface Certificate {
+  /** Both in PEM. */
+  key: string;
+  cert: string;
+}
+
+const INTEGER = 0x02;
+const BIT_STRING = 0x03;
+const OCTET_STRING = 0x04;
+const OID = 0x06;
+const UTF8_STRING = 0x0c;
+const UTC_TIME = 0x17;
+const SEQUENCE = 0x30;
+const SET = 0x31;
+
+/** One value of DER: tag, length, content. */
+function der(tag: number, ...parts: Uint8Array[]): Buffer {
+  const content = Buffer.concat(parts);
+  const { length } = content;
+  const size =
+    length < 0x80 ? [length] : length < 0x100 ? [0x81, length] : [0x82, length >> 8, length & 0xff];
+  return Buffer.concat([Buffer.from([tag, ...size]), content]);
+}
+
+const oid = (hex: string) => der(OID, Buffer.from(hex, "hex"));
+const ECDSA_WITH_SHA256 = der(SEQUENCE, oid("2a8648ce3d040302"));
+const COMMON_NAME = oid("550403");
+const SUBJECT_ALT_NAME = oid("551d11");
+const BASIC_CONSTRAINTS = oid("551d13");
+
+/** For `localhost` and 127.0.0.1, signed by itself: whoever trusts it trusts nothing else by it. */
+export function selfSignedCertificate(): Certificate {
+  const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const name = der(
+    SEQUENCE,
+    der(SET, der(SEQUENCE, COMMON_NAME, der(UTF8_STRING, Buffer.from("localhost")))),
+  );
+  const day = 24 * 3600_000;
+  const validity = der(SEQUENCE, utcTime(Date.now() - day), utcTime(Date.now() + day));
+  const names = der(
+    SEQUENCE,
+    der(0x82, Buffer.from("localhost")),
+    der(0x87, Buffer.from([127, 0, 0, 1])),
+  );
+  const authority = der(SEQUENCE, Buffer.from([0x01, 0x01, 0xff]));
+  const extensions = der(
+    SEQUENCE,
+    der(SEQUENCE, SUBJECT_ALT_NAME, der(OCTET_STRING, names)),
+    der(SEQUENCE, BASIC_CONSTRAINTS, der(OCTET_STRING, authority)),
+  );
+  const body = der(
+    SEQUENCE,
+    der(0xa0, der(INTEGER, Buffer.from([2]))),
+    der(INTEGER, Buffer.from([1, ...randomBytes(8)])),
+    ECDSA_WITH_SHA256,
+    name,
+    validity,
+    name,
+    publicKey.export({ type: "spki", format: "der" }),
+    der(0xa3, extensions),
+  );
+  const signature = der(BIT_STRING, Buffer.from([0]), sign("sha256", body, privateKey));
+  return {
+    key: privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+    cert: pem(der(SEQUENCE, body, ECDSA_WITH_SHA256, signature)),
+  };
+}
+
+function utcTime(at: number): Buffer {
+  const digits = new Date(at).toISOString().replace(/\D/g, "").slice(2, 14);
+  return der(UTC_TIME, Buffer.from(`${digits}Z`));
+}
+
+function pem(bytes: Buffer): string {
+  const lines = bytes.toString("base64").match(/.{1,64}/g) ?? [];
+  return `-----BEGIN CERTIFICATE-----\n${lines.join("\n")}\n-----END CERTIFICATE-----\n`;
+}
