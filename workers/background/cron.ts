@@ -2,6 +2,7 @@
 import {
   DEAD_ROW_KEEP_MS,
   EXPIRY_BATCH_ROWS,
+  MFA_ACCOUNT_WINDOW_MS,
   UNVERIFIED_ACCOUNT_MAX_MS,
 } from "../../protocol/limits.ts";
 import { configOf } from "../config.ts";
@@ -9,8 +10,11 @@ import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { log } from "../log.ts";
 import { tunnelObject } from "../objects.ts";
-import { deleteUnverifiedAccounts } from "../store/accounts.ts";
+import { deleteDeadCodes, deleteUnverifiedAccounts } from "../store/accounts.ts";
+import { deleteDeadChallenges } from "../store/challenges.ts";
 import { deleteDeadDevices } from "../store/devices.ts";
+import { deleteDeadInvitations } from "../store/invitations.ts";
+import { deleteDeadPasswordResets } from "../store/password-resets.ts";
 import { deleteDeadSessions } from "../store/sessions.ts";
 import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels.ts";
 import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
@@ -28,6 +32,10 @@ export async function runCron(env: Env): Promise<void> {
     sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
     devices: () => deleteDeadDevices(db, ago(0)),
     accounts: () => deleteUnverifiedAccounts(db, ago(UNVERIFIED_ACCOUNT_MAX_MS)),
+    codes: () => deleteDeadCodes(db, ago(0)),
+    resets: () => deleteDeadPasswordResets(db, ago(0)),
+    challenges: () => deleteDeadChallenges(db, ago(MFA_ACCOUNT_WINDOW_MS)),
+    invitations: () => deleteDeadInvitations(db, ago(DEAD_ROW_KEEP_MS)),
     // Last, because a mail server may take its time.
     mails: () => drainMails(env, db),
   };

@@ -212,3 +212,8 @@ export async function deleteUnverifiedAccounts(db: Database, before: Date): Prom
     .delete(users)
     .where(and(isNull(users.emailVerifiedAt), lt(users.createdAt, before)));
 }
+
+/** A code that has ended says nothing that the row's absence would not say. */
+export async function deleteDeadCodes({ read }: Database, before: Date): Promise<void> {
+  await read.delete(emailCodes).where(lt(emailCodes.expiresAt, before));
+}

@@ -1,5 +1,5 @@
 /** Invitations' rows: one open one for each address, each good for one acceptance. */
-import { and, desc, eq, gt, isNull, sql, type SQL } from "drizzle-orm";
+import { and, desc, eq, gt, isNull, lt, sql, type SQL } from "drizzle-orm";
 import {
   INVITATION_MAX_MS,
   INVITATIONS_DAILY_MAX,
@@ -209,4 +209,9 @@ async function lockInvited(tx: Transaction, tokenHash: string) {
     .where(and(eq(invitations.tokenHash, tokenHash), isGood(), isNull(organizations.deletedAt)))
     .for("no key update", { of: organizations });
   return found;
+}
+
+/** Accepted, revoked or neither: what became of it is in the audit events. */
+export async function deleteDeadInvitations({ read }: Database, before: Date): Promise<void> {
+  await read.delete(invitations).where(lt(invitations.expiresAt, before));
 }
