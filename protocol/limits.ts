@@ -10,6 +10,26 @@ export const SUBDOMAIN_MAX_CHARS = 63;
 export const TUNNEL_TTL_MIN_SECONDS = 60;
 export const TUNNEL_TTL_MAX_SECONDS = 366 * 24 * 3600;
 
+// ── Custom domains and reserved subdomains ──
+
+/** The whole of a name (RFC 1035 §2.3.4), less what the proof stands under: `_svc-challenge.`. */
+export const DOMAIN_MAX_CHARS = 253 - 15;
+/** As it is typed, in any script. */
+export const DOMAIN_INPUT_MAX_CHARS = 1_000;
+/** Claims of an organization that wait to be verified. */
+export const DOMAINS_UNVERIFIED_MAX = 100;
+/** A claim that nobody verified is forgotten after this. */
+export const DOMAIN_CLAIM_MAX_MS = 7 * 24 * 3600_000;
+/** What a resolver is told that we take; DNS over HTTPS itself has no smaller bound than its messages. */
+export const DNS_MESSAGE_MAX_BYTES = 4_096;
+export const DNS_ANSWER_MAX_BYTES = 65_535;
+export const DNS_LOOKUP_MAX_MS = 5_000;
+/** One call to the API that makes custom hostnames. */
+export const CUSTOM_HOSTNAME_CALL_MAX_MS = 8_000;
+export const CUSTOM_HOSTNAME_ANSWER_MAX_BYTES = 256 * 1024;
+/** How long a reserved subdomain that was given up is kept from others, whose visitors may be its old ones. */
+export const RESERVATION_COOL_DOWN_MS = 24 * 3600_000;
+
 // ── The wire between agent and tunnel ──
 
 /** Header of a frame: type, flags, stream id, payload length. */

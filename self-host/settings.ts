@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
-import { checkProviders, Settings as WorkerSettings, smtpUrl, webUrl } from "../workers/config.ts";
+import { checkGroups, Settings as WorkerSettings, smtpUrl, webUrl } from "../workers/config.ts";
 import { apiHostsOf } from "../workers/hosts.ts";
 import type { SmtpServer } from "../workers/smtp-server.ts";
 import { messageOf, StartFailure } from "./failure.ts";
@@ -41,7 +41,6 @@ const Passed = z.object({
   PAYMENTS_PRICE_PRO_YEARLY: text.optional(),
   PAYMENTS_PRICE_TEAM_MONTHLY: text.optional(),
   PAYMENTS_PRICE_TEAM_YEARLY: text.optional(),
-  DNS_OVER_HTTPS_URL: webUrl.optional(),
   ALLOW_REPLAY: flag.optional(),
   RELAY_HOST: text.optional(),
   RELAY_PORT_RANGE: z
@@ -100,7 +99,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   if (given.HOSTED === "true") {
     throw new StartFailure("HOSTED: is for Cloudflare alone, a self-hosted server can't be it");
   }
-  const result = All.superRefine(checkProviders).safeParse(given);
+  const result = All.superRefine(checkGroups).safeParse(given);
   if (!result.success) {
     throw new StartFailure(
       result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),

@@ -67,6 +67,15 @@ export const Settings = z.object({
   IDP_B_API_URL: webUrl.optional(),
   IDP_B_CLIENT_ID: text.optional(),
   IDP_B_CLIENT_SECRET: text.optional(),
+  /** Where TXT records are looked up (RFC 8484). */
+  DNS_OVER_HTTPS_URL: webUrl.default("https://cloudflare-dns.com/dns-query"),
+  /** Hosted: what makes certificates for custom domains, and where their traffic comes in. */
+  CF_API_URL: webUrl.default("https://api.cloudflare.com/client/v4"),
+  CF_API_TOKEN: text.optional(),
+  CF_ZONE_ID: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/)
+    .optional(),
   /** The mail server of a hosted service; a self-hosted one has the gateway in front of its own. */
   SMTP_URL: smtpUrl.optional(),
   MAIL_FROM: mailbox.prefault("Underpass <underpass@localhost>"),
@@ -82,7 +91,7 @@ export const Settings = z.object({
     .optional(),
 });
 
-const PROVIDER_SETTINGS = [
+const SETTINGS_TOGETHER = [
   ["IDP_A_ISSUER", "IDP_A_CLIENT_ID", "IDP_A_CLIENT_SECRET"],
   [
     "IDP_B_AUTHORIZE_URL",
@@ -91,19 +100,20 @@ const PROVIDER_SETTINGS = [
     "IDP_B_CLIENT_ID",
     "IDP_B_CLIENT_SECRET",
   ],
+  ["CF_API_TOKEN", "CF_ZONE_ID"],
 ] as const;
-type ProviderSetting = (typeof PROVIDER_SETTINGS)[number][number];
+type GroupedSetting = (typeof SETTINGS_TOGETHER)[number][number];
 
-/** For `superRefine`: a provider is configured whole or not at all. */
-export function checkProviders(
-  settings: Partial<Record<ProviderSetting, string>>,
+/** For `superRefine`: what goes together is configured whole or not at all. */
+export function checkGroups(
+  settings: Partial<Record<GroupedSetting, string>>,
   context: z.RefinementCtx,
 ): void {
-  for (const names of PROVIDER_SETTINGS) {
+  for (const names of SETTINGS_TOGETHER) {
     const missing = names.filter((name) => settings[name] === undefined);
     if (missing.length === names.length) continue;
     for (const name of missing) {
-      const message = `must be set as well: a provider takes all of ${names.join(", ")}`;
+      const message = `must be set as well: all of ${names.join(", ")} go together`;
       context.addIssue({ code: "custom", path: [name], message });
     }
   }
@@ -128,7 +138,7 @@ export function configOf(env: object): Config {
 }
 
 function parseConfig(env: object): Config {
-  const settings = Settings.superRefine(checkProviders).parse(env);
+  const settings = Settings.superRefine(checkGroups).parse(env);
   const { SERVICE_DOMAIN: domain } = settings;
   const apiHosts = apiHostsOf(domain, settings.API_HOSTS);
   return {

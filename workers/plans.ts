@@ -7,6 +7,8 @@ interface PlanTerms {
   tunnelTtlSeconds: number | null;
   /** Basic auth in front of a tunnel. */
   tunnelPassword: boolean;
+  /** Names that are kept without a tunnel. null: as many as one likes. */
+  maxReservedSubdomains: number | null;
   /** Of a hosted organization; on one's own server everybody may. */
   masterKeys: boolean;
 }
@@ -14,10 +16,30 @@ interface PlanTerms {
 const HOUR_SECONDS = 3600;
 
 export const PLAN_TERMS: Record<Plan, PlanTerms> = {
-  free: { tunnelTtlSeconds: HOUR_SECONDS, tunnelPassword: false, masterKeys: false },
-  pro: { tunnelTtlSeconds: 24 * HOUR_SECONDS, tunnelPassword: true, masterKeys: true },
-  team: { tunnelTtlSeconds: 7 * 24 * HOUR_SECONDS, tunnelPassword: true, masterKeys: true },
-  enterprise: { tunnelTtlSeconds: null, tunnelPassword: true, masterKeys: true },
+  free: {
+    tunnelTtlSeconds: HOUR_SECONDS,
+    tunnelPassword: false,
+    maxReservedSubdomains: 0,
+    masterKeys: false,
+  },
+  pro: {
+    tunnelTtlSeconds: 24 * HOUR_SECONDS,
+    tunnelPassword: true,
+    maxReservedSubdomains: 5,
+    masterKeys: true,
+  },
+  team: {
+    tunnelTtlSeconds: 7 * 24 * HOUR_SECONDS,
+    tunnelPassword: true,
+    maxReservedSubdomains: null,
+    masterKeys: true,
+  },
+  enterprise: {
+    tunnelTtlSeconds: null,
+    tunnelPassword: true,
+    maxReservedSubdomains: null,
+    masterKeys: true,
+  },
 };
 
 /** What a token's budget is charged for its traffic: bytes of both directions, requests of every kind. */

@@ -17,6 +17,7 @@ import { auth } from "./auth.ts";
 import { basicAuth } from "./basic-auth.ts";
 import { cli } from "./cli.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
+import { domains } from "./domains.ts";
 import { events } from "./events.ts";
 import { health } from "./health.ts";
 import { invitations } from "./invitations.ts";
@@ -28,6 +29,7 @@ import { orgs } from "./orgs.ts";
 import { pages } from "./pages.ts";
 import { passwords } from "./passwords.ts";
 import { policies } from "./policies.ts";
+import { reservedSubdomains } from "./reserved-subdomains.ts";
 import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
@@ -83,6 +85,8 @@ for (const area of [
   basicAuth,
   policies,
   maintenance,
+  domains,
+  reservedSubdomains,
   agents,
   events,
   pages,

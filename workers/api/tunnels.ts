@@ -124,7 +124,7 @@ async function createNamed(
     if (row === "project_not_found") throw notFound("such project");
     if (row === "role_changed") throw roleChanged();
     if (row !== "duplicate_name") {
-      return { ...row, projectSlug, authEnabled: false, policyActions: 0 };
+      return { ...row, projectSlug, authEnabled: false, policyActions: 0, customDomains: [] };
     }
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
   }
@@ -148,7 +148,8 @@ async function withFreshNews(c: ApiContext, rows: ListedTunnel[]): Promise<Liste
 
 function toTunnel(config: Config, row: ListedTunnel): Tunnel {
   const { id, name, subdomain, projectSlug, status, protocol, localPort, agentConnected } = row;
-  const { authEnabled, maintenance, policyActions, bytesIn, bytesOut, totalRequests } = row;
+  const { authEnabled, maintenance, policyActions, customDomains } = row;
+  const { bytesIn, bytesOut, totalRequests } = row;
   return {
     id,
     name,
@@ -163,7 +164,7 @@ function toTunnel(config: Config, row: ListedTunnel): Tunnel {
     edgeAuthEnabled: false,
     maintenance,
     policyActions,
-    customDomains: [],
+    customDomains,
     bytesIn,
     bytesOut,
     totalRequests,

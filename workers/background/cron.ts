@@ -15,6 +15,7 @@ import { deleteDeadChallenges } from "../store/challenges.ts";
 import { deleteDeadDevices } from "../store/devices.ts";
 import { deleteDeadInvitations } from "../store/invitations.ts";
 import { deleteDeadPasswordResets } from "../store/password-resets.ts";
+import { expireClaims } from "../store/domains.ts";
 import { deleteDeadSessions } from "../store/sessions.ts";
 import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels.ts";
 import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
@@ -28,6 +29,9 @@ export async function runCron(env: Env): Promise<void> {
     resealing: () => resealSecrets(configOf(env), db),
     expiry: async () => {
       while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
+    },
+    claims: async () => {
+      while ((await expireClaims(db)) === EXPIRY_BATCH_ROWS);
     },
     sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
     devices: () => deleteDeadDevices(db, ago(0)),

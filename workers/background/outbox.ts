@@ -14,15 +14,16 @@ import {
   dropStaleMail,
   type OutboxRow,
 } from "../store/outbox.ts";
+import { agreeCustomHostname } from "./custom-hostnames.ts";
 import { sendMail } from "./mail.ts";
 
 /** The database, with everything that its changes tell delivered. */
 export function openDatabase(env: Env): Database {
   const db: Database = connect(env, async (rows) => {
-    const isMail = (row: OutboxRow) => row.kind === "mail";
-    // A mail server may take its time, and nobody's answer depends on it.
-    waitUntil(deliverAll(env, db, rows.filter(isMail)));
-    const others = rows.filter((row) => !isMail(row));
+    const isElsewhere = ({ kind }: OutboxRow) => kind === "mail" || kind === "custom_hostname";
+    // What others run may take its time, and nobody's answer depends on it.
+    waitUntil(deliverAll(env, db, rows.filter(isElsewhere)));
+    const others = rows.filter((row) => !isElsewhere(row));
     // Only a change of thousands tells more than this; its answer does not wait for all of them.
     const first = others.slice(0, OUTBOX_BATCH_ROWS);
     const delivered = await deliverAll(env, db, first);
@@ -64,7 +65,7 @@ async function deliverAll(env: Env, db: Database, rows: OutboxRow[]): Promise<nu
   await Promise.all(
     rows.map(async (row) => {
       try {
-        await deliver(env, row);
+        await deliver(env, db, row);
         delivered.push(row.id);
       } catch (error) {
         const { id, kind, attempts } = row;
@@ -81,7 +82,7 @@ async function deliverAll(env: Env, db: Database, rows: OutboxRow[]): Promise<nu
   return delivered.length;
 }
 
-async function deliver(env: Env, row: OutboxRow): Promise<void> {
+async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
   const { id, attempts } = row;
   switch (row.kind) {
     case "hostname": {
@@ -109,6 +110,9 @@ async function deliver(env: Env, row: OutboxRow): Promise<void> {
       );
       return;
     }
+    case "custom_hostname":
+      await agreeCustomHostname(env, db, row.payload.domain);
+      return;
     case "mail": {
       const outcome = await sendMail(env, configOf(env), row.payload.sealed);
       // It is over as well: asking again would only harm the name that we have with that server.

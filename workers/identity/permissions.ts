@@ -14,6 +14,9 @@ const LOWEST_ROLE = {
   /** Mint, and revoke one's own. */
   "tokens:write": "member",
   "tokens:write-others": "admin",
+  /** Custom domains, and reserved subdomains. */
+  "domains:read": "viewer",
+  "domains:write": "member",
   "events:read": "viewer",
   "orgs:read": "viewer",
   "orgs:write": "admin",

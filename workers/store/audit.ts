@@ -57,7 +57,16 @@ export interface Actor {
 
 export interface AuditEvent extends Actor {
   action: AuditAction;
-  resourceType: "user" | "session" | "token" | "tunnel" | "device" | "organization" | "invitation";
+  resourceType:
+    | "user"
+    | "session"
+    | "token"
+    | "tunnel"
+    | "domain"
+    | "subdomain"
+    | "device"
+    | "organization"
+    | "invitation";
   resourceId: string;
   metadata?: Record<string, unknown>;
 }

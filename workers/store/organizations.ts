@@ -5,8 +5,10 @@ import { DEFAULT_PROJECT_SLUG } from "../../protocol/names.ts";
 import type { Plan } from "../config.ts";
 import type { Actor } from "./audit.ts";
 import { prepared, type Database, type Transaction } from "./client.ts";
+import { releaseDomains } from "./domains.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { isOnPageBy, pageValues, type Page } from "./page.ts";
+import { releaseSubdomains } from "./reserved-subdomains.ts";
 import { holdsRole, lockOrganization, type MemberActor, type Role } from "./standing.ts";
 import { sessions, users } from "./tables/accounts.ts";
 import { memberships, organizations } from "./tables/organizations.ts";
@@ -175,6 +177,8 @@ export function deleteOrganization(
     await tx.delete(memberships).where(eq(memberships.orgId, orgId));
     await revokeTokens(change, actor);
     await deleteTunnels(change, actor);
+    await releaseDomains(change, actor);
+    await releaseSubdomains(change, actor);
     await revokeInvitations(change, actor);
     await tx
       .update(organizations)

@@ -4,9 +4,11 @@ import type { TunnelReport } from "../../durable-objects/bindings.ts";
 import { EXPIRY_BATCH_ROWS } from "../../protocol/limits.ts";
 import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
+import { unbindTunnels } from "./domains.ts";
 import { claimHostname, releaseHostnames } from "./hostnames.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
 import { holdsRole, type MemberActor } from "./standing.ts";
+import { domains } from "./tables/domains.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 
 export type TunnelRow = typeof tunnels.$inferSelect;
@@ -36,11 +38,16 @@ export type ListedTunnel = Pick<TunnelRow, ListedColumn> & {
   projectSlug: string;
   authEnabled: boolean;
   policyActions: number;
+  customDomains: string[];
 };
+
+const customDomains = sql<
+  string[]
+>`array(select ${domains.domain} from ${domains} where ${domains.boundTunnelId} = ${tunnels.id} order by 1)`;
 
 const list = prepared((read) =>
   read
-    .select({ ...LISTED, projectSlug: projects.slug })
+    .select({ ...LISTED, projectSlug: projects.slug, customDomains })
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
     .where(and(isOnPage(tunnels, tunnels.createdAt), isNull(tunnels.deletedAt)))
@@ -103,7 +110,9 @@ export async function insertTunnel(
     .values({ orgId, projectId, name, subdomain: label, protocol, localPort, expiresAt })
     .onConflictDoNothing()
     .returning();
-  if (!row || !(await claimHostname(change, label, row.id))) return null;
+  if (!row) return null;
+  const claim = { host: label, tunnelId: row.id, orgId };
+  if (!(await claimHostname(change, claim))) return null;
   change.audit({
     ...actor,
     action: "tunnel_created",
@@ -138,7 +147,7 @@ export async function deleteTunnels(
     .where(and(eq(tunnels.orgId, actor.orgId), isNull(tunnels.deletedAt), which))
     .returning({ id: tunnels.id });
   const ids = deleted.map(({ id }) => id);
-  await retire(change, ids);
+  await retire(change, actor, ids);
   for (const id of ids) {
     change.audit({
       ...actor,
@@ -175,18 +184,18 @@ export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Pr
     .update(tunnels)
     .set({ status: "expired", agentConnected: false })
     .where(eq(tunnels.id, id));
-  await retire(change, [id]);
+  const actor = { orgId, userId: null, ip: null };
+  await retire(change, actor, [id]);
   change.audit({
-    orgId,
-    userId: null,
-    ip: null,
+    ...actor,
     action: "tunnel_expired",
     resourceType: "tunnel",
     resourceId: id,
   });
 }
 
-async function retire(change: Change, tunnelIds: string[]): Promise<void> {
+async function retire(change: Change, actor: Actor, tunnelIds: string[]): Promise<void> {
+  await unbindTunnels(change, actor, tunnelIds);
   await releaseHostnames(change, tunnelIds);
   for (const tunnelId of tunnelIds) change.tell({ kind: "tunnel_retired", payload: { tunnelId } });
 }
@@ -240,6 +249,6 @@ export async function listConnectedTunnelIds({ read }: Database): Promise<string
 export function findTunnelNews(
   { read }: Database,
   ids: string[],
-): Promise<Omit<ListedTunnel, "projectSlug">[]> {
+): Promise<Omit<ListedTunnel, "projectSlug" | "customDomains">[]> {
   return read.select(LISTED).from(tunnels).where(inArray(tunnels.id, ids));
 }

@@ -1,0 +1,138 @@
+/** A resolver that is asked by DNS over HTTPS (RFC 8484), with the records and the faults that a test gives it. */
+import { buffer } from "node:stream/consumers";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { listen } from "./listening.ts";
+
+export const TYPE = { A: 1, CNAME: 5, TXT: 16 } as const;
+export const MEDIA_TYPE = "application/dns-message";
+
+export interface Question {
+  id: number;
+  name: string;
+  type: number;
+  /** As it came, to be echoed. */
+  bytes: Buffer;
+}
+
+export interface Resolver extends AsyncDisposable {
+  url: string;
+  asked: Question[];
+  /** TXT records; `CNAME <name>` is an alias. A name that is missing does not exist. */
+  records: Record<string, string[]>;
+  /** Takes the next questions over, as whoever is broken does. */
+  instead: ((question: Question, response: ServerResponse) => void) | undefined;
+}
+
+export async function startResolver(): Promise<Resolver> {
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const question = readQuestion(await buffer(request));
+    resolver.asked.push(question);
+    if (request.headers["content-type"] !== MEDIA_TYPE) return void response.writeHead(415).end();
+    if (resolver.instead) return resolver.instead(question, response);
+    send(response, answerTo(question, resolver.records));
+  }
+  const server = await listen((request, response) => void handle(request, response));
+  const resolver: Resolver = {
+    url: `${server.origin}/dns-query`,
+    asked: [],
+    records: {},
+    instead: undefined,
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+  return resolver;
+}
+
+export function send(response: ServerResponse, message: Buffer): void {
+  response.writeHead(200, { "content-type": MEDIA_TYPE }).end(message);
+}
+
+function answerTo(question: Question, records: Record<string, string[]>): Buffer {
+  const lines: Buffer[] = [];
+  let name = question.name;
+  for (;;) {
+    const values = records[name];
+    if (!values) return message(question, { rcode: lines.length > 0 ? 0 : 3, records: lines });
+    const [alias] = values.flatMap((value) => /^CNAME (.+)$/.exec(value)?.slice(1) ?? []);
+    if (alias === undefined) {
+      lines.push(...values.map((value) => txt(name, value.match(/.{1,255}/gs) ?? [""])));
+      return message(question, { records: lines });
+    }
+    lines.push(record(name, TYPE.CNAME, encodeName(alias)));
+    name = alias;
+  }
+}
+
+export interface Shape {
+  id?: number;
+  rcode?: number;
+  truncated?: boolean;
+  isQuery?: boolean;
+  question?: Buffer;
+  records?: Buffer[];
+  /** How many records the header says there are. */
+  count?: number;
+}
+
+/** A whole answer. */
+export function message(asked: Question, shape: Shape = {}): Buffer {
+  const { id = asked.id, rcode = 0, records = [], question = asked.bytes } = shape;
+  const header = Buffer.alloc(12);
+  header.writeUInt16BE(id, 0);
+  const flags = (shape.isQuery ? 0 : 0x8180) | (shape.truncated ? 0x0200 : 0) | rcode;
+  header.writeUInt16BE(flags, 2);
+  header.writeUInt16BE(1, 4);
+  header.writeUInt16BE(shape.count ?? records.length, 6);
+  return Buffer.concat([header, question, ...records]);
+}
+
+/** @param strings the pieces of at most 255 bytes that the text is in. */
+export function txt(name: string, strings: string[]): Buffer {
+  const pieces = strings.map((piece) => Buffer.concat([uint8(piece.length), Buffer.from(piece)]));
+  return record(name, TYPE.TXT, Buffer.concat(pieces));
+}
+
+/** Of the class IN, with a TTL of 0. @param name as text, or as bytes that may hold pointers. */
+export function record(name: string | Buffer, type: number, data: Buffer): Buffer {
+  const owner = typeof name === "string" ? encodeName(name) : name;
+  const fixed = Buffer.concat([uint16(type), uint16(1), Buffer.alloc(4), uint16(data.length)]);
+  return Buffer.concat([owner, fixed, data]);
+}
+
+export function encodeName(name: string): Buffer {
+  const labels = name.split(".").map((label) => Buffer.from(label, "latin1"));
+  return Buffer.concat([
+    ...labels.flatMap((label) => [uint8(label.length), label]),
+    Buffer.from([0]),
+  ]);
+}
+
+/** To where the name of the question stands. */
+export const POINTER_TO_QUESTION = Buffer.from([0xc0, 12]);
+
+export function questionOf(name: string, type: number = TYPE.TXT): Buffer {
+  return Buffer.concat([encodeName(name), uint16(type), uint16(1)]);
+}
+
+function readQuestion(message: Buffer): Question {
+  const labels: string[] = [];
+  let at = 12;
+  for (let size = message[at]!; size > 0; size = message[at]!) {
+    labels.push(message.toString("latin1", at + 1, at + 1 + size));
+    at += 1 + size;
+  }
+  const end = at + 5;
+  return {
+    id: message.readUInt16BE(0),
+    name: labels.join("."),
+    type: message.readUInt16BE(at + 1),
+    bytes: message.subarray(12, end),
+  };
+}
+
+function uint8(value: number): Buffer {
+  return Buffer.from([value]);
+}
+
+function uint16(value: number): Buffer {
+  return Buffer.from([value >> 8, value & 0xff]);
+}
