@@ -24,6 +24,18 @@ export interface TunnelReport {
   bytesOut: number;
   requests: number;
   maintenance: boolean;
+  /** What the rows have yet to hear of. */
+  spending: TokenSpending[];
+}
+
+/** What came of one capability token's agents in a month: totals of this tunnel. */
+export interface TokenSpending {
+  tokenNonce: string;
+  /** `2026-11` */
+  month: string;
+  /** Of both directions. */
+  bytes: number;
+  requests: number;
 }
 
 /** The Worker's entry point for objects: the only way from live state to rows. */

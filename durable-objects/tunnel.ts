@@ -9,12 +9,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { clientAddress, type AddressTrust } from "../protocol/client-address.ts";
 import { FRAME } from "../protocol/frames.ts";
-import {
-  DRAIN_MAX_MS,
-  HEARTBEAT_INTERVAL_MS,
-  RECONNECT_MAX_MS,
-  USAGE_REPORT_INTERVAL_MS,
-} from "../protocol/limits.ts";
+import { DRAIN_MAX_MS, HEARTBEAT_INTERVAL_MS, RECONNECT_MAX_MS } from "../protocol/limits.ts";
 import type { ObjectBindings, TunnelReport } from "./bindings.ts";
 import { checksOf } from "./gates/checks.ts";
 import { refuse, retryAfter } from "./gates/refusal.ts";
@@ -32,18 +27,12 @@ import { Exchange, type Outcome, type Surroundings } from "./tunnel/exchange.ts"
 import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
 import { requestHead, type RequestHead } from "./tunnel/heads.ts";
 import { Parking, parkingTime, type LastAgent } from "./tunnel/parking.ts";
+import { Reports, type Presence } from "./tunnel/reports.ts";
 import { SocketHandshake } from "./tunnel/socket-handshake.ts";
-import { Usage, type UsageTotals } from "./tunnel/usage.ts";
 import { VisitorSocket } from "./tunnel/visitor-socket.ts";
 
 const VISITOR_TAG = "visitor";
-const KEY = {
-  retired: "retired",
-  lastAgent: "last-agent",
-  usage: "usage",
-  tunnelId: "tunnel-id",
-  sequence: "report-sequence",
-} as const;
+const KEY = { retired: "retired", lastAgent: "last-agent" } as const;
 
 /** One visitor's request, until it is answered. */
 interface Visit {
@@ -60,26 +49,28 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #agents: Agents;
   readonly #gatekeeper: Gatekeeper;
   readonly #parking = new Parking();
-  readonly #usage: Usage;
+  readonly #reports: Reports;
   readonly #surroundings: Surroundings;
   readonly #visitors = new Map<WebSocket, VisitorSocket>();
   #inFlight = 0;
   #watch: ReturnType<typeof setInterval> | undefined;
-  #reportPending = false;
   #draining = false;
 
   constructor(ctx: DurableObjectState, env: ObjectBindings) {
     super(ctx, env);
     this.#trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
     this.#proto = env.PUBLIC_SCHEME ?? "http";
-    this.#usage = new Usage(ctx.storage.kv.get<UsageTotals>(KEY.usage), () => this.#reportSoon());
+    this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
+    this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
+    this.#reports = new Reports(ctx.storage, env.ROWS, {
+      presence: () => this.#presence(),
+      credential: () => this.#agents.credential,
+    });
     this.#surroundings = {
-      usage: this.#usage,
+      usage: this.#reports.usage,
       hosted: this.#trust.hosted,
       over: () => void (this.#inFlight -= 1),
     };
-    this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
-    this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
     for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resumeVisitor(socket);
   }
 
@@ -107,8 +98,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   setMaintenance(tunnelId: string, maintenance: Maintenance): void {
     if (this.#isRetired) return;
     this.#gatekeeper.setMaintenance(maintenance);
-    this.ctx.storage.kv.put(KEY.tunnelId, tunnelId);
-    this.#reportNow();
+    this.#reports.identify(tunnelId);
+    this.#reports.now();
   }
 
   /** Ends the connections of one capability token. */
@@ -116,11 +107,15 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#agents.closeAll("unauthorized", "the token was revoked", tokenNonce);
   }
 
+  /** The same where its budget is spent. */
+  stopSpending(tokenNonce: string): void {
+    const explanation = "the token's budget of this month is spent";
+    this.#agents.closeAll("BUDGET_EXCEEDED", explanation, tokenNonce);
+  }
+
   /** What is true now, also told to the row: for whoever finds the row's news old. */
-  async confirm(): Promise<TunnelReport | null> {
-    const report = this.#report();
-    if (report) await this.env.ROWS.reportTunnel(report);
-    return report;
+  confirm(): Promise<TunnelReport | null> {
+    return this.#reports.send();
   }
 
   /** The server stops: agents are told to come back later, and what is in flight may finish. */
@@ -150,7 +145,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     }
     if (!attachment.hello) {
       const link = this.#agents.welcome(socket, attachment, message);
-      if (link) this.#agentArrived();
+      if (link) this.#agentArrived(attachment.tokenNonce);
       return;
     }
     const link = this.#agents.linkOf(socket);
@@ -171,11 +166,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   // ── Called by the platform ──
 
-  /** Saves the counters and tells the row. Thrown errors make the platform call it again. */
-  override async alarm(): Promise<void> {
-    this.#reportPending = false;
-    const report = this.#report();
-    if (report) await this.env.ROWS.reportTunnel(report);
+  override alarm(): Promise<void> {
+    return this.#reports.due();
   }
 
   // ── Inside: agents ──
@@ -184,7 +176,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     if (this.#isRetired) return refuse({ code: "tunnel_not_found" });
     if (this.#draining) return refuse({ code: "unavailable" });
     const admission = Admission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
-    this.ctx.storage.kv.put(KEY.tunnelId, admission.tunnelId);
+    this.#reports.identify(admission.tunnelId);
     const { 0: client, 1: server } = new WebSocketPair();
     this.#agents.accept(server, admission);
     const protocol = request.headers.get("sec-websocket-protocol");
@@ -192,19 +184,21 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     return new Response(null, { status: 101, webSocket: client, headers });
   }
 
-  #agentArrived(): void {
+  #agentArrived(tokenNonce: string): void {
+    this.#reports.charge(tokenNonce);
     this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, { goneAtMs: null });
     this.#parking.release();
-    this.#reportNow();
+    this.#reports.now();
   }
 
   /** `meant` when the agent said that it goes: then nobody waits for its return. */
   #agentLeft(meant: boolean): void {
+    this.#reports.charge(null);
     if (meant) this.ctx.storage.kv.delete(KEY.lastAgent);
     else this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, { goneAtMs: Date.now() });
     // A restart of the server is none of the owner's doing.
     if (!this.#draining) this.#gatekeeper.endMaintenance();
-    this.#reportNow();
+    this.#reports.now();
   }
 
   #socketGone(socket: WebSocket, code: number, reason: string): void {
@@ -245,7 +239,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   #letIn(request: Request, head: RequestHead): Promise<Response> {
     this.#watchAgent();
-    this.#usage.countRequest();
+    this.#reports.usage.countRequest();
     return new Promise((resolve) => this.#forward({ request, head, resolve, attempts: 0 }));
   }
 
@@ -292,7 +286,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.ctx.acceptWebSocket(server, [VISITOR_TAG]);
     const attachment: VisitorAttachment = { kind: "visitor", agentId, stream: handshake.id };
     server.serializeAttachment(attachment);
-    const visitor = new VisitorSocket(link, handshake.id, server, this.#usage);
+    const visitor = new VisitorSocket(link, handshake.id, server, this.#reports.usage);
     this.#visitors.set(server, visitor);
     handshake.handOver(visitor);
     return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
@@ -305,7 +299,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     if (link?.attachment.agentId !== attachment.agentId) {
       return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
     }
-    const visitor = new VisitorSocket(link, attachment.stream, socket, this.#usage);
+    const visitor = new VisitorSocket(link, attachment.stream, socket, this.#reports.usage);
     this.#visitors.set(socket, visitor);
     link.resume(attachment.stream, visitor);
   }
@@ -342,33 +336,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     return this.ctx.storage.kv.get<boolean>(KEY.retired) ?? false;
   }
 
-  // ── Inside: reports ──
-
-  #report(): TunnelReport | null {
-    const { kv } = this.ctx.storage;
-    const tunnelId = kv.get<string>(KEY.tunnelId);
-    if (tunnelId === undefined) return null;
-    const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;
-    kv.put(KEY.sequence, sequence);
-    kv.put(KEY.usage, this.#usage.totals);
+  #presence(): Presence {
     const agentConnected = this.#agents.current(Date.now()) !== undefined;
-    const goneAtMs = kv.get<LastAgent>(KEY.lastAgent)?.goneAtMs ?? null;
+    const goneAtMs = this.ctx.storage.kv.get<LastAgent>(KEY.lastAgent)?.goneAtMs ?? null;
     const lastSeenAtMs = agentConnected ? Date.now() : goneAtMs;
-    const maintenance = this.#gatekeeper.isInMaintenance;
-    return { tunnelId, sequence, agentConnected, lastSeenAtMs, maintenance, ...this.#usage.totals };
-  }
-
-  #reportNow(): void {
-    this.#reportPending = true;
-    void this.ctx.storage.setAlarm(Date.now());
-  }
-
-  /** Unconfirmed: a visitor's answer must not wait for a timer to be on disk. */
-  #reportSoon(): void {
-    if (this.#reportPending) return;
-    this.#reportPending = true;
-    const at = Date.now() + USAGE_REPORT_INTERVAL_MS;
-    void this.ctx.storage.setAlarm(at, { allowUnconfirmed: true });
+    return { agentConnected, lastSeenAtMs, maintenance: this.#gatekeeper.isInMaintenance };
   }
 }
 

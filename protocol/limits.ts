@@ -66,6 +66,9 @@ export const CLOSE_REASON_MAX_BYTES = 123;
 
 export const RECONNECT_MIN_MS = 500;
 export const RECONNECT_MAX_MS = 5_000;
+/** How often the agent of a stopped tunnel asks whether it was started again. */
+export const STOPPED_RETRY_MIN_MS = 4_000;
+export const STOPPED_RETRY_MAX_MS = 6_000;
 /** How long a visitor's request waits for an agent that was there a moment ago. */
 export const PARK_MAX_MS = 10_000;
 export const PARK_MAX_REQUESTS = 256;
@@ -253,6 +256,15 @@ export const TOKEN_TTL_MAX_HOURS = 366 * 24;
 export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
 export const TOKEN_TUNNELS_DEFAULT = 5;
 export const TOKEN_SUBDOMAINS_MAX = 100;
+/** How far ahead of its token's rate a tunnel may run, so that what is rare never waits. */
+export const PACE_BURST_MS = 200;
+export const MASTER_KEY_TTL_DEFAULT_DAYS = 90;
+export const MASTER_KEY_TTL_MAX_DAYS = 365;
+/** Tokens of a project, minted by a machine with a master key and by a person. */
+export const PROJECT_TOKEN_BY_MASTER_HOURS = 1;
+export const PROJECT_TOKEN_BY_PERSON_HOURS = 24;
+export const PROJECT_NAME_MAX_CHARS = 100;
+export const MONTHLY_BUDGET_MAX_USD_CENTS = 1_000_000_000;
 export const CLI_TOKEN_DAYS = 90;
 export const CLI_TOKEN_TUNNELS = 100;
 export const CLI_TOKEN_BANDWIDTH_MBPS = 10_000;

@@ -40,6 +40,16 @@ export function labelOf(name: string, projectSlug: string): string {
 /** A token's pattern: a label in which `*` stands for any run of characters, an empty one too. */
 export const LABEL_PATTERN = /^[a-z0-9*-]{1,63}$/;
 
+/** Whether a pattern can match any tunnel of the project. */
+export function canAllowInProject(pattern: string, projectSlug: string): boolean {
+  if (projectSlug === DEFAULT_PROJECT_SLUG) return true;
+  const suffix = `-${projectSlug}`;
+  const star = pattern.lastIndexOf("*");
+  if (star < 0) return pattern.endsWith(suffix) && pattern !== suffix;
+  const tail = pattern.slice(star + 1);
+  return tail.endsWith(suffix) || suffix.endsWith(tail);
+}
+
 /** No pattern at all allows every name. */
 export function isAllowedLabel(patterns: readonly string[], label: string): boolean {
   return patterns.length === 0 || patterns.some((pattern) => matchesPattern(pattern, label));

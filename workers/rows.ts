@@ -20,11 +20,11 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
   }
 
   async reportTunnel(report: TunnelReport): Promise<void> {
-    const [{ openDatabase }, { reportTunnel }] = await Promise.all([
+    const [{ openDatabase }, { takeReport }] = await Promise.all([
       import("./background/outbox.ts"),
-      import("./store/tunnels.ts"),
+      import("./live-tunnels.ts"),
     ]);
-    await reportTunnel(openDatabase(this.env), report);
+    await takeReport(this.env, openDatabase(this.env), report);
   }
 
   async tokenKeys(): Promise<JSONWebKeySet> {

@@ -20,6 +20,7 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
 import type { AgentAttachment } from "./admission.ts";
+import { Pacer } from "./pacer.ts";
 
 /** One exchange's end of a stream. The link calls these; none may throw. */
 export interface Stream {
@@ -37,6 +38,8 @@ const BUSY_STREAMS = 8;
 export class AgentLink {
   readonly attachment: AgentAttachment;
   readonly windows: SendWindows;
+  /** The rate that the agent's token grants, each way. */
+  readonly pace: { toAgent: Pacer; toVisitors: Pacer };
   readonly #socket: WebSocket;
   readonly #streams = new Map<number, Stream>();
   readonly #writer = new FrameWriter();
@@ -57,6 +60,11 @@ export class AgentLink {
       connectionWindow: 0,
     };
     this.windows = new SendWindows(streamWindow, connectionWindow);
+    const { bandwidthLimitMbps } = attachment;
+    this.pace = {
+      toAgent: new Pacer(bandwidthLimitMbps),
+      toVisitors: new Pacer(bandwidthLimitMbps),
+    };
   }
 
   get socket(): WebSocket {

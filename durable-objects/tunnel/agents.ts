@@ -62,6 +62,13 @@ export class Agents {
     return this.#current;
   }
 
+  /** The token by which the agent serves that was last known to. */
+  get credential(): { nonce: string; endsAtMs: number } | undefined {
+    if (!this.#current) return undefined;
+    const { tokenNonce, tokenExpiresAtMs } = this.#current.attachment;
+    return { nonce: tokenNonce, endsAtMs: tokenExpiresAtMs };
+  }
+
   /** The link of a socket that serves; undefined for one that has yet to say hello or was replaced. */
   linkOf(socket: WebSocket): AgentLink | undefined {
     const { kind, agentId } = attachmentOf(socket);

@@ -5,6 +5,7 @@ import type { ErrorCode } from "../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
 import type { AgentLink, Stream } from "./agent-link.ts";
 import { contentLengthOf, hasNoBody, responseHeaders, type RequestHead } from "./heads.ts";
+import { PacedQueue } from "./pacer.ts";
 import { ResponseBody, type CutBy } from "./response-body.ts";
 import { sendBody, type Upload } from "./request-body.ts";
 import type { Usage } from "./usage.ts";
@@ -31,6 +32,7 @@ export class Exchange implements Stream {
   readonly #head: RequestHead;
   readonly #id: number;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
+  readonly #queue: PacedQueue;
   readonly #settle: (outcome: Outcome) => void;
   #answer: { status: number; pairs: string[] } | undefined;
   /** Body frames that came before the answer was built. */
@@ -54,6 +56,7 @@ export class Exchange implements Stream {
     this.#surroundings = surroundings;
     this.#head = head;
     this.#settle = settle;
+    this.#queue = new PacedQueue(link.pace.toVisitors);
     this.#id = link.open(this);
     link.send((writer) => writer.json(FRAME.request, head.flags, this.#id, head.parts));
     if (request.body !== null)
@@ -95,7 +98,10 @@ export class Exchange implements Stream {
     this.#answer = answer;
     if (frame.flags & FLAG.end) this.#end();
     // Not before this message has been read to its end: a body that came with its head needs no stream.
-    this.#link.afterMessage(() => this.#settle(this.#buildAnswer()));
+    this.#link.afterMessage(() => {
+      const bytes = this.#ended ? this.#earlyBytes : 0;
+      this.#queue.push(bytes, () => this.#settle(this.#buildAnswer()));
+    });
     return true;
   }
 
@@ -143,6 +149,7 @@ export class Exchange implements Stream {
   #cancel(): void {
     if (this.#over) return;
     this.#setOver();
+    this.#queue.clear();
     this.#upload?.cancel();
     this.#link.reset(this.#id, RESET.cancelled, "the visitor left");
     this.#settle("agent_offline");
@@ -164,6 +171,7 @@ export class Exchange implements Stream {
       const cutsShow = length !== null || this.#surroundings.hosted;
       this.#body = new ResponseBody(
         length,
+        this.#queue,
         cutBy(headers, cutsShow),
         (bytes) => this.#grant(bytes),
         (bytes) => this.#drop(bytes),
@@ -187,8 +195,12 @@ export class Exchange implements Stream {
     return new Response(body, init);
   }
 
+  get #earlyBytes(): number {
+    return this.#early.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+  }
+
   #discardEarly(): void {
-    const held = this.#early.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+    const held = this.#earlyBytes;
     this.#early = [];
     this.#grant(held);
   }

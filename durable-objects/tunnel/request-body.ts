@@ -1,4 +1,4 @@
-/** A visitor's request body on its way to the agent, no faster than the agent's credit allows. */
+/** A visitor's request body on its way to the agent, no faster than its token and its credit allow. */
 import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { AgentLink } from "./agent-link.ts";
@@ -35,6 +35,9 @@ export function sendBody(
       }
       let rest: Uint8Array = read.value;
       usage.countIn(rest.byteLength);
+      const waitMs = link.pace.toAgent.wait(rest.byteLength, Date.now());
+      if (waitMs > 0) await scheduler.wait(waitMs);
+      if (cancelled) return;
       while (rest.byteLength > 0) {
         const available = link.windows.available(stream);
         if (available <= 0) {

@@ -1,10 +1,12 @@
-/** An answer's body while it streams to the visitor: written as it arrives, granted as it is taken. */
+/** An answer's body while it streams to the visitor: written as it may pass, granted as it is taken. */
+import type { PacedQueue } from "./pacer.ts";
 
 export type CutBy = "abort" | "end" | "silence";
 
 export class ResponseBody {
   readonly readable: ReadableStream;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #queue: PacedQueue;
   readonly #cutBy: CutBy;
   readonly #taken: (bytes: number) => void;
   readonly #dropped: (bytes: number) => void;
@@ -16,6 +18,7 @@ export class ResponseBody {
    */
   constructor(
     length: number | null,
+    queue: PacedQueue,
     cutBy: CutBy,
     taken: (bytes: number) => void,
     dropped: (bytes: number) => void,
@@ -25,6 +28,7 @@ export class ResponseBody {
     this.readable = pipe.readable;
     this.#writer = pipe.writable.getWriter();
     this.#writer.closed.catch(() => undefined);
+    this.#queue = queue;
     this.#cutBy = cutBy;
     this.#taken = taken;
     this.#dropped = dropped;
@@ -32,20 +36,23 @@ export class ResponseBody {
 
   /** Not awaited: what waits here is bounded by the stream's window. */
   write(chunk: Uint8Array): void {
-    this.#writer.write(chunk).then(
-      () => this.#taken(chunk.byteLength),
-      () => this.#dropped(chunk.byteLength),
-    );
+    this.#queue.push(chunk.byteLength, () => {
+      this.#writer.write(chunk).then(
+        () => this.#taken(chunk.byteLength),
+        () => this.#dropped(chunk.byteLength),
+      );
+    });
   }
 
   end(): void {
-    this.#writer.close().catch(() => undefined);
+    this.#queue.push(0, () => void this.#writer.close().catch(() => undefined));
   }
 
   /** The rest will not come. */
   cut(): void {
     if (this.#cutBy === "end") return this.end();
     if (this.#cutBy === "silence") return;
+    this.#queue.clear();
     this.#writer.abort(new Error("the answer was cut off")).catch(() => undefined);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A tunnel's counters since it was made. They live in memory while requests flow, and are saved and
- * reported by the object's alarm, so that counting costs the visitor nothing.
+ * A tunnel's counters since it was made. They live in memory while requests flow, and are saved when they
+ * are reported.
  */
 export interface UsageTotals {
   bytesIn: number;

@@ -13,6 +13,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../protocol/limits.ts";
 import type { AgentLink, Stream } from "./agent-link.ts";
+import { PacedQueue } from "./pacer.ts";
 import type { Usage } from "./usage.ts";
 
 type MessageType = typeof FRAME.text | typeof FRAME.binary;
@@ -25,11 +26,13 @@ export class VisitorSocket implements Stream {
   readonly #socket: WebSocket;
   readonly #usage: Usage;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
+  readonly #toAgent: PacedQueue;
+  readonly #toVisitor: PacedQueue;
   /** Parts of the agent's current message. */
   #parts: Uint8Array[] = [];
   #partsBytes = 0;
   #stallTimer: ReturnType<typeof setTimeout> | undefined;
-  /** The visitor's messages that the agent has no credit for yet. */
+  /** The visitor's messages that may pass and that the agent has no credit for yet. */
   #backlog: { type: MessageType; rest: Uint8Array; length: number }[] = [];
   #backlogBytes = 0;
   #closing: { code: number; reason: string } | undefined;
@@ -39,6 +42,8 @@ export class VisitorSocket implements Stream {
     this.#id = id;
     this.#socket = socket;
     this.#usage = usage;
+    this.#toAgent = new PacedQueue(link.pace.toAgent);
+    this.#toVisitor = new PacedQueue(link.pace.toVisitors);
   }
 
   // ── Called by the visitor's events ──
@@ -47,9 +52,11 @@ export class VisitorSocket implements Stream {
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
     const bytes = typeof message === "string" ? encoder.encode(message) : new Uint8Array(message);
     this.#usage.countIn(bytes.byteLength);
-    this.#backlog.push({ type, rest: bytes, length: bytes.byteLength });
     this.#backlogBytes += bytes.byteLength;
-    this.#sendBacklog();
+    this.#toAgent.push(bytes.byteLength, () => {
+      this.#backlog.push({ type, rest: bytes, length: bytes.byteLength });
+      this.#sendBacklog();
+    });
     if (this.#backlogBytes > SOCKET_BACKLOG_MAX_BYTES) {
       this.#end(1013, "the local server is too slow");
       this.#link.reset(this.#id, RESET.tooLarge, "more messages than the local server takes");
@@ -58,8 +65,10 @@ export class VisitorSocket implements Stream {
 
   /** The visitor closed; the agent closes its end with the same words, after what is waiting. */
   closed(code: number, reason: string): void {
-    this.#closing = { code, reason };
-    this.#sendBacklog();
+    this.#toAgent.push(0, () => {
+      this.#closing = { code, reason };
+      this.#sendBacklog();
+    });
   }
 
   // ── Called by the link ──
@@ -68,16 +77,7 @@ export class VisitorSocket implements Stream {
     if (frame.type === FRAME.close) return this.#receiveClose(frame);
     if (frame.type !== FRAME.text && frame.type !== FRAME.binary) return false;
     if (!this.#window.received(frame.payload.byteLength)) return false;
-    this.#partsBytes += frame.payload.byteLength;
-    if (this.#partsBytes > SOCKET_MESSAGE_MAX_BYTES) {
-      this.#end(1009, "message too large");
-      this.#link.reset(this.#id, RESET.tooLarge, "WebSocket message too large");
-      return true;
-    }
-    this.#window.consumed(frame.payload.byteLength);
-    if (frame.flags & FLAG.more) this.#keepPart(frame.payload);
-    else this.#deliver(frame);
-    this.#grant(this.#window.takeGrant());
+    this.#toVisitor.push(frame.payload.byteLength, () => this.#receivePart(frame));
     return true;
   }
 
@@ -94,10 +94,24 @@ export class VisitorSocket implements Stream {
   #receiveClose(frame: Frame): boolean {
     const close = codedOf(frame.payload);
     if (!close) return false;
-    this.#link.finish(this.#id);
-    this.#end(close.code, close.text);
-    this.#link.windows.drop(this.#id);
+    this.#toVisitor.push(0, () => {
+      this.#link.finish(this.#id);
+      this.#end(close.code, close.text);
+      this.#link.windows.drop(this.#id);
+    });
     return true;
+  }
+
+  #receivePart(frame: Frame): void {
+    this.#partsBytes += frame.payload.byteLength;
+    if (this.#partsBytes > SOCKET_MESSAGE_MAX_BYTES) {
+      this.#end(1009, "message too large");
+      return this.#link.reset(this.#id, RESET.tooLarge, "WebSocket message too large");
+    }
+    this.#window.consumed(frame.payload.byteLength);
+    if (frame.flags & FLAG.more) this.#keepPart(frame.payload);
+    else this.#deliver(frame);
+    this.#grant(this.#window.takeGrant());
   }
 
   #keepPart(part: Uint8Array): void {
@@ -181,6 +195,8 @@ export class VisitorSocket implements Stream {
   }
 
   #end(code: number, reason: string): void {
+    this.#toAgent.clear();
+    this.#toVisitor.clear();
     this.#parts = [];
     this.#backlog = [];
     this.#backlogBytes = 0;

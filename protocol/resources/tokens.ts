@@ -1,6 +1,9 @@
 /** Capability tokens. */
 import { z } from "zod";
 import {
+  MASTER_KEY_TTL_DEFAULT_DAYS,
+  MASTER_KEY_TTL_MAX_DAYS,
+  MONTHLY_BUDGET_MAX_USD_CENTS,
   TOKEN_BANDWIDTH_DEFAULT_MBPS,
   TOKEN_NAME_MAX_CHARS,
   TOKEN_SUBDOMAINS_MAX,
@@ -14,19 +17,31 @@ import { Line } from "./scalars.ts";
 /** Columns of 32 bits. */
 const INT32_MAX = 2 ** 31 - 1;
 
+const TtlHours = z.int().min(1).max(TOKEN_TTL_MAX_HOURS);
+const Patterns = z
+  .array(
+    z.string().regex(LABEL_PATTERN, "must be lower-case letters, digits, hyphens and * wildcards"),
+  )
+  .max(TOKEN_SUBDOMAINS_MAX);
+
 export const MintToken = z.object({
   name: Line(TOKEN_NAME_MAX_CHARS),
-  ttlHours: z.int().min(1).max(TOKEN_TTL_MAX_HOURS).default(TOKEN_TTL_DEFAULT_HOURS),
-  allowedSubdomains: z
-    .array(
-      z
-        .string()
-        .regex(LABEL_PATTERN, "must be lower-case letters, digits, hyphens and * wildcards"),
-    )
-    .max(TOKEN_SUBDOMAINS_MAX)
-    .default([]),
+  ttlHours: TtlHours.default(TOKEN_TTL_DEFAULT_HOURS),
+  allowedSubdomains: Patterns.default([]),
   bandwidthLimitMbps: z.int().min(1).max(INT32_MAX).default(TOKEN_BANDWIDTH_DEFAULT_MBPS),
   tunnelQuota: z.int().min(1).max(INT32_MAX).default(TOKEN_TUNNELS_DEFAULT),
+});
+
+export const MintMasterKey = z.object({
+  name: Line(TOKEN_NAME_MAX_CHARS),
+  ttl_days: z.int().min(1).max(MASTER_KEY_TTL_MAX_DAYS).default(MASTER_KEY_TTL_DEFAULT_DAYS),
+});
+
+export const MintProjectToken = z.object({
+  name: Line(TOKEN_NAME_MAX_CHARS),
+  /** Left out: less for a machine with a master key than for a person. */
+  ttl_hours: TtlHours.optional(),
+  allowed_subdomains: Patterns.default([]),
 });
 
 export const Token = z.object({
@@ -39,6 +54,8 @@ export const Token = z.object({
   allowedSubdomains: z.array(z.string()),
   projectSlug: z.string().nullable(),
   monthlyBudgetUsdCents: z.int().nullable(),
+  /** In this month. */
+  spentUsdCents: z.int(),
   /** Seconds since the epoch. */
   issuedAt: z.int(),
   expiresAt: z.int(),
@@ -46,6 +63,18 @@ export const Token = z.object({
 });
 export type Token = z.infer<typeof Token>;
 
-export const MintedToken = Token.extend({ wireBytes: z.string(), wireBytesLen: z.int() });
+export const MintedToken = Token.extend({
+  wireBytes: z.string(),
+  wireBytesLen: z.int(),
+  /** A master key's only. */
+  bearer: z.string().optional(),
+});
 export type MintedToken = z.infer<typeof MintedToken>;
+
+export const Budget = z.object({
+  /** null: no cap. */
+  monthlyBudgetUsdCents: z.int().min(0).max(MONTHLY_BUDGET_MAX_USD_CENTS).nullable(),
+});
+export const BudgetSet = Budget.extend({ success: z.literal(true) });
+
 export const Nonce = z.object({ nonce: z.string().regex(/^[0-9a-f]{32}$/) });

@@ -1,6 +1,7 @@
 /** One battery over all routes, taken from the document that describes them: none is forgotten. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Invitation, Member, Organization } from "../../protocol/resources/organizations.ts";
+import type { Project } from "../../protocol/resources/projects.ts";
 import type { Token } from "../../protocol/resources/tokens.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import {
@@ -86,13 +87,22 @@ function ownOrganization({ path }: Route, { orgId }: Person): Record<string, str
   return path.startsWith("/orgs/") ? { "{id}": orgId } : {};
 }
 
+/** For the routes that look at their body before they look for what their path names. */
+const BODIES: Record<string, unknown> = {
+  "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
+  "PUT /tunnels/{id}/policy": { actions: [] },
+  "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },
+  "PATCH /projects/{slug}": { name: "Taken" },
+  "POST /projects/{slug}/tokens": { name: "taken" },
+};
+
 test("a path that can't name anything leads nowhere", async () => {
   for (const route of guarded().filter(hasParameter)) {
     for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
       for (const nothing of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
         const values = { ...ownOrganization(route, owner), [parameter]: nothing };
-        const outcome = [nameOf(route), nothing, await statusOf(route, owner, values)];
-        expect(outcome).toEqual([nameOf(route), nothing, 404]);
+        const status = await statusOf(route, owner, values, BODIES[nameOf(route)]);
+        expect([nameOf(route), nothing, status]).toEqual([nameOf(route), nothing, 404]);
       }
     }
   }
@@ -103,6 +113,7 @@ async function belongings(of: Person) {
   const member = await api.colleague(of, "member");
   const { body: tunnel } = await of.post<Tunnel>("/tunnels", { localPort: 1 });
   const { nonce } = await mintToken(of);
+  const { body: project } = await of.post<Project>("/projects", { slug: "shop", name: "Shop" });
   const { body: list } = await of.get<{ sessions: { id: string }[] }>("/auth/sessions");
   const { body: invitation } = await of.post<Invitation>(`/orgs/${of.orgId}/invitations`, {
     email: newEmail(),
@@ -111,6 +122,7 @@ async function belongings(of: Person) {
   const values = {
     "/tunnels/": { "{id}": tunnel.id },
     "/tokens/": { "{nonce}": nonce },
+    "/projects/": { "{slug}": project.slug },
     "/auth/sessions/": { "{id}": list.sessions[0]!.id },
     "/orgs/": {
       "{id}": of.orgId,
@@ -125,17 +137,12 @@ async function everythingOf(of: Person) {
   return {
     tunnels: (await of.get<Tunnel[]>("/tunnels")).body,
     tokens: (await of.get<Token[]>("/tokens")).body,
+    projects: (await of.get<Project[]>("/projects")).body,
     organization: (await of.get<Organization>(`/orgs/${of.orgId}`)).body,
     members: (await of.get<Member[]>(`/orgs/${of.orgId}/members`)).body,
     invitations: (await of.get<Invitation[]>(`/orgs/${of.orgId}/invitations`)).body,
   };
 }
-
-/** For the routes that look at their body before they look for what their path names. */
-const BODIES: Record<string, unknown> = {
-  "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
-  "PUT /tunnels/{id}/policy": { actions: [] },
-};
 
 test("what belongs to another organization, or person, is missing, and stays as it is", async () => {
   const [victim, stranger] = [await api.owner(), await api.owner()];
@@ -154,9 +161,11 @@ test("lists hold nothing of another organization, from wherever they are read on
   const [victim, stranger] = [await api.owner(), await api.owner()];
   const { body: tunnel } = await victim.post<Tunnel>("/tunnels", { localPort: 1 });
   const { id: tokenId } = await mintToken(victim);
+  const { body: project } = await victim.post<Project>("/projects", { slug: "shop", name: "Shop" });
   for (const [path, after] of [
     ["/tunnels", tunnel.id],
     ["/tokens", tokenId],
+    ["/projects", project.id],
     ["/orgs", victim.orgId],
   ]) {
     expect((await stranger.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);

@@ -48,7 +48,16 @@ const LOWEST_ROLE: Record<string, Role> = {
   "DELETE /tunnels/{id}/maintenance": "member",
   "GET /tokens": "viewer",
   "POST /tokens": "member",
+  "POST /tokens/master": "member",
   "DELETE /tokens/{nonce}": "member",
+  "POST /tokens/{nonce}/rotate": "member",
+  "PUT /tokens/{nonce}/budget": "admin",
+  "GET /projects": "viewer",
+  "POST /projects": "member",
+  "GET /projects/{slug}": "viewer",
+  "PATCH /projects/{slug}": "member",
+  "DELETE /projects/{slug}": "member",
+  "POST /projects/{slug}/tokens": "member",
 };
 
 /** After these the caller, or the organization, is not what it was: each gets its own. */

@@ -24,6 +24,7 @@ test("minting gives the bytes once, with the defaults that the documentation pro
     allowedSubdomains: [],
     projectSlug: null,
     monthlyBudgetUsdCents: null,
+    spentUsdCents: 0,
     issuedAt: expect.any(Number),
     expiresAt: shown.issuedAt + 24 * 3600,
     revoked: false,

@@ -38,6 +38,7 @@ const NOTHING: Record<string, string> = {
   "{user_id}": "00000000-0000-4000-8000-000000000000",
   "{invitation_id}": "00000000-0000-4000-8000-000000000000",
   "{nonce}": "0".repeat(32),
+  "{slug}": "nowhere",
 };
 
 /** @param values what parameters stand for; those left out name nothing that exists. */

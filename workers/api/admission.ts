@@ -21,7 +21,7 @@ import { openDatabase } from "../background/outbox.ts";
 import { configOf, publicUrl, type Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import { verifyCapabilityToken, type TokenPayload } from "../identity/capability-token.ts";
-import { fromBase64, toHex } from "../identity/encoding.ts";
+import { fromBase64, toHex, uuidOf } from "../identity/encoding.ts";
 import { capabilityTokenKeys } from "../identity/keys.ts";
 import { confirmTunnel } from "../live-tunnels.ts";
 import { tunnelObject } from "../objects.ts";
@@ -32,7 +32,7 @@ import {
   type RegistrationRefusal,
   type RegistrationRequest,
 } from "../store/registrations.ts";
-import { isTokenRevoked } from "../store/tokens.ts";
+import { findTokenEnd } from "../store/spending.ts";
 import { markDisconnected, type TunnelRow } from "../store/tunnels.ts";
 
 export interface AgentRequest {
@@ -57,11 +57,18 @@ export async function admit(env: Env, request: AgentRequest): Promise<Verdict> {
   }
 }
 
-/** A revocation between the rows' verdict and the hand-over found nobody to disconnect. */
+/** A token that ended between the rows' verdict and the hand-over found nobody to disconnect. */
 export async function confirmAdmission(env: Env, admission: Admission): Promise<void> {
   const { tokenNonce, tunnelId } = admission;
-  if (!(await isTokenRevoked(openDatabase(env), tokenNonce))) return;
-  await tunnelObject(env, tunnelId).revokeCredential(tokenNonce);
+  switch (await findTokenEnd(openDatabase(env), tokenNonce)) {
+    case null:
+      return;
+    case "revoked":
+      await tunnelObject(env, tunnelId).revokeCredential(tokenNonce);
+      return;
+    case "over_budget":
+      await tunnelObject(env, tunnelId).stopSpending(tokenNonce);
+  }
 }
 
 /** The tunnel's object did not take the agent. */
@@ -159,6 +166,8 @@ function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
       return new Refusal("unauthorized", "the token is not known here");
     case "token_revoked":
       return new Refusal("unauthorized", "the token was revoked");
+    case "over_budget":
+      return new Refusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
     case "organization_not_approved":
       return new Refusal("forbidden", "the organization waits for approval");
     case "project_not_found":
@@ -189,8 +198,4 @@ function admissionOf(
     bandwidthLimitMbps: token.bandwidthLimitMbps,
     remoteIp,
   };
-}
-
-function uuidOf(bytes: Uint8Array): string {
-  return toHex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

@@ -4,8 +4,10 @@ import { SESSION_SEEN_MS } from "../../protocol/limits.ts";
 import { Id } from "../../protocol/resources/scalars.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/access-tokens.ts";
+import { isMasterKey, readMasterKey } from "../identity/master-keys.ts";
 import { hasPermission, type Permission, type Role } from "../identity/permissions.ts";
 import { findPrincipal, isSessionAlive, noteSessionUse } from "../store/sessions.ts";
+import { findMasterKey } from "../store/tokens.ts";
 import { afterAnswer, notFound, type ApiContext, type ApiEnv } from "./context.ts";
 
 /** Spread into a route's definition: the guard, and the same in the OpenAPI document. */
@@ -25,6 +27,27 @@ export function allowIn(permission: Permission) {
     await authenticate(c, { orgId: c.req.param("id") ?? "" });
     requirePermission(c, permission);
   });
+}
+
+/** For the one route that a machine with a master key may call too. */
+export function allowOrMasterKey(permission: Permission) {
+  return guardedBy(async (c) => {
+    const bearer = bearerOf(c);
+    if (bearer !== undefined && isMasterKey(bearer)) return authenticateMasterKey(c, bearer);
+    await authenticate(c);
+    requirePermission(c, permission);
+  });
+}
+
+async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<void> {
+  const name = await readMasterKey(c.var.config, bearer);
+  const masterKey = name && (await findMasterKey(c.var.db, name));
+  if (!masterKey) throw unauthorized();
+  c.set("masterKey", masterKey);
+}
+
+function bearerOf(c: ApiContext): string | undefined {
+  return c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
 }
 
 function guardedBy(check: (c: ApiContext) => Promise<void>) {
@@ -47,7 +70,7 @@ export function lacksPermission(role: Role, permission: Permission): ApiError {
 /** @param path whose organization the caller acts for instead of the token's. */
 async function authenticate(c: ApiContext, path?: { orgId: string }): Promise<void> {
   const { config, db, address } = c.var;
-  const token = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
+  const token = bearerOf(c);
   const claims = token === undefined ? null : await verifyAccessToken(config, token);
   if (token === undefined || !claims) throw unauthorized();
   const org = path?.orgId ?? claims.org;
@@ -64,7 +87,7 @@ async function authenticate(c: ApiContext, path?: { orgId: string }): Promise<vo
   }
 }
 
-function unauthorized(): ApiError {
+export function unauthorized(): ApiError {
   return new ApiError("unauthorized", "A valid bearer token is required.");
 }
 

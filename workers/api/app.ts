@@ -28,6 +28,7 @@ import { oauth } from "./oauth.ts";
 import { orgs } from "./orgs.ts";
 import { pages } from "./pages.ts";
 import { passwords } from "./passwords.ts";
+import { projects } from "./projects.ts";
 import { policies } from "./policies.ts";
 import { reservedSubdomains } from "./reserved-subdomains.ts";
 import { sessions } from "./sessions.ts";
@@ -81,6 +82,7 @@ for (const area of [
   cli,
   setup,
   tokens,
+  projects,
   tunnels,
   basicAuth,
   policies,
@@ -161,14 +163,14 @@ const UNLOGGED = new Set(["/health", "/ready"]);
 function logRequest(c: ApiContext, ms: number): void {
   const route = matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path;
   if (route !== undefined && UNLOGGED.has(route)) return;
-  const { requestId, principal, refusal } = c.var;
+  const { requestId, principal, masterKey, refusal } = c.var;
   log("info", "request", {
     requestId,
     method: c.req.method,
     route: route ?? null,
     status: c.res.status,
     ms,
-    orgId: principal?.orgId,
+    orgId: principal?.orgId ?? masterKey?.orgId,
     userId: principal?.userId,
     refusal,
   });

@@ -2,7 +2,7 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { waitUntil } from "cloudflare:workers";
 import type { Context } from "hono";
-import type { ZodType } from "zod";
+import type { ZodError, ZodType } from "zod";
 import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../protocol/errors.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
@@ -11,6 +11,7 @@ import { log } from "../log.ts";
 import type { Database } from "../store/client.ts";
 import type { Principal } from "../store/sessions.ts";
 import type { MemberActor } from "../store/standing.ts";
+import type { MasterKey } from "../store/tokens.ts";
 
 export interface ApiEnv {
   Bindings: Env;
@@ -23,6 +24,8 @@ export interface ApiEnv {
     /** Set by `allow`. */
     principal: Principal;
     accessToken: string;
+    /** Set instead by `allowOrMasterKey`, when a machine came with one. */
+    masterKey?: MasterKey;
     /** Why an agent was refused, for the log: the status of its answer can't say. */
     refusal: string;
   };
@@ -33,13 +36,22 @@ export type ApiContext = Context<ApiEnv>;
 export function newArea(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
     defaultHook(result) {
-      if (result.success) return;
-      // A path that can't name anything leads nowhere, as a route that does not exist.
-      if (result.target === "param") throw notFound();
-      throw new ApiError("invalid_request", `The ${result.target} is not valid.`, {
-        fields: result.error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
-      });
+      if (!result.success) throw invalidInput(result);
     },
+  });
+}
+
+export function invalidInput({
+  target,
+  error,
+}: {
+  target: string;
+  error: Pick<ZodError, "issues">;
+}): ApiError {
+  // A path that can't name anything leads nowhere, as a route that does not exist.
+  if (target === "param") return notFound();
+  return new ApiError("invalid_request", `The ${target} is not valid.`, {
+    fields: error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
   });
 }
 

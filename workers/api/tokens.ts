@@ -2,14 +2,41 @@
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { Ok, PageQuery } from "../../protocol/resources/scalars.ts";
-import { MintedToken, MintToken, Nonce, Token } from "../../protocol/resources/tokens.ts";
+import {
+  Budget,
+  BudgetSet,
+  MintedToken,
+  MintMasterKey,
+  MintToken,
+  Nonce,
+  Token,
+} from "../../protocol/resources/tokens.ts";
 import { ApiError } from "../errors.ts";
 import { toBase64 } from "../identity/encoding.ts";
-import { newAgentToken, secondsOf, wireBytesOf } from "../identity/minting.ts";
+import { masterKeyBearer } from "../identity/master-keys.ts";
+import {
+  newAgentToken,
+  newMasterKey,
+  renewedToken,
+  secondsOf,
+  wireBytesOf,
+} from "../identity/minting.ts";
 import { hasPermission } from "../identity/permissions.ts";
-import { listTokens, mintToken, revokeToken, type TokenRow } from "../store/tokens.ts";
+import { PLAN_TERMS } from "../plans.ts";
+import { findSpent, setBudget } from "../store/spending.ts";
+import { listTokens, mintToken, revokeToken, rotateToken, type TokenRow } from "../store/tokens.ts";
 import { allow } from "./allow.ts";
-import { actorOf, answer, failures, jsonBody, newArea, notFound, roleChanged } from "./context.ts";
+import {
+  actorOf,
+  answer,
+  failures,
+  invalidInput,
+  jsonBody,
+  newArea,
+  notFound,
+  roleChanged,
+  type ApiContext,
+} from "./context.ts";
 
 export const tokens = newArea();
 
@@ -26,8 +53,13 @@ tokens.openapi(
     },
   }),
   async (c) => {
-    const rows = await listTokens(c.var.db, c.var.principal.orgId, c.req.valid("query"));
-    return c.json(rows.map(toToken), 200);
+    const { db, principal } = c.var;
+    const rows = await listTokens(db, principal.orgId, c.req.valid("query"));
+    const lineageIds = rows.map(({ lineageId }) => lineageId);
+    const spent =
+      rows.length > 0 ? await findSpent(db.read, lineageIds) : new Map<string, number>();
+    const listed = rows.map((row) => toToken(row, spent.get(row.lineageId)));
+    return c.json(listed, 200);
   },
 );
 
@@ -47,11 +79,31 @@ tokens.openapi(
     const token = newAgentToken(c.req.valid("json"));
     const row = await mintToken(c.var.db, actorOf(c), token);
     if (row === "role_changed") throw roleChanged();
-    const wireBytes = await wireBytesOf(c.var.config, row);
-    return c.json(
-      { ...toToken(row), wireBytes: toBase64(wireBytes), wireBytesLen: wireBytes.byteLength },
-      200,
-    );
+    return c.json(await toMintedToken(c, row), 200);
+  },
+);
+
+tokens.openapi(
+  createRoute({
+    method: "post",
+    path: "/tokens/master",
+    summary: "Mint a master key, which mints tokens of projects and opens no tunnels",
+    ...allow("tokens:write"),
+    request: { body: jsonBody(MintMasterKey) },
+    responses: {
+      200: answer("With its bytes and its bearer form, which are shown this once.", MintedToken),
+      ...failures("invalid_request", "unauthorized", "upgrade_required", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { config, principal } = c.var;
+    if (config.HOSTED && !PLAN_TERMS[principal.plan].masterKeys) {
+      throw new ApiError("upgrade_required", "Master keys are not part of your plan.");
+    }
+    const { name, ttl_days: ttlDays } = c.req.valid("json");
+    const row = await mintToken(c.var.db, actorOf(c), newMasterKey(name, ttlDays));
+    if (row === "role_changed") throw roleChanged();
+    return c.json(await toMintedToken(c, row), 200);
   },
 );
 
@@ -60,6 +112,7 @@ tokens.openapi(
     method: "delete",
     path: "/tokens/{nonce}",
     summary: "Revoke a capability token",
+    description: "With a master key go all tokens that it minted.",
     ...allow("tokens:write"),
     request: { params: Nonce },
     responses: {
@@ -68,21 +121,105 @@ tokens.openapi(
     },
   }),
   async (c) => {
-    const mayRevokeOthers = hasPermission(c.var.principal.role, "tokens:write-others");
-    const { nonce } = c.req.valid("param");
-    const outcome = await revokeToken(c.var.db, actorOf(c), { nonce, mayRevokeOthers });
+    const outcome = await revokeToken(c.var.db, actorOf(c), nameOf(c, c.req.valid("param").nonce));
     switch (outcome) {
       case "revoked":
         return c.json({ ok: true as const }, 200);
       case "not_found":
         throw notFound("such token");
       case "not_yours":
-        throw new ApiError("forbidden", "Only an admin may revoke what somebody else has minted.");
+        throw notYours();
     }
   },
 );
 
-function toToken(row: TokenRow): Token {
+tokens.openapi(
+  createRoute({
+    method: "post",
+    path: "/tokens/{nonce}/rotate",
+    summary: "Mint the same token again and revoke the old one",
+    ...allow("tokens:write"),
+    request: { params: Nonce },
+    responses: {
+      200: answer("The new one, with its bytes, which are shown this once.", MintedToken),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const name = nameOf(c, c.req.valid("param").nonce);
+    const row = await rotateToken(c.var.db, actorOf(c), name, renewedToken);
+    switch (row) {
+      case "not_found":
+        throw notFound("such token that is not revoked");
+      case "not_yours":
+        throw notYours();
+      case "role_changed":
+        throw roleChanged();
+      default: {
+        const spent = await findSpent(c.var.db.read, [row.lineageId]);
+        return c.json(await toMintedToken(c, row, spent.get(row.lineageId)), 200);
+      }
+    }
+  },
+);
+
+tokens.openapi(
+  createRoute({
+    method: "put",
+    path: "/tokens/{nonce}/budget",
+    summary: "Cap what a token may spend in a month",
+    ...allow("budgets:write"),
+    request: { params: Nonce, body: jsonBody(Budget) },
+    responses: {
+      200: answer("In force; agents that are over it are disconnected.", BudgetSet),
+      ...failures("invalid_request", "invalid_budget", "unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const { nonce } = c.req.valid("param");
+    const { monthlyBudgetUsdCents } = c.req.valid("json");
+    const outcome = await setBudget(c.var.db, actorOf(c), { nonce, monthlyBudgetUsdCents });
+    switch (outcome) {
+      case "set":
+        return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
+      case "not_found":
+        throw notFound("such token");
+      case "role_changed":
+        throw roleChanged();
+    }
+  },
+  (result) => {
+    if (result.success) return;
+    const [issue] = result.error.issues;
+    if (issue?.path[0] !== "monthlyBudgetUsdCents") throw invalidInput(result);
+    throw new ApiError("invalid_budget", `monthlyBudgetUsdCents: ${issue.message}.`);
+  },
+);
+
+function nameOf(c: ApiContext, nonce: string) {
+  return { nonce, mayEndOthers: hasPermission(c.var.principal.role, "tokens:write-others") };
+}
+
+function notYours(): ApiError {
+  return new ApiError("forbidden", "Only an admin may end what somebody else has minted.");
+}
+
+/** For the answer to minting alone. */
+export async function toMintedToken(
+  c: ApiContext,
+  row: TokenRow,
+  spentUsdCents?: number,
+): Promise<MintedToken> {
+  const wireBytes = await wireBytesOf(c.var.config, row);
+  return {
+    ...toToken(row, spentUsdCents),
+    wireBytes: toBase64(wireBytes),
+    wireBytesLen: wireBytes.byteLength,
+    ...(row.kind === "master" ? { bearer: masterKeyBearer(wireBytes) } : {}),
+  };
+}
+
+function toToken(row: TokenRow, spentUsdCents = 0): Token {
   const { id, name, nonce, kind, tunnelQuota, bandwidthLimitMbps, allowedSubdomains } = row;
   const { projectSlug, monthlyBudgetUsdCents, issuedAt, expiresAt, revokedAt } = row;
   return {
@@ -95,6 +232,7 @@ function toToken(row: TokenRow): Token {
     allowedSubdomains,
     projectSlug,
     monthlyBudgetUsdCents,
+    spentUsdCents,
     issuedAt: secondsOf(issuedAt),
     expiresAt: secondsOf(expiresAt),
     revoked: revokedAt !== null,

@@ -5,6 +5,7 @@ import { MAIL_BATCH_ROWS } from "../../protocol/limits.ts";
 import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
+import { stopSpending } from "../live-tunnels.ts";
 import { log } from "../log.ts";
 import { hostnameObject, tunnelObject } from "../objects.ts";
 import { connect, type Database } from "../store/client.ts";
@@ -110,6 +111,9 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
       );
       return;
     }
+    case "token_over_budget":
+      await stopSpending(env, row.payload);
+      return;
     case "custom_hostname":
       await agreeCustomHostname(env, db, row.payload.domain);
       return;

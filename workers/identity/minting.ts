@@ -3,6 +3,8 @@ import {
   CLI_TOKEN_BANDWIDTH_MBPS,
   CLI_TOKEN_DAYS,
   CLI_TOKEN_TUNNELS,
+  TOKEN_BANDWIDTH_DEFAULT_MBPS,
+  TOKEN_TUNNELS_DEFAULT,
 } from "../../protocol/limits.ts";
 import type { Config } from "../config.ts";
 import type { NewToken, TokenRow } from "../store/tokens.ts";
@@ -22,14 +24,46 @@ export interface Scope {
 }
 
 export function newAgentToken({ ttlHours, ...scope }: Scope): NewToken {
+  return { ...scope, kind: "agent", ...issuedNow(ttlHours * HOUR_MS) };
+}
+
+/** Mints tokens of projects, and opens no tunnels itself. */
+export function newMasterKey(name: string, ttlDays: number): NewToken {
+  return {
+    name,
+    kind: "master",
+    allowedSubdomains: [],
+    bandwidthLimitMbps: TOKEN_BANDWIDTH_DEFAULT_MBPS,
+    tunnelQuota: 0,
+    ...issuedNow(ttlDays * 24 * HOUR_MS),
+  };
+}
+
+/** For a machine that builds or tests something, and for as long as that takes. */
+export function newProjectToken(
+  asked: Pick<Scope, "name" | "ttlHours" | "allowedSubdomains">,
+): NewToken {
+  return newAgentToken({
+    ...asked,
+    bandwidthLimitMbps: TOKEN_BANDWIDTH_DEFAULT_MBPS,
+    tunnelQuota: TOKEN_TUNNELS_DEFAULT,
+  });
+}
+
+/** The same again, for as long as the old one was good from its beginning. */
+export function renewedToken(old: TokenRow): NewToken {
+  const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota } = old;
+  const scope = { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota };
+  return { ...scope, ...issuedNow(old.expiresAt.getTime() - old.issuedAt.getTime()) };
+}
+
+function issuedNow(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expiresAt"> {
   // Whole seconds, as in the bytes: the row and the token must end together.
   const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
   return {
-    ...scope,
-    kind: "agent",
     nonce: toHex(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))),
     issuedAt,
-    expiresAt: new Date(issuedAt.getTime() + ttlHours * HOUR_MS),
+    expiresAt: new Date(issuedAt.getTime() + validMs),
   };
 }
 

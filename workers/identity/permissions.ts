@@ -11,9 +11,12 @@ const LOWEST_ROLE = {
   "tunnels:read": "viewer",
   "tunnels:write": "member",
   "tokens:read": "viewer",
-  /** Mint, and revoke one's own. */
+  /** Mint, and revoke and rotate one's own. */
   "tokens:write": "member",
   "tokens:write-others": "admin",
+  "budgets:write": "admin",
+  "projects:read": "viewer",
+  "projects:write": "member",
   /** Custom domains, and reserved subdomains. */
   "domains:read": "viewer",
   "domains:write": "member",

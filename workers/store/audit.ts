@@ -29,6 +29,10 @@ export const AUDIT_ACTIONS = [
   "member_removed",
   "token_created",
   "token_revoked",
+  "token_budget_set",
+  "project_created",
+  "project_renamed",
+  "project_deleted",
   "tunnel_created",
   "tunnel_deleted",
   "tunnel_expired",
@@ -61,6 +65,7 @@ export interface AuditEvent extends Actor {
     | "user"
     | "session"
     | "token"
+    | "project"
     | "tunnel"
     | "domain"
     | "subdomain"

@@ -22,7 +22,10 @@ export type OutboxMessage =
   | { kind: "tunnel_retired"; payload: { tunnelId: string } }
   | { kind: "tunnel_settings"; payload: { tunnelId: string; settings: TunnelSettings } }
   | { kind: "tunnel_maintenance"; payload: { tunnelId: string; maintenance: Maintenance } }
-  | { kind: "token_revoked"; payload: { tokenNonce: string; tunnelIds: string[] } }
+  | {
+      kind: "token_revoked" | "token_over_budget";
+      payload: { tokenNonce: string; tunnelIds: string[] };
+    }
   /** To be made to agree with what the rows say of the domain by then. */
   | { kind: "custom_hostname"; payload: { domain: string } }
   /** Sealed: a mail carries codes, and rows end up in backups. */

@@ -3,6 +3,7 @@ import { and, eq, isNull, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_NEWS_FRESH_MS } from "../../protocol/limits.ts";
 import { tunnelExpiry } from "../plans.ts";
 import type { Change, Database } from "./client.ts";
+import { findOverBudget } from "./spending.ts";
 import { organizations } from "./tables/organizations.ts";
 import { tokens } from "./tables/credentials.ts";
 import { tunnels } from "./tables/routing.ts";
@@ -24,6 +25,7 @@ export interface RegistrationRequest {
 export type RegistrationRefusal =
   | "token_unknown"
   | "token_revoked"
+  | "over_budget"
   | "organization_not_approved"
   | "project_not_found"
   | "duplicate_name"
@@ -45,11 +47,14 @@ export type Registration =
 export function registerTunnel(db: Database, request: RegistrationRequest): Promise<Registration> {
   return db.change(async (change) => {
     const { tx } = change;
+    // Before the token's row: whoever deletes a project locks them in this order.
+    const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
     const token = await lockToken(change, request);
     if (typeof token === "string") return refused(token);
-
-    const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
     if (projectId === null) return refused("project_not_found");
+    if ((await findOverBudget(tx, eq(tokens.id, token.id))).length > 0) {
+      return refused("over_budget");
+    }
 
     const taken = await tx
       .select({ id: tunnels.id, isStale: isStale() })

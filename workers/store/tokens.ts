@@ -1,17 +1,7 @@
 /** Capability tokens' rows. */
-import {
-  and,
-  desc,
-  eq,
-  getTableColumns,
-  inArray,
-  isNotNull,
-  isNull,
-  sql,
-  type SQL,
-} from "drizzle-orm";
+import { and, desc, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
 import type { Actor } from "./audit.ts";
-import { prepared, type Change, type Database } from "./client.ts";
+import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
 import { holdsRole, type MemberActor } from "./standing.ts";
 import { tokens } from "./tables/credentials.ts";
@@ -24,7 +14,7 @@ export type TokenRow = typeof tokens.$inferSelect & {
 
 export interface NewToken {
   nonce: string;
-  kind: "agent";
+  kind: TokenRow["kind"];
   name: string;
   allowedSubdomains: string[];
   bandwidthLimitMbps: number;
@@ -32,6 +22,14 @@ export interface NewToken {
   issuedAt: Date;
   expiresAt: Date;
 }
+
+/** What a token has of others, beside what was asked for. */
+type Descent = Partial<
+  Pick<
+    TokenRow,
+    "projectId" | "projectSlug" | "mintedByMasterId" | "lineageId" | "monthlyBudgetUsdCents"
+  >
+>;
 
 const COLUMNS = { ...getTableColumns(tokens), projectSlug: projects.slug };
 
@@ -53,23 +51,35 @@ export function listTokens(db: Database, orgId: string, page: Page): Promise<Tok
 
 /** @returns "role_changed" when whoever asks may have lost the right to it; then nothing was done. */
 export async function insertToken(
-  { tx, audit }: Change,
+  change: Change,
   actor: MemberActor,
   token: NewToken,
 ): Promise<TokenRow | "role_changed"> {
-  if (!(await holdsRole(tx, actor))) return "role_changed";
+  if (!(await holdsRole(change.tx, actor))) return "role_changed";
+  return insertTokenRow(change, actor, token, actor.userId);
+}
+
+/** For whoever has made sure of the right to it. @param createdBy whose it is when they leave. */
+export async function insertTokenRow(
+  { tx, audit }: Change,
+  actor: Actor & { orgId: string },
+  token: NewToken,
+  createdBy: string | null,
+  { projectSlug = null, ...descent }: Descent = {},
+  told: Record<string, unknown> = {},
+): Promise<TokenRow> {
   const [row] = await tx
     .insert(tokens)
-    .values({ ...token, orgId: actor.orgId, createdBy: actor.userId })
+    .values({ ...token, ...descent, orgId: actor.orgId, createdBy })
     .returning();
   audit({
     ...actor,
     action: "token_created",
     resourceType: "token",
     resourceId: row!.id,
-    metadata: { name: token.name, nonce: token.nonce },
+    metadata: { name: token.name, nonce: token.nonce, ...told },
   });
-  return { ...row!, projectSlug: null };
+  return { ...row!, projectSlug };
 }
 
 export function mintToken(
@@ -80,46 +90,97 @@ export function mintToken(
   return db.change((change) => insertToken(change, actor, token));
 }
 
+/** A master key that was shown and is good. */
+export type MasterKey = Pick<TokenRow, "id" | "nonce" | "orgId">;
+
+/** Which token, and whether somebody else's may be ended. */
+export interface TokenName {
+  nonce: string;
+  mayEndOthers: boolean;
+}
+
 /**
  * Revokes a token, and disconnects the agents that use it. Revoking it again changes nothing.
- * @returns "not_yours" when somebody else minted it and `mayRevokeOthers` is false.
+ * @returns "not_yours" when somebody else minted it.
  */
 export function revokeToken(
   db: Database,
   actor: Actor & { orgId: string },
-  { nonce, mayRevokeOthers }: { nonce: string; mayRevokeOthers: boolean },
+  name: TokenName,
 ): Promise<"revoked" | "not_found" | "not_yours"> {
   return db.change(async (change) => {
-    const [token] = await change.tx
-      .select({ id: tokens.id, createdBy: tokens.createdBy, revokedAt: tokens.revokedAt })
-      .from(tokens)
-      .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
-      .for("update");
-    if (!token) return "not_found";
-    if (token.createdBy !== actor.userId && !mayRevokeOthers) return "not_yours";
+    const token = await lockToken(change.tx, actor, name);
+    if (typeof token === "string") return token;
     if (!token.revokedAt) await revokeTokens(change, actor, eq(tokens.id, token.id));
     return "revoked";
   });
 }
 
-/** Those of an organization that a condition picks; without one, all of them. */
+/**
+ * A new token in the place of another, which is revoked. Of several who ask at once one gets it.
+ * @param renew the same again, under another nonce.
+ */
+export function rotateToken(
+  db: Database,
+  actor: MemberActor,
+  name: TokenName,
+  renew: (old: TokenRow) => NewToken,
+): Promise<TokenRow | "not_found" | "not_yours" | "role_changed"> {
+  return db.change(async (change) => {
+    if (!(await holdsRole(change.tx, actor))) return "role_changed";
+    const token = await lockToken(change.tx, actor, name);
+    if (typeof token === "string") return token;
+    if (token.revokedAt) return "not_found";
+    await revokeTokens(change, actor, eq(tokens.id, token.id));
+    const { projectId, projectSlug, lineageId, monthlyBudgetUsdCents } = token;
+    const descent = { projectId, projectSlug, lineageId, monthlyBudgetUsdCents };
+    return insertTokenRow(change, actor, renew(token), actor.userId, descent, {
+      replaces: token.nonce,
+    });
+  });
+}
+
+async function lockToken(
+  tx: Transaction,
+  actor: Actor & { orgId: string },
+  { nonce, mayEndOthers }: TokenName,
+): Promise<TokenRow | "not_found" | "not_yours"> {
+  const [token] = await tx
+    .select(COLUMNS)
+    .from(tokens)
+    .leftJoin(projects, eq(projects.id, tokens.projectId))
+    .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
+    .for("update", { of: tokens });
+  if (!token) return "not_found";
+  return token.createdBy === actor.userId || mayEndOthers ? token : "not_yours";
+}
+
+/** Those of an organization that a condition picks, and what master keys among them minted. */
 export async function revokeTokens(
-  { tx, audit, tell }: Change,
+  change: Change,
   actor: Actor & { orgId: string },
   which?: SQL,
 ): Promise<void> {
+  const revoked = await revokeRows(change, actor, which);
+  const masterIds = revoked.filter(({ kind }) => kind === "master").map(({ id }) => id);
+  // A second statement: it sees what was minted until the first one had the master key's row.
+  if (masterIds.length > 0) {
+    const minted = inArray(tokens.mintedByMasterId, masterIds);
+    revoked.push(...(await revokeRows(change, actor, minted)));
+  }
+  await tellServed(change, "token_revoked", revoked);
+}
+
+async function revokeRows(
+  { tx, audit }: Change,
+  actor: Actor & { orgId: string },
+  which: SQL | undefined,
+) {
   const revoked = await tx
     .update(tokens)
     .set({ revokedAt: sql`now()` })
     .where(and(eq(tokens.orgId, actor.orgId), isNull(tokens.revokedAt), which))
-    .returning({ id: tokens.id, nonce: tokens.nonce });
-  if (revoked.length === 0) return;
-  const ids = revoked.map(({ id }) => id);
-  const served = await tx
-    .select({ id: tunnels.id, tokenId: tunnels.connectedTokenId })
-    .from(tunnels)
-    .where(and(inArray(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
-  const tunnelsOf = Map.groupBy(served, ({ tokenId }) => tokenId);
+    .returning({ id: tokens.id, nonce: tokens.nonce, kind: tokens.kind });
   for (const { id, nonce } of revoked) {
     audit({
       ...actor,
@@ -128,9 +189,39 @@ export async function revokeTokens(
       resourceId: id,
       metadata: { nonce },
     });
-    const tunnelIds = tunnelsOf.get(id)?.map((tunnel) => tunnel.id);
-    if (tunnelIds) tell({ kind: "token_revoked", payload: { tokenNonce: nonce, tunnelIds } });
   }
+  return revoked;
+}
+
+/** A token, and the tunnels that its agents serve. */
+export interface Served {
+  tokenNonce: string;
+  tunnelIds: string[];
+}
+
+export async function servedBy(
+  reader: Database["read"] | Transaction,
+  which: { id: string; nonce: string }[],
+): Promise<Served[]> {
+  if (which.length === 0) return [];
+  const ids = which.map(({ id }) => id);
+  const served = await (reader as Transaction)
+    .select({ id: tunnels.id, tokenId: tunnels.connectedTokenId })
+    .from(tunnels)
+    .where(and(inArray(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
+  const tunnelsOf = Map.groupBy(served, ({ tokenId }) => tokenId);
+  return which.flatMap(({ id, nonce }) => {
+    const tunnelIds = tunnelsOf.get(id)?.map((tunnel) => tunnel.id);
+    return tunnelIds ? { tokenNonce: nonce, tunnelIds } : [];
+  });
+}
+
+export async function tellServed(
+  { tx, tell }: Change,
+  kind: "token_revoked" | "token_over_budget",
+  which: { id: string; nonce: string }[],
+): Promise<void> {
+  for (const payload of await servedBy(tx, which)) tell({ kind, payload });
 }
 
 export async function findToken({ read }: Database, id: string): Promise<TokenRow | null> {
@@ -142,10 +233,22 @@ export async function findToken({ read }: Database, id: string): Promise<TokenRo
   return row ?? null;
 }
 
-export async function isTokenRevoked({ read }: Database, nonce: string): Promise<boolean> {
-  const rows = await read
-    .select({ id: tokens.id })
+/** One that is good now; its organization's, and not deleted. */
+export async function findMasterKey(
+  { read }: Database,
+  { orgId, nonce }: { orgId: string; nonce: string },
+): Promise<MasterKey | null> {
+  const [row] = await read
+    .select({ id: tokens.id, nonce: tokens.nonce, orgId: tokens.orgId })
     .from(tokens)
-    .where(and(eq(tokens.nonce, nonce), isNotNull(tokens.revokedAt)));
-  return rows.length > 0;
+    .where(
+      and(
+        eq(tokens.orgId, orgId),
+        eq(tokens.nonce, nonce),
+        eq(tokens.kind, "master"),
+        isNull(tokens.revokedAt),
+        gt(tokens.expiresAt, sql`now()`),
+      ),
+    );
+  return row ?? null;
 }

@@ -85,6 +85,7 @@ export function createTunnel(
   });
 }
 
+/** While the change runs, the project stays. */
 export async function findProjectId(
   tx: Transaction,
   orgId: string,
@@ -93,7 +94,8 @@ export async function findProjectId(
   const [project] = await tx
     .select({ id: projects.id })
     .from(projects)
-    .where(and(eq(projects.orgId, orgId), eq(projects.slug, slug), isNull(projects.deletedAt)));
+    .where(and(eq(projects.orgId, orgId), eq(projects.slug, slug), isNull(projects.deletedAt)))
+    .for("share");
   return project?.id ?? null;
 }
 

@@ -1,0 +1,92 @@
+/**
+ * What a tunnel counts and tells its row: saved and sent by the object's alarm, so that counting costs a
+ * visitor nothing. The same alarm is set for the end of the agent's token, because a report looks whether
+ * the agent may still serve.
+ */
+import type { Rows, TunnelReport } from "../bindings.ts";
+import { USAGE_REPORT_INTERVAL_MS } from "../../protocol/limits.ts";
+import { Spending } from "./spending.ts";
+import { Usage, type UsageTotals } from "./usage.ts";
+
+const KEY = { usage: "usage", tunnelId: "tunnel-id", sequence: "report-sequence" } as const;
+
+/** What a report says beside the counters. */
+export type Presence = Pick<TunnelReport, "agentConnected" | "lastSeenAtMs" | "maintenance">;
+
+export interface Reported {
+  /** May find that the agent has to go. */
+  presence(): Presence;
+  /** The token by which the agent serves. */
+  credential(): { nonce: string; endsAtMs: number } | undefined;
+}
+
+export class Reports {
+  readonly usage: Usage;
+  readonly #spending: Spending;
+  readonly #storage: DurableObjectStorage;
+  readonly #rows: Pick<Rows, "reportTunnel">;
+  readonly #tunnel: Reported;
+  #pending = false;
+
+  constructor(storage: DurableObjectStorage, rows: Pick<Rows, "reportTunnel">, tunnel: Reported) {
+    this.#storage = storage;
+    this.#rows = rows;
+    this.#tunnel = tunnel;
+    this.usage = new Usage(storage.kv.get<UsageTotals>(KEY.usage), () => this.soon());
+    const nonce = tunnel.credential()?.nonce ?? null;
+    this.#spending = new Spending(storage.kv, this.usage.totals, nonce);
+  }
+
+  /** Whose reports these are; none are made before it is known. */
+  identify(tunnelId: string): void {
+    this.#storage.kv.put(KEY.tunnelId, tunnelId);
+  }
+
+  /** From here on traffic is this token's. null: nobody's. */
+  charge(tokenNonce: string | null): void {
+    this.#spending.charge(tokenNonce, Date.now());
+  }
+
+  now(): void {
+    this.#pending = true;
+    void this.#storage.setAlarm(Date.now());
+  }
+
+  /** Unconfirmed: a visitor's answer must not wait for a timer to be on disk. */
+  soon(): void {
+    if (this.#pending) return;
+    this.#pending = true;
+    const dueAtMs = Date.now() + USAGE_REPORT_INTERVAL_MS;
+    const atMs = Math.min(dueAtMs, this.#tunnel.credential()?.endsAtMs ?? dueAtMs);
+    void this.#storage.setAlarm(atMs, { allowUnconfirmed: true });
+  }
+
+  /** @returns null when nobody was ever here. */
+  async send(): Promise<TunnelReport | null> {
+    const report = this.#make();
+    if (!report) return null;
+    await this.#rows.reportTunnel(report);
+    this.#spending.told(report.spending);
+    return report;
+  }
+
+  /** The alarm. Thrown errors make the platform call it again. */
+  async due(): Promise<void> {
+    this.#pending = false;
+    await this.send();
+    const credential = this.#tunnel.credential();
+    if (credential && !this.#pending) await this.#storage.setAlarm(credential.endsAtMs);
+  }
+
+  #make(): TunnelReport | null {
+    const { kv } = this.#storage;
+    const tunnelId = kv.get<string>(KEY.tunnelId);
+    if (tunnelId === undefined) return null;
+    const presence = this.#tunnel.presence();
+    const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;
+    kv.put(KEY.sequence, sequence);
+    kv.put(KEY.usage, this.usage.totals);
+    const spending = this.#spending.untold(Date.now());
+    return { tunnelId, sequence, ...presence, ...this.usage.totals, spending };
+  }
+}
