@@ -67,6 +67,8 @@ export const tunnels = pgTable(
     status: text({ enum: ["inactive", "active", "offline", "expired"] })
       .notNull()
       .default("inactive"),
+    /** By its owner, until it is started: no agent gets in. */
+    stoppedAt: moment(),
     expiresAt: moment(),
     deletedAt: moment(),
     createdAt: moment().notNull().defaultNow(),
@@ -81,7 +83,7 @@ export const tunnels = pgTable(
     reportSequence: counter(),
     /** What its object said last; before any agent came, what it was told. */
     maintenance: boolean().notNull().default(false),
-    /** Of everything below, and of maintenance: the object keeps what has the highest. */
+    /** Of everything below, of maintenance and of stopping: the object keeps what has the highest. */
     settingsVersion: integer().notNull().default(0),
     basicAuthUsername: text(),
     /** Argon2id, in PHC form. */
