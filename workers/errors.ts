@@ -41,9 +41,15 @@ export function errorResponse({ code, message, details }: ApiError): Response {
   return Response.json(body, { status: STATUS_BY_CODE[code], headers });
 }
 
-/** What was thrown, with its chain of causes: a driver's error says in its cause what happened. */
+/**
+ * What was thrown, with its chain of causes: a driver's error says in its cause what happened. Of a query
+ * that failed the words are told and not the values: hashes, addresses and sealed texts are among them.
+ */
 export function describeError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);
-  const own = thrown.stack ?? `${thrown.name}: ${thrown.message}`;
+  const own =
+    "query" in thrown && typeof thrown.query === "string"
+      ? `${thrown.name}: failed query: ${thrown.query}`
+      : (thrown.stack ?? `${thrown.name}: ${thrown.message}`);
   return thrown.cause === undefined ? own : `${own}\ncaused by ${describeError(thrown.cause)}`;
 }

@@ -1,7 +1,7 @@
 /** The audit log, as it is read. */
 import { z } from "zod";
 import { EMAIL_MAX_CHARS } from "../limits.ts";
-import { Instant, PageQuery } from "./scalars.ts";
+import { Instant, ONE_LINE, PageQuery } from "./scalars.ts";
 
 export const AuditEvent = z.object({
   id: z.uuid(),
@@ -32,6 +32,6 @@ export const EventQuery = PageQuery.extend({
   actor: z
     .string()
     .max(EMAIL_MAX_CHARS)
-    .regex(/^[^\p{Cc}]*$/u, "must not contain control characters")
+    .regex(...ONE_LINE)
     .optional(),
 });

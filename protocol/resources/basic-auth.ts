@@ -5,17 +5,19 @@ import {
   BASIC_AUTH_USERNAME_MAX_CHARS,
   PASSWORD_MAX_BYTES,
 } from "../limits.ts";
+import { ONE_LINE } from "./scalars.ts";
 
 /** What stands before the colon can't have one; and nobody can type a control character. */
 const Username = z
   .string()
   .min(1)
   .max(BASIC_AUTH_USERNAME_MAX_CHARS)
-  .regex(/^[^:\p{Cc}]*$/u, "must not contain a colon or control characters");
+  .regex(/^[^:]*$/, "must not contain a colon")
+  .regex(...ONE_LINE);
 const Password = z
   .string()
   .min(BASIC_AUTH_PASSWORD_MIN_CHARS)
-  .regex(/^[^\p{Cc}]*$/u, "must not contain control characters")
+  .regex(...ONE_LINE)
   .refine(
     (password) => new TextEncoder().encode(password.normalize("NFKC")).length <= PASSWORD_MAX_BYTES,
     `must be at most ${PASSWORD_MAX_BYTES} bytes`,

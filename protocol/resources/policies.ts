@@ -12,6 +12,7 @@ import {
   POLICY_MAX_ISSUERS,
   REQUESTS_PER_MINUTE_MAX,
 } from "../limits.ts";
+import { ONE_LINE, STORABLE } from "./scalars.ts";
 
 const HeaderSet = z.object({
   kind: z.literal("header_set"),
@@ -23,7 +24,7 @@ const HeaderSet = z.object({
   value: z
     .string()
     .max(HEADER_VALUE_MAX_CHARS)
-    .regex(/^[^\p{Cc}]*$/u, "must be one line, without control characters"),
+    .regex(...ONE_LINE),
 });
 
 const Deny = z.object({
@@ -32,14 +33,16 @@ const Deny = z.object({
     .string()
     .max(PATH_PREFIX_MAX_CHARS)
     .startsWith("/", 'must start with "/"')
-    .regex(/^[^?#\p{Cc}]*$/u, "must be a path: without query, fragment and control characters"),
+    .regex(/^[^?#]*$/, "must be a path: without query and fragment")
+    .regex(...ONE_LINE),
 });
 
 /** The issuer of a token, to the letter. Its discovery document is found below it. */
 const Issuer = z
   .url({ protocol: /^https?$/, error: "must be a URL that starts with https://" })
   .max(ISSUER_MAX_CHARS)
-  .regex(/^[^?#@\s]*$/, "must be without query, fragment and user");
+  .regex(/^[^?#@\s]*$/, "must be without query, fragment and user")
+  .regex(...ONE_LINE);
 
 const JwtValidation = z.object({
   kind: z.literal("jwt_validation"),
@@ -47,7 +50,13 @@ const JwtValidation = z.object({
   allowed_issuers: z.array(Issuer).min(1).max(POLICY_MAX_ISSUERS).optional(),
   /** Left out: for whomever the token was made. */
   allowed_audiences: z
-    .array(z.string().min(1).max(AUDIENCE_MAX_CHARS))
+    .array(
+      z
+        .string()
+        .min(1)
+        .max(AUDIENCE_MAX_CHARS)
+        .regex(...STORABLE),
+    )
     .min(1)
     .max(POLICY_MAX_AUDIENCES)
     .optional(),

@@ -8,6 +8,15 @@ export const Label = z
   .string()
   .regex(LABEL, "must be lower-case letters, digits and inner hyphens");
 
+/** What a row can hold: PostgreSQL refuses NUL in any text, and half of a surrogate pair in JSON. */
+export const STORABLE = [/^[^\0\p{Cs}]*$/u, "must not contain NUL or broken characters"] as const;
+
+/** The same on one line. */
+export const ONE_LINE = [
+  /^[^\p{Cc}\p{Cs}]*$/u,
+  "must not contain control or broken characters",
+] as const;
+
 /** A line of text that a person chose: shown, never interpreted. */
 export const Line = (maxChars: number) =>
   z
@@ -15,7 +24,7 @@ export const Line = (maxChars: number) =>
     .trim()
     .min(1)
     .max(maxChars)
-    .regex(/^[^\p{Cc}]*$/u, "must not contain control characters");
+    .regex(...ONE_LINE);
 
 /** The one path parameter of most routes. */
 export const Id = z.object({ id: z.uuid() });

@@ -38,7 +38,7 @@ setup.openapi(
     }
     const email = normalizeEmail(chosen.email ?? `owner@${config.SERVICE_DOMAIN}`);
     // Unlike at sign-up nothing is mailed, so that `owner@localhost` will do.
-    if (!/^[^\s@]+@[^\s@]+$/.test(email) || email.length > EMAIL_MAX_CHARS) {
+    if (!/^[^\s\p{Cc}@]+@[^\s\p{Cc}@]+$/u.test(email) || email.length > EMAIL_MAX_CHARS) {
       throw invalidField("email", "is not an e-mail address");
     }
     const password = chosen.password ?? randomPassword();

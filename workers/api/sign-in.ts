@@ -38,7 +38,8 @@ export async function signIn(
   const { config, db, address } = c.var;
   const id = crypto.randomUUID();
   const refresh = await firstRefreshToken(config, id);
-  const device = (c.req.header("user-agent") ?? "").slice(0, DEVICE_NAME_MAX_CHARS);
+  // By characters: half of one is none that a row can hold.
+  const device = [...(c.req.header("user-agent") ?? "")].slice(0, DEVICE_NAME_MAX_CHARS).join("");
   const session = { id, userId: account.id, refreshHash: refresh.hash, device, ip: address };
   const proof = { passwordHash: account.passwordHash, secondFactor };
   const principal = await openSession(db, session, proof, newOrganizationTerms(config));

@@ -1,0 +1,168 @@
+/** Requests that no client sends by mistake: what a schema asks for, with one part of it replaced. */
+
+/** As much of JSON Schema as the API's own document uses. */
+export interface Schema {
+  type?: string;
+  enum?: unknown[];
+  format?: string;
+  minimum?: number;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  oneOf?: Schema[];
+  anyOf?: Schema[];
+}
+
+export const NASTY_TEXTS = [
+  "",
+  " ",
+  "\0",
+  "a\0b",
+  "a\ud800b",
+  "\udc00",
+  "😀".repeat(60),
+  "ﷺ".repeat(200),
+  "x".repeat(100_000),
+  "\u202eevil\u2066",
+  "a\u0301".repeat(50),
+  "line\r\nSubject: another",
+  "' or 1=1 --",
+  "{{7*7}}${7*7}<script>",
+  "__proto__",
+  "NaN",
+  "-1",
+  "1e400",
+  "99999999999999999999",
+  "../../etc/passwd",
+  "00000000-0000-0000-0000-000000000000",
+  "ffffffff-ffff-ffff-ffff-ffffffffffff",
+  "+275760-09-13T00:00:00.001Z",
+  "0000-01-01T00:00:00Z",
+  "9999-12-31T23:59:59.999999999-23:59",
+  "-infinity",
+];
+
+/** In JSON's own spelling: some of it no program would write. */
+const NASTY_JSON = [
+  "null",
+  "true",
+  "0",
+  "-1",
+  "-0",
+  "1.5",
+  "1e308",
+  "1e400",
+  "2147483648",
+  "9007199254740993",
+  "[]",
+  "{}",
+  '["x",{}]',
+  '{"__proto__":{"admin":true}}',
+  '{"toString":null,"length":-1}',
+  `${"[".repeat(10_000)}${"]".repeat(10_000)}`,
+  ...NASTY_TEXTS.map((text) => JSON.stringify(text)),
+];
+
+/** By format, and by the names of fields whose schema does not show what they want. */
+const EXAMPLES: Record<string, string> = {
+  uuid: "00000000-0000-4000-8000-000000000000",
+  email: "somebody@example.com",
+  password: "correct horse battery staple",
+  new_password: "correct horse battery staple",
+  path_prefix: "/private",
+  allowed_issuers: "https://example.com",
+  start_time: "2026-01-01T00:00:00Z",
+};
+
+/** One for each alternative that there is in it. */
+export function examplesOf(schema: Schema, name = ""): unknown[] {
+  if (schema.enum) return schema.enum.slice(0, 1);
+  const alternatives = schema.oneOf ?? schema.anyOf;
+  if (alternatives) return alternatives.flatMap((one) => examplesOf(one, name));
+  switch (schema.type) {
+    case "object":
+      return objectsOf(Object.entries(schema.properties ?? {}));
+    case "array":
+      return examplesOf(schema.items ?? {}, name).map((item) => [item]);
+    case "integer":
+    case "number":
+      return [Math.max(schema.minimum ?? 1, 1)];
+    case "boolean":
+      return [true];
+    default:
+      return [EXAMPLES[schema.format ?? ""] ?? EXAMPLES[name] ?? "example"];
+  }
+}
+
+function objectsOf(properties: [string, Schema][]): Record<string, unknown>[] {
+  const fields = properties.map(([name, schema]) => [name, examplesOf(schema, name)] as const);
+  const count = Math.max(1, ...fields.map(([, values]) => values.length));
+  return Array.from({ length: count }, (_, at) =>
+    Object.fromEntries(fields.map(([name, values]) => [name, values[at % values.length]])),
+  );
+}
+
+/**
+ * Bodies in JSON of which one part, however deep, is not what the schema asks for. A field that can be left
+ * out is tried without the others of its kind: some exclude each other.
+ */
+export function nonsenseFor(schema: Schema): string[] {
+  const { properties = {}, required = [] } = schema;
+  const fields = Object.entries(properties);
+  const objectWith = (optional?: string) => ({
+    ...schema,
+    properties: Object.fromEntries(
+      fields.filter(([name]) => name === optional || required.includes(name)),
+    ),
+  });
+  const optional = fields.map(([name]) => name).filter((name) => !required.includes(name));
+  return [
+    ...examplesOf(schema).map(twice),
+    ...examplesOf(objectWith()).flatMap((example) => spoiled(example, pathsIn(example))),
+    ...optional.flatMap((name) =>
+      examplesOf(objectWith(name)).flatMap((example) =>
+        spoiled(
+          example,
+          pathsIn(example).filter(([first]) => first === name),
+        ),
+      ),
+    ),
+  ];
+}
+
+/** Every key twice, and one that prototypes have. */
+function twice(example: unknown): string {
+  const text = JSON.stringify(example);
+  return text === "{}"
+    ? text
+    : `{${text.slice(1, -1)},"__proto__":{"role":"owner"},${text.slice(1)}`;
+}
+
+function spoiled(example: unknown, paths: Path[]): string[] {
+  return paths.flatMap((path) => {
+    const text = JSON.stringify(replaced(example, path, "<here>"));
+    const value = path.reduce(
+      (part, key) => (part as Record<string | number, unknown>)[key],
+      example,
+    );
+    const nearlyGood = typeof value === "string" ? [`${value}\0`, `${value}\ud800`] : [];
+    return [...NASTY_JSON, ...nearlyGood.map((near) => JSON.stringify(near))].map((nasty) =>
+      text.replace('"<here>"', () => nasty),
+    );
+  });
+}
+
+type Path = (string | number)[];
+
+function pathsIn(value: unknown): Path[] {
+  if (typeof value !== "object" || value === null) return [[]];
+  const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
+  return [[], ...entries.flatMap(([key, part]) => pathsIn(part).map((rest) => [key, ...rest]))];
+}
+
+function replaced(value: unknown, [key, ...rest]: Path, by: unknown): unknown {
+  if (key === undefined) return by;
+  if (Array.isArray(value)) return value.with(Number(key), replaced(value[Number(key)], rest, by));
+  const fields = value as Record<string, unknown>;
+  return { ...fields, [key]: replaced(fields[String(key)], rest, by) };
+}
