@@ -118,6 +118,16 @@ export const WRONG_PASSWORD_REFILL_MS = 12_000;
 export const RIGHT_PASSWORDS_MAX = 10_000;
 export const WRONG_PASSWORDS_MAX = 1_000;
 export const WRONG_PASSWORD_ADDRESSES_MAX = 10_000;
+/** Of each of the two lists of an identity gate. */
+export const ALLOW_LIST_MAX_ENTRIES = 100;
+/** How long a visitor who signed in may come back without doing so again. */
+export const VISITOR_PASS_SECONDS = 12 * 3600;
+/** From the provider's answer to the tunnel's own host: one redirect. */
+export const VISITOR_TICKET_MAX_MS = 60_000;
+/** Passes that an isolate remembers as good, and cookies of that name that it looks at in one request. */
+export const VISITOR_PASSES_MAX = 10_000;
+export const VISITOR_PASS_COOKIES_MAX = 4;
+export const VISITOR_PASS_MAX_CHARS = 2_048;
 export const POLICY_MAX_ACTIONS = 16;
 export const POLICY_MAX_ISSUERS = 10;
 export const POLICY_MAX_AUDIENCES = 20;

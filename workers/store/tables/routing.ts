@@ -14,6 +14,7 @@ import {
   uuid,
   type AnyPgColumn,
 } from "drizzle-orm/pg-core";
+import type { AllowList } from "../../../protocol/resources/edge-auth.ts";
 import type { TrafficPolicy } from "../../../protocol/resources/policies.ts";
 import { organizations } from "./organizations.ts";
 import { tokens } from "./credentials.ts";
@@ -89,6 +90,7 @@ export const tunnels = pgTable(
     /** Argon2id, in PHC form. */
     basicAuthHash: text(),
     policy: jsonb().$type<TrafficPolicy>(),
+    identityGate: jsonb().$type<AllowList>(),
   },
   (table) => [
     uniqueIndex("tunnels_subdomain_key")

@@ -1,0 +1,1 @@
+ALTER TABLE "tunnels" ADD COLUMN "identity_gate" jsonb;
