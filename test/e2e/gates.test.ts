@@ -100,19 +100,17 @@ describe("a password", () => {
 
   test("is not taken from any other line, nor from two of the right one", async () => {
     const { authorization } = ANN;
-    const wrong = basic("ann", "wrong").authorization!;
-    for (const lines of [
+    const wrong = basic("ann", "wrong").authorization;
+    const elsewhere: Record<string, string>[] = [
       { "proxy-authorization": authorization },
       { "proxy-authorization": authorization, authorization: wrong },
       { authorization: `${wrong}\r\nAuthorization: ${authorization}` },
       { authorization: `${authorization}\r\nAuthorization: ${wrong}` },
       { "x-forwarded-authorization": authorization },
       { cookie: `authorization=${authorization}` },
-    ]) {
-      expect([lines, codeOf(await shop.visit("/", lines as Record<string, string>))]).toEqual([
-        lines,
-        "unauthorized",
-      ]);
+    ];
+    for (const lines of elsewhere) {
+      expect([lines, codeOf(await shop.visit("/", lines))]).toEqual([lines, "unauthorized"]);
     }
     const absolute = `http://ann:open%20sesame@shop.localhost:${owner.api.server.port}/`;
     const answer = await shop.visit(absolute).catch(() => null);

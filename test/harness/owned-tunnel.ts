@@ -73,7 +73,7 @@ export function codeOf({ headers }: Answer): string {
   return valueOf(headers, "underpass-error") ?? "passed";
 }
 
-export function basic(username: string, password: string): Record<string, string> {
+export function basic(username: string, password: string): { authorization: string } {
   const text = Buffer.from(`${username}:${password}`).toString("base64");
   return { authorization: `Basic ${text}` };
 }
