@@ -37,6 +37,8 @@ export const auditEvents = pgTable(
 const OUTBOX_KINDS = [
   "hostname",
   "tunnel_retired",
+  "tunnel_stopping",
+  "tunnel_ends",
   "tunnel_settings",
   "tunnel_maintenance",
   "token_revoked",
@@ -60,7 +62,7 @@ export const outbox = pgTable(
     index("outbox_next_attempt_at_idx").on(table.nextAttemptAt),
     check(
       "outbox_kind",
-      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_settings', 'tunnel_maintenance', 'token_revoked', 'token_over_budget', 'custom_hostname', 'mail')`,
+      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_maintenance', 'token_revoked', 'token_over_budget', 'custom_hostname', 'mail')`,
     ),
   ],
 );
