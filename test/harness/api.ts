@@ -28,6 +28,7 @@ export interface Reply<Body> {
 export interface Caller {
   get<Body>(path: string): Promise<Reply<Body>>;
   post<Body>(path: string, body?: unknown): Promise<Reply<Body>>;
+  put<Body>(path: string, body: unknown): Promise<Reply<Body>>;
   patch<Body>(path: string, body: unknown): Promise<Reply<Body>>;
   delete<Body>(path: string): Promise<Reply<Body>>;
   send<Body>(method: string, path: string, init?: RequestInit): Promise<Reply<Body>>;
@@ -190,6 +191,7 @@ export function callerOf(server: TestServer, headers: Record<string, string>): C
     send,
     get: (path) => send("GET", path),
     delete: (path) => send("DELETE", path),
+    put: (path, body) => send("PUT", path, json(body)),
     patch: (path, body) => send("PATCH", path, json(body)),
     post: (path, body) => send("POST", path, body === undefined ? {} : json(body)),
   };
