@@ -46,7 +46,7 @@ export class PacedQueue {
 
   /** What waits is not wanted any longer. */
   clear(): void {
-    clearTimeout(this.#timer);
+    if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     this.#waiting = [];
   }
