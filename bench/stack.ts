@@ -15,6 +15,8 @@ export interface Stack {
   token: Buffer;
   /** An access token of the owner. */
   accessToken: string;
+  /** The tunnel that the agent serves. */
+  tunnelId: string;
   stop(): Promise<void>;
 }
 
@@ -33,6 +35,7 @@ export async function startStack(): Promise<Stack> {
     host: `bench.localhost:${server.port}`,
     token,
     accessToken,
+    tunnelId: await onlyTunnel(server, accessToken),
     async stop() {
       await stopChild(agent);
       await origin.stop();
@@ -47,6 +50,14 @@ async function firstAccount(server: TestServer) {
   const summary = await postJson(server, "/auth/login", { email, password });
   const { access_token: accessToken } = summary as { access_token: string };
   return { token: Buffer.from(wireBytes ?? "", "base64"), accessToken };
+}
+
+async function onlyTunnel(server: TestServer, accessToken: string): Promise<string> {
+  const answer = await fetch(`${server.url}/tunnels`, {
+    headers: { authorization: `Bearer ${accessToken}` },
+  });
+  const [tunnel] = (await answer.json()) as { id: string }[];
+  return tunnel!.id;
 }
 
 async function postJson(server: TestServer, path: string, body: unknown): Promise<unknown> {

@@ -10,35 +10,42 @@ const AMBIGUOUS = /[%\\;]|\/\/|\/\./;
 export function isDenied(prefixes: string[], path: string): boolean {
   const denied = [...new Set(prefixes.flatMap((prefix) => [prefix, decode(prefix)]))];
   const isBelow = (reading: string) => denied.some((prefix) => reading.startsWith(prefix));
-  return isBelow(path) || (AMBIGUOUS.test(path) && readingsOf(path).some(isBelow));
+  if (isBelow(path)) return true;
+  const longest = Math.max(0, ...denied.map((prefix) => prefix.length));
+  return AMBIGUOUS.test(path) && readingsOf(path, ENCODED_MAX_CHARS * longest).some(isBelow);
 }
+
+/** What one character takes when it is encoded: three bytes of three. */
+const ENCODED_MAX_CHARS = 9;
 
 /** Stands for an encoded slash that is no border between segments while they are resolved. */
 const INNER_SLASH = "\uE000";
-const hideSlashes = (path: string) => path.replace(/%2f/gi, INNER_SLASH);
 const showSlashes = (path: string) => path.replaceAll(INNER_SLASH, "/");
 const asItIs = (path: string) => path;
 
-/** What is decoded before the segments are resolved, and what afterwards: everything once. */
-const DECODINGS: [before: (path: string) => string, after: (path: string) => string][] = [
-  [asItIs, asItIs],
-  [asItIs, decode],
-  [(path) => decode(hideSlashes(path)), showSlashes],
-  [decode, asItIs],
-];
-
 /**
- * Servers also differ in whether `;` and `\` mean anything to them and whether empty segments count, and no
- * order of all this covers another: `/a/%2e%2e/../b` is `/b` to one that decodes first and `/a/b` to one
- * that resolves first.
+ * Servers differ in what they decode before they look for segments, in whether `;` and `\` mean anything to
+ * them, and in whether empty segments count. No order of all this covers another: `/a/%2e%2e/../b` is `/b`
+ * to one that decodes first and `/a/b` to one that resolves first.
+ *
+ * @param chars of each reading that are enough to tell.
  */
-function readingsOf(path: string): string[] {
+function readingsOf(path: string, chars: number): string[] {
+  const decodedButSlashes = decode(path.replace(/%2f/gi, INNER_SLASH));
+  // What is resolved, and what is decoded of it afterwards: everything once.
+  const spellings: [string, (resolution: string) => string][] = [
+    [path, asItIs],
+    [path, decode],
+    [decodedButSlashes, showSlashes],
+    [showSlashes(decodedButSlashes), asItIs],
+  ];
   const readings = new Set<string>();
-  for (const [before, after] of DECODINGS) {
-    const decoded = before(path);
-    for (const segmented of new Set([decoded, decoded.replaceAll("\\", "/")])) {
+  for (const [spelling, finish] of spellings) {
+    for (const segmented of new Set([spelling, spelling.replaceAll("\\", "/")])) {
       for (const plain of new Set([segmented, segmented.replace(/;[^/]*/g, "")])) {
-        for (const resolution of resolutionsOf(plain)) readings.add(after(resolution));
+        for (const resolution of resolutionsOf(plain)) {
+          readings.add(finish(resolution.slice(0, chars)));
+        }
       }
     }
   }
