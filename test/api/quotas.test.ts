@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CLOSE } from "../../protocol/close-codes.ts";
+import type { MintedToken } from "../../protocol/resources/tokens.ts";
+import { mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+const connect = (token: MintedToken, subdomain: string) =>
+  api.connectAgent(token.wireBytes, { port: 1, subdomain });
+
+test("of twenty agents who come at once with a quota of five, five are let in", async () => {
+  const token = await mintToken(owner, { tunnelQuota: 5 });
+  const attempts = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => connect(token, `crowd-${n}`)),
+  );
+  const refused = attempts.filter(({ socket }) => socket === undefined);
+  expect(refused).toHaveLength(15);
+  for (const { code } of refused) expect(code).toBe(CLOSE.quota_exceeded);
+  const rows = await api.sql(
+    "select 1 from tunnels where connected_token_id = $1 and agent_connected",
+    [token.id],
+  );
+  expect(rows).toHaveLength(5);
+  for (const { socket } of attempts) socket?.close();
+});
+
+test("a place is free again when its agent goes, for one of those who wait for it", async () => {
+  const token = await mintToken(owner, { tunnelQuota: 1 });
+  const first = await connect(token, "place-0");
+  first.socket?.close();
+  const [next] = await until(async () => {
+    const attempts = await Promise.all([1, 2, 3].map((n) => connect(token, `place-${n}`)));
+    const open = attempts.flatMap(({ socket }) => socket ?? []);
+    expect(open.length).toBeLessThanOrEqual(1);
+    return open.length > 0 && open;
+  });
+  next?.close();
+});
+
+test("twenty agents who come at once for one name with one token leave one, and fill one place", async () => {
+  const token = await mintToken(owner, { tunnelQuota: 1 });
+  const attempts = await Promise.all(Array.from({ length: 20 }, () => connect(token, "same-name")));
+  for (const { code } of attempts) expect([undefined, CLOSE.replaced]).toContain(code);
+  const open = await until(() => {
+    const sockets = attempts.filter(({ socket }) => socket?.readyState === 1);
+    return Promise.resolve(sockets.length === 1 && sockets);
+  });
+  expect(open).toHaveLength(1);
+  open[0]?.socket?.close();
+});
