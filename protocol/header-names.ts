@@ -1,8 +1,5 @@
 /** Which header lines of a visitor's request are not the visitor's to say, nor anybody's to set. */
 
-/** What the service tells itself. From outside it means nothing. */
-const OWN_PREFIX = "underpass-";
-
 /** Never passed on: they speak of one connection, or of a visitor's address that only we know. */
 const NOT_PASSED: ReadonlySet<string> = new Set([
   "connection",
@@ -27,6 +24,8 @@ const NOT_PASSED: ReadonlySet<string> = new Set([
   "cf-connecting-ip",
   "cf-connecting-ipv6",
   "cf-visitor",
+  /** What the edge tells a tunnel's object. Nobody behind it may learn to say the same. */
+  "underpass-judged",
 ]);
 
 /** The handshake's own lines: the agent makes its own handshake with the local server. */
@@ -40,15 +39,17 @@ export const SOCKET_HANDSHAKE: ReadonlySet<string> = new Set([
 export function isPassedOn(name: string): boolean {
   // Servers that fold `_` into `-` would read `x_forwarded_for` as ours.
   const plain = name.includes("_") ? name.replaceAll("_", "-") : name;
-  return !NOT_PASSED.has(plain) && !plain.startsWith(OWN_PREFIX);
+  return !NOT_PASSED.has(plain);
 }
 
 /** Frames the message, or names whom it is for: another value would make it another request. */
 const FRAMING: ReadonlySet<string> = new Set(["host", "content-length", "sec-websocket-protocol"]);
 
+const OWN_PREFIX = "underpass-";
+
 /** Whether a traffic policy may set it. */
 export function isSettable(name: string): boolean {
-  const lowered = name.toLowerCase();
-  const plain = lowered.replaceAll("_", "-");
-  return isPassedOn(plain) && !SOCKET_HANDSHAKE.has(plain) && !FRAMING.has(plain);
+  const plain = name.toLowerCase().replaceAll("_", "-");
+  const isElses = SOCKET_HANDSHAKE.has(plain) || FRAMING.has(plain);
+  return isPassedOn(plain) && !isElses && !plain.startsWith(OWN_PREFIX);
 }
