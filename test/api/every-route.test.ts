@@ -175,6 +175,25 @@ test("lists hold nothing of another organization, from wherever they are read on
   expect((await stranger.get<unknown[]>("/orgs")).body).toHaveLength(1);
 });
 
+test("no answer is kept by anybody, guessed to be of another type, or tells of the code behind it", async () => {
+  for (const route of routes) {
+    for (const by of [owner, api.stranger]) {
+      // Signed out by one of these requests or not: any answer will do.
+      const { headers, body } = await by.send(route.method, addressOf(route));
+      const isKeySet = route.path === "/.well-known/jwks.json";
+      expect([
+        nameOf(route),
+        headers.get("cache-control"),
+        headers.get("x-content-type-options"),
+      ]).toEqual([nameOf(route), isKeySet ? "public, max-age=300" : "no-store", "nosniff"]);
+      expect([nameOf(route), JSON.stringify(body)]).not.toEqual([
+        nameOf(route),
+        expect.stringMatching(/\.[jt]s:\d|node_modules|\bat async\b|drizzle|postgres/i),
+      ]);
+    }
+  }
+});
+
 test("every route documents its refusals", () => {
   for (const route of routes) {
     const expected = [
