@@ -122,7 +122,7 @@ describe("the edge", () => {
     "{}",
     "true",
     "00000000-0000-4000-8000-000000000000",
-    "\u0000",
+    "",
     '" {"code":"x"}',
   ])("is nobody who only says %j", async (said) => {
     const tunnel = new LiveTunnel();

@@ -42,13 +42,13 @@ const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
 const show = (password: string, { address = "192.0.2.1", auth = AUTH, username = "ann" } = {}) =>
   gate.check(auth, { path: "/", authorization: basic(`${username}:${password}`), address });
 
-/** Lets time pass until it is settled. */
+/** Lets time pass, while somebody waits for that, until it is settled. */
 async function until<Result>(result: Promise<Result>): Promise<Result> {
   let isOver = false;
   void result.finally(() => (isOver = true));
   while (!isOver) {
     await new Promise((resolve) => setImmediate(resolve));
-    nowMs += PASSWORD_CHECK_POLL_MS;
+    if (waiting.length > 0) nowMs += PASSWORD_CHECK_POLL_MS;
     for (const resume of waiting.splice(0)) resume();
   }
   return result;
