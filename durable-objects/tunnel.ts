@@ -23,6 +23,7 @@ import {
 } from "./tunnel/admission.ts";
 import type { AgentLink } from "./tunnel/agent-link.ts";
 import { Agents } from "./tunnel/agents.ts";
+import { CustomHosts, type Residence } from "./tunnel/custom-hosts.ts";
 import { Exchange, type Outcome, type Surroundings } from "./tunnel/exchange.ts";
 import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
 import { requestHead, type RequestHead } from "./tunnel/heads.ts";
@@ -48,6 +49,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #proto: string;
   readonly #agents: Agents;
   readonly #gatekeeper: Gatekeeper;
+  readonly #customHosts: CustomHosts;
   readonly #parking = new Parking();
   readonly #reports: Reports;
   readonly #surroundings: Surroundings;
@@ -60,6 +62,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     super(ctx, env);
     this.#trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
     this.#proto = env.PUBLIC_SCHEME ?? "http";
+    this.#customHosts = new CustomHosts(ctx.storage);
     this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
     this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
     this.#reports = new Reports(ctx.storage, env.ROWS, {
@@ -100,6 +103,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#gatekeeper.setMaintenance(maintenance);
     this.#reports.identify(tunnelId);
     this.#reports.now();
+  }
+
+  /** Whether a custom domain leads here, after the commit. */
+  setCustomHost(host: string, residence: Residence): void {
+    this.#customHosts.set(host, residence);
   }
 
   /** Ends the connections of one capability token. */
@@ -221,6 +229,9 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   #visit(request: Request): Promise<Response> {
     if (this.#draining) {
       return Promise.resolve(refuse(retryAfter("unavailable", RECONNECT_MAX_MS)));
+    }
+    if (this.#customHosts.hasLeft(request)) {
+      return Promise.resolve(refuse({ code: "tunnel_not_found" }));
     }
     const address = clientAddress(request, this.#trust);
     const head = requestHead(request, { address, proto: this.#proto });

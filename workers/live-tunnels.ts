@@ -1,8 +1,9 @@
 /** Where rows and live state meet: a row whose news is old is set right by asking the tunnel itself. */
 import type { TunnelReport } from "../durable-objects/bindings.ts";
 import type { Env } from "./env.ts";
-import { tunnelObject } from "./objects.ts";
+import { hostnameObject, tunnelObject } from "./objects.ts";
 import type { Database } from "./store/client.ts";
+import type { RouteChange } from "./store/outbox.ts";
 import { recordSpending } from "./store/spending.ts";
 import type { Served } from "./store/tokens.ts";
 import { markDisconnected, reportTunnel } from "./store/tunnels.ts";
@@ -11,6 +12,23 @@ import { markDisconnected, reportTunnel } from "./store/tunnels.ts";
 export async function confirmTunnel(env: Env, db: Database, tunnelId: string): Promise<void> {
   const report = await tunnelObject(env, tunnelId).confirm();
   if (!report) await markDisconnected(db, tunnelId);
+}
+
+/**
+ * Tells where a host leads from now on. Whoever is asked for it knows better before the host leads there, and
+ * whoever is not asked any more after it.
+ */
+export async function publishRoute(env: Env, change: RouteChange): Promise<void> {
+  const { host, tunnelId, version, from } = change;
+  // A label of the service's own domain leads to one tunnel until that ends.
+  const isCustom = host.includes(".");
+  if (isCustom && tunnelId !== null) {
+    await tunnelObject(env, tunnelId).setCustomHost(host, { version, isHere: true });
+  }
+  await hostnameObject(env, host).publish({ tunnelId, version });
+  if (isCustom && from !== undefined) {
+    await tunnelObject(env, from).setCustomHost(host, { version, isHere: false });
+  }
 }
 
 /** What a tunnel says of itself, with what follows from it. */

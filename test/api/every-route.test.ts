@@ -1,7 +1,9 @@
 /** One battery over all routes, taken from the document that describes them: none is forgotten. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { CustomDomain } from "../../protocol/resources/domains.ts";
 import type { Invitation, Member, Organization } from "../../protocol/resources/organizations.ts";
 import type { Project } from "../../protocol/resources/projects.ts";
+import type { ReservedSubdomain } from "../../protocol/resources/reserved-subdomains.ts";
 import type { Token } from "../../protocol/resources/tokens.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import {
@@ -91,6 +93,7 @@ function ownOrganization({ path }: Route, { orgId }: Person): Record<string, str
 const BODIES: Record<string, unknown> = {
   "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
   "PUT /tunnels/{id}/policy": { actions: [] },
+  "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },
   "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },
   "PATCH /projects/{slug}": { name: "Taken" },
   "POST /projects/{slug}/tokens": { name: "taken" },
@@ -108,10 +111,16 @@ test("a path that can't name anything leads nowhere", async () => {
   }
 });
 
+const newDomain = () => `${crypto.randomUUID()}.example`;
+
 /** What an owner has, and which parameter of which paths names it. */
 async function belongings(of: Person) {
   const member = await api.colleague(of, "member");
   const { body: tunnel } = await of.post<Tunnel>("/tunnels", { localPort: 1 });
+  const { body: domain } = await of.post<CustomDomain>("/domains", { domain: newDomain() });
+  const { body: subdomain } = await of.post<ReservedSubdomain>("/reserved-subdomains", {
+    subdomain: `kept-${crypto.randomUUID()}`,
+  });
   const { nonce } = await mintToken(of);
   const { body: project } = await of.post<Project>("/projects", { slug: "shop", name: "Shop" });
   const { body: list } = await of.get<{ sessions: { id: string }[] }>("/auth/sessions");
@@ -121,6 +130,8 @@ async function belongings(of: Person) {
   });
   const values = {
     "/tunnels/": { "{id}": tunnel.id },
+    "/domains/": { "{id}": domain.id },
+    "/reserved-subdomains/": { "{id}": subdomain.id },
     "/tokens/": { "{nonce}": nonce },
     "/projects/": { "{slug}": project.slug },
     "/auth/sessions/": { "{id}": list.sessions[0]!.id },
@@ -136,6 +147,8 @@ async function belongings(of: Person) {
 async function everythingOf(of: Person) {
   return {
     tunnels: (await of.get<Tunnel[]>("/tunnels")).body,
+    domains: (await of.get<CustomDomain[]>("/domains")).body,
+    subdomains: (await of.get<ReservedSubdomain[]>("/reserved-subdomains")).body,
     tokens: (await of.get<Token[]>("/tokens")).body,
     projects: (await of.get<Project[]>("/projects")).body,
     organization: (await of.get<Organization>(`/orgs/${of.orgId}`)).body,
@@ -161,11 +174,13 @@ test("lists hold nothing of another organization, from wherever they are read on
   const [victim, stranger] = [await api.owner(), await api.owner()];
   const { body: tunnel } = await victim.post<Tunnel>("/tunnels", { localPort: 1 });
   const { id: tokenId } = await mintToken(victim);
+  const { body: domain } = await victim.post<CustomDomain>("/domains", { domain: newDomain() });
   const { body: project } = await victim.post<Project>("/projects", { slug: "shop", name: "Shop" });
   for (const [path, after] of [
     ["/tunnels", tunnel.id],
     ["/tokens", tokenId],
     ["/projects", project.id],
+    ["/domains", domain.id],
     ["/orgs", victim.orgId],
   ]) {
     expect((await stranger.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);

@@ -5,9 +5,9 @@ import { MAIL_BATCH_ROWS } from "../../protocol/limits.ts";
 import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
-import { stopSpending } from "../live-tunnels.ts";
+import { publishRoute, stopSpending } from "../live-tunnels.ts";
 import { log } from "../log.ts";
-import { hostnameObject, tunnelObject } from "../objects.ts";
+import { tunnelObject } from "../objects.ts";
 import { connect, type Database } from "../store/client.ts";
 import {
   claimDueMessages,
@@ -86,11 +86,9 @@ async function deliverAll(env: Env, db: Database, rows: OutboxRow[]): Promise<nu
 async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
   const { id, attempts } = row;
   switch (row.kind) {
-    case "hostname": {
-      const { host, tunnelId, version } = row.payload;
-      await hostnameObject(env, host).publish({ tunnelId, version });
+    case "hostname":
+      await publishRoute(env, row.payload);
       return;
-    }
     case "tunnel_retired":
       await tunnelObject(env, row.payload.tunnelId).retire();
       return;

@@ -41,6 +41,8 @@ export function visit(request: Request, env: Env, authority: string): Response |
 async function visitUnknown(request: Request, env: Env, routeName: string): Promise<Response> {
   const tunnelId = await askForTunnel(env, routeName);
   if (tunnelId === null) return errorPage(request, "tunnel_not_found");
+  // It went to the tunnel that had the name before; whoever sends it again finds the new one.
+  if (request.bodyUsed) return errorPage(request, "unavailable");
   return show(request, await callTunnel(request, env, tunnelId), tunnelId);
 }
 

@@ -207,7 +207,7 @@ export function unbindDomain(
     if (!row) return "not_found";
     if (row.boundTunnelId === null) return "unbound";
     await unbind(change, actor, eq(domains.id, id));
-    await releaseHostname(change, row.domain);
+    await releaseHostname(change, row.domain, row.boundTunnelId);
     return "unbound";
   });
 }
@@ -280,7 +280,7 @@ async function release(change: Change, by: Actor | null, which: SQL | undefined)
   const { tx, audit, tell } = change;
   const released = await tx.delete(domains).where(which).returning();
   for (const { id, orgId, domain, verifiedAt, boundTunnelId } of released) {
-    if (boundTunnelId !== null) await releaseHostname(change, domain);
+    if (boundTunnelId !== null) await releaseHostname(change, domain, boundTunnelId);
     if (verifiedAt) tell({ kind: "custom_hostname", payload: { domain } });
     audit({
       userId: by?.userId ?? null,

@@ -38,7 +38,8 @@ export async function claimHostname(
     })
     .returning({ version: hostnames.version });
   if (!claimed) return false;
-  tell({ kind: "hostname", payload: { host, tunnelId, version: claimed.version } });
+  const { version } = claimed;
+  tell({ kind: "hostname", payload: { host, tunnelId, version, ...(from && { from }) } });
   return true;
 }
 
@@ -87,9 +88,9 @@ export async function giveUpHostnames(
     .where(and(inArray(hostnames.host, hosts), eq(hostnames.heldByOrgId, orgId)));
 }
 
-/** Frees one name. */
-export function releaseHostname(change: Change, host: string): Promise<void> {
-  return release(change, eq(hostnames.host, host));
+/** Frees one name of a tunnel that goes on under others. */
+export function releaseHostname(change: Change, host: string, from: string): Promise<void> {
+  return release(change, eq(hostnames.host, host), { from });
 }
 
 /** Frees every name of these tunnels. */
@@ -97,13 +98,17 @@ export async function releaseHostnames(change: Change, tunnelIds: string[]): Pro
   if (tunnelIds.length > 0) await release(change, inArray(hostnames.tunnelId, tunnelIds));
 }
 
-async function release({ tx, tell }: Change, which: SQL): Promise<void> {
+async function release(
+  { tx, tell }: Change,
+  which: SQL,
+  left: { from?: string } = {},
+): Promise<void> {
   const released = await tx
     .update(hostnames)
     .set({ tunnelId: null, version: sql`${hostnames.version} + 1` })
     .where(and(which, isNotNull(hostnames.tunnelId)))
     .returning({ host: hostnames.host, version: hostnames.version });
   for (const { host, version } of released) {
-    tell({ kind: "hostname", payload: { host, tunnelId: null, version } });
+    tell({ kind: "hostname", payload: { host, tunnelId: null, version, ...left } });
   }
 }

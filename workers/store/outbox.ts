@@ -17,8 +17,16 @@ import type { Database, Transaction } from "./client.ts";
 import { chunks } from "./chunks.ts";
 import { outbox } from "./tables/records.ts";
 
+export interface RouteChange {
+  host: string;
+  tunnelId: string | null;
+  version: number;
+  /** The tunnel that the host led to and is still there. */
+  from?: string;
+}
+
 export type OutboxMessage =
-  | { kind: "hostname"; payload: { host: string; tunnelId: string | null; version: number } }
+  | { kind: "hostname"; payload: RouteChange }
   | { kind: "tunnel_retired"; payload: { tunnelId: string } }
   | { kind: "tunnel_settings"; payload: { tunnelId: string; settings: TunnelSettings } }
   | { kind: "tunnel_maintenance"; payload: { tunnelId: string; maintenance: Maintenance } }

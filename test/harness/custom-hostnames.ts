@@ -1,0 +1,72 @@
+/** Cloudflare's API for custom hostnames, as far as the service calls it. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import { listen } from "./listening.ts";
+
+export interface CustomHostnames extends AsyncDisposable {
+  settings: Record<string, string>;
+  /** By id. */
+  hostnames: Map<string, string>;
+  /** Method and path of each call. */
+  calls: string[];
+  /** Instead of doing what it is asked, until it is undefined again. */
+  failure: { status: number; code: number } | undefined;
+  /** Waited for before an answer to a call of this method. */
+  before: (method: string) => Promise<void>;
+}
+
+const ZONE = "0123456789abcdef0123456789abcdef";
+const TOKEN = "token-of-the-zone";
+
+export async function startCustomHostnames(): Promise<CustomHostnames> {
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method = "", headers } = request;
+    const url = new URL(request.url ?? "", server.origin);
+    const body = await text(request);
+    double.calls.push(`${method} ${url.pathname.split("/").slice(5).join("/")}`);
+    const answer = (status: number, content: object) =>
+      response
+        .writeHead(status, { "content-type": "application/json" })
+        .end(JSON.stringify(content));
+    const refuse = (status: number, code: number) =>
+      answer(status, { success: false, errors: [{ code, message: "no" }], result: null });
+
+    const base = `/client/v4/zones/${ZONE}/custom_hostnames`;
+    if (headers.authorization !== `Bearer ${TOKEN}`) return void refuse(403, 10_000);
+    if (double.failure) return void refuse(double.failure.status, double.failure.code);
+    await double.before(method);
+    const id = url.pathname.slice(base.length + 1);
+    if (method === "GET" && url.pathname === base) {
+      const wanted = url.searchParams.get("hostname") ?? "";
+      const result = [...double.hostnames]
+        .map(([id, hostname]) => ({ id, hostname, status: "active" }))
+        .filter(({ hostname }) => hostname.includes(wanted));
+      return void answer(200, { success: true, errors: [], result });
+    }
+    if (method === "POST" && url.pathname === base) {
+      const asked = JSON.parse(body) as { hostname: string; ssl: { type: string } };
+      if (asked.ssl.type !== "dv") return void refuse(400, 1_405);
+      if ([...double.hostnames.values()].includes(asked.hostname)) return void refuse(409, 1_406);
+      const made = crypto.randomUUID();
+      double.hostnames.set(made, asked.hostname);
+      const result = { id: made, hostname: asked.hostname, status: "pending" };
+      return void answer(201, { success: true, errors: [], result });
+    }
+    if (method === "DELETE" && double.hostnames.delete(id)) return void answer(200, { id });
+    refuse(404, 1_436);
+  }
+  const server = await listen((request, response) => void handle(request, response));
+  const double: CustomHostnames = {
+    settings: {
+      CF_API_URL: `${server.origin}/client/v4`,
+      CF_API_TOKEN: TOKEN,
+      CF_ZONE_ID: ZONE,
+    },
+    hostnames: new Map(),
+    calls: [],
+    failure: undefined,
+    before: () => Promise.resolve(),
+    [Symbol.asyncDispose]: () => server.stop(),
+  };
+  return double;
+}
