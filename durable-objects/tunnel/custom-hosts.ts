@@ -20,7 +20,7 @@ export class CustomHosts {
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
-    this.#hosts = storage.kv.get<Map<string, Residence>>(KEY) ?? new Map();
+    this.#hosts = storage.kv.get<Map<string, Residence>>(KEY) ?? new Map<string, Residence>();
     this.#noteLeft();
   }
 
