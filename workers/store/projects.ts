@@ -107,8 +107,9 @@ export function deleteProject(
       .where(isLive(actor.orgId, slug))
       .returning({ id: projects.id });
     if (!project) return "not_found";
-    await deleteTunnels(change, actor, eq(tunnels.projectId, project.id));
+    // In the order in which an agent's registration locks them.
     await revokeTokens(change, actor, eq(tokens.projectId, project.id));
+    await deleteTunnels(change, actor, eq(tunnels.projectId, project.id));
     change.audit({
       ...actor,
       action: "project_deleted",

@@ -69,8 +69,10 @@ export async function findOverBudget(
       ),
     );
   if (capped.length === 0) return [];
-  const lineageIds = capped.flatMap((token) => [token.lineageId, token.masterLineageId ?? []]);
-  const spent = await findSpent(reader, [...new Set(lineageIds.flat())]);
+  const lineageIds = capped.flatMap(({ lineageId, masterLineageId }) =>
+    masterLineageId === null ? lineageId : [lineageId, masterLineageId],
+  );
+  const spent = await findSpent(reader, [...new Set(lineageIds)]);
   const isSpent = (lineageId: string | null, budget: number | null) =>
     lineageId !== null && budget !== null && (spent.get(lineageId) ?? 0) >= budget;
   return capped.filter(

@@ -128,6 +128,7 @@ export function rotateToken(
 ): Promise<TokenRow | "not_found" | "not_yours" | "role_changed"> {
   return db.change(async (change) => {
     if (!(await holdsRole(change.tx, actor))) return "role_changed";
+    await keepProject(change.tx, actor.orgId, name.nonce);
     const token = await lockToken(change.tx, actor, name);
     if (typeof token === "string") return token;
     if (token.revokedAt) return "not_found";
@@ -138,6 +139,16 @@ export function rotateToken(
       replaces: token.nonce,
     });
   });
+}
+
+/** Whoever deletes the token's project waits, and then finds the new token too. */
+async function keepProject(tx: Transaction, orgId: string, nonce: string): Promise<void> {
+  await tx
+    .select({ id: projects.id })
+    .from(projects)
+    .innerJoin(tokens, eq(tokens.projectId, projects.id))
+    .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, nonce)))
+    .for("share", { of: projects });
 }
 
 async function lockToken(
