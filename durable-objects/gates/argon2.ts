@@ -1,6 +1,7 @@
 /**
  * Argon2id at OWASP's first recommendation (19 MiB, t=2, p=1), as WebAssembly: an eighth of the time that
- * pure JavaScript takes. Loaded by whoever hashes, and by no isolate that does not.
+ * pure JavaScript takes. For the passwords of tunnels and of accounts alike; it is here because a tunnel's
+ * object may import nothing of the API. Loaded by whoever hashes, and by no isolate that does not.
  */
 import Argon2, { generateSalt } from "@phi-ag/argon2";
 import wasm from "@phi-ag/argon2/argon2.wasm";
@@ -18,14 +19,15 @@ function hasher(): Argon2 {
 
 /** @returns the PHC string, `$argon2id$v=19$m=19456,t=2,p=1$…`. */
 export function hashSecret(secret: string): string {
-  return hasher().hash(normalized(secret), { ...COST, salt: generateSalt(SALT_BYTES) }).encoded;
+  return hasher().hash(normalizeSecret(secret), { ...COST, salt: generateSalt(SALT_BYTES) })
+    .encoded;
 }
 
 export function verifySecret(hash: string, secret: string): boolean {
-  return hasher().tryVerify(hash, normalized(secret)).success;
+  return hasher().tryVerify(hash, normalizeSecret(secret)).success;
 }
 
 /** The same keys pressed on another system: the same secret. */
-function normalized(secret: string): string {
+export function normalizeSecret(secret: string): string {
   return secret.normalize("NFKC");
 }

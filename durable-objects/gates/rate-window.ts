@@ -2,6 +2,7 @@
  * How many requests came in the current minute, by the clock: from each address, or from all. Counted where
  * all of a tunnel's requests meet, so that no two of them take the same last place.
  */
+import { addressGroup } from "../../protocol/address-group.ts";
 import {
   RATE_WINDOW_MAX_ADDRESSES,
   RATE_WINDOW_MS,
@@ -39,7 +40,7 @@ export class RateWindow {
   take(address: string | null, requestsPerMinute: number, nowMs: number): number {
     const startMs = nowMs - (nowMs % RATE_WINDOW_MS);
     if (startMs !== this.#startMs) this.#begin(startMs);
-    const who = this.#named(address ?? EVERYBODY);
+    const who = this.#named(address === null ? EVERYBODY : addressGroup(address));
     const count = this.#counts.get(who) ?? 0;
     if (count >= requestsPerMinute) return startMs + RATE_WINDOW_MS - nowMs;
     this.#counts.set(who, count + 1);

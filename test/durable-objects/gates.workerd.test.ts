@@ -117,20 +117,16 @@ describe("the edge", () => {
     expect((await outcomeOf(tunnel, agent, "/", refuse)).code).toBe("passed");
   });
 
-  test.each([
-    "1",
-    "{}",
-    "true",
-    "00000000-0000-4000-8000-000000000000",
-    "",
-    '" {"code":"x"}',
-  ])("is nobody who only says %j", async (said) => {
-    const tunnel = new LiveTunnel();
-    const agent = await tunnel.agent();
-    await publish(tunnel, [DENY]);
-    const headers = { [JUDGED_HEADER]: said };
-    expect((await outcomeOf(tunnel, agent, "/admin", { headers })).code).toBe("forbidden");
-  });
+  test.each(["1", "{}", "true", "00000000-0000-4000-8000-000000000000", "", '" {"code":"x"}'])(
+    "is nobody who only says %j",
+    async (said) => {
+      const tunnel = new LiveTunnel();
+      const agent = await tunnel.agent();
+      await publish(tunnel, [DENY]);
+      const headers = { [JUDGED_HEADER]: said };
+      expect((await outcomeOf(tunnel, agent, "/admin", { headers })).code).toBe("forbidden");
+    },
+  );
 
   test("alone sees what is between it and the object: no agent does, and none can say it", async () => {
     const tunnel = new LiveTunnel();

@@ -32,6 +32,13 @@ describe("a minute", () => {
     expect(together.filter((waitMs) => waitMs === 0)).toHaveLength(2);
   });
 
+  test("counts an IPv6 subscriber, who has many addresses, once", () => {
+    const window = new RateWindow([]);
+    expect(passing(window, 2, 2, MINUTE, "2001:db8::1")).toBe(2);
+    expect(passing(window, 2, 2, MINUTE, "2001:db8::2")).toBe(0);
+    expect(passing(window, 2, 2, MINUTE, "2001:db8:0:1::1")).toBe(2);
+  });
+
   test("goes on when the limit changes in it", () => {
     const window = new RateWindow([]);
     passing(window, 5, 5, MINUTE);

@@ -1,25 +1,17 @@
-/** Passwords: what makes a good one, and Argon2id at OWASP's first recommendation (19 MiB, t=2, p=1). */
-import Argon2, { generateSalt } from "@phi-ag/argon2";
-import wasm from "@phi-ag/argon2/argon2.wasm";
+/** Passwords of accounts: what makes a good one, and that no answer takes longer for being right. */
+import {
+  COST,
+  hashSecret,
+  normalizeSecret,
+  verifySecret,
+} from "../../durable-objects/gates/argon2.ts";
 import { PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../../protocol/limits.ts";
 import { isCommonPassword } from "./common-passwords.ts";
 import { utf8 } from "./encoding.ts";
 
-const COST = { memoryCost: 19_456, timeCost: 2, parallelism: 1, hashLength: 32 };
-const SALT_BYTES = 16;
-
-let argon2: Argon2 | undefined;
-
-/** Runs to its end without yielding, so an isolate never holds the memory of two hashes. */
-function hasher(): Argon2 {
-  argon2 ??= new Argon2(new WebAssembly.Instance(wasm));
-  return argon2;
-}
-
 /** @returns the PHC string, `$argon2id$v=19$m=19456,t=2,p=1$…`. */
 export function hashPassword(password: string): string {
-  return hasher().hash(normalizePassword(password), { ...COST, salt: generateSalt(SALT_BYTES) })
-    .encoded;
+  return hashSecret(password);
 }
 
 /** Of no password that anybody knows, at the same cost: where nobody has an account takes as long. */
@@ -33,13 +25,12 @@ export const NO_ONES_HASH = [
 /** @param hash null where there is no account: that takes as long, and is false. */
 export function verifyPassword(hash: string | null, password: string): boolean {
   if (passwordBytes(password) > PASSWORD_MAX_BYTES) return false;
-  const { success } = hasher().tryVerify(hash ?? NO_ONES_HASH, normalizePassword(password));
-  return success && hash !== null;
+  return verifySecret(hash ?? NO_ONES_HASH, password) && hash !== null;
 }
 
 /** What is wrong with a new password, or null. */
 export function passwordFault(password: string, email: string): string | null {
-  const normalized = normalizePassword(password);
+  const normalized = normalizeSecret(password);
   if ([...normalized].length < PASSWORD_MIN_CHARS) {
     return `must be at least ${PASSWORD_MIN_CHARS} characters`;
   }
@@ -54,11 +45,6 @@ export function passwordFault(password: string, email: string): string | null {
   return null;
 }
 
-/** The same keys pressed on another system: the same password. */
-function normalizePassword(password: string): string {
-  return password.normalize("NFKC");
-}
-
 function passwordBytes(password: string): number {
-  return utf8(normalizePassword(password)).byteLength;
+  return utf8(normalizeSecret(password)).byteLength;
 }
