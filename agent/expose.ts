@@ -36,14 +36,15 @@ export interface ExposedTunnel {
   /** The public URL; it answers from now on. */
   readonly url: string;
   readonly tunnelId: string;
-  /** `disconnected`, `reconnected`, `request`, `rejected`, `notice`: as the command prints them. */
+  /** `disconnected`, `stopped`, `reconnected`, `request`, `rejected`, `notice`: as the command prints them. */
   readonly events: AgentTunnel;
   /** Ends the tunnel; requests in flight finish first. */
   close(): Promise<void>;
 }
 
 /**
- * Gives a local server a public URL. Resolves when that URL answers.
+ * Gives a local server a public URL. Resolves when that URL answers: of a tunnel that is stopped, not before
+ * it is started.
  * @throws Rejected when the server refuses the tunnel for good; TypeError when an option is wrong.
  */
 export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {

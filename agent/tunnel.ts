@@ -3,9 +3,15 @@
  * the local server. Only a rejection that no retry can change ends it.
  */
 import { EventEmitter } from "node:events";
-import { closeNameOf, mayReconnect } from "../protocol/close-codes.ts";
+import { CLOSE, closeNameOf, mayReconnect } from "../protocol/close-codes.ts";
 import type { Welcome } from "../protocol/frames.ts";
-import { DRAIN_MAX_MS, RECONNECT_MAX_MS, RECONNECT_MIN_MS } from "../protocol/limits.ts";
+import {
+  DRAIN_MAX_MS,
+  RECONNECT_MAX_MS,
+  RECONNECT_MIN_MS,
+  STOPPED_RETRY_MAX_MS,
+  STOPPED_RETRY_MIN_MS,
+} from "../protocol/limits.ts";
 import { openStream } from "./origin/open-stream.ts";
 import { Origin, type FinishedRequest } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";
@@ -40,6 +46,8 @@ interface TunnelEventMap {
   disconnected: [reason: string];
   /** A connection could not be made; another try follows. */
   retrying: [reason: string, inMs: number];
+  /** Its owner stopped the tunnel: the agent waits until it is started again. */
+  stopped: [explanation: string];
   rejected: [rejection: Rejected];
   request: [request: FinishedRequest];
   notice: [message: string];
@@ -57,6 +65,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
   #isUp = false;
+  #isStopped = false;
   #closed = false;
 
   constructor(options: TunnelOptions) {
@@ -96,7 +105,8 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
   }
 
   #connect(): void {
-    const wire = new Wire(connectUrl(this.#options, this.#name), this.#options.token, {
+    const url = connectUrl(this.#options, this.#name, this.#welcome?.tunnelId);
+    const wire = new Wire(url, this.#options.token, {
       welcome: (welcome) => this.#welcomed(welcome),
       request: (from, id, head, flags) =>
         from === this.#leaving ? null : openStream(this.#origin, from, id, head, flags),
@@ -113,6 +123,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     this.#origin.publicOrigin = new URL(welcome.url).origin;
     this.#failures = 0;
     this.#isUp = true;
+    this.#isStopped = false;
     this.emit(isFirst ? "ready" : "reconnected", welcome);
   }
 
@@ -131,22 +142,32 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     if (this.#closed) return;
     const explanation = reason === "" ? reasonOf(code) : reason;
     if (!mayReconnect(code)) return this.#reject(code, explanation);
+    if (code === CLOSE.tunnel_stopped) return this.#waitForStart(explanation);
     if (this.#isUp) this.emit("disconnected", explanation);
     this.#isUp = false;
+    this.#isStopped = false;
     const inMs = backOff(this.#failures);
     this.#failures += 1;
     if (this.#failures > 1) this.emit("retrying", explanation, inMs);
     this.#retry = setTimeout(() => this.#connect(), inMs);
   }
 
+  /** Told once, however often it asks. */
+  #waitForStart(explanation: string): void {
+    if (!this.#isStopped) this.emit("stopped", sentenceOf(CLOSE.tunnel_stopped, explanation));
+    this.#isStopped = true;
+    this.#isUp = false;
+    this.#failures = 0;
+    const range = STOPPED_RETRY_MAX_MS - STOPPED_RETRY_MIN_MS;
+    const inMs = STOPPED_RETRY_MIN_MS + Math.random() * range;
+    this.#retry = setTimeout(() => this.#connect(), inMs);
+  }
+
   #reject(code: number, explanation: string): void {
     this.#closed = true;
-    const name = closeNameOf(code) ?? String(code);
-    const text = explanation.startsWith(`${name}: `)
-      ? explanation.slice(name.length + 2)
-      : explanation;
     void this.#origin.close();
-    this.emit("rejected", new Rejected(name, text));
+    const name = closeNameOf(code) ?? String(code);
+    this.emit("rejected", new Rejected(name, sentenceOf(code, explanation)));
   }
 }
 
@@ -163,12 +184,24 @@ async function streamsDone(wire: Wire): Promise<void> {
   }
 }
 
-function connectUrl(options: TunnelOptions, name: string | undefined): URL {
+/** Of a Close's reason, what follows the name of its code. */
+function sentenceOf(code: number, explanation: string): string {
+  const prefix = `${closeNameOf(code)}: `;
+  return explanation.startsWith(prefix) ? explanation.slice(prefix.length) : explanation;
+}
+
+/** @param tunnelId of the tunnel that comes back: one that is over must not be made anew. */
+function connectUrl(
+  options: TunnelOptions,
+  name: string | undefined,
+  tunnelId: string | undefined,
+): URL {
   const url = new URL("/agent/connect", options.server);
   url.protocol = options.server.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("protocol", options.target.scheme);
   url.searchParams.set("port", String(options.target.port));
   if (name !== undefined) url.searchParams.set("subdomain", name);
+  if (tunnelId !== undefined) url.searchParams.set("tunnel", tunnelId);
   if (options.project !== undefined) url.searchParams.set("project", options.project);
   if (options.ttlSeconds !== undefined) url.searchParams.set("ttl", String(options.ttlSeconds));
   return url;

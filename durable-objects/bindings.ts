@@ -44,6 +44,11 @@ export interface Rows {
   route(host: string): Promise<Route | null>;
   /** Idempotent: the newest report wins. */
   reportTunnel(report: TunnelReport): Promise<void>;
+  /**
+   * Ends a tunnel whose time is over by the rows' clock, and retires it before this returns.
+   * @returns how long it has left; null when there is nothing to wait for.
+   */
+  expireTunnel(tunnelId: string): Promise<number | null>;
   /** The public keys that the service's own access tokens are verified with. */
   tokenKeys(): Promise<JSONWebKeySet>;
 }

@@ -27,13 +27,14 @@ import { CustomHosts, type Residence } from "./tunnel/custom-hosts.ts";
 import { Exchange, type Outcome, type Surroundings } from "./tunnel/exchange.ts";
 import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
 import { requestHead, type RequestHead } from "./tunnel/heads.ts";
+import { Lifetime, type Stopping } from "./tunnel/lifetime.ts";
 import { Parking, parkingTime, type LastAgent } from "./tunnel/parking.ts";
 import { Reports, type Presence } from "./tunnel/reports.ts";
 import { SocketHandshake } from "./tunnel/socket-handshake.ts";
 import { VisitorSocket } from "./tunnel/visitor-socket.ts";
 
 const VISITOR_TAG = "visitor";
-const KEY = { retired: "retired", lastAgent: "last-agent" } as const;
+const LAST_AGENT_KEY = "last-agent";
 
 /** One visitor's request, until it is answered. */
 interface Visit {
@@ -48,6 +49,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #trust: AddressTrust;
   readonly #proto: string;
   readonly #agents: Agents;
+  readonly #lifetime: Lifetime;
   readonly #gatekeeper: Gatekeeper;
   readonly #customHosts: CustomHosts;
   readonly #parking = new Parking();
@@ -63,11 +65,13 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
     this.#proto = env.PUBLIC_SCHEME ?? "http";
     this.#customHosts = new CustomHosts(ctx.storage);
+    this.#lifetime = new Lifetime(ctx.storage.kv);
     this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
     this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
     this.#reports = new Reports(ctx.storage, env.ROWS, {
       presence: () => this.#presence(),
       credential: () => this.#agents.credential,
+      endsAtMs: () => this.#lifetime.endsAtMs,
     });
     this.#surroundings = {
       usage: this.#reports.usage,
@@ -86,20 +90,37 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** Permanent: ids are never used again, so a retired tunnel refuses everybody for ever. */
-  retire(): void {
-    this.ctx.storage.kv.put(KEY.retired, true);
+  retire(why: "deleted" | "expired" = "deleted"): void {
+    this.#lifetime.retire();
     this.#gatekeeper.remove();
-    this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
+    if (why === "expired") this.#agents.closeAll("tunnel_expired", "the tunnel's time is over");
+    else this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
     this.#parking.release();
+  }
+
+  /** From when this returns on, a stopped tunnel has no agent, and nobody waits for one. */
+  setStopping(stopping: Stopping): void {
+    if (this.#lifetime.isOver) return;
+    this.#lifetime.setStopping(stopping);
+    if (!this.#lifetime.isStopped) return;
+    this.#agents.closeAll("tunnel_stopped", "the tunnel was stopped");
+    this.#parking.release();
+  }
+
+  /** For a tunnel that no agent may ever come to. */
+  endBy(tunnelId: string, atMs: number): void {
+    this.#reports.identify(tunnelId);
+    this.#lifetime.endBy(atMs);
+    this.#reports.awaitEnd();
   }
 
   /** What its owner set, after the commit. From when this returns on, it holds for every request. */
   publishSettings(settings: TunnelSettings): void {
-    if (!this.#isRetired) this.#gatekeeper.publish(settings);
+    if (!this.#lifetime.isOver) this.#gatekeeper.publish(settings);
   }
 
   setMaintenance(tunnelId: string, maintenance: Maintenance): void {
-    if (this.#isRetired) return;
+    if (this.#lifetime.isOver) return;
     this.#gatekeeper.setMaintenance(maintenance);
     this.#reports.identify(tunnelId);
     this.#reports.now();
@@ -174,17 +195,23 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   // ── Called by the platform ──
 
-  override alarm(): Promise<void> {
-    return this.#reports.due();
+  override async alarm(): Promise<void> {
+    try {
+      await this.#lifetime.endIfDue(this.env.ROWS, this.#reports.tunnelId);
+    } finally {
+      await this.#reports.due();
+    }
   }
 
   // ── Inside: agents ──
 
   #acceptAgent(request: Request): Response {
-    if (this.#isRetired) return refuse({ code: "tunnel_not_found" });
+    if (this.#lifetime.isOver) return refuse({ code: "tunnel_not_found" });
+    if (this.#lifetime.isStopped) return refuse({ code: "conflict" });
     if (this.#draining) return refuse({ code: "unavailable" });
     const admission = Admission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
     this.#reports.identify(admission.tunnelId);
+    if (admission.endsAtMs !== null) this.#lifetime.endBy(admission.endsAtMs);
     const { 0: client, 1: server } = new WebSocketPair();
     this.#agents.accept(server, admission);
     const protocol = request.headers.get("sec-websocket-protocol");
@@ -194,7 +221,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   #agentArrived(tokenNonce: string): void {
     this.#reports.charge(tokenNonce);
-    this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, { goneAtMs: null });
+    this.ctx.storage.kv.put<LastAgent>(LAST_AGENT_KEY, { goneAtMs: null });
     this.#parking.release();
     this.#reports.now();
   }
@@ -202,8 +229,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   /** `meant` when the agent said that it goes: then nobody waits for its return. */
   #agentLeft(meant: boolean): void {
     this.#reports.charge(null);
-    if (meant) this.ctx.storage.kv.delete(KEY.lastAgent);
-    else this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, { goneAtMs: Date.now() });
+    if (meant) this.ctx.storage.kv.delete(LAST_AGENT_KEY);
+    else this.ctx.storage.kv.put<LastAgent>(LAST_AGENT_KEY, { goneAtMs: Date.now() });
     // A restart of the server is none of the owner's doing.
     if (!this.#draining) this.#gatekeeper.endMaintenance();
     this.#reports.now();
@@ -220,7 +247,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     }
     this.#agents.closed(socket);
     // The same of an agent's: what is left of it is that one was there.
-    const wasThere = this.ctx.storage.kv.get<LastAgent>(KEY.lastAgent)?.goneAtMs === null;
+    const wasThere = this.ctx.storage.kv.get<LastAgent>(LAST_AGENT_KEY)?.goneAtMs === null;
     if (wasThere && !this.#agents.current(Date.now())) this.#agentLeft(false);
   }
 
@@ -317,19 +344,20 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   /** Waits for an agent that was there a moment ago, if one was. */
   async #agentReturns(): Promise<boolean> {
+    if (this.#lifetime.isStopped) return false;
     const now = Date.now();
-    let lastAgent = this.ctx.storage.kv.get<LastAgent>(KEY.lastAgent);
+    let lastAgent = this.ctx.storage.kv.get<LastAgent>(LAST_AGENT_KEY);
     if (lastAgent?.goneAtMs === null) {
       // The object restarted and lost its agent on the way: the clock starts with who asks first.
       lastAgent = { goneAtMs: now };
-      this.ctx.storage.kv.put<LastAgent>(KEY.lastAgent, lastAgent);
+      this.ctx.storage.kv.put<LastAgent>(LAST_AGENT_KEY, lastAgent);
     }
     await this.#parking.wait(parkingTime(lastAgent, now));
     return this.#agents.current(Date.now()) !== undefined;
   }
 
   #refuseOffline(): Response {
-    if (this.#isRetired) return refuse({ code: "tunnel_not_found" });
+    if (this.#lifetime.isOver) return refuse({ code: "tunnel_not_found" });
     return refuse(retryAfter("agent_offline", RECONNECT_MAX_MS));
   }
 
@@ -343,13 +371,9 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     }, HEARTBEAT_INTERVAL_MS / 5);
   }
 
-  get #isRetired(): boolean {
-    return this.ctx.storage.kv.get<boolean>(KEY.retired) ?? false;
-  }
-
   #presence(): Presence {
     const agentConnected = this.#agents.current(Date.now()) !== undefined;
-    const goneAtMs = this.ctx.storage.kv.get<LastAgent>(KEY.lastAgent)?.goneAtMs ?? null;
+    const goneAtMs = this.ctx.storage.kv.get<LastAgent>(LAST_AGENT_KEY)?.goneAtMs ?? null;
     const lastSeenAtMs = agentConnected ? Date.now() : goneAtMs;
     return { agentConnected, lastSeenAtMs, maintenance: this.#gatekeeper.isInMaintenance };
   }

@@ -17,7 +17,11 @@ export const CLOSE = {
   duplicate_name: 4409,
   /** A newer connection of the same credential took the tunnel over. */
   replaced: 4410,
+  /** The tunnel's time is over. */
+  tunnel_expired: 4411,
   invalid_request: 4422,
+  /** Its owner stopped the tunnel and may start it again: ask every few seconds. */
+  tunnel_stopped: 4423,
   /** No protocol version in common. */
   unsupported_version: 4426,
   /** The token's or the plan's number of tunnels is in use. */
@@ -32,6 +36,7 @@ export type CloseCode = (typeof CLOSE)[CloseName];
 
 const RETRIED: ReadonlySet<number> = new Set([
   CLOSE.heartbeat_timeout,
+  CLOSE.tunnel_stopped,
   CLOSE.internal,
   CLOSE.going_away,
 ]);

@@ -93,6 +93,8 @@ export const ROUTE_CACHE_MAX_HOSTS = 10_000;
 export const ROUTE_CACHE_HIT_MS = 60_000;
 export const ROUTE_CACHE_MISS_MS = 2_000;
 export const HOST_MAX_CHARS = 253;
+/** What an object's answer may tell the edge of a tunnel's gates: the platform bounds header lines. */
+export const GATES_HEADER_MAX_CHARS = 96 * 1024;
 /** Tunnels whose gates an isolate remembers. */
 export const GATES_CACHE_MAX_TUNNELS = 10_000;
 
@@ -164,6 +166,8 @@ export const ISSUERS_CACHE_MAX = 1_000;
 
 /** A tunnel's counters reach its row within this time while it carries traffic. */
 export const USAGE_REPORT_INTERVAL_MS = 5_000;
+/** How soon a tunnel whose time is over asks its row again, when that was not to be had. */
+export const END_RETRY_MS = 200;
 
 // ── Accounts ──
 

@@ -27,6 +27,14 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     await takeReport(this.env, openDatabase(this.env), report);
   }
 
+  async expireTunnel(tunnelId: string): Promise<number | null> {
+    const [{ openDatabase }, { expireIfDue }] = await Promise.all([
+      import("./background/outbox.ts"),
+      import("./store/tunnels.ts"),
+    ]);
+    return expireIfDue(openDatabase(this.env), tunnelId);
+  }
+
   async tokenKeys(): Promise<JSONWebKeySet> {
     const [{ configOf }, { accessTokenKeys }] = await Promise.all([
       import("./config.ts"),

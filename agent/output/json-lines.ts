@@ -14,6 +14,9 @@ export class JsonLines {
     tunnel.on("retrying", (reason, inMs) =>
       print({ event: "retrying", reason, inMs: Math.round(inMs) }),
     );
+    tunnel.on("stopped", (explanation) =>
+      print({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
+    );
     tunnel.on("reconnected", () => print({ event: "reconnected" }));
     tunnel.on("notice", (message) => print({ event: "notice", message }));
   }

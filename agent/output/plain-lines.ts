@@ -29,6 +29,9 @@ export class PlainLines {
     tunnel.on("retrying", (reason, inMs) => {
       this.#print("warn", `no connection: ${reason}; next try in ${(inMs / 1000).toFixed(1)} s`);
     });
+    tunnel.on("stopped", (explanation) =>
+      this.#print("warn", `${explanation}; waiting until it is started again`),
+    );
     tunnel.on("reconnected", ({ url }) => this.#print("info", `reconnected: ${url}`));
     tunnel.on("notice", (message) => this.#print("warn", message));
   }

@@ -7,6 +7,8 @@ const ADVICE: Record<string, string> = {
   forbidden: "The token is for other names; see its allowed subdomains.",
   quota_exceeded: "Stop another tunnel of this token first.",
   replaced: "A newer agent with the same token serves this name now.",
+  tunnel_deleted: "Run the command again to make a new tunnel.",
+  tunnel_expired: "Run the command again to make a new tunnel, for as long as the plan allows.",
   unsupported_version: "Update the agent: npm install -g underpass",
 };
 

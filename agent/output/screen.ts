@@ -36,6 +36,9 @@ export class Screen {
     tunnel.on("reconnected", online);
     tunnel.on("disconnected", (reason) => this.#show(yellow(`reconnecting (${reason})`)));
     tunnel.on("retrying", (reason) => this.#show(yellow(`reconnecting (${reason})`)));
+    tunnel.on("stopped", (explanation) =>
+      this.#show(yellow(`stopped (${explanation}); waiting until it is started again`)),
+    );
     tunnel.on("notice", (message) => {
       this.#notice = message;
       this.#draw();

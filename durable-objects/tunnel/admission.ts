@@ -18,6 +18,8 @@ export const Admission = z.object({
   url: z.string(),
   tokenNonce: z.string(),
   tokenExpiresAtMs: z.number(),
+  /** When the tunnel is over. null: never. */
+  endsAtMs: z.number().nullable(),
   bandwidthLimitMbps: z.number(),
   remoteIp: z.string(),
 });

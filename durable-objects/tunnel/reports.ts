@@ -1,10 +1,10 @@
 /**
  * What a tunnel counts and tells its row: saved and sent by the object's alarm, so that counting costs a
  * visitor nothing. The same alarm is set for the end of the agent's token, because a report looks whether
- * the agent may still serve.
+ * the agent may still serve, and for the end of the tunnel itself.
  */
 import type { Rows, TunnelReport } from "../bindings.ts";
-import { USAGE_REPORT_INTERVAL_MS } from "../../protocol/limits.ts";
+import { END_RETRY_MS, USAGE_REPORT_INTERVAL_MS } from "../../protocol/limits.ts";
 import { Spending } from "./spending.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 
@@ -18,6 +18,8 @@ export interface Reported {
   presence(): Presence;
   /** The token by which the agent serves. */
   credential(): { nonce: string; endsAtMs: number } | undefined;
+  /** When the rows must be asked whether it is over. */
+  endsAtMs(): number | undefined;
 }
 
 export class Reports {
@@ -42,6 +44,10 @@ export class Reports {
     this.#storage.kv.put(KEY.tunnelId, tunnelId);
   }
 
+  get tunnelId(): string | undefined {
+    return this.#storage.kv.get<string>(KEY.tunnelId);
+  }
+
   /** From here on traffic is this token's. null: nobody's. */
   charge(tokenNonce: string | null): void {
     this.#spending.charge(tokenNonce, Date.now());
@@ -57,8 +63,16 @@ export class Reports {
     if (this.#pending) return;
     this.#pending = true;
     const dueAtMs = Date.now() + USAGE_REPORT_INTERVAL_MS;
-    const atMs = Math.min(dueAtMs, this.#tunnel.credential()?.endsAtMs ?? dueAtMs);
+    const atMs = Math.min(dueAtMs, this.#nextEndMs() ?? dueAtMs);
     void this.#storage.setAlarm(atMs, { allowUnconfirmed: true });
+  }
+
+  /** Has the alarm set for the next end, when nothing else is due before it anyway. */
+  awaitEnd(): void {
+    const atMs = this.#nextEndMs();
+    if (atMs === undefined || this.#pending) return;
+    // What could not be ended is tried again, and not at once.
+    void this.#storage.setAlarm(Math.max(atMs, Date.now() + END_RETRY_MS));
   }
 
   /** @returns null when nobody was ever here. */
@@ -74,13 +88,18 @@ export class Reports {
   async due(): Promise<void> {
     this.#pending = false;
     await this.send();
-    const credential = this.#tunnel.credential();
-    if (credential && !this.#pending) await this.#storage.setAlarm(credential.endsAtMs);
+    this.awaitEnd();
+  }
+
+  #nextEndMs(): number | undefined {
+    const ends = [this.#tunnel.credential()?.endsAtMs, this.#tunnel.endsAtMs()];
+    const known = ends.filter((atMs) => atMs !== undefined);
+    return known.length === 0 ? undefined : Math.min(...known);
   }
 
   #make(): TunnelReport | null {
     const { kv } = this.#storage;
-    const tunnelId = kv.get<string>(KEY.tunnelId);
+    const { tunnelId } = this;
     if (tunnelId === undefined) return null;
     const presence = this.#tunnel.presence();
     const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;

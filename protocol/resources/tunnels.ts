@@ -23,9 +23,13 @@ export const ConnectQuery = z.object({
   project: Label.optional(),
   protocol: TunnelProtocol.default("http"),
   ttl: z.coerce.number().pipe(TtlSeconds).optional(),
+  /** Of an agent that comes back: the tunnel that it served. */
+  tunnel: z.uuid().optional(),
 });
 
 export const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
+/** What starting and stopping a tunnel answer. */
+export const StatusOfTunnel = z.object({ id: z.uuid(), status: TunnelStatus });
 export const Tunnel = z.object({
   id: z.uuid(),
   name: z.string(),

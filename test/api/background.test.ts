@@ -20,7 +20,7 @@ describe("the scheduled job", () => {
     await api.sql("update tunnels set expires_at = now() where subdomain = 'over'");
     await api.runCron();
 
-    expect(await closed).toBe(CLOSE.tunnel_deleted);
+    expect(await closed).toBe(CLOSE.tunnel_expired);
     const { body } = await owner.get<Tunnel[]>("/tunnels");
     expect(body[0]).toMatchObject({ status: "expired", agentConnected: false });
     const stranger = await api.owner();

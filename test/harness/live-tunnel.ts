@@ -79,6 +79,7 @@ export class LiveTunnel {
       url: "http://shop.localhost",
       tokenNonce: "token-a",
       tokenExpiresAtMs: Date.now() + 3600_000,
+      endsAtMs: null,
       bandwidthLimitMbps: 10_000,
       remoteIp: "192.0.2.1",
       ...admission,

@@ -2,6 +2,7 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet, JWK } from "jose";
 import type { Route, Rows as RowsBinding, TunnelReport } from "../../durable-objects/bindings.ts";
+import type { Tunnel } from "../../durable-objects/tunnel.ts";
 
 export { AddressLimiter } from "../../durable-objects/address-limiter.ts";
 export { Hostname } from "../../durable-objects/hostname.ts";
@@ -14,9 +15,14 @@ export const rows = {
   /** Hosts whose row was read, once for each reading. */
   asked: [] as string[],
   tokenKeys: [] as JWK[],
+  /** Of a tunnel whose time is not over yet. */
+  left: new Map<string, number>(),
 };
 
-export class Rows extends WorkerEntrypoint implements RowsBinding {
+export class Rows
+  extends WorkerEntrypoint<{ TUNNEL: DurableObjectNamespace<Tunnel> }>
+  implements RowsBinding
+{
   route(host: string): Promise<Route | null> {
     rows.asked.push(host);
     return Promise.resolve(rows.routes.get(host) ?? null);
@@ -25,6 +31,13 @@ export class Rows extends WorkerEntrypoint implements RowsBinding {
   reportTunnel(report: TunnelReport): Promise<void> {
     rows.reports.push(report);
     return Promise.resolve();
+  }
+
+  async expireTunnel(tunnelId: string): Promise<number | null> {
+    const leftMs = rows.left.get(tunnelId);
+    if (leftMs !== undefined) return leftMs;
+    await this.env.TUNNEL.getByName(tunnelId).retire("expired");
+    return null;
   }
 
   tokenKeys(): Promise<JSONWebKeySet> {

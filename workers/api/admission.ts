@@ -130,6 +130,7 @@ async function register(
       protocol: asked.protocol,
       localPort: asked.port,
       ttlSeconds: asked.ttl,
+      comesBackTo: asked.tunnel,
     });
     if ("ok" in registration) return registration.ok;
     const { refused } = registration;
@@ -172,6 +173,12 @@ function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
       return new Refusal("forbidden", "the organization waits for approval");
     case "project_not_found":
       return new Refusal("forbidden", "there is no such project");
+    case "tunnel_deleted":
+      return new Refusal("tunnel_deleted", "the tunnel was deleted");
+    case "tunnel_expired":
+      return new Refusal("tunnel_expired", "the tunnel's time is over");
+    case "tunnel_stopped":
+      return new Refusal("tunnel_stopped", "the tunnel was stopped");
     case "duplicate_name":
       return new Refusal("duplicate_name", `${label} is taken`);
     case "served_by_another":
@@ -184,7 +191,7 @@ function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
 function admissionOf(
   config: Config,
   token: TokenPayload,
-  { id, orgId, name, subdomain }: TunnelRow,
+  { id, orgId, name, subdomain, expiresAt }: TunnelRow,
   remoteIp: string,
 ): Admission {
   return {
@@ -195,6 +202,7 @@ function admissionOf(
     url: publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
     tokenNonce: toHex(token.nonce),
     tokenExpiresAtMs: token.expiresAtSeconds * 1000,
+    endsAtMs: expiresAt?.getTime() ?? null,
     bandwidthLimitMbps: token.bandwidthLimitMbps,
     remoteIp,
   };

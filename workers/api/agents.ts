@@ -103,6 +103,8 @@ function refusalOfObject({ headers, status }: Response): Refusal | Error {
   switch (headers.get(ERROR_HEADER)) {
     case "unavailable":
       return new Refusal("going_away", "the server restarts");
+    case "conflict":
+      return new Refusal("tunnel_stopped", "the tunnel was stopped");
     case "tunnel_not_found":
       return new Refusal("tunnel_deleted", "the tunnel was deleted");
     default:

@@ -4,17 +4,22 @@ import { ApiError } from "../errors.ts";
 import type { GateChange } from "../store/gates.ts";
 import { notFound, roleChanged } from "./context.ts";
 
+/** The change is made, and whoever asked must not think that it holds already. */
+export function unheard(): ApiError {
+  return new ApiError(
+    "unavailable",
+    "The change is saved. The tunnel could not be told right now, and will be: within minutes it takes effect.",
+    { retryAfterSeconds: RECONNECT_MAX_MS / 1000 },
+  );
+}
+
 /** Returns when the change holds from the next request on. */
 export function requireChanged(change: GateChange): void {
   switch (change) {
     case "changed":
       return;
     case "changed_unheard":
-      throw new ApiError(
-        "unavailable",
-        "The change is saved. The tunnel could not be told right now, and will be: within minutes it takes effect.",
-        { retryAfterSeconds: RECONNECT_MAX_MS / 1000 },
-      );
+      throw unheard();
     case "not_found":
       throw notFound("such tunnel");
     case "role_changed":

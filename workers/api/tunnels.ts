@@ -17,7 +17,7 @@ import {
   newRandomName,
 } from "../../protocol/names.ts";
 import { Id, Ok, PageQuery } from "../../protocol/resources/scalars.ts";
-import { CreateTunnel, Tunnel } from "../../protocol/resources/tunnels.ts";
+import { CreateTunnel, StatusOfTunnel, Tunnel } from "../../protocol/resources/tunnels.ts";
 import { publicUrl, type Config } from "../config.ts";
 import { ApiError } from "../errors.ts";
 import { confirmTunnel } from "../live-tunnels.ts";
@@ -27,7 +27,9 @@ import {
   deleteTunnel,
   findTunnelNews,
   listTunnels,
+  setStopped,
   type ListedTunnel,
+  type Stopped,
 } from "../store/tunnels.ts";
 import { allow } from "./allow.ts";
 import {
@@ -41,6 +43,7 @@ import {
   roleChanged,
   type ApiContext,
 } from "./context.ts";
+import { unheard } from "./gate-changes.ts";
 
 export const tunnels = newArea();
 
@@ -103,6 +106,59 @@ tunnels.openapi(
   },
 );
 
+tunnels.openapi(
+  createRoute({
+    method: "post",
+    path: "/tunnels/{id}/start",
+    summary: "Let agents in again that a stop keeps out",
+    ...allow("tunnels:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("Its agent comes back within seconds, if it is running.", StatusOfTunnel),
+      ...failures("unauthorized", "forbidden", "not_found", "expired", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const stopped = await setStopped(c.var.db, actorOf(c), id, false);
+    return c.json({ id, status: statusOf(stopped) }, 200);
+  },
+);
+
+tunnels.openapi(
+  createRoute({
+    method: "post",
+    path: "/tunnels/{id}/stop",
+    summary: "Disconnect a tunnel's agent, and keep agents out until it is started",
+    ...allow("tunnels:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("It is offline, its agent is told.", StatusOfTunnel),
+      ...failures("unauthorized", "forbidden", "not_found", "expired", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const stopped = await setStopped(c.var.db, actorOf(c), id, true);
+    return c.json({ id, status: statusOf(stopped) }, 200);
+  },
+);
+
+function statusOf(stopped: Stopped): Tunnel["status"] {
+  switch (stopped) {
+    case "not_found":
+      throw notFound("such tunnel");
+    case "expired":
+      throw new ApiError("expired", "The tunnel's time is over. Make a new one.");
+    case "unheard":
+      throw unheard();
+    case "role_changed":
+      throw roleChanged();
+    default:
+      return stopped.status;
+  }
+}
+
 async function createNamed(
   c: ApiContext,
   asked: z.output<typeof CreateTunnel>,
@@ -124,7 +180,8 @@ async function createNamed(
     if (row === "project_not_found") throw notFound("such project");
     if (row === "role_changed") throw roleChanged();
     if (row !== "duplicate_name") {
-      return { ...row, projectSlug, authEnabled: false, policyActions: 0, customDomains: [] };
+      const nothingYet = { authEnabled: false, edgeAuthEnabled: false, policyActions: 0 };
+      return { ...row, projectSlug, ...nothingYet, customDomains: [] };
     }
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
   }
@@ -148,7 +205,7 @@ async function withFreshNews(c: ApiContext, rows: ListedTunnel[]): Promise<Liste
 
 function toTunnel(config: Config, row: ListedTunnel): Tunnel {
   const { id, name, subdomain, projectSlug, status, protocol, localPort, agentConnected } = row;
-  const { authEnabled, maintenance, policyActions, customDomains } = row;
+  const { authEnabled, edgeAuthEnabled, maintenance, policyActions, customDomains } = row;
   const { bytesIn, bytesOut, totalRequests } = row;
   return {
     id,
@@ -161,7 +218,7 @@ function toTunnel(config: Config, row: ListedTunnel): Tunnel {
     localPort,
     agentConnected,
     authEnabled,
-    edgeAuthEnabled: false,
+    edgeAuthEnabled,
     maintenance,
     policyActions,
     customDomains,

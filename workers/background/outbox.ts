@@ -89,9 +89,21 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
     case "hostname":
       await publishRoute(env, row.payload);
       return;
-    case "tunnel_retired":
-      await tunnelObject(env, row.payload.tunnelId).retire();
+    case "tunnel_retired": {
+      const { tunnelId, why } = row.payload;
+      await tunnelObject(env, tunnelId).retire(why);
       return;
+    }
+    case "tunnel_stopping": {
+      const { tunnelId, stopping } = row.payload;
+      await tunnelObject(env, tunnelId).setStopping(stopping);
+      return;
+    }
+    case "tunnel_ends": {
+      const { tunnelId, atMs } = row.payload;
+      await tunnelObject(env, tunnelId).endBy(tunnelId, atMs);
+      return;
+    }
     case "tunnel_settings": {
       const { tunnelId, settings } = row.payload;
       await tunnelObject(env, tunnelId).publishSettings(settings);

@@ -13,6 +13,7 @@ import {
 } from "../../protocol/limits.ts";
 import type { TunnelSettings } from "../../durable-objects/gates/settings.ts";
 import type { Maintenance } from "../../durable-objects/tunnel/gatekeeper.ts";
+import type { Stopping } from "../../durable-objects/tunnel/lifetime.ts";
 import type { Database, Transaction } from "./client.ts";
 import { chunks } from "./chunks.ts";
 import { outbox } from "./tables/records.ts";
@@ -27,7 +28,9 @@ export interface RouteChange {
 
 export type OutboxMessage =
   | { kind: "hostname"; payload: RouteChange }
-  | { kind: "tunnel_retired"; payload: { tunnelId: string } }
+  | { kind: "tunnel_retired"; payload: { tunnelId: string; why?: "deleted" | "expired" } }
+  | { kind: "tunnel_stopping"; payload: { tunnelId: string; stopping: Stopping } }
+  | { kind: "tunnel_ends"; payload: { tunnelId: string; atMs: number } }
   | { kind: "tunnel_settings"; payload: { tunnelId: string; settings: TunnelSettings } }
   | { kind: "tunnel_maintenance"; payload: { tunnelId: string; maintenance: Maintenance } }
   | {

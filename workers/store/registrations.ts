@@ -20,6 +20,8 @@ export interface RegistrationRequest {
   protocol: TunnelRow["protocol"];
   localPort: number;
   ttlSeconds: number | undefined;
+  /** The tunnel that the agent served before. */
+  comesBackTo: string | undefined;
 }
 
 export type RegistrationRefusal =
@@ -28,6 +30,9 @@ export type RegistrationRefusal =
   | "over_budget"
   | "organization_not_approved"
   | "project_not_found"
+  | "tunnel_deleted"
+  | "tunnel_expired"
+  | "tunnel_stopped"
   | "duplicate_name"
   | "served_by_another"
   | "quota_exceeded";
@@ -56,6 +61,12 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
       return refused("over_budget");
     }
 
+    const existing = await lockLiveTunnel(change, request);
+    if (existing?.stoppedAt) return refused("tunnel_stopped");
+    const isOther = existing?.id !== request.comesBackTo;
+    const over = isOther ? await findEnd(change, request) : null;
+    if (over !== null) return refused(over);
+
     const taken = await tx
       .select({ id: tunnels.id, isStale: isStale() })
       .from(tunnels)
@@ -73,7 +84,6 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
       );
     }
 
-    const existing = await lockLiveTunnel(change, request);
     if (existing && existing.projectId !== projectId) return refused("duplicate_name");
     if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
       return refused("served_by_another", [existing]);
@@ -151,6 +161,20 @@ async function lockLiveTunnel(
     return null;
   }
   return tunnel;
+}
+
+/** Why the tunnel that an agent comes back to is not there: it must not be made anew behind its owner's back. */
+async function findEnd(
+  { tx }: Change,
+  { orgId, comesBackTo }: RegistrationRequest,
+): Promise<"tunnel_deleted" | "tunnel_expired" | null> {
+  if (comesBackTo === undefined) return null;
+  const [tunnel] = await tx
+    .select({ deletedAt: tunnels.deletedAt, status: tunnels.status })
+    .from(tunnels)
+    .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, comesBackTo)));
+  if (tunnel?.deletedAt) return "tunnel_deleted";
+  return tunnel?.status === "expired" ? "tunnel_expired" : null;
 }
 
 function isStale() {

@@ -24,6 +24,7 @@ const LISTED = {
   agentConnected: tunnels.agentConnected,
   maintenance: tunnels.maintenance,
   authEnabled: sql<boolean>`${tunnels.basicAuthHash} is not null`,
+  edgeAuthEnabled: sql<boolean>`${tunnels.identityGate} is not null`,
   policyActions: sql<number>`coalesce(jsonb_array_length(${tunnels.policy}->'actions'), 0)`,
   bytesIn: tunnels.bytesIn,
   bytesOut: tunnels.bytesOut,
@@ -33,10 +34,14 @@ const LISTED = {
   lastSeenAt: tunnels.lastSeenAt,
 };
 
-type ListedColumn = Exclude<keyof typeof LISTED, "authEnabled" | "policyActions">;
+type ListedColumn = Exclude<
+  keyof typeof LISTED,
+  "authEnabled" | "edgeAuthEnabled" | "policyActions"
+>;
 export type ListedTunnel = Pick<TunnelRow, ListedColumn> & {
   projectSlug: string;
   authEnabled: boolean;
+  edgeAuthEnabled: boolean;
   policyActions: number;
   customDomains: string[];
 };
@@ -81,7 +86,12 @@ export function createTunnel(
     const projectId = await findProjectId(change.tx, actor.orgId, tunnel.projectSlug);
     if (projectId === null) return "project_not_found";
     const row = await insertTunnel(change, actor, tunnel, projectId);
-    return row ?? change.abandon("duplicate_name");
+    if (!row) return change.abandon("duplicate_name");
+    if (row.expiresAt) {
+      const payload = { tunnelId: row.id, atMs: row.expiresAt.getTime() };
+      change.tell({ kind: "tunnel_ends", payload });
+    }
+    return row;
   });
 }
 
@@ -149,7 +159,7 @@ export async function deleteTunnels(
     .where(and(eq(tunnels.orgId, actor.orgId), isNull(tunnels.deletedAt), which))
     .returning({ id: tunnels.id });
   const ids = deleted.map(({ id }) => id);
-  await retire(change, actor, ids);
+  await retire(change, actor, ids, "deleted");
   for (const id of ids) {
     change.audit({
       ...actor,
@@ -159,6 +169,55 @@ export async function deleteTunnels(
     });
   }
   return ids.length;
+}
+
+/** What starting and stopping a tunnel comes to. `unheard`: it is made, and its object will hear of it. */
+export type Stopped =
+  { status: TunnelRow["status"] } | "unheard" | "not_found" | "expired" | "role_changed";
+
+/** To stop what is stopped changes nothing, and tells the tunnel's object once more. */
+export async function setStopped(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  isStopped: boolean,
+): Promise<Stopped> {
+  const { result, arrived } = await db.changeAndTell(async (change) => {
+    if (!(await holdsRole(change.tx, actor))) return "role_changed";
+    const { orgId, userId, ip } = actor;
+    const [tunnel] = await change.tx
+      .select({ row: tunnels, isDue: sql<boolean>`coalesce(${tunnels.expiresAt} <= now(), false)` })
+      .from(tunnels)
+      .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)))
+      .for("update");
+    if (!tunnel) return "not_found";
+    let { row } = tunnel;
+    if (row.status !== "expired" && tunnel.isDue) await expireTunnel(change, row);
+    if (row.status === "expired" || tunnel.isDue) return "expired";
+    if (isStopped ? row.stoppedAt === null : row.status !== "active") {
+      row = await changeStopped(change, id, isStopped);
+      const action = isStopped ? "tunnel_stopped" : "tunnel_started";
+      change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+    }
+    const stopping = { version: row.settingsVersion, isStopped };
+    change.tell({ kind: "tunnel_stopping", payload: { tunnelId: id, stopping } });
+    return { status: row.status };
+  });
+  return arrived ? result : "unheard";
+}
+
+async function changeStopped({ tx }: Change, id: string, isStopped: boolean): Promise<TunnelRow> {
+  const [row] = await tx
+    .update(tunnels)
+    .set({
+      ...(isStopped
+        ? { stoppedAt: sql`now()`, status: "offline", agentConnected: false }
+        : { stoppedAt: null, status: "active" }),
+      settingsVersion: sql`${tunnels.settingsVersion} + 1`,
+    })
+    .where(eq(tunnels.id, id))
+    .returning();
+  return row!;
 }
 
 /** Tunnels whose time is over. @returns how many were found; a full batch may have left some. */
@@ -181,13 +240,30 @@ export function expireTunnels(db: Database): Promise<number> {
   });
 }
 
+/** @returns how long the tunnel has left; null when it is over, or has no end. */
+export function expireIfDue(db: Database, id: string): Promise<number | null> {
+  return db.change(async (change) => {
+    const left = sql`ceil(extract(epoch from ${tunnels.expiresAt} - now()) * 1000)`;
+    const leftMs: SQL<number | null> = left.mapWith(Number);
+    const [tunnel] = await change.tx
+      .select({ row: tunnels, leftMs })
+      .from(tunnels)
+      .where(and(eq(tunnels.id, id), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")))
+      .for("update");
+    if (!tunnel || tunnel.leftMs === null) return null;
+    if (tunnel.leftMs > 0) return tunnel.leftMs;
+    await expireTunnel(change, tunnel.row);
+    return null;
+  });
+}
+
 export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Promise<void> {
   await change.tx
     .update(tunnels)
     .set({ status: "expired", agentConnected: false })
     .where(eq(tunnels.id, id));
   const actor = { orgId, userId: null, ip: null };
-  await retire(change, actor, [id]);
+  await retire(change, actor, [id], "expired");
   change.audit({
     ...actor,
     action: "tunnel_expired",
@@ -196,10 +272,17 @@ export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Pr
   });
 }
 
-async function retire(change: Change, actor: Actor, tunnelIds: string[]): Promise<void> {
+async function retire(
+  change: Change,
+  actor: Actor,
+  tunnelIds: string[],
+  why: "deleted" | "expired",
+): Promise<void> {
   await unbindTunnels(change, actor, tunnelIds);
   await releaseHostnames(change, tunnelIds);
-  for (const tunnelId of tunnelIds) change.tell({ kind: "tunnel_retired", payload: { tunnelId } });
+  for (const tunnelId of tunnelIds) {
+    change.tell({ kind: "tunnel_retired", payload: { tunnelId, why } });
+  }
 }
 
 /** What the tunnel's object says of itself; news that is older than the row's changes nothing. */
@@ -210,7 +293,7 @@ export async function reportTunnel({ read }: Database, report: TunnelReport): Pr
     .update(tunnels)
     .set({
       agentConnected: agentConnected
-        ? sql`${tunnels.deletedAt} is null and ${tunnels.status} <> 'expired'`
+        ? sql`${tunnels.deletedAt} is null and ${tunnels.stoppedAt} is null and ${tunnels.status} <> 'expired'`
         : false,
       lastSeenAt: lastSeenAtMs === null ? null : new Date(lastSeenAtMs),
       bytesIn,
@@ -231,11 +314,12 @@ export async function markDisconnected({ read }: Database, tunnelId: string): Pr
     .where(eq(tunnels.id, tunnelId));
 }
 
-/** What has expired stays so, and what has never been served is not offline. */
+/** What has expired or was stopped stays so; what was only started or reserved is waiting, not offline. */
 function statusAfter(agentConnected: boolean) {
+  const { status, stoppedAt } = tunnels;
   return agentConnected
-    ? sql`case when ${tunnels.status} = 'expired' then 'expired' else 'active' end`
-    : sql`case when ${tunnels.status} = 'active' then 'offline' else ${tunnels.status} end`;
+    ? sql`case when ${status} = 'expired' or ${stoppedAt} is not null then ${status} else 'active' end`
+    : sql`case when ${status} = 'active' and ${tunnels.agentConnected} then 'offline' else ${status} end`;
 }
 
 /** All tunnels that an agent serves now, as far as the rows know. */
