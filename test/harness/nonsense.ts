@@ -43,24 +43,17 @@ export const NASTY_TEXTS = [
 ];
 
 /** In JSON's own spelling: some of it no program would write. */
-const NASTY_JSON = [
+const NASTY_NUMBERS = ["-1", "-0", "1.5", "1e308", "1e400", "2147483648", "9007199254740993"];
+const OF_ANOTHER_TYPE = [
   "null",
   "true",
   "0",
-  "-1",
-  "-0",
-  "1.5",
-  "1e308",
-  "1e400",
-  "2147483648",
-  "9007199254740993",
+  '"0"',
   "[]",
   "{}",
   '["x",{}]',
-  '{"__proto__":{"admin":true}}',
-  '{"toString":null,"length":-1}',
+  '{"__proto__":{"admin":true},"toString":null,"length":-1}',
   `${"[".repeat(10_000)}${"]".repeat(10_000)}`,
-  ...NASTY_TEXTS.map((text) => JSON.stringify(text)),
 ];
 
 /** By format, and by the names of fields whose schema does not show what they want. */
@@ -145,11 +138,16 @@ function spoiled(example: unknown, paths: Path[]): string[] {
       (part, key) => (part as Record<string | number, unknown>)[key],
       example,
     );
-    const nearlyGood = typeof value === "string" ? [`${value}\0`, `${value}\ud800`] : [];
-    return [...NASTY_JSON, ...nearlyGood.map((near) => JSON.stringify(near))].map((nasty) =>
+    return [...OF_ANOTHER_TYPE, ...nastyOnesFor(value)].map((nasty) =>
       text.replace('"<here>"', () => nasty),
     );
   });
+}
+
+function nastyOnesFor(value: unknown): string[] {
+  if (typeof value === "number") return NASTY_NUMBERS;
+  if (typeof value !== "string") return [];
+  return [...NASTY_TEXTS, `${value}\0`, `${value}\ud800`].map((text) => JSON.stringify(text));
 }
 
 type Path = (string | number)[];
