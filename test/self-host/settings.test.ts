@@ -67,6 +67,8 @@ describe("a bad value stops the start with a line that names it", () => {
     ["IDP_B_TOKEN_URL", "ftp://token"],
     ["IDP_B_API_URL", "api"],
     ["DNS_OVER_HTTPS_URL", "1.1.1.1"],
+    ["CF_API_URL", "api"],
+    ["CF_ZONE_ID", "../other"],
     ["ALLOW_REPLAY", "1"],
     ["ALLOW_PRIVATE_FETCH", "on"],
     ["AUTH_RATE_LIMIT", "false"],
@@ -85,6 +87,12 @@ describe("a bad value stops the start with a line that names it", () => {
     expect(() => readSettings({ IDP_B_CLIENT_ID: "client" })).toThrow(/IDP_B_TOKEN_URL: /);
     const whole = { ...issuer, IDP_A_CLIENT_ID: "client", IDP_A_CLIENT_SECRET: "secret" };
     expect(readSettings(whole).worker).toMatchObject(whole);
+  });
+
+  test("so does half of what makes custom hostnames", () => {
+    const zone = { CF_ZONE_ID: "0123456789abcdef0123456789abcdef" };
+    expect(() => readSettings(zone)).toThrow(/CF_API_TOKEN: .*CF_ZONE_ID/);
+    expect(readSettings({ ...zone, CF_API_TOKEN: "t" }).worker).toMatchObject(zone);
   });
 
   test("and two bad values both", () => {
