@@ -5,6 +5,7 @@ import { WebSocketServer, type WebSocket } from "ws";
 import { parseHostMode } from "../../agent/host-header.ts";
 import { parseTarget } from "../../agent/target.ts";
 import { AgentTunnel } from "../../agent/tunnel.ts";
+import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
 import {
   codedOf,
   FRAME,
@@ -92,6 +93,8 @@ export interface ScriptedTunnel extends AsyncDisposable {
   agent: AgentTunnel;
   /** The next connection of the agent, welcomed. */
   connection(): Promise<ScriptedConnection>;
+  /** The next one, closed instead. */
+  refuse(name: CloseName, explanation: string): Promise<void>;
 }
 
 /** @param originPort the local server behind the agent. */
@@ -113,15 +116,24 @@ export async function startScriptedTunnel(originPort: number): Promise<ScriptedT
     project: undefined,
     ttlSeconds: undefined,
   });
+  async function greeted(): Promise<ScriptedConnection> {
+    const [socket] = (await once(server, "connection")) as [WebSocket];
+    const connection = new ScriptedConnection(socket);
+    const hello = await connection.next();
+    if (hello.type !== FRAME.hello) throw new Error("no hello");
+    return connection;
+  }
   return {
     agent,
     async connection() {
-      const [socket] = (await once(server, "connection")) as [WebSocket];
-      const connection = new ScriptedConnection(socket);
-      const hello = await connection.next();
-      if (hello.type !== FRAME.hello) throw new Error("no hello");
+      const connection = await greeted();
       connection.send((writer) => writer.json(FRAME.welcome, 0, 0, WELCOME));
       return connection;
+    },
+    async refuse(name, explanation) {
+      const connection = await greeted();
+      connection.socket.close(CLOSE[name], `${name}: ${explanation}`);
+      await connection.closed;
     },
     async [Symbol.asyncDispose]() {
       for (const socket of server.clients) socket.terminate();
