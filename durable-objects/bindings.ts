@@ -58,5 +58,6 @@ export interface ObjectBindings {
   HOSTED?: string;
   TRUST_PROXY?: string;
   PUBLIC_SCHEME?: string;
+  SERVICE_DOMAIN?: string;
   ALLOW_PRIVATE_FETCH?: string;
 }

@@ -13,7 +13,7 @@ import { DRAIN_MAX_MS, HEARTBEAT_INTERVAL_MS, RECONNECT_MAX_MS } from "../protoc
 import type { ObjectBindings, TunnelReport } from "./bindings.ts";
 import { checksOf } from "./gates/checks.ts";
 import { refuse, retryAfter } from "./gates/refusal.ts";
-import { GATES_HEADER, type TunnelSettings } from "./gates/settings.ts";
+import { GATES_HEADER, type SettingsInput } from "./gates/settings.ts";
 import {
   Admission,
   ADMISSION_HEADER,
@@ -115,7 +115,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** What its owner set, after the commit. From when this returns on, it holds for every request. */
-  publishSettings(settings: TunnelSettings): void {
+  publishSettings(settings: SettingsInput): void {
     if (!this.#lifetime.isOver) this.#gatekeeper.publish(settings);
   }
 
@@ -129,6 +129,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   /** Whether a custom domain leads here, after the commit. */
   setCustomHost(host: string, residence: Residence): void {
     this.#customHosts.set(host, residence);
+  }
+
+  /** What a visitor brings back from signing in is good once. */
+  spendTicket(id: string, endsAtMs: number): boolean {
+    return !this.#isRetired && this.#gatekeeper.spendTicket(id, endsAtMs);
   }
 
   /** Ends the connections of one capability token. */

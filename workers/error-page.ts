@@ -5,6 +5,8 @@ export interface Text {
   message: string;
   /** For the owner, who is often the one who is looking. */
   hint?: string;
+  /** What the reader can do about it. */
+  action?: { text: string; href: string };
 }
 
 export const PAGE_HEADERS = {
@@ -16,8 +18,16 @@ export function wantsHtml(request: Request): boolean {
   return request.headers.get("accept")?.includes("text/html") ?? false;
 }
 
-export function htmlPage(status: number, code: string, { title, message, hint }: Text): string {
+export function htmlPage(
+  status: number,
+  code: string,
+  { title, message, hint, action }: Text,
+): string {
   const advice = hint === undefined ? "" : `<p class="hint">${withCode(escapeHtml(hint))}</p>`;
+  const link =
+    action === undefined
+      ? ""
+      : `<p><a href="${escapeHtml(action.href)}">${escapeHtml(action.text)}</a></p>`;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -37,7 +47,7 @@ footer { margin-top: 2rem; font-size: .85rem; opacity: .7 }
 <main>
 <h1>${escapeHtml(title)}</h1>
 <p>${escapeHtml(message)}</p>
-${advice}
+${advice}${link}
 <footer>${status} <code>${escapeHtml(code)}</code> · Underpass</footer>
 </main>
 </body>

@@ -3,9 +3,10 @@
  * API is loaded on its own path only, so that an isolate that serves visitors starts with the edge alone.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
+import { authorityOf, hostOf } from "../protocol/hosts.ts";
 import { visit } from "./edge/visit.ts";
 import type { Env } from "./env.ts";
-import { apiHostsOf, authorityOf, hostOf } from "./hosts.ts";
+import { apiHostsOf } from "./hosts.ts";
 
 export { AddressLimiter } from "../durable-objects/address-limiter.ts";
 export { Hostname } from "../durable-objects/hostname.ts";

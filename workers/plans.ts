@@ -7,6 +7,8 @@ interface PlanTerms {
   tunnelTtlSeconds: number | null;
   /** Basic auth in front of a tunnel. */
   tunnelPassword: boolean;
+  /** A provider's sign-in in front of a tunnel. */
+  identityGate: boolean;
   /** Names that are kept without a tunnel. null: as many as one likes. */
   maxReservedSubdomains: number | null;
   /** Of a hosted organization; on one's own server everybody may. */
@@ -19,24 +21,28 @@ export const PLAN_TERMS: Record<Plan, PlanTerms> = {
   free: {
     tunnelTtlSeconds: HOUR_SECONDS,
     tunnelPassword: false,
+    identityGate: false,
     maxReservedSubdomains: 0,
     masterKeys: false,
   },
   pro: {
     tunnelTtlSeconds: 24 * HOUR_SECONDS,
     tunnelPassword: true,
+    identityGate: true,
     maxReservedSubdomains: 5,
     masterKeys: true,
   },
   team: {
     tunnelTtlSeconds: 7 * 24 * HOUR_SECONDS,
     tunnelPassword: true,
+    identityGate: true,
     maxReservedSubdomains: null,
     masterKeys: true,
   },
   enterprise: {
     tunnelTtlSeconds: null,
     tunnelPassword: true,
+    identityGate: true,
     maxReservedSubdomains: null,
     masterKeys: true,
   },
@@ -63,7 +69,7 @@ export function tunnelExpiry(plan: Plan, askedSeconds: number | undefined, now: 
 
 /** Whether an organization may do what only some plans grant; a running trial grants all of it. */
 export function mayUse(
-  feature: "tunnelPassword",
+  feature: "tunnelPassword" | "identityGate",
   { plan, trialEndsAt }: { plan: Plan; trialEndsAt: Date | null },
   now: Date,
 ): boolean {

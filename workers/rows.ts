@@ -9,6 +9,7 @@ import type { Route, Rows as RowsBinding, TunnelReport } from "../durable-object
 import type { Admission } from "../durable-objects/tunnel/admission.ts";
 import type { AgentRequest, Verdict } from "./api/admission.ts";
 import type { Env } from "./env.ts";
+import type { Redeemed, ShownTicket } from "./visitor-tickets.ts";
 
 export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
   async route(host: string): Promise<Route | null> {
@@ -42,6 +43,11 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     ]);
     const { publicJwks } = await accessTokenKeys(configOf(this.env));
     return { keys: publicJwks };
+  }
+
+  async redeemTicket(shown: ShownTicket): Promise<Redeemed | null> {
+    const { redeemTicket } = await import("./visitor-tickets.ts");
+    return redeemTicket(this.env, shown);
   }
 
   async admit(request: AgentRequest): Promise<Verdict> {

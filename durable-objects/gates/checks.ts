@@ -4,7 +4,12 @@
  */
 import { waitUntil } from "cloudflare:workers";
 import type { ObjectBindings } from "../bindings.ts";
+import { hostOf, routeNameOf } from "../../protocol/hosts.ts";
+import { TICKET_PATH } from "./identity.ts";
+import type { IssuerKeys } from "./issuer-keys.ts";
 import type { Checks } from "./judge.ts";
+import { passesIn } from "./pass-cookie.ts";
+import type { PassGate } from "./passes.ts";
 import { PasswordGate } from "./passwords.ts";
 import type { TokenGate } from "./tokens.ts";
 
@@ -16,11 +21,22 @@ const passwords = new PasswordGate({
   wait: (ms) => scheduler.wait(ms),
 });
 
+let issuerKeys: IssuerKeys | undefined;
 let tokens: TokenGate | undefined;
+let passes: PassGate | undefined;
 
 export function checksOf(env: ObjectBindings): Checks {
   return {
     password: (auth, visitor) => passwords.check(auth, visitor),
+    async identity(gate, { authority, path, cookie }) {
+      const host = hostOf(authority) ?? "";
+      if (isCustomHost(host, env)) return "allowed";
+      if (path === TICKET_PATH) return "arriving";
+      const shown = cookie === null ? [] : passesIn(cookie, env.PUBLIC_SCHEME ?? "http");
+      if (shown.length === 0) return "unknown";
+      passes ??= await loadPasses(env);
+      return passes.check(gate, host, shown);
+    },
     async token(rule, authorization) {
       tokens ??= await loadTokens(env);
       return tokens.check(rule, authorization);
@@ -28,13 +44,28 @@ export function checksOf(env: ObjectBindings): Checks {
   };
 }
 
+/** The gate is for hosts below the service's own domain: an owner's domain has a sign-in of its own. */
+function isCustomHost(host: string, { SERVICE_DOMAIN: domain = "localhost" }: ObjectBindings) {
+  return host !== "" && routeNameOf(host, domain.toLowerCase()) === host;
+}
+
 async function loadTokens(env: ObjectBindings): Promise<TokenGate> {
-  const [{ discoverKeys, fetchJson, IssuerKeys }, { OWN_ISSUER, TokenGate }] = await Promise.all([
+  const [keys, { TokenGate }] = await Promise.all([loadKeys(env), import("./tokens.ts")]);
+  return new TokenGate({ keys, now });
+}
+
+async function loadPasses(env: ObjectBindings): Promise<PassGate> {
+  const [keys, { PassGate }] = await Promise.all([loadKeys(env), import("./passes.ts")]);
+  return new PassGate({ keys, now });
+}
+
+async function loadKeys(env: ObjectBindings): Promise<IssuerKeys> {
+  const [{ discoverKeys, fetchJson, IssuerKeys }, { OWN_ISSUER }] = await Promise.all([
     import("./issuer-keys.ts"),
     import("./tokens.ts"),
   ]);
   const allowHttp = env.ALLOW_PRIVATE_FETCH === "true";
-  const keys = new IssuerKeys((issuer) => {
+  issuerKeys ??= new IssuerKeys((issuer) => {
     const loading =
       issuer === OWN_ISSUER
         ? env.ROWS.tokenKeys()
@@ -43,5 +74,5 @@ async function loadTokens(env: ObjectBindings): Promise<TokenGate> {
     waitUntil(loading.catch(() => undefined));
     return loading;
   }, now);
-  return new TokenGate({ keys, now });
+  return issuerKeys;
 }

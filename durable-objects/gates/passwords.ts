@@ -29,6 +29,9 @@ import type { BasicAuth } from "./settings.ts";
 
 const WRONG_PASSWORD_RULE = { burst: WRONG_PASSWORD_BURST, refillMs: WRONG_PASSWORD_REFILL_MS };
 
+/** Of a visitor, all that counts here. */
+type Shown = Pick<Visitor, "authorization" | "address">;
+
 export interface PasswordTools {
   /** Argon2. Slow, and nothing else runs meanwhile. */
   verify(hash: string, password: string): Promise<boolean>;
@@ -59,7 +62,7 @@ export class PasswordGate {
     this.#tools = tools;
   }
 
-  async check(auth: BasicAuth, { authorization, address }: Visitor): Promise<PasswordVerdict> {
+  async check(auth: BasicAuth, { authorization, address }: Shown): Promise<PasswordVerdict> {
     const shown = authorization === null ? null : credentialsOf(authorization);
     if (shown === null) return "wrong";
     const key = await keyedHash(`${auth.passwordHash}\n${auth.username}\n${authorization}`);

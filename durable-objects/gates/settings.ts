@@ -2,11 +2,14 @@
  * What an owner has put before a tunnel: as its object keeps it, and the part of it that the edge judges by.
  */
 import { z } from "zod";
+import { GATES_HEADER_MAX_CHARS } from "../../protocol/limits.ts";
+import { AllowList } from "../../protocol/resources/edge-auth.ts";
 import {
   TrafficPolicy,
   type JwtValidation,
   type RateLimit,
 } from "../../protocol/resources/policies.ts";
+import type { IdentityGate } from "./identity.ts";
 
 const BasicAuth = z.object({ username: z.string(), passwordHash: z.string() });
 export type BasicAuth = z.infer<typeof BasicAuth>;
@@ -18,8 +21,13 @@ export const TunnelSettings = z.object({
   realm: z.string(),
   basicAuth: BasicAuth.nullable(),
   policy: TrafficPolicy.nullable(),
+  identityGate: AllowList.extend({ tunnelId: z.uuid() }).nullable().default(null),
 });
 export type TunnelSettings = z.infer<typeof TunnelSettings>;
+/** As they were published, or kept, by a version that knew fewer gates. */
+export type SettingsInput = Omit<TunnelSettings, "identityGate"> & {
+  identityGate?: TunnelSettings["identityGate"];
+};
 
 /** What needs no state of the tunnel to be judged: the same for the edge and the object. */
 export interface Gates {
@@ -29,23 +37,32 @@ export interface Gates {
   basicAuth: BasicAuth | null;
   deny: string[];
   jwt: JwtValidation | null;
+  identity: IdentityGate | null;
+}
+
+/** Otherwise the object judges faster than it reads what the edge found. */
+export function isSlow({ basicAuth, identity, jwt }: Gates): boolean {
+  return basicAuth !== null || identity !== null || jwt !== null;
 }
 
 /** @returns null when there is nothing to judge. */
-export function gatesOf({ realm, basicAuth, policy }: TunnelSettings, seal: string): Gates | null {
+export function gatesOf(
+  { realm, basicAuth, policy, identityGate: identity = null }: SettingsInput,
+  seal: string,
+): Gates | null {
   const actions = policy?.actions ?? [];
   const deny = actions.flatMap((action) => (action.kind === "deny" ? [action.path_prefix] : []));
   const jwt = actions.find((action) => action.kind === "jwt_validation") ?? null;
-  if (basicAuth === null && deny.length === 0 && jwt === null) return null;
-  return { seal, realm, basicAuth, deny, jwt };
+  if (basicAuth === null && identity === null && deny.length === 0 && jwt === null) return null;
+  return { seal, realm, basicAuth, identity, deny, jwt };
 }
 
-export function rateLimitOf({ policy }: TunnelSettings): RateLimit | null {
+export function rateLimitOf({ policy }: SettingsInput): RateLimit | null {
   return policy?.actions.find((action) => action.kind === "rate_limit") ?? null;
 }
 
 /** Names in lower case. Of two values for one name the later holds. */
-export function headersOf({ policy }: TunnelSettings): Map<string, string> {
+export function headersOf({ policy }: SettingsInput): Map<string, string> {
   const headers = new Map<string, string>();
   for (const action of policy?.actions ?? []) {
     if (action.kind === "header_set") headers.set(action.name.toLowerCase(), action.value);
@@ -60,12 +77,14 @@ export function newSeal(): string {
 /** In an answer of the object, for the edge to remember. Neither visitors nor agents ever see or set it. */
 export const GATES_HEADER = "underpass-gates";
 
+/** What is too long to travel is judged by the object alone: the edge is told of none. */
 export function writeGates(gates: Gates | null): string {
   // A header line is not for every character.
-  return JSON.stringify(gates).replace(
+  const text = JSON.stringify(gates).replace(
     /[^ -~]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
+  return text.length > GATES_HEADER_MAX_CHARS ? "null" : text;
 }
 
 /** @param text of an object of ours. */

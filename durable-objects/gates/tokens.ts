@@ -69,15 +69,25 @@ export class TokenGate {
     if (issuer === OWN_ISSUER) options.typ = OWN_TOKEN_TYPE;
     else options.issuer = issuer;
 
-    const keys = await this.#tools.keys.of(issuer);
-    if (keys === null) return "issuer_down";
-    const payload = await verified(token, keys, options);
-    if (payload !== "unknown_key") return payload;
-    const newest = await this.#tools.keys.newestOf(issuer);
-    if (newest === null) return "issuer_down";
-    const again = await verified(token, newest, options);
-    return again === "unknown_key" ? null : again;
+    return verifiedBy(this.#tools.keys, issuer, token, options);
   }
+}
+
+/** @returns null when it is not good by the keys that the issuer has now. */
+export async function verifiedBy(
+  issuerKeys: IssuerKeys,
+  issuer: string,
+  token: string,
+  options: JWTVerifyOptions,
+): Promise<JWTPayload | "issuer_down" | null> {
+  const keys = await issuerKeys.of(issuer);
+  if (keys === null) return "issuer_down";
+  const payload = await verified(token, keys, options);
+  if (payload !== "unknown_key") return payload;
+  const newest = await issuerKeys.newestOf(issuer);
+  if (newest === null) return "issuer_down";
+  const again = await verified(token, newest, options);
+  return again === "unknown_key" ? null : again;
 }
 
 /** Whose keys to try. Until it is verified, what the token says of its issuer decides nothing else. */

@@ -10,18 +10,25 @@ import { isSealed, readVerdict, retryAfter, type Refusal } from "../gates/refusa
 import {
   gatesOf,
   headersOf,
+  isSlow,
   newSeal,
   rateLimitOf,
   TunnelSettings,
   writeGates,
   type Gates,
+  type SettingsInput,
 } from "../gates/settings.ts";
 import { rewriteHead, type RequestHead } from "./heads.ts";
 
-const KEY = { settings: "settings", maintenance: "maintenance", rate: "rate:" } as const;
+const KEY = {
+  settings: "settings",
+  maintenance: "maintenance",
+  rate: "rate:",
+  spentTicket: "spent-ticket:",
+} as const;
 
 interface KeptSettings {
-  settings: TunnelSettings;
+  settings: SettingsInput;
   seal: string;
 }
 
@@ -122,10 +129,23 @@ export class Gatekeeper {
     return null;
   }
 
+  /** A ticket of a visitor who comes back from the provider. @returns whether it is the first time. */
+  spendTicket(id: string, endsAtMs: number): boolean {
+    const { kv } = this.#storage;
+    // What has ended is not asked for any more.
+    for (const [key, endedAtMs] of [...kv.list<number>({ prefix: KEY.spentTicket })]) {
+      if (endedAtMs < Date.now()) kv.delete(key);
+    }
+    const key = KEY.spentTicket + id;
+    if (kv.get(key) !== undefined) return false;
+    kv.put<number>(key, endsAtMs);
+    return true;
+  }
+
   /** For the edge, when it judged by other gates than these, or by none. */
   newsFor({ judged }: RequestHead): string | null {
     const { gates } = this.#rules;
-    if (gates === null) return judged === null ? null : writeGates(null);
+    if (gates === null || !isSlow(gates)) return judged === null ? null : writeGates(null);
     return isSealed(judged, gates) ? null : writeGates(gates);
   }
 

@@ -6,6 +6,7 @@ import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { FLAG } from "../../protocol/frames.ts";
 import { isPassedOn, SOCKET_HANDSHAKE } from "../../protocol/header-names.ts";
 import { JUDGED_HEADER } from "../gates/refusal.ts";
+import { setsPass, withoutPass } from "../gates/pass-cookie.ts";
 import { GATES_HEADER } from "../gates/settings.ts";
 
 export interface RequestHead {
@@ -37,7 +38,8 @@ export function requestHead(
     else if (name === "connection") connection = value.toLowerCase();
     else if (name === "upgrade") isSocket = method === "GET" && value.toLowerCase() === "websocket";
     else if (name === JUDGED_HEADER) judged = value;
-    if (isPassedOn(name)) parts.push(name, value);
+    const passed = name === "cookie" ? withoutPass(value) : value;
+    if (passed !== null && isPassedOn(name)) parts.push(name, passed);
   });
   if (isSocket) dropNamed(parts, SOCKET_HANDSHAKE);
   if (connection !== "" && connection !== "keep-alive" && connection !== "close") {
@@ -78,14 +80,19 @@ export function targetOf(url: string): string {
   return slash < 0 ? "/" : url.slice(slash);
 }
 
-/** What a local server can't set: it would pass for a failure of ours, or for gates of the tunnel. */
+/**
+ * What a local server can't set: it would pass for a failure of ours, or for gates of the tunnel. Nor can it
+ * set the cookie of visitors' passes.
+ */
 const OURS: ReadonlySet<string> = new Set([ERROR_HEADER, GATES_HEADER]);
 
 /** @throws TypeError when a name or value is no header line. */
 export function responseHeaders(pairs: string[]): Headers {
   const headers = new Headers();
   for (let i = 0; i < pairs.length; i += 2) {
-    if (!OURS.has(pairs[i]!.toLowerCase())) headers.append(pairs[i]!, pairs[i + 1]!);
+    const name = pairs[i]!.toLowerCase();
+    const isOurs = OURS.has(name) || (name === "set-cookie" && setsPass(pairs[i + 1]!));
+    if (!isOurs) headers.append(pairs[i]!, pairs[i + 1]!);
   }
   return headers;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { apiHostsOf, authorityOf, hostOf, routeNameOf } from "../../workers/hosts.ts";
+import { authorityOf, hostOf, routeNameOf } from "../../protocol/hosts.ts";
+import { apiHostsOf } from "../../workers/hosts.ts";
 
 const DOMAIN = "tunnel.test";
 const routeOf = (authority: string) => {

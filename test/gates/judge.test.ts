@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { IdentityVerdict } from "../../durable-objects/gates/identity.ts";
 import {
   judge,
   visitorOf,
@@ -38,28 +39,45 @@ const settings = (actions: PolicyAction[], basicAuth: TunnelSettings["basicAuth"
   basicAuth,
   policy: { actions },
 });
-const visitor = (path = "/") => ({ path, authorization: "x", address: "192.0.2.1" });
+const LISTS = { tunnelId: crypto.randomUUID(), domains: [], emails: ["ann@example.com"] };
+const visitor = (path = "/") => ({
+  path,
+  authorization: "x",
+  address: "192.0.2.1",
+  authority: "shop.localhost",
+  cookie: null,
+});
 
 /** Checks with fixed verdicts, which tell what they were asked. */
-function checks(password: PasswordVerdict = "right", token: TokenVerdict = "good") {
+function checks(
+  password: PasswordVerdict = "right",
+  token: TokenVerdict = "good",
+  identity: IdentityVerdict = "allowed",
+) {
   const asked: string[] = [];
   const fixed: Checks = {
     password: () => (asked.push("password"), Promise.resolve(password)),
+    identity: () => (asked.push("identity"), Promise.resolve(identity)),
     token: () => (asked.push("token"), Promise.resolve(token)),
   };
   return { asked, fixed };
 }
 
 describe("the order of the gates, whatever the order of the policy", () => {
-  const gates = gatesOf(settings(ALL, AUTH), newSeal())!;
+  const gates = gatesOf({ ...settings(ALL, AUTH), identityGate: LISTS }, newSeal())!;
+  const down = { keysDownForMs: 1 };
+  const [PASSWORD, IDENTITY] = [["password"], ["password", "identity"]];
 
-  test.each([
-    ["a wrong password", "/admin", "wrong", "bad", "unauthorized", ["password"]],
-    ["a denied path", "/admin", "right", "bad", "forbidden", ["password"]],
-    ["a bad token", "/", "right", "bad", "unauthorized", ["password", "token"]],
-    ["nothing", "/", "right", "good", undefined, ["password", "token"]],
-  ] as const)("%s is what counts", async (_, path, password, token, code, order) => {
-    const { asked, fixed } = checks(password, token);
+  test.each<[string, string, PasswordVerdict, IdentityVerdict, TokenVerdict, unknown, string[]]>([
+    ["a wrong password", "/admin", "wrong", "unknown", "bad", "unauthorized", PASSWORD],
+    ["no pass", "/admin", "right", "unknown", "bad", "unauthorized", IDENTITY],
+    ["a pass of somebody else", "/", "right", { denied: "eve" }, "bad", "forbidden", IDENTITY],
+    ["a pass that can't be judged", "/", "right", down, "bad", "unavailable", IDENTITY],
+    ["a denied path", "/admin", "right", "allowed", "bad", "forbidden", IDENTITY],
+    ["a bad token", "/", "right", "allowed", "bad", "unauthorized", [...IDENTITY, "token"]],
+    ["nothing", "/", "right", "allowed", "good", undefined, [...IDENTITY, "token"]],
+  ])("%s is what counts", async (_, path, password, identity, token, code, order) => {
+    const { asked, fixed } = checks(password, token, identity);
     expect((await judge(gates, visitor(path), fixed))?.code).toBe(code);
     expect(asked).toEqual(order);
   });

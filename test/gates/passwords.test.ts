@@ -40,7 +40,7 @@ beforeEach(() => {
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
 const show = (password: string, { address = "192.0.2.1", auth = AUTH, username = "ann" } = {}) =>
-  gate.check(auth, { path: "/", authorization: basic(`${username}:${password}`), address });
+  gate.check(auth, { authorization: basic(`${username}:${password}`), address });
 
 /** Lets time pass, while somebody waits for that, until it is settled. */
 async function until<Result>(result: Promise<Result>): Promise<Result> {
@@ -173,7 +173,7 @@ describe("credentials", () => {
 
   test("of no kind cost nothing", async () => {
     for (const authorization of [null, "", "Bearer x", "Basic"]) {
-      expect(await gate.check(AUTH, { path: "/", authorization, address: "" })).toBe("wrong");
+      expect(await gate.check(AUTH, { authorization, address: "" })).toBe("wrong");
     }
     expect(hashedAtMs).toEqual([]);
   });

@@ -18,6 +18,7 @@ import { basicAuth } from "./basic-auth.ts";
 import { cli } from "./cli.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
 import { domains } from "./domains.ts";
+import { edgeAuth } from "./edge-auth.ts";
 import { events } from "./events.ts";
 import { health } from "./health.ts";
 import { invitations } from "./invitations.ts";
@@ -35,6 +36,7 @@ import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
 import { tokens } from "./tokens.ts";
 import { tunnels } from "./tunnels.ts";
+import { visits } from "./visits.ts";
 
 const api = new OpenAPIHono<ApiEnv>();
 
@@ -85,6 +87,8 @@ for (const area of [
   projects,
   tunnels,
   basicAuth,
+  edgeAuth,
+  visits,
   policies,
   maintenance,
   domains,

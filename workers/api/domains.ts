@@ -1,6 +1,7 @@
 /** /domains: names of an organization's own, in front of its tunnels. */
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
+import { hostOf, routeNameOf } from "../../protocol/hosts.ts";
 import {
   AllowedQuery,
   BindDomain,
@@ -11,7 +12,6 @@ import { Id, Ok, PageQuery } from "../../protocol/resources/scalars.ts";
 import { lookUpTxt } from "../dns/look-up.ts";
 import { challengeName, nameDomain } from "../domain-names.ts";
 import { ApiError } from "../errors.ts";
-import { hostOf, routeNameOf } from "../hosts.ts";
 import { randomSecret } from "../identity/codes.ts";
 import { equalInConstantTime } from "../identity/sealing.ts";
 import {

@@ -5,7 +5,6 @@
 import { createRoute } from "@hono/zod-openapi";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
-import type { ErrorBody } from "../../protocol/errors.ts";
 import { PROVIDER_SIGN_IN_MAX_MS } from "../../protocol/limits.ts";
 import {
   ProviderAnswer,
@@ -16,37 +15,35 @@ import {
 } from "../../protocol/resources/providers.ts";
 import { sealMail } from "../background/mail.ts";
 import { identityLinkedMail } from "../background/mails.ts";
-import { htmlPage, PAGE_HEADERS, wantsHtml } from "../error-page.ts";
 import { ApiError } from "../errors.ts";
-import { authorityOf, hostOf } from "../hosts.ts";
-import { newAttempt, openAttempt, sealAttempt, type Attempt } from "../identity/attempts.ts";
+import {
+  ATTEMPT_FOR_ACCOUNT,
+  newAttempt,
+  openAttempt,
+  sealAttempt,
+  type Attempt,
+} from "../identity/attempts.ts";
 import { newOrganizationTerms } from "../identity/new-organization.ts";
 import { configuredProviders, findProvider } from "../identity/providers.ts";
-import { describeFailure } from "../identity/providers/calls.ts";
 import type { Provider, ProviderAccount } from "../identity/providers/provider.ts";
 import { returnUrl, safeReturnTo, type Outcome } from "../identity/return-to.ts";
-import { log } from "../log.ts";
 import { signInWithIdentity } from "../store/identities.ts";
 import { answer, failures, newArea, type ApiContext, type ApiEnv } from "./context.ts";
+import {
+  ask,
+  badAnswer,
+  emailNotVerified,
+  inBrowser,
+  isOnPublicHost,
+  notStartedHere,
+  providerNotConfigured,
+} from "./provider-trips.ts";
 import { limited } from "./rate-limit.ts";
 import { passFirstFactor } from "./sign-in.ts";
 
 export const oauth = newArea();
 
 const COOKIE = "underpass-oauth";
-
-/** Its addresses carry codes and tokens, and whoever meets a failure is a person with a browser. */
-const inBrowser = createMiddleware<ApiEnv>(async (c, next) => {
-  await next();
-  if (c.error && wantsHtml(c.req.raw)) {
-    const { status } = c.res;
-    const { error, message } = await c.res.json<ErrorBody>();
-    const page = htmlPage(status, error, { title: "Signing in did not work", message });
-    c.res = new Response(page, { status, headers: PAGE_HEADERS });
-  }
-  c.header("Referrer-Policy", "no-referrer");
-  c.header("Vary", "Accept", { append: true });
-});
 
 /** Whatever comes of it, an attempt is over once its provider has answered. */
 const endsAttempt = createMiddleware<ApiEnv>(async (c, next) => {
@@ -119,8 +116,7 @@ async function start(
 ): Promise<Response> {
   const { config } = c.var;
   const provider = providerOf(c, name);
-  // The provider leads back to the first host, and a cookie is sent to the host that set it alone. A proxy
-  // that changes the host would make this a loop: it happens once.
+  // A proxy that changes the host would make this a loop: it happens once.
   if (!isOnPublicHost(c) && moved === undefined) {
     const url = new URL(`/auth/oauth/${name}/start`, config.publicOrigin);
     url.search = new URLSearchParams({ return_to, moved: "1" }).toString();
@@ -128,7 +124,7 @@ async function start(
   }
   const attempt = newAttempt(name, safeReturnTo(return_to, config.publicOrigin), Date.now());
   const url = await ask(c, provider, provider.authorizationUrl(attempt));
-  setCookie(c, COOKIE, await sealAttempt(config, attempt), {
+  setCookie(c, COOKIE, await sealAttempt(config, ATTEMPT_FOR_ACCOUNT, attempt), {
     ...cookieScope(c),
     httpOnly: true,
     sameSite: "Lax",
@@ -137,20 +133,13 @@ async function start(
   return c.redirect(url.href);
 }
 
-function isOnPublicHost(c: ApiContext): boolean {
-  return hostOf(authorityOf(c.req.url)) === new URL(c.var.config.publicOrigin).hostname;
-}
-
 async function finish(c: ApiContext, name: ProviderName, state: string): Promise<Response> {
   const { config } = c.var;
   const provider = providerOf(c, name);
   const cookie = getCookie(c, COOKIE) ?? "";
-  const attempt = await openAttempt(config, cookie, { provider: name, state }, Date.now());
-  if (!attempt) {
-    const message =
-      "This sign-in was not started in this browser, or too long ago. Start it again.";
-    throw new ApiError("invalid_request", message);
-  }
+  const answer = { provider: name, state };
+  const attempt = await openAttempt(config, ATTEMPT_FOR_ACCOUNT, cookie, answer, Date.now());
+  if (!attempt) throw notStartedHere();
   const parameters = new URL(c.req.url).searchParams;
   const identified = await ask(c, provider, provider.identify(attempt, parameters));
   switch (identified.kind) {
@@ -159,10 +148,7 @@ async function finish(c: ApiContext, name: ProviderName, state: string): Promise
     case "denied":
       return leadBack(c, attempt, "oauth_error", identified.error);
     case "invalid_answer":
-      throw new ApiError(
-        "invalid_request",
-        "This answer of the provider is not good. Start again.",
-      );
+      throw badAnswer();
     case "email_not_verified":
       throw emailNotVerified(provider);
   }
@@ -207,24 +193,6 @@ function leadBack(c: ApiContext, attempt: Attempt, outcome: Outcome, value: stri
 
 function providerOf(c: ApiContext, name: ProviderName): Provider {
   const provider = findProvider(c.env, c.var.config, name);
-  if (!provider) {
-    throw new ApiError("provider_not_configured", `${name} is not set up on this server.`);
-  }
+  if (!provider) throw providerNotConfigured(name);
   return provider;
-}
-
-async function ask<Value>(c: ApiContext, { name, host }: Provider, asked: Promise<Value>) {
-  try {
-    return await asked;
-  } catch (failure) {
-    const { requestId } = c.var;
-    log("error", "provider_failed", { requestId, name, cause: describeFailure(failure) });
-    const message = `${host} can't be reached, or gave an answer that can't be trusted. Try again later.`;
-    throw new ApiError("unavailable", message, { cause: failure });
-  }
-}
-
-function emailNotVerified({ host }: Pick<Provider, "host">): ApiError {
-  const message = `Your account at ${host} has no confirmed primary e-mail address. Confirm it there first.`;
-  return new ApiError("email_not_verified", message);
 }

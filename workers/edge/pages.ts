@@ -76,14 +76,18 @@ const CARRIED = [
   "ratelimit-policy",
 ];
 
-/** @param refusal of a tunnel's object. Its body is a text of the owner's, or none. */
+/** @param refusal of a tunnel's object. Its body is a text for this visitor, or none. */
 export async function refusalPage(
   request: Request,
   code: ErrorCode,
   refusal: Response,
+  action?: Text["action"],
 ): Promise<Response> {
   const message = await refusal.text();
-  const page = errorPage(request, code, message === "" ? {} : { message });
+  const page = errorPage(request, code, {
+    ...(message === "" ? {} : { message }),
+    ...(action ? { action } : {}),
+  });
   for (const name of CARRIED) {
     const value = refusal.headers.get(name);
     if (value !== null) page.headers.set(name, value);
@@ -91,11 +95,18 @@ export async function refusalPage(
   return page;
 }
 
-/** @param own instead of the text that is for everybody. */
-export function errorPage(request: Request, code: ErrorCode, own: Partial<Text> = {}): Response {
+/**
+ * @param own instead of the text that is for everybody.
+ * @param isPage otherwise JSON, whatever a program says that it takes.
+ */
+export function errorPage(
+  request: Request,
+  code: ErrorCode,
+  own: Partial<Text> = {},
+  isPage = wantsHtml(request),
+): Response {
   const status = STATUS_BY_CODE[code];
   const text = { ...(TEXTS[code] ?? GENERIC), ...own };
-  const isPage = wantsHtml(request);
   const headers = new Headers({
     ...(isPage ? PAGE_HEADERS : { "content-type": "application/json" }),
     [ERROR_HEADER]: code,

@@ -2,10 +2,11 @@
  * A visitor's request: host in, answer out. The steady state is a look-up in this isolate's memory and one
  * call to one object, to which the request is passed as it is and from which the answer streams.
  */
+import { SIGN_IN_HEADER } from "../../durable-objects/gates/identity.ts";
 import { AGENT_HOST } from "../../durable-objects/tunnel/admission.ts";
 import { ERROR_HEADER, isErrorCode, type ErrorCode } from "../../protocol/errors.ts";
+import { hostOf, routeNameOf } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
-import { hostOf, routeNameOf } from "../hosts.ts";
 import { log } from "../log.ts";
 import { callTunnel, withoutNews } from "./gates.ts";
 import { errorPage, refusalPage } from "./pages.ts";
@@ -32,7 +33,7 @@ export function visit(request: Request, env: Env, authority: string): Response |
     (answer) => {
       // The tunnel is gone, and its name may have a new one that this isolate has not heard of.
       if (refusalOf(answer) === "tunnel_not_found") return visitUnknown(request, env, routeName);
-      return show(request, answer, tunnelId);
+      return show(request, env, answer, tunnelId);
     },
     (cause: unknown) => visitAgain(request, env, tunnelId, cause),
   );
@@ -43,7 +44,7 @@ async function visitUnknown(request: Request, env: Env, routeName: string): Prom
   if (tunnelId === null) return errorPage(request, "tunnel_not_found");
   // It went to the tunnel that had the name before; whoever sends it again finds the new one.
   if (request.bodyUsed) return errorPage(request, "unavailable");
-  return show(request, await callTunnel(request, env, tunnelId), tunnelId);
+  return show(request, env, await callTunnel(request, env, tunnelId), tunnelId);
 }
 
 /** A restarted object loses the call in flight; what can't do anything twice is sent once more. */
@@ -57,14 +58,29 @@ async function visitAgain(
   log("warn", "tunnel_call_failed", { tunnelId, cause: String(cause) });
   const isSafe = request.method === "GET" || request.method === "HEAD";
   if (!isSafe || request.body !== null) return errorPage(request, "agent_offline");
-  return show(request, await callTunnel(request, env, tunnelId), tunnelId);
+  return show(request, env, await callTunnel(request, env, tunnelId), tunnelId);
 }
 
 /** The object's answer as the visitor gets it: the local server's own, or a page for a refusal. */
-function show(request: Request, answer: Response, tunnelId: string): Response | Promise<Response> {
+function show(
+  request: Request,
+  env: Env,
+  answer: Response,
+  tunnelId: string,
+): Response | Promise<Response> {
   const clean = withoutNews(answer, tunnelId);
   const code = refusalOf(clean);
-  return code === null ? clean : refusalPage(request, code, clean);
+  if (code === null) return clean;
+  return clean.headers.has(SIGN_IN_HEADER)
+    ? offerSignIn(request, env, tunnelId, code, clean)
+    : refusalPage(request, code, clean);
+}
+
+async function offerSignIn(
+  ...visit: [Request, Env, tunnelId: string, ErrorCode, refusal: Response]
+): Promise<Response> {
+  const { leadToSignIn } = await import("./sign-in.ts");
+  return leadToSignIn(...visit);
 }
 
 function destinationOf(authority: string, env: Env): Destination {

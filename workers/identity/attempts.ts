@@ -9,8 +9,6 @@ import type { Config } from "../config.ts";
 import { randomSecret } from "./codes.ts";
 import { equalInConstantTime, seal, unseal } from "./sealing.ts";
 
-const PURPOSE = "provider sign-in";
-
 const Attempt = z.object({
   provider: ProviderName,
   /** Comes back in the provider's answer: that the two belong together. */
@@ -24,6 +22,18 @@ const Attempt = z.object({
 });
 export type Attempt = z.infer<typeof Attempt>;
 
+/** Of a visitor of this tunnel, instead of somebody with an account. */
+const VisitorAttempt = Attempt.extend({ tunnelId: z.uuid() });
+export type VisitorAttempt = z.infer<typeof VisitorAttempt>;
+
+/** What people sign in for. An attempt for one of these is none for another. */
+export const ATTEMPT_FOR_ACCOUNT = { purpose: "provider sign-in", schema: Attempt };
+export const ATTEMPT_TO_VISIT = { purpose: "visitor sign-in", schema: VisitorAttempt };
+interface AttemptKind<Kept extends Attempt> {
+  purpose: string;
+  schema: z.ZodType<Kept>;
+}
+
 export function newAttempt(provider: ProviderName, returnTo: string, now: number): Attempt {
   return {
     provider,
@@ -35,20 +45,25 @@ export function newAttempt(provider: ProviderName, returnTo: string, now: number
   };
 }
 
-export function sealAttempt(config: Config, attempt: Attempt): Promise<string> {
-  return seal(config, PURPOSE, JSON.stringify(attempt));
+export function sealAttempt<Kept extends Attempt>(
+  config: Config,
+  { purpose }: AttemptKind<Kept>,
+  attempt: Kept,
+): Promise<string> {
+  return seal(config, purpose, JSON.stringify(attempt));
 }
 
 /** @returns null unless this is the attempt that the answer is for, in time. */
-export async function openAttempt(
+export async function openAttempt<Kept extends Attempt>(
   config: Config,
+  { purpose, schema }: AttemptKind<Kept>,
   sealed: string,
   answer: { provider: ProviderName; state: string },
   now: number,
-): Promise<Attempt | null> {
-  const text = await unseal(config, PURPOSE, sealed).catch(() => null);
+): Promise<Kept | null> {
+  const text = await unseal(config, purpose, sealed).catch(() => null);
   if (text === null) return null;
-  const attempt = Attempt.parse(JSON.parse(text));
+  const attempt = schema.parse(JSON.parse(text));
   const isExpected =
     attempt.provider === answer.provider && equalInConstantTime(attempt.state, answer.state);
   return isExpected && now < attempt.expiresAt ? attempt : null;

@@ -16,6 +16,11 @@ export function findProvider(env: Env, config: Config, name: ProviderName): Prov
   }
 }
 
+/** The same provider, for visitors of tunnels: it leads back to another place. */
+export function findVisitorProvider(env: Env, config: Config): Provider | null {
+  return idpA(env, config, `${config.publicOrigin}/edge-auth/callback`);
+}
+
 export function configuredProviders(env: Env, config: Config): ProviderName[] {
   return PROVIDERS.filter((name) => findProvider(env, config, name) !== null);
 }

@@ -20,6 +20,17 @@ export function safeReturnTo(wish: string, publicOrigin: string): string {
   return target.startsWith("//") || target.length > RETURN_TO_MAX_CHARS ? "/" : target;
 }
 
+/**
+ * @param wish a target of a tunnel, or an address on its `origin`.
+ * @returns the target, to be written behind that origin: then nothing in it can lead anywhere else, which
+ * leaves every address that the tunnel can have; `/` for whatever is none.
+ */
+export function targetOn(origin: string, wish: string): string {
+  const target = wish.startsWith(`${origin}/`) ? wish.slice(origin.length) : wish;
+  const isTarget = target.startsWith("/") && !/[^!-~]/.test(target);
+  return isTarget && target.length <= RETURN_TO_MAX_CHARS ? target : "/";
+}
+
 /** Parsers drop tabs and newlines, take a backslash for a slash, and two slashes for a host. */
 function isAmbiguous(path: string): boolean {
   return /[\p{Cc}\p{Z}\\]|\/\//u.test(path);

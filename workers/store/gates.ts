@@ -2,7 +2,8 @@
  * What an owner puts before a tunnel. The row says what it is, and each change of it has the next version;
  * the tunnel's object keeps the newest and is told in the change's outbox.
  */
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, isNull, ne, sql } from "drizzle-orm";
+import type { AllowList } from "../../protocol/resources/edge-auth.ts";
 import type { TrafficPolicy } from "../../protocol/resources/policies.ts";
 import type { AuditAction } from "./audit.ts";
 import type { Change, Database } from "./client.ts";
@@ -26,6 +27,17 @@ export function setBasicAuth(
   };
   const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
   return changeGates(db, actor, id, values, action, tellSettings);
+}
+
+/** @param identityGate who of those who sign in may pass. null: there is no such gate. */
+export function setIdentityGate(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  identityGate: AllowList | null,
+): Promise<GateChange> {
+  const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
+  return changeGates(db, actor, id, { identityGate }, action, tellSettings);
 }
 
 /** @param policy null: none. */
@@ -66,6 +78,18 @@ export async function findPolicy(
   return row?.policy;
 }
 
+/** For visitors, who have no organization. @returns null when there is no such tunnel, or no gate. */
+export async function findIdentityGate(
+  { read }: Database,
+  id: string,
+): Promise<{ subdomain: string; allowList: AllowList } | null> {
+  const [row] = await read
+    .select({ subdomain: tunnels.subdomain, allowList: tunnels.identityGate })
+    .from(tunnels)
+    .where(and(eq(tunnels.id, id), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")));
+  return row?.allowList ? { subdomain: row.subdomain, allowList: row.allowList } : null;
+}
+
 async function changeGates(
   db: Database,
   actor: MemberActor,
@@ -94,7 +118,8 @@ function tellSettings({ tell }: Change, row: TunnelRow): void {
   const { id, subdomain, settingsVersion: version, policy } = row;
   const { basicAuthUsername: username, basicAuthHash: passwordHash } = row;
   const basicAuth = username !== null && passwordHash !== null ? { username, passwordHash } : null;
-  const settings = { version, realm: subdomain, basicAuth, policy };
+  const identityGate = row.identityGate && { ...row.identityGate, tunnelId: id };
+  const settings = { version, realm: subdomain, basicAuth, policy, identityGate };
   tell({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
 }
 

@@ -22,23 +22,31 @@ const NAME = "idp_a";
 type Server = oidc.AuthorizationServer;
 type Options = ReturnType<typeof callOptions>;
 
-/** @returns null when none is configured. */
-export function idpA(env: Env, config: Config): Provider | null {
+/**
+ * @param redirect_uri where it leads back to, as it is registered there.
+ * @returns null when none is configured.
+ */
+export function idpA(
+  env: Env,
+  config: Config,
+  redirect_uri = redirectUri(config, NAME),
+): Provider | null {
   const { IDP_A_ISSUER, IDP_A_CLIENT_ID: client_id, IDP_A_CLIENT_SECRET: secret } = config;
   if (IDP_A_ISSUER === undefined || client_id === undefined || secret === undefined) return null;
   const issuer = new URL(IDP_A_ISSUER);
   const options = callOptions(env, issuer);
   const client = { client_id, [oidc.clockTolerance]: PROVIDER_CLOCK_TOLERANCE_SECONDS };
-  const redirect_uri = redirectUri(config, NAME);
 
   return {
     name: NAME,
     host: issuer.host,
 
-    async authorizationUrl(attempt) {
+    async authorizationUrl(attempt, person) {
       const as = await discover(issuer, options);
-      const parameters = { client_id, redirect_uri, scope: "openid email", nonce: attempt.nonce };
-      return authorizationUrl(as, attempt, parameters, options[oidc.allowInsecureRequests]);
+      const { nonce } = attempt;
+      const parameters = { client_id, redirect_uri, scope: "openid email", nonce };
+      const all = person === "another" ? { ...parameters, prompt: switchPrompt(as) } : parameters;
+      return authorizationUrl(as, attempt, all, options[oidc.allowInsecureRequests]);
     },
 
     async identify(attempt, answer) {
@@ -75,6 +83,13 @@ export function idpA(env: Env, config: Config): Provider | null {
       return { kind: "account", account: { issuer: as.issuer, subject, email } };
     },
   };
+}
+
+/** A choice of accounts, unless the provider says that it has none: then it asks for the password again. */
+function switchPrompt({ prompt_values_supported: supported }: Server): string {
+  return Array.isArray(supported) && !supported.includes("select_account")
+    ? "login"
+    : "select_account";
 }
 
 /** Per isolate: what the provider says of itself. Its keys are remembered with it, by the library. */

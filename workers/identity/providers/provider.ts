@@ -12,8 +12,11 @@ export interface Provider {
   name: ProviderName;
   /** What people know it by. */
   host: string;
-  /** Where the browser goes to sign in. */
-  authorizationUrl(attempt: Attempt): Promise<URL>;
+  /**
+   * Where the browser goes to sign in.
+   * @param person `another`: not, without a word, whom the provider remembers.
+   */
+  authorizationUrl(attempt: Attempt, person?: "another"): Promise<URL>;
   /** @param answer what the browser came back with, of which the state is checked already. */
   identify(attempt: Attempt, answer: URLSearchParams): Promise<Identification>;
 }
@@ -68,7 +71,13 @@ export function provenEmail(email: unknown): string | null {
 export async function authorizationUrl(
   as: AuthorizationServer,
   attempt: Attempt,
-  parameters: { client_id: string; redirect_uri: string; scope: string; nonce?: string },
+  parameters: {
+    client_id: string;
+    redirect_uri: string;
+    scope: string;
+    nonce?: string;
+    prompt?: string;
+  },
   isInsecure: boolean,
 ): Promise<URL> {
   const url = URL.parse(as.authorization_endpoint ?? "");
