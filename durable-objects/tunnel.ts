@@ -133,7 +133,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   /** What a visitor brings back from signing in is good once. */
   spendTicket(id: string, endsAtMs: number): boolean {
-    return !this.#isRetired && this.#gatekeeper.spendTicket(id, endsAtMs);
+    return !this.#lifetime.isOver && this.#gatekeeper.spendTicket(id, endsAtMs);
   }
 
   /** Ends the connections of one capability token. */
