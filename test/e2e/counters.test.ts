@@ -1,0 +1,140 @@
+/** What a tunnel's row says of its traffic is what its visitors counted themselves. */
+import { once } from "node:events";
+import { Agent, createServer, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { expose, type ExposedTunnel } from "../../agent/expose.ts";
+import { USAGE_REPORT_INTERVAL_MS } from "../../protocol/limits.ts";
+import type { Tunnel } from "../../protocol/resources/tunnels.ts";
+import { mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
+import { seeded } from "../harness/random.ts";
+
+/** From a report that is due until a list shows it. */
+const SHOWN_MAX_MS = 2_000;
+const BODY_MAX_BYTES = 100_000;
+
+interface Counted {
+  totalRequests: number;
+  bytesIn: number;
+  bytesOut: number;
+}
+
+let api: TestApi;
+let owner: Person;
+let site: Server;
+let token: Buffer;
+const connections = new Agent({ keepAlive: true });
+
+beforeAll(async () => {
+  // Answers with as many bytes as the path says, and echoes WebSocket messages.
+  site = createServer((asked, answer) => {
+    asked.resume().on("end", () => answer.end(Buffer.alloc(Number(asked.url?.slice(1)))));
+  });
+  new WebSocketServer({ server: site }).on("connection", (socket) => {
+    socket.on("message", (message: Buffer) => socket.send(message));
+  });
+  site.listen(0, "127.0.0.1");
+  api = await startApi();
+  owner = await api.owner();
+  token = Buffer.from((await mintToken(owner)).wireBytes, "base64");
+});
+afterAll(async () => {
+  connections.destroy();
+  site.closeAllConnections();
+  site.close();
+  await api.stop();
+});
+
+const share = (subdomain: string): Promise<ExposedTunnel> =>
+  expose({ port: (site.address() as AddressInfo).port, server: api.server.url, token, subdomain });
+
+async function visit(subdomain: string, sent: number, wanted: number): Promise<Counted> {
+  const asked = request({
+    agent: connections,
+    port: api.server.port,
+    host: "127.0.0.1",
+    method: "POST",
+    path: `/${wanted}`,
+    headers: { host: `${subdomain}.localhost` },
+  });
+  asked.end(Buffer.alloc(sent));
+  const [answer] = (await once(asked, "response")) as [
+    NodeJS.ReadableStream & { statusCode: number },
+  ];
+  let bytesOut = 0;
+  for await (const chunk of answer) bytesOut += (chunk as Buffer).length;
+  if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
+  return { totalRequests: 1, bytesIn: sent, bytesOut };
+}
+
+async function counted(subdomain: string): Promise<Counted> {
+  const { body } = await owner.get<Tunnel[]>("/tunnels");
+  const { totalRequests, bytesIn, bytesOut } = body.find(({ name }) => name === subdomain)!;
+  return { totalRequests, bytesIn, bytesOut };
+}
+
+function sumOf(parts: Counted[]): Counted {
+  const sum = { totalRequests: 0, bytesIn: 0, bytesOut: 0 };
+  for (const { totalRequests, bytesIn, bytesOut } of parts) {
+    sum.totalRequests += totalRequests;
+    sum.bytesIn += bytesIn;
+    sum.bytesOut += bytesOut;
+  }
+  return sum;
+}
+
+test("every request and every byte is in the row once the next report is due", async () => {
+  const tunnel = await share("exact");
+  const random = seeded(1);
+  const size = () => random.below(BODY_MAX_BYTES);
+  const parts: Counted[] = [];
+  for (let round = 0; round < 20; round += 1) {
+    const visits = Array.from({ length: 10 }, () => visit("exact", size(), size()));
+    parts.push(...(await Promise.all(visits)));
+  }
+  const socket = new WebSocket(`ws://127.0.0.1:${api.server.port}/`, {
+    headers: { host: "exact.localhost" },
+  });
+  await once(socket, "open");
+  socket.send(Buffer.alloc(BODY_MAX_BYTES));
+  await once(socket, "message");
+  socket.close();
+  parts.push({ totalRequests: 1, bytesIn: BODY_MAX_BYTES, bytesOut: BODY_MAX_BYTES });
+
+  const sum = sumOf(parts);
+  let shown: Counted | undefined;
+  await until(async () => {
+    shown = await counted("exact");
+    return shown.totalRequests >= sum.totalRequests && shown.bytesOut >= sum.bytesOut;
+  }, USAGE_REPORT_INTERVAL_MS + SHOWN_MAX_MS).catch(() => undefined);
+  expect(shown).toEqual(sum);
+  await tunnel.close();
+});
+
+test("a kill -9 loses no more of them than one interval's, and invents none", async () => {
+  const tunnel = await share("killed");
+  const done: (Counted & { atMs: number })[] = [];
+  const killAtMs = Date.now() + 1.5 * USAGE_REPORT_INTERVAL_MS;
+  while (Date.now() < killAtMs) {
+    done.push({ ...(await visit("killed", 1_000, 2_000)), atMs: Date.now() });
+  }
+  const reconnected = once(tunnel.events, "reconnected");
+  const killedAtMs = Date.now();
+  process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+  await reconnected;
+
+  done.push({ ...(await visit("killed", 1_000, 2_000)), atMs: Date.now() });
+  const lostSinceMs = killedAtMs - USAGE_REPORT_INTERVAL_MS - SHOWN_MAX_MS;
+  const least = sumOf(done.filter(({ atMs }) => atMs < lostSinceMs || atMs > killedAtMs));
+  const shown = await until(async () => {
+    const now = await counted("killed").catch(() => undefined);
+    return now && now.totalRequests >= least.totalRequests && now;
+  }, USAGE_REPORT_INTERVAL_MS + SHOWN_MAX_MS);
+  const most = sumOf(done);
+  for (const count of ["totalRequests", "bytesIn", "bytesOut"] as const) {
+    expect(shown[count]).toBeGreaterThanOrEqual(least[count]);
+    expect(shown[count]).toBeLessThanOrEqual(most[count]);
+  }
+  await tunnel.close();
+});
