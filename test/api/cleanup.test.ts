@@ -1,7 +1,7 @@
 /** What the scheduled job forgets, and what it keeps although it is over. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { DEAD_ROW_KEEP_MS, MFA_ACCOUNT_WINDOW_MS } from "../../protocol/limits.ts";
-import { newEmail, PASSWORD, startApi, type Person, type TestApi } from "../harness/api.ts";
+import { newEmail, PASSWORD, startApi, until, type Person, type TestApi } from "../harness/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -65,6 +65,20 @@ test("codes go once they are no good, and the account that waits for one stays",
   );
   expect(codes).toEqual([{ email: another }]);
   expect(await api.sql("select 1 from users where email = $1", [email])).toHaveLength(1);
+});
+
+test("a sign-up of long ago stays while a code that it was sent just now can be entered", async () => {
+  const email = newEmail();
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.sql("update users set created_at = now() - interval '8 days' where email = $1", [
+    email,
+  ]);
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await until(async () => (await api.mailsTo(email)).length === 2);
+  await api.runCron();
+  const code = await api.codeFor(email);
+  const { status } = await api.stranger.post("/auth/verify-email-otp", { email, code });
+  expect(status).toBe(200);
 });
 
 test("invitations are kept for a while after their end, whatever became of them", async () => {

@@ -1,5 +1,5 @@
 /** Accounts: people, and the organization that each of them gets. */
-import { and, eq, gt, inArray, isNull, lt, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNull, lt, notExists, sql } from "drizzle-orm";
 import { EMAIL_CODE_MAX_ATTEMPTS, EMAIL_CODE_MAX_MS } from "../../protocol/limits.ts";
 import type { Change, Database, Transaction } from "./client.ts";
 import { insertOrganization, type OrganizationTerms } from "./organizations.ts";
@@ -206,11 +206,15 @@ export async function findUserByEmail(db: Database, email: string): Promise<User
   return user ?? null;
 }
 
-/** Sign-ups that nobody confirmed. */
-export async function deleteUnverifiedAccounts(db: Database, before: Date): Promise<void> {
-  await db.read
+/** Sign-ups that nobody confirmed. Whoever was sent a code a moment ago may be about to enter it. */
+export async function deleteUnverifiedAccounts({ read }: Database, before: Date): Promise<void> {
+  const goodCode = read
+    .select({ userId: emailCodes.userId })
+    .from(emailCodes)
+    .where(and(eq(emailCodes.userId, users.id), gt(emailCodes.expiresAt, sql`now()`)));
+  await read
     .delete(users)
-    .where(and(isNull(users.emailVerifiedAt), lt(users.createdAt, before)));
+    .where(and(isNull(users.emailVerifiedAt), lt(users.createdAt, before), notExists(goodCode)));
 }
 
 /** A code that has ended says nothing that the row's absence would not say. */
