@@ -1,18 +1,29 @@
 /** What each plan grants, and what traffic costs: the one place for both. */
 import { TUNNEL_TTL_MAX_SECONDS } from "../protocol/limits.ts";
+import type { Entitlements } from "../protocol/resources/accounts.ts";
 import type { Plan } from "./config.ts";
 
 interface PlanTerms {
   /** A tunnel ends after this unless it asks for less. null: it stays. */
   tunnelTtlSeconds: number | null;
+  /** Names that are kept without a tunnel. null: as many as one likes. */
+  maxReservedSubdomains: number | null;
+  /** How long visitors' requests can be looked at. */
+  inspectorRetentionDays: number;
   /** Basic auth in front of a tunnel. */
   tunnelPassword: boolean;
   /** A provider's sign-in in front of a tunnel. */
   identityGate: boolean;
-  /** Names that are kept without a tunnel. null: as many as one likes. */
-  maxReservedSubdomains: number | null;
   /** Of a hosted organization; on one's own server everybody may. */
   masterKeys: boolean;
+}
+
+type Feature = "tunnelPassword" | "identityGate" | "masterKeys";
+
+/** The plan of an organization. */
+interface Standing {
+  plan: Plan;
+  trialEndsAt: Date | null;
 }
 
 const HOUR_SECONDS = 3600;
@@ -20,33 +31,40 @@ const HOUR_SECONDS = 3600;
 export const PLAN_TERMS: Record<Plan, PlanTerms> = {
   free: {
     tunnelTtlSeconds: HOUR_SECONDS,
+    maxReservedSubdomains: 0,
+    inspectorRetentionDays: 7,
     tunnelPassword: false,
     identityGate: false,
-    maxReservedSubdomains: 0,
     masterKeys: false,
   },
   pro: {
     tunnelTtlSeconds: 24 * HOUR_SECONDS,
+    maxReservedSubdomains: 5,
+    inspectorRetentionDays: 30,
     tunnelPassword: true,
     identityGate: true,
-    maxReservedSubdomains: 5,
     masterKeys: true,
   },
   team: {
     tunnelTtlSeconds: 7 * 24 * HOUR_SECONDS,
+    maxReservedSubdomains: null,
+    inspectorRetentionDays: 90,
     tunnelPassword: true,
     identityGate: true,
-    maxReservedSubdomains: null,
     masterKeys: true,
   },
   enterprise: {
     tunnelTtlSeconds: null,
+    maxReservedSubdomains: null,
+    inspectorRetentionDays: 365,
     tunnelPassword: true,
     identityGate: true,
-    maxReservedSubdomains: null,
     masterKeys: true,
   },
 };
+
+/** What a running trial grants on any plan. */
+const FEATURES_OF_TRIAL: ReadonlySet<Feature> = new Set(["tunnelPassword"]);
 
 /** What a token's budget is charged for its traffic: bytes of both directions, requests of every kind. */
 const USD_CENTS_PER_GIGABYTE = 10;
@@ -67,11 +85,23 @@ export function tunnelExpiry(plan: Plan, askedSeconds: number | undefined, now: 
   return new Date(now.getTime() + seconds * 1000);
 }
 
-/** Whether an organization may do what only some plans grant; a running trial grants all of it. */
-export function mayUse(
-  feature: "tunnelPassword" | "identityGate",
-  { plan, trialEndsAt }: { plan: Plan; trialEndsAt: Date | null },
-  now: Date,
-): boolean {
-  return PLAN_TERMS[plan][feature] || (trialEndsAt !== null && trialEndsAt > now);
+/** Whether an organization may do what only some plans grant. */
+export function mayUse(feature: Feature, { plan, trialEndsAt }: Standing, now: Date): boolean {
+  const isOnTrial = trialEndsAt !== null && trialEndsAt > now;
+  return PLAN_TERMS[plan][feature] || (isOnTrial && FEATURES_OF_TRIAL.has(feature));
+}
+
+export function entitlementsOf(standing: Standing, hosted: boolean, now: Date): Entitlements {
+  const { plan, trialEndsAt } = standing;
+  const terms = PLAN_TERMS[plan];
+  return {
+    plan,
+    trial_ends_at: trialEndsAt?.toISOString() ?? null,
+    tunnel_ttl_seconds: terms.tunnelTtlSeconds,
+    max_reserved_subdomains: terms.maxReservedSubdomains,
+    inspector_retention_days: terms.inspectorRetentionDays,
+    tunnel_password: mayUse("tunnelPassword", standing, now),
+    edge_identity_gate: mayUse("identityGate", standing, now),
+    master_keys: !hosted || mayUse("masterKeys", standing, now),
+  };
 }

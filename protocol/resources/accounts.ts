@@ -32,14 +32,24 @@ export const MfaRequired = z.object({
 });
 export type MfaRequired = z.infer<typeof MfaRequired>;
 
+/** What the active organization may use right now, a running trial included. */
+export const Entitlements = z.object({
+  plan: z.enum(["free", "pro", "team", "enterprise"]),
+  trial_ends_at: Instant.nullable(),
+  /** null: tunnels stay. */
+  tunnel_ttl_seconds: z.int().nullable(),
+  /** null: as many as one likes. */
+  max_reserved_subdomains: z.int().nullable(),
+  inspector_retention_days: z.int(),
+  tunnel_password: z.boolean(),
+  edge_identity_gate: z.boolean(),
+  master_keys: z.boolean(),
+});
+export type Entitlements = z.infer<typeof Entitlements>;
+
 export const Me = AccountSummary.extend({
   mfa_enabled: z.boolean(),
-  entitlements: z.object({
-    plan: z.enum(["free", "pro", "team", "enterprise"]),
-    trial_ends_at: Instant.nullable(),
-    /** null: tunnels stay. */
-    tunnel_ttl_seconds: z.int().nullable(),
-  }),
+  entitlements: Entitlements,
 });
 export type Me = z.infer<typeof Me>;
 

@@ -326,7 +326,16 @@ describe("the account", () => {
       active_org: expect.objectContaining({ id: owner.orgId, role: "owner" }),
       is_superadmin: false,
       mfa_enabled: false,
-      entitlements: { plan: "enterprise", trial_ends_at: null, tunnel_ttl_seconds: null },
+      entitlements: {
+        plan: "enterprise",
+        trial_ends_at: null,
+        tunnel_ttl_seconds: null,
+        max_reserved_subdomains: null,
+        inspector_retention_days: 365,
+        tunnel_password: true,
+        edge_identity_gate: true,
+        master_keys: true,
+      },
     });
   });
 

@@ -22,7 +22,7 @@ import { isEmailAddress, normalizeEmail } from "../identity/emails.ts";
 import { newOrganizationTerms } from "../identity/new-organization.ts";
 import { hashPassword, passwordFault, verifyPassword } from "../identity/passwords.ts";
 import { keyedHashes } from "../identity/sealing.ts";
-import { PLAN_TERMS } from "../plans.ts";
+import { entitlementsOf } from "../plans.ts";
 import {
   findUserByEmail,
   resendCode,
@@ -157,15 +157,10 @@ auth.openapi(
     responses: { 200: answer("The account.", Me), ...failures("unauthorized") },
   }),
   (c) => {
-    const { principal, accessToken } = c.var;
-    const { plan, trialEndsAt, mfaEnabled } = principal;
-    const entitlements = {
-      plan,
-      trial_ends_at: trialEndsAt?.toISOString() ?? null,
-      tunnel_ttl_seconds: PLAN_TERMS[plan].tunnelTtlSeconds,
-    };
+    const { config, principal, accessToken } = c.var;
+    const entitlements = entitlementsOf(principal, config.HOSTED, new Date());
     const summary = accountSummary(principal, accessToken);
-    return c.json({ ...summary, mfa_enabled: mfaEnabled, entitlements }, 200);
+    return c.json({ ...summary, mfa_enabled: principal.mfaEnabled, entitlements }, 200);
   },
 );
 
