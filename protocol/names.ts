@@ -8,17 +8,42 @@ export const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const RESERVED: ReadonlySet<string> = new Set(
   `about abuse account accounts admin administrator agent api app apps assets auth autoconfig
   autodiscover billing cdn checkout connect console dashboard dns docs download edge email ftp gateway
-  help hostmaster hosting imap info internal localdomain localhost login logout mail mx noc ns ns1 ns2
-  oauth operator ops pay payment payments pop pop3 portal postmaster private proxy public register
+  help hostmaster hosting imap info internal localdomain localhost login logout mail mx mx1 mx2 noc ns ns0
+  ns1 ns2 ns3 ns4 oauth operator ops pay payment payments pop pop3 portal postmaster private proxy public register
   relay root secure security server service settings setup signin signup smtp ssh ssl sso staff static
   stats status support sysadmin system tcp tunnel tunnels udp underpass update usenet vpn webmail
   webmaster whois wpad ws www`.split(/\s+/),
 );
 
 /** `xn--` and its like are encodings of other scripts: a name that reads as something else. */
+const ENCODED = /^..--/;
+
+/** Names that are ours, and those that pass for them at a glance: `l0gin`, `log-in`, `rnail`, `vvww`. */
 export function isReservedLabel(label: string): boolean {
-  return RESERVED.has(label) || /^..--/.test(label);
+  const read = label.replaceAll("vv", "w").replaceAll("rn", "m");
+  if (ENCODED.test(label) || RESERVED.has(label) || RESERVED.has(read)) return true;
+  // `mall` is a word of its own, and `ma1l` is not.
+  return /[0-9-]/.test(label) && RESERVED_AT_A_GLANCE.has(atAGlance(read));
 }
+
+const LETTER_LIKE: Record<string, string> = {
+  "-": "",
+  "0": "o",
+  "1": "l",
+  i: "l",
+  "3": "e",
+  "4": "a",
+  "5": "s",
+  "7": "t",
+  "8": "b",
+};
+
+/** A 5 at the end is a number: of `app5`, as of `app4`. */
+function atAGlance(label: string): string {
+  return label.replace(/[-01i3478]|5(?=.*[a-z])/g, (character) => LETTER_LIKE[character]!);
+}
+
+const RESERVED_AT_A_GLANCE: ReadonlySet<string> = new Set([...RESERVED].map(atAGlance));
 
 /** What is wrong with a tunnel's whole label, or null. */
 export function labelFault(label: string): string | null {
@@ -99,10 +124,14 @@ const NOUNS = `acorn alder anchor arch aspen badger bay beacon birch bison bridg
 const TAIL_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const TAIL_CHARS = 6;
 
-/** `nimble-otter-7k3m9q`: easy to say, and too many to walk through. */
+/**
+ * `nimble-otter-7k3m9q`: easy to say, and too many to walk through. 30 bits are in the tail and 13 in the
+ * words: whoever tries 1,000 names a second while 10,000 tunnels are there finds one in some two weeks.
+ */
 export function newRandomName(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(2 + TAIL_CHARS));
-  const pick = (words: string[], byte: number) => words[byte % words.length]!;
-  const tail = Array.from(bytes.subarray(2), (byte) => TAIL_ALPHABET[byte % TAIL_ALPHABET.length]);
-  return `${pick(ADJECTIVES, bytes[0]!)}-${pick(NOUNS, bytes[1]!)}-${tail.join("")}`;
+  const random = crypto.getRandomValues(new Uint16Array(2 + TAIL_CHARS));
+  const pick = (from: string | string[], number: number) => from[number % from.length]!;
+  const [adjective, noun] = [pick(ADJECTIVES, random[0]!), pick(NOUNS, random[1]!)];
+  const tail = Array.from(random.subarray(2), (number) => pick(TAIL_ALPHABET, number));
+  return `${adjective}-${noun}-${tail.join("")}`;
 }

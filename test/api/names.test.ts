@@ -59,6 +59,16 @@ describe("a tunnel's label", () => {
     "is not for tunnels: %j",
     (label) => expect(isReservedLabel(label)).toBe(true),
   );
+
+  test.each(
+    `adm1n 4dmin adrnin l0gin 1ogin 1og1n log-in sign-up ma1l rnail web-mail vvww w-w-w 5tatus ap1
+    supp0rt c0nsole ns3 underpa5s under-pass ab--cd`.split(/\s+/),
+  )("may not pass for ours: %j", (label) => expect(isReservedLabel(label)).toBe(true));
+
+  test.each(
+    `mall apple app1 app4 app5 app-5 tunnel5 api2 api-v2 web mailer corn load-1 status-page admins
+    staging-api blog-3 my-app shop`.split(/\s+/),
+  )("may look like itself: %j", (label) => expect(isReservedLabel(label)).toBe(false));
 });
 
 test("random names are good labels, not ours, and differ", () => {
@@ -68,4 +78,20 @@ test("random names are good labels, not ours, and differ", () => {
     expect(isReservedLabel(name)).toBe(false);
   }
   expect(new Set(names).size).toBe(names.length);
+});
+
+test("random names have 43 bits: of 100,000 no two are the same, and no word is rare", () => {
+  const names = Array.from({ length: 100_000 }, newRandomName);
+  // Two of so many are the same once in some two thousand runs.
+  expect(new Set(names).size).toBe(names.length);
+  let bits = 0;
+  for (const part of [0, 1]) {
+    const counts = Map.groupBy(names, (name) => name.split("-")[part]);
+    const average = names.length / counts.size;
+    for (const { length } of counts.values()) expect(length).toBeGreaterThan(average / 2);
+    bits += Math.log2(counts.size);
+  }
+  const tails = names.map((name) => name.split("-")[2]!);
+  expect(tails.every((tail) => /^[0-9a-hjkmnp-tv-z]{6}$/.test(tail))).toBe(true);
+  expect(bits + 6 * Math.log2(new Set(tails.join("")).size)).toBeGreaterThan(43);
 });
