@@ -27,8 +27,8 @@ export const DNS_LOOKUP_MAX_MS = 5_000;
 /** One call to the API that makes custom hostnames. */
 export const CUSTOM_HOSTNAME_CALL_MAX_MS = 8_000;
 export const CUSTOM_HOSTNAME_ANSWER_MAX_BYTES = 256 * 1024;
-/** Domains whose coming and going a tunnel remembers. */
-export const CUSTOM_HOSTS_MAX = 1_000;
+/** Domains whose coming and going a tunnel remembers: what counts is the time that a route is cached. */
+export const CUSTOM_HOSTS_MAX = 200;
 /** How long a reserved subdomain that was given up is kept from others, whose visitors may be its old ones. */
 export const RESERVATION_COOL_DOWN_MS = 24 * 3600_000;
 

@@ -49,9 +49,10 @@ test("an object that slept remembers", async () => {
 test("it remembers the latest only", async () => {
   const tunnel = new LiveTunnel();
   await tell(tunnel, 1, false);
-  for (let n = 0; n < CUSTOM_HOSTS_MAX; n++) {
-    await tunnel.stub.setCustomHost(`shop-${n}.example`, { version: 1, isHere: false });
-  }
+  const told = Array.from({ length: CUSTOM_HOSTS_MAX }, (_, n) =>
+    tunnel.stub.setCustomHost(`shop-${n}.example`, { version: 1, isHere: false }),
+  );
+  await Promise.all(told);
   expect(await isRefused(tunnel)).toBe(false);
   expect(await isRefused(tunnel, "shop-0.example")).toBe(true);
 });
