@@ -33,9 +33,9 @@ async function callJudged(
   const trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
   const visitor = visitorOf(request, clientAddress(request, trust));
   const refusal = await judge(gates, visitor, checksOf(env));
-  const headers = new Headers(request.headers);
-  headers.set(JUDGED_HEADER, writeVerdict(gates, refusal));
-  return tunnelObject(env, tunnelId).fetch(request, { headers });
+  const judged = new Request(request);
+  judged.headers.set(JUDGED_HEADER, writeVerdict(gates, refusal));
+  return tunnelObject(env, tunnelId).fetch(judged);
 }
 
 /** What an answer says to us alone is remembered, and taken out of it. */
