@@ -35,6 +35,8 @@ import { VisitorSocket } from "./tunnel/visitor-socket.ts";
 
 const VISITOR_TAG = "visitor";
 const LAST_AGENT_KEY = "last-agent";
+/** For visitors. */
+const STOPPED = "The owner of this tunnel has stopped it, and can start it again.";
 
 /** One visitor's request, until it is answered. */
 interface Visit {
@@ -363,6 +365,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   #refuseOffline(): Response {
     if (this.#lifetime.isOver) return refuse({ code: "tunnel_not_found" });
+    if (this.#lifetime.isStopped) return refuse({ code: "agent_offline", message: STOPPED });
     return refuse(retryAfter("agent_offline", RECONNECT_MAX_MS));
   }
 

@@ -42,7 +42,9 @@ describe("a stopped tunnel", () => {
     const startedAtMs = Date.now();
     await tunnel.stub.setStopping(STOP);
     expect(await codeOf(unanswered)).toBe("agent_offline");
-    expect(await codeOf(tunnel.visit("/"))).toBe("agent_offline");
+    const next = tunnel.visit("/");
+    expect(await codeOf(next)).toBe("agent_offline");
+    expect(await (await next).text()).toContain("has stopped it");
     expect(Date.now() - startedAtMs).toBeLessThan(PARK_MAX_MS / 2);
   });
 

@@ -84,15 +84,21 @@ export async function refusalPage(
   action?: Text["action"],
 ): Promise<Response> {
   const message = await refusal.text();
+  const retryAfter = refusal.headers.get("retry-after");
   const page = errorPage(request, code, {
     ...(message === "" ? {} : { message }),
     ...(action ? { action } : {}),
+    ...(retryAfter === null ? {} : { retryAfterSeconds: Number(retryAfter) }),
   });
   for (const name of CARRIED) {
     const value = refusal.headers.get(name);
     if (value !== null) page.headers.set(name, value);
   }
   return page;
+}
+
+interface Particulars extends Partial<Text> {
+  retryAfterSeconds?: number;
 }
 
 /**
@@ -102,7 +108,7 @@ export async function refusalPage(
 export function errorPage(
   request: Request,
   code: ErrorCode,
-  own: Partial<Text> = {},
+  { retryAfterSeconds, ...own }: Particulars = {},
   isPage = wantsHtml(request),
 ): Response {
   const status = STATUS_BY_CODE[code];
@@ -119,6 +125,7 @@ export function errorPage(
       error: code,
       message: [text.message, text.hint].filter(Boolean).join(" "),
     };
+    if (retryAfterSeconds !== undefined) body.retry_after_seconds = retryAfterSeconds;
     return new Response(JSON.stringify(body), { status, headers });
   }
   return new Response(htmlPage(status, code, text), { status, headers });
