@@ -31,6 +31,10 @@ POST   /auth/mfa/disable                              bearer 200 401
 GET    /tunnels                                       bearer 200
 POST   /tunnels                                       bearer 201
 DELETE /tunnels/{id}                                  bearer 200 404
+PUT    /tunnels/{id}/edge-auth                        bearer 200 400 402 404 503
+DELETE /tunnels/{id}/edge-auth                        bearer 200 404
+GET    /edge-auth/start                               public 302 400 404 429 503
+GET    /edge-auth/callback                            public 302 400 403 404 503
 GET    /tokens                                        bearer 200
 POST   /tokens                                        bearer 200
 DELETE /tokens/{nonce}                                bearer 200 404

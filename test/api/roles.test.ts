@@ -41,6 +41,8 @@ const LOWEST_ROLE: Record<string, Role> = {
   "DELETE /tunnels/{id}": "member",
   "PUT /tunnels/{id}/auth": "member",
   "DELETE /tunnels/{id}/auth": "member",
+  "PUT /tunnels/{id}/edge-auth": "member",
+  "DELETE /tunnels/{id}/edge-auth": "member",
   "GET /tunnels/{id}/policy": "viewer",
   "PUT /tunnels/{id}/policy": "member",
   "DELETE /tunnels/{id}/policy": "member",

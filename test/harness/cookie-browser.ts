@@ -15,10 +15,8 @@ export class CookieBrowser {
     const { hostname, href } = new URL(url);
     const jar = this.#jar(hostname);
     const cookie = [...jar].map(([name, value]) => `${name}=${value}`).join("; ");
-    const response = await fetch(href, {
-      redirect: "manual",
-      headers: { ...(cookie === "" ? {} : { cookie }), ...headers },
-    });
+    const sent = { ...(cookie === "" ? {} : { cookie }), ...headers };
+    const response = await this.send(href, sent);
     for (const line of response.headers.getSetCookie()) {
       const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
       if (value === "" || /; *max-age=0/i.test(line)) jar.delete(name);
@@ -49,6 +47,10 @@ export class CookieBrowser {
 
   setCookie(hostname: string, name: string, value: string): void {
     this.#jar(hostname).set(name, value);
+  }
+
+  protected send(href: string, headers: Record<string, string>): Promise<Response> {
+    return fetch(href, { redirect: "manual", headers });
   }
 
   #jar(hostname: string): Map<string, string> {
