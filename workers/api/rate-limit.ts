@@ -1,5 +1,5 @@
 /**
- * The routes of /auth that anybody can call, and the setup, are limited by source address. Polling for a
+ * The routes of /auth that anybody can call, the setup and visitors' sign-in are limited by source address. Polling for a
  * device's approval is not: it has a pace of its own, and reveals nothing without 256 random bits.
  */
 import { createMiddleware } from "hono/factory";
