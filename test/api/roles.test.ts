@@ -39,6 +39,8 @@ const LOWEST_ROLE: Record<string, Role> = {
   "GET /tunnels": "viewer",
   "POST /tunnels": "member",
   "DELETE /tunnels/{id}": "member",
+  "POST /tunnels/{id}/start": "member",
+  "POST /tunnels/{id}/stop": "member",
   "PUT /tunnels/{id}/auth": "member",
   "DELETE /tunnels/{id}/auth": "member",
   "PUT /tunnels/{id}/edge-auth": "member",
