@@ -8,6 +8,7 @@ import {
   newEmail,
   PASSWORD,
   startApi,
+  until,
   type Person,
   type TestApi,
 } from "../harness/api.ts";
@@ -135,6 +136,19 @@ test("the only organization is deleted while its owner goes to it, renews and si
     const { body: orgs } = await home.get<Organization[]>("/orgs");
     expect(orgs.map(({ id, role }) => [id === person.orgId, role])).toEqual([[false, "owner"]]);
   }
+});
+
+test("a sign-in waits for a removal that is under way, and leads to where the person still belongs", async () => {
+  const person = await api.owner();
+  await api.sql("begin");
+  await api.sql("delete from memberships where user_id = $1", [person.userId]);
+  const signedIn = api.logIn(person.email, PASSWORD);
+  const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'";
+  await until(async () => (await api.sql(waiting)).length > 0);
+  await api.sql("commit");
+  const { orgId, accessToken } = await signedIn;
+  expect(orgId).not.toBe(person.orgId);
+  expect(await bearerOpens(accessToken)).toBe(true);
 });
 
 interface Actor extends Person {
