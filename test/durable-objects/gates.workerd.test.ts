@@ -19,6 +19,8 @@ import { LiveTunnel } from "../harness/live-tunnel.ts";
 afterEach(() => void vi.useRealTimers());
 
 const DENY: PolicyAction = { kind: "deny", path_prefix: "/admin" };
+/** Worth the edge's time. A visitor without a token costs nobody any. */
+const TOKEN: PolicyAction = { kind: "jwt_validation" };
 const limit = (perMinute: number, isEach = false): PolicyAction => ({
   kind: "rate_limit",
   requests_per_minute: perMinute,
@@ -82,18 +84,24 @@ describe("settings", () => {
   });
 });
 
+/** The headers of somebody whom the edge let through. */
+async function letThrough(tunnel: LiveTunnel): Promise<Record<string, string>> {
+  const gates = gatesIn(await tunnel.visit("/"))!;
+  return { ...ANN, [JUDGED_HEADER]: writeVerdict(gates, null) };
+}
+
 describe("the edge", () => {
   test("is told the gates with the first answer, and of every change of them", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     expect(gatesIn((await outcomeOf(tunnel, agent, "/")).answer)).toBeUndefined();
-    await publish(tunnel, [DENY]);
+    await publish(tunnel, [DENY, TOKEN]);
     const gates = gatesIn((await outcomeOf(tunnel, agent, "/")).answer)!;
-    expect(gates).toMatchObject({ deny: ["/admin"], realm: "shop" });
+    expect(gates).toMatchObject({ deny: ["/admin"], jwt: TOKEN, realm: "shop" });
     const judged = { headers: { [JUDGED_HEADER]: writeVerdict(gates, null) } };
     expect(gatesIn((await outcomeOf(tunnel, agent, "/", judged)).answer)).toBeUndefined();
 
-    await publish(tunnel, [DENY, DENY]);
+    await publish(tunnel, [DENY, TOKEN, DENY]);
     const changed = gatesIn((await outcomeOf(tunnel, agent, "/", judged)).answer);
     expect(changed).toMatchObject({ deny: ["/admin", "/admin"] });
     expect(changed?.seal).not.toBe(gates.seal);
@@ -101,10 +109,19 @@ describe("the edge", () => {
     expect(gatesIn((await outcomeOf(tunnel, agent, "/", judged)).answer)).toBeNull();
   });
 
+  test("is told of none that the object judges as fast by itself", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    await publish(tunnel, [DENY, limit(100)]);
+    for (const path of ["/", "/admin"]) {
+      expect(gatesIn((await outcomeOf(tunnel, agent, path)).answer)).toBeUndefined();
+    }
+  });
+
   test("is believed while it judges by the newest gates, and not any longer", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await publish(tunnel, [DENY]);
+    await publish(tunnel, [DENY, TOKEN]);
     const gates = gatesIn((await outcomeOf(tunnel, agent, "/")).answer)!;
     const pass = { headers: { [JUDGED_HEADER]: writeVerdict(gates, null) } };
     const refuse = { headers: { [JUDGED_HEADER]: writeVerdict(gates, { code: "forbidden" }) } };
@@ -112,9 +129,9 @@ describe("the edge", () => {
     expect((await outcomeOf(tunnel, agent, "/", refuse)).code).toBe("forbidden");
     await tunnel.sleep();
     expect((await outcomeOf(tunnel, agent, "/admin", pass)).code).toBe("passed");
-    await publish(tunnel, [DENY]);
+    await publish(tunnel, [DENY, TOKEN]);
     expect((await outcomeOf(tunnel, agent, "/admin", pass)).code).toBe("forbidden");
-    expect((await outcomeOf(tunnel, agent, "/", refuse)).code).toBe("passed");
+    expect((await outcomeOf(tunnel, agent, "/", refuse)).code).toBe("unauthorized");
   });
 
   test.each(["1", "{}", "true", "00000000-0000-4000-8000-000000000000", "", '" {"code":"x"}'])(
@@ -131,23 +148,17 @@ describe("the edge", () => {
   test("alone sees what is between it and the object: no agent does, and none can say it", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await publish(tunnel, [DENY]);
-    const headers = { "underpass-judged": "x", underpass_judged: "x" };
+    await publish(tunnel, [], AUTH);
+    const headers = { ...(await letThrough(tunnel)), underpass_judged: "x" };
     const visit = tunnel.visit("/", { headers });
     const { stream, pairs } = await agent.asked();
     expect(pairs.filter((part) => part.includes("judged"))).toEqual([]);
     agent.answer(stream, 200, ["Underpass-Gates", "null", "underpass-error", "forbidden"], "");
     const answer = await visit;
-    expect(gatesIn(answer)).toMatchObject({ deny: ["/admin"] });
+    expect(gatesIn(answer)).toBeUndefined();
     expect(answer.headers.get(ERROR_HEADER)).toBeNull();
   });
 });
-
-/** The headers of somebody whom the edge let through. */
-async function letThrough(tunnel: LiveTunnel): Promise<Record<string, string>> {
-  const gates = gatesIn(await tunnel.visit("/"))!;
-  return { ...ANN, [JUDGED_HEADER]: writeVerdict(gates, null) };
-}
 
 describe("a password", () => {
   test("is asked for, taken, and not passed on", async () => {
