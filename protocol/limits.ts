@@ -177,6 +177,9 @@ export const PASSWORD_MAX_BYTES = 1_024;
 export const EMAIL_CODE_DIGITS = 6;
 export const EMAIL_CODE_MAX_MS = 10 * 60_000;
 export const EMAIL_CODE_MAX_ATTEMPTS = 5;
+/** Guesses at the codes of one address, however often another one is asked for. */
+export const EMAIL_CODE_HOURLY_MAX_GUESSES = 20;
+export const EMAIL_CODE_GUESSES_WINDOW_MS = 3600_000;
 export const ACCESS_TOKEN_SECONDS = 15 * 60;
 /** A page renews its token this long before it ends. */
 export const ACCESS_TOKEN_RENEW_EARLY_SECONDS = 60;

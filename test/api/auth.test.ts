@@ -209,6 +209,24 @@ describe("a code", () => {
     expect(attempts).toBe(5);
   });
 
+  test("is guessed at twenty times an hour, however often another one is asked for", async () => {
+    const email = newEmail();
+    await signUp(email);
+    for (let codes = 0; codes < 4; codes++) {
+      const code = await api.codeFor(email);
+      for (let guess = 0; guess < 5; guess++) await verify(email, wrongCode(code));
+      await api.stranger.post("/auth/resend-verify-otp", { email });
+      await until(async () => (await api.codeFor(email)) !== code);
+    }
+    const code = await api.codeFor(email);
+    expect((await verify(email, code)).status).toBe(400);
+    await api.sql(
+      "update email_codes set guesses_since = now() - interval '61 minutes' where user_id = (select id from users where email = $1)",
+      [email],
+    );
+    expect((await verify(email, code)).status).toBe(200);
+  });
+
   test("is not found by guessing on while it is right, nor confirmed twice", async () => {
     const email = newEmail();
     await signUp(email);

@@ -52,7 +52,7 @@ describe("the scheduled job", () => {
     await api.sql("update users set created_at = now() - interval '8 days' where email = $1", [
       email,
     ]);
-    await api.sql("update email_codes set expires_at = now() - interval '1 second'");
+    await api.sql("update email_codes set expires_at = now() - interval '61 minutes'");
     await api.sql("update device_codes set expires_at = now() - interval '1 second'");
     await api.runCron();
     expect(await api.sql("select 1 from users where email = $1", [email])).toEqual([]);

@@ -1,6 +1,7 @@
 /** What runs once a minute: a cron trigger when hosted, a timer of the self-hosted server otherwise. */
 import {
   DEAD_ROW_KEEP_MS,
+  EMAIL_CODE_GUESSES_WINDOW_MS,
   EXPIRY_BATCH_ROWS,
   MFA_ACCOUNT_WINDOW_MS,
   UNVERIFIED_ACCOUNT_MAX_MS,
@@ -36,7 +37,7 @@ export async function runCron(env: Env): Promise<void> {
     sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
     devices: () => deleteDeadDevices(db, ago(0)),
     accounts: () => deleteUnverifiedAccounts(db, ago(UNVERIFIED_ACCOUNT_MAX_MS)),
-    codes: () => deleteDeadCodes(db, ago(0)),
+    codes: () => deleteDeadCodes(db, ago(EMAIL_CODE_GUESSES_WINDOW_MS)),
     resets: () => deleteDeadPasswordResets(db, ago(0)),
     challenges: () => deleteDeadChallenges(db, ago(MFA_ACCOUNT_WINDOW_MS)),
     invitations: () => deleteDeadInvitations(db, ago(DEAD_ROW_KEEP_MS)),

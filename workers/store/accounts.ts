@@ -1,6 +1,11 @@
 /** Accounts: people, and the organization that each of them gets. */
-import { and, eq, gt, inArray, isNull, lt, notExists, sql } from "drizzle-orm";
-import { EMAIL_CODE_MAX_ATTEMPTS, EMAIL_CODE_MAX_MS } from "../../protocol/limits.ts";
+import { and, eq, gt, inArray, isNull, lt, not, notExists, or, sql } from "drizzle-orm";
+import {
+  EMAIL_CODE_GUESSES_WINDOW_MS,
+  EMAIL_CODE_HOURLY_MAX_GUESSES,
+  EMAIL_CODE_MAX_ATTEMPTS,
+  EMAIL_CODE_MAX_MS,
+} from "../../protocol/limits.ts";
 import type { Change, Database, Transaction } from "./client.ts";
 import { insertOrganization, type OrganizationTerms } from "./organizations.ts";
 import type { OutboxMessage } from "./outbox.ts";
@@ -102,7 +107,8 @@ async function replaceCode(tx: Transaction, userId: string, codeHash: string): P
 
 /**
  * Spends an attempt, whatever comes of it, and confirms the address if the code is right. One statement
- * counts and compares: however many guesses arrive at once, five are looked at.
+ * counts and compares: however many guesses arrive at once, five are looked at, and twenty an hour however
+ * many codes are asked for.
  */
 export function verifyEmail(
   db: Database,
@@ -124,10 +130,14 @@ export function verifyEmail(
     // The account before its code, as sign-up takes them: in another order the two could wait for each other.
     const userId = await lockUnverified(change.tx, email);
     if (userId === null) return false;
+    const windowStart = sql`now() - ${EMAIL_CODE_GUESSES_WINDOW_MS} * interval '1 millisecond'`;
+    const isCounting = gt(emailCodes.guessesSince, windowStart);
     const [attempt] = await change.tx
       .update(emailCodes)
       .set({
         attempts: sql`${emailCodes.attempts} + 1`,
+        guesses: sql`case when ${isCounting} then ${emailCodes.guesses} + 1 else 1 end`,
+        guessesSince: sql`case when ${isCounting} then ${emailCodes.guessesSince} else ${now} end`,
         consumedAt: sql`case when ${inArray(emailCodes.codeHash, codeHashes)} then ${now} end`,
       })
       .where(
@@ -136,6 +146,7 @@ export function verifyEmail(
           isNull(emailCodes.consumedAt),
           gt(emailCodes.expiresAt, now),
           lt(emailCodes.attempts, EMAIL_CODE_MAX_ATTEMPTS),
+          or(not(isCounting), lt(emailCodes.guesses, EMAIL_CODE_HOURLY_MAX_GUESSES)),
         ),
       )
       .returning({ consumedAt: emailCodes.consumedAt });

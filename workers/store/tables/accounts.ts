@@ -77,6 +77,9 @@ export const emailCodes = pgTable(
     /** Keyed hash in hex: six digits could be guessed from a plain one. */
     codeHash: text().notNull(),
     attempts: integer().notNull().default(0),
+    /** Over all codes since then: another code is no new count. */
+    guesses: integer().notNull().default(0),
+    guessesSince: moment().notNull().defaultNow(),
     expiresAt: moment().notNull(),
     consumedAt: moment(),
     createdAt: moment().notNull().defaultNow(),
