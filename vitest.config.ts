@@ -15,6 +15,8 @@ export default new WebAssembly.Module(readFileSync(${JSON.stringify(id)}));`;
 
 export default defineConfig({
   test: {
+    // Tests wait for other processes most of the time: more of them than cores keep two cores busy.
+    maxWorkers: 3,
     projects: [
       {
         plugins: [wasmModules],
