@@ -43,7 +43,9 @@ export class Backend extends pg.Client {
     for (const listener of this.#parser) this.#wire.stream.on("data", listener);
   }
 
+  /** What PostgreSQL refused to prepare is nothing to forget. */
   async deallocate(name: string): Promise<void> {
+    if (!Object.hasOwn(this.#wire.parsedStatements, name)) return;
     delete this.#wire.parsedStatements[name];
     await this.query(`deallocate "${name}"`);
   }
