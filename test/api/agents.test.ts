@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64, toBase64, toBase64Url } from "../../workers/identity/encoding.ts";
 import { CLOSE } from "../../protocol/close-codes.ts";
+import { FRAME, FrameWriter } from "../../protocol/frames.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
 
@@ -229,4 +230,18 @@ test("an agent that went away without a word is not said to be there", async () 
   agent.socket?.terminate();
   await until(async () => (await tunnelNamed("silent"))?.agentConnected === false);
   expect((await tunnelNamed("silent"))?.status).toBe("offline");
+});
+
+test("an agent that said goodbye leaves the time at which it was last seen", async () => {
+  const { wireBytes } = await mintToken(owner);
+  const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "goodbye" });
+  const writer = new FrameWriter();
+  writer.text(FRAME.goingAway, 0, 0, "stopped by its user");
+  agent.socket?.send(writer.take());
+  agent.socket?.close();
+  const tunnel = await until(async () => {
+    const found = await tunnelNamed("goodbye");
+    return found?.agentConnected === false && found;
+  });
+  expect(Date.parse(tunnel.lastSeenAt ?? "")).toBeGreaterThanOrEqual(Date.parse(tunnel.createdAt));
 });

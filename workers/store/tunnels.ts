@@ -295,7 +295,11 @@ export async function reportTunnel({ read }: Database, report: TunnelReport): Pr
       agentConnected: agentConnected
         ? sql`${tunnels.deletedAt} is null and ${tunnels.stoppedAt} is null and ${tunnels.status} <> 'expired'`
         : false,
-      lastSeenAt: lastSeenAtMs === null ? null : new Date(lastSeenAtMs),
+      // An agent that said goodbye leaves nothing behind to ask: it was seen until now.
+      lastSeenAt:
+        lastSeenAtMs === null
+          ? sql`case when ${tunnels.agentConnected} then now() else ${tunnels.lastSeenAt} end`
+          : new Date(lastSeenAtMs),
       bytesIn,
       bytesOut,
       totalRequests: requests,
