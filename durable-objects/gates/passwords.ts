@@ -24,7 +24,8 @@ import {
 import { takeFromBucket, type Bucket } from "../address-limiter/bucket.ts";
 import type { PasswordVerdict, Visitor } from "./judge.ts";
 import { remember } from "./remember.ts";
-import { equalInConstantTime, keyedHash } from "./secrets.ts";
+import { equalInConstantTime } from "../../protocol/constant-time.ts";
+import { keyedHash } from "./secrets.ts";
 import type { BasicAuth } from "./settings.ts";
 
 const WRONG_PASSWORD_RULE = { burst: WRONG_PASSWORD_BURST, refillMs: WRONG_PASSWORD_REFILL_MS };

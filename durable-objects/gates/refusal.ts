@@ -1,6 +1,6 @@
 /** Why a visitor does not get through, and how the edge tells its tunnel's object what it found. */
 import { ERROR_HEADER, STATUS_BY_CODE, type ErrorCode } from "../../protocol/errors.ts";
-import { equalInConstantTime } from "./secrets.ts";
+import { equalInConstantTime } from "../../protocol/constant-time.ts";
 import type { Gates } from "./settings.ts";
 
 export interface Refusal {

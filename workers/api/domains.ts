@@ -13,7 +13,7 @@ import { lookUpTxt } from "../dns/look-up.ts";
 import { challengeName, nameDomain } from "../domain-names.ts";
 import { ApiError } from "../errors.ts";
 import { randomSecret } from "../identity/codes.ts";
-import { equalInConstantTime } from "../identity/sealing.ts";
+import { equalInConstantTime } from "../../protocol/constant-time.ts";
 import {
   bindDomain,
   claimDomain,

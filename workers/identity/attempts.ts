@@ -7,7 +7,8 @@ import { PROVIDER_SIGN_IN_MAX_MS } from "../../protocol/limits.ts";
 import { ProviderName } from "../../protocol/resources/providers.ts";
 import type { Config } from "../config.ts";
 import { randomSecret } from "./codes.ts";
-import { equalInConstantTime, seal, unseal } from "./sealing.ts";
+import { equalInConstantTime } from "../../protocol/constant-time.ts";
+import { seal, unseal } from "./sealing.ts";
 
 const Attempt = z.object({
   provider: ProviderName,

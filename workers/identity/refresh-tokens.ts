@@ -6,7 +6,8 @@
 import { z } from "zod";
 import type { Config } from "../config.ts";
 import { toBase64Url } from "./encoding.ts";
-import { equalInConstantTime, keyedHashes, sha256Hex } from "./sealing.ts";
+import { equalInConstantTime } from "../../protocol/constant-time.ts";
+import { keyedHashes, sha256Hex } from "./sealing.ts";
 
 const SECRET_BYTES = 32;
 const Uuid = z.uuid();

@@ -8,7 +8,7 @@ import {
   TOTP_SECRET_MIN_BYTES,
   TOTP_STEP_SECONDS,
 } from "../../protocol/limits.ts";
-import { equalInConstantTime } from "./sealing.ts";
+import { equalInConstantTime } from "../../protocol/constant-time.ts";
 
 /** What a secret is sealed for, from its confirmation on. */
 export const TOTP_SECRET_PURPOSE = "totp secret";
