@@ -59,7 +59,7 @@ function withCode(escaped: string): string {
   return escaped.replace(/`([^`]+)`/g, "<code>$1</code>");
 }
 
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   const entities: Record<string, string> = {
     "&": "&amp;",
     "<": "&lt;",

@@ -3,7 +3,6 @@
  * them is loaded from anywhere, and no link counts who follows it.
  */
 import type { Config } from "../config.ts";
-import { escapeHtml } from "../error-page.ts";
 
 export interface Mail {
   to: string;
@@ -160,4 +159,12 @@ function htmlHighlight(highlight: Highlight): string {
   }
   const url = escapeHtml(highlight.url);
   return `<p style="margin:0 0 16px"><strong>${escapeHtml(highlight.label)}:</strong><br><a href="${url}" style="word-break:break-all">${url}</a></p>`;
+}
+
+function escapeHtml(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
 }
