@@ -7,80 +7,58 @@
  * is in the sockets' attachments or in storage.
  */
 import { DurableObject } from "cloudflare:workers";
-import { clientAddress, type AddressTrust } from "../protocol/client-address.ts";
 import { FRAME } from "../protocol/frames.ts";
-import { DRAIN_MAX_MS, HEARTBEAT_INTERVAL_MS, RECONNECT_MAX_MS } from "../protocol/limits.ts";
+import { RECONNECT_MAX_MS } from "../protocol/limits.ts";
 import type { ObjectBindings, TunnelReport } from "./bindings.ts";
 import { checksOf } from "./gates/checks.ts";
 import { refuse, retryAfter } from "./gates/refusal.ts";
-import { GATES_HEADER, type SettingsInput } from "./gates/settings.ts";
+import type { SettingsInput } from "./gates/settings.ts";
 import {
   Admission,
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
   attachmentOf,
-  type VisitorAttachment,
 } from "./tunnel/admission.ts";
-import type { AgentLink } from "./tunnel/agent-link.ts";
+import { AgentTrace } from "./tunnel/agent-trace.ts";
 import { Agents } from "./tunnel/agents.ts";
 import { CustomHosts, type Residence } from "./tunnel/custom-hosts.ts";
-import { Exchange, type Outcome, type Surroundings } from "./tunnel/exchange.ts";
 import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
-import { requestHead, type RequestHead } from "./tunnel/heads.ts";
 import { Lifetime, type Stopping } from "./tunnel/lifetime.ts";
-import { Parking, parkingTime, type LastAgent } from "./tunnel/parking.ts";
 import { Reports, type Presence } from "./tunnel/reports.ts";
-import { SocketHandshake } from "./tunnel/socket-handshake.ts";
-import { VisitorSocket } from "./tunnel/visitor-socket.ts";
-
-const VISITOR_TAG = "visitor";
-const LAST_AGENT_KEY = "last-agent";
-/** For visitors. */
-const STOPPED = "The owner of this tunnel has stopped it, and can start it again.";
-
-/** One visitor's request, until it is answered. */
-interface Visit {
-  request: Request;
-  head: RequestHead;
-  resolve(answer: Response | Promise<Response>): void;
-  /** To how many agents it was given. */
-  attempts: number;
-}
+import { closeQuietly, Visitors } from "./tunnel/visitors.ts";
 
 export class Tunnel extends DurableObject<ObjectBindings> {
-  readonly #trust: AddressTrust;
-  readonly #proto: string;
   readonly #agents: Agents;
+  readonly #agentTrace: AgentTrace;
   readonly #lifetime: Lifetime;
   readonly #gatekeeper: Gatekeeper;
   readonly #customHosts: CustomHosts;
-  readonly #parking = new Parking();
   readonly #reports: Reports;
-  readonly #surroundings: Surroundings;
-  readonly #visitors = new Map<WebSocket, VisitorSocket>();
-  #inFlight = 0;
-  #watch: ReturnType<typeof setInterval> | undefined;
+  readonly #visitors: Visitors;
   #draining = false;
 
   constructor(ctx: DurableObjectState, env: ObjectBindings) {
     super(ctx, env);
-    this.#trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
-    this.#proto = env.PUBLIC_SCHEME ?? "http";
     this.#customHosts = new CustomHosts(ctx.storage);
     this.#lifetime = new Lifetime(ctx.storage.kv);
     this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
+    this.#agentTrace = new AgentTrace(ctx.storage.kv);
     this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
     this.#reports = new Reports(ctx.storage, env.ROWS, {
       presence: () => this.#presence(),
       credential: () => this.#agents.credential,
       endsAtMs: () => this.#lifetime.endsAtMs,
     });
-    this.#surroundings = {
+    this.#visitors = new Visitors(ctx, {
+      agents: this.#agents,
+      agentTrace: this.#agentTrace,
+      lifetime: this.#lifetime,
+      gatekeeper: this.#gatekeeper,
+      customHosts: this.#customHosts,
       usage: this.#reports.usage,
-      hosted: this.#trust.hosted,
-      over: () => void (this.#inFlight -= 1),
-    };
-    for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resumeVisitor(socket);
+      trust: { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
+      proto: env.PUBLIC_SCHEME ?? "http",
+    });
   }
 
   // ── Called by workers ──
@@ -88,7 +66,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   /** A visitor's request from the edge, or an agent's connection from the API. */
   override fetch(request: Request): Response | Promise<Response> {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
-    return this.#visit(request);
+    if (this.#draining) return refuse(retryAfter("unavailable", RECONNECT_MAX_MS));
+    return this.#visitors.visit(request);
   }
 
   /** Permanent: ids are never used again, so a retired tunnel refuses everybody for ever. */
@@ -97,7 +76,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#gatekeeper.remove();
     if (why === "expired") this.#agents.closeAll("tunnel_expired", "the tunnel's time is over");
     else this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
-    this.#parking.release();
+    this.#visitors.waitNoLonger();
   }
 
   /** From when this returns on, a stopped tunnel has no agent, and nobody waits for one. */
@@ -106,7 +85,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#lifetime.setStopping(stopping);
     if (!this.#lifetime.isStopped) return;
     this.#agents.closeAll("tunnel_stopped", "the tunnel was stopped");
-    this.#parking.release();
+    this.#visitors.waitNoLonger();
   }
 
   /** For a tunnel that no agent may ever come to. */
@@ -157,14 +136,13 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   /** The server stops: agents are told to come back later, and what is in flight may finish. */
   async drain(): Promise<void> {
     this.#draining = true;
-    this.#parking.release();
+    this.#visitors.waitNoLonger();
     this.#agents.current(Date.now())?.send((writer) => {
       writer.text(FRAME.goingAway, 0, 0, "the server restarts");
     });
-    const until = Date.now() + DRAIN_MAX_MS;
-    while (this.#inFlight > 0 && Date.now() < until) await scheduler.wait(20);
+    await this.#visitors.drained();
     this.#agents.closeAll("going_away", "the server restarts");
-    for (const socket of this.ctx.getWebSockets(VISITOR_TAG)) socket.close(1012, "restart");
+    this.#visitors.closeSockets();
   }
 
   // ── Called by agents and by visitors' WebSockets ──
@@ -172,7 +150,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
     const attachment = attachmentOf(socket);
     if (attachment.kind === "visitor") {
-      this.#visitors.get(socket)?.message(message);
+      this.#visitors.message(socket, message);
       return;
     }
     if (typeof message === "string") {
@@ -228,170 +206,32 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   #agentArrived(tokenNonce: string): void {
     this.#reports.charge(tokenNonce);
-    this.ctx.storage.kv.put<LastAgent>(LAST_AGENT_KEY, { goneAtMs: null });
-    this.#parking.release();
+    this.#agentTrace.arrived();
+    this.#visitors.waitNoLonger();
     this.#reports.now();
   }
 
   /** `meant` when the agent said that it goes: then nobody waits for its return. */
   #agentLeft(meant: boolean): void {
     this.#reports.charge(null);
-    if (meant) this.ctx.storage.kv.delete(LAST_AGENT_KEY);
-    else this.ctx.storage.kv.put<LastAgent>(LAST_AGENT_KEY, { goneAtMs: Date.now() });
+    this.#agentTrace.left(meant, Date.now());
     // A restart of the server is none of the owner's doing.
     if (!this.#draining) this.#gatekeeper.endMaintenance();
     this.#reports.now();
   }
 
   #socketGone(socket: WebSocket, code: number, reason: string): void {
-    // A Close that wakes the object: its socket is not among the open ones that the constructor found.
-    if (!this.#visitors.has(socket)) this.#resumeVisitor(socket);
-    const visitor = this.#visitors.get(socket);
-    if (visitor) {
-      this.#visitors.delete(socket);
-      visitor.closed(code, reason);
-      return;
-    }
+    if (this.#visitors.socketGone(socket, code, reason)) return;
     this.#agents.closed(socket);
-    // The same of an agent's: what is left of it is that one was there.
-    const wasThere = this.ctx.storage.kv.get<LastAgent>(LAST_AGENT_KEY)?.goneAtMs === null;
-    if (wasThere && !this.#agents.current(Date.now())) this.#agentLeft(false);
+    // A Close that wakes the object finds no link: what is left of its agent is that one was there.
+    if (this.#agentTrace.isThere && !this.#agents.current(Date.now())) this.#agentLeft(false);
   }
 
-  // ── Inside: visitors ──
-
-  #visit(request: Request): Promise<Response> {
-    if (this.#draining) {
-      return Promise.resolve(refuse(retryAfter("unavailable", RECONNECT_MAX_MS)));
-    }
-    if (this.#customHosts.hasLeft(request)) {
-      return Promise.resolve(refuse({ code: "tunnel_not_found" }));
-    }
-    const address = clientAddress(request, this.#trust);
-    const head = requestHead(request, { address, proto: this.#proto });
-    if (this.#gatekeeper.isOpen && head.judged === null) return this.#letIn(request, head);
-    return this.#visitGated(request, head, address);
-  }
-
-  async #visitGated(request: Request, head: RequestHead, address: string): Promise<Response> {
-    const refusal = await this.#gatekeeper.refusalOf(request, head, address);
-    const answer = refusal ? refuse(refusal) : await this.#letIn(request, head);
-    const news = this.#gatekeeper.newsFor(head);
-    // The edge takes the line out again, which it can't without losing the socket.
-    if (news !== null && answer.status !== 101) answer.headers.set(GATES_HEADER, news);
-    return answer;
-  }
-
-  #letIn(request: Request, head: RequestHead): Promise<Response> {
-    this.#watchAgent();
-    this.#reports.usage.countRequest();
-    return new Promise((resolve) => this.#forward({ request, head, resolve, attempts: 0 }));
-  }
-
-  /** To the agent that is there, or to the one that comes back in time. */
-  #forward(visit: Visit): void {
-    const link = this.#agents.current(Date.now());
-    if (!link) {
-      void this.#forwardParked(visit);
-      return;
-    }
-    visit.attempts += 1;
-    if (visit.head.isSocket) {
-      visit.resolve(this.#openSocket(link, visit.head));
-      return;
-    }
-    this.#inFlight += 1;
-    const { request, head } = visit;
-    new Exchange(link, request, head, this.#surroundings, (outcome) =>
-      this.#settle(visit, outcome),
-    );
-  }
-
-  async #forwardParked(visit: Visit): Promise<void> {
-    if (await this.#agentReturns()) this.#forward(visit);
-    else visit.resolve(this.#refuseOffline());
-  }
-
-  #settle(visit: Visit, outcome: Outcome): void {
-    if (outcome instanceof Response) return visit.resolve(outcome);
-    const { request } = visit;
-    const again = outcome === "refused" || (outcome === "lost" && Exchange.mayRepeat(request));
-    if (again && visit.attempts === 1 && !request.bodyUsed) return this.#forward(visit);
-    const code = outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome;
-    visit.resolve(refuse({ code }));
-  }
-
-  async #openSocket(link: AgentLink, head: RequestHead): Promise<Response> {
-    const handshake = new SocketHandshake(link, head.parts, head.flags);
-    const outcome = await handshake.outcome;
-    if (typeof outcome === "string") return refuse({ code: outcome });
-    if (outcome instanceof Response) return outcome;
-    const { 0: client, 1: server } = new WebSocketPair();
-    const { agentId } = link.attachment;
-    this.ctx.acceptWebSocket(server, [VISITOR_TAG]);
-    const attachment: VisitorAttachment = { kind: "visitor", agentId, stream: handshake.id };
-    server.serializeAttachment(attachment);
-    const visitor = new VisitorSocket(link, handshake.id, server, this.#reports.usage);
-    this.#visitors.set(server, visitor);
-    handshake.handOver(visitor);
-    return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
-  }
-
-  #resumeVisitor(socket: WebSocket): void {
-    const attachment = attachmentOf(socket);
-    if (attachment.kind !== "visitor") return;
-    const link = this.#agents.current(Date.now());
-    if (link?.attachment.agentId !== attachment.agentId) {
-      return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
-    }
-    const visitor = new VisitorSocket(link, attachment.stream, socket, this.#reports.usage);
-    this.#visitors.set(socket, visitor);
-    link.resume(attachment.stream, visitor);
-  }
-
-  /** Waits for an agent that was there a moment ago, if one was. */
-  async #agentReturns(): Promise<boolean> {
-    if (this.#lifetime.isStopped) return false;
-    const now = Date.now();
-    let lastAgent = this.ctx.storage.kv.get<LastAgent>(LAST_AGENT_KEY);
-    if (lastAgent?.goneAtMs === null) {
-      // The object restarted and lost its agent on the way: the clock starts with who asks first.
-      lastAgent = { goneAtMs: now };
-      this.ctx.storage.kv.put<LastAgent>(LAST_AGENT_KEY, lastAgent);
-    }
-    await this.#parking.wait(parkingTime(lastAgent, now));
-    return this.#agents.current(Date.now()) !== undefined;
-  }
-
-  #refuseOffline(): Response {
-    if (this.#lifetime.isOver) return refuse({ code: "tunnel_not_found" });
-    if (this.#lifetime.isStopped) return refuse({ code: "agent_offline", message: STOPPED });
-    return refuse(retryAfter("agent_offline", RECONNECT_MAX_MS));
-  }
-
-  /** While requests are in flight, an agent that falls silent must not keep them. */
-  #watchAgent(): void {
-    this.#watch ??= setInterval(() => {
-      this.#agents.current(Date.now());
-      if (this.#inFlight > 0 || this.#watch === undefined) return;
-      clearInterval(this.#watch);
-      this.#watch = undefined;
-    }, HEARTBEAT_INTERVAL_MS / 5);
-  }
+  // ── Inside: news ──
 
   #presence(): Presence {
     const agentConnected = this.#agents.current(Date.now()) !== undefined;
-    const goneAtMs = this.ctx.storage.kv.get<LastAgent>(LAST_AGENT_KEY)?.goneAtMs ?? null;
-    const lastSeenAtMs = agentConnected ? Date.now() : goneAtMs;
+    const lastSeenAtMs = agentConnected ? Date.now() : this.#agentTrace.goneAtMs;
     return { agentConnected, lastSeenAtMs, maintenance: this.#gatekeeper.isInMaintenance };
-  }
-}
-
-function closeQuietly(socket: WebSocket, code?: number, reason?: string): void {
-  try {
-    if (code === undefined) socket.close();
-    else socket.close(code, reason);
-  } catch {
-    // Closed by us already.
   }
 }

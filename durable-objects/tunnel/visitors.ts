@@ -1,0 +1,224 @@
+/**
+ * Visitors' requests and WebSockets while they are on their way: judged, given to the agent that is there or
+ * that comes back in time, answered.
+ */
+import { clientAddress, type AddressTrust } from "../../protocol/client-address.ts";
+import { DRAIN_MAX_MS, HEARTBEAT_INTERVAL_MS, RECONNECT_MAX_MS } from "../../protocol/limits.ts";
+import { refuse, retryAfter } from "../gates/refusal.ts";
+import { GATES_HEADER } from "../gates/settings.ts";
+import { attachmentOf, type VisitorAttachment } from "./admission.ts";
+import type { AgentLink } from "./agent-link.ts";
+import type { AgentTrace } from "./agent-trace.ts";
+import type { Agents } from "./agents.ts";
+import type { CustomHosts } from "./custom-hosts.ts";
+import { Exchange, type Outcome, type Surroundings } from "./exchange.ts";
+import type { Gatekeeper } from "./gatekeeper.ts";
+import { requestHead, type RequestHead } from "./heads.ts";
+import type { Lifetime } from "./lifetime.ts";
+import { Parking, parkingTime } from "./parking.ts";
+import { SocketHandshake } from "./socket-handshake.ts";
+import type { Usage } from "./usage.ts";
+import { VisitorSocket } from "./visitor-socket.ts";
+
+const VISITOR_TAG = "visitor";
+/** For visitors. */
+const STOPPED = "The owner of this tunnel has stopped it, and can start it again.";
+
+/** One visitor's request, until it is answered. */
+interface Visit {
+  request: Request;
+  head: RequestHead;
+  resolve(answer: Response | Promise<Response>): void;
+  /** To how many agents it was given. */
+  attempts: number;
+}
+
+/** The tunnel that they visit. */
+export interface Visited {
+  agents: Agents;
+  agentTrace: AgentTrace;
+  lifetime: Lifetime;
+  gatekeeper: Gatekeeper;
+  customHosts: CustomHosts;
+  usage: Usage;
+  trust: AddressTrust;
+  /** The scheme that visitors use. */
+  proto: string;
+}
+
+export class Visitors {
+  readonly #ctx: DurableObjectState;
+  readonly #tunnel: Visited;
+  readonly #surroundings: Surroundings;
+  readonly #parking = new Parking();
+  readonly #sockets = new Map<WebSocket, VisitorSocket>();
+  #inFlight = 0;
+  #watch: ReturnType<typeof setInterval> | undefined;
+
+  constructor(ctx: DurableObjectState, tunnel: Visited) {
+    this.#ctx = ctx;
+    this.#tunnel = tunnel;
+    this.#surroundings = {
+      usage: tunnel.usage,
+      hosted: tunnel.trust.hosted,
+      over: () => void (this.#inFlight -= 1),
+    };
+    for (const socket of ctx.getWebSockets(VISITOR_TAG)) this.#resume(socket);
+  }
+
+  visit(request: Request): Promise<Response> {
+    const { customHosts, gatekeeper, trust, proto } = this.#tunnel;
+    if (customHosts.hasLeft(request)) return Promise.resolve(refuse({ code: "tunnel_not_found" }));
+    const address = clientAddress(request, trust);
+    const head = requestHead(request, { address, proto });
+    if (gatekeeper.isOpen && head.judged === null) return this.#letIn(request, head);
+    return this.#visitGated(request, head, address);
+  }
+
+  /** An agent is there, or none is to be waited for. */
+  waitNoLonger(): void {
+    this.#parking.release();
+  }
+
+  /** Resolves when nothing is in flight, or after the time that it gets. */
+  async drained(): Promise<void> {
+    const until = Date.now() + DRAIN_MAX_MS;
+    while (this.#inFlight > 0 && Date.now() < until) await scheduler.wait(20);
+  }
+
+  closeSockets(): void {
+    for (const socket of this.#ctx.getWebSockets(VISITOR_TAG)) socket.close(1012, "restart");
+  }
+
+  // ── Called by visitors' WebSockets ──
+
+  message(socket: WebSocket, message: string | ArrayBuffer): void {
+    this.#sockets.get(socket)?.message(message);
+  }
+
+  /** @returns whether it was a visitor's. */
+  socketGone(socket: WebSocket, code: number, reason: string): boolean {
+    // A Close that wakes the object: its socket is not among the open ones that the constructor found.
+    if (!this.#sockets.has(socket)) this.#resume(socket);
+    const visitor = this.#sockets.get(socket);
+    if (!visitor) return false;
+    this.#sockets.delete(socket);
+    visitor.closed(code, reason);
+    return true;
+  }
+
+  // ── Inside ──
+
+  async #visitGated(request: Request, head: RequestHead, address: string): Promise<Response> {
+    const { gatekeeper } = this.#tunnel;
+    const refusal = await gatekeeper.refusalOf(request, head, address);
+    const answer = refusal ? refuse(refusal) : await this.#letIn(request, head);
+    const news = gatekeeper.newsFor(head);
+    // The edge takes the line out again, which it can't without losing the socket.
+    if (news !== null && answer.status !== 101) answer.headers.set(GATES_HEADER, news);
+    return answer;
+  }
+
+  #letIn(request: Request, head: RequestHead): Promise<Response> {
+    this.#watchAgent();
+    this.#tunnel.usage.countRequest();
+    return new Promise((resolve) => this.#forward({ request, head, resolve, attempts: 0 }));
+  }
+
+  /** To the agent that is there, or to the one that comes back in time. */
+  #forward(visit: Visit): void {
+    const link = this.#tunnel.agents.current(Date.now());
+    if (!link) {
+      void this.#forwardParked(visit);
+      return;
+    }
+    visit.attempts += 1;
+    if (visit.head.isSocket) {
+      visit.resolve(this.#openSocket(link, visit.head));
+      return;
+    }
+    this.#inFlight += 1;
+    const { request, head } = visit;
+    new Exchange(link, request, head, this.#surroundings, (outcome) =>
+      this.#settle(visit, outcome),
+    );
+  }
+
+  async #forwardParked(visit: Visit): Promise<void> {
+    if (await this.#agentReturns()) this.#forward(visit);
+    else visit.resolve(this.#refuseOffline());
+  }
+
+  #settle(visit: Visit, outcome: Outcome): void {
+    if (outcome instanceof Response) return visit.resolve(outcome);
+    const { request } = visit;
+    const again = outcome === "refused" || (outcome === "lost" && Exchange.mayRepeat(request));
+    if (again && visit.attempts === 1 && !request.bodyUsed) return this.#forward(visit);
+    const code = outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome;
+    visit.resolve(refuse({ code }));
+  }
+
+  async #openSocket(link: AgentLink, head: RequestHead): Promise<Response> {
+    const handshake = new SocketHandshake(link, head.parts, head.flags);
+    const outcome = await handshake.outcome;
+    if (typeof outcome === "string") return refuse({ code: outcome });
+    if (outcome instanceof Response) return outcome;
+    const { 0: client, 1: server } = new WebSocketPair();
+    const { agentId } = link.attachment;
+    this.#ctx.acceptWebSocket(server, [VISITOR_TAG]);
+    const attachment: VisitorAttachment = { kind: "visitor", agentId, stream: handshake.id };
+    server.serializeAttachment(attachment);
+    const visitor = new VisitorSocket(link, handshake.id, server, this.#tunnel.usage);
+    this.#sockets.set(server, visitor);
+    handshake.handOver(visitor);
+    return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
+  }
+
+  /** Puts a visitor's WebSocket back in its place after hibernation. */
+  #resume(socket: WebSocket): void {
+    const attachment = attachmentOf(socket);
+    if (attachment.kind !== "visitor") return;
+    const link = this.#tunnel.agents.current(Date.now());
+    if (link?.attachment.agentId !== attachment.agentId) {
+      return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
+    }
+    const visitor = new VisitorSocket(link, attachment.stream, socket, this.#tunnel.usage);
+    this.#sockets.set(socket, visitor);
+    link.resume(attachment.stream, visitor);
+  }
+
+  /** Waits for an agent that was there a moment ago, if one was. */
+  async #agentReturns(): Promise<boolean> {
+    const { agents, agentTrace, lifetime } = this.#tunnel;
+    if (lifetime.isStopped) return false;
+    const now = Date.now();
+    await this.#parking.wait(parkingTime(agentTrace.missed(now), now));
+    return agents.current(Date.now()) !== undefined;
+  }
+
+  #refuseOffline(): Response {
+    const { lifetime } = this.#tunnel;
+    if (lifetime.isOver) return refuse({ code: "tunnel_not_found" });
+    if (lifetime.isStopped) return refuse({ code: "agent_offline", message: STOPPED });
+    return refuse(retryAfter("agent_offline", RECONNECT_MAX_MS));
+  }
+
+  /** While requests are in flight, an agent that falls silent must not keep them. */
+  #watchAgent(): void {
+    this.#watch ??= setInterval(() => {
+      this.#tunnel.agents.current(Date.now());
+      if (this.#inFlight > 0 || this.#watch === undefined) return;
+      clearInterval(this.#watch);
+      this.#watch = undefined;
+    }, HEARTBEAT_INTERVAL_MS / 5);
+  }
+}
+
+export function closeQuietly(socket: WebSocket, code?: number, reason?: string): void {
+  try {
+    if (code === undefined) socket.close();
+    else socket.close(code, reason);
+  } catch {
+    // Closed by us already.
+  }
+}
