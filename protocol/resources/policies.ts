@@ -14,17 +14,21 @@ import {
 } from "../limits.ts";
 import { ONE_LINE, STORABLE } from "./scalars.ts";
 
+/** A header line that is an owner's to set. */
+export const SettableName = z
+  .string()
+  .max(HEADER_NAME_MAX_CHARS)
+  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be the name of a header")
+  .refine(isSettable, "is a header that belongs to the connection or to this service");
+export const HeaderValue = z
+  .string()
+  .max(HEADER_VALUE_MAX_CHARS)
+  .regex(...ONE_LINE);
+
 const HeaderSet = z.object({
   kind: z.literal("header_set"),
-  name: z
-    .string()
-    .max(HEADER_NAME_MAX_CHARS)
-    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be the name of a header")
-    .refine(isSettable, "is a header that belongs to the connection or to this service"),
-  value: z
-    .string()
-    .max(HEADER_VALUE_MAX_CHARS)
-    .regex(...ONE_LINE),
+  name: SettableName,
+  value: HeaderValue,
 });
 
 const Deny = z.object({
