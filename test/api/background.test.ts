@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../protocol/close-codes.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { mintToken, newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/api.ts";
-import { temporaryDir } from "../harness/server.ts";
+import { preparedDir } from "../harness/directories.ts";
 
 describe("the scheduled job", () => {
   let api: TestApi;
@@ -79,7 +79,7 @@ describe("the scheduled job", () => {
 });
 
 test("a mail server that is down blocks no sign-up and loses no mail", async () => {
-  const dataDir = await temporaryDir();
+  const dataDir = await preparedDir();
   try {
     const email = newEmail();
     {

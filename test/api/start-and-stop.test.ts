@@ -11,7 +11,7 @@ import {
   type Person,
   type TestApi,
 } from "../harness/api.ts";
-import { temporaryDir } from "../harness/server.ts";
+import { preparedDir } from "../harness/directories.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -98,7 +98,7 @@ describe("stopping a tunnel", () => {
   });
 
   test("outlives a restart of the server", async () => {
-    const dataDir = await temporaryDir();
+    const dataDir = await preparedDir();
     try {
       let wireBytes = "";
       {

@@ -8,7 +8,7 @@ import { ROOT } from "../../self-host/build.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../harness/api.ts";
 import { openBrowser, openPage } from "../harness/browser.ts";
 import { startLocalSite } from "../harness/local-site.ts";
-import { temporaryDir } from "../harness/server.ts";
+import { temporaryDir } from "../harness/directories.ts";
 import { type } from "../harness/terminal.ts";
 
 let api: TestApi;

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { expose } from "../../agent/expose.ts";
 import { mintToken, startApi, type TestApi } from "../harness/api.ts";
 import { openBrowser, openPage } from "../harness/browser.ts";
-import { temporaryDir } from "../harness/server.ts";
+import { temporaryDir } from "../harness/directories.ts";
 
 const DOMAIN = "tunnels.test";
 let api: TestApi;

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ROOT } from "../../self-host/build.ts";
-import { temporaryDir } from "./server.ts";
+import { temporaryDir } from "./directories.ts";
 
 export interface AgentOptions {
   /** The bytes of its token, which it reads from a file. */

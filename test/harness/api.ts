@@ -266,7 +266,7 @@ function hello(): Uint8Array {
 /** Asks again until there is an answer. */
 export async function until<Value>(
   ask: () => Promise<Value | undefined | null | false>,
-  maxMs = 10_000,
+  maxMs = 60_000,
 ): Promise<Value> {
   const deadline = Date.now() + maxMs;
   for (;;) {

@@ -1,10 +1,17 @@
 /**
- * Before any test of the node project: the bundles that the tests serve and run are of today's sources,
- * and the browser is unpacked once, not by two test files at the same moment.
+ * Before any test of the node project: the bundles that the tests serve and run are of today's sources, the
+ * browser is unpacked once, not by two test files at the same moment, and servers need not make databases.
  */
 import browser from "@sparticuz/chromium";
 import { build } from "../../self-host/build.ts";
+import { prepareDatabase } from "./directories.ts";
 
-export async function setup(): Promise<void> {
-  await Promise.all([build(), browser.executablePath()]);
+/** @returns what is done after all tests. */
+export async function setup(): Promise<() => Promise<void>> {
+  const [removeDatabase] = await Promise.all([
+    prepareDatabase(),
+    build(),
+    browser.executablePath(),
+  ]);
+  return removeDatabase;
 }

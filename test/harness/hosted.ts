@@ -12,7 +12,6 @@ import { rm } from "node:fs/promises";
 import pg from "pg";
 import { openDataDir } from "../../self-host/data-dir.ts";
 import { startGateway } from "../../self-host/gateway.ts";
-import type { Log } from "../../self-host/log.ts";
 import { connectDatabase, migrate } from "../../self-host/migrate.ts";
 import { usablePort } from "../../self-host/ports.ts";
 import { startPostgres } from "../../self-host/postgres.ts";
@@ -21,7 +20,7 @@ import { configuration } from "../../self-host/workerd/configuration.ts";
 import { Settings, type Config } from "../../workers/config.ts";
 import { seal } from "../../workers/identity/sealing.ts";
 import { until } from "./api.ts";
-import { temporaryDir } from "./server.ts";
+import { preparedDir, silent } from "./directories.ts";
 
 export interface HostedService extends AsyncDisposable {
   url: string;
@@ -40,14 +39,12 @@ export interface HostedOptions {
   trusted?: string;
 }
 
-const silent: Log = { info() {}, warn() {}, error() {}, passOn() {} };
-
 export async function startHosted({
   settings,
   trusted = "",
 }: HostedOptions): Promise<HostedService> {
   await using undo = new AsyncDisposableStack();
-  const path = await temporaryDir();
+  const path = await preparedDir();
   undo.defer(() => rm(path, { recursive: true, force: true }));
   const dataDir = await openDataDir(path);
   const secrets = await loadSecrets(path, {});

@@ -7,7 +7,7 @@ import { cp, mkdir, readFile, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { ROOT } from "../../self-host/build.ts";
-import { temporaryDir } from "./server.ts";
+import { temporaryDir } from "./directories.ts";
 import { ownPath, type, type Typed } from "./terminal.ts";
 
 const run = promisify(execFile);

@@ -4,13 +4,15 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { preparedDir } from "./directories.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
-const READY_MAX_MS = 60_000;
+/** Only ends a wait for what will not come. */
+const READY_MAX_MS = 150_000;
 
 export interface ServerOptions {
   /** Settings by their names, over those that suit most tests. */
@@ -40,7 +42,7 @@ export interface TestServer extends AsyncDisposable {
 }
 
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  const ownDir = options.dataDir === undefined ? await temporaryDir() : undefined;
+  const ownDir = options.dataDir === undefined ? await preparedDir() : undefined;
   const dataDir = options.dataDir ?? ownDir ?? "";
   const run = launch({ ...options.env, DATA_DIR: dataDir });
   const remove = async () => {
@@ -110,10 +112,6 @@ export interface Ended {
 /** A start that is expected to fail. */
 export async function startToFail(env: Record<string, string>): Promise<Ended> {
   return launch(env).exit;
-}
-
-export async function temporaryDir(): Promise<string> {
-  return mkdtemp(join(tmpdir(), "underpass-test-"));
 }
 
 interface Run {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Settings } from "../../workers/config.ts";
 import { ROOT, WORKER_BUNDLE_MAX_BYTES } from "../../self-host/build.ts";
 import { SECRET_NAMES } from "../../self-host/settings.ts";
-import { temporaryDir } from "../harness/server.ts";
+import { temporaryDir } from "../harness/directories.ts";
 
 const run = promisify(execFile);
 /** Nobody is logged in, and nothing is told to anybody. */

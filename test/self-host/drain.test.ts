@@ -14,7 +14,8 @@ import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { ROOT } from "../../self-host/build.ts";
 import { commandLineOf } from "../../self-host/processes.ts";
 import { mintToken, startApi, until, type Person } from "../harness/api.ts";
-import { startServer, temporaryDir, type TestServer } from "../harness/server.ts";
+import { preparedDir } from "../harness/directories.ts";
+import { startServer, type TestServer } from "../harness/server.ts";
 import { type, type Typed } from "../harness/terminal.ts";
 
 const HELLO = "hello from the local server";
@@ -132,7 +133,7 @@ interface Shop extends AsyncDisposable {
 
 /** A server with one tunnel, `shop`, whose agent runs in a process of its own. */
 async function openShop(): Promise<Shop> {
-  const dir = await temporaryDir();
+  const dir = await preparedDir();
   const dataDir = join(dir, "data");
   const api = await startApi({ dataDir });
   const owner = await api.owner();

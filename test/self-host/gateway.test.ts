@@ -11,7 +11,7 @@ import { GATEWAY_SESSION_CONNECTIONS } from "../../protocol/limits.ts";
 import { type Gateway, startGateway } from "../../self-host/gateway.ts";
 import type { Log } from "../../self-host/log.ts";
 import { type EmbeddedPostgres, startPostgres } from "../../self-host/postgres.ts";
-import { temporaryDir } from "../harness/server.ts";
+import { temporaryDir } from "../harness/directories.ts";
 
 const notes = pgTable("notes", {
   id: integer().primaryKey(),

@@ -18,7 +18,8 @@ import {
   type Person,
   type TestApi,
 } from "../harness/api.ts";
-import { startToFail, temporaryDir } from "../harness/server.ts";
+import { preparedDir } from "../harness/directories.ts";
+import { startToFail } from "../harness/server.ts";
 
 const SECRETS = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const;
 const SEED = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
@@ -92,7 +93,7 @@ describe("after a rotation of all keys", () => {
   let before: Before;
   let api: TestApi;
   beforeAll(async () => {
-    dataDir = await temporaryDir();
+    dataDir = await preparedDir();
     before = await useFirstKeys(dataDir);
     await changeKeys(dataDir, "rotate");
     api = await startApi({ dataDir, env: before.env });
@@ -157,7 +158,7 @@ describe("once the earlier keys are gone", () => {
   let renewed: string;
   let api: TestApi;
   beforeAll(async () => {
-    dataDir = await temporaryDir();
+    dataDir = await preparedDir();
     before = await useFirstKeys(dataDir);
     await changeKeys(dataDir, "rotate");
     {
@@ -193,7 +194,7 @@ describe("once the earlier keys are gone", () => {
   });
 
   test("a start with an earlier key alone is refused", async () => {
-    const otherDir = await temporaryDir();
+    const otherDir = await preparedDir();
     const { code, stderr } = await startToFail({
       DATABASE_URL: await api.server.databaseUrl(),
       DATA_DIR: otherDir,

@@ -8,7 +8,8 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectDatabase, migrate } from "../../self-host/migrate.ts";
 import { commandLineOf } from "../../self-host/processes.ts";
-import { startServer, startToFail, temporaryDir, type TestServer } from "../harness/server.ts";
+import { temporaryDir } from "../harness/directories.ts";
+import { startServer, startToFail, type TestServer } from "../harness/server.ts";
 
 async function query<Row extends object>(server: TestServer, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: await server.databaseUrl() });
