@@ -12,13 +12,13 @@ import {
   POLICY_MAX_ISSUERS,
   REQUESTS_PER_MINUTE_MAX,
 } from "../limits.ts";
-import { ONE_LINE, STORABLE } from "./scalars.ts";
+import { FIELD_NAME, ONE_LINE, STORABLE } from "./scalars.ts";
 
 /** A header line that is an owner's to set. */
 export const SettableName = z
   .string()
   .max(HEADER_NAME_MAX_CHARS)
-  .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be the name of a header")
+  .regex(...FIELD_NAME)
   .refine(isSettable, "is a header that belongs to the connection or to this service");
 export const HeaderValue = z
   .string()

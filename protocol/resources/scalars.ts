@@ -17,6 +17,12 @@ export const ONE_LINE = [
   "must not contain control or broken characters",
 ] as const;
 
+/** RFC 9110 §5.1. */
+export const FIELD_NAME = [
+  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/,
+  "must be the name of a header",
+] as const;
+
 /** A line of text that a person chose: shown, never interpreted. */
 export const Line = (maxChars: number) =>
   z
