@@ -11,7 +11,7 @@ import { HeaderValue, SettableName } from "./policies.ts";
 const BASE64_MAX_CHARS = Math.ceil(REPLAY_BODY_MAX_BYTES / 3) * 4;
 
 /** What is left out stays as it was. */
-export const ReplayEdits = z
+export const ReplayRequest = z
   .object({
     method: z
       .string()
@@ -53,7 +53,7 @@ export const ReplayEdits = z
     path: ["body_base64"],
     message: "can't be given together with body",
   });
-export type ReplayEdits = z.infer<typeof ReplayEdits>;
+export type ReplayRequest = z.infer<typeof ReplayRequest>;
 
 const Pair = <Schema extends z.ZodType>(schema: Schema) =>
   z.object({ original: schema, replayed: schema });

@@ -1,0 +1,69 @@
+/** Bodies as they were kept: bytes as they were sent, packed or not, whole or cut. */
+import { BODY_UNPACKED_MAX_BYTES } from "../../../protocol/limits/inspector.ts";
+
+/** @returns null when these bytes are no text: not in UTF-8, or with NUL in them. */
+export function textOf(bytes: Uint8Array): string | null {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return text.includes("\0") ? null : text;
+  } catch {
+    return null;
+  }
+}
+
+type Format = ConstructorParameters<typeof DecompressionStream>[0];
+
+/** What this platform unpacks; others stay packed. */
+const FORMATS: Record<string, Format> = {
+  gzip: "gzip",
+  "x-gzip": "gzip",
+  deflate: "deflate",
+};
+const MAX_CODINGS = 2;
+
+/**
+ * @param coding the value of Content-Encoding.
+ * @returns null when it can't be unpacked: an unknown coding, a body that was cut, or one that grows too large.
+ */
+export async function unpacked(
+  bytes: Uint8Array<ArrayBuffer>,
+  coding: string | undefined,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const codings = (coding ?? "").toLowerCase().split(",");
+  const named = codings
+    .map((name) => name.trim())
+    .filter((name) => !["", "identity"].includes(name));
+  if (named.length > MAX_CODINGS) return null;
+  let body: Uint8Array<ArrayBuffer> | null = bytes;
+  for (const name of named.reverse()) {
+    const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
+    body = format && body ? await inflate(body, format) : null;
+  }
+  return body;
+}
+
+async function inflate(
+  bytes: Uint8Array<ArrayBuffer>,
+  format: Format,
+): Promise<Uint8Array<ArrayBuffer> | null> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format));
+    for await (const chunk of stream) {
+      length += chunk.length;
+      // Leaving the loop cancels the stream: what a few bytes could unpack to is never made.
+      if (length > BODY_UNPACKED_MAX_BYTES) return null;
+      chunks.push(chunk);
+    }
+  } catch {
+    return null;
+  }
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}

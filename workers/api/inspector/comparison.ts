@@ -1,0 +1,159 @@
+/** Two answers to one request side by side: what a change of the local server has changed. */
+import {
+  COMPARISON_MAX_DEPTH,
+  COMPARISON_MAX_DIFFERENCES,
+  COMPARISON_PATH_MAX_CHARS,
+  COMPARISON_VALUE_MAX_CHARS,
+} from "../../../protocol/limits/inspector.ts";
+import type { CaptureEvent } from "../../../protocol/resources/captures.ts";
+import type { Comparison, Difference } from "../../../protocol/resources/replays.ts";
+import { fromBase64 } from "../../identity/encoding.ts";
+import { textOf, unpacked } from "./bodies.ts";
+
+type Headers = Record<string, string>;
+
+/** They tell of the moment, not of the answer. */
+const CHANGE_BY_THEMSELVES = new Set(["date", "age"]);
+
+export async function compareAnswers(
+  original: CaptureEvent,
+  replayed: CaptureEvent,
+): Promise<Comparison> {
+  const status = {
+    original: original.status,
+    replayed: replayed.status,
+    same: original.status === replayed.status,
+  };
+  const headers = compareHeaders(original.response_headers, replayed.response_headers);
+  const body = await compareBodies(original, replayed);
+  const differing = [headers.added, headers.removed, headers.changed].flatMap(Object.keys);
+  const sameHeaders = differing.every((name) => CHANGE_BY_THEMSELVES.has(name));
+  return {
+    same: status.same && sameHeaders && body.same,
+    status,
+    headers,
+    body,
+    latency_ms: { original: original.latency_ms, replayed: replayed.latency_ms },
+  };
+}
+
+function compareHeaders(before: Headers, after: Headers): Comparison["headers"] {
+  const [original, replayed] = [lowered(before), lowered(after)];
+  const only = (those: Map<string, string>, others: Map<string, string>) =>
+    Object.fromEntries([...those].filter(([name]) => !others.has(name)));
+  const changed = [...original].filter(
+    ([name, value]) => replayed.has(name) && replayed.get(name) !== value,
+  );
+  return {
+    added: only(replayed, original),
+    removed: only(original, replayed),
+    changed: Object.fromEntries(
+      changed.map(([name, value]) => [name, { original: value, replayed: replayed.get(name)! }]),
+    ),
+  };
+}
+
+function lowered(headers: Headers): Map<string, string> {
+  return new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+async function compareBodies(
+  original: CaptureEvent,
+  replayed: CaptureEvent,
+): Promise<Comparison["body"]> {
+  const cut = original.truncated.response || replayed.truncated.response;
+  const size = { original: original.response_size, replayed: replayed.response_size };
+  const [before, after] = await Promise.all([plainBody(original), plainBody(replayed)]);
+  const kept = cut ? Math.min(before.length, after.length) : Infinity;
+  const first = firstDifference(before.subarray(0, kept), after.subarray(0, kept));
+  const bothSizes = !cut || size.original === size.replayed;
+  const found = cut ? null : jsonDifferences(before, after);
+  return {
+    same: first === null && bothSizes,
+    cut,
+    size,
+    first_difference: first,
+    differences: found?.differences ?? null,
+    more_differences: found?.more ?? false,
+  };
+}
+
+/** What can't be unpacked is compared as it was sent. */
+async function plainBody({ response_body: body, response_headers: headers }: CaptureEvent) {
+  const sent = fromBase64(body) ?? new Uint8Array();
+  return (await unpacked(sent, lowered(headers).get("content-encoding"))) ?? sent;
+}
+
+function firstDifference(original: Uint8Array, replayed: Uint8Array): number | null {
+  const common = Math.min(original.length, replayed.length);
+  for (let at = 0; at < common; at++) if (original[at] !== replayed[at]) return at;
+  return original.length === replayed.length ? null : common;
+}
+
+function jsonDifferences(original: Uint8Array, replayed: Uint8Array) {
+  const [before, after] = [parsed(original), parsed(replayed)];
+  return before && after ? differencesOf(before.value, after.value) : null;
+}
+
+function parsed(bytes: Uint8Array): { value: unknown } | null {
+  try {
+    return { value: JSON.parse(textOf(bytes) ?? "") };
+  } catch {
+    return null;
+  }
+}
+
+interface Place {
+  path: string;
+  depth: number;
+  original: unknown;
+  replayed: unknown;
+}
+
+/** The order of an object's fields means nothing. Without recursion: strangers choose how deep bodies are. */
+function differencesOf(original: unknown, replayed: unknown) {
+  const differences: Difference[] = [];
+  let more = false;
+  const open: Place[] = [{ path: "", depth: 0, original, replayed }];
+  for (let place = open.pop(); place; place = open.pop()) {
+    const { path, depth } = place;
+    const [before, after] = [fieldsOf(place.original), fieldsOf(place.replayed)];
+    const isSameKind =
+      before && after && Array.isArray(place.original) === Array.isArray(place.replayed);
+    if (!isSameKind) {
+      if (place.original === place.replayed) continue;
+      if (differences.length === COMPARISON_MAX_DIFFERENCES) return { differences, more: true };
+      differences.push({ path, original: shown(place.original), replayed: shown(place.replayed) });
+      continue;
+    }
+    const names = [...new Set([...before.keys(), ...after.keys()])].reverse();
+    const isTooDeep = depth === COMPARISON_MAX_DEPTH || path.length > COMPARISON_PATH_MAX_CHARS;
+    if (isTooDeep) {
+      more ||= names.length > 0;
+      continue;
+    }
+    for (const name of names) {
+      const [one, other] = [before.get(name), after.get(name)];
+      const step = name.replaceAll("~", "~0").replaceAll("/", "~1");
+      open.push({ path: `${path}/${step}`, depth: depth + 1, original: one, replayed: other });
+    }
+  }
+  return { differences, more };
+}
+
+function fieldsOf(value: unknown): Map<string, unknown> | null {
+  return typeof value === "object" && value !== null ? new Map(Object.entries(value)) : null;
+}
+
+/** @param value undefined: it is not there. */
+function shown(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (Array.isArray(value)) return value.length === 0 ? "[]" : `[… ${value.length}]`;
+  if (typeof value === "object" && value !== null) {
+    const { length } = Object.keys(value);
+    return length === 0 ? "{}" : `{… ${length}}`;
+  }
+  const text = JSON.stringify(value);
+  if (text.length <= COMPARISON_VALUE_MAX_CHARS) return text;
+  return `${text.slice(0, COMPARISON_VALUE_MAX_CHARS).toWellFormed()}…`;
+}

@@ -1,0 +1,229 @@
+/**
+ * Captured requests as an HTTP archive (HAR 1.2), which browsers' developer tools and debugging proxies read.
+ * What the format has no field for is in fields that start with an underscore, as it wants.
+ */
+import type { CaptureEvent, CapturedFrame } from "../../../protocol/resources/captures.ts";
+import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import { fromBase64, toBase64 } from "../../identity/encoding.ts";
+import { textOf, unpacked } from "./bodies.ts";
+
+export interface HarOptions {
+  /** Of the tunnel, without a slash at its end. */
+  origin: string;
+  withBodies: boolean;
+}
+
+interface Line {
+  name: string;
+  value: string;
+}
+
+const LEFT_OUT = "left out: the archive has as much of bodies as it can hold";
+
+/** The archive around its entries, which are written one by one: together they can be large. */
+export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
+  name: "Underpass",
+  version: SERVICE_VERSION,
+})},"pages":[],"entries":[`;
+export const HAR_END = "]}}\n";
+
+export async function harEntry(event: CaptureEvent, options: HarOptions) {
+  const wait = event.latency_ms ?? 0;
+  const receive = Math.max(0, (event.duration_ms ?? wait) - wait);
+  return {
+    startedDateTime: event.timestamp,
+    time: wait + receive,
+    request: request(event, options),
+    response: await response(event, options),
+    cache: {},
+    timings: { send: 0, wait, receive },
+    _id: event.id,
+    _tunnelId: event.tunnel_id,
+    _clientAddress: event.client_ip,
+    _state: event.state,
+    ...(event.error === null ? {} : { _error: event.error, comment: event.error }),
+    ...(event.replay_of === null ? {} : { _replayOf: event.replay_of }),
+    ...streamOf(event),
+  };
+}
+
+function request(event: CaptureEvent, { origin, withBodies }: HarOptions) {
+  const { method, path, query, request_headers: headers } = event;
+  return {
+    method,
+    url: origin + path + (query === null ? "" : `?${query}`),
+    httpVersion: "HTTP/1.1",
+    cookies: cookiesOf(valueOf(headers, "cookie")),
+    headers: linesOf(headers),
+    queryString: queryOf(query),
+    ...postData(event, withBodies),
+    headersSize: -1,
+    bodySize: event.request_size,
+  };
+}
+
+function postData(event: CaptureEvent, withBodies: boolean) {
+  const bytes = fromBase64(event.request_body) ?? new Uint8Array();
+  if (bytes.length === 0) return {};
+  const text = textOf(bytes);
+  const notes = [
+    ...(withBodies ? [] : [LEFT_OUT]),
+    ...(event.truncated.request ? [cut(bytes.length, event.request_size)] : []),
+  ];
+  const content = text ?? event.request_body;
+  return {
+    postData: {
+      mimeType: valueOf(event.request_headers, "content-type") ?? "application/octet-stream",
+      params: [],
+      text: withBodies ? content : "",
+      ...(text === null && withBodies ? { _encoding: "base64" } : {}),
+      ...commentOf(notes),
+    },
+  };
+}
+
+async function response(event: CaptureEvent, options: HarOptions) {
+  const { response_headers: headers } = event;
+  return {
+    // What a browser writes of a request that nobody answered.
+    status: event.status ?? 0,
+    statusText: "",
+    httpVersion: "HTTP/1.1",
+    cookies: setCookiesOf(valueOf(headers, "set-cookie")),
+    headers: linesOf(headers),
+    content: await content(event, options.withBodies),
+    redirectURL: valueOf(headers, "location") ?? "",
+    headersSize: -1,
+    bodySize: event.response_size,
+  };
+}
+
+/** As the format wants it: unpacked. What can't be is as it was sent, and says so. */
+async function content(event: CaptureEvent, withBodies: boolean) {
+  const { response_headers: headers, response_body: body } = event;
+  const sent = fromBase64(body) ?? new Uint8Array();
+  const coding = valueOf(headers, "content-encoding");
+  const plain = withBodies ? await unpacked(sent, coding) : sent;
+  const bytes = plain ?? sent;
+  const text = plain && textOf(plain);
+  const size = event.truncated.response ? event.response_size : bytes.length;
+  const notes = [
+    ...(withBodies || sent.length === 0 ? [] : [LEFT_OUT]),
+    ...(event.truncated.response ? [cut(sent.length, event.response_size)] : []),
+    ...(plain ? [] : [`as it was sent: ${coding}`]),
+  ];
+  const kept = text === null ? { text: toBase64(bytes), encoding: "base64" } : { text };
+  return {
+    size,
+    mimeType: valueOf(headers, "content-type") ?? "x-unknown",
+    ...(plain && plain !== sent ? { compression: size - sent.length } : {}),
+    ...(withBodies && bytes.length > 0 ? kept : {}),
+    ...commentOf(notes),
+  };
+}
+
+function streamOf({ kind, frames, events }: CaptureEvent) {
+  switch (kind) {
+    case "http":
+      return {};
+    case "sse":
+      return { _resourceType: "eventsource", _events: events };
+    case "websocket":
+      return { _resourceType: "websocket", _webSocketMessages: frames.map(message) };
+  }
+}
+
+const OPCODES = { text: 1, binary: 2, close: 8 } as const;
+
+/** As Chrome writes them; `_size` where only the beginning of it was kept. */
+function message({ from, timestamp, kind, size, data }: CapturedFrame) {
+  const bytes = fromBase64(data) ?? new Uint8Array();
+  return {
+    type: from === "client" ? "send" : "receive",
+    time: Date.parse(timestamp) / 1000,
+    opcode: OPCODES[kind],
+    data: kind === "text" ? new TextDecoder().decode(bytes) : data,
+    ...(size > bytes.length ? { _size: size } : {}),
+  };
+}
+
+function linesOf(headers: Record<string, string>): Line[] {
+  return Object.entries(headers).flatMap(([name, value]) =>
+    value.split("\n").map((line) => ({ name, value: line })),
+  );
+}
+
+/** @param name in lower case. */
+export function valueOf(headers: Record<string, string>, name: string): string | undefined {
+  return Object.entries(headers).find(([known]) => known.toLowerCase() === name)?.[1];
+}
+
+function queryOf(query: string | null): Line[] {
+  return (query ?? "")
+    .split("&")
+    .filter((part) => part !== "")
+    .map((part) => {
+      const { 0: name = "", 1: value = "" } = splitAt(part, "=");
+      return { name: decoded(name), value: decoded(value) };
+    });
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll("+", " "));
+  } catch {
+    return text;
+  }
+}
+
+function cookiesOf(header: string | undefined): Line[] {
+  return (header ?? "")
+    .split(";")
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.includes("="))
+    .map((pair) => {
+      const [name, value] = splitAt(pair, "=");
+      return { name, value };
+    });
+}
+
+/** Each on a line of its own. */
+function setCookiesOf(lines: string | undefined) {
+  return (lines ?? "")
+    .split("\n")
+    .filter((line) => line.includes("="))
+    .map((line) => {
+      const [pair = "", ...attributes] = line.split(";");
+      const [name, value] = splitAt(pair.trim(), "=");
+      const has = new Map(
+        attributes.map((attribute) => {
+          const [key, text] = splitAt(attribute.trim(), "=");
+          return [key.toLowerCase(), text];
+        }),
+      );
+      const expiresAtMs = Date.parse(has.get("expires") ?? "");
+      const [path, domain] = [has.get("path"), has.get("domain")];
+      return {
+        name,
+        value,
+        ...(path === undefined ? {} : { path }),
+        ...(domain === undefined ? {} : { domain }),
+        ...(Number.isNaN(expiresAtMs) ? {} : { expires: new Date(expiresAtMs).toISOString() }),
+        httpOnly: has.has("httponly"),
+        secure: has.has("secure"),
+      };
+    });
+}
+
+function splitAt(text: string, separator: string): [string, string] {
+  const at = text.indexOf(separator);
+  return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + separator.length)];
+}
+
+function cut(kept: number, size: number): string {
+  return `cut: the first ${kept} of ${size} bytes`;
+}
+
+function commentOf(notes: string[]): { comment?: string } {
+  return notes.length === 0 ? {} : { comment: notes.join("; ") };
+}
