@@ -41,6 +41,7 @@ export default defineConfig({
               compatibilityFlags: ["enable_request_signal"],
               durableObjects: {
                 TUNNEL: { className: "Tunnel", useSQLite: true },
+                ORGANIZATION: { className: "Organization", useSQLite: true },
                 HOSTNAME: { className: "Hostname", useSQLite: true },
                 ADDRESS_LIMITER: { className: "AddressLimiter", useSQLite: true },
               },

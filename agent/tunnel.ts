@@ -12,6 +12,7 @@ import {
   STOPPED_RETRY_MAX_MS,
   STOPPED_RETRY_MIN_MS,
 } from "../protocol/limits.ts";
+import { ENDED_RETRY_MAX_MS, ENDED_RETRY_MIN_MS } from "../protocol/limits/organization.ts";
 import { openStream } from "./origin/open-stream.ts";
 import { Origin, type FinishedRequest } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";
@@ -146,7 +147,8 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     if (this.#isUp) this.emit("disconnected", explanation);
     this.#isUp = false;
     this.#isStopped = false;
-    const inMs = backOff(this.#failures);
+    const inMs =
+      code === CLOSE.connection_ended ? afterEnd(Math.random()) : backOff(this.#failures);
     this.#failures += 1;
     if (this.#failures > 1) this.emit("retrying", explanation, inMs);
     this.#retry = setTimeout(() => this.#connect(), inMs);
@@ -175,6 +177,11 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
 export function backOff(failures: number, random: () => number = Math.random): number {
   const ceiling = Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * 2 ** Math.min(failures + 1, 10));
   return RECONNECT_MIN_MS + random() * (ceiling - RECONNECT_MIN_MS);
+}
+
+/** Whoever ended the connection sees for some seconds that it is gone. */
+function afterEnd(random: number): number {
+  return ENDED_RETRY_MIN_MS + random * (ENDED_RETRY_MAX_MS - ENDED_RETRY_MIN_MS);
 }
 
 async function streamsDone(wire: Wire): Promise<void> {

@@ -4,6 +4,8 @@
  */
 
 import type { JSONWebKeySet } from "jose";
+import type { Organization } from "./organization.ts";
+import type { Tunnel } from "./tunnel.ts";
 
 /** Which tunnel answers for a public host name. Versions of a host only ever grow. */
 export interface Route {
@@ -26,6 +28,21 @@ export interface TunnelReport {
   maintenance: boolean;
   /** What the rows have yet to hear of. */
   spending: TokenSpending[];
+}
+
+/** Whoever serves a tunnel. `sequence` grows with each change of it, so news that comes late changes nothing. */
+export interface Attendance {
+  tunnelId: string;
+  sequence: number;
+  /** null: nobody. */
+  agent: PresentAgent | null;
+}
+
+export interface PresentAgent {
+  /** Of one connection. */
+  agentId: string;
+  remoteIp: string;
+  connectedAtMs: number;
 }
 
 /** What came of one capability token's agents in a month: totals of this tunnel. */
@@ -55,6 +72,8 @@ export interface Rows {
 
 export interface ObjectBindings {
   ROWS: Rows;
+  TUNNEL: DurableObjectNamespace<Tunnel>;
+  ORGANIZATION: DurableObjectNamespace<Organization>;
   HOSTED?: string;
   TRUST_PROXY?: string;
   PUBLIC_SCHEME?: string;

@@ -9,7 +9,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { FRAME } from "../protocol/frames.ts";
 import { RECONNECT_MAX_MS } from "../protocol/limits.ts";
-import type { ObjectBindings, TunnelReport } from "./bindings.ts";
+import type { Attendance, ObjectBindings, TunnelReport } from "./bindings.ts";
 import { checksOf } from "./gates/checks.ts";
 import { refuse, retryAfter } from "./gates/refusal.ts";
 import type { SettingsInput } from "./gates/settings.ts";
@@ -21,6 +21,7 @@ import {
 } from "./tunnel/admission.ts";
 import { AgentTrace } from "./tunnel/agent-trace.ts";
 import { Agents } from "./tunnel/agents.ts";
+import { AttendanceBook } from "./tunnel/attendance.ts";
 import { CustomHosts, type Residence } from "./tunnel/custom-hosts.ts";
 import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
 import { Lifetime, type Stopping } from "./tunnel/lifetime.ts";
@@ -30,6 +31,7 @@ import { closeQuietly, Visitors } from "./tunnel/visitors.ts";
 export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #agents: Agents;
   readonly #agentTrace: AgentTrace;
+  readonly #attendance: AttendanceBook;
   readonly #lifetime: Lifetime;
   readonly #gatekeeper: Gatekeeper;
   readonly #customHosts: CustomHosts;
@@ -44,6 +46,9 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
     this.#agentTrace = new AgentTrace(ctx.storage.kv);
     this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
+    this.#attendance = new AttendanceBook(ctx.storage.kv, env.ORGANIZATION, () => {
+      return this.#agents.current(Date.now())?.attachment;
+    });
     this.#reports = new Reports(ctx.storage, env.ROWS, {
       presence: () => this.#presence(),
       credential: () => this.#agents.credential,
@@ -119,13 +124,25 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   /** Ends the connections of one capability token. */
   revokeCredential(tokenNonce: string): void {
-    this.#agents.closeAll("unauthorized", "the token was revoked", tokenNonce);
+    this.#agents.closeAll("unauthorized", "the token was revoked", { tokenNonce });
   }
 
   /** The same where its budget is spent. */
   stopSpending(tokenNonce: string): void {
     const explanation = "the token's budget of this month is spent";
-    this.#agents.closeAll("BUDGET_EXCEEDED", explanation, tokenNonce);
+    this.#agents.closeAll("BUDGET_EXCEEDED", explanation, { tokenNonce });
+  }
+
+  /** Ends one agent's connection. From when this returns on, the organization lists it no more. */
+  async endConnection(agentId: string): Promise<void> {
+    const explanation = "somebody of the organization ended the connection";
+    this.#agents.closeAll("connection_ended", explanation, { agentId });
+    await this.#attendance.tell();
+  }
+
+  /** Who serves now, for the organization. */
+  attendance(): Attendance | null {
+    return this.#attendance.asked();
   }
 
   /** What is true now, also told to the row: for whoever finds the row's news old. */
@@ -184,7 +201,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     try {
       await this.#lifetime.endIfDue(this.env.ROWS, this.#reports.tunnelId);
     } finally {
-      await this.#reports.due();
+      await Promise.all([this.#reports.due(), this.#attendance.tell()]);
     }
   }
 

@@ -19,6 +19,8 @@ export const CLOSE = {
   replaced: 4410,
   /** The tunnel's time is over. */
   tunnel_expired: 4411,
+  /** Somebody of the organization ended this connection: come back in some five seconds. */
+  connection_ended: 4412,
   invalid_request: 4422,
   /** Its owner stopped the tunnel and may start it again: ask every few seconds. */
   tunnel_stopped: 4423,
@@ -36,6 +38,7 @@ export type CloseCode = (typeof CLOSE)[CloseName];
 
 const RETRIED: ReadonlySet<number> = new Set([
   CLOSE.heartbeat_timeout,
+  CLOSE.connection_ended,
   CLOSE.tunnel_stopped,
   CLOSE.internal,
   CLOSE.going_away,

@@ -2,13 +2,11 @@
 import type { AddressLimiter } from "../durable-objects/address-limiter.ts";
 import type { ObjectBindings } from "../durable-objects/bindings.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
-import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Rows } from "./rows.ts";
 
 export interface Env extends ObjectBindings {
   /** More of it than objects may see. */
   ROWS: Service<Rows>;
-  TUNNEL: DurableObjectNamespace<Tunnel>;
   HOSTNAME: DurableObjectNamespace<Hostname>;
   ADDRESS_LIMITER: DurableObjectNamespace<AddressLimiter>;
 

@@ -10,6 +10,7 @@ import { apiHostsOf } from "./hosts.ts";
 
 export { AddressLimiter } from "../durable-objects/address-limiter.ts";
 export { Hostname } from "../durable-objects/hostname.ts";
+export { Organization } from "../durable-objects/organization.ts";
 export { Tunnel } from "../durable-objects/tunnel.ts";
 export { Rows } from "./rows.ts";
 

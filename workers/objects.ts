@@ -1,6 +1,7 @@
 /** The one door to Durable Objects: who else names one could name it differently. */
 import type { AddressLimiter } from "../durable-objects/address-limiter.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
+import type { Organization } from "../durable-objects/organization.ts";
 import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Env } from "./env.ts";
 
@@ -21,6 +22,10 @@ export function tunnelObject(env: Env, tunnelId: string): DurableObjectStub<Tunn
 /** @param routeName a label of the service domain, or a whole custom domain. */
 export function hostnameObject(env: Env, routeName: string): DurableObjectStub<Hostname> {
   return env.HOSTNAME.getByName(routeName);
+}
+
+export function organizationObject(env: Env, orgId: string): DurableObjectStub<Organization> {
+  return env.ORGANIZATION.getByName(orgId);
 }
 
 export function addressLimiterObject(env: Env, address: string): DurableObjectStub<AddressLimiter> {

@@ -140,12 +140,17 @@ export class Agents {
     this.#onLeft(link.goingAway);
   }
 
-  /** Ends every agent's connection, or those of one credential. */
-  closeAll(name: CloseName, explanation: string, tokenNonce?: string): void {
+  /** Ends every agent's connection, or those of one credential, or the one. */
+  closeAll(
+    name: CloseName,
+    explanation: string,
+    whose: Partial<Pick<AgentAttachment, "tokenNonce" | "agentId">> = {},
+  ): void {
     for (const socket of this.#ctx.getWebSockets(AGENT_TAG)) {
       const attachment = attachmentOf(socket);
       if (attachment.kind !== "agent" || !isOpen(socket)) continue;
-      if (tokenNonce !== undefined && attachment.tokenNonce !== tokenNonce) continue;
+      const { tokenNonce = attachment.tokenNonce, agentId = attachment.agentId } = whose;
+      if (attachment.tokenNonce !== tokenNonce || attachment.agentId !== agentId) continue;
       const link = this.linkOf(socket);
       if (link) this.#letGo(link, name, explanation);
       else refuse(socket, name, explanation);

@@ -1,5 +1,6 @@
 /** One battery over all routes, taken from the document that describes them: none is forgotten. */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Connection } from "../../protocol/resources/connections.ts";
 import type { CustomDomain } from "../../protocol/resources/domains.ts";
 import type { Invitation, Member, Organization } from "../../protocol/resources/organizations.ts";
 import type { Project } from "../../protocol/resources/projects.ts";
@@ -11,6 +12,7 @@ import {
   mintToken,
   newEmail,
   startApi,
+  until,
   type Person,
   type TestApi,
 } from "../harness/api.ts";
@@ -125,7 +127,12 @@ async function belongings(of: Person) {
   const { body: subdomain } = await of.post<ReservedSubdomain>("/reserved-subdomains", {
     subdomain: `kept-${crypto.randomUUID()}`,
   });
-  const { nonce } = await mintToken(of);
+  const { nonce, wireBytes } = await mintToken(of);
+  await api.connectAgent(wireBytes, { port: 1 });
+  const [connection] = await until(async () => {
+    const { body } = await of.get<Connection[]>("/connections");
+    return body.length > 0 && body;
+  });
   const { body: project } = await of.post<Project>("/projects", { slug: "shop", name: "Shop" });
   const { body: list } = await of.get<{ sessions: { id: string }[] }>("/auth/sessions");
   const { body: invitation } = await of.post<Invitation>(`/orgs/${of.orgId}/invitations`, {
@@ -134,6 +141,7 @@ async function belongings(of: Person) {
   });
   const values = {
     "/tunnels/": { "{id}": tunnel.id },
+    "/connections/": { "{agent_id}": connection!.agent_id },
     "/domains/": { "{id}": domain.id },
     "/reserved-subdomains/": { "{id}": subdomain.id },
     "/tokens/": { "{nonce}": nonce },
@@ -151,6 +159,7 @@ async function belongings(of: Person) {
 async function everythingOf(of: Person) {
   return {
     tunnels: (await of.get<Tunnel[]>("/tunnels")).body,
+    connections: (await of.get<Connection[]>("/connections")).body,
     domains: (await of.get<CustomDomain[]>("/domains")).body,
     subdomains: (await of.get<ReservedSubdomain[]>("/reserved-subdomains")).body,
     tokens: (await of.get<Token[]>("/tokens")).body,

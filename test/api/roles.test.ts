@@ -50,6 +50,8 @@ const LOWEST_ROLE: Record<string, Role> = {
   "DELETE /tunnels/{id}/policy": "member",
   "PUT /tunnels/{id}/maintenance": "member",
   "DELETE /tunnels/{id}/maintenance": "member",
+  "GET /connections": "viewer",
+  "DELETE /connections/{agent_id}": "admin",
   "GET /domains": "viewer",
   "POST /domains": "member",
   "DELETE /domains/{id}": "member",

@@ -6,6 +6,7 @@ import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import type { AddressLimiter } from "../../durable-objects/address-limiter.ts";
 import type { Hostname } from "../../durable-objects/hostname.ts";
+import type { Organization } from "../../durable-objects/organization.ts";
 import type { Tunnel } from "../../durable-objects/tunnel.ts";
 import {
   ADMISSION_HEADER,
@@ -31,6 +32,7 @@ import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "../../protocol/lim
 export const bindings = env as unknown as {
   TUNNEL: DurableObjectNamespace<Tunnel>;
   HOSTNAME: DurableObjectNamespace<Hostname>;
+  ORGANIZATION: DurableObjectNamespace<Organization>;
   ADDRESS_LIMITER: DurableObjectNamespace<AddressLimiter>;
 };
 

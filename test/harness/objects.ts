@@ -6,6 +6,7 @@ import type { Tunnel } from "../../durable-objects/tunnel.ts";
 
 export { AddressLimiter } from "../../durable-objects/address-limiter.ts";
 export { Hostname } from "../../durable-objects/hostname.ts";
+export { Organization } from "../../durable-objects/organization.ts";
 export { Tunnel } from "../../durable-objects/tunnel.ts";
 
 /** What the objects told and asked, and what they are answered. */

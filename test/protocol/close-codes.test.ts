@@ -15,7 +15,13 @@ test("names are found by their codes", () => {
 
 test("an agent comes back after a lost connection and a restart, and after no verdict", () => {
   const retried = (Object.keys(CLOSE) as CloseName[]).filter((name) => mayReconnect(CLOSE[name]));
-  expect(retried.sort()).toEqual(["going_away", "heartbeat_timeout", "internal", "tunnel_stopped"]);
+  expect(retried.sort()).toEqual([
+    "connection_ended",
+    "going_away",
+    "heartbeat_timeout",
+    "internal",
+    "tunnel_stopped",
+  ]);
   // Of the network, of a proxy, of the platform: none of them knows the tunnel.
   for (const code of [1000, 1001, 1005, 1006, 1011, 1012, 1013, 4999])
     expect(mayReconnect(code)).toBe(true);

@@ -31,7 +31,13 @@ test("the production environment is accepted, without a complaint", () => {
 });
 
 test("everything is bound that the Worker asks for", () => {
-  for (const binding of ["TUNNEL", "HOSTNAME", "ADDRESS_LIMITER", "ROWS (underpass#Rows)"]) {
+  for (const binding of [
+    "TUNNEL",
+    "ORGANIZATION",
+    "HOSTNAME",
+    "ADDRESS_LIMITER",
+    "ROWS (underpass#Rows)",
+  ]) {
     expect(told).toContain(`env.${binding}`);
   }
 });

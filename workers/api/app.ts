@@ -16,6 +16,7 @@ import { agents } from "./agents.ts";
 import { auth } from "./auth.ts";
 import { basicAuth } from "./basic-auth.ts";
 import { cli } from "./cli.ts";
+import { connections } from "./connections.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
 import { domains } from "./domains.ts";
 import { edgeAuth } from "./edge-auth.ts";
@@ -94,6 +95,7 @@ for (const area of [
   domains,
   reservedSubdomains,
   agents,
+  connections,
   events,
   pages,
 ])

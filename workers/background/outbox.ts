@@ -114,6 +114,11 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
       await tunnelObject(env, tunnelId).setMaintenance(tunnelId, maintenance);
       return;
     }
+    case "connection_ended": {
+      const { tunnelId, agentId } = row.payload;
+      await tunnelObject(env, tunnelId).endConnection(agentId);
+      return;
+    }
     case "token_revoked": {
       const { tokenNonce, tunnelIds } = row.payload;
       await Promise.all(

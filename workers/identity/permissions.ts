@@ -20,6 +20,9 @@ const LOWEST_ROLE = {
   /** Custom domains, and reserved subdomains. */
   "domains:read": "viewer",
   "domains:write": "member",
+  "connections:read": "viewer",
+  /** End agents' connections. */
+  "connections:write": "admin",
   "events:read": "viewer",
   "orgs:read": "viewer",
   "orgs:write": "admin",

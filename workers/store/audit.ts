@@ -38,6 +38,7 @@ export const AUDIT_ACTIONS = [
   "tunnel_expired",
   "tunnel_started",
   "tunnel_stopped",
+  "connection_ended",
   "tunnel_password_set",
   "tunnel_password_removed",
   "tunnel_edge_auth_set",
@@ -71,6 +72,7 @@ export interface AuditEvent extends Actor {
     | "token"
     | "project"
     | "tunnel"
+    | "connection"
     | "domain"
     | "subdomain"
     | "device"

@@ -32,6 +32,7 @@ export type OutboxMessage =
   | { kind: "tunnel_stopping"; payload: { tunnelId: string; stopping: Stopping } }
   | { kind: "tunnel_ends"; payload: { tunnelId: string; atMs: number } }
   | { kind: "tunnel_settings"; payload: { tunnelId: string; settings: TunnelSettings } }
+  | { kind: "connection_ended"; payload: { tunnelId: string; agentId: string } }
   | { kind: "tunnel_maintenance"; payload: { tunnelId: string; maintenance: Maintenance } }
   | {
       kind: "token_revoked" | "token_over_budget";

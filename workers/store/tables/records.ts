@@ -41,6 +41,7 @@ const OUTBOX_KINDS = [
   "tunnel_ends",
   "tunnel_settings",
   "tunnel_maintenance",
+  "connection_ended",
   "token_revoked",
   "token_over_budget",
   "custom_hostname",
@@ -62,7 +63,7 @@ export const outbox = pgTable(
     index("outbox_next_attempt_at_idx").on(table.nextAttemptAt),
     check(
       "outbox_kind",
-      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_maintenance', 'token_revoked', 'token_over_budget', 'custom_hostname', 'mail')`,
+      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_maintenance', 'connection_ended', 'token_revoked', 'token_over_budget', 'custom_hostname', 'mail')`,
     ),
   ],
 );

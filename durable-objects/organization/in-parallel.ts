@@ -1,0 +1,12 @@
+/** Does something for each item, so many at once. */
+export async function inParallel<Item>(
+  atOnce: number,
+  items: Item[],
+  act: (item: Item) => Promise<void>,
+): Promise<void> {
+  const rest = items.values();
+  const worker = async () => {
+    for (const item of rest) await act(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+}

@@ -1,0 +1,26 @@
+/** Who is connected in an organization, as its object says, for tests inside workerd. */
+import { evictDurableObject } from "cloudflare:test";
+import { bindings, LiveTunnel, type TestAgent } from "./live-tunnel.ts";
+
+export class TestOrganization {
+  readonly id = crypto.randomUUID();
+  readonly stub = bindings.ORGANIZATION.getByName(this.id);
+
+  /** An agent of this organization, on a tunnel of its own unless one is given. */
+  async agent(tunnel = new LiveTunnel()): Promise<{ tunnel: LiveTunnel; agent: TestAgent }> {
+    return { tunnel, agent: await tunnel.agent({ orgId: this.id }) };
+  }
+
+  /** Ids of agents, in no order. */
+  async listed(): Promise<string[]> {
+    return (await this.stub.connections()).map(({ agentId }) => agentId).sort();
+  }
+
+  sleep(): Promise<void> {
+    return evictDurableObject(this.stub, { webSockets: "hibernate" });
+  }
+}
+
+export function agentIds(...agents: { agent: TestAgent }[]): string[] {
+  return agents.map(({ agent }) => agent.welcome!.agentId).sort();
+}
