@@ -8,7 +8,7 @@ import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { preparedDir } from "./directories.ts";
+import { preparedDir, temporaryDir } from "./directories.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 /** Only ends a wait for what will not come. */
@@ -42,7 +42,8 @@ export interface TestServer extends AsyncDisposable {
 }
 
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  const ownDir = options.dataDir === undefined ? await preparedDir() : undefined;
+  const newDir = options.env?.DATABASE_URL === undefined ? preparedDir : temporaryDir;
+  const ownDir = options.dataDir === undefined ? await newDir() : undefined;
   const dataDir = options.dataDir ?? ownDir ?? "";
   const run = launch({ ...options.env, DATA_DIR: dataDir });
   const remove = async () => {
