@@ -44,6 +44,7 @@ export default defineConfig({
                 ORGANIZATION: { className: "Organization", useSQLite: true },
                 HOSTNAME: { className: "Hostname", useSQLite: true },
                 ADDRESS_LIMITER: { className: "AddressLimiter", useSQLite: true },
+                RECEIVER: { className: "Receiver", useSQLite: true },
               },
               serviceBindings: { ROWS: { name: kCurrentWorker, entrypoint: "Rows" } },
             },

@@ -6,6 +6,7 @@
 import type { JSONWebKeySet } from "jose";
 import type { Organization } from "./organization.ts";
 import type { Tunnel } from "./tunnel.ts";
+import type { ReceiverSettings } from "./receiver/settings.ts";
 
 /** Which tunnel answers for a public host name. Versions of a host only ever grow. */
 export interface Route {
@@ -66,6 +67,8 @@ export interface Rows {
    * @returns how long it has left; null when there is nothing to wait for.
    */
   expireTunnel(tunnelId: string): Promise<number | null>;
+  /** @returns null when there is no such receiver. */
+  receiver(receiverId: string): Promise<ReceiverSettings | null>;
   /** The public keys that the service's own access tokens are verified with. */
   tokenKeys(): Promise<JSONWebKeySet>;
 }

@@ -2,6 +2,7 @@
 import type { AddressLimiter } from "../durable-objects/address-limiter.ts";
 import type { ObjectBindings } from "../durable-objects/bindings.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
+import type { Receiver } from "../durable-objects/receiver.ts";
 import type { Rows } from "./rows.ts";
 
 export interface Env extends ObjectBindings {
@@ -9,6 +10,7 @@ export interface Env extends ObjectBindings {
   ROWS: Service<Rows>;
   HOSTNAME: DurableObjectNamespace<Hostname>;
   ADDRESS_LIMITER: DurableObjectNamespace<AddressLimiter>;
+  RECEIVER: DurableObjectNamespace<Receiver>;
 
   DATABASE_URL: string;
   /** Self-hosted: the Neon-protocol gateway in front of PostgreSQL, and the way to the mail spool. */

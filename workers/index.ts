@@ -4,6 +4,7 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { authorityOf, hostOf } from "../protocol/hosts.ts";
+import { startDraining } from "./draining.ts";
 import { visit } from "./edge/visit.ts";
 import type { Env } from "./env.ts";
 import { apiHostsOf } from "./hosts.ts";
@@ -11,6 +12,7 @@ import { apiHostsOf } from "./hosts.ts";
 export { AddressLimiter } from "../durable-objects/address-limiter.ts";
 export { Hostname } from "../durable-objects/hostname.ts";
 export { Organization } from "../durable-objects/organization.ts";
+export { Receiver } from "../durable-objects/receiver.ts";
 export { Tunnel } from "../durable-objects/tunnel.ts";
 export { Rows } from "./rows.ts";
 
@@ -36,8 +38,10 @@ export class Control extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
     const { drainTunnels, runCron } = await import("./background/cron.ts");
-    if (pathname === "/drain") await drainTunnels(this.env);
-    else if (pathname === "/cron") await runCron(this.env);
+    if (pathname === "/drain") {
+      startDraining();
+      await drainTunnels(this.env);
+    } else if (pathname === "/cron") await runCron(this.env);
     else return new Response(null, { status: 404 });
     return new Response(null, { status: 204 });
   }

@@ -2,6 +2,7 @@
 import type { AddressLimiter } from "../durable-objects/address-limiter.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
 import type { Organization } from "../durable-objects/organization.ts";
+import type { Receiver } from "../durable-objects/receiver.ts";
 import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Env } from "./env.ts";
 
@@ -30,4 +31,8 @@ export function organizationObject(env: Env, orgId: string): DurableObjectStub<O
 
 export function addressLimiterObject(env: Env, address: string): DurableObjectStub<AddressLimiter> {
   return env.ADDRESS_LIMITER.getByName(address);
+}
+
+export function receiverObject(env: Env, receiverId: string): DurableObjectStub<Receiver> {
+  return env.RECEIVER.getByName(receiverId);
 }

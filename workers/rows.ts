@@ -6,6 +6,7 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
 import type { Route, Rows as RowsBinding, TunnelReport } from "../durable-objects/bindings.ts";
+import type { ReceiverSettings } from "../durable-objects/receiver/settings.ts";
 import type { Admission } from "../durable-objects/tunnel/admission.ts";
 import type { AgentRequest, Verdict } from "./api/admission.ts";
 import type { Env } from "./env.ts";
@@ -34,6 +35,14 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
       import("./store/tunnels.ts"),
     ]);
     return expireIfDue(openDatabase(this.env), tunnelId);
+  }
+
+  async receiver(receiverId: string): Promise<ReceiverSettings | null> {
+    const [{ openDatabase }, { findReceiverSettings }] = await Promise.all([
+      import("./background/outbox.ts"),
+      import("./store/receivers.ts"),
+    ]);
+    return findReceiverSettings(openDatabase(this.env), receiverId);
   }
 
   async tokenKeys(): Promise<JSONWebKeySet> {

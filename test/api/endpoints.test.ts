@@ -38,6 +38,14 @@ GET    /edge-auth/callback                            public 302 400 403 404 503
 GET    /tokens                                        bearer 200
 POST   /tokens                                        bearer 200
 DELETE /tokens/{nonce}                                bearer 200 404
+GET    /webhook-receivers                             bearer 200 401
+POST   /webhook-receivers                             bearer 201 400 403
+GET    /webhook-receivers/{id}                        bearer 200 404
+DELETE /webhook-receivers/{id}                        bearer 200 403 404
+GET    /webhook-receivers/{id}/events                 bearer 200 400 404
+POST   /webhook-receivers/{id}/ack                    bearer 200 403 404
+POST   /webhook-receivers/{id}/rotate                 bearer 200 403 404
+POST   /hooks/{id}                                    public 200 401 404 413 429
 GET    /events                                        bearer 200
 GET    /me/events                                     bearer 200
 GET    /orgs                                          bearer 200

@@ -4,6 +4,7 @@ import type { Connection } from "../../protocol/resources/connections.ts";
 import type { CustomDomain } from "../../protocol/resources/domains.ts";
 import type { Invitation, Member, Organization } from "../../protocol/resources/organizations.ts";
 import type { Project } from "../../protocol/resources/projects.ts";
+import type { Receiver } from "../../protocol/resources/receivers.ts";
 import type { ReservedSubdomain } from "../../protocol/resources/reserved-subdomains.ts";
 import type { Token } from "../../protocol/resources/tokens.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";
@@ -24,6 +25,7 @@ import {
   statusOf,
   type Route,
 } from "../harness/routes.ts";
+import { makeReceiver } from "../harness/vendor.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -101,6 +103,8 @@ const BODIES: Record<string, unknown> = {
   "PUT /tunnels/{id}/policy": { actions: [] },
   "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },
   "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },
+  "POST /webhook-receivers/{id}/rotate": { secret: "taken", overlapHours: 0 },
+  "POST /webhook-receivers/{id}/ack": { cursor: "1" },
   "PATCH /projects/{slug}": { name: "Taken" },
   "POST /projects/{slug}/tokens": { name: "taken" },
 };
@@ -127,6 +131,7 @@ async function belongings(of: Person) {
   const { body: subdomain } = await of.post<ReservedSubdomain>("/reserved-subdomains", {
     subdomain: `kept-${crypto.randomUUID()}`,
   });
+  const receiver = await makeReceiver(of);
   const { nonce, wireBytes } = await mintToken(of);
   await api.connectAgent(wireBytes, { port: 1 });
   const [connection] = await until(async () => {
@@ -144,6 +149,7 @@ async function belongings(of: Person) {
     "/connections/": { "{agent_id}": connection!.agent_id },
     "/domains/": { "{id}": domain.id },
     "/reserved-subdomains/": { "{id}": subdomain.id },
+    "/webhook-receivers/": { "{id}": receiver.id },
     "/tokens/": { "{nonce}": nonce },
     "/projects/": { "{slug}": project.slug },
     "/auth/sessions/": { "{id}": list.sessions[0]!.id },
@@ -162,6 +168,7 @@ async function everythingOf(of: Person) {
     connections: (await of.get<Connection[]>("/connections")).body,
     domains: (await of.get<CustomDomain[]>("/domains")).body,
     subdomains: (await of.get<ReservedSubdomain[]>("/reserved-subdomains")).body,
+    receivers: (await of.get<Receiver[]>("/webhook-receivers")).body,
     tokens: (await of.get<Token[]>("/tokens")).body,
     projects: (await of.get<Project[]>("/projects")).body,
     organization: (await of.get<Organization>(`/orgs/${of.orgId}`)).body,
@@ -189,11 +196,13 @@ test("lists hold nothing of another organization, from wherever they are read on
   const { id: tokenId } = await mintToken(victim);
   const { body: domain } = await victim.post<CustomDomain>("/domains", { domain: newDomain() });
   const { body: project } = await victim.post<Project>("/projects", { slug: "shop", name: "Shop" });
+  const { id: receiverId } = await makeReceiver(victim);
   for (const [path, after] of [
     ["/tunnels", tunnel.id],
     ["/tokens", tokenId],
     ["/projects", project.id],
     ["/domains", domain.id],
+    ["/webhook-receivers", receiverId],
     ["/orgs", victim.orgId],
   ]) {
     expect((await stranger.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);

@@ -2,11 +2,13 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet, JWK } from "jose";
 import type { Route, Rows as RowsBinding, TunnelReport } from "../../durable-objects/bindings.ts";
+import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { Tunnel } from "../../durable-objects/tunnel.ts";
 
 export { AddressLimiter } from "../../durable-objects/address-limiter.ts";
 export { Hostname } from "../../durable-objects/hostname.ts";
 export { Organization } from "../../durable-objects/organization.ts";
+export { Receiver } from "../../durable-objects/receiver.ts";
 export { Tunnel } from "../../durable-objects/tunnel.ts";
 
 /** What the objects told and asked, and what they are answered. */
@@ -15,6 +17,7 @@ export const rows = {
   routes: new Map<string, Route>(),
   /** Hosts whose row was read, once for each reading. */
   asked: [] as string[],
+  receivers: new Map<string, ReceiverSettings>(),
   tokenKeys: [] as JWK[],
   /** Of a tunnel whose time is not over yet. */
   left: new Map<string, number>(),
@@ -39,6 +42,11 @@ export class Rows
     if (leftMs !== undefined) return leftMs;
     await this.env.TUNNEL.getByName(tunnelId).retire("expired");
     return null;
+  }
+
+  receiver(receiverId: string): Promise<ReceiverSettings | null> {
+    rows.asked.push(receiverId);
+    return Promise.resolve(rows.receivers.get(receiverId) ?? null);
   }
 
   tokenKeys(): Promise<JSONWebKeySet> {

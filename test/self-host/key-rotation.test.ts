@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { decodeProtectedHeader, type JWK } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Receiver } from "../../protocol/resources/receivers.ts";
 import type { Config } from "../../workers/config.ts";
 import { currentSealPrefix, seal, unseal } from "../../workers/identity/sealing.ts";
 import { TOTP_SECRET_PURPOSE } from "../../workers/identity/totp.ts";
@@ -20,6 +21,7 @@ import {
 } from "../harness/api.ts";
 import { preparedDir } from "../harness/directories.ts";
 import { startToFail } from "../harness/server.ts";
+import { deliver, makeReceiver } from "../harness/vendor.ts";
 
 const SECRETS = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const;
 const SEED = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
@@ -49,6 +51,8 @@ interface Before {
   /** Somebody who signed up and has not entered the code yet. */
   newcomer: { email: string; code: string };
   capability: string;
+  /** Has taken a delivery. */
+  receiver: Receiver;
   keyId: string | undefined;
   encryptionKey: string;
 }
@@ -74,9 +78,20 @@ async function useFirstKeys(dataDir: string): Promise<Before> {
   const { cookie: first } = await api.logIn(owner.email, PASSWORD);
   const second = cookieIn((await refresh(api, first)).headers);
   const { wireBytes: capability } = await mintToken(owner);
+  const receiver = await makeReceiver(owner);
+  await deliver(api.server, receiver);
   const keyId = decodeProtectedHeader(owner.accessToken).kid;
   const env = { PORT: String(api.server.port) };
-  return { env, owner, tabs: { first, second }, newcomer, capability, keyId, encryptionKey };
+  return {
+    env,
+    owner,
+    tabs: { first, second },
+    newcomer,
+    capability,
+    receiver,
+    keyId,
+    encryptionKey,
+  };
 }
 
 const refresh = (api: TestApi, cookie: string) =>
@@ -122,6 +137,10 @@ describe("after a rotation of all keys", () => {
     const agent = await api.connectAgent(before.capability, { port: 1, subdomain: "rotated" });
     expect(agent.code).toBeUndefined();
     agent.socket?.close();
+  });
+
+  test("a vendor goes on delivering", async () => {
+    expect((await deliver(api.server, before.receiver)).status).toBe(200);
   });
 
   test("a code that is on its way is taken", async () => {
@@ -184,6 +203,7 @@ describe("once the earlier keys are gone", () => {
     expect(config.ENCRYPTION_KEY).toHaveLength(1);
     const sealed = await sealedSecretOf(api, before.newcomer.email);
     expect(await unseal(config, TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
+    expect((await deliver(api.server, before.receiver)).status).toBe(200);
   });
 
   test("what only they had signed or proved is refused", async () => {

@@ -4,10 +4,11 @@ import { SESSION_SEEN_MS } from "../../protocol/limits.ts";
 import { Id } from "../../protocol/resources/scalars.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/access-tokens.ts";
+import { readUnconfinedToken } from "../identity/agent-tokens.ts";
 import { isMasterKey, readMasterKey } from "../identity/master-keys.ts";
 import { hasPermission, type Permission, type Role } from "../identity/permissions.ts";
 import { findPrincipal, isSessionAlive, noteSessionUse } from "../store/sessions.ts";
-import { findMasterKey } from "../store/tokens.ts";
+import { findAgentToken, findMasterKey } from "../store/tokens.ts";
 import { afterAnswer, notFound, type ApiContext, type ApiEnv } from "./context.ts";
 
 /** Spread into a route's definition: the guard, and the same in the OpenAPI document. */
@@ -37,6 +38,31 @@ export function allowOrMasterKey(permission: Permission) {
     await authenticate(c);
     requirePermission(c, permission);
   });
+}
+
+/** For what an agent reads with its own token, which must be confined neither to names nor to a project. */
+export function allowOrAgent(permission: Permission) {
+  return guardedBy(async (c) => {
+    const bearer = bearerOf(c);
+    // An access token has dots in it, and base64 has none.
+    if (bearer !== undefined && !bearer.includes(".")) return authenticateAgent(c, bearer);
+    await authenticate(c);
+    requirePermission(c, permission);
+  });
+}
+
+/** After `allowOrAgent`: whose things the caller may see. */
+export function orgOf(c: ApiContext): string {
+  return c.var.agentOrgId ?? c.var.principal.orgId;
+}
+
+async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
+  const token = await readUnconfinedToken(c.var.config, bearer);
+  if (token === "confined") {
+    throw new ApiError("forbidden", "The token is for some names or one project only.");
+  }
+  if (token === null || !(await findAgentToken(c.var.db, token))) throw unauthorized();
+  c.set("agentOrgId", token.orgId);
 }
 
 async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<void> {

@@ -22,6 +22,7 @@ import { domains } from "./domains.ts";
 import { edgeAuth } from "./edge-auth.ts";
 import { events } from "./events.ts";
 import { health } from "./health.ts";
+import { hooks } from "./hooks.ts";
 import { invitations } from "./invitations.ts";
 import { maintenance } from "./maintenance.ts";
 import { members } from "./members.ts";
@@ -32,6 +33,7 @@ import { pages } from "./pages.ts";
 import { passwords } from "./passwords.ts";
 import { projects } from "./projects.ts";
 import { policies } from "./policies.ts";
+import { receivers } from "./receivers.ts";
 import { reservedSubdomains } from "./reserved-subdomains.ts";
 import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
@@ -63,14 +65,14 @@ api.use(async (c, next) => {
   await next();
 });
 
-api.use(
-  bodyLimit({
-    maxSize: API_BODY_MAX_BYTES,
-    onError: () => {
-      throw new ApiError("payload_too_large", `At most ${API_BODY_MAX_BYTES} bytes are accepted.`);
-    },
-  }),
-);
+const limitBody = bodyLimit({
+  maxSize: API_BODY_MAX_BYTES,
+  onError: () => {
+    throw new ApiError("payload_too_large", `At most ${API_BODY_MAX_BYTES} bytes are accepted.`);
+  },
+});
+// What vendors deliver is read by a limit of its own: they must see the refusal.
+api.use((c, next) => (c.req.path.startsWith("/hooks/") ? next() : limitBody(c, next)));
 
 for (const area of [
   health,
@@ -94,6 +96,8 @@ for (const area of [
   maintenance,
   domains,
   reservedSubdomains,
+  receivers,
+  hooks,
   agents,
   connections,
   events,
@@ -169,14 +173,14 @@ const UNLOGGED = new Set(["/health", "/ready"]);
 function logRequest(c: ApiContext, ms: number): void {
   const route = matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path;
   if (route !== undefined && UNLOGGED.has(route)) return;
-  const { requestId, principal, masterKey, refusal } = c.var;
+  const { requestId, principal, masterKey, agentOrgId, refusal } = c.var;
   log("info", "request", {
     requestId,
     method: c.req.method,
     route: route ?? null,
     status: c.res.status,
     ms,
-    orgId: principal?.orgId ?? masterKey?.orgId,
+    orgId: principal?.orgId ?? masterKey?.orgId ?? agentOrgId,
     userId: principal?.userId,
     refusal,
   });

@@ -26,6 +26,8 @@ export interface ApiEnv {
     accessToken: string;
     /** Set instead by `allowOrMasterKey`, when a machine came with one. */
     masterKey?: MasterKey;
+    /** Set instead by `allowOrAgent`, when an agent came with its token: whose it is. */
+    agentOrgId?: string;
     /** Why an agent was refused, for the log: the status of its answer can't say. */
     refusal: string;
   };

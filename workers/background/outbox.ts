@@ -7,7 +7,7 @@ import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { publishRoute, stopSpending } from "../live-tunnels.ts";
 import { log } from "../log.ts";
-import { tunnelObject } from "../objects.ts";
+import { receiverObject, tunnelObject } from "../objects.ts";
 import { connect, type Database } from "../store/client.ts";
 import {
   claimDueMessages,
@@ -131,6 +131,14 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
       return;
     case "custom_hostname":
       await agreeCustomHostname(env, db, row.payload.domain);
+      return;
+    case "receiver_settings": {
+      const { receiverId, settings } = row.payload;
+      await receiverObject(env, receiverId).publishSettings(settings);
+      return;
+    }
+    case "receiver_retired":
+      await receiverObject(env, row.payload.receiverId).retire();
       return;
     case "mail": {
       const outcome = await sendMail(env, configOf(env), row.payload.sealed);

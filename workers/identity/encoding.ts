@@ -20,8 +20,15 @@ export function uuidOf(bytes: Uint8Array): string {
 }
 
 export function toBase64(bytes: Uint8Array): string {
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
+  let binary = "";
+  for (let at = 0; at < bytes.byteLength; at += CALL_MAX_BYTES) {
+    binary += String.fromCharCode(...bytes.subarray(at, at + CALL_MAX_BYTES));
+  }
+  return btoa(binary);
 }
+
+/** Arguments of one call, which are on the stack. */
+const CALL_MAX_BYTES = 8_192;
 
 export function toBase64Url(bytes: Uint8Array): string {
   return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");

@@ -23,6 +23,9 @@ const LOWEST_ROLE = {
   "connections:read": "viewer",
   /** End agents' connections. */
   "connections:write": "admin",
+  "receivers:read": "viewer",
+  /** Webhook receivers, and how far their deliveries are handled. */
+  "receivers:write": "member",
   "events:read": "viewer",
   "orgs:read": "viewer",
   "orgs:write": "admin",

@@ -54,6 +54,9 @@ export const AUDIT_ACTIONS = [
   "domain_released",
   "subdomain_reserved",
   "subdomain_released",
+  "receiver_created",
+  "receiver_rotated",
+  "receiver_deleted",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
@@ -75,6 +78,7 @@ export interface AuditEvent extends Actor {
     | "connection"
     | "domain"
     | "subdomain"
+    | "receiver"
     | "device"
     | "organization"
     | "invitation";

@@ -8,6 +8,7 @@ import { prepared, type Database, type Transaction } from "./client.ts";
 import { releaseDomains } from "./domains.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { isOnPageBy, pageValues, type Page } from "./page.ts";
+import { deleteReceivers } from "./receivers.ts";
 import { releaseSubdomains } from "./reserved-subdomains.ts";
 import { holdsRole, lockOrganization, type MemberActor, type Role } from "./standing.ts";
 import { sessions, users } from "./tables/accounts.ts";
@@ -179,6 +180,7 @@ export function deleteOrganization(
     await deleteTunnels(change, actor);
     await releaseDomains(change, actor);
     await releaseSubdomains(change, actor);
+    await deleteReceivers(change, actor);
     await revokeInvitations(change, actor);
     await tx
       .update(organizations)

@@ -11,6 +11,7 @@ import {
   OUTBOX_RETRY_MAX_MS,
   OUTBOX_RETRY_MIN_MS,
 } from "../../protocol/limits.ts";
+import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { TunnelSettings } from "../../durable-objects/gates/settings.ts";
 import type { Maintenance } from "../../durable-objects/tunnel/gatekeeper.ts";
 import type { Stopping } from "../../durable-objects/tunnel/lifetime.ts";
@@ -40,6 +41,8 @@ export type OutboxMessage =
     }
   /** To be made to agree with what the rows say of the domain by then. */
   | { kind: "custom_hostname"; payload: { domain: string } }
+  | { kind: "receiver_settings"; payload: { receiverId: string; settings: ReceiverSettings } }
+  | { kind: "receiver_retired"; payload: { receiverId: string } }
   /** Sealed: a mail carries codes, and rows end up in backups. */
   | { kind: "mail"; payload: { sealed: string } };
 

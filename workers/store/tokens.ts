@@ -90,8 +90,15 @@ export function mintToken(
   return db.change((change) => insertToken(change, actor, token));
 }
 
-/** A master key that was shown and is good. */
-export type MasterKey = Pick<TokenRow, "id" | "nonce" | "orgId">;
+/** A token that was shown, as it says. */
+export interface ShownToken {
+  orgId: string;
+  nonce: string;
+}
+
+/** A token that was shown and is good. */
+export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId">;
+export type MasterKey = LiveToken;
 
 /** Which token, and whether somebody else's may be ended. */
 export interface TokenName {
@@ -245,10 +252,20 @@ export async function findToken({ read }: Database, id: string): Promise<TokenRo
 }
 
 /** One that is good now; its organization's, and not deleted. */
-export async function findMasterKey(
+export function findMasterKey(db: Database, shown: ShownToken): Promise<MasterKey | null> {
+  return findLiveToken(db, "master", shown);
+}
+
+/** @returns null when the token was revoked, is over or was never there. */
+export function findAgentToken(db: Database, shown: ShownToken): Promise<LiveToken | null> {
+  return findLiveToken(db, "agent", shown);
+}
+
+async function findLiveToken(
   { read }: Database,
-  { orgId, nonce }: { orgId: string; nonce: string },
-): Promise<MasterKey | null> {
+  kind: TokenRow["kind"],
+  { orgId, nonce }: ShownToken,
+): Promise<LiveToken | null> {
   const [row] = await read
     .select({ id: tokens.id, nonce: tokens.nonce, orgId: tokens.orgId })
     .from(tokens)
@@ -256,7 +273,7 @@ export async function findMasterKey(
       and(
         eq(tokens.orgId, orgId),
         eq(tokens.nonce, nonce),
-        eq(tokens.kind, "master"),
+        eq(tokens.kind, kind),
         isNull(tokens.revokedAt),
         gt(tokens.expiresAt, sql`now()`),
       ),

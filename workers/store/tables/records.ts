@@ -45,6 +45,8 @@ const OUTBOX_KINDS = [
   "token_revoked",
   "token_over_budget",
   "custom_hostname",
+  "receiver_settings",
+  "receiver_retired",
   "mail",
 ] as const;
 
@@ -63,7 +65,7 @@ export const outbox = pgTable(
     index("outbox_next_attempt_at_idx").on(table.nextAttemptAt),
     check(
       "outbox_kind",
-      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_maintenance', 'connection_ended', 'token_revoked', 'token_over_budget', 'custom_hostname', 'mail')`,
+      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_maintenance', 'connection_ended', 'token_revoked', 'token_over_budget', 'custom_hostname', 'receiver_settings', 'receiver_retired', 'mail')`,
     ),
   ],
 );

@@ -1,0 +1,191 @@
+/**
+ * One webhook receiver: what vendors delivered, until it is read and too old. The name of the object is the
+ * receiver's id. Whoever calls has checked the signature, by the settings whose version it says.
+ */
+import { DurableObject } from "cloudflare:workers";
+import {
+  DELIVERY_BURST,
+  DELIVERY_REFILL_MS,
+  RECEIVER_KEPT_MAX_BYTES,
+  RECEIVER_SWEEP_MIN_MS,
+} from "../protocol/limits/receivers.ts";
+import { takeFromBucket, type Bucket } from "./address-limiter/bucket.ts";
+import type { ObjectBindings } from "./bindings.ts";
+import { Arrivals } from "./receiver/arrivals.ts";
+import { Deliveries, type KeptDelivery, type NewDelivery } from "./receiver/deliveries.ts";
+import { newerSettings, type ReceiverSettings } from "./receiver/settings.ts";
+
+const KEY = {
+  settings: "settings",
+  bucket: "bucket",
+  acknowledged: "acknowledged",
+  retired: "retired",
+} as const;
+const RATE = { burst: DELIVERY_BURST, refillMs: DELIVERY_REFILL_MS };
+
+/** `id` is the vendor's. null: it gives none, and each delivery is kept. */
+export type Arrival = Omit<NewDelivery, "id"> & { id: string | null };
+
+export type Taken =
+  | { outcome: "kept" | "repeated" | "full" | "gone" }
+  | { outcome: "rate_limited"; waitMs: number }
+  /** It was judged by settings that are no more. */
+  | { outcome: "outdated"; settings: ReceiverSettings };
+
+/** Places in the order of deliveries; 0 is before the first. */
+export interface Question {
+  after: number;
+  limit: number;
+  sinceMs: number;
+  waitMs: number;
+}
+
+export interface ReceiverNews {
+  kept: number;
+  lastReceivedAtMs: number | null;
+  acknowledged: number;
+}
+
+export class Receiver extends DurableObject<ObjectBindings> {
+  readonly #arrivals = new Arrivals();
+  #deliveries: Deliveries | undefined;
+  #loading: Promise<ReceiverSettings | null> | undefined;
+
+  // ── Called by workers ──
+
+  /** @returns null when there is no such receiver. */
+  async settings(): Promise<ReceiverSettings | null> {
+    if (this.#isRetired) return null;
+    return this.#settings ?? (await this.#load());
+  }
+
+  /**
+   * Tells of a change after its commit. An older version than the one known changes nothing, and neither does
+   * anything that comes after the receiver's end.
+   */
+  async publishSettings(settings: ReceiverSettings): Promise<void> {
+    if (this.#isRetired) return;
+    this.#learn(settings);
+    await this.#scheduleSweep();
+  }
+
+  /** What is "kept" or "repeated" is on disk before the caller hears of it: the platform holds the answer. */
+  async take(arrival: Arrival, version: number): Promise<Taken> {
+    if (this.#isRetired) return { outcome: "gone" };
+    const settings = this.#settings;
+    if (!settings) return { outcome: "gone" };
+    if (settings.version !== version) return { outcome: "outdated", settings };
+    const now = Date.now();
+    const taken = this.ctx.storage.transactionSync(() => this.#keep(arrival, now));
+    if (taken.outcome === "kept") {
+      this.#arrivals.announce();
+      if ((await this.ctx.storage.getAlarm()) === null) await this.#scheduleSweep();
+    }
+    return taken;
+  }
+
+  /** Those behind a place, the oldest first. Where there are none it waits for one. */
+  async deliveries({ after, limit, sinceMs, waitMs }: Question): Promise<KeptDelivery[]> {
+    const untilMs = Date.now() + waitMs;
+    for (;;) {
+      if (this.#isRetired) return [];
+      const page = this.#kept.page(after, { limit, sinceMs });
+      const leftMs = untilMs - Date.now();
+      if (page.length > 0 || leftMs <= 0) return page;
+      await this.#arrivals.next(leftMs);
+    }
+  }
+
+  /** Only ever moves on. @returns up to where everything is acknowledged by now. */
+  acknowledge(place: number): number {
+    if (this.#isRetired) return 0;
+    // Nobody can have handled what is yet to come.
+    const upTo = Math.max(this.#acknowledged, Math.min(place, this.#kept.latestPlace));
+    this.ctx.storage.kv.put(KEY.acknowledged, upTo);
+    return upTo;
+  }
+
+  news(): ReceiverNews {
+    if (this.#isRetired) return { kept: 0, lastReceivedAtMs: null, acknowledged: 0 };
+    const { count: kept, latestMs: lastReceivedAtMs } = this.#kept;
+    return { kept, lastReceivedAtMs, acknowledged: this.#acknowledged };
+  }
+
+  /** For good, with everything in it: ids are never used again. */
+  async retire(): Promise<void> {
+    await this.ctx.storage.deleteAlarm();
+    await this.ctx.storage.deleteAll();
+    this.#deliveries = undefined;
+    this.ctx.storage.kv.put(KEY.retired, true);
+    this.#arrivals.announce();
+  }
+
+  // ── Called by the platform ──
+
+  override async alarm(): Promise<void> {
+    const settings = this.#settings;
+    if (!settings) return;
+    const isDone = this.#kept.removeBefore(Date.now() - settings.keepMs);
+    if (isDone) await this.#scheduleSweep(RECEIVER_SWEEP_MIN_MS);
+    else await this.ctx.storage.setAlarm(Date.now());
+  }
+
+  // ── Inside ──
+
+  #keep(arrival: Arrival, now: number): Taken {
+    const { kv } = this.ctx.storage;
+    const { bucket, waitMs } = takeFromBucket(kv.get<Bucket>(KEY.bucket), RATE, now);
+    kv.put(KEY.bucket, bucket);
+    if (waitMs > 0) return { outcome: "rate_limited", waitMs };
+    const delivery = { ...arrival, id: arrival.id ?? crypto.randomUUID() };
+    if (this.#kept.has(delivery.id)) return { outcome: "repeated" };
+    // What nobody has acknowledged was promised to be kept: its vendor will not send it again.
+    if (!this.#kept.makeRoomFor(delivery, RECEIVER_KEPT_MAX_BYTES, this.#acknowledged)) {
+      return { outcome: "full" };
+    }
+    this.#kept.add(delivery, now);
+    return { outcome: "kept" };
+  }
+
+  /** When the oldest is too old, and not before `leastMs` from now. */
+  async #scheduleSweep(leastMs = 0): Promise<void> {
+    const { oldestMs } = this.#kept;
+    const settings = this.#settings;
+    if (oldestMs === null || !settings) return;
+    const now = Date.now();
+    await this.ctx.storage.setAlarm(Math.max(oldestMs + settings.keepMs + 1, now + leastMs));
+  }
+
+  /** Made when it is first needed: a name that a stranger guessed leaves no tables behind. */
+  get #kept(): Deliveries {
+    return (this.#deliveries ??= new Deliveries(this.ctx.storage.sql));
+  }
+
+  get #settings(): ReceiverSettings | undefined {
+    return this.ctx.storage.kv.get<ReceiverSettings>(KEY.settings);
+  }
+
+  get #isRetired(): boolean {
+    return this.ctx.storage.kv.get<boolean>(KEY.retired) ?? false;
+  }
+
+  get #acknowledged(): number {
+    return this.ctx.storage.kv.get<number>(KEY.acknowledged) ?? 0;
+  }
+
+  #learn(settings: ReceiverSettings): void {
+    const known = this.#settings;
+    const newest = newerSettings(known, settings);
+    if (newest !== known) this.ctx.storage.kv.put(KEY.settings, newest);
+  }
+
+  async #load(): Promise<ReceiverSettings | null> {
+    const receiverId = this.ctx.id.name;
+    if (receiverId === undefined) throw new Error("Receiver objects are found by name");
+    this.#loading ??= this.env.ROWS.receiver(receiverId).finally(() => (this.#loading = undefined));
+    const settings = await this.#loading;
+    // It can have ended, or been changed, while the rows were asked.
+    if (settings && !this.#isRetired) this.#learn(settings);
+    return this.#isRetired ? null : (this.#settings ?? null);
+  }
+}

@@ -1,0 +1,169 @@
+/** The deliveries that a receiver keeps: in SQLite, in the order in which they came. */
+import {
+  DELIVERIES_PAGE_MAX_BYTES,
+  RECEIVER_SWEEP_BATCH_ROWS,
+} from "../../protocol/limits/receivers.ts";
+
+export interface NewDelivery {
+  id: string;
+  headers: Record<string, string>;
+  contentType: string | null;
+  body: Uint8Array;
+}
+
+export interface KeptDelivery extends NewDelivery {
+  receivedAtMs: number;
+  /** Its place in the order. Never used again, whatever is removed. */
+  place: number;
+}
+
+type Row = {
+  place: number;
+  id: string;
+  received_at_ms: number;
+  headers: string;
+  content_type: string | null;
+  body: ArrayBuffer;
+  bytes: number;
+};
+
+export class Deliveries {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(`create table if not exists deliveries (
+      place integer primary key autoincrement,
+      id text not null unique,
+      received_at_ms integer not null,
+      headers text not null,
+      content_type text,
+      bytes integer not null,
+      body blob not null
+    )`);
+    sql.exec(
+      "create table if not exists kept (bytes integer not null, latest_place integer not null)",
+    );
+    sql.exec("insert into kept select 0, 0 where not exists (select 1 from kept)");
+  }
+
+  has(id: string): boolean {
+    return this.#sql.exec("select 1 from deliveries where id = ?", id).toArray().length > 0;
+  }
+
+  add({ id, headers, contentType, body }: NewDelivery, nowMs: number): void {
+    const headerText = JSON.stringify(headers);
+    const bytes = sizeOf(headerText, body);
+    const { place } = this.#sql
+      .exec<{ place: number }>(
+        `insert into deliveries (id, received_at_ms, headers, content_type, bytes, body)
+         values (?, ?, ?, ?, ?, ?) returning place`,
+        id,
+        nowMs,
+        headerText,
+        contentType,
+        bytes,
+        body,
+      )
+      .one();
+    this.#count(bytes);
+    this.#sql.exec("update kept set latest_place = ?", place);
+  }
+
+  /** Removes the oldest of those up to a place until this one fits. @returns whether it does. */
+  makeRoomFor({ headers, body }: NewDelivery, maxBytes: number, upTo: number): boolean {
+    const wanted = sizeOf(JSON.stringify(headers), body);
+    let excess = this.#bytes + wanted - maxBytes;
+    while (excess > 0) {
+      const [oldest] = this.#sql
+        .exec<{ place: number; bytes: number }>(
+          "select place, bytes from deliveries where place <= ? order by place limit 1",
+          upTo,
+        )
+        .toArray();
+      if (!oldest) return false;
+      this.#sql.exec("delete from deliveries where place = ?", oldest.place);
+      this.#count(-oldest.bytes);
+      excess -= oldest.bytes;
+    }
+    return true;
+  }
+
+  /** Those behind a place, the oldest first; as many as one answer may hold. */
+  page(after: number, { limit, sinceMs }: { limit: number; sinceMs: number }): KeptDelivery[] {
+    const page: KeptDelivery[] = [];
+    let bytes = 0;
+    const rows = this.#sql.exec<Row>(
+      "select * from deliveries where place > ? and received_at_ms >= ? order by place limit ?",
+      after,
+      sinceMs,
+      limit,
+    );
+    for (const row of rows) {
+      bytes += row.bytes;
+      if (page.length > 0 && bytes > DELIVERIES_PAGE_MAX_BYTES) break;
+      page.push({
+        place: row.place,
+        id: row.id,
+        receivedAtMs: row.received_at_ms,
+        headers: JSON.parse(row.headers) as Record<string, string>,
+        contentType: row.content_type,
+        body: new Uint8Array(row.body),
+      });
+    }
+    return page;
+  }
+
+  /** The highest place that was ever given away. */
+  get latestPlace(): number {
+    return this.#sql.exec<{ place: number }>("select latest_place as place from kept").one().place;
+  }
+
+  /** When the oldest came. */
+  get oldestMs(): number | null {
+    return this.#edgeMs("place");
+  }
+
+  get latestMs(): number | null {
+    return this.#edgeMs("place desc");
+  }
+
+  get count(): number {
+    return this.#sql.exec<{ n: number }>("select count(*) as n from deliveries").one().n;
+  }
+
+  /** A batch of what came before a moment. @returns whether that was all. */
+  removeBefore(beforeMs: number): boolean {
+    const removed = this.#sql
+      .exec<{ bytes: number }>(
+        `delete from deliveries where place in
+           (select place from deliveries where received_at_ms < ? order by place limit ?)
+         returning bytes`,
+        beforeMs,
+        RECEIVER_SWEEP_BATCH_ROWS,
+      )
+      .toArray();
+    this.#count(-removed.reduce((sum, { bytes }) => sum + bytes, 0));
+    return removed.length < RECEIVER_SWEEP_BATCH_ROWS;
+  }
+
+  /** Counted along: a sum over all rows would read every one of them with each delivery. */
+  get #bytes(): number {
+    return this.#sql.exec<{ bytes: number }>("select bytes from kept").one().bytes;
+  }
+
+  #count(bytes: number): void {
+    if (bytes !== 0) this.#sql.exec("update kept set bytes = bytes + ?", bytes);
+  }
+
+  #edgeMs(order: "place" | "place desc"): number | null {
+    const [row] = this.#sql
+      .exec<{ at: number }>(`select received_at_ms as at from deliveries order by ${order} limit 1`)
+      .toArray();
+    return row?.at ?? null;
+  }
+}
+
+function sizeOf(headerText: string, body: Uint8Array): number {
+  return headerText.length + body.byteLength;
+}

@@ -1,0 +1,47 @@
+/** What a vendor's payload says of itself. Read once its signature is known to be right. */
+import { DELIVERY_ID_MAX_CHARS } from "../../protocol/limits/receivers.ts";
+import type { Validator } from "../../protocol/resources/receivers.ts";
+import type { Signed } from "./signatures.ts";
+
+/** What a vendor calls this delivery, so that it is kept once. @returns null where it has no name. */
+export function deliveryIdOf(validator: Validator, { headers, body }: Signed): string | null {
+  return (
+    usable(vendorsId(validator, headers, body)) ?? usable(headers.get("x-delivery-id")) ?? null
+  );
+}
+
+/** A vendor that tries a new address wants this back. @returns null for any other delivery. */
+export function challengeIn(validator: Validator, { body }: Signed): string | null {
+  if (validator !== "chat_app") return null;
+  const { type, challenge } = fieldsOf(body);
+  return type === "url_verification" && typeof challenge === "string" ? challenge : null;
+}
+
+function vendorsId(validator: Validator, headers: Headers, body: Uint8Array): unknown {
+  switch (validator) {
+    case "code_host":
+      return headers.get("x-github-delivery");
+    case "chat_app":
+    case "payments": {
+      const { event_id: eventId, id } = fieldsOf(body);
+      return usable(eventId) ?? id;
+    }
+    case "generic_hmac_sha256":
+      return null;
+  }
+}
+
+function usable(id: unknown): string | undefined {
+  if (typeof id !== "string" || id === "" || id.length > DELIVERY_ID_MAX_CHARS) return undefined;
+  return id;
+}
+
+/** Of what is no JSON object: none. */
+function fieldsOf(body: Uint8Array): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(body));
+    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,106 @@
+/**
+ * Whether a vendor signed a delivery. Signatures are over the bytes as they came: JSON that was parsed and
+ * written again is another text.
+ */
+import { equalInConstantTime } from "../../protocol/constant-time.ts";
+import { SIGNATURE_TOLERANCE_SECONDS, SIGNATURES_MAX } from "../../protocol/limits/receivers.ts";
+import type { Validator } from "../../protocol/resources/receivers.ts";
+
+export interface Signed {
+  headers: Headers;
+  body: Uint8Array;
+}
+
+/** What a vendor says of its signature. */
+interface Claim {
+  /** What stands before the body in what is signed. */
+  prefix: string;
+  /** Of which one must be right: 64 hexadecimal digits each, in lower case. */
+  signatures: string[];
+}
+
+const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
+
+export function importSecret(secret: string): Promise<CryptoKey> {
+  return crypto.subtle.importKey("raw", new TextEncoder().encode(secret), HMAC, false, ["sign"]);
+}
+
+/** @param keys of the secrets that are in force: one of them must have made the signature. */
+export async function isSigned(
+  validator: Validator,
+  keys: CryptoKey[],
+  { headers, body }: Signed,
+  nowMs: number,
+): Promise<boolean> {
+  const claim = readClaim(validator, headers, nowMs);
+  if (!claim || claim.signatures.length === 0) return false;
+  const signed = concat(new TextEncoder().encode(claim.prefix), body);
+  const macs = await Promise.all(keys.map((key) => crypto.subtle.sign(HMAC, key, signed)));
+  let found = false;
+  for (const mac of macs.map(hexOf)) {
+    for (const signature of claim.signatures) {
+      if (equalInConstantTime(mac, signature)) found = true;
+    }
+  }
+  return found;
+}
+
+/** @returns null when there is none, or when it is of another time. */
+function readClaim(validator: Validator, headers: Headers, nowMs: number): Claim | null {
+  switch (validator) {
+    case "code_host":
+      return plainClaim(headers.get("x-hub-signature-256"));
+    case "generic_hmac_sha256":
+      return plainClaim(headers.get("x-signature-256"));
+    case "chat_app": {
+      const time = headers.get("x-slack-request-timestamp");
+      if (time === null || !isNear(time, nowMs)) return null;
+      const signatures = signaturesIn(headers.get("x-slack-signature"), "v0");
+      return { prefix: `v0:${time}:`, signatures };
+    }
+    case "payments": {
+      const line = headers.get("stripe-signature");
+      const times = valuesOf(line, "t");
+      const [time] = times;
+      if (time === undefined || times.length > 1 || !isNear(time, nowMs)) return null;
+      return { prefix: `${time}.`, signatures: signaturesIn(line, "v1") };
+    }
+  }
+}
+
+function plainClaim(line: string | null): Claim {
+  return { prefix: "", signatures: signaturesIn(line, "sha256") };
+}
+
+/** Those of other schemes, and what is no signature at all, are nobody's. */
+function signaturesIn(line: string | null, scheme: string): string[] {
+  return valuesOf(line, scheme)
+    .filter((value) => /^[0-9a-f]{64}$/i.test(value))
+    .slice(0, SIGNATURES_MAX)
+    .map((value) => value.toLowerCase());
+}
+
+/** `name=value` pairs with commas between them. */
+function valuesOf(line: string | null, name: string): string[] {
+  return (line ?? "")
+    .split(",")
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1));
+}
+
+function isNear(time: string, nowMs: number): boolean {
+  if (!/^\d{1,12}$/.test(time)) return false;
+  return Math.abs(nowMs / 1000 - Number(time)) <= SIGNATURE_TOLERANCE_SECONDS;
+}
+
+function concat(a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(a.byteLength + b.byteLength);
+  whole.set(a);
+  whole.set(b, a.byteLength);
+  return whole;
+}
+
+function hexOf(mac: ArrayBuffer): string {
+  return Array.from(new Uint8Array(mac), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

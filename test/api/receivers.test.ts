@@ -1,0 +1,383 @@
+/** Webhook receivers through the API: made, delivered to, read, rotated, deleted. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type {
+  DeliveryPage,
+  Receiver,
+  ReceiverState,
+  Validator,
+} from "../../protocol/resources/receivers.ts";
+import { callerOf, mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
+import { deliver, makeReceiver, SECRET } from "../harness/vendor.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+const VALIDATORS: Validator[] = ["code_host", "chat_app", "payments", "generic_hmac_sha256"];
+const eventsOf = async (id: string, query = "", by: { get: Person["get"] } = owner) =>
+  (await by.get<DeliveryPage>(`/webhook-receivers/${id}/events${query}`)).body;
+const idsOf = async (id: string, query = "") =>
+  (await eventsOf(id, query)).events.map((event) => event.id);
+
+describe("a receiver", () => {
+  test("is made, listed, read and deleted, and its secret is never shown", async () => {
+    const person = await api.owner();
+    const made = await person.post<Receiver>("/webhook-receivers", {
+      validator: "payments",
+      secret: "whsec_never_shown",
+      name: "Payments of the shop",
+    });
+    expect(made.status).toBe(201);
+    const { id } = made.body;
+    expect(made.body).toEqual({
+      id,
+      name: "Payments of the shop",
+      validator: "payments",
+      url: `http://localhost:${api.server.port}/hooks/${id}`,
+      previousSecretUntil: null,
+      createdAt: expect.any(String),
+    });
+    expect((await person.get<Receiver[]>("/webhook-receivers")).body).toEqual([made.body]);
+    const state = await person.get<ReceiverState>(`/webhook-receivers/${id}`);
+    expect(state.body).toEqual({ ...made.body, kept: 0, lastReceivedAt: null, acknowledged: "0" });
+
+    expect((await person.delete(`/webhook-receivers/${id}`)).status).toBe(200);
+    expect((await person.delete(`/webhook-receivers/${id}`)).status).toBe(404);
+    expect((await person.get(`/webhook-receivers/${id}`)).status).toBe(404);
+    expect((await person.get<Receiver[]>("/webhook-receivers")).body).toEqual([]);
+    const actions = await api.sql<{ action: string }>(
+      "select action from audit_events where resource_id = $1 order by created_at",
+      [id],
+    );
+    expect(actions.map(({ action }) => action)).toEqual(["receiver_created", "receiver_deleted"]);
+    expect(api.server.output).not.toContain("whsec_never_shown");
+  });
+
+  test("rests with its secret sealed", async () => {
+    const { id } = await makeReceiver(owner);
+    const [row] = await api.sql<{ secret: string }>(
+      "select secret from webhook_receivers where id = $1",
+      [id],
+    );
+    expect(row!.secret).toMatch(/^v1\./);
+    expect(row!.secret).not.toContain(SECRET);
+  });
+
+  test.each([
+    [{}, "name"],
+    [{ validator: "email" }, "validator"],
+    [{ secret: "" }, "secret"],
+    [{ secret: "x".repeat(1_001) }, "secret"],
+    [{ name: "\n" }, "name"],
+    [{ name: 7 }, "name"],
+  ])("is not made of %j", async (change, field) => {
+    const right = { validator: "payments", secret: "s", name: "n" };
+    const body = field in change ? { ...right, ...change } : { ...right, [field]: undefined };
+    const { status, body: error } = await owner.post<{ error: string; fields: { path: string }[] }>(
+      "/webhook-receivers",
+      body,
+    );
+    expect([status, error.error]).toEqual([400, "invalid_request"]);
+    expect(error.fields.map(({ path }) => path)).toContain(field);
+  });
+
+  test("is one of at most a hundred, however many are made at once", async () => {
+    const person = await api.owner();
+    await api.sql(
+      `insert into webhook_receivers (org_id, name, validator, secret)
+       select $1, 'many', 'payments', 'x' from generate_series(1, 97)`,
+      [person.orgId],
+    );
+    const body = { validator: "payments", secret: "s", name: "more" };
+    const made = await Promise.all(
+      Array.from({ length: 6 }, () => person.post("/webhook-receivers", body)),
+    );
+    expect(made.map(({ status }) => status).sort()).toEqual([201, 201, 201, 409, 409, 409]);
+  });
+});
+
+describe("a delivery", () => {
+  test.each(VALIDATORS)("of %s is kept byte for byte with its header lines", async (validator) => {
+    const receiver = await makeReceiver(owner, validator);
+    const body = '{ "id":"evt_1",  "text": "Grüße\\u0000 ✓", "n": 1.0 }\r\n';
+    const answer = await deliver(api.server, receiver, {
+      body,
+      id: "evt_1",
+      headers: { "x-vendor-note": "a note", "content-type": "application/json; charset=utf-8" },
+    });
+    expect(answer.status).toBe(200);
+    const { events, cursor } = await eventsOf(receiver.id);
+    expect(events).toHaveLength(1);
+    const [event] = events;
+    expect(Buffer.from(event!.body, "base64").toString()).toBe(body);
+    expect(event).toMatchObject({
+      id: "evt_1",
+      contentType: "application/json; charset=utf-8",
+      cursor,
+    });
+    expect(event!.headers).toMatchObject({ "x-vendor-note": "a note" });
+    expect(Object.keys(event!.headers).join()).toMatch(/signature/);
+    expect(Date.parse(event!.receivedAt)).toBeLessThanOrEqual(Date.now());
+  });
+
+  test("of bytes that are no text is kept as they are, compressed ones too", async () => {
+    const receiver = await makeReceiver(owner);
+    const body = Buffer.from(Array.from({ length: 70_000 }, (_, at) => (at * 7) % 256));
+    const headers = { "content-encoding": "gzip", "content-type": "application/octet-stream" };
+    expect((await deliver(api.server, receiver, { body, headers })).status).toBe(200);
+    const [event] = (await eventsOf(receiver.id)).events;
+    expect(Buffer.from(event!.body, "base64").equals(body)).toBe(true);
+    expect(event!.headers["content-encoding"]).toBe("gzip");
+  });
+
+  test.each(VALIDATORS)(
+    "of %s with a wrong signature is refused and not kept",
+    async (validator) => {
+      const receiver = await makeReceiver(owner, validator);
+      for (const delivering of [
+        { secret: "another" },
+        {
+          headers: { "x-hub-signature-256": "", "x-signature-256": "sha256=00" },
+          secret: "another",
+        },
+        ...(validator === "chat_app" || validator === "payments"
+          ? [
+              { time: Math.floor(Date.now() / 1000) - 310 },
+              { time: Math.floor(Date.now() / 1000) + 330 },
+            ]
+          : []),
+      ]) {
+        const answer = await deliver(api.server, receiver, delivering);
+        expect([answer.status, answer.headers.get("underpass-error")]).toEqual([
+          401,
+          "unauthorized",
+        ]);
+      }
+      expect(await idsOf(receiver.id)).toEqual([]);
+    },
+  );
+
+  test.each(VALIDATORS)("of %s that comes twenty times at once is kept once", async (validator) => {
+    const receiver = await makeReceiver(owner, validator);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        deliver(api.server, receiver, { id: "evt_1", body: '{"id":"evt_1"}' }),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(await idsOf(receiver.id)).toEqual(["evt_1"]);
+    await deliver(api.server, receiver, { id: "evt_2", body: '{"id":"evt_2"}' });
+    expect(await idsOf(receiver.id)).toEqual(["evt_1", "evt_2"]);
+  });
+
+  test("to nobody is missing, whatever it is signed with", async () => {
+    const gone = await makeReceiver(owner);
+    expect((await deliver(api.server, gone)).status).toBe(200);
+    await owner.delete(`/webhook-receivers/${gone.id}`);
+    for (const id of [gone.id, crypto.randomUUID(), "x", "..%2f"]) {
+      const answer = await deliver(api.server, { id, validator: "generic_hmac_sha256" });
+      expect([id, answer.status]).toEqual([id, 404]);
+    }
+    expect((await api.stranger.get(`/hooks/${gone.id}`)).status).toBe(405);
+  });
+
+  test("of 1 MiB is kept, and of more is refused so that its vendor reads why", async () => {
+    const receiver = await makeReceiver(owner);
+    const most = Buffer.alloc(1024 * 1024, "m");
+    expect((await deliver(api.server, receiver, { body: most, id: "most" })).status).toBe(200);
+    for (const bytes of [1024 * 1024 + 1, 7 * 1024 * 1024, 25 * 1024 * 1024]) {
+      const answer = await deliver(api.server, receiver, { body: Buffer.alloc(bytes, "x") });
+      expect([bytes, answer.status]).toEqual([bytes, 413]);
+      expect(await answer.json()).toMatchObject({ error: "payload_too_large" });
+    }
+    const { events } = await eventsOf(receiver.id);
+    expect(events.map(({ id }) => id)).toEqual(["most"]);
+    expect(Buffer.from(events[0]!.body, "base64").equals(most)).toBe(true);
+  });
+
+  test("that asks a chat app's question gets its challenge back and is no event", async () => {
+    const receiver = await makeReceiver(owner, "chat_app");
+    const body = JSON.stringify({ type: "url_verification", challenge: "c-123" });
+    const answer = await deliver(api.server, receiver, { body });
+    expect([answer.status, await answer.json()]).toEqual([200, { challenge: "c-123" }]);
+    expect((await deliver(api.server, receiver, { body, secret: "another" })).status).toBe(401);
+    expect(await idsOf(receiver.id)).toEqual([]);
+    const event = await deliver(api.server, receiver, { body: '{"event_id":"Ev1"}' });
+    expect([event.status, await event.text()]).toEqual([200, ""]);
+  });
+
+  test("says nothing of who knocked: addresses that we add are not in its header lines", async () => {
+    const receiver = await makeReceiver(owner);
+    await deliver(api.server, receiver, { headers: { "x-forwarded-for": "10.0.0.1" } });
+    const [event] = (await eventsOf(receiver.id)).events;
+    expect(event!.headers["x-forwarded-for"]).toBeUndefined();
+  });
+});
+
+describe("a secret that is replaced", () => {
+  const rotate = (id: string, secret: string, overlapHours?: number) =>
+    owner.post<Receiver>(`/webhook-receivers/${id}/rotate`, { secret, overlapHours });
+
+  test("is good beside the new one for a while, and the one before it is not", async () => {
+    const receiver = await makeReceiver(owner);
+    const statusWith = async (secret: string) =>
+      (await deliver(api.server, receiver, { secret })).status;
+    expect(await statusWith(SECRET)).toBe(200);
+    const { status, body } = await rotate(receiver.id, "second");
+    expect(status).toBe(200);
+    const overlapMs = Date.parse(body.previousSecretUntil!) - Date.now();
+    expect(Math.round(overlapMs / 3600_000)).toBe(24);
+    expect([await statusWith(SECRET), await statusWith("second")]).toEqual([200, 200]);
+    await rotate(receiver.id, "third", 1);
+    expect(await Promise.all([SECRET, "second", "third"].map(statusWith))).toEqual([401, 200, 200]);
+  });
+
+  test("without an overlap ends with the very next delivery", async () => {
+    const receiver = await makeReceiver(owner, "payments");
+    expect((await deliver(api.server, receiver)).status).toBe(200);
+    const { body } = await rotate(receiver.id, "new", 0);
+    expect(body.previousSecretUntil).toBeNull();
+    expect((await deliver(api.server, receiver)).status).toBe(401);
+    expect((await deliver(api.server, receiver, { secret: "new" })).status).toBe(200);
+  });
+
+  test("is refused when it can't be one", async () => {
+    const { id } = await makeReceiver(owner);
+    for (const body of [
+      {},
+      { secret: "" },
+      { secret: "s", overlapHours: 169 },
+      { secret: "s", overlapHours: -1 },
+    ]) {
+      expect((await owner.post(`/webhook-receivers/${id}/rotate`, body)).status).toBe(400);
+    }
+  });
+});
+
+describe("reading", () => {
+  test("goes on from a cursor, page by page, in the order of arrival", async () => {
+    const receiver = await makeReceiver(owner);
+    for (const id of ["e-1", "e-2", "e-3", "e-4", "e-5"])
+      await deliver(api.server, receiver, { id });
+    const first = await eventsOf(receiver.id, "?limit=2");
+    expect(first.events.map(({ id }) => id)).toEqual(["e-1", "e-2"]);
+    expect(first.events[1]!.cursor).toBe(first.cursor);
+    const second = await eventsOf(receiver.id, `?limit=2&after=${first.cursor}`);
+    expect(second.events.map(({ id }) => id)).toEqual(["e-3", "e-4"]);
+    const third = await eventsOf(receiver.id, `?after=${second.cursor}`);
+    expect(third.events.map(({ id }) => id)).toEqual(["e-5"]);
+    expect(await eventsOf(receiver.id, `?after=${third.cursor}`)).toEqual({
+      events: [],
+      cursor: third.cursor,
+    });
+    const since = third.events[0]!.receivedAt;
+    expect((await idsOf(receiver.id, `?since=${since}`)).at(-1)).toBe("e-5");
+    expect(await idsOf(receiver.id, "?since=2999-01-01T00:00:00Z")).toEqual([]);
+    for (const query of ["after=x", "after=-1", "limit=0", "limit=1001", "wait=31", "since=now"]) {
+      const { status } = await owner.get(`/webhook-receivers/${receiver.id}/events?${query}`);
+      expect([query, status]).toEqual([query, 400]);
+    }
+  });
+
+  test("waits for the next delivery when asked to", async () => {
+    const receiver = await makeReceiver(owner);
+    const waiting = eventsOf(receiver.id, "?wait=30");
+    await deliver(api.server, receiver, { id: "late" });
+    expect((await waiting).events.map(({ id }) => id)).toEqual(["late"]);
+    expect((await eventsOf(receiver.id, "?wait=0.1&after=1")).events).toEqual([]);
+  });
+
+  test("is acknowledged by cursor, which only moves on", async () => {
+    const receiver = await makeReceiver(owner);
+    for (const id of ["a-1", "a-2"]) await deliver(api.server, receiver, { id });
+    const { events } = await eventsOf(receiver.id);
+    const acknowledge = (cursor: string) =>
+      owner.post<{ cursor: string }>(`/webhook-receivers/${receiver.id}/ack`, { cursor });
+    expect((await acknowledge(events[1]!.cursor)).body).toEqual({ cursor: events[1]!.cursor });
+    expect((await acknowledge(events[0]!.cursor)).body).toEqual({ cursor: events[1]!.cursor });
+    expect((await acknowledge("99999")).body).toEqual({ cursor: events[1]!.cursor });
+    expect((await acknowledge("soon")).status).toBe(400);
+    const { body } = await owner.get<ReceiverState>(`/webhook-receivers/${receiver.id}`);
+    expect(body).toMatchObject({ kept: 2, acknowledged: events[1]!.cursor });
+    expect(body.lastReceivedAt).toBe(events[1]!.receivedAt);
+  });
+
+  test("takes an agent's token that is confined to nothing, until it is revoked", async () => {
+    const receiver = await makeReceiver(owner);
+    await deliver(api.server, receiver, { id: "for-agents" });
+    const token = await mintToken(owner);
+    const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+    expect((await eventsOf(receiver.id, "", agent)).events).toHaveLength(1);
+    expect((await agent.get(`/webhook-receivers/${receiver.id}`)).status).toBe(200);
+    expect((await agent.get<Receiver[]>("/webhook-receivers")).body.map(({ id }) => id)).toContain(
+      receiver.id,
+    );
+    const ack = await agent.post(`/webhook-receivers/${receiver.id}/ack`, { cursor: "1" });
+    expect(ack.status).toBe(200);
+    for (const status of [
+      (await agent.post("/webhook-receivers", { validator: "payments", secret: "s", name: "n" }))
+        .status,
+      (await agent.delete(`/webhook-receivers/${receiver.id}`)).status,
+      (await agent.post(`/webhook-receivers/${receiver.id}/rotate`, { secret: "s" })).status,
+      (await agent.get("/tunnels")).status,
+    ]) {
+      expect(status).toBe(401);
+    }
+    await owner.delete(`/tokens/${token.nonce}`);
+    expect((await agent.get(`/webhook-receivers/${receiver.id}/events`)).status).toBe(401);
+  });
+
+  test("takes no token that is for some names, one project, another organization or minting", async () => {
+    const { id } = await makeReceiver(owner);
+    const path = `/webhook-receivers/${id}/events`;
+    const statusWith = async (bearer: string) =>
+      (await callerOf(api.server, { authorization: `Bearer ${bearer}` }).get(path)).status;
+    const named = await mintToken(owner, { allowedSubdomains: ["api"] });
+    await owner.post("/projects", { slug: "confined", name: "Confined" });
+    const { body: ofProject } = await owner.post<{ wireBytes: string }>(
+      "/projects/confined/tokens",
+      {
+        name: "t",
+      },
+    );
+    const { body: master } = await owner.post<{ wireBytes: string; bearer: string }>(
+      "/tokens/master",
+      {
+        name: "m",
+      },
+    );
+    const elsewhere = await mintToken(await api.owner());
+    expect(await statusWith(named.wireBytes)).toBe(403);
+    expect(await statusWith(ofProject.wireBytes)).toBe(403);
+    expect(await statusWith(master.wireBytes)).toBe(401);
+    expect(await statusWith(master.bearer)).toBe(401);
+    expect(await statusWith(elsewhere.wireBytes)).toBe(404);
+    expect(await statusWith("AAAA")).toBe(401);
+  });
+});
+
+test("an organization that ends takes its receivers and what was delivered to them along", async () => {
+  const person = await api.owner();
+  const receiver = await makeReceiver(person);
+  expect((await deliver(api.server, receiver)).status).toBe(200);
+  expect((await person.delete(`/orgs/${person.orgId}`)).status).toBe(200);
+  await until(async () => (await deliver(api.server, receiver)).status === 404, 60_000);
+  const left = await api.sql("select 1 from webhook_receivers where org_id = $1", [person.orgId]);
+  expect(left).toEqual([]);
+});
+
+test("a receiver whose object was not told is found by its first delivery", async () => {
+  const [row] = await api.sql<{ id: string }>(
+    `insert into webhook_receivers (org_id, name, validator, secret)
+     select org_id, 'untold', validator, secret from webhook_receivers
+     where id = $1 returning id`,
+    [(await makeReceiver(owner)).id],
+  );
+  const untold = { id: row!.id, validator: "generic_hmac_sha256" } as const;
+  expect((await deliver(api.server, untold, { id: "first" })).status).toBe(200);
+  expect(await idsOf(untold.id)).toEqual(["first"]);
+});
