@@ -29,6 +29,8 @@ const withPassword: SMTPServerOptions = {
 const waiting = (service: HostedService) => service.sql("select id from outbox");
 const makeDue = (service: HostedService) =>
   service.sql("update outbox set next_attempt_at = now()");
+const logged = (service: HostedService, pattern: RegExp) =>
+  until(() => Promise.resolve(pattern.test(service.output())));
 
 describe("a mail", () => {
   let smtp: MailServer;
@@ -109,7 +111,7 @@ describe("a mail", () => {
     await service.queueMail({ ...MAIL, to: "to@example.com, eve@example.com" });
     await service.runCron();
     expect(smtp.mails).toEqual([]);
-    expect(service.output()).toContain("mail_refused");
+    await logged(service, /mail_refused/);
   });
 
   test.each<[string, Mood | "is down"]>([
@@ -121,7 +123,7 @@ describe("a mail", () => {
     else smtp.mood = mood;
     await service.queueMail(MAIL);
     await service.runCron();
-    expect(service.output()).toContain("delivery_failed");
+    await logged(service, /delivery_failed/);
     expect(service.output()).not.toContain(MAIL.to);
     expect(await waiting(service)).toHaveLength(1);
 
@@ -145,8 +147,8 @@ describe("a mail", () => {
     await service.queueMail(MAIL);
     const startedAt = Date.now();
     await service.runCron();
-    expect(Date.now() - startedAt).toBeLessThan(5_000);
-    expect(service.output()).toContain("the mail server hung up");
+    expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_MAX_MS);
+    await logged(service, /the mail server hung up/);
     expect(await waiting(service)).toHaveLength(1);
     expect((await fetch(`${service.url}/health`)).status).toBe(200);
   });
@@ -156,7 +158,7 @@ describe("a mail", () => {
     await service.queueMail(MAIL);
     const startedAt = Date.now();
     await service.runCron();
-    expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_MAX_MS + 5_000);
+    expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
     expect(await waiting(service)).toHaveLength(1);
     smtp.mood = "takes";
     await service.queueMail({ ...MAIL, to: "other@example.com" });
@@ -202,7 +204,7 @@ describe("with a password", () => {
     });
     await service.queueMail(MAIL);
     await service.runCron();
-    expect(service.output()).toMatch(cause);
+    await logged(service, cause);
     expect(tried).toEqual([]);
     expect(await waiting(service)).toHaveLength(1);
   });
@@ -212,6 +214,6 @@ test("without a mail server a mail waits, and the log says why", async () => {
   await using service = await startHosted({ settings: {} });
   await service.queueMail(MAIL);
   await service.runCron();
-  expect(service.output()).toContain("SMTP_URL is not set");
+  await logged(service, /SMTP_URL is not set/);
   expect(await waiting(service)).toHaveLength(1);
 });

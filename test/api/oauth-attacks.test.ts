@@ -256,7 +256,7 @@ describe("a provider that answers nonsense is not there:", () => {
     const before = performance.now();
     const visits = await Promise.all([signIn(), signIn()]);
     expect(visits.map(outcomeOf)).toEqual(visits.map(() => [503, "unavailable"]));
-    expect(performance.now() - before).toBeLessThan(PROVIDER_CALL_MAX_MS + 3_000);
+    expect(performance.now() - before).toBeLessThan(5 * PROVIDER_CALL_MAX_MS);
   });
 
   test("one that refuses our secret: the log says so", async () => {

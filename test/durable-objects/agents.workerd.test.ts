@@ -84,16 +84,12 @@ describe("a connection that does not begin with a good hello is closed", () => {
     text: [(agent) => agent.socket.send("hello"), "protocol_error"],
   };
 
-  test.concurrent.each(Object.entries(cases))(
-    "%s",
-    { timeout: 15_000 },
-    async (_, [send, name]) => {
-      const agent = await new LiveTunnel().connection();
-      send(agent);
-      const { code, reason } = await agent.closed;
-      expect([code, reason.split(":")[0]]).toEqual([CLOSE[name], name]);
-    },
-  );
+  test.concurrent.each(Object.entries(cases))("%s", async (_, [send, name]) => {
+    const agent = await new LiveTunnel().connection();
+    send(agent);
+    const { code, reason } = await agent.closed;
+    expect([code, reason.split(":")[0]]).toEqual([CLOSE[name], name]);
+  });
 
   test("nothing at all", async () => {
     const tunnel = new LiveTunnel();

@@ -15,6 +15,7 @@ import {
   setMaintenance,
 } from "../harness/gated-tunnel.ts";
 import { LiveTunnel } from "../harness/live-tunnel.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -279,7 +280,7 @@ describe("a rate limit", () => {
     const agent = await tunnel.agent();
     await publish(tunnel, [limit(3)]);
     for (let n = 0; n < 2; n++) await outcomeOf(tunnel, agent, "/");
-    await vi.waitUntil(async () => (await savedParts(tunnel)) > 0);
+    await vi.waitUntil(async () => (await savedParts(tunnel)) > 0, PATIENT);
     await tunnel.sleep();
     expect((await outcomeOf(tunnel, agent, "/")).code).toBe("passed");
     expect((await outcomeOf(tunnel, agent, "/")).code).toBe("rate_limited");
@@ -304,7 +305,7 @@ describe("a rate limit", () => {
     const agent = await tunnel.agent();
     await publish(tunnel, [limit(1)]);
     await outcomeOf(tunnel, agent, "/");
-    await vi.waitUntil(async () => (await savedParts(tunnel)) > 0);
+    await vi.waitUntil(async () => (await savedParts(tunnel)) > 0, PATIENT);
     await publish(tunnel, []);
     expect(await savedParts(tunnel)).toBe(0);
   });

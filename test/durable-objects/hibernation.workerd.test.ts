@@ -9,6 +9,7 @@ import {
 } from "../../protocol/limits.ts";
 import { bindings, HELLO, LiveTunnel } from "../harness/live-tunnel.ts";
 import { rows } from "../harness/objects.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -153,11 +154,11 @@ describe("the tunnel's row is told", () => {
   test("when an agent comes and when it goes, with growing numbers", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, PATIENT);
     agent.socket.close(1000);
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, PATIENT);
     const { lastSeenAtMs } = reportsOf(tunnel).at(-1)!;
-    expect(Math.abs(lastSeenAtMs! - Date.now())).toBeLessThan(5_000);
+    expect(Math.abs(lastSeenAtMs! - Date.now())).toBeLessThan(60_000);
     await tunnel.sleep();
     await tunnel.stub.confirm();
     const sequences = reportsOf(tunnel).map(({ sequence }) => sequence);
@@ -167,10 +168,10 @@ describe("the tunnel's row is told", () => {
   test("when an agent goes that nobody visited for long, and visitors wait for its return", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, PATIENT);
     await tunnel.sleep();
     agent.socket.close(1011);
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, PATIENT);
     const answer = tunnel.visit("/");
     const next = await tunnel.agent();
     next.answer((await next.asked()).stream, 204);

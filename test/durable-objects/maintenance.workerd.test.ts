@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { AUTH, outcomeOf, publish, setMaintenance } from "../harness/gated-tunnel.ts";
 import { LiveTunnel } from "../harness/live-tunnel.ts";
 import { rows } from "../harness/objects.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 describe("maintenance", () => {
   test("closes the tunnel to everybody, before any other gate, with its owner's words", async () => {
@@ -73,9 +74,9 @@ describe("maintenance", () => {
     await tunnel.agent();
     const newest = () => rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id).at(-1);
     await setMaintenance(tunnel, true);
-    await vi.waitUntil(() => newest()?.maintenance === true);
+    await vi.waitUntil(() => newest()?.maintenance === true, PATIENT);
     await setMaintenance(tunnel, false);
-    await vi.waitUntil(() => newest()?.maintenance === false);
+    await vi.waitUntil(() => newest()?.maintenance === false, PATIENT);
     await runDurableObjectAlarm(tunnel.stub);
   });
 

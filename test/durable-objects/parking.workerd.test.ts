@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { FRAME } from "../../protocol/frames.ts";
 import { PARK_MAX_MS, PARK_MAX_REQUESTS } from "../../protocol/limits.ts";
 import { LiveTunnel, type TestAgent } from "../harness/live-tunnel.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -41,7 +42,7 @@ describe("a visitor who comes while the agent is away for a moment", () => {
     await lose(tunnel, await tunnel.agent());
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const answer = tunnel.visit("/");
-    await vi.waitUntil(() => vi.getTimerCount() > 0);
+    await vi.waitUntil(() => vi.getTimerCount() > 0, PATIENT);
     await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(PARK_MAX_MS));
     const { status, headers } = await answer;
     expect([status, headers.get("underpass-error")]).toEqual([502, "agent_offline"]);
@@ -57,7 +58,7 @@ describe("a visitor who comes while the agent is away for a moment", () => {
       if (answer.status === 502) refused += 1;
       return answer.status;
     });
-    await vi.waitUntil(() => refused === 3);
+    await vi.waitUntil(() => refused === 3, PATIENT);
     const agent = await tunnel.agent();
     for (let i = 0; i < PARK_MAX_REQUESTS; i += 1) agent.answer((await agent.asked()).stream, 204);
     const statuses = await Promise.all(visits);

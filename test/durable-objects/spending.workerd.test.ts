@@ -2,8 +2,10 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../protocol/close-codes.ts";
 import { FLAG, FRAME } from "../../protocol/frames.ts";
+import { HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
 import { LiveTunnel, type TestAgent } from "../harness/live-tunnel.ts";
 import { rows } from "../harness/objects.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 beforeEach(() => void (rows.reports.length = 0));
 afterEach(() => void vi.useRealTimers());
@@ -81,9 +83,18 @@ describe("a tunnel's traffic is charged", () => {
 });
 
 describe("an agent is closed", () => {
+  /** Sooner than an agent that says nothing is taken for gone. */
+  const LEFT_MS = HEARTBEAT_TIMEOUT_MS / 2;
+  async function itsEnd(tunnel: LiveTunnel, endsAtMs: number): Promise<void> {
+    vi.useFakeTimers({ toFake: ["Date"], now: endsAtMs });
+    await vi.waitUntil(() => runDurableObjectAlarm(tunnel.stub), PATIENT);
+  }
+
   test("when its token ends, though nobody visits, and a new one is refused nothing", async () => {
     const tunnel = new LiveTunnel();
-    const agent = await tunnel.agent({ tokenExpiresAtMs: Date.now() + 500 });
+    const endsAtMs = Date.now() + LEFT_MS;
+    const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
+    await itsEnd(tunnel, endsAtMs);
     expect(await agent.closed).toEqual({
       code: CLOSE.unauthorized,
       reason: "unauthorized: the token has expired",
@@ -93,24 +104,25 @@ describe("an agent is closed", () => {
 
   test("when its token ends, with what is streaming through it", async () => {
     const tunnel = new LiveTunnel();
-    const agent = await tunnel.agent({ tokenExpiresAtMs: Date.now() + 500 });
+    const endsAtMs = Date.now() + LEFT_MS;
+    const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
     agent.answer(stream, 200, ["content-length", "100"]);
     const { body } = await answer;
     agent.send((writer) => writer.text(FRAME.data, 0, stream, "half"));
+    await itsEnd(tunnel, endsAtMs);
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
     await expect(new Response(body).text()).rejects.toThrow();
   });
 
   test("when its token ends, even if it slept until then", async () => {
     const tunnel = new LiveTunnel();
-    const endsAtMs = Date.now() + 10_000;
+    const endsAtMs = Date.now() + LEFT_MS;
     const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
-    vi.useFakeTimers({ toFake: ["Date"], now: endsAtMs });
-    await runDurableObjectAlarm(tunnel.stub);
+    await itsEnd(tunnel, endsAtMs);
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
   });
 

@@ -6,6 +6,7 @@ import { commandLineOf } from "../../self-host/processes.ts";
 import { runAgent } from "../harness/agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../harness/api.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../harness/origin.ts";
+import { PATIENT } from "../harness/patience.ts";
 import { exchange } from "../harness/raw-http.ts";
 
 let api: TestApi;
@@ -83,7 +84,7 @@ describe("underpass http --json", () => {
     await using agent = await runAgent(sharing("--subdomain", "secret", "--log-level", "debug"), {
       token,
     });
-    await expect.poll(() => agent.stdout, { timeout: 10_000 }).toContain("secret.localhost");
+    await expect.poll(() => agent.stdout, PATIENT).toContain("secret.localhost");
     await visit("secret");
     const commandLine = commandLineOf(agent.child.pid!) ?? "";
     expect(commandLine).toContain("--token-file");

@@ -9,6 +9,7 @@ import { mintToken, startApi, type Person, type TestApi } from "../harness/api.t
 import { openBrowser, openPage } from "../harness/browser.ts";
 import { startLocalSite } from "../harness/local-site.ts";
 import { temporaryDir } from "../harness/directories.ts";
+import { ownPort } from "../harness/ports.ts";
 import { type } from "../harness/terminal.ts";
 
 let api: TestApi;
@@ -47,19 +48,13 @@ test("a page comes with its script, image, form post, server-sent events and Web
   await tunnel.close();
 });
 
-/** Of a server that has stopped: nothing listens there. */
-async function deafPort(): Promise<number> {
-  await using site = await startLocalSite();
-  return site.port;
-}
-
 test.each([
   ["is offline", "agent_offline", "The tunnel is offline", 502],
   ["has no local server", "origin_unreachable", "The local server does not answer", 502],
   ["does not exist", "tunnel_not_found", "No tunnel here", 404],
 ])("a tunnel that %s says so to eyes and to screen readers, by itself", async (...row) => {
   const [, code, title, status] = row;
-  const tunnel = await share(await deafPort());
+  const tunnel = await share(await ownPort());
   if (code === "agent_offline") await tunnel.close();
   const url = code === "tunnel_not_found" ? api.server.tunnelUrl("nobody") : tunnel.url;
   const { page, complaints, hosts } = await openPage(browser);

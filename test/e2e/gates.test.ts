@@ -291,7 +291,7 @@ describe("a policy", () => {
       changed += 1;
       isChanging = false;
       const seen = judged;
-      await until(() => Promise.resolve(judged > seen + 64), 20_000);
+      await until(() => Promise.resolve(judged > seen + 64));
     }
     isOver = true;
     await Promise.all(visitors);

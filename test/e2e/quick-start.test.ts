@@ -1,9 +1,9 @@
 /** The README's first section, typed as it stands there: only the ports are free ones instead of its own. */
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { newcomer, readmeCommands } from "../harness/newcomer.ts";
+import { ownPort } from "../harness/ports.ts";
 import { canOpenTerminals } from "../harness/terminal.ts";
 
 const COMMANDS = await readmeCommands("Try it in a minute");
@@ -17,8 +17,8 @@ test("the README has the commands that are tried here", () => {
 });
 
 test("two terminals and the README give a working URL, and the next one needs no login", async () => {
-  await using person = await newcomer({ PORT: "0" });
-  const port = await freePort();
+  await using person = await newcomer({ PORT: String(await ownPort()) });
+  const port = await ownPort();
   const startedAt = performance.now();
   await using server = person.types(start);
   const [line] = await server.shows(/^.*"message":"listening".*$/m);
@@ -56,8 +56,8 @@ test("at a terminal the server says what to type, and the agent shows the URL an
   skip,
 }) => {
   skip(!canOpenTerminals(), "there is no script(1) of util-linux here to open a terminal with");
-  await using person = await newcomer({ PORT: "0" });
-  const port = await freePort();
+  await using person = await newcomer({ PORT: String(await ownPort()) });
+  const port = await ownPort();
   await using server = person.types(start, { atTerminal: true });
   await server.shows(/Underpass is running\.[^]*API +http:[^]*tunnels +http:\/\/<name>\./);
   const [, firstLogin = ""] = await server.shows(/^ +(npx underpass login .*)$/m);
@@ -81,14 +81,6 @@ test("at a terminal the server says what to type, and the agent shows the URL an
   expect(agent.output).toMatch(/Stopped\.\s*$/);
   expect(await server.interrupt()).toBe(0);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
-}
 
 interface LocalServer extends AsyncDisposable {
   greeting: string;

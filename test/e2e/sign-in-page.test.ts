@@ -2,12 +2,10 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { newEmail, PASSWORD } from "../harness/api.ts";
-import { part, press, signIn, usePages } from "../harness/pages.ts";
+import { accountOf, part, press, signIn, usePages } from "../harness/pages.ts";
 import { codeOf, turnOn } from "../harness/second-factor.ts";
 
 const pages = usePages();
-const account = (page: Page) =>
-  page.getByRole("heading", { name: "Your account", exact: true }).waitFor();
 const says = (page: Page, text: string | RegExp) =>
   page.getByRole("status").filter({ hasText: text }).waitFor();
 const complains = (page: Page, text: string | RegExp) =>
@@ -34,7 +32,7 @@ test("a newcomer signs up with the mailed code and is in, also after a reload", 
   const code = await pages.api.codeFor(email);
   await page.getByLabel("Code").fill(`${code.slice(0, 3)} ${code.slice(3)}`);
   await press(page, "Confirm");
-  await account(page);
+  await accountOf(page);
   expect(await focused(page)).toBe("Your account");
 
   await page.reload();
@@ -49,7 +47,7 @@ test("a wrong password is told of, and the right one leads on", async () => {
   await signIn(page, email, "not the password");
   await complains(page, "Wrong e-mail address or password");
   await signIn(page, email);
-  await account(page);
+  await accountOf(page);
   await press(page, "Sign out");
   await says(page, "You are signed out.");
   await page.reload();
@@ -72,7 +70,7 @@ test("whoever forgot the password sets another by the link in the mail, once", a
   await says(reset, "Your password is set");
   await reset.getByRole("link", { name: "Sign in" }).click();
   await signIn(reset, email, "another horse, another staple");
-  await account(reset);
+  await accountOf(reset);
 
   const again = await pages.open(link);
   await again.getByLabel("New password").fill("a third horse, a third staple");
@@ -102,7 +100,7 @@ test("the second factor is set up, asked for, and turned off by a recovery code"
   await complains(page, "The code is wrong");
   await page.getByLabel("Code from your authenticator").fill(codeOf(secret, 1));
   await press(page, "Continue");
-  await account(page);
+  await accountOf(page);
 
   await press(page, "Turn off");
   await press(page, "Use a recovery code");
@@ -154,7 +152,7 @@ test("a provider does not get past the second factor", async () => {
   await page.getByLabel("Code from your authenticator").fill(codeOf(secret, 1));
   expect(page.url()).toBe(`${pages.origin}/`);
   await press(page, "Continue");
-  await account(page);
+  await accountOf(page);
 });
 
 test("whoever refuses at the provider is back where it began, and told so", async () => {

@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { SOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
+import { PATIENT } from "../harness/patience.ts";
 import { seeded } from "../harness/random.ts";
 import { startStack, type Stack } from "../harness/stack.ts";
 
@@ -170,7 +171,7 @@ describe("a WebSocket", () => {
     const { visitor, server } = await connect();
     server.close(4000, "enough");
     // workerd leaves the TCP connection open until the tunnel sleeps; the Close is there at once.
-    await vi.waitUntil(() => visitor.readyState !== WebSocket.OPEN, { timeout: 5_000 });
+    await vi.waitUntil(() => visitor.readyState !== WebSocket.OPEN, PATIENT);
     visitor.terminate();
   });
 

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { PATIENT } from "../harness/patience.ts";
 import { dial, framingOf, MessageReader } from "../harness/raw-http.ts";
 import { startStack, type Stack } from "../harness/stack.ts";
 
@@ -148,7 +149,7 @@ describe("who leaves is missed at the other end:", () => {
       await (await answer()).piece();
       socket.resetAndDestroy();
     }
-    await vi.waitUntil(() => open === 0, { timeout: 5_000 });
+    await vi.waitUntil(() => open === 0, PATIENT);
   });
 
   test("a visitor, before the answer", async () => {

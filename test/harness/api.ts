@@ -10,11 +10,16 @@ import { WebSocket } from "ws";
 import {
   FRAME,
   FrameWriter,
+  PING,
   PROTOCOL_VERSION,
   SUBPROTOCOL,
   type Hello,
 } from "../../protocol/frames.ts";
-import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_INTERVAL_MS,
+  STREAM_WINDOW_BYTES,
+} from "../../protocol/limits.ts";
 import type { AccountSummary } from "../../protocol/resources/accounts.ts";
 import type { MintedToken } from "../../protocol/resources/tokens.ts";
 import { type ServerOptions, startServer, type TestServer } from "./server.ts";
@@ -243,6 +248,11 @@ function connectAgent(
   );
   return new Promise((resolve, reject) => {
     socket.on("error", reject);
+    // Who is silent for long is taken for gone.
+    const heartbeat = setInterval(() => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(PING);
+    }, HEARTBEAT_INTERVAL_MS);
+    socket.on("close", () => clearInterval(heartbeat));
     socket.on("open", () => socket.send(hello()));
     socket.once("message", () => resolve({ socket, protocol: socket.protocol }));
     socket.on("close", (code, reason) => {

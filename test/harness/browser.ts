@@ -1,6 +1,7 @@
 /** A real browser from npm's own packages: no system browser is needed, and nothing is downloaded. */
 import bundled from "@sparticuz/chromium";
 import { chromium, type Browser, type Page } from "playwright-core";
+import { PATIENCE_MS } from "./patience.ts";
 
 /** What the bundled build sets for lambdas, and what would make a test of security say less. */
 const UNWANTED = ["--single-process", "--disable-web-security", "--allow-running-insecure-content"];
@@ -26,6 +27,7 @@ export interface WatchedPage {
 
 export async function openPage(browser: Browser): Promise<WatchedPage> {
   const page = await browser.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
   const complaints: string[] = [];
   const hosts = new Set<string>();
   page.on("console", (message) => {

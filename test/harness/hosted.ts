@@ -13,7 +13,6 @@ import pg from "pg";
 import { openDataDir } from "../../self-host/data-dir.ts";
 import { startGateway } from "../../self-host/gateway.ts";
 import { connectDatabase, migrate } from "../../self-host/migrate.ts";
-import { usablePort } from "../../self-host/ports.ts";
 import { startPostgres } from "../../self-host/postgres.ts";
 import { loadSecrets } from "../../self-host/secrets.ts";
 import { configuration } from "../../self-host/workerd/configuration.ts";
@@ -21,6 +20,7 @@ import { Settings, type Config } from "../../workers/config.ts";
 import { seal } from "../../workers/identity/sealing.ts";
 import { until } from "./api.ts";
 import { preparedDir, silent } from "./directories.ts";
+import { ownPort } from "./ports.ts";
 
 export interface HostedService extends AsyncDisposable {
   url: string;
@@ -62,7 +62,7 @@ export async function startHosted({
   });
   undo.defer(() => gateway.close());
 
-  const port = await usablePort("127.0.0.1", 0);
+  const port = await ownPort();
   const bindings: Record<string, string> = {
     HOSTED: "true",
     API_HOSTS: "127.0.0.1",

@@ -1,9 +1,10 @@
 /** A real SMTP server in the test process, and what it was brought. */
 import { once } from "node:events";
-import type { AddressInfo, Socket } from "node:net";
+import type { Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 import PostalMime, { type Email } from "postal-mime";
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server";
+import { ownPort } from "./ports.ts";
 
 export interface ReceivedMail extends Email {
   raw: string;
@@ -31,7 +32,7 @@ export interface MailServer extends AsyncDisposable {
 export async function startMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
   let smtp: SMTPServer | undefined;
   const server: MailServer = {
-    port: 0,
+    port: await ownPort(),
     mails: [],
     mood: "takes",
     connections: 0,
@@ -44,7 +45,6 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
       });
       smtp.listen(server.port, "127.0.0.1");
       await once(smtp.server, "listening");
-      server.port = (smtp.server.address() as AddressInfo).port;
     },
     async stop() {
       const stopping = smtp;

@@ -60,7 +60,7 @@ export function usePages(): Pages {
   async function openAs(email: string, path = "/"): Promise<Page> {
     const page = await open(path);
     await signIn(page, email);
-    if (path === "/") await page.getByRole("heading", { name: "Your account" }).waitFor();
+    if (path === "/") await accountOf(page);
     return page;
   }
 
@@ -81,6 +81,12 @@ export async function signIn(page: Page, email: string, password = PASSWORD): Pr
   await page.getByLabel("E-mail address").fill(email);
   await page.getByLabel("Password").fill(password);
   await press(page, "Sign in");
+}
+
+/** At rest: what a part still loads can move or replace what a test is about to press. */
+export async function accountOf(page: Page): Promise<void> {
+  await page.getByRole("heading", { name: "Your account", exact: true }).waitFor();
+  await page.getByText("Loading…").first().waitFor({ state: "detached" });
 }
 
 export async function press(page: Page, name: string): Promise<void> {

@@ -3,6 +3,7 @@
  * library would correct is what the tests are about.
  */
 import { connect, type Socket } from "node:net";
+import { PATIENCE_MS } from "./patience.ts";
 
 export interface Message {
   /** `GET /x HTTP/1.1` or `HTTP/1.1 200 OK`. */
@@ -17,8 +18,6 @@ export interface Message {
 export interface Answer extends Message {
   status: number;
 }
-
-const MAX_MS = 20_000;
 
 /** What a message of this head has for a body (RFC 9112 §6.3). */
 type Framing =
@@ -164,8 +163,8 @@ export class MessageReader {
       await new Promise<void>((resolve, reject) => {
         const late = setTimeout(() => {
           this.#socket.destroy();
-          reject(new Error(`nothing came for ${MAX_MS} ms`));
-        }, MAX_MS);
+          reject(new Error(`nothing came for ${PATIENCE_MS} ms`));
+        }, PATIENCE_MS);
         this.#wake = () => {
           clearTimeout(late);
           resolve();

@@ -8,7 +8,9 @@ import { readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import "./connections.ts";
 import { preparedDir, temporaryDir } from "./directories.ts";
+import { ownPort } from "./ports.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 /** Only ends a wait for what will not come. */
@@ -45,7 +47,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const newDir = options.env?.DATABASE_URL === undefined ? preparedDir : temporaryDir;
   const ownDir = options.dataDir === undefined ? await newDir() : undefined;
   const dataDir = options.dataDir ?? ownDir ?? "";
-  const run = launch({ ...options.env, DATA_DIR: dataDir });
+  const run = launch({ PORT: String(await ownPort()), ...options.env, DATA_DIR: dataDir });
   const remove = async () => {
     if (ownDir !== undefined) await rm(ownDir, { recursive: true, force: true });
   };

@@ -6,6 +6,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { delimiter } from "node:path";
 import { stripVTControlCharacters } from "node:util";
+import { PATIENCE_MS } from "./patience.ts";
 
 export interface TypeOptions {
   cwd: string;
@@ -57,7 +58,7 @@ export function type(command: string, { cwd, env, atTerminal = false }: TypeOpti
   const exit = once(child, "close").then(([code]) => code as number | null);
   const output = (): string => stripVTControlCharacters(printed).replaceAll("\r", "");
 
-  async function shows(pattern: RegExp, maxMs = 20_000): Promise<RegExpExecArray> {
+  async function shows(pattern: RegExp, maxMs = PATIENCE_MS): Promise<RegExpExecArray> {
     const signal = AbortSignal.timeout(maxMs);
     const over = Promise.race([exit, once(signal, "abort")]).then(() => "over" as const);
     for (;;) {

@@ -16,6 +16,7 @@ import { commandLineOf } from "../../self-host/processes.ts";
 import { mintToken, startApi, until, type Person } from "../harness/api.ts";
 import { preparedDir } from "../harness/directories.ts";
 import { startServer, type TestServer } from "../harness/server.ts";
+import { PATIENCE_MS } from "../harness/patience.ts";
 import { type, type Typed } from "../harness/terminal.ts";
 
 const HELLO = "hello from the local server";
@@ -65,7 +66,7 @@ test("an answer without end holds up a stop for ten seconds, and no longer", asy
   expect(await shop.server.stop("SIGTERM")).toBe(0);
   const tookMs = performance.now() - startedAt;
   expect(tookMs).toBeGreaterThan(DRAIN_MAX_MS - 500);
-  expect(tookMs).toBeLessThan(DRAIN_MAX_MS + 5_000);
+  expect(tookMs).toBeLessThan(DRAIN_MAX_MS + PATIENCE_MS);
   expect(await cut).toBe("cut");
 });
 
@@ -75,12 +76,12 @@ test("a second SIGTERM ends a server that waits, with all its parts, at once", a
   endless.on("error", () => undefined).resume();
   const parts = [await shop.server.pidOf("workerd"), await shop.server.pidOf("postgres")];
   const stopped = shop.server.stop("SIGTERM");
+  await until(() => Promise.resolve(shop.server.output.includes("stopping: ")));
   // One that follows at once is npm passing on the same Ctrl-C.
   await wait(1_500);
-  const secondAt = performance.now();
   process.kill(await shop.server.pidOf("server"), "SIGTERM");
+  // One that waited for the end of the answer would end with 0.
   expect(await stopped).toBe(1);
-  expect(performance.now() - secondAt).toBeLessThan(1_000);
   await until(() => Promise.resolve(parts.every((pid) => commandLineOf(pid) === undefined)));
 });
 
@@ -192,7 +193,7 @@ async function usageAbove(owner: Person, least: Usage): Promise<Usage> {
     expect(bytesOut).toBeGreaterThanOrEqual(last.bytesOut);
     last = { totalRequests, bytesOut };
     return totalRequests > least.totalRequests && bytesOut > least.bytesOut && last;
-  }, 20_000);
+  });
 }
 
 interface LocalServer {

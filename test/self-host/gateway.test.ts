@@ -12,6 +12,7 @@ import { type Gateway, startGateway } from "../../self-host/gateway.ts";
 import type { Log } from "../../self-host/log.ts";
 import { type EmbeddedPostgres, startPostgres } from "../../self-host/postgres.ts";
 import { temporaryDir } from "../harness/directories.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 const notes = pgTable("notes", {
   id: integer().primaryKey(),
@@ -65,7 +66,7 @@ async function withPool<T>(use: (pool: Pool) => Promise<T>): Promise<T> {
 
 /** Eventually, because a connection comes back after its client has been answered. */
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  await expect.poll(condition, { interval: 10, timeout: 5_000 }).toBe(true);
+  await expect.poll(condition, PATIENT).toBe(true);
 }
 
 describe("values arrive as they were written", () => {

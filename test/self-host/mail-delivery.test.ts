@@ -1,6 +1,10 @@
 /** From a sign-up to the mailbox, through the outbox and a real SMTP server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS } from "../../protocol/limits.ts";
+import {
+  MAIL_DELIVERY_MAX_MS,
+  OUTBOX_RETRY_MAX_MS,
+  OUTBOX_RETRY_MIN_MS,
+} from "../../protocol/limits.ts";
 import { newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/api.ts";
 import { startMailServer, type MailServer, type Mood } from "../harness/mail-server.ts";
 
@@ -40,6 +44,7 @@ const waiting = () =>
   api.sql<{ attempts: number; wait_ms: number }>(
     "select attempts, extract(epoch from next_attempt_at - now()) * 1000 as wait_ms from outbox where kind = 'mail' order by id",
   );
+const nothingWaits = () => until(async () => (await waiting()).length === 0);
 const makeDue = () => api.sql("update outbox set next_attempt_at = now()");
 
 test("a code arrives in both parts and in the subject, with nothing to load and nothing to follow", async () => {
@@ -54,7 +59,7 @@ test("a code arrives in both parts and in the subject, with nothing to load and 
   );
   expect(mail.html).not.toMatch(/<(img|link|script|iframe)|https?:|url\(/i);
   expect(mail.attachments).toEqual([]);
-  await until(async () => (await waiting()).length === 0);
+  await nothingWaits();
   expect((await api.stranger.post("/auth/verify-email-otp", { email, code })).status).toBe(200);
 });
 
@@ -84,7 +89,7 @@ describe("a mail server that", () => {
     else smtp.mood = mood;
     const startedAt = Date.now();
     const email = await signUp();
-    expect(Date.now() - startedAt).toBeLessThan(5_000);
+    expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_MAX_MS);
     if (mood === "is silent") {
       await until(() => Promise.resolve(smtp.connections > 0));
       await smtp.stop();
@@ -98,7 +103,7 @@ describe("a mail server that", () => {
     await makeDue();
     await api.runCron();
     const mail = await nextMailTo(email);
-    expect(await waiting()).toEqual([]);
+    await nothingWaits();
     await api.runCron();
     expect(mailsTo(email)).toHaveLength(1);
     const code = mail.subject!.slice(0, 6);
@@ -115,7 +120,7 @@ describe("a mail server that", () => {
     smtp.mood = mood;
     await signUp();
     await logged("mail_refused");
-    await until(async () => (await waiting()).length === 0);
+    await nothingWaits();
     const { connections } = smtp;
     await api.runCron();
     expect(smtp.connections).toBe(connections);
@@ -132,9 +137,9 @@ describe("a mail server that", () => {
       const expected = Math.min(OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS * 2 ** (attempt - 1));
       expect(row?.attempts).toBe(attempt);
       expect(Number(row?.wait_ms)).toBeLessThanOrEqual(expected);
-      expect(Number(row?.wait_ms)).toBeGreaterThan(expected - 10_000);
+      expect(Number(row?.wait_ms)).toBeGreaterThan(expected / 2);
     }
-    expect(log()).toMatch(/"delivery_failed".*"attempts":9/);
+    await until(() => Promise.resolve(/"delivery_failed".*"attempts":9/.test(log())));
   });
 
   test("is back delivers each waiting mail once, whoever asks and however often at once", async () => {
@@ -144,7 +149,8 @@ describe("a mail server that", () => {
     await smtp.start();
     await makeDue();
     await Promise.all(Array.from({ length: 20 }, () => api.runCron()));
-    expect(await waiting()).toEqual([]);
+    // The server runs its job by itself too, once a minute.
+    await nothingWaits();
     expect(emails.map((email) => mailsTo(email).length)).toEqual(emails.map(() => 1));
   });
 });
@@ -155,6 +161,6 @@ test("a mail that nobody took for a day is given up, and the log says so", async
   await logged("delivery_failed");
   await api.sql("update outbox set created_at = now() - interval '25 hours'");
   await api.runCron();
-  expect(await waiting()).toEqual([]);
-  expect(log()).toContain("mail_given_up");
+  await nothingWaits();
+  await logged("mail_given_up");
 });

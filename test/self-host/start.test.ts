@@ -10,6 +10,7 @@ import { connectDatabase, migrate } from "../../self-host/migrate.ts";
 import { commandLineOf } from "../../self-host/processes.ts";
 import { temporaryDir } from "../harness/directories.ts";
 import { startServer, startToFail, type TestServer } from "../harness/server.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 async function query<Row extends object>(server: TestServer, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: await server.databaseUrl() });
@@ -32,7 +33,7 @@ async function untilHealthy(server: TestServer): Promise<void> {
       (answer) => answer.status,
       () => "refused",
     );
-  await expect.poll(status, { timeout: 15_000, interval: 50 }).toBe(200);
+  await expect.poll(status, PATIENT).toBe(200);
 }
 
 describe("a server", () => {
@@ -109,10 +110,8 @@ describe("a server", () => {
       const pid = await server.pidOf(part);
       process.kill(pid, "SIGKILL");
       const pidNow = () => server.pidOf(part).catch(() => pid);
-      await expect.poll(pidNow, { timeout: 15_000, interval: 50 }).not.toBe(pid);
-      await expect
-        .poll(() => server.output, { timeout: 15_000, interval: 50 })
-        .toContain(`${part} is back`);
+      await expect.poll(pidNow, PATIENT).not.toBe(pid);
+      await expect.poll(() => server.output, PATIENT).toContain(`${part} is back`);
       await untilHealthy(server);
       expect(await hasRow(server, `before ${part} was killed`)).toBe(true);
     },
@@ -138,7 +137,7 @@ describe("a stop", () => {
     });
     let output = "";
     npm.stdout.on("data", (text: Buffer) => (output += text.toString()));
-    await expect.poll(() => output, { timeout: 15_000 }).toContain("listening");
+    await expect.poll(() => output, PATIENT).toContain("listening");
     npm.kill("SIGTERM");
     const [code] = (await once(npm, "exit")) as [number];
     expect(code).toBe(0);

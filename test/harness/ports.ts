@@ -1,0 +1,37 @@
+/**
+ * Ports for whoever listens later than the test knows the number. Systems hand out those above 32767 for
+ * connections of their own: one that was free a moment ago may be somebody's by then.
+ */
+import { once } from "node:events";
+import { createServer } from "node:net";
+
+const FIRST = 10_000;
+const LAST = 32_767;
+const WORKERS_MAX = 16;
+
+/** Each of the processes that run tests at the same time has a part of them to itself. */
+const size = Math.floor((LAST - FIRST) / WORKERS_MAX);
+const first = FIRST + (Number(process.env.VITEST_POOL_ID ?? 0) % WORKERS_MAX) * size;
+let drawn = Math.floor(Math.random() * size);
+
+/** @returns a port at which nobody listens, and which this process gives to nobody else. */
+export async function ownPort(): Promise<number> {
+  for (let tries = 0; tries < size; tries += 1) {
+    drawn += 1;
+    const port = first + (drawn % size);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no port is free from ${first} to ${first + size}`);
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const probe = createServer();
+  try {
+    await once(probe.listen(port, "127.0.0.1"), "listening");
+  } catch {
+    return false;
+  }
+  probe.close();
+  await once(probe, "close");
+  return true;
+}
