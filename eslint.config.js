@@ -7,6 +7,7 @@ const FORBIDDEN = {
   workers: ["agent", "self-host", "bench", "test"],
   "workers/edge": ["api", "identity", "store", "background"].map((part) => `workers/${part}`),
   "workers/store": ["api", "edge", "background"].map((part) => `workers/${part}`),
+  "workers/payments": ["api", "edge", "store", "background"].map((part) => `workers/${part}`),
   "workers/identity": ["api", "edge", "background"].map((part) => `workers/${part}`),
   agent: ["durable-objects", "workers", "self-host", "dashboard", "bench", "test"],
   "self-host": ["durable-objects", "agent", "dashboard", "bench", "test"],

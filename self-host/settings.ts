@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
-import { checkGroups, Settings as WorkerSettings, smtpUrl, webUrl } from "../workers/config.ts";
+import { checkGroups, Settings as WorkerSettings, smtpUrl } from "../workers/config.ts";
 import { apiHostsOf } from "../workers/hosts.ts";
 import type { SmtpServer } from "../workers/smtp-server.ts";
 import { messageOf, StartFailure } from "./failure.ts";
@@ -33,14 +33,6 @@ const Local = z.object({
 
 /** Handed to the Worker as the text that they are. */
 const Passed = z.object({
-  BILLING_MODE: z.enum(["none", "mock", "payments"]).optional(),
-  PAYMENTS_API_URL: webUrl.optional(),
-  PAYMENTS_SECRET_KEY: text.optional(),
-  PAYMENTS_WEBHOOK_SECRET: text.optional(),
-  PAYMENTS_PRICE_PRO_MONTHLY: text.optional(),
-  PAYMENTS_PRICE_PRO_YEARLY: text.optional(),
-  PAYMENTS_PRICE_TEAM_MONTHLY: text.optional(),
-  PAYMENTS_PRICE_TEAM_YEARLY: text.optional(),
   ALLOW_REPLAY: flag.optional(),
   RELAY_HOST: text.optional(),
   RELAY_PORT_RANGE: z

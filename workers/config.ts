@@ -3,6 +3,7 @@
  * checks them with the same schema before it starts anything.
  */
 import { z } from "zod";
+import { BILLING_MODES } from "../protocol/resources/billing.ts";
 import { apiHostsOf } from "./hosts.ts";
 import { readMailbox } from "./mailbox.ts";
 import { readSmtpUrl } from "./smtp-server.ts";
@@ -54,6 +55,16 @@ export const Settings = z.object({
   HOSTED: flag.default(false),
   DEFAULT_PLAN: z.enum(PLANS).default("free"),
   TRIAL_DAYS: z.coerce.number().int().min(0).max(365).default(0),
+  BILLING_MODE: z.enum(BILLING_MODES).default("none"),
+  /** Where the payment provider is asked; left out: at its own address. */
+  PAYMENTS_API_URL: webUrl.optional(),
+  PAYMENTS_SECRET_KEY: text.optional(),
+  PAYMENTS_WEBHOOK_SECRET: text.optional(),
+  /** What the provider calls our prices. */
+  PAYMENTS_PRICE_PRO_MONTHLY: text.optional(),
+  PAYMENTS_PRICE_PRO_YEARLY: text.optional(),
+  PAYMENTS_PRICE_TEAM_MONTHLY: text.optional(),
+  PAYMENTS_PRICE_TEAM_YEARLY: text.optional(),
   REQUIRE_ORG_APPROVAL: flag.default(false),
   AUTH_RATE_LIMIT: z.enum(["on", "off"]).default("on"),
   ALLOW_PRIVATE_FETCH: flag.default(false),
@@ -101,22 +112,37 @@ const SETTINGS_TOGETHER = [
     "IDP_B_CLIENT_SECRET",
   ],
   ["CF_API_TOKEN", "CF_ZONE_ID"],
+  [
+    "PAYMENTS_SECRET_KEY",
+    "PAYMENTS_WEBHOOK_SECRET",
+    "PAYMENTS_PRICE_PRO_MONTHLY",
+    "PAYMENTS_PRICE_PRO_YEARLY",
+    "PAYMENTS_PRICE_TEAM_MONTHLY",
+    "PAYMENTS_PRICE_TEAM_YEARLY",
+  ],
 ] as const;
 type GroupedSetting = (typeof SETTINGS_TOGETHER)[number][number];
 
+type CheckedSettings = Partial<Record<GroupedSetting, string>> &
+  Partial<Pick<z.output<typeof Settings>, "HOSTED" | "BILLING_MODE">>;
+
 /** For `superRefine`: what goes together is configured whole or not at all. */
-export function checkGroups(
-  settings: Partial<Record<GroupedSetting, string>>,
-  context: z.RefinementCtx,
-): void {
+export function checkGroups(settings: CheckedSettings, context: z.RefinementCtx): void {
+  const refuse = (name: string, message: string) =>
+    context.addIssue({ code: "custom", path: [name], message });
   for (const names of SETTINGS_TOGETHER) {
     const missing = names.filter((name) => settings[name] === undefined);
     if (missing.length === names.length) continue;
     for (const name of missing) {
-      const message = `must be set as well: all of ${names.join(", ")} go together`;
-      context.addIssue({ code: "custom", path: [name], message });
+      refuse(name, `must be set as well: all of ${names.join(", ")} go together`);
     }
   }
+  const { BILLING_MODE: mode, HOSTED: hosted, PAYMENTS_SECRET_KEY: key } = settings;
+  if (mode === "payments" && key === undefined) {
+    refuse("BILLING_MODE", "payments needs the settings PAYMENTS_*");
+  }
+  // Anybody could have any plan for nothing.
+  if (mode === "mock" && hosted) refuse("BILLING_MODE", "mock is refused on the hosted service");
 }
 
 export interface Config extends Omit<z.output<typeof Settings>, "API_HOSTS"> {

@@ -1,7 +1,8 @@
 /** What each plan grants, and what traffic costs: the one place for both. */
 import { TUNNEL_TTL_MAX_SECONDS } from "../protocol/limits.ts";
 import type { Entitlements } from "../protocol/resources/accounts.ts";
-import type { Plan } from "./config.ts";
+import type { BillingCycle, PaidPlan } from "../protocol/resources/billing.ts";
+import { PLANS, type Plan } from "./config.ts";
 
 interface PlanTerms {
   /** A tunnel ends after this unless it asks for less. null: it stays. */
@@ -21,7 +22,7 @@ interface PlanTerms {
 type Feature = "tunnelPassword" | "identityGate" | "masterKeys";
 
 /** The plan of an organization. */
-interface Standing {
+export interface Standing {
   plan: Plan;
   trialEndsAt: Date | null;
 }
@@ -62,6 +63,17 @@ export const PLAN_TERMS: Record<Plan, PlanTerms> = {
     masterKeys: true,
   },
 };
+
+/** In US dollars, for one month or one year. What is charged is what the payment provider calls its prices. */
+export const PLAN_PRICES: Record<PaidPlan, Record<BillingCycle, number>> = {
+  pro: { monthly: 10, yearly: 100 },
+  team: { monthly: 40, yearly: 400 },
+};
+
+/** Whether a plan grants more than another one does. */
+export function isBetter(plan: Plan, than: Plan): boolean {
+  return PLANS.indexOf(plan) > PLANS.indexOf(than);
+}
 
 /** What a running trial grants on any plan. */
 const FEATURES_OF_TRIAL: ReadonlySet<Feature> = new Set(["tunnelPassword"]);

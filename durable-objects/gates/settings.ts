@@ -22,12 +22,13 @@ export const TunnelSettings = z.object({
   basicAuth: BasicAuth.nullable(),
   policy: TrafficPolicy.nullable(),
   identityGate: AllowList.extend({ tunnelId: z.uuid() }).nullable().default(null),
+  /** Something of it is not in the owner's plan any more. It stays, and nobody gets through. */
+  isBeyondPlan: z.boolean().default(false),
 });
 export type TunnelSettings = z.infer<typeof TunnelSettings>;
 /** As they were published, or kept, by a version that knew fewer gates. */
-export type SettingsInput = Omit<TunnelSettings, "identityGate"> & {
-  identityGate?: TunnelSettings["identityGate"];
-};
+export type SettingsInput = Omit<TunnelSettings, "identityGate" | "isBeyondPlan"> &
+  Partial<Pick<TunnelSettings, "identityGate" | "isBeyondPlan">>;
 
 /** What needs no state of the tunnel to be judged: the same for the edge and the object. */
 export interface Gates {

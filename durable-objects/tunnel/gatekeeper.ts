@@ -40,12 +40,13 @@ export interface Maintenance {
 
 /** What the settings come to. Replaced as a whole, so that a request meets one version of them. */
 interface Rules {
+  isBeyondPlan: boolean;
   gates: Gates | null;
   rateLimit: RateLimit | null;
   headers: ReadonlyMap<string, string>;
 }
 
-const NO_RULES: Rules = { gates: null, rateLimit: null, headers: new Map() };
+const NO_RULES: Rules = { isBeyondPlan: false, gates: null, rateLimit: null, headers: new Map() };
 const AUTHORIZATION: ReadonlySet<string> = new Set(["authorization"]);
 const NOTHING: ReadonlySet<string> = new Set();
 
@@ -113,7 +114,9 @@ export class Gatekeeper {
   /** Changes the head of a request that may pass to what the agent gets. @returns null when it may. */
   async refusalOf(request: Request, head: RequestHead, address: string): Promise<Refusal | null> {
     if (this.#maintenance?.isOn) return maintenanceRefusal(this.#maintenance);
-    const { gates, rateLimit, headers } = this.#rules;
+    const { isBeyondPlan, gates, rateLimit, headers } = this.#rules;
+    // A gate that is not paid for must not stand open, nor go on working.
+    if (isBeyondPlan) return { code: "upgrade_required" };
     if (gates !== null) {
       const told = readVerdict(head.judged, gates);
       const refusal =
@@ -152,8 +155,8 @@ export class Gatekeeper {
   // ── Inside ──
 
   #noteOpenness(): void {
-    const { gates, rateLimit, headers } = this.#rules;
-    const hasRules = gates !== null || rateLimit !== null || headers.size > 0;
+    const { isBeyondPlan, gates, rateLimit, headers } = this.#rules;
+    const hasRules = isBeyondPlan || gates !== null || rateLimit !== null || headers.size > 0;
     this.#isOpen = !hasRules && !this.isInMaintenance;
   }
 
@@ -195,6 +198,7 @@ function rulesOf(kept: KeptSettings | undefined): Rules {
   if (!kept) return NO_RULES;
   const { settings, seal } = kept;
   return {
+    isBeyondPlan: settings.isBeyondPlan ?? false,
     gates: gatesOf(settings, seal),
     rateLimit: rateLimitOf(settings),
     headers: headersOf(settings),

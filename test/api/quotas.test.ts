@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLOSE } from "../../protocol/close-codes.ts";
+import type { Billing } from "../../protocol/resources/billing.ts";
 import type { MintedToken } from "../../protocol/resources/tokens.ts";
 import { mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
 
@@ -53,4 +54,24 @@ test("twenty agents who come at once for one name with one token leave one, and 
   });
   expect(open).toHaveLength(1);
   open[0]?.socket?.close();
+});
+
+test("a server without billing sells nothing, and says so", async () => {
+  const asked = { plan: "pro" };
+  for (const [path, body] of [
+    ["/billing/checkout-session", asked],
+    ["/billing/portal", undefined],
+    ["/billing/cancel", undefined],
+    ["/billing/webhook", {}],
+  ] as const) {
+    const reply = await owner.post<{ error: string }>(path, body);
+    expect([path, reply.status, reply.body.error]).toEqual([path, 402, "billing_not_configured"]);
+  }
+  expect((await owner.get<Billing>("/billing")).body).toMatchObject({
+    mode: "none",
+    plan: "enterprise",
+    status: null,
+    overLimits: [],
+  });
+  expect(await api.stranger.get("/billing/mock/checkout?token=x")).toMatchObject({ status: 404 });
 });

@@ -28,6 +28,10 @@ const LOWEST_ROLE: Record<string, Role> = {
   "PATCH /orgs/{id}": "admin",
   "DELETE /orgs/{id}": "owner",
   "POST /orgs/{id}/switch": "viewer",
+  "GET /billing": "owner",
+  "POST /billing/checkout-session": "owner",
+  "POST /billing/portal": "owner",
+  "POST /billing/cancel": "owner",
   "GET /orgs/{id}/members": "viewer",
   "PATCH /orgs/{id}/members/{user_id}": "admin",
   /** Of somebody else: anybody may leave. */

@@ -11,6 +11,20 @@ const TO = "to@example.com";
 const NASTY = `<img src="https://evil.example/x"> "& 'ü' \r\nBcc: eve@example.com`;
 const invitation = { inviter: "boss@example.com", organization: NASTY, token: "t0ken-of_it" };
 
+const downgrade = {
+  organization: NASTY,
+  from: "team",
+  to: "free",
+  reason: "canceled",
+  overLimits: [
+    { what: "reserved_subdomains", count: 7, allowed: 0 },
+    { what: "tunnel_passwords", count: 2, allowed: 0 },
+    { what: "identity_gates", count: 1, allowed: 0 },
+    { what: "master_keys", count: 3, allowed: 0 },
+  ],
+} satisfies Parameters<typeof mails.downgradeMail>[1];
+const overdue = { organization: NASTY, plan: "team", graceEndsAt: new Date(0) };
+
 const ALL: Record<keyof typeof mails, mails.Mail> = {
   verificationMail: mails.verificationMail(TO, "012345"),
   alreadyRegisteredMail: mails.alreadyRegisteredMail(TO, config),
@@ -19,6 +33,8 @@ const ALL: Record<keyof typeof mails, mails.Mail> = {
   secondFactorMail: mails.secondFactorMail(TO, true, config),
   invitationMail: mails.invitationMail(TO, config, invitation),
   identityLinkedMail: mails.identityLinkedMail(TO, "id.example.com", config),
+  downgradeMail: mails.downgradeMail(TO, downgrade, config),
+  overdueMail: mails.overdueMail(TO, overdue, config),
 };
 
 const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");

@@ -15,6 +15,8 @@ import { log } from "../log.ts";
 import { agents } from "./agents.ts";
 import { auth } from "./auth.ts";
 import { basicAuth } from "./basic-auth.ts";
+import { billing } from "./billing.ts";
+import { billingWebhook } from "./billing-webhook.ts";
 import { cli } from "./cli.ts";
 import { connections } from "./connections.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
@@ -27,6 +29,7 @@ import { invitations } from "./invitations.ts";
 import { maintenance } from "./maintenance.ts";
 import { members } from "./members.ts";
 import { mfa } from "./mfa.ts";
+import { mockBilling } from "./mock-billing.ts";
 import { oauth } from "./oauth.ts";
 import { orgs } from "./orgs.ts";
 import { pages } from "./pages.ts";
@@ -101,6 +104,9 @@ for (const area of [
   agents,
   connections,
   events,
+  billing,
+  billingWebhook,
+  mockBilling,
   pages,
 ])
   api.route("/", area);

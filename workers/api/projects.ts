@@ -16,6 +16,7 @@ import { Ok, PageQuery } from "../../protocol/resources/scalars.ts";
 import { MintedToken, MintProjectToken } from "../../protocol/resources/tokens.ts";
 import { ApiError } from "../errors.ts";
 import { newProjectToken } from "../identity/minting.ts";
+import { mayUse } from "../plans.ts";
 import {
   createProject,
   deleteProject,
@@ -161,11 +162,12 @@ projects.openapi(
     request: { params: ProjectSlug, body: jsonBody(MintProjectToken) },
     responses: {
       200: answer("With its bytes, which are shown this once.", MintedToken),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
+      ...failures("invalid_request", "unauthorized", "upgrade_required", "forbidden", "not_found"),
     },
   }),
   async (c) => {
     const { slug } = c.req.valid("param");
+    requireMasterKeys(c);
     const minter = minterOf(c);
     const asked = tokenAskedFor(c.req.valid("json"), slug, minter);
     const row = await mintProjectToken(c.var.db, minter, slug, newProjectToken(asked));
@@ -181,6 +183,12 @@ projects.openapi(
     }
   },
 );
+
+/** A key that was made on a better plan is kept, and works again with the next such plan. */
+function requireMasterKeys({ var: { config, masterKey } }: ApiContext): void {
+  if (!masterKey || !config.HOSTED || mayUse("masterKeys", masterKey, new Date())) return;
+  throw new ApiError("upgrade_required", "Master keys are not part of your plan any more.");
+}
 
 function minterOf(c: ApiContext): Minter {
   const { masterKey, address } = c.var;

@@ -6,6 +6,7 @@ import {
   MFA_ACCOUNT_WINDOW_MS,
   UNVERIFIED_ACCOUNT_MAX_MS,
 } from "../../protocol/limits.ts";
+import { LAPSED_BATCH_ROWS } from "../../protocol/limits/billing.ts";
 import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
@@ -18,8 +19,10 @@ import { deleteDeadInvitations } from "../store/invitations.ts";
 import { deleteDeadPasswordResets } from "../store/password-resets.ts";
 import { expireClaims } from "../store/domains.ts";
 import { deleteDeadSessions } from "../store/sessions.ts";
+import { deleteOldBillingEvents, lapseOverdue } from "../store/subscriptions.ts";
 import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels.ts";
 import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
+import { planRules } from "./plan-notices.ts";
 import { resealSecrets } from "./resealing.ts";
 
 export async function runCron(env: Env): Promise<void> {
@@ -40,6 +43,11 @@ export async function runCron(env: Env): Promise<void> {
     codes: () => deleteDeadCodes(db, ago(EMAIL_CODE_GUESSES_WINDOW_MS)),
     resets: () => deleteDeadPasswordResets(db, ago(0)),
     challenges: () => deleteDeadChallenges(db, ago(MFA_ACCOUNT_WINDOW_MS)),
+    billing: async () => {
+      const rules = planRules(configOf(env));
+      while ((await lapseOverdue(db, rules)) === LAPSED_BATCH_ROWS);
+    },
+    "billing events": () => deleteOldBillingEvents(db),
     invitations: () => deleteDeadInvitations(db, ago(DEAD_ROW_KEEP_MS)),
     // Last, because a mail server may take its time.
     mails: () => drainMails(env, db),

@@ -2,7 +2,10 @@
  * What the mails of the service say. Each has one plain and one HTML part with the same words. Nothing in
  * them is loaded from anywhere, and no link counts who follows it.
  */
+import { PAYMENT_GRACE_MS } from "../../protocol/limits/billing.ts";
+import type { OverLimit } from "../../protocol/resources/billing.ts";
 import type { Config } from "../config.ts";
+import type { Downgrade, PlanReason } from "../store/plan-changes.ts";
 
 export interface Mail {
   to: string;
@@ -107,6 +110,56 @@ export function identityLinkedMail(to: string, host: string, config: Config): Ma
       "If that was not you, somebody else may be using your account there: secure that one first, then look at the sessions and recent events of your account here.",
     ],
     { label: "Your account", url: config.publicOrigin },
+  );
+}
+
+const REASONS: Record<PlanReason, string> = {
+  paid: "It was changed.",
+  payment_overdue: "A payment has been overdue for longer than it can be.",
+  unpaid: "It is not paid for any more.",
+  canceled: "It was canceled.",
+  paused: "It is paused.",
+};
+
+const STOPPED: Record<OverLimit["what"], (count: number, allowed: number) => string> = {
+  reserved_subdomains: (count, allowed) =>
+    `Reserved subdomains: you keep all ${count}, and can't reserve another one while there are more than ${allowed}.`,
+  tunnel_passwords: (count) =>
+    `Tunnels with a password: ${count}. Their visitors are turned away until the plan has passwords again or you remove them.`,
+  identity_gates: (count) =>
+    `Tunnels with a sign-in: ${count}. Their visitors are turned away until the plan has it again or you remove it.`,
+  master_keys: (count) =>
+    `Master keys: ${count}. They mint no tokens until the plan has them again.`,
+};
+
+export function downgradeMail(to: string, downgrade: Downgrade, config: Config): Mail {
+  const { organization, from, to: plan, reason, overLimits } = downgrade;
+  return mail(
+    to,
+    `Your Underpass plan is ${plan} now`,
+    [
+      `The plan of “${organization}” was ${from} and is ${plan} from now on. ${REASONS[reason]}`,
+      "Nothing of yours was deleted. Tunnels end after the time that the new plan gives them.",
+      ...overLimits.map(({ what, count, allowed }) => STOPPED[what](count, allowed)),
+    ],
+    { label: "Plan and billing", url: config.publicOrigin },
+  );
+}
+
+export function overdueMail(
+  to: string,
+  { organization, plan, graceEndsAt }: { organization: string; plan: string; graceEndsAt: Date },
+  config: Config,
+): Mail {
+  const days = PAYMENT_GRACE_MS / (24 * 3600_000);
+  return mail(
+    to,
+    "A payment for Underpass did not go through",
+    [
+      `A payment for the ${plan} plan of “${organization}” did not go through. The plan stays for ${days} days, until ${graceEndsAt.toUTCString()}; look at the way you pay until then.`,
+      "Without a payment the plan ends. Nothing of yours is deleted, and what the plan alone gives stops working.",
+    ],
+    { label: "Plan and billing", url: config.publicOrigin },
   );
 }
 

@@ -17,11 +17,15 @@ import {
 } from "../store/outbox.ts";
 import { agreeCustomHostname } from "./custom-hostnames.ts";
 import { sendMail } from "./mail.ts";
+import { endSubscription } from "./subscription-ends.ts";
+
+/** With servers of others. */
+const ELSEWHERE = new Set<OutboxRow["kind"]>(["mail", "custom_hostname", "subscription_end"]);
 
 /** The database, with everything that its changes tell delivered. */
 export function openDatabase(env: Env): Database {
   const db: Database = connect(env, async (rows) => {
-    const isElsewhere = ({ kind }: OutboxRow) => kind === "mail" || kind === "custom_hostname";
+    const isElsewhere = ({ kind }: OutboxRow) => ELSEWHERE.has(kind);
     // What others run may take its time, and nobody's answer depends on it.
     waitUntil(deliverAll(env, db, rows.filter(isElsewhere)));
     const others = rows.filter((row) => !isElsewhere(row));
@@ -139,6 +143,9 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
     }
     case "receiver_retired":
       await receiverObject(env, row.payload.receiverId).retire();
+      return;
+    case "subscription_end":
+      await endSubscription(env, row.payload.subscriptionId);
       return;
     case "mail": {
       const outcome = await sendMail(env, configOf(env), row.payload.sealed);

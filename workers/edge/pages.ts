@@ -47,6 +47,11 @@ const TEXTS: Partial<Record<ErrorCode, Text>> = {
     title: "Down for maintenance",
     message: "This tunnel is closed for a while.",
   },
+  upgrade_required: {
+    title: "Closed for now",
+    message: "What stands before this tunnel is not in its owner's plan any more.",
+    hint: "The owner can upgrade the plan, or remove the tunnel's password or sign-in.",
+  },
   unauthorized: {
     title: "Not signed in",
     message: "This tunnel wants to know who you are.",

@@ -30,6 +30,7 @@ const LOWEST_ROLE = {
   "orgs:read": "viewer",
   "orgs:write": "admin",
   "orgs:delete": "owner",
+  "billing:manage": "owner",
   /** Members other than oneself, and invitations. */
   "members:write": "admin",
   /** Make, unmake and remove owners. */

@@ -22,6 +22,8 @@ export const AUDIT_ACTIONS = [
   "organization_updated",
   "organization_deleted",
   "organization_switched",
+  "plan_changed",
+  "subscription_changed",
   "invitation_created",
   "invitation_revoked",
   "invitation_accepted",
@@ -81,6 +83,7 @@ export interface AuditEvent extends Actor {
     | "receiver"
     | "device"
     | "organization"
+    | "subscription"
     | "invitation";
   resourceId: string;
   metadata?: Record<string, unknown>;

@@ -2,7 +2,8 @@
  * What an owner puts before a tunnel. The row says what it is, and each change of it has the next version;
  * the tunnel's object keeps the newest and is told in the change's outbox.
  */
-import { and, eq, isNull, ne, sql } from "drizzle-orm";
+import { and, eq, isNotNull, isNull, ne, or, sql, type SQL } from "drizzle-orm";
+import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../protocol/resources/edge-auth.ts";
 import type { TrafficPolicy } from "../../protocol/resources/policies.ts";
 import type { AuditAction } from "./audit.ts";
@@ -24,6 +25,7 @@ export function setBasicAuth(
   const values = {
     basicAuthUsername: auth?.username ?? null,
     basicAuthHash: auth?.passwordHash ?? null,
+    ...(auth ? {} : { isBeyondPlan: staysBeyondPlan(isNotNull(tunnels.identityGate)) }),
   };
   const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
   return changeGates(db, actor, id, values, action, tellSettings);
@@ -37,7 +39,16 @@ export function setIdentityGate(
   identityGate: AllowList | null,
 ): Promise<GateChange> {
   const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
-  return changeGates(db, actor, id, { identityGate }, action, tellSettings);
+  const values = {
+    identityGate,
+    ...(identityGate ? {} : { isBeyondPlan: staysBeyondPlan(isNotNull(tunnels.basicAuthHash)) }),
+  };
+  return changeGates(db, actor, id, values, action, tellSettings);
+}
+
+/** While something is left that the plan lacks. */
+function staysBeyondPlan(isOtherThere: SQL): SQL<boolean> {
+  return sql`${tunnels.isBeyondPlan} and ${isOtherThere}`;
 }
 
 /** @param policy null: none. */
@@ -90,11 +101,40 @@ export async function findIdentityGate(
   return row?.allowList ? { subdomain: row.subdomain, allowList: row.allowList } : null;
 }
 
+/**
+ * For a plan that an organization has from now on: where it lacks what stands before a tunnel, nobody gets
+ * through, and where it has it again, the gates work as they were set.
+ */
+export async function fitGatesToPlan(
+  change: Change,
+  orgId: string,
+  { tunnelPassword, identityGate }: { tunnelPassword: boolean; identityGate: boolean },
+): Promise<void> {
+  const lacks = or(
+    ...(tunnelPassword ? [] : [isNotNull(tunnels.basicAuthHash)]),
+    ...(identityGate ? [] : [isNotNull(tunnels.identityGate)]),
+  );
+  const isBeyondPlan = sql<boolean>`${lacks ?? sql`false`}`;
+  const changed = await change.tx
+    .update(tunnels)
+    .set({ isBeyondPlan, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+    .where(
+      and(
+        eq(tunnels.orgId, orgId),
+        isNull(tunnels.deletedAt),
+        ne(tunnels.status, "expired"),
+        sql`${tunnels.isBeyondPlan} <> (${isBeyondPlan})`,
+      ),
+    )
+    .returning();
+  for (const row of changed) tellSettings(change, row);
+}
+
 async function changeGates(
   db: Database,
   actor: MemberActor,
   id: string,
-  values: Partial<typeof tunnels.$inferInsert>,
+  values: PgUpdateSetSource<typeof tunnels>,
   action: AuditAction,
   tell: (change: Change, row: TunnelRow) => void,
 ): Promise<GateChange> {
@@ -119,7 +159,8 @@ function tellSettings({ tell }: Change, row: TunnelRow): void {
   const { basicAuthUsername: username, basicAuthHash: passwordHash } = row;
   const basicAuth = username !== null && passwordHash !== null ? { username, passwordHash } : null;
   const identityGate = row.identityGate && { ...row.identityGate, tunnelId: id };
-  const settings = { version, realm: subdomain, basicAuth, policy, identityGate };
+  const { isBeyondPlan } = row;
+  const settings = { version, realm: subdomain, basicAuth, policy, identityGate, isBeyondPlan };
   tell({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
 }
 

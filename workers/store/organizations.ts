@@ -11,6 +11,7 @@ import { isOnPageBy, pageValues, type Page } from "./page.ts";
 import { deleteReceivers } from "./receivers.ts";
 import { releaseSubdomains } from "./reserved-subdomains.ts";
 import { holdsRole, lockOrganization, type MemberActor, type Role } from "./standing.ts";
+import { endSubscriptions } from "./subscriptions.ts";
 import { sessions, users } from "./tables/accounts.ts";
 import { memberships, organizations } from "./tables/organizations.ts";
 import { projects } from "./tables/routing.ts";
@@ -182,6 +183,7 @@ export function deleteOrganization(
     await releaseSubdomains(change, actor);
     await deleteReceivers(change, actor);
     await revokeInvitations(change, actor);
+    await endSubscriptions(change, orgId);
     await tx
       .update(organizations)
       .set({ deletedAt: sql`now()` })

@@ -39,6 +39,8 @@ export type OutboxMessage =
       kind: "token_revoked" | "token_over_budget";
       payload: { tokenNonce: string; tunnelIds: string[] };
     }
+  /** At the payment provider, at once. */
+  | { kind: "subscription_end"; payload: { subscriptionId: string } }
   /** To be made to agree with what the rows say of the domain by then. */
   | { kind: "custom_hostname"; payload: { domain: string } }
   | { kind: "receiver_settings"; payload: { receiverId: string; settings: ReceiverSettings } }

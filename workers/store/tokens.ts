@@ -1,10 +1,12 @@
 /** Capability tokens' rows. */
 import { and, desc, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
+import type { Standing } from "../plans.ts";
 import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
 import { holdsRole, type MemberActor } from "./standing.ts";
 import { tokens } from "./tables/credentials.ts";
+import { organizations } from "./tables/organizations.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 
 export type TokenRow = typeof tokens.$inferSelect & {
@@ -97,7 +99,7 @@ export interface ShownToken {
 }
 
 /** A token that was shown and is good. */
-export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId">;
+export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & Standing;
 export type MasterKey = LiveToken;
 
 /** Which token, and whether somebody else's may be ended. */
@@ -266,9 +268,11 @@ async function findLiveToken(
   kind: TokenRow["kind"],
   { orgId, nonce }: ShownToken,
 ): Promise<LiveToken | null> {
+  const { plan, trialEndsAt } = organizations;
   const [row] = await read
-    .select({ id: tokens.id, nonce: tokens.nonce, orgId: tokens.orgId })
+    .select({ id: tokens.id, nonce: tokens.nonce, orgId: tokens.orgId, plan, trialEndsAt })
     .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .where(
       and(
         eq(tokens.orgId, orgId),

@@ -91,6 +91,8 @@ export const tunnels = pgTable(
     basicAuthHash: text(),
     policy: jsonb().$type<TrafficPolicy>(),
     identityGate: jsonb().$type<AllowList>(),
+    /** A password or sign-in that the plan lacks by now: both stay, and nobody gets through. */
+    isBeyondPlan: boolean().notNull().default(false),
   },
   (table) => [
     uniqueIndex("tunnels_subdomain_key")

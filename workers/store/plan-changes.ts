@@ -1,0 +1,165 @@
+/**
+ * An organization's plan becomes another one. What it has stays; what the plan lacks stops in the same
+ * transaction, and the objects of its tunnels are told with the commit.
+ */
+import { and, count, eq, gt, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
+import type { OverLimit } from "../../protocol/resources/billing.ts";
+import type { Plan } from "../config.ts";
+import { isBetter, mayUse, PLAN_TERMS, type Standing } from "../plans.ts";
+import type { Change, Database, Transaction } from "./client.ts";
+import { fitGatesToPlan } from "./gates.ts";
+import type { OutboxMessage } from "./outbox.ts";
+import { users } from "./tables/accounts.ts";
+import { tokens } from "./tables/credentials.ts";
+import { reservedSubdomains } from "./tables/domains.ts";
+import { memberships, organizations } from "./tables/organizations.ts";
+import { tunnels } from "./tables/routing.ts";
+
+/** Why a plan is another one now. */
+export type PlanReason = "paid" | "payment_overdue" | "unpaid" | "canceled" | "paused";
+
+export interface Downgrade {
+  organization: string;
+  from: Plan;
+  to: Plan;
+  reason: PlanReason;
+  overLimits: OverLimit[];
+}
+
+/** Mails to owners, sealed. */
+export interface PlanNotices {
+  downgraded(to: string, downgrade: Downgrade): Promise<OutboxMessage>;
+  overdue(
+    to: string,
+    payment: { organization: string; plan: Plan; graceEndsAt: Date },
+  ): Promise<OutboxMessage>;
+}
+
+/** What changes of plans depend on besides the rows. */
+export interface PlanRules {
+  /** What holds where nothing is paid for. */
+  unpaidPlan: Plan;
+  hosted: boolean;
+  notices: PlanNotices;
+}
+
+type Organization = typeof organizations.$inferSelect;
+
+/** The same plan again changes nothing. @param org locked by the change. */
+export async function changePlan(
+  change: Change,
+  org: Organization,
+  { plan, reason }: { plan: Plan; reason: PlanReason },
+  { hosted, notices }: PlanRules,
+): Promise<void> {
+  const { id: orgId, plan: from } = org;
+  if (plan === from) return;
+  const now = new Date();
+  const standing = { ...org, plan };
+  await change.tx.update(organizations).set({ plan }).where(eq(organizations.id, orgId));
+  change.audit({
+    orgId,
+    userId: null,
+    ip: null,
+    action: "plan_changed",
+    resourceType: "organization",
+    resourceId: orgId,
+    metadata: { from, to: plan, reason },
+  });
+  await endTunnelsSooner(change, orgId, PLAN_TERMS[plan].tunnelTtlSeconds);
+  await fitGatesToPlan(change, orgId, {
+    tunnelPassword: mayUse("tunnelPassword", standing, now),
+    identityGate: mayUse("identityGate", standing, now),
+  });
+  if (!isBetter(from, plan)) return;
+  const overLimits = await findOverLimits(change.tx, orgId, standing, hosted);
+  const downgrade = { organization: org.name, from, to: plan, reason, overLimits };
+  for (const email of await listOwners(change.tx, orgId)) {
+    change.tell(await notices.downgraded(email, downgrade));
+  }
+}
+
+/** As if they were made now. A plan that grants more puts no end off. */
+async function endTunnelsSooner(
+  { tx, tell }: Change,
+  orgId: string,
+  seconds: number | null,
+): Promise<void> {
+  if (seconds === null) return;
+  const end = sql`now() + ${seconds} * interval '1 second'`;
+  const sooner = await tx
+    .update(tunnels)
+    .set({ expiresAt: end })
+    .where(
+      and(
+        eq(tunnels.orgId, orgId),
+        isNull(tunnels.deletedAt),
+        ne(tunnels.status, "expired"),
+        or(isNull(tunnels.expiresAt), gt(tunnels.expiresAt, end)),
+      ),
+    )
+    .returning({ tunnelId: tunnels.id, expiresAt: tunnels.expiresAt });
+  for (const { tunnelId, expiresAt } of sooner) {
+    if (expiresAt) tell({ kind: "tunnel_ends", payload: { tunnelId, atMs: expiresAt.getTime() } });
+  }
+}
+
+export async function listOwners(tx: Transaction, orgId: string): Promise<string[]> {
+  const owners = await tx
+    .select({ email: users.email })
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .where(and(eq(memberships.orgId, orgId), eq(memberships.role, "owner")));
+  return owners.map(({ email }) => email);
+}
+
+/** What an organization has and may not use: only what it has more of than its plan allows. */
+export async function findOverLimits(
+  read: Database["read"] | Transaction,
+  orgId: string,
+  standing: Standing,
+  hosted: boolean,
+): Promise<OverLimit[]> {
+  const stopped = and(
+    eq(tunnels.orgId, orgId),
+    isNull(tunnels.deletedAt),
+    ne(tunnels.status, "expired"),
+    eq(tunnels.isBeyondPlan, true),
+  );
+  const [names, gates, masters] = [
+    await read
+      .select({ count: count() })
+      .from(reservedSubdomains)
+      .where(eq(reservedSubdomains.orgId, orgId)),
+    await read
+      .select({
+        passwords: sql<number>`count(*) filter (where ${isNotNull(tunnels.basicAuthHash)})::int`,
+        identity: sql<number>`count(*) filter (where ${isNotNull(tunnels.identityGate)})::int`,
+      })
+      .from(tunnels)
+      .where(stopped),
+    await read
+      .select({ count: count() })
+      .from(tokens)
+      .where(
+        and(
+          eq(tokens.orgId, orgId),
+          eq(tokens.kind, "master"),
+          isNull(tokens.revokedAt),
+          gt(tokens.expiresAt, sql`now()`),
+        ),
+      ),
+  ];
+  const now = new Date();
+  const lacks = (feature: Parameters<typeof mayUse>[0]) => !mayUse(feature, standing, now);
+  const allowedNames = PLAN_TERMS[standing.plan].maxReservedSubdomains ?? Infinity;
+  const found: OverLimit[] = [];
+  const note = (what: OverLimit["what"], count: number, allowed = 0) => {
+    if (count > allowed) found.push({ what, count, allowed });
+  };
+  note("reserved_subdomains", names[0]!.count, allowedNames);
+  if (lacks("tunnelPassword")) note("tunnel_passwords", gates[0]!.passwords);
+  if (lacks("identityGate")) note("identity_gates", gates[0]!.identity);
+  if (hosted && lacks("masterKeys")) note("master_keys", masters[0]!.count);
+  return found;
+}

@@ -1,0 +1,91 @@
+/** What organizations pay for, as the payment provider says it. */
+import { sql } from "drizzle-orm";
+import {
+  boolean,
+  check,
+  index,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from "drizzle-orm/pg-core";
+import {
+  BILLING_CYCLES,
+  PAID_PLANS,
+  SUBSCRIPTION_STATUSES,
+} from "../../../protocol/resources/billing.ts";
+import { organizations } from "./organizations.ts";
+
+const moment = () => timestamp({ withTimezone: true });
+/** `mock`: of a rehearsal, which no provider knows of. */
+const source = () => text({ enum: ["payments", "mock"] }).notNull();
+
+/** Who an organization is at the payment provider. Changes of what it pays for take turns on this row. */
+export const billingCustomers = pgTable(
+  "billing_customers",
+  {
+    orgId: uuid()
+      .notNull()
+      .references(() => organizations.id, { onDelete: "cascade" }),
+    source: source(),
+    /** null: the provider is being asked for one. */
+    customerId: text(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.orgId, table.source] }),
+    uniqueIndex("billing_customers_customer_id_key").on(table.customerId),
+    check("billing_customers_source", sql`${table.source} in ('payments', 'mock')`),
+  ],
+);
+
+export const subscriptions = pgTable(
+  "subscriptions",
+  {
+    /** The provider's. */
+    id: text().primaryKey(),
+    orgId: uuid()
+      .notNull()
+      .references(() => organizations.id, { onDelete: "cascade" }),
+    source: source(),
+    status: text({ enum: SUBSCRIPTION_STATUSES }).notNull(),
+    plan: text({ enum: PAID_PLANS }).notNull(),
+    cycle: text({ enum: BILLING_CYCLES }).notNull(),
+    periodEnd: moment(),
+    cancelAtPeriodEnd: boolean().notNull(),
+    /** Of the newest event that was believed: by the provider's clock, to the second. */
+    eventAt: moment().notNull(),
+    /** When the provider was asked last, by ours. */
+    askedAt: moment(),
+    overdueSince: moment(),
+    overduePeriodEnd: moment(),
+    /** As of the last look: the scheduled job looks again at whatever has a grace. */
+    isEntitling: boolean().notNull(),
+    createdAt: moment().notNull().defaultNow(),
+  },
+  (table) => [
+    index("subscriptions_org_id_idx").on(table.orgId),
+    index("subscriptions_overdue_idx")
+      .on(table.overdueSince)
+      .where(sql`${table.isEntitling} and ${table.status} = 'past_due'`),
+    check("subscriptions_source", sql`${table.source} in ('payments', 'mock')`),
+    check("subscriptions_plan", sql`${table.plan} in ('pro', 'team')`),
+    check("subscriptions_cycle", sql`${table.cycle} in ('monthly', 'yearly')`),
+    check(
+      "subscriptions_status",
+      sql`${table.status} in ('trialing', 'active', 'past_due', 'canceled', 'unpaid', 'incomplete', 'incomplete_expired', 'paused')`,
+    ),
+  ],
+);
+
+/** What was heard, so that it is heard once: the provider tells everything at least once. */
+export const billingEvents = pgTable(
+  "billing_events",
+  {
+    id: text().primaryKey(),
+    type: text().notNull(),
+    receivedAt: moment().notNull().defaultNow(),
+  },
+  (table) => [index("billing_events_received_at_idx").on(table.receivedAt)],
+);
