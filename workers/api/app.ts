@@ -1,11 +1,9 @@
 /** The management API. This file is its table of contents, and what holds for every route. */
 import { OpenAPIHono } from "@hono/zod-openapi";
-import { bodyLimit } from "hono/body-limit";
 import { HTTPException } from "hono/http-exception";
 import { matchedRoutes } from "hono/route";
 import { clientAddress } from "../../protocol/client-address.ts";
 import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
-import { API_BODY_MAX_BYTES } from "../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { openDatabase } from "../background/outbox.ts";
 import { configOf } from "../config.ts";
@@ -37,6 +35,7 @@ import { passwords } from "./passwords.ts";
 import { projects } from "./projects.ts";
 import { policies } from "./policies.ts";
 import { receivers } from "./receivers.ts";
+import { boundedBody } from "./request-body.ts";
 import { reservedSubdomains } from "./reserved-subdomains.ts";
 import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
@@ -68,14 +67,8 @@ api.use(async (c, next) => {
   await next();
 });
 
-const limitBody = bodyLimit({
-  maxSize: API_BODY_MAX_BYTES,
-  onError: () => {
-    throw new ApiError("payload_too_large", `At most ${API_BODY_MAX_BYTES} bytes are accepted.`);
-  },
-});
 // What vendors deliver is read by a limit of its own: they must see the refusal.
-api.use((c, next) => (c.req.path.startsWith("/hooks/") ? next() : limitBody(c, next)));
+api.use((c, next) => (c.req.path.startsWith("/hooks/") ? next() : boundedBody(c, next)));
 
 for (const area of [
   health,

@@ -30,6 +30,7 @@ export const auditEvents = pgTable(
   },
   (table) => [
     index("audit_events_org_id_idx").on(table.orgId, table.createdAt),
+    index("audit_events_org_id_action_idx").on(table.orgId, table.action, table.createdAt),
     index("audit_events_user_id_idx").on(table.userId, table.createdAt),
   ],
 );
