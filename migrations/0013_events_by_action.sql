@@ -1,0 +1,1 @@
+CREATE INDEX "audit_events_org_id_action_idx" ON "audit_events" USING btree ("org_id","action","created_at");
