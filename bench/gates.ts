@@ -1,4 +1,5 @@
 /** What stands before a tunnel, beside a tunnel that is open: requests a second as parts of the open one's. */
+import { COOKIE, TunnelBrowser } from "../test/harness/gated-visits.ts";
 import { cpuMs, runLoad } from "./processes.ts";
 import type { Row } from "./report.ts";
 import type { Stack } from "./stack.ts";
@@ -21,7 +22,10 @@ const policy = (...actions: object[]) => ({
   set: (stack: Stack) => send(stack, "PUT", "policy", { actions }),
 });
 
-function gatesOf(accessToken: string): Gate[] {
+const GATES = ["policy", "auth", "edge-auth"];
+const EVERYBODY = { allowed_domains: [], allowed_emails: [] };
+
+function gatesOf(accessToken: string, pass: string): Gate[] {
   return [
     { name: "open", set: () => Promise.resolve() },
     {
@@ -41,6 +45,11 @@ function gatesOf(accessToken: string): Gate[] {
       headers: { authorization: `Basic ${credentials}` },
     },
     {
+      name: "identity gate",
+      set: (stack) => send(stack, "PUT", "edge-auth", EVERYBODY),
+      headers: { cookie: `${COOKIE}=${pass}` },
+    },
+    {
       name: "policy: jwt_validation",
       ...policy({ kind: "jwt_validation" }),
       headers: { authorization: `Bearer ${accessToken}` },
@@ -49,12 +58,11 @@ function gatesOf(accessToken: string): Gate[] {
 }
 
 export async function benchGates(stack: Stack, seconds: number): Promise<Row[]> {
-  const gates = gatesOf(stack.accessToken);
+  const gates = gatesOf(stack.accessToken, await signIn(stack));
   const results = new Map(gates.map(({ name }) => [name, [] as Measured[]]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const gate of gates) {
-      await send(stack, "DELETE", "policy");
-      await send(stack, "DELETE", "auth");
+      for (const what of GATES) await send(stack, "DELETE", what);
       await gate.set(stack);
       // The first shows a password or a token that nobody has seen yet, which is not what is measured.
       await runLoad({ ...planOf(stack, gate), connections: 1, seconds: 0.5, warmUpSeconds: 0 });
@@ -74,6 +82,18 @@ export async function benchGates(stack: Stack, seconds: number): Promise<Row[]> 
     errors,
     "server µs/req": Math.round(cpuPerRequest),
   }));
+}
+
+/** The whole way by the provider. @returns the visitor's pass. */
+async function signIn(stack: Stack): Promise<string> {
+  const email = "visitor@example.com";
+  stack.provider.person = { sub: email, email, email_verified: true };
+  await send(stack, "PUT", "edge-auth", EVERYBODY);
+  const browser = new TunnelBrowser();
+  await browser.travel(`http://${stack.host}/`);
+  const pass = browser.cookie(stack.host.split(":")[0]!, COOKIE);
+  if (pass === undefined) throw new Error("the visitor was not let in");
+  return pass;
 }
 
 type Measured = Awaited<ReturnType<typeof measure>>;

@@ -2,11 +2,14 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { startIdentityProvider, type IdentityProvider } from "../test/harness/identity-provider.ts";
 import { startServer, type TestServer } from "../test/harness/server.ts";
 import { ROOT, startProgram, stopChild, type Program } from "./processes.ts";
 
 export interface Stack {
   server: TestServer;
+  /** Where visitors of a tunnel with an identity gate sign in. */
+  provider: IdentityProvider;
   workerdPid: number;
   origin: Program;
   agent: ChildProcess;
@@ -21,7 +24,9 @@ export interface Stack {
 }
 
 export async function startStack(): Promise<Stack> {
-  const server = await startServer();
+  const provider = await startIdentityProvider();
+  const server = await startServer({ env: provider.settings });
+  await provider.register(`http://localhost:${server.port}/edge-auth/callback`);
   const origin = await startProgram("origin.ts");
   const { token, accessToken } = await firstAccount(server);
   const tokenFile = join(server.dataDir, "bench.token");
@@ -29,6 +34,7 @@ export async function startStack(): Promise<Stack> {
   const agent = await startAgent(server, origin.port, tokenFile, "bench");
   return {
     server,
+    provider,
     workerdPid: await server.pidOf("workerd"),
     origin,
     agent,
@@ -40,6 +46,7 @@ export async function startStack(): Promise<Stack> {
       await stopChild(agent);
       await origin.stop();
       await server.stop();
+      await provider[Symbol.asyncDispose]();
     },
   };
 }
