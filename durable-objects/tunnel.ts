@@ -9,6 +9,14 @@
 import { DurableObject } from "cloudflare:workers";
 import { FRAME } from "../protocol/frames.ts";
 import { RECONNECT_MAX_MS } from "../protocol/limits.ts";
+import type {
+  CaptureEvent,
+  CaptureFilter,
+  CaptureSummary,
+  Capturing,
+  Changes,
+  ReplayOutcome,
+} from "../protocol/resources/captures.ts";
 import type { Attendance, ObjectBindings, TunnelReport } from "./bindings.ts";
 import { checksOf } from "./gates/checks.ts";
 import { refuse, retryAfter } from "./gates/refusal.ts";
@@ -19,9 +27,13 @@ import {
   AGENT_CONNECT_URL,
   attachmentOf,
 } from "./tunnel/admission.ts";
+import { Alarm } from "./tunnel/alarm.ts";
 import { AgentTrace } from "./tunnel/agent-trace.ts";
 import { Agents } from "./tunnel/agents.ts";
 import { AttendanceBook } from "./tunnel/attendance.ts";
+import { Captures } from "./tunnel/captures/captures.ts";
+import { NOBODY } from "./tunnel/captures/feed.ts";
+import { replayOf } from "./tunnel/captures/replay.ts";
 import { CustomHosts, type Residence } from "./tunnel/custom-hosts.ts";
 import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
 import { Lifetime, type Stopping } from "./tunnel/lifetime.ts";
@@ -35,7 +47,9 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #lifetime: Lifetime;
   readonly #gatekeeper: Gatekeeper;
   readonly #customHosts: CustomHosts;
+  readonly #alarm: Alarm;
   readonly #reports: Reports;
+  readonly #captures: Captures;
   readonly #visitors: Visitors;
   #draining = false;
 
@@ -49,10 +63,17 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#attendance = new AttendanceBook(ctx.storage.kv, env.ORGANIZATION, () => {
       return this.#agents.current(Date.now())?.attachment;
     });
-    this.#reports = new Reports(ctx.storage, env.ROWS, {
+    this.#alarm = new Alarm(ctx.storage);
+    this.#reports = new Reports(ctx.storage.kv, this.#alarm, env.ROWS, {
       presence: () => this.#presence(),
       credential: () => this.#agents.credential,
       endsAtMs: () => this.#lifetime.endsAtMs,
+    });
+    this.#captures = new Captures(ctx.storage, {
+      tunnelId: () => ctx.id.name ?? this.#reports.tunnelId,
+      alarm: this.#alarm,
+      feed: NOBODY,
+      isOver: this.#lifetime.isOver,
     });
     this.#visitors = new Visitors(ctx, {
       agents: this.#agents,
@@ -60,6 +81,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       lifetime: this.#lifetime,
       gatekeeper: this.#gatekeeper,
       customHosts: this.#customHosts,
+      captures: this.#captures,
       usage: this.#reports.usage,
       trust: { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
       proto: env.PUBLIC_SCHEME ?? "http",
@@ -79,6 +101,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   retire(why: "deleted" | "expired" = "deleted"): void {
     this.#lifetime.retire();
     this.#gatekeeper.remove();
+    this.#captures.retire();
     if (why === "expired") this.#agents.closeAll("tunnel_expired", "the tunnel's time is over");
     else this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
     this.#visitors.waitNoLonger();
@@ -145,6 +168,36 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     return this.#attendance.asked();
   }
 
+  /** What of visitors' requests is kept, after the commit: from the next request on. */
+  publishCapturing(capturing: Capturing): void {
+    if (!this.#lifetime.isOver) this.#captures.publish(capturing);
+  }
+
+  /** Newest first. */
+  captures(filter: CaptureFilter): CaptureSummary[] {
+    return this.#captures.list(filter);
+  }
+
+  capture(id: string): CaptureEvent | null {
+    return this.#captures.event(id);
+  }
+
+  clearCaptures(): void {
+    this.#captures.clear();
+  }
+
+  /** Sends a captured request to the agent that is there, and returns when that is over. */
+  async replay(id: string, changes: Changes = {}): Promise<ReplayOutcome> {
+    if (!this.#captures.allowsReplay) return { refused: "replay_disabled" };
+    const capture = this.#captures.find(id);
+    if (!capture) return { refused: "not_found" };
+    const replay = replayOf(capture, changes);
+    if (typeof replay === "string") return { refused: replay };
+    if (!this.#agents.current(Date.now())) return { refused: "agent_offline" };
+    const capturedAs = await this.#visitors.replay(replay, id);
+    return capturedAs === null ? { refused: "not_found" } : { id: capturedAs };
+  }
+
   /** What is true now, also told to the row: for whoever finds the row's news old. */
   confirm(): Promise<TunnelReport | null> {
     return this.#reports.send();
@@ -198,9 +251,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   // ── Called by the platform ──
 
   override async alarm(): Promise<void> {
+    this.#alarm.wentOff();
     try {
       await this.#lifetime.endIfDue(this.env.ROWS, this.#reports.tunnelId);
     } finally {
+      this.#captures.due();
       await Promise.all([this.#reports.due(), this.#attendance.tell()]);
     }
   }
@@ -212,7 +267,9 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     if (this.#lifetime.isStopped) return refuse({ code: "conflict" });
     if (this.#draining) return refuse({ code: "unavailable" });
     const admission = Admission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
-    this.#reports.identify(admission.tunnelId);
+    this.#reports.identify(admission.tunnelId, admission.orgId);
+    const { retention } = admission;
+    if (retention) this.#captures.retain(retention.version, retention.days);
     if (admission.endsAtMs !== null) this.#lifetime.endBy(admission.endsAtMs);
     const { 0: client, 1: server } = new WebSocketPair();
     this.#agents.accept(server, admission);

@@ -31,6 +31,7 @@ export class CaptureIds {
   readonly #key: string;
   readonly #random: () => number;
   #atMs = 0;
+  #bound = captureIdBound(0);
   #count = 0;
 
   /** @param random at least 0, less than 1: two lives of one object must not draw the same. */
@@ -40,17 +41,18 @@ export class CaptureIds {
   }
 
   next(nowMs: number): string {
-    if (nowMs > this.#atMs) {
-      this.#atMs = nowMs;
-      this.#count = 0;
-    } else if (this.#count < COUNT_MAX) this.#count += 1;
-    else {
-      this.#atMs += 1;
-      this.#count = 0;
-    }
+    if (nowMs > this.#atMs) this.#startAt(nowMs);
+    else if (this.#count < COUNT_MAX) this.#count += 1;
+    else this.#startAt(this.#atMs + 1);
     const random = 0x8000 | Math.floor(this.#random() * 0x4000);
     const count = hex(0x7000 | this.#count, 4);
-    return `${captureIdBound(this.#atMs)}${count}-${hex(random, 4)}-${this.#key}`;
+    return `${this.#bound}${count}-${hex(random, 4)}-${this.#key}`;
+  }
+
+  #startAt(atMs: number): void {
+    this.#atMs = atMs;
+    this.#bound = captureIdBound(atMs);
+    this.#count = 0;
   }
 }
 

@@ -26,6 +26,8 @@ const NOT_PASSED: ReadonlySet<string> = new Set([
   "cf-visitor",
   /** What the edge tells a tunnel's object. Nobody behind it may learn to say the same. */
   "underpass-judged",
+  /** What marks a replay. */
+  "underpass-replay",
 ]);
 
 /** The handshake's own lines: the agent makes its own handshake with the local server. */

@@ -22,6 +22,8 @@ export const Admission = z.object({
   endsAtMs: z.number().nullable(),
   bandwidthLimitMbps: z.number(),
   remoteIp: z.string(),
+  /** For how long what is captured is kept, by the plan as it was at this version of the tunnel. */
+  retention: z.object({ version: z.int(), days: z.int() }).optional(),
 });
 export type Admission = z.infer<typeof Admission>;
 
@@ -39,6 +41,8 @@ export interface VisitorAttachment {
   kind: "visitor";
   agentId: string;
   stream: number;
+  /** The id that its recording has; null: none is kept. */
+  capture: string | null;
 }
 
 export type Attachment = AgentAttachment | VisitorAttachment;

@@ -4,6 +4,7 @@ import { FLAG, FRAME, RESET, responseHeadOf, type Frame } from "../../protocol/f
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
 import type { AgentLink, Stream } from "./agent-link.ts";
+import type { Recording } from "./captures/recording.ts";
 import { contentLengthOf, hasNoBody, responseHeaders, type RequestHead } from "./heads.ts";
 import { PacedQueue } from "./pacer.ts";
 import { ResponseBody, type CutBy } from "./response-body.ts";
@@ -15,6 +16,9 @@ import type { Usage } from "./usage.ts";
  * answered. What was never forwarded, or may be repeated, can then go to the next agent.
  */
 export type Outcome = Response | ErrorCode | "lost" | "refused";
+
+/** What of a request is needed to send it. */
+export type Sendable = Pick<Request, "method" | "body" | "bodyUsed" | "signal">;
 
 export interface Surroundings {
   usage: Usage;
@@ -33,12 +37,15 @@ export class Exchange implements Stream {
   readonly #id: number;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   readonly #queue: PacedQueue;
+  readonly #recording: Recording | null;
   readonly #settle: (outcome: Outcome) => void;
   #answer: { status: number; pairs: string[] } | undefined;
   /** Body frames that came before the answer was built. */
   #early: Uint8Array[] = [];
   /** No body belongs to this answer; what comes of one is dropped. */
   #isBodiless = false;
+  /** The visitor has the head of the answer. */
+  #isAnswered = false;
   #body: ResponseBody | undefined;
   #upload: Upload | undefined;
   #ended = false;
@@ -47,25 +54,27 @@ export class Exchange implements Stream {
   /** @param settle called once with how it came out. */
   constructor(
     link: AgentLink,
-    request: Request,
+    request: Sendable,
     head: RequestHead,
     surroundings: Surroundings,
+    recording: Recording | null,
     settle: (outcome: Outcome) => void,
   ) {
     this.#link = link;
     this.#surroundings = surroundings;
     this.#head = head;
+    this.#recording = recording;
     this.#settle = settle;
     this.#queue = new PacedQueue(link.pace.toVisitors);
     this.#id = link.open(this);
     link.send((writer) => writer.json(FRAME.request, head.flags, this.#id, head.parts));
     if (request.body !== null)
-      this.#upload = sendBody(request.body, link, this.#id, surroundings.usage);
+      this.#upload = sendBody(request.body, link, this.#id, surroundings.usage, recording);
     request.signal.addEventListener("abort", () => this.#cancel(), { once: true });
   }
 
   /** Whether sending the same request once more can't do anything twice. */
-  static mayRepeat(request: Request): boolean {
+  static mayRepeat(request: Sendable): boolean {
     return request.body === null && IDEMPOTENT.has(request.method);
   }
 
@@ -81,12 +90,12 @@ export class Exchange implements Stream {
     this.#upload?.cancel();
     if (code === RESET.refused && !this.#answer) return this.#finishWith("refused");
     if (!this.#answer) return this.#finishWith(failureOf(code));
-    this.#cut();
+    this.#cut(failureOf(code));
   }
 
   lost(): void {
     this.#upload?.cancel();
-    if (this.#answer) this.#cut();
+    if (this.#answer) this.#cut("agent_offline");
     else this.#finishWith("lost");
   }
 
@@ -96,11 +105,12 @@ export class Exchange implements Stream {
     const answer = responseHeadOf(frame.payload);
     if (!answer) return false;
     this.#answer = answer;
+    this.#recording?.answered(answer.status, answer.pairs);
     if (frame.flags & FLAG.end) this.#end();
     // Not before this message has been read to its end: a body that came with its head needs no stream.
     this.#link.afterMessage(() => {
       const bytes = this.#ended ? this.#earlyBytes : 0;
-      this.#queue.push(bytes, () => this.#settle(this.#buildAnswer()));
+      this.#queue.push(bytes, () => this.#settleAnswered());
     });
     return true;
   }
@@ -109,6 +119,7 @@ export class Exchange implements Stream {
     const { payload } = frame;
     if (!this.#window.received(payload.byteLength)) return false;
     this.#surroundings.usage.countOut(payload.byteLength);
+    this.#recording?.responseBytes(payload);
     if (payload.byteLength > 0) {
       if (this.#body) this.#body.write(payload);
       else this.#early.push(payload);
@@ -123,6 +134,7 @@ export class Exchange implements Stream {
     this.#window.end();
     this.#setOver();
     this.#body?.end();
+    if (this.#isAnswered) this.#recording?.complete();
     if (!this.#upload || this.#upload.finished()) return this.#link.finish(this.#id);
     // The answer is whole before the request is: nobody will read the rest of it.
     this.#upload.cancel();
@@ -140,8 +152,9 @@ export class Exchange implements Stream {
     this.#settle(outcome);
   }
 
-  #cut(): void {
+  #cut(code: ErrorCode): void {
     this.#setOver();
+    this.#recording?.failed(code);
     this.#body?.cut();
   }
 
@@ -149,10 +162,18 @@ export class Exchange implements Stream {
   #cancel(): void {
     if (this.#over) return;
     this.#setOver();
+    this.#recording?.aborted();
     this.#queue.clear();
     this.#upload?.cancel();
     this.#link.reset(this.#id, RESET.cancelled, "the visitor left");
     this.#settle("agent_offline");
+  }
+
+  #settleAnswered(): void {
+    const outcome = this.#buildAnswer();
+    this.#isAnswered = outcome instanceof Response;
+    if (this.#isAnswered && (this.#ended || this.#isBodiless)) this.#recording?.complete();
+    this.#settle(outcome);
   }
 
   #buildAnswer(): Outcome {

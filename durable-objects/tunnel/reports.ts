@@ -5,10 +5,16 @@
  */
 import type { Rows, TunnelReport } from "../bindings.ts";
 import { END_RETRY_MS, USAGE_REPORT_INTERVAL_MS } from "../../protocol/limits.ts";
+import type { Alarm } from "./alarm.ts";
 import { Spending } from "./spending.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 
-const KEY = { usage: "usage", tunnelId: "tunnel-id", sequence: "report-sequence" } as const;
+const KEY = {
+  usage: "usage",
+  tunnelId: "tunnel-id",
+  orgId: "org-id",
+  sequence: "report-sequence",
+} as const;
 
 /** What a report says beside the counters. */
 export type Presence = Pick<TunnelReport, "agentConnected" | "lastSeenAtMs" | "maintenance">;
@@ -25,27 +31,35 @@ export interface Reported {
 export class Reports {
   readonly usage: Usage;
   readonly #spending: Spending;
-  readonly #storage: DurableObjectStorage;
+  readonly #kv: SyncKvStorage;
+  readonly #alarm: Alarm;
   readonly #rows: Pick<Rows, "reportTunnel">;
   readonly #tunnel: Reported;
   #pending = false;
 
-  constructor(storage: DurableObjectStorage, rows: Pick<Rows, "reportTunnel">, tunnel: Reported) {
-    this.#storage = storage;
+  constructor(kv: SyncKvStorage, alarm: Alarm, rows: Pick<Rows, "reportTunnel">, tunnel: Reported) {
+    this.#kv = kv;
+    this.#alarm = alarm;
     this.#rows = rows;
     this.#tunnel = tunnel;
-    this.usage = new Usage(storage.kv.get<UsageTotals>(KEY.usage), () => this.soon());
+    this.usage = new Usage(kv.get<UsageTotals>(KEY.usage), () => this.soon());
     const nonce = tunnel.credential()?.nonce ?? null;
-    this.#spending = new Spending(storage.kv, this.usage.totals, nonce);
+    this.#spending = new Spending(kv, this.usage.totals, nonce);
   }
 
   /** Whose reports these are; none are made before it is known. */
-  identify(tunnelId: string): void {
-    this.#storage.kv.put(KEY.tunnelId, tunnelId);
+  identify(tunnelId: string, orgId?: string): void {
+    this.#kv.put(KEY.tunnelId, tunnelId);
+    if (orgId !== undefined) this.#kv.put(KEY.orgId, orgId);
+  }
+
+  /** Known once an agent was here. */
+  get orgId(): string | undefined {
+    return this.#kv.get<string>(KEY.orgId);
   }
 
   get tunnelId(): string | undefined {
-    return this.#storage.kv.get<string>(KEY.tunnelId);
+    return this.#kv.get<string>(KEY.tunnelId);
   }
 
   /** From here on traffic is this token's. null: nobody's. */
@@ -55,16 +69,15 @@ export class Reports {
 
   now(): void {
     this.#pending = true;
-    void this.#storage.setAlarm(Date.now());
+    this.#alarm.by(Date.now(), "confirmed");
   }
 
-  /** Unconfirmed: a visitor's answer must not wait for a timer to be on disk. */
   soon(): void {
     if (this.#pending) return;
     this.#pending = true;
     const dueAtMs = Date.now() + USAGE_REPORT_INTERVAL_MS;
     const atMs = Math.min(dueAtMs, this.#nextEndMs() ?? dueAtMs);
-    void this.#storage.setAlarm(atMs, { allowUnconfirmed: true });
+    this.#alarm.by(atMs, "unconfirmed");
   }
 
   /** Has the alarm set for the next end, when nothing else is due before it anyway. */
@@ -72,7 +85,7 @@ export class Reports {
     const atMs = this.#nextEndMs();
     if (atMs === undefined || this.#pending) return;
     // What could not be ended is tried again, and not at once.
-    void this.#storage.setAlarm(Math.max(atMs, Date.now() + END_RETRY_MS));
+    this.#alarm.by(Math.max(atMs, Date.now() + END_RETRY_MS), "confirmed");
   }
 
   /** @returns null when nobody was ever here. */
@@ -98,7 +111,7 @@ export class Reports {
   }
 
   #make(): TunnelReport | null {
-    const { kv } = this.#storage;
+    const kv = this.#kv;
     const { tunnelId } = this;
     if (tunnelId === undefined) return null;
     const presence = this.#tunnel.presence();

@@ -2,6 +2,7 @@
 import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
 import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { AgentLink } from "./agent-link.ts";
+import type { Recording } from "./captures/recording.ts";
 import type { Usage } from "./usage.ts";
 
 export interface Upload {
@@ -16,6 +17,7 @@ export function sendBody(
   link: AgentLink,
   stream: number,
   usage: Usage,
+  recording: Recording | null,
 ): Upload {
   let cancelled = false;
   let finished = false;
@@ -28,6 +30,7 @@ export function sendBody(
       const read = await reader.read(new Uint8Array(buffer));
       if (cancelled) return;
       if (read.done) {
+        recording?.requestEnded();
         link.send((writer) => writer.bytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
         link.windows.end(stream);
         finished = true;
@@ -35,6 +38,7 @@ export function sendBody(
       }
       let rest: Uint8Array = read.value;
       usage.countIn(rest.byteLength);
+      recording?.requestBytes(rest);
       const waitMs = link.pace.toAgent.wait(rest.byteLength, Date.now());
       if (waitMs > 0) await scheduler.wait(waitMs);
       if (cancelled) return;

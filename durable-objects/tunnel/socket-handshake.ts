@@ -4,7 +4,8 @@ import { FLAG, FRAME, RESET, responseHeadOf, type Frame } from "../../protocol/f
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
 import type { AgentLink, Stream } from "./agent-link.ts";
-import { hasNoBody, responseHeaders } from "./heads.ts";
+import type { Recording } from "./captures/recording.ts";
+import { hasNoBody, responseHeaders, type RequestHead } from "./heads.ts";
 
 /** The answer's headers where it was yes, the local server's own answer or a failure where it was no. */
 export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode;
@@ -13,6 +14,7 @@ export class SocketHandshake implements Stream {
   readonly id: number;
   readonly outcome: Promise<HandshakeOutcome>;
   readonly #link: AgentLink;
+  readonly #recording: Recording | null;
   readonly #settle: (outcome: HandshakeOutcome) => void;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   #refusal: { status: number; headers: Headers; chunks: Uint8Array[] } | undefined;
@@ -22,9 +24,10 @@ export class SocketHandshake implements Stream {
   /** What happened to the stream between its yes and `handOver`. */
   #end: ((stream: Stream) => void) | undefined;
 
-  constructor(link: AgentLink, parts: string[], flags: number) {
+  constructor(link: AgentLink, { parts, flags }: RequestHead, recording: Recording | null) {
     const { promise, resolve } = Promise.withResolvers<HandshakeOutcome>();
     this.#link = link;
+    this.#recording = recording;
     this.#settle = resolve;
     this.outcome = promise;
     this.id = link.open(this);
@@ -64,6 +67,7 @@ export class SocketHandshake implements Stream {
     if (!head || this.#refusal || this.#isAccepted) return false;
     this.#orFail(() => {
       const headers = responseHeaders(head.pairs);
+      this.#recording?.answered(head.status, head.pairs);
       this.#isAccepted = head.status === 101;
       if (this.#isAccepted) this.#settle({ headers });
       else this.#refusal = { status: head.status, headers, chunks: [] };
@@ -76,6 +80,7 @@ export class SocketHandshake implements Stream {
   #receiveBody(frame: Frame): boolean {
     if (!this.#refusal || !this.#window.received(frame.payload.byteLength)) return false;
     this.#refusal.chunks.push(frame.payload);
+    this.#recording?.responseBytes(frame.payload);
     if (frame.flags & FLAG.end) this.#answerRefusal();
     return true;
   }
@@ -90,6 +95,7 @@ export class SocketHandshake implements Stream {
     const body = hasNoBody(status) ? null : whole;
     this.#orFail(() => {
       this.#settle(new Response(body, { status, headers, encodeBody: "manual" }));
+      this.#recording?.complete();
       this.#link.finish(this.id);
     });
   }

@@ -13,6 +13,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../protocol/limits.ts";
 import type { AgentLink, Stream } from "./agent-link.ts";
+import type { Recording } from "./captures/recording.ts";
 import { PacedQueue } from "./pacer.ts";
 import type { Usage } from "./usage.ts";
 
@@ -25,6 +26,7 @@ export class VisitorSocket implements Stream {
   readonly #id: number;
   readonly #socket: WebSocket;
   readonly #usage: Usage;
+  readonly #recording: Recording | null;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   readonly #toAgent: PacedQueue;
   readonly #toVisitor: PacedQueue;
@@ -37,11 +39,18 @@ export class VisitorSocket implements Stream {
   #backlogBytes = 0;
   #closing: { code: number; reason: string } | undefined;
 
-  constructor(link: AgentLink, id: number, socket: WebSocket, usage: Usage) {
+  constructor(
+    link: AgentLink,
+    id: number,
+    socket: WebSocket,
+    usage: Usage,
+    recording: Recording | null,
+  ) {
     this.#link = link;
     this.#id = id;
     this.#socket = socket;
     this.#usage = usage;
+    this.#recording = recording;
     this.#toAgent = new PacedQueue(link.pace.toAgent);
     this.#toVisitor = new PacedQueue(link.pace.toVisitors);
   }
@@ -52,6 +61,7 @@ export class VisitorSocket implements Stream {
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
     const bytes = typeof message === "string" ? encoder.encode(message) : new Uint8Array(message);
     this.#usage.countIn(bytes.byteLength);
+    this.#recording?.message("client", kindOf(type), bytes);
     this.#backlogBytes += bytes.byteLength;
     this.#toAgent.push(bytes.byteLength, () => {
       this.#backlog.push({ type, rest: bytes, length: bytes.byteLength });
@@ -65,6 +75,7 @@ export class VisitorSocket implements Stream {
 
   /** The visitor closed; the agent closes its end with the same words, after what is waiting. */
   closed(code: number, reason: string): void {
+    this.#recording?.closed("client", code, reason);
     this.#toAgent.push(0, () => {
       this.#closing = { code, reason };
       this.#sendBacklog();
@@ -82,10 +93,12 @@ export class VisitorSocket implements Stream {
   }
 
   reset(): void {
+    this.#recording?.failed("origin_failed");
     this.#end(1011, "the local server's connection broke");
   }
 
   lost(): void {
+    this.#recording?.failed("agent_offline");
     this.#end(1012, "the tunnel's agent disconnected");
   }
 
@@ -94,6 +107,7 @@ export class VisitorSocket implements Stream {
   #receiveClose(frame: Frame): boolean {
     const close = codedOf(frame.payload);
     if (!close) return false;
+    this.#recording?.closed("server", close.code, close.text);
     this.#toVisitor.push(0, () => {
       this.#link.finish(this.#id);
       this.#end(close.code, close.text);
@@ -139,6 +153,7 @@ export class VisitorSocket implements Stream {
     this.#partsBytes = 0;
     this.#mayHibernate();
     this.#usage.countOut(whole.byteLength);
+    this.#recording?.message("server", kindOf(frame.type), whole);
     const message = frame.type === FRAME.text ? strictTextOf(whole) : whole;
     if (message === null) {
       this.#end(1007, "text that is not UTF-8");
@@ -201,6 +216,7 @@ export class VisitorSocket implements Stream {
     this.#backlog = [];
     this.#backlogBytes = 0;
     this.#mayHibernate();
+    this.#recording?.failed("origin_failed");
     try {
       // 1005: the local server closed without a code; 1006: it vanished, which no Close frame may say.
       if (code === 1005) this.#socket.close();
@@ -210,6 +226,10 @@ export class VisitorSocket implements Stream {
       closeQuietly(this.#socket);
     }
   }
+}
+
+function kindOf(type: number): "text" | "binary" {
+  return type === FRAME.text ? "text" : "binary";
 }
 
 function closeQuietly(socket: WebSocket): void {

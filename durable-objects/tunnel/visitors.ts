@@ -10,8 +10,11 @@ import { attachmentOf, type VisitorAttachment } from "./admission.ts";
 import type { AgentLink } from "./agent-link.ts";
 import type { AgentTrace } from "./agent-trace.ts";
 import type { Agents } from "./agents.ts";
+import type { Captures } from "./captures/captures.ts";
+import type { Recording } from "./captures/recording.ts";
+import { takeAnswer, type Replay } from "./captures/replay.ts";
 import type { CustomHosts } from "./custom-hosts.ts";
-import { Exchange, type Outcome, type Surroundings } from "./exchange.ts";
+import { Exchange, type Outcome, type Sendable, type Surroundings } from "./exchange.ts";
 import type { Gatekeeper } from "./gatekeeper.ts";
 import { requestHead, type RequestHead } from "./heads.ts";
 import type { Lifetime } from "./lifetime.ts";
@@ -26,8 +29,9 @@ const STOPPED = "The owner of this tunnel has stopped it, and can start it again
 
 /** One visitor's request, until it is answered. */
 interface Visit {
-  request: Request;
+  request: Sendable;
   head: RequestHead;
+  recording: Recording | null;
   resolve(answer: Response | Promise<Response>): void;
   /** To how many agents it was given. */
   attempts: number;
@@ -40,6 +44,7 @@ export interface Visited {
   lifetime: Lifetime;
   gatekeeper: Gatekeeper;
   customHosts: CustomHosts;
+  captures: Captures;
   usage: Usage;
   trust: AddressTrust;
   /** The scheme that visitors use. */
@@ -67,12 +72,41 @@ export class Visitors {
   }
 
   visit(request: Request): Promise<Response> {
-    const { customHosts, gatekeeper, trust, proto } = this.#tunnel;
+    const { captures, customHosts, gatekeeper, trust, proto } = this.#tunnel;
     if (customHosts.hasLeft(request)) return Promise.resolve(refuse({ code: "tunnel_not_found" }));
     const address = clientAddress(request, trust);
     const head = requestHead(request, { address, proto });
-    if (gatekeeper.isOpen && head.judged === null) return this.#letIn(request, head);
-    return this.#visitGated(request, head, address);
+    const recording = captures.begin({
+      parts: head.parts,
+      hasBody: request.body !== null,
+      isSocket: head.isSocket,
+      clientIp: address,
+      replayOf: null,
+    });
+    if (gatekeeper.isOpen && head.judged === null) return this.#letIn(request, head, recording);
+    return this.#visitGated(request, head, address, recording);
+  }
+
+  /**
+   * Not past what stands before the tunnel: who may do this owns it.
+   * @returns the id of its recording when it is over.
+   */
+  async replay({ head, body }: Replay, of: string): Promise<string | null> {
+    const hasBody = body.byteLength > 0;
+    const recording = this.#tunnel.captures.beginReplay({
+      parts: head.parts,
+      hasBody,
+      isSocket: false,
+      clientIp: "",
+      replayOf: of,
+    });
+    if (!recording) return null;
+    const giveUp = new AbortController();
+    const { signal } = giveUp;
+    const stream = hasBody ? new Response(body).body : null;
+    const request = { method: head.parts[0]!, body: stream, bodyUsed: false, signal };
+    await takeAnswer(this.#letIn(request, head, recording), giveUp);
+    return recording.id;
   }
 
   /** An agent is there, or none is to be waited for. */
@@ -109,20 +143,28 @@ export class Visitors {
 
   // ── Inside ──
 
-  async #visitGated(request: Request, head: RequestHead, address: string): Promise<Response> {
+  async #visitGated(
+    request: Request,
+    head: RequestHead,
+    address: string,
+    recording: Recording | null,
+  ): Promise<Response> {
     const { gatekeeper } = this.#tunnel;
     const refusal = await gatekeeper.refusalOf(request, head, address);
-    const answer = refusal ? refuse(refusal) : await this.#letIn(request, head);
+    if (refusal) recording?.refused(refusal.code);
+    const answer = refusal ? refuse(refusal) : await this.#letIn(request, head, recording);
     const news = gatekeeper.newsFor(head);
     // The edge takes the line out again, which it can't without losing the socket.
     if (news !== null && answer.status !== 101) answer.headers.set(GATES_HEADER, news);
     return answer;
   }
 
-  #letIn(request: Request, head: RequestHead): Promise<Response> {
+  #letIn(request: Sendable, head: RequestHead, recording: Recording | null): Promise<Response> {
     this.#watchAgent();
     this.#tunnel.usage.countRequest();
-    return new Promise((resolve) => this.#forward({ request, head, resolve, attempts: 0 }));
+    return new Promise((resolve) =>
+      this.#forward({ request, head, recording, resolve, attempts: 0 }),
+    );
   }
 
   /** To the agent that is there, or to the one that comes back in time. */
@@ -134,19 +176,19 @@ export class Visitors {
     }
     visit.attempts += 1;
     if (visit.head.isSocket) {
-      visit.resolve(this.#openSocket(link, visit.head));
+      visit.resolve(this.#openSocket(link, visit));
       return;
     }
     this.#inFlight += 1;
-    const { request, head } = visit;
-    new Exchange(link, request, head, this.#surroundings, (outcome) =>
+    const { request, head, recording } = visit;
+    new Exchange(link, request, head, this.#surroundings, recording, (outcome) =>
       this.#settle(visit, outcome),
     );
   }
 
   async #forwardParked(visit: Visit): Promise<void> {
     if (await this.#agentReturns()) this.#forward(visit);
-    else visit.resolve(this.#refuseOffline());
+    else visit.resolve(this.#refuseOffline(visit.recording));
   }
 
   #settle(visit: Visit, outcome: Outcome): void {
@@ -155,20 +197,26 @@ export class Visitors {
     const again = outcome === "refused" || (outcome === "lost" && Exchange.mayRepeat(request));
     if (again && visit.attempts === 1 && !request.bodyUsed) return this.#forward(visit);
     const code = outcome === "lost" || outcome === "refused" ? "agent_offline" : outcome;
+    visit.recording?.failed(code);
     visit.resolve(refuse({ code }));
   }
 
-  async #openSocket(link: AgentLink, head: RequestHead): Promise<Response> {
-    const handshake = new SocketHandshake(link, head.parts, head.flags);
+  async #openSocket(link: AgentLink, { head, recording }: Visit): Promise<Response> {
+    const handshake = new SocketHandshake(link, head, recording);
     const outcome = await handshake.outcome;
-    if (typeof outcome === "string") return refuse({ code: outcome });
+    if (typeof outcome === "string") {
+      recording?.failed(outcome);
+      return refuse({ code: outcome });
+    }
     if (outcome instanceof Response) return outcome;
     const { 0: client, 1: server } = new WebSocketPair();
     const { agentId } = link.attachment;
     this.#ctx.acceptWebSocket(server, [VISITOR_TAG]);
-    const attachment: VisitorAttachment = { kind: "visitor", agentId, stream: handshake.id };
+    const stream = handshake.id;
+    const capture = recording?.id ?? null;
+    const attachment: VisitorAttachment = { kind: "visitor", agentId, stream, capture };
     server.serializeAttachment(attachment);
-    const visitor = new VisitorSocket(link, handshake.id, server, this.#tunnel.usage);
+    const visitor = new VisitorSocket(link, stream, server, this.#tunnel.usage, recording);
     this.#sockets.set(server, visitor);
     handshake.handOver(visitor);
     return new Response(null, { status: 101, webSocket: client, headers: outcome.headers });
@@ -178,13 +226,16 @@ export class Visitors {
   #resume(socket: WebSocket): void {
     const attachment = attachmentOf(socket);
     if (attachment.kind !== "visitor") return;
+    const { agentId, stream, capture } = attachment;
+    const recording = capture === null ? null : this.#tunnel.captures.resume(capture);
     const link = this.#tunnel.agents.current(Date.now());
-    if (link?.attachment.agentId !== attachment.agentId) {
+    if (link?.attachment.agentId !== agentId) {
+      recording?.failed("agent_offline");
       return closeQuietly(socket, 1012, "the tunnel's agent disconnected");
     }
-    const visitor = new VisitorSocket(link, attachment.stream, socket, this.#tunnel.usage);
+    const visitor = new VisitorSocket(link, stream, socket, this.#tunnel.usage, recording);
     this.#sockets.set(socket, visitor);
-    link.resume(attachment.stream, visitor);
+    link.resume(stream, visitor);
   }
 
   /** Waits for an agent that was there a moment ago, if one was. */
@@ -196,8 +247,9 @@ export class Visitors {
     return agents.current(Date.now()) !== undefined;
   }
 
-  #refuseOffline(): Response {
+  #refuseOffline(recording: Recording | null): Response {
     const { lifetime } = this.#tunnel;
+    recording?.failed("agent_offline");
     if (lifetime.isOver) return refuse({ code: "tunnel_not_found" });
     if (lifetime.isStopped) return refuse({ code: "agent_offline", message: STOPPED });
     return refuse(retryAfter("agent_offline", RECONNECT_MAX_MS));

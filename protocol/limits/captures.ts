@@ -20,16 +20,16 @@ export const CAPTURE_PAGE_MAX_BYTES = 1024 * 1024;
 export const CAPTURE_LONG_MS = 1_000;
 /** Kept of each WebSocket message and of each server-sent event. */
 export const FRAME_CAPTURE_MAX_BYTES = 1024;
-/** Messages or events that are written together, and how many such pages an exchange keeps: the newest. */
+/** Messages or events that are kept together, and how many such pages an exchange keeps: the newest. */
 export const FRAME_PAGE_MAX_FRAMES = 100;
-export const FRAME_PAGES_MAX = 50;
+export const FRAME_PAGE_MAX_BYTES = 32 * 1024;
+export const FRAME_PAGES_MAX = 100;
 /** Where retention is asked after, at least and while anything is kept. */
 export const RETENTION_CHECK_MIN_MS = 60_000;
 /** Of a tunnel that nobody has said a plan's retention of. */
 export const RETENTION_DEFAULT_DAYS = 7;
 export const REDACTED_HEADERS_MAX = 100;
-/** `GET /inspector` */
-export const CAPTURES_LIST_MAX_ROWS = 500;
-export const CAPTURES_LIST_DEFAULT_ROWS = 100;
 /** How long a replay is waited for; what has not ended by then is given up. */
 export const REPLAY_MAX_MS = 30_000;
+/** The platform stores or deletes no more keys in one call. */
+export const STORAGE_BATCH_MAX_KEYS = 128;

@@ -112,11 +112,12 @@ export interface CaptureFilter {
   sinceMs?: number | undefined;
 }
 
-/** What of the captured request is replaced in a replay. */
-export interface ReplayEdits {
+/** What is replaced of a request that is sent again. */
+export interface Changes {
   method?: string | undefined;
-  /** Path and query. */
-  target?: string | undefined;
+  path?: string | undefined;
+  /** null: none, and no question mark. */
+  query?: string | null | undefined;
   /** Lines to set; null: to leave out. */
   headers?: Record<string, string | null> | undefined;
   body?: Uint8Array | undefined;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fromBase64, toBase64, toBase64Url } from "../../workers/identity/encoding.ts";
+import { toBase64 } from "../../protocol/base64.ts";
+import { fromBase64, toBase64Url } from "../../workers/identity/encoding.ts";
 import { CLOSE } from "../../protocol/close-codes.ts";
 import { FRAME, FrameWriter } from "../../protocol/frames.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";

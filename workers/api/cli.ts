@@ -14,7 +14,7 @@ import {
 } from "../../protocol/resources/machines.ts";
 import { ApiError } from "../errors.ts";
 import { randomSecret, randomUserCode, readUserCode, showUserCode } from "../identity/codes.ts";
-import { toBase64 } from "../identity/encoding.ts";
+import { toBase64 } from "../../protocol/base64.ts";
 import { newMachineToken, wireBytesOf } from "../identity/minting.ts";
 import { sha256Hex } from "../identity/sealing.ts";
 import {

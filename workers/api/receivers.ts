@@ -18,7 +18,7 @@ import { Id, Ok, PageQuery } from "../../protocol/resources/scalars.ts";
 import type { Config } from "../config.ts";
 import { isDraining } from "../draining.ts";
 import { ApiError } from "../errors.ts";
-import { toBase64 } from "../identity/encoding.ts";
+import { toBase64 } from "../../protocol/base64.ts";
 import { sealWebhookSecret } from "../identity/webhook-secrets.ts";
 import { receiverObject } from "../objects.ts";
 import {

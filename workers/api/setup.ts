@@ -5,7 +5,7 @@ import { Setup, SetupDone } from "../../protocol/resources/machines.ts";
 import { ApiError } from "../errors.ts";
 import { randomPassword } from "../identity/codes.ts";
 import { normalizeEmail } from "../identity/emails.ts";
-import { toBase64 } from "../identity/encoding.ts";
+import { toBase64 } from "../../protocol/base64.ts";
 import { newMachineToken, wireBytesOf } from "../identity/minting.ts";
 import { newOrganizationTerms } from "../identity/new-organization.ts";
 import { hashPassword, passwordFault } from "../identity/passwords.ts";

@@ -12,7 +12,7 @@ import {
   Token,
 } from "../../protocol/resources/tokens.ts";
 import { ApiError } from "../errors.ts";
-import { toBase64 } from "../identity/encoding.ts";
+import { toBase64 } from "../../protocol/base64.ts";
 import { masterKeyBearer } from "../identity/master-keys.ts";
 import {
   newAgentToken,

@@ -1,5 +1,6 @@
 /** Text for a mail's header (RFC 2047): one line of ASCII whatever is in it, folded where it is long. */
-import { toBase64, utf8 } from "../identity/encoding.ts";
+import { toBase64 } from "../../protocol/base64.ts";
+import { utf8 } from "../identity/encoding.ts";
 
 /** A line may have 76 characters, and the name of its header is in front of the first one. */
 const PLAIN_MAX_CHARS = 60;

@@ -1,4 +1,6 @@
 /** Bytes as text and back. */
+import { toBase64 } from "../../protocol/base64.ts";
+
 const encoder = new TextEncoder();
 
 export function utf8(text: string): Uint8Array<ArrayBuffer> {
@@ -18,17 +20,6 @@ export function fromHex(hex: string): Uint8Array<ArrayBuffer> {
 export function uuidOf(bytes: Uint8Array): string {
   return toHex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }
-
-export function toBase64(bytes: Uint8Array): string {
-  let binary = "";
-  for (let at = 0; at < bytes.byteLength; at += CALL_MAX_BYTES) {
-    binary += String.fromCharCode(...bytes.subarray(at, at + CALL_MAX_BYTES));
-  }
-  return btoa(binary);
-}
-
-/** Arguments of one call, which are on the stack. */
-const CALL_MAX_BYTES = 8_192;
 
 export function toBase64Url(bytes: Uint8Array): string {
   return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");

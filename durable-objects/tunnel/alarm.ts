@@ -1,0 +1,53 @@
+/**
+ * The one alarm of an object, for all who wait for something: it goes off for whoever is first, and each then
+ * says again what it waits for.
+ */
+
+/** @returns when it is to be set to; null: it is early enough as it is. */
+export function nextAlarm(setToMs: number | null, wantedMs: number): number | null {
+  return setToMs !== null && setToMs <= wantedMs ? null : wantedMs;
+}
+
+type Storage = Pick<DurableObjectStorage, "getAlarm" | "setAlarm">;
+
+export class Alarm {
+  readonly #storage: Storage;
+  /** undefined: it may be set from an earlier life of the object. */
+  #setToMs: number | null | undefined;
+  #wantedMs = Infinity;
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+  }
+
+  /**
+   * Wakes the object at this time or earlier.
+   * @param how unconfirmed: a visitor's answer must not wait for a timer to be on disk.
+   */
+  by(atMs: number, how: "confirmed" | "unconfirmed"): void {
+    // What is due now can't be too late.
+    if (this.#setToMs === undefined && atMs > Date.now()) return this.#askFirst(atMs);
+    const nextMs = nextAlarm(this.#setToMs ?? null, atMs);
+    if (nextMs === null) return;
+    this.#setToMs = nextMs;
+    void this.#storage.setAlarm(nextMs, { allowUnconfirmed: how === "unconfirmed" });
+  }
+
+  /** It went off: it is set to nothing now. */
+  wentOff(): void {
+    this.#setToMs = null;
+  }
+
+  #askFirst(atMs: number): void {
+    const isAsking = this.#wantedMs !== Infinity;
+    this.#wantedMs = Math.min(this.#wantedMs, atMs);
+    if (!isAsking) void this.#ask();
+  }
+
+  async #ask(): Promise<void> {
+    const setToMs = await this.#storage.getAlarm();
+    this.#setToMs ??= setToMs;
+    this.by(this.#wantedMs, "unconfirmed");
+    this.#wantedMs = Infinity;
+  }
+}

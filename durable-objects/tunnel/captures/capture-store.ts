@@ -1,0 +1,330 @@
+/**
+ * Captures on disk, in the object's own storage, as few rows as can be: what was soon over is written a page
+ * at a time, what lasts in a row of its own beside pages of its messages, large bodies by themselves.
+ *
+ *     page:<newest id>      records of the page       details:<newest id>   heads and small bodies
+ *     long:<id>             one that lasted           log:<id>:<page>       its messages or events
+ *     body:<id>:<side>      a large body
+ *
+ * Ids sort by time, and so do keys. No record of a page is older than its newest by more than
+ * `CAPTURE_LONG_MS`, so that a look-up knows where to stop. Writes are unconfirmed: no visitor's answer waits
+ * until what was captured of it is on disk.
+ */
+import { captureIdBound, captureTimeMs } from "../../../protocol/capture-id.ts";
+import {
+  CAPTURE_INLINE_BODY_MAX_BYTES,
+  CAPTURE_LONG_MS,
+  CAPTURE_PAGE_MAX_BYTES,
+  CAPTURE_PAGE_MAX_EXCHANGES,
+  FRAME_PAGE_MAX_BYTES,
+  FRAME_PAGE_MAX_FRAMES,
+  FRAME_PAGES_MAX,
+  STORAGE_BATCH_MAX_KEYS,
+} from "../../../protocol/limits/captures.ts";
+import { newestFirst } from "./merge.ts";
+import type {
+  Capture,
+  CaptureRecord,
+  Happening,
+  KeptBody,
+  LongRow,
+  StoredBody,
+  StoredDetail,
+} from "./record.ts";
+import type { Recording } from "./recording.ts";
+
+const PREFIX = "capture:";
+const KEY = {
+  page: `${PREFIX}page:`,
+  details: `${PREFIX}details:`,
+  long: `${PREFIX}long:`,
+  log: `${PREFIX}log:`,
+  body: `${PREFIX}body:`,
+} as const;
+const PAGES_READ_AT_ONCE = 4;
+const ROWS_READ_AT_ONCE = 32;
+/** Behind every id. */
+const END = "~";
+
+interface Page {
+  /** Oldest first. */
+  records: CaptureRecord[];
+  /** Keys of bodies that are stored by themselves. */
+  bodies: string[];
+}
+
+/** What is to be stored, until it is. */
+interface Batch {
+  entries: Map<string, unknown>;
+  bytes: number;
+}
+
+type Storage = Pick<DurableObjectStorage, "kv" | "put" | "delete" | "sql">;
+
+export class CaptureStore {
+  readonly #storage: Storage;
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+  }
+
+  // ── Writing ──
+
+  /** @returns about how many bytes. */
+  write(finished: Recording[], lasting: Recording[]): number {
+    const batch: Batch = { entries: new Map(), bytes: 0 };
+    finished.sort((a, b) => (a.id < b.id ? -1 : 1));
+    const newestMs = finished.length === 0 ? 0 : captureTimeMs(finished.at(-1)!.id);
+    const isOld = ({ id }: Recording) => captureTimeMs(id) < newestMs - CAPTURE_LONG_MS;
+    let page: Recording[] = [];
+    for (const recording of finished) {
+      if (isOld(recording)) this.#writeLong(batch, recording);
+      else page.push(recording);
+      if (page.length < CAPTURE_PAGE_MAX_EXCHANGES) continue;
+      this.#writePage(batch, page);
+      page = [];
+    }
+    if (page.length > 0) this.#writePage(batch, page);
+    for (const recording of lasting) this.#writeLong(batch, recording);
+    this.#put(batch.entries);
+    return batch.bytes;
+  }
+
+  #writePage(batch: Batch, recordings: Recording[]): void {
+    let page: Page = { records: [], bodies: [] };
+    let details = new Map<string, StoredDetail>();
+    let bytes = 0;
+    const close = () => {
+      const id = page.records.at(-1)!.id;
+      batch.entries.set(KEY.page + id, page);
+      batch.entries.set(KEY.details + id, details);
+      batch.bytes += bytes;
+      page = { records: [], bodies: [] };
+      details = new Map();
+      bytes = 0;
+    };
+    for (const recording of recordings) {
+      const detail = this.#storedDetail(batch, recording, page.bodies);
+      const size = sizeOf(detail);
+      page.records.push(recording.record);
+      details.set(recording.id, detail);
+      bytes += size;
+      if (bytes >= CAPTURE_PAGE_MAX_BYTES) close();
+    }
+    if (page.records.length > 0) close();
+  }
+
+  #writeLong(batch: Batch, recording: Recording): void {
+    this.#writeHappenings(batch, recording);
+    const { record, log } = recording;
+    // Bodies of what is open are in memory.
+    const bodies = { request: NOT_STORED, response: NOT_STORED };
+    const detail = recording.isOpen
+      ? { lines: recording.lines, bodies }
+      : this.#storedDetail(batch, recording, []);
+    batch.entries.set(KEY.long + recording.id, { record, log: { ...log }, ...detail });
+    batch.bytes += sizeOf(detail);
+  }
+
+  #storedDetail(batch: Batch, recording: Recording, apart: string[]): StoredDetail {
+    const { lines, bodies } = recording;
+    const store = (side: "request" | "response"): StoredBody => {
+      const { bytes, isCut } = bodies[side];
+      if (bytes.byteLength <= CAPTURE_INLINE_BODY_MAX_BYTES) return { bytes, isCut };
+      const key = bodyKey(recording.id, side);
+      batch.entries.set(key, bytes);
+      batch.bytes += bytes.byteLength;
+      apart.push(key);
+      return { bytes: null, isCut };
+    };
+    return { lines, bodies: { request: store("request"), response: store("response") } };
+  }
+
+  /** Goes on in the page that was written last: in memory is only what is not written yet. */
+  #writeHappenings(batch: Batch, recording: Recording): void {
+    const { id, log } = recording;
+    const { happenings, happened } = recording.takeHappenings();
+    if (happened === 0) return;
+    log.total += happened;
+    let page = this.#storage.kv.get<Happening[]>(logKey(id, log.lastPage)) ?? [];
+    let bytes = page.reduce((sum, { data }) => sum + data.length, 0);
+    for (const happening of happenings) {
+      if (page.length >= FRAME_PAGE_MAX_FRAMES || bytes >= FRAME_PAGE_MAX_BYTES) {
+        batch.entries.set(logKey(id, log.lastPage), page);
+        log.lastPage += 1;
+        page = [];
+        bytes = 0;
+      }
+      page.push(happening);
+      bytes += happening.data.length;
+      batch.bytes += happening.data.length;
+    }
+    batch.entries.set(logKey(id, log.lastPage), page);
+    const gone: string[] = [];
+    while (log.lastPage - log.firstPage >= FRAME_PAGES_MAX) gone.push(logKey(id, log.firstPage++));
+    for (const key of gone) batch.entries.delete(key);
+    this.#delete(gone);
+  }
+
+  #put(entries: Map<string, unknown>): void {
+    for (const some of inBatches([...entries])) {
+      void this.#storage.put(Object.fromEntries(some), { allowUnconfirmed: true });
+    }
+  }
+
+  // ── Reading ──
+
+  /** Newest first, from those that came at `fromMs` or later. */
+  *records(fromMs: number, before: string = END): Generator<CaptureRecord> {
+    const start = captureIdBound(fromMs);
+    // A page whose newest is younger may hold older ones.
+    const pagesEnd =
+      before === END ? END : captureIdBound(captureTimeMs(before) + CAPTURE_LONG_MS + 1);
+    const pages = this.#newest<Page>(KEY.page + start, KEY.page + pagesEnd, PAGES_READ_AT_ONCE);
+    const rows = this.#newest<LongRow>(KEY.long + start, KEY.long + before, ROWS_READ_AT_ONCE);
+    for (const record of newestFirst(recordsOf(pages), recordsOfRows(rows))) {
+      if (record.id < start) return;
+      if (record.id < before) yield record;
+    }
+  }
+
+  /** Some at a time: a list ends where another begins. */
+  *#newest<Value>(start: string, end: string, atOnce: number): Generator<Value> {
+    for (;;) {
+      const options = { start, end, reverse: true, limit: atOnce };
+      const some = [...this.#storage.kv.list<Value>(options)];
+      for (const [, value] of some) yield value;
+      if (some.length < atOnce) return;
+      end = some.at(-1)![0];
+    }
+  }
+
+  find(id: string): Capture | undefined {
+    const { kv } = this.#storage;
+    const row = kv.get<LongRow>(KEY.long + id);
+    if (row) {
+      const { record, lines, log } = row;
+      return { record, lines, bodies: this.#bodiesOf(id, row), log, happenings: this.#log(row) };
+    }
+    const end = captureIdBound(captureTimeMs(id) + CAPTURE_LONG_MS + 1);
+    for (const [key, page] of kv.list<Page>({ start: KEY.page + id, end: KEY.page + end })) {
+      const record = page.records.find((one) => one.id === id);
+      if (!record) continue;
+      const newest = key.slice(KEY.page.length);
+      const detail = kv.get<Map<string, StoredDetail>>(KEY.details + newest)?.get(id);
+      if (!detail) return undefined;
+      const { lines } = detail;
+      const log = { total: 0, firstPage: 0, lastPage: 0 };
+      return { record, lines, bodies: this.#bodiesOf(id, detail), log, happenings: [] };
+    }
+    return undefined;
+  }
+
+  /** One that lasts: what is needed to go on with it. */
+  longRow(id: string): LongRow | undefined {
+    return this.#storage.kv.get<LongRow>(KEY.long + id);
+  }
+
+  #bodiesOf(id: string, { bodies }: StoredDetail): Capture["bodies"] {
+    const read = (side: "request" | "response"): KeptBody => {
+      const { bytes, isCut } = bodies[side];
+      const kept = bytes ?? this.#storage.kv.get<Uint8Array>(bodyKey(id, side));
+      return kept ? { bytes: kept, isCut } : { bytes: new Uint8Array(), isCut: true };
+    };
+    return { request: read("request"), response: read("response") };
+  }
+
+  #log({ record: { id }, log }: LongRow): Happening[] {
+    const happenings: Happening[] = [];
+    for (let page = log.firstPage; page <= log.lastPage; page++) {
+      happenings.push(...(this.#storage.kv.get<Happening[]>(logKey(id, page)) ?? []));
+    }
+    return happenings;
+  }
+
+  // ── Dropping ──
+
+  /** What the object's storage holds, this and all else. */
+  get storedBytes(): number {
+    return this.#storage.sql.databaseSize;
+  }
+
+  /** When the oldest came that is kept. */
+  get oldestMs(): number | undefined {
+    const id = this.#oldest()?.id;
+    return id === undefined ? undefined : captureTimeMs(id);
+  }
+
+  /**
+   * Drops the oldest: a page, or one that lasted.
+   * @returns its id if it is one that lasted, which may be open still; null when nothing is left.
+   */
+  dropOldest(): { lasted: string | null } | null {
+    const oldest = this.#oldest();
+    if (!oldest) return null;
+    if ("page" in oldest) {
+      const { id, page } = oldest;
+      this.#delete([KEY.page + id, KEY.details + id, ...page.bodies]);
+      return { lasted: null };
+    }
+    const { id, row } = oldest;
+    const keys = [KEY.long + id, bodyKey(id, "request"), bodyKey(id, "response")];
+    for (let page = row.log.firstPage; page <= row.log.lastPage; page++) {
+      keys.push(logKey(id, page));
+    }
+    this.#delete(keys);
+    return { lasted: id };
+  }
+
+  /** A page is as old as the youngest in it: nothing goes before its time. */
+  #oldest(): { id: string; page: Page } | { id: string; row: LongRow } | undefined {
+    const { kv } = this.#storage;
+    const [page] = kv.list<Page>({ prefix: KEY.page, limit: 1 });
+    const [row] = kv.list<LongRow>({ prefix: KEY.long, limit: 1 });
+    const pageId = page?.[0].slice(KEY.page.length);
+    const rowId = row?.[0].slice(KEY.long.length);
+    if (pageId !== undefined && (rowId === undefined || pageId < rowId)) {
+      return { id: pageId, page: page![1] };
+    }
+    return rowId === undefined ? undefined : { id: rowId, row: row![1] };
+  }
+
+  #delete(keys: string[]): void {
+    for (const some of inBatches(keys)) {
+      void this.#storage.delete(some, { allowUnconfirmed: true });
+    }
+  }
+}
+
+const NOT_STORED: StoredBody = { bytes: null, isCut: true };
+
+function* recordsOf(pages: Iterable<Page>): Generator<CaptureRecord[]> {
+  for (const { records } of pages) yield records;
+}
+
+function* recordsOfRows(rows: Iterable<LongRow>): Generator<CaptureRecord[]> {
+  for (const { record } of rows) yield [record];
+}
+
+function bodyKey(id: string, side: "request" | "response"): string {
+  return `${KEY.body}${id}:${side}`;
+}
+
+function logKey(id: string, page: number): string {
+  return `${KEY.log}${id}:${String(page).padStart(10, "0")}`;
+}
+
+/** About what a detail takes on disk. */
+function sizeOf({ lines, bodies }: StoredDetail): number {
+  let size = 200;
+  for (const text of lines.request) size += text.length;
+  for (const text of lines.response) size += text.length;
+  return size + (bodies.request.bytes?.length ?? 0) + (bodies.response.bytes?.length ?? 0);
+}
+
+/** The platform takes no more keys at once. */
+function* inBatches<Item>(items: Item[]): Generator<Item[]> {
+  for (let at = 0; at < items.length; at += STORAGE_BATCH_MAX_KEYS) {
+    yield items.slice(at, at + STORAGE_BATCH_MAX_KEYS);
+  }
+}

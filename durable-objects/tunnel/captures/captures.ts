@@ -1,0 +1,276 @@
+/**
+ * All that a tunnel records: begins a recording for each visit, writes what is to be written a moment later
+ * and together, keeps it within the plan's time and the tunnel's space, and tells it.
+ */
+import { CaptureIds, captureTimeMs } from "../../../protocol/capture-id.ts";
+import {
+  CAPTURE_LONG_MS,
+  CAPTURE_MEMORY_MAX_BYTES,
+  CAPTURE_WRITE_DELAY_MS,
+  CAPTURES_CHECK_BYTES,
+  CAPTURES_STORED_MAX_BYTES,
+  RETENTION_CHECK_MIN_MS,
+} from "../../../protocol/limits/captures.ts";
+import type {
+  CaptureEvent,
+  CaptureFilter,
+  CaptureSummary,
+  Capturing,
+} from "../../../protocol/resources/captures.ts";
+import type { Alarm } from "../alarm.ts";
+import { CaptureStore } from "./capture-store.ts";
+import type { CaptureFeed } from "./feed.ts";
+import { CaptureMemory } from "./memory.ts";
+import {
+  eventOf,
+  isWanted,
+  summaryOf,
+  type Capture,
+  type CaptureRecord,
+  type HappeningLog,
+} from "./record.ts";
+import { Recording, type Recorder, type Visit } from "./recording.ts";
+import { CapturingSettings } from "./settings.ts";
+
+export interface Captured {
+  tunnelId(): string | undefined;
+  alarm: Alarm;
+  feed: CaptureFeed;
+  /** It is over: nothing is kept of it. */
+  isOver: boolean;
+}
+
+export class Captures implements Recorder {
+  readonly memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
+  readonly #store: CaptureStore;
+  readonly #settings: CapturingSettings;
+  readonly #tunnel: Captured;
+  #isOver: boolean;
+  #ids: CaptureIds | undefined;
+  /** Open, oldest first: those that may soon be over, and those that last. */
+  readonly #young = new Map<string, Recording>();
+  readonly #lasting = new Map<string, Recording>();
+  /** To be written. */
+  #finished: Recording[] = [];
+  readonly #changed = new Set<Recording>();
+  #isWaiting = false;
+  #uncheckedBytes = 0;
+  #awaitsRetention = false;
+
+  constructor(storage: DurableObjectStorage, tunnel: Captured) {
+    this.#store = new CaptureStore(storage);
+    this.#settings = new CapturingSettings(storage.kv);
+    this.#tunnel = tunnel;
+    this.#isOver = tunnel.isOver;
+  }
+
+  // ── Told by workers ──
+
+  publish(capturing: Capturing): void {
+    this.#settings.publish(capturing);
+    this.#awaitsRetention = false;
+    this.#awaitRetention();
+  }
+
+  retain(version: number, retentionDays: number): void {
+    this.#settings.retain(version, retentionDays);
+  }
+
+  get allowsReplay(): boolean {
+    return this.#settings.allowReplay;
+  }
+
+  list(filter: CaptureFilter): CaptureSummary[] {
+    const tunnelId = this.#tunnel.tunnelId();
+    if (tunnelId === undefined) return [];
+    this.#write(true);
+    const summaries: CaptureSummary[] = [];
+    const fromMs = Math.max(this.#keptSinceMs, filter.sinceMs ?? 0);
+    for (const record of this.#store.records(fromMs, filter.after)) {
+      if (summaries.length >= filter.limit) break;
+      if (isWanted(record, filter)) summaries.push(summaryOf(this.#asItIs(record), tunnelId));
+    }
+    return summaries;
+  }
+
+  event(id: string): CaptureEvent | null {
+    const tunnelId = this.#tunnel.tunnelId();
+    const capture = this.find(id);
+    return capture && tunnelId !== undefined ? eventOf(capture, tunnelId) : null;
+  }
+
+  find(id: string): Capture | undefined {
+    this.#write(true);
+    const capture = captureTimeMs(id) < this.#keptSinceMs ? undefined : this.#store.find(id);
+    if (!capture) return undefined;
+    const recording = this.#lasting.get(id);
+    const bodies = recording ? recording.bodies : capture.bodies;
+    return { ...capture, record: this.#asItIs(capture.record), bodies };
+  }
+
+  /** What is open goes on, and is kept from here on. */
+  clear(): void {
+    this.#write(true);
+    while (this.#dropOldest());
+  }
+
+  /** For good. */
+  retire(): void {
+    this.clear();
+    this.#isOver = true;
+    this.#settings.remove();
+  }
+
+  // ── Told by visits ──
+
+  /** @returns null when nothing is to be kept of it. */
+  begin(visit: Visit): Recording | null {
+    if (!this.#settings.isOn || this.#isOver) return null;
+    return this.#record(visit);
+  }
+
+  /** Of a replay there is always a new capture: it is what was asked for. */
+  beginReplay(visit: Visit): Recording | null {
+    return this.#isOver ? null : this.#record(visit);
+  }
+
+  /** The WebSocket of a tunnel that slept. */
+  resume(id: string): Recording | null {
+    const row = this.#store.longRow(id);
+    if (!row || this.#isOver) return null;
+    const recording = Recording.resumed(this, this.#settings, row);
+    this.#lasting.set(id, recording);
+    return recording;
+  }
+
+  lasts(recording: Recording): void {
+    this.#promote(recording);
+    this.#tell(recording);
+  }
+
+  changed(recording: Recording): void {
+    this.#changed.add(recording);
+    this.#writeSoon();
+  }
+
+  over(recording: Recording): void {
+    this.#young.delete(recording.id);
+    this.#lasting.delete(recording.id);
+    this.#changed.delete(recording);
+    this.#finished.push(recording);
+    this.#writeSoon();
+    this.#tell(recording);
+  }
+
+  // ── Told by the alarm ──
+
+  due(): void {
+    this.#awaitsRetention = false;
+    if (!this.#isOver) this.#keepWithinBounds();
+    this.#awaitRetention();
+  }
+
+  // ── Inside ──
+
+  #record(visit: Visit): Recording | null {
+    const ids = (this.#ids ??= this.#newIds());
+    if (!ids) return null;
+    const atMs = Date.now();
+    const id = ids.next(atMs);
+    const recording = new Recording(this, this.#settings, id, atMs, visit);
+    this.#young.set(recording.id, recording);
+    this.#writeSoon();
+    return recording;
+  }
+
+  #newIds(): CaptureIds | undefined {
+    const tunnelId = this.#tunnel.tunnelId();
+    return tunnelId === undefined ? undefined : new CaptureIds(tunnelId);
+  }
+
+  get #keptSinceMs(): number {
+    return Date.now() - this.#settings.retentionMs;
+  }
+
+  /** What is open is further than it was written; what was when the object stopped is not any more. */
+  #asItIs(record: CaptureRecord): CaptureRecord {
+    if (record.state !== "open") return record;
+    return this.#lasting.get(record.id)?.record ?? { ...record, state: "aborted" };
+  }
+
+  #tell(recording: Recording): void {
+    const { feed } = this.#tunnel;
+    if (!feed.isWatched) return;
+    const tunnelId = this.#tunnel.tunnelId();
+    if (tunnelId !== undefined) feed.captured(summaryOf(recording.record, tunnelId));
+  }
+
+  #promote(recording: Recording): void {
+    if (!this.#young.delete(recording.id)) return;
+    recording.isLong = true;
+    this.#lasting.set(recording.id, recording);
+    this.changed(recording);
+  }
+
+  #writeSoon(): void {
+    if (!this.#isWaiting) void this.#writeLater();
+  }
+
+  async #writeLater(): Promise<void> {
+    this.#isWaiting = true;
+    await scheduler.wait(CAPTURE_WRITE_DELAY_MS);
+    this.#isWaiting = false;
+    this.#write(false);
+  }
+
+  /** @param all also what may soon be over. */
+  #write(all: boolean): void {
+    const longAgoMs = Date.now() - CAPTURE_LONG_MS;
+    for (const recording of this.#young.values()) {
+      if (!all && recording.atMs > longAgoMs) break;
+      this.#promote(recording);
+      this.#tell(recording);
+    }
+    const finished = this.#finished;
+    this.#finished = [];
+    const lasted = [...this.#changed, ...finished.filter(({ isLong }) => isLong)];
+    this.#changed.clear();
+    const soonOver = finished.filter(({ isLong }) => !isLong);
+    if (!this.#isOver && (soonOver.length > 0 || lasted.length > 0)) {
+      this.#uncheckedBytes += this.#store.write(soonOver, lasted);
+    }
+    for (const recording of finished) recording.release();
+    if (this.#young.size > 0) this.#writeSoon();
+    if (this.#uncheckedBytes >= CAPTURES_CHECK_BYTES) this.#keepWithinBounds();
+    this.#awaitRetention();
+  }
+
+  #keepWithinBounds(): void {
+    this.#uncheckedBytes = 0;
+    const keptSinceMs = this.#keptSinceMs;
+    while ((this.#store.oldestMs ?? Infinity) < keptSinceMs) this.#dropOldest();
+    while (this.#store.storedBytes > CAPTURES_STORED_MAX_BYTES && this.#dropOldest());
+  }
+
+  /** @returns whether there was anything. */
+  #dropOldest(): boolean {
+    const dropped = this.#store.dropOldest();
+    const open = dropped?.lasted != null ? this.#lasting.get(dropped.lasted) : undefined;
+    if (open) open.log = { ...open.log, ...pageAfter(open.log) };
+    return dropped !== null;
+  }
+
+  #awaitRetention(): void {
+    if (this.#awaitsRetention || this.#isOver) return;
+    const oldestMs = this.#store.oldestMs;
+    if (oldestMs === undefined) return;
+    this.#awaitsRetention = true;
+    const endsAtMs = oldestMs + this.#settings.retentionMs;
+    this.#tunnel.alarm.by(Math.max(endsAtMs, Date.now() + RETENTION_CHECK_MIN_MS), "unconfirmed");
+  }
+}
+
+/** Where an open one goes on whose pages were dropped. */
+function pageAfter({ lastPage }: HappeningLog): Pick<HappeningLog, "firstPage" | "lastPage"> {
+  return { firstPage: lastPage + 1, lastPage: lastPage + 1 };
+}

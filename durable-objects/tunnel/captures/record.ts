@@ -1,0 +1,166 @@
+/** A captured exchange as a tunnel keeps it, and as it is told. */
+import { toBase64 } from "../../../protocol/base64.ts";
+import type { ErrorCode } from "../../../protocol/errors.ts";
+import type {
+  CapturedFrame,
+  CapturedSseEvent,
+  CaptureEvent,
+  CaptureFilter,
+  CaptureKind,
+  CaptureState,
+  CaptureSummary,
+} from "../../../protocol/resources/captures.ts";
+
+/** What is listed. */
+export interface CaptureRecord {
+  id: string;
+  atMs: number;
+  method: string;
+  path: string;
+  query: string | null;
+  status: number | null;
+  latencyMs: number | null;
+  durationMs: number | null;
+  requestSize: number;
+  responseSize: number;
+  clientIp: string;
+  kind: CaptureKind;
+  state: CaptureState;
+  error: ErrorCode | null;
+  replayOf: string | null;
+}
+
+/** Header lines, as names and values in turn, redacted. */
+export interface HeadLines {
+  request: string[];
+  response: string[];
+}
+
+export interface KeptBody {
+  bytes: Uint8Array;
+  /** Bytes are missing. */
+  isCut: boolean;
+}
+
+export interface KeptBodies {
+  request: KeptBody;
+  response: KeptBody;
+}
+
+/** Of messages or events: how many there were, and which pages of them are kept. */
+export interface HappeningLog {
+  total: number;
+  firstPage: number;
+  lastPage: number;
+}
+
+/** A body that is stored elsewhere has no bytes here. */
+export interface StoredBody {
+  bytes: Uint8Array | null;
+  isCut: boolean;
+}
+
+export interface StoredDetail {
+  lines: HeadLines;
+  bodies: { request: StoredBody; response: StoredBody };
+}
+
+/** One that was open for long, or is. */
+export interface LongRow extends StoredDetail {
+  record: CaptureRecord;
+  log: HappeningLog;
+}
+
+/** All of one. */
+export interface Capture {
+  record: CaptureRecord;
+  lines: HeadLines;
+  bodies: KeptBodies;
+  log: HappeningLog;
+  /** The newest, oldest first. */
+  happenings: Happening[];
+}
+
+/** One message of a WebSocket, or one server-sent event. */
+export type Happening = Message | SseEvent;
+
+export interface Message {
+  atMs: number;
+  size: number;
+  from: "client" | "server";
+  kind: "text" | "binary" | "close";
+  data: Uint8Array;
+}
+
+export interface SseEvent {
+  atMs: number;
+  size: number;
+  event: string;
+  id: string | null;
+  data: string;
+}
+
+export function isWanted(record: CaptureRecord, filter: CaptureFilter): boolean {
+  const { method, status, path } = filter;
+  if (method !== undefined && record.method !== method) return false;
+  if (path !== undefined && !record.path.includes(path)) return false;
+  if (status === undefined) return true;
+  return record.status === status || Math.floor((record.status ?? 0) / 100) === status;
+}
+
+export function summaryOf(record: CaptureRecord, tunnelId: string): CaptureSummary {
+  return {
+    id: record.id,
+    tunnel_id: tunnelId,
+    timestamp: new Date(record.atMs).toISOString(),
+    method: record.method,
+    path: record.path,
+    status: record.status,
+    latency_ms: record.latencyMs,
+    duration_ms: record.durationMs,
+    request_size: record.requestSize,
+    response_size: record.responseSize,
+    client_ip: record.clientIp,
+    kind: record.kind,
+    state: record.state,
+    error: record.error,
+    replay_of: record.replayOf,
+  };
+}
+
+export function eventOf(capture: Capture, tunnelId: string): CaptureEvent {
+  const { record, lines, bodies, log, happenings } = capture;
+  return {
+    ...summaryOf(record, tunnelId),
+    query: record.query,
+    request_headers: headersOf(lines.request),
+    response_headers: headersOf(lines.response),
+    request_body: toBase64(bodies.request.bytes),
+    response_body: toBase64(bodies.response.bytes),
+    truncated: { request: bodies.request.isCut, response: bodies.response.isCut },
+    frames: happenings.filter((one) => "from" in one).map(frameOf),
+    frames_total: record.kind === "websocket" ? log.total : 0,
+    events: happenings.filter((one) => "event" in one).map(sseEventOf),
+    events_total: record.kind === "sse" ? log.total : 0,
+  };
+}
+
+function frameOf({ atMs, from, kind, size, data }: Message): CapturedFrame {
+  return { timestamp: new Date(atMs).toISOString(), from, kind, size, data: toBase64(data) };
+}
+
+function sseEventOf({ atMs, size, event, id, data }: SseEvent): CapturedSseEvent {
+  return { timestamp: new Date(atMs).toISOString(), size, event, id, data };
+}
+
+/** Lines of one name are joined, in the order in which they were sent. */
+function headersOf(lines: string[]): Record<string, string> {
+  const headers = new Map<string, string>();
+  for (let i = 0; i < lines.length; i += 2) {
+    const name = lines[i]!.toLowerCase();
+    const before = headers.get(name);
+    const separator = name === "set-cookie" ? "\n" : ", ";
+    headers.set(name, before === undefined ? lines[i + 1]! : before + separator + lines[i + 1]!);
+  }
+  return Object.fromEntries(headers);
+}
