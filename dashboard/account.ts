@@ -1,5 +1,6 @@
 /** GET /: the account of whoever is signed in, and the organization that they act for. */
 import type { Me } from "../protocol/resources/accounts.ts";
+import { billingSection } from "./account/billing.ts";
 import { eventsSection } from "./account/events.ts";
 import { invitationsSection } from "./account/invitations.ts";
 import { membersSection } from "./account/members.ts";
@@ -23,6 +24,7 @@ function show(me: Me): void {
   const sessions = sessionsSection();
   const sections = [
     organizationsSection(me, again),
+    ...(me.active_org.role === "owner" ? [billingSection(again)] : []),
     membersSection(me, again),
     invitationsSection(me),
     secondFactorSection(() => sessions.reload()),

@@ -1,7 +1,7 @@
 /** What each plan grants, and what traffic costs: the one place for both. */
 import { TUNNEL_TTL_MAX_SECONDS } from "../protocol/limits.ts";
 import type { Entitlements } from "../protocol/resources/accounts.ts";
-import type { BillingCycle, PaidPlan } from "../protocol/resources/billing.ts";
+import type { BillingCycle, PaidPlan } from "../protocol/paid-plans.ts";
 import { PLANS, type Plan } from "./config.ts";
 
 interface PlanTerms {

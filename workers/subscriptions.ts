@@ -3,7 +3,8 @@
  * more than once: what holds in the end must follow from all of it, not from when it came.
  */
 import { PAYMENT_GRACE_MS, PAYMENTS_CLOCK_SKEW_MS } from "../protocol/limits/billing.ts";
-import type { BillingCycle, PaidPlan, SubscriptionStatus } from "../protocol/resources/billing.ts";
+import type { BillingCycle, PaidPlan } from "../protocol/paid-plans.ts";
+import type { SubscriptionStatus } from "../protocol/resources/billing.ts";
 import type { Plan } from "./config.ts";
 import { isBetter } from "./plans.ts";
 

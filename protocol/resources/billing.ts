@@ -1,12 +1,7 @@
 /** Plans that are paid for, and what an owner sees of it. */
 import { z } from "zod";
+import { BILLING_CYCLES, PAID_PLANS } from "../paid-plans.ts";
 import { Instant } from "./scalars.ts";
-
-export const PAID_PLANS = ["pro", "team"] as const;
-export type PaidPlan = (typeof PAID_PLANS)[number];
-
-export const BILLING_CYCLES = ["monthly", "yearly"] as const;
-export type BillingCycle = (typeof BILLING_CYCLES)[number];
 
 export const BILLING_MODES = ["none", "mock", "payments"] as const;
 

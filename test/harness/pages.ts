@@ -22,7 +22,7 @@ export interface Pages {
  * For one test file. After each test no page has complained of anything but of failures that it showed, and
  * none has asked anything of anybody but the service and, where somebody signs in there, the provider.
  */
-export function usePages(): Pages {
+export function usePages(settings: Record<string, string> = {}): Pages {
   let browser: Browser;
   const visits: WatchedPage[] = [];
   const pages = { open, openAs, linkTo } as Pages;
@@ -30,7 +30,7 @@ export function usePages(): Pages {
   beforeAll(async () => {
     pages.provider = await startIdentityProvider();
     [pages.api, browser] = await Promise.all([
-      startApi({ env: pages.provider.settings }),
+      startApi({ env: { ...pages.provider.settings, ...settings } }),
       openBrowser(),
     ]);
     pages.origin = `http://localhost:${pages.api.server.port}`;

@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { MOCK_LINK_MAX_MS } from "../../protocol/limits/billing.ts";
-import { BILLING_CYCLES, PAID_PLANS } from "../../protocol/resources/billing.ts";
+import { BILLING_CYCLES, PAID_PLANS } from "../../protocol/paid-plans.ts";
 import { planRules } from "../background/plan-notices.ts";
 import type { Config } from "../config.ts";
 import { htmlPage, PAGE_HEADERS, wantsHtml } from "../error-page.ts";

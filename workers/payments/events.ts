@@ -1,10 +1,7 @@
 /** What the payment provider tells, read leniently: what we don't need may look as it likes. */
 import { z } from "zod";
-import {
-  SUBSCRIPTION_STATUSES,
-  type BillingCycle,
-  type PaidPlan,
-} from "../../protocol/resources/billing.ts";
+import type { BillingCycle, PaidPlan } from "../../protocol/paid-plans.ts";
+import { SUBSCRIPTION_STATUSES } from "../../protocol/resources/billing.ts";
 import type { Snapshot } from "../subscriptions.ts";
 
 /** Our plans by the provider's ids of their prices. */

@@ -15,7 +15,7 @@ import {
   PAID_PLANS,
   type BillingCycle,
   type PaidPlan,
-} from "../../protocol/resources/billing.ts";
+} from "../../protocol/paid-plans.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import { callOperators } from "../operator-network.ts";

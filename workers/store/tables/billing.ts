@@ -11,11 +11,8 @@ import {
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
-import {
-  BILLING_CYCLES,
-  PAID_PLANS,
-  SUBSCRIPTION_STATUSES,
-} from "../../../protocol/resources/billing.ts";
+import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/paid-plans.ts";
+import { SUBSCRIPTION_STATUSES } from "../../../protocol/resources/billing.ts";
 import { organizations } from "./organizations.ts";
 
 const moment = () => timestamp({ withTimezone: true });
