@@ -42,6 +42,28 @@ describe("settings", () => {
     expect((await outcomeOf(tunnel, agent, "/admin")).code).toBe("passed");
   });
 
+  test("beyond the owner's plan let nobody through, whatever is shown, and through sleep", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const settings = { realm: "shop", basicAuth: AUTH, policy: null };
+    const set = (isBeyondPlan: boolean) =>
+      tunnel.stub.publishSettings({ ...settings, version: newVersion(), isBeyondPlan });
+    const judged = async () => {
+      const gates = gatesIn((await outcomeOf(tunnel, agent, "/")).answer)!;
+      return { ...ANN, [JUDGED_HEADER]: writeVerdict(gates, null) };
+    };
+    await set(true);
+    expect((await outcomeOf(tunnel, agent, "/")).code).toBe("upgrade_required");
+    await tunnel.sleep();
+    const believed = await judged();
+    expect((await outcomeOf(tunnel, agent, "/", { headers: believed })).code).toBe(
+      "upgrade_required",
+    );
+    await set(false);
+    const again = { headers: await judged() };
+    expect((await outcomeOf(tunnel, agent, "/", again)).code).toBe("passed");
+  });
+
   test("that are older than those known change nothing", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
