@@ -5,8 +5,10 @@
 
 import type { JSONWebKeySet } from "jose";
 import type { Organization } from "./organization.ts";
-import type { Tunnel } from "./tunnel.ts";
 import type { ReceiverSettings } from "./receiver/settings.ts";
+import type { Tunnel } from "./tunnel.ts";
+import type { Counters } from "./tunnel/outcomes.ts";
+import type { TrafficBucket } from "./tunnel/traffic.ts";
 
 /** Which tunnel answers for a public host name. Versions of a host only ever grow. */
 export interface Route {
@@ -27,6 +29,10 @@ export interface TunnelReport {
   bytesOut: number;
   requests: number;
   maintenance: boolean;
+  /** Of visitors' requests, since the tunnel was made. */
+  counters: Counters;
+  /** When they came, as far as the rows have yet to hear of it. */
+  traffic: TrafficBucket[];
   /** What the rows have yet to hear of. */
   spending: TokenSpending[];
 }

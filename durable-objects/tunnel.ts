@@ -93,8 +93,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   /** A visitor's request from the edge, or an agent's connection from the API. */
   override fetch(request: Request): Response | Promise<Response> {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
-    if (this.#draining) return refuse(retryAfter("unavailable", RECONNECT_MAX_MS));
-    return this.#visitors.visit(request);
+    return this.#reports.counted(request, this.#visit(request));
   }
 
   /** Permanent: ids are never used again, so a retired tunnel refuses everybody for ever. */
@@ -299,6 +298,13 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#agents.closed(socket);
     // A Close that wakes the object finds no link: what is left of its agent is that one was there.
     if (this.#agentTrace.isThere && !this.#agents.current(Date.now())) this.#agentLeft(false);
+  }
+
+  // ── Inside: visitors ──
+
+  #visit(request: Request): Promise<Response> {
+    if (!this.#draining) return this.#visitors.visit(request);
+    return Promise.resolve(refuse(retryAfter("unavailable", RECONNECT_MAX_MS)));
   }
 
   // ── Inside: news ──

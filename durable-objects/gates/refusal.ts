@@ -1,5 +1,10 @@
 /** Why a visitor does not get through, and how the edge tells its tunnel's object what it found. */
-import { ERROR_HEADER, STATUS_BY_CODE, type ErrorCode } from "../../protocol/errors.ts";
+import {
+  ERROR_HEADER,
+  isErrorCode,
+  STATUS_BY_CODE,
+  type ErrorCode,
+} from "../../protocol/errors.ts";
 import { equalInConstantTime } from "../../protocol/constant-time.ts";
 import type { Gates } from "./settings.ts";
 
@@ -20,6 +25,16 @@ export function refuse({ code, headers, message }: Refusal): Response {
   const answer = new Response(message ?? null, { status: STATUS_BY_CODE[code], headers });
   answer.headers.set(ERROR_HEADER, code);
   return answer;
+}
+
+/** None of our own refusals has a lower status, so that most answers need not be looked at. */
+const REFUSAL_MIN_STATUS = 401;
+
+/** Why an answer of the object is not the local server's; null when it is. */
+export function refusalOf(answer: Response): ErrorCode | null {
+  if (answer.status < REFUSAL_MIN_STATUS) return null;
+  const code = answer.headers.get(ERROR_HEADER);
+  return code !== null && isErrorCode(code) ? code : null;
 }
 
 /**

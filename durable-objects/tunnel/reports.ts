@@ -6,11 +6,15 @@
 import type { Rows, TunnelReport } from "../bindings.ts";
 import { END_RETRY_MS, USAGE_REPORT_INTERVAL_MS } from "../../protocol/limits.ts";
 import type { Alarm } from "./alarm.ts";
+import { Outcomes, type Counters } from "./outcomes.ts";
 import { Spending } from "./spending.ts";
+import { Traffic, type KeptBucket } from "./traffic.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 
 const KEY = {
   usage: "usage",
+  outcomes: "outcomes",
+  traffic: "traffic",
   tunnelId: "tunnel-id",
   orgId: "org-id",
   sequence: "report-sequence",
@@ -30,6 +34,8 @@ export interface Reported {
 
 export class Reports {
   readonly usage: Usage;
+  readonly #outcomes: Outcomes;
+  readonly #traffic: Traffic;
   readonly #spending: Spending;
   readonly #kv: SyncKvStorage;
   readonly #alarm: Alarm;
@@ -42,7 +48,10 @@ export class Reports {
     this.#alarm = alarm;
     this.#rows = rows;
     this.#tunnel = tunnel;
-    this.usage = new Usage(kv.get<UsageTotals>(KEY.usage), () => this.soon());
+    this.usage = new Usage(kv.get<UsageTotals>(KEY.usage), () => this.#counting());
+    this.#outcomes = new Outcomes(kv.get<Counters>(KEY.outcomes));
+    const totals = () => ({ ...this.usage.totals, requests: this.#outcomes.requests });
+    this.#traffic = new Traffic(totals, kv.get<KeptBucket[]>(KEY.traffic), Date.now());
     const nonce = tunnel.credential()?.nonce ?? null;
     this.#spending = new Spending(kv, this.usage.totals, nonce);
   }
@@ -67,6 +76,16 @@ export class Reports {
     this.#spending.charge(tokenNonce, Date.now());
   }
 
+  /** Counts what becomes of a visitor's request. */
+  counted(request: Request, answer: Promise<Response>): Promise<Response> {
+    const arrivedAtMs = Date.now();
+    return answer.then((response) => {
+      this.#counting();
+      this.#outcomes.count(request, response, Date.now() - arrivedAtMs);
+      return response;
+    });
+  }
+
   now(): void {
     this.#pending = true;
     this.#alarm.by(Date.now(), "confirmed");
@@ -88,12 +107,13 @@ export class Reports {
     this.#alarm.by(Math.max(atMs, Date.now() + END_RETRY_MS), "confirmed");
   }
 
-  /** @returns null when nobody was ever here. */
+  /** @returns null when nobody was ever here; what was counted then is told with the first report. */
   async send(): Promise<TunnelReport | null> {
     const report = this.#make();
     if (!report) return null;
     await this.#rows.reportTunnel(report);
     this.#spending.told(report.spending);
+    this.#traffic.told(report.traffic);
     return report;
   }
 
@@ -110,15 +130,27 @@ export class Reports {
     return known.length === 0 ? undefined : Math.min(...known);
   }
 
+  #counting(): void {
+    this.#traffic.tick(Date.now());
+    this.soon();
+  }
+
   #make(): TunnelReport | null {
     const kv = this.#kv;
     const { tunnelId } = this;
-    if (tunnelId === undefined) return null;
+    const now = Date.now();
     const presence = this.#tunnel.presence();
+    const traffic = this.#traffic.untold(now);
+    const counters = this.#outcomes.totals();
+    if (traffic.length > 0) {
+      kv.put(KEY.outcomes, counters);
+      kv.put(KEY.traffic, this.#traffic.kept);
+    } else if (tunnelId === undefined) return null;
+    kv.put(KEY.usage, this.usage.totals);
+    if (tunnelId === undefined) return null;
     const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;
     kv.put(KEY.sequence, sequence);
-    kv.put(KEY.usage, this.usage.totals);
-    const spending = this.#spending.untold(Date.now());
-    return { tunnelId, sequence, ...presence, ...this.usage.totals, spending };
+    const spending = this.#spending.untold(now);
+    return { tunnelId, sequence, ...presence, ...this.usage.totals, counters, traffic, spending };
   }
 }

@@ -10,28 +10,29 @@ export interface UsageTotals {
 
 export class Usage {
   readonly totals: UsageTotals;
-  #counted: () => void;
+  readonly #counting: () => void;
 
-  /** @param counted called with each change: somebody should save before long. */
-  constructor(saved: UsageTotals | undefined, counted: () => void) {
+  /** @param counting called before each change: somebody should save before long. */
+  constructor(saved: UsageTotals | undefined, counting: () => void) {
     this.totals = { ...(saved ?? { bytesIn: 0, bytesOut: 0, requests: 0 }) };
-    this.#counted = counted;
+    this.#counting = counting;
   }
 
+  /** One that nothing kept out. */
   countRequest(): void {
+    this.#counting();
     this.totals.requests += 1;
-    this.#counted();
   }
 
   /** Towards the local server. */
   countIn(bytes: number): void {
+    this.#counting();
     this.totals.bytesIn += bytes;
-    this.#counted();
   }
 
   /** Towards the visitor. */
   countOut(bytes: number): void {
+    this.#counting();
     this.totals.bytesOut += bytes;
-    this.#counted();
   }
 }

@@ -3,17 +3,15 @@
  * call to one object, to which the request is passed as it is and from which the answer streams.
  */
 import { SIGN_IN_HEADER } from "../../durable-objects/gates/identity.ts";
+import { refusalOf } from "../../durable-objects/gates/refusal.ts";
 import { AGENT_HOST } from "../../durable-objects/tunnel/admission.ts";
-import { ERROR_HEADER, isErrorCode, type ErrorCode } from "../../protocol/errors.ts";
+import type { ErrorCode } from "../../protocol/errors.ts";
 import { hostOf, routeNameOf } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
 import { log } from "../log.ts";
 import { callTunnel, withoutNews } from "./gates.ts";
 import { errorPage, refusalPage } from "./pages.ts";
 import { askForTunnel, rememberedTunnel } from "./routes.ts";
-
-/** None of our own refusals has a lower status, so that most answers need not be looked at. */
-const REFUSAL_MIN_STATUS = 401;
 
 /** Where a request goes, worked out once for each way to write its host. */
 type Destination = { routeName: string } | ErrorCode;
@@ -98,10 +96,4 @@ function workOut(authority: string, serviceDomain: string): Destination {
   if (host === null || host === AGENT_HOST) return "invalid_host";
   const routeName = routeNameOf(host, serviceDomain);
   return routeName === null ? "tunnel_not_found" : { routeName };
-}
-
-function refusalOf(answer: Response): ErrorCode | null {
-  if (answer.status < REFUSAL_MIN_STATUS) return null;
-  const code = answer.headers.get(ERROR_HEADER);
-  return code !== null && isErrorCode(code) ? code : null;
 }
