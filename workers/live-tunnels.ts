@@ -1,8 +1,9 @@
 /** Where rows and live state meet: a row whose news is old is set right by asking the tunnel itself. */
 import type { TunnelReport } from "../durable-objects/bindings.ts";
 import type { Env } from "./env.ts";
-import { hostnameObject, tunnelObject } from "./objects.ts";
+import { hostnameObject, organizationObject, tunnelObject } from "./objects.ts";
 import type { Database } from "./store/client.ts";
+import { listDoubtfulTunnelIds } from "./store/metrics.ts";
 import type { RouteChange } from "./store/outbox.ts";
 import { recordSpending } from "./store/spending.ts";
 import type { Served } from "./store/tokens.ts";
@@ -12,6 +13,18 @@ import { markDisconnected, reportTunnel } from "./store/tunnels.ts";
 export async function confirmTunnel(env: Env, db: Database, tunnelId: string): Promise<void> {
   const report = await tunnelObject(env, tunnelId).confirm();
   if (!report) await markDisconnected(db, tunnelId);
+}
+
+/**
+ * How many agents serve an organization's tunnels now. Rows that say "connected" of others are set right; one
+ * whose tunnel can't be asked stays as it is.
+ */
+export async function countAgents(env: Env, db: Database, orgId: string): Promise<number> {
+  const connections = await organizationObject(env, orgId).connections();
+  const served = connections.map(({ tunnelId }) => tunnelId);
+  const doubtful = await listDoubtfulTunnelIds(db, orgId, served);
+  await Promise.allSettled(doubtful.map((id) => confirmTunnel(env, db, id)));
+  return connections.length;
 }
 
 /**

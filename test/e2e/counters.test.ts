@@ -5,8 +5,10 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
+import type { Metrics, SeriesPoint } from "../../protocol/resources/metrics.ts";
 import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
+import { faultsOf, readExposition } from "../harness/exposition.ts";
 import { seeded } from "../harness/random.ts";
 
 const BODY_MAX_BYTES = 100_000;
@@ -94,6 +96,41 @@ function sumOf(parts: Counted[]): Counted {
   return sum;
 }
 
+/** The same of the whole organization, in each of the ways in which it can be read. */
+async function countedElsewhere(): Promise<Record<string, Counted>> {
+  const { body: metrics } = await owner.get<Metrics>("/metrics");
+  const sumOfSeries = async (metric: string) => {
+    const path = `/metrics/timeseries?metric=${metric}&window=1h`;
+    const { body } = await owner.get<SeriesPoint[]>(path);
+    return body.reduce((sum, { value }) => sum + value, 0);
+  };
+  const { body: text } = await owner.get<string>("/metrics/prometheus");
+  const exposition = readExposition(text);
+  expect(faultsOf(exposition)).toEqual([]);
+  return {
+    metrics: {
+      totalRequests: metrics.requests_last_24h,
+      bytesIn: metrics.bytes_in_last_24h,
+      bytesOut: metrics.bytes_out_last_24h,
+    },
+    series: {
+      totalRequests: await sumOfSeries("requests"),
+      bytesIn: await sumOfSeries("bytes_in"),
+      bytesOut: await sumOfSeries("bytes_out"),
+    },
+    prometheus: {
+      totalRequests: exposition.sum("underpass_requests_total"),
+      bytesIn: exposition.value("underpass_bytes_in_total"),
+      bytesOut: exposition.value("underpass_bytes_out_total"),
+    },
+    tunnels: {
+      totalRequests: exposition.sum("underpass_tunnel_requests_total"),
+      bytesIn: exposition.sum("underpass_tunnel_bytes_in_total"),
+      bytesOut: exposition.sum("underpass_tunnel_bytes_out_total"),
+    },
+  };
+}
+
 test("every request and every byte is in the row once the next report is due", async () => {
   const tunnel = await share("exact");
   const random = seeded(1);
@@ -114,6 +151,9 @@ test("every request and every byte is in the row once the next report is due", a
 
   const sum = sumOf(parts);
   expect(await untilCounted("exact", sum)).toEqual(sum);
+  // One transaction writes all of them.
+  const elsewhere = await countedElsewhere();
+  expect(Object.values(elsewhere)).toEqual(Object.values(elsewhere).map(() => sum));
   await tunnel.close();
 });
 
@@ -123,6 +163,7 @@ test("a kill -9 loses nothing that the row has shown, and invents nothing", asyn
     Promise.all(Array.from({ length: count }, () => visit("killed", 1_000, 2_000)));
   const shown = sumOf(await visits(20));
   await untilCounted("killed", shown);
+  const before = await countedElsewhere();
   const lost = sumOf(await visits(20));
   const reconnected = once(tunnel.events, "reconnected");
   process.kill(await api.server.pidOf("workerd"), "SIGKILL");
@@ -135,5 +176,30 @@ test("a kill -9 loses nothing that the row has shown, and invents nothing", asyn
     expect(counts[count]).toBeGreaterThanOrEqual(least[count]);
     expect(counts[count]).toBeLessThanOrEqual(most[count]);
   }
+  const after = await countedElsewhere();
+  for (const [where, { totalRequests, bytesIn, bytesOut }] of Object.entries(before)) {
+    // Of the whole organization: what other tunnels carried has not changed.
+    const beside = totalRequests - shown.totalRequests;
+    expect(after[where]!.totalRequests).toBeGreaterThan(totalRequests);
+    expect(after[where]!.totalRequests).toBeLessThanOrEqual(most.totalRequests + beside);
+    expect(after[where]!.bytesIn).toBeGreaterThan(bytesIn);
+    expect(after[where]!.bytesOut).toBeGreaterThan(bytesOut);
+  }
   await tunnel.close();
+});
+
+test("a scrape after a crash counts no agent that did not come back", async () => {
+  const [gone, back] = [await share("gone"), await share("back")];
+  const agents = async () => {
+    const { body } = await owner.get<string>("/metrics/prometheus");
+    return readExposition(body).value("underpass_agents_connected");
+  };
+  await until(async () => (await agents()) === 2);
+  const reconnected = once(back.events, "reconnected");
+  process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+  await gone.close();
+  await reconnected;
+  expect(await agents()).toBe(1);
+  expect((await owner.get<Metrics>("/metrics")).body.active_tunnels).toBe(1);
+  await back.close();
 });

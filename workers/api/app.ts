@@ -26,6 +26,7 @@ import { hooks } from "./hooks.ts";
 import { invitations } from "./invitations.ts";
 import { maintenance } from "./maintenance.ts";
 import { members } from "./members.ts";
+import { metrics } from "./metrics.ts";
 import { mfa } from "./mfa.ts";
 import { mockBilling } from "./mock-billing.ts";
 import { oauth } from "./oauth.ts";
@@ -100,6 +101,7 @@ for (const area of [
   billing,
   billingWebhook,
   mockBilling,
+  metrics,
   pages,
 ])
   api.route("/", area);

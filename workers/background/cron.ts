@@ -7,6 +7,13 @@ import {
   UNVERIFIED_ACCOUNT_MAX_MS,
 } from "../../protocol/limits.ts";
 import { LAPSED_BATCH_ROWS } from "../../protocol/limits/billing.ts";
+import {
+  COUNTERS_FOLD_AFTER_MS,
+  COUNTERS_FOLD_BATCH_ROWS,
+  TRAFFIC_DELETE_BATCH_ROWS,
+  TRAFFIC_HOURS_KEEP_MS,
+  TRAFFIC_MINUTES_KEEP_MS,
+} from "../../protocol/limits/metrics.ts";
 import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
@@ -20,6 +27,7 @@ import { deleteDeadPasswordResets } from "../store/password-resets.ts";
 import { expireClaims } from "../store/domains.ts";
 import { deleteDeadSessions } from "../store/sessions.ts";
 import { deleteOldBillingEvents, lapseOverdue } from "../store/subscriptions.ts";
+import { deleteOldTraffic, foldCounters } from "../store/traffic.ts";
 import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels.ts";
 import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
 import { planRules } from "./plan-notices.ts";
@@ -49,6 +57,16 @@ export async function runCron(env: Env): Promise<void> {
     },
     "billing events": () => deleteOldBillingEvents(db),
     invitations: () => deleteDeadInvitations(db, ago(DEAD_ROW_KEEP_MS)),
+    traffic: async () => {
+      const minutes = () => deleteOldTraffic(db, "minute", ago(TRAFFIC_MINUTES_KEEP_MS));
+      while ((await minutes()) === TRAFFIC_DELETE_BATCH_ROWS);
+      const hours = () => deleteOldTraffic(db, "hour", ago(TRAFFIC_HOURS_KEEP_MS));
+      while ((await hours()) === TRAFFIC_DELETE_BATCH_ROWS);
+    },
+    counters: async () => {
+      const fold = () => foldCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
+      while ((await fold()) === COUNTERS_FOLD_BATCH_ROWS);
+    },
     // Last, because a mail server may take its time.
     mails: () => drainMails(env, db),
   };

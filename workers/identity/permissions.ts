@@ -27,6 +27,10 @@ const LOWEST_ROLE = {
   /** Webhook receivers, and how far their deliveries are handled. */
   "receivers:write": "member",
   "events:read": "viewer",
+  /** Of tunnels. */
+  "metrics:read": "viewer",
+  /** What tokens used, and what it costs. */
+  "usage:read": "viewer",
   "orgs:read": "viewer",
   "orgs:write": "admin",
   "orgs:delete": "owner",

@@ -16,6 +16,7 @@ import { sessions, users } from "./tables/accounts.ts";
 import { memberships, organizations } from "./tables/organizations.ts";
 import { projects } from "./tables/routing.ts";
 import { revokeTokens } from "./tokens.ts";
+import { deleteTraffic } from "./traffic.ts";
 import { deleteTunnels } from "./tunnels.ts";
 
 /** How a new organization starts. */
@@ -179,6 +180,7 @@ export function deleteOrganization(
     await tx.delete(memberships).where(eq(memberships.orgId, orgId));
     await revokeTokens(change, actor);
     await deleteTunnels(change, actor);
+    await deleteTraffic(tx, orgId);
     await releaseDomains(change, actor);
     await releaseSubdomains(change, actor);
     await deleteReceivers(change, actor);

@@ -15,10 +15,11 @@ import { servedBy, tellServed, type Served } from "./tokens.ts";
 
 const masters = alias(tokens, "masters");
 
-/** In whole cents of this month, by lineage; one that is not in it has spent nothing. */
+/** In whole cents of a month, by lineage; one that is not in it has spent nothing. */
 export async function findSpent(
   reader: Database["read"] | Transaction,
   lineageIds: string[],
+  month = monthOf(Date.now()),
 ): Promise<Map<string, number>> {
   const read = reader as Transaction;
   const own = read
@@ -40,7 +41,7 @@ export async function findSpent(
     .from(spenders)
     .innerJoin(
       tokenUsage,
-      and(eq(tokenUsage.tokenId, spenders.tokenId), eq(tokenUsage.month, monthOf(Date.now()))),
+      and(eq(tokenUsage.tokenId, spenders.tokenId), eq(tokenUsage.month, month)),
     )
     .groupBy(spenders.lineageId);
   return new Map(rows.map((row) => [row.lineageId, usdCentsFor(row)]));

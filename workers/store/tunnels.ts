@@ -10,6 +10,7 @@ import { isOnPage, pageValues, type Page } from "./page.ts";
 import { holdsRole, type MemberActor } from "./standing.ts";
 import { domains } from "./tables/domains.ts";
 import { projects, tunnels } from "./tables/routing.ts";
+import { endCounters, writeCounters, writeTraffic } from "./traffic.ts";
 
 export type TunnelRow = typeof tunnels.$inferSelect;
 
@@ -279,17 +280,21 @@ async function retire(
   why: "deleted" | "expired",
 ): Promise<void> {
   await unbindTunnels(change, actor, tunnelIds);
+  await endCounters(change.tx, tunnelIds);
   await releaseHostnames(change, tunnelIds);
   for (const tunnelId of tunnelIds) {
     change.tell({ kind: "tunnel_retired", payload: { tunnelId, why } });
   }
 }
 
-/** What the tunnel's object says of itself; news that is older than the row's changes nothing. */
+/**
+ * What the tunnel's object says of itself; news that is older than the row's changes nothing. In one
+ * transaction, so that a tunnel's totals are the same wherever they are read.
+ */
 export async function reportTunnel({ read }: Database, report: TunnelReport): Promise<void> {
   const { tunnelId, sequence, agentConnected, lastSeenAtMs, bytesIn, bytesOut, requests } = report;
   const { maintenance } = report;
-  await read
+  const update = read
     .update(tunnels)
     .set({
       agentConnected: agentConnected
@@ -308,6 +313,11 @@ export async function reportTunnel({ read }: Database, report: TunnelReport): Pr
       status: statusAfter(agentConnected),
     })
     .where(and(eq(tunnels.id, tunnelId), lt(tunnels.reportSequence, sequence)));
+  if (report.traffic.length === 0) await update;
+  else {
+    const counted = [read.execute(writeCounters(report)), read.execute(writeTraffic(report))];
+    await read.batch([update, ...counted]);
+  }
 }
 
 /** For a row whose object has never heard of an agent. */

@@ -1,0 +1,59 @@
+/** What an organization's tunnels have carried, and what that came to. */
+import { z } from "zod";
+import { Instant, PageQuery } from "./scalars.ts";
+
+export const Metric = z.enum(["requests", "bytes_in", "bytes_out"]);
+export type Metric = z.infer<typeof Metric>;
+export const MetricWindow = z.enum(["1h", "24h", "7d", "30d"]);
+export type MetricWindow = z.infer<typeof MetricWindow>;
+
+export const Metrics = z.object({
+  total_tunnels: z.int(),
+  active_tunnels: z.int(),
+  /** The sums of the series of 24 hours. */
+  requests_last_24h: z.int(),
+  bytes_in_last_24h: z.int(),
+  bytes_out_last_24h: z.int(),
+});
+export type Metrics = z.infer<typeof Metrics>;
+
+export const SeriesQuery = z.object({ metric: Metric, window: MetricWindow.default("24h") });
+/** `timestamp` is when the bucket starts. */
+export const SeriesPoint = z.object({ timestamp: Instant, value: z.number() });
+export type SeriesPoint = z.infer<typeof SeriesPoint>;
+
+/** Of a month, in UTC. */
+const Usage = z.object({
+  /** Of both directions. */
+  bytes: z.int(),
+  requests: z.int(),
+  /** In whole cents, of which none is begun. */
+  costUsdCents: z.int(),
+});
+
+export const TokenUsage = Usage.extend({
+  id: z.uuid(),
+  nonce: z.string(),
+  name: z.string(),
+  kind: z.enum(["agent", "master"]),
+  revoked: z.boolean(),
+  monthlyBudgetUsdCents: z.int().nullable(),
+  /** What counts for the budget: also what its predecessors spent, and what a master key's tokens did. */
+  spentUsdCents: z.int(),
+});
+
+export const OrganizationUsage = Usage.extend({
+  /** `2026-11` */
+  month: z.string(),
+  /** Newest first, a page at a time. */
+  tokens: z.array(TokenUsage),
+});
+export type OrganizationUsage = z.infer<typeof OrganizationUsage>;
+
+export const UsageQuery = PageQuery.extend({
+  /** Left out: the one that is running. */
+  month: z
+    .string()
+    .regex(/^2\d{3}-(0[1-9]|1[0-2])$/, "must be a month such as 2026-11")
+    .optional(),
+});
