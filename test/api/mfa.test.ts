@@ -319,9 +319,13 @@ test("hosted behind https the cookie is Secure, and guessing is slowed down by a
   const owner = await slow.owner();
   expect((await enroll(owner)).setCookie).toMatch(/; Secure/);
   const guess = { challenge_token: "x", code: "123456" };
-  const limited = { status: 429, body: { error: "rate_limited" } };
-  expect((await slow.stranger.post("/auth/login/mfa", guess)).status).toBe(401);
-  expect((await owner.post("/auth/mfa/disable", { password: "x" })).status).toBe(409);
-  expect(await slow.stranger.post("/auth/login/mfa", guess)).toMatchObject(limited);
-  expect(await owner.post("/auth/mfa/disable", { password: "x" })).toMatchObject(limited);
+  for (const [ask, isTried] of [
+    [() => slow.stranger.post("/auth/login/mfa", guess), 401],
+    [() => owner.post("/auth/mfa/disable", { password: "x" }), 409],
+  ] as const) {
+    const replies = await Promise.all(Array.from({ length: 10 }, ask));
+    const statuses = replies.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(5);
+    for (const status of statuses) expect([isTried, 429]).toContain(status);
+  }
 });

@@ -217,12 +217,14 @@ test("on a server with a public name its address is that name's, the cookie secu
   );
   expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
 
-  for (let visit = 0; visit < 3; visit++) await browser.open(start);
-  const limited = await browser.open(start, { accept: "text/html" });
+  const firstLimited = async (url: string) => {
+    const visits = Array.from({ length: 10 }, () => browser.open(url, { accept: "text/html" }));
+    return (await Promise.all(visits)).find(({ status }) => status === 429)!;
+  };
+  const limited = await firstLimited(start);
   expect(outcomeOf(limited)).toEqual([429, "rate_limited"]);
   expect(limited.headers.get("content-type")).toMatch(/^text\/html/);
   expect(Number(limited.headers.get("retry-after"))).toBeGreaterThan(0);
-  const callback = await browser.open(start.replace("start", "callback"));
-  expect(callback.status).toBe(429);
+  expect((await firstLimited(start.replace("start", "callback"))).status).toBe(429);
   expect((await other.stranger.get("/auth/providers")).body).toEqual({ providers: ["idp_b"] });
 });

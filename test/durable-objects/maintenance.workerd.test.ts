@@ -36,7 +36,7 @@ describe("maintenance", () => {
       await vi.waitUntil(async () => {
         const report = await tunnel.stub.confirm();
         return report?.agentConnected === false && !report.maintenance;
-      });
+      }, PATIENT);
       const next = await tunnel.agent();
       expect((await outcomeOf(tunnel, next, "/")).code).toBe("passed");
     }
