@@ -33,6 +33,11 @@ export function addressLimiterObject(env: Env, address: string): DurableObjectSt
   return env.ADDRESS_LIMITER.getByName(address);
 }
 
+/** No address is called that. */
+export function lookUpLimiterObject(env: Env, orgId: string): DurableObjectStub<AddressLimiter> {
+  return env.ADDRESS_LIMITER.getByName(`look-ups of ${orgId}`);
+}
+
 export function receiverObject(env: Env, receiverId: string): DurableObjectStub<Receiver> {
   return env.RECEIVER.getByName(receiverId);
 }

@@ -4,10 +4,16 @@ export interface Bucket {
   atMs: number;
 }
 
+/** What it holds when it is full, and how long one token takes to come. */
+export interface BucketRule {
+  burst: number;
+  refillMs: number;
+}
+
 /** `waitMs` is 0 when the request may pass. A refused request takes nothing. */
 export function takeFromBucket(
   saved: Bucket | undefined,
-  rule: { burst: number; refillMs: number },
+  rule: BucketRule,
   nowMs: number,
 ): { bucket: Bucket; waitMs: number } {
   const before = saved ?? { tokens: rule.burst, atMs: nowMs };
@@ -18,6 +24,6 @@ export function takeFromBucket(
 }
 
 /** How long until the bucket is full again, and so not worth keeping. */
-export function msUntilFull(bucket: Bucket, rule: { burst: number; refillMs: number }): number {
+export function msUntilFull(bucket: Bucket, rule: BucketRule): number {
   return Math.ceil((rule.burst - bucket.tokens) * rule.refillMs);
 }

@@ -1,6 +1,7 @@
 /** A claim is proved by a TXT record alone: what a resolver and the DNS behind it can answer, and what comes of it. */
 import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { TXT_LOOKUP_BURST } from "../../protocol/limits/edge.ts";
 import type { CustomDomain } from "../../protocol/resources/domains.ts";
 import { startApi, until, type Person, type TestApi } from "../harness/api.ts";
 import {
@@ -208,6 +209,24 @@ describe("the service is unavailable, and the claim as it was, when the resolver
     expect(rows).toEqual([{ verified_at: null }]);
     await until(() => Promise.resolve(api.server.output.includes(`"name":"${name}"`)));
   });
+});
+
+test("an organization that asks without end is told to wait, and no other", async () => {
+  const [eager, other] = [await api.owner(), await api.owner()];
+  const claimed = async (by: Person, domain: string) =>
+    (await by.post<CustomDomain>("/domains", { domain })).body.id;
+  const id = await claimed(eager, "eager.example");
+  const before = resolver.asked.length;
+  const tries = Array.from({ length: TXT_LOOKUP_BURST + 50 }, () =>
+    eager.post<Failure>(`/domains/${id}/verify`),
+  );
+  const replies = await Promise.all(tries);
+  const limited = replies.filter(({ status }) => status === 429);
+  expect(limited[0]?.body.error).toBe("rate_limited");
+  expect(Number(limited[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(resolver.asked.length - before).toBe(replies.length - limited.length);
+  const otherId = await claimed(other, "other.example");
+  expect((await other.post(`/domains/${otherId}/verify`)).status).toBe(400);
 });
 
 test("nobody listens where the resolver should be", async () => {

@@ -2,6 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { hostOf, routeNameOf } from "../../protocol/hosts.ts";
+import { TXT_LOOKUP_BURST, TXT_LOOKUP_REFILL_MS } from "../../protocol/limits/edge.ts";
 import {
   AllowedQuery,
   BindDomain,
@@ -13,6 +14,7 @@ import { lookUpTxt } from "../dns/look-up.ts";
 import { challengeName, nameDomain } from "../domain-names.ts";
 import { ApiError } from "../errors.ts";
 import { randomSecret } from "../identity/codes.ts";
+import { lookUpLimiterObject } from "../objects.ts";
 import { equalInConstantTime } from "../../protocol/constant-time.ts";
 import {
   bindDomain,
@@ -36,6 +38,8 @@ import {
   roleChanged,
   type ApiContext,
 } from "./context.ts";
+
+const LOOK_UP_RULE = { burst: TXT_LOOKUP_BURST, refillMs: TXT_LOOKUP_REFILL_MS };
 
 export const domains = newArea();
 
@@ -157,6 +161,7 @@ domains.openapi(
         "forbidden",
         "not_found",
         "duplicate_name",
+        "rate_limited",
         "unavailable",
       ),
     },
@@ -248,6 +253,7 @@ async function requireProof(
   { domain, verificationToken }: DomainRow,
 ): Promise<void> {
   const name = challengeName(domain);
+  await limitLookUps(c);
   const texts = await lookUpTxt(c.env, c.var.config, name);
   if (texts === null) {
     throw new ApiError("unavailable", `The TXT records of ${name} can't be looked up now.`);
@@ -258,6 +264,15 @@ async function requireProof(
     "verification_failed",
     `There is ${found} at ${name}: publish ${verificationToken} there.`,
   );
+}
+
+/** Each asks somebody else's resolver, who would tell one who asks too often from nobody. */
+async function limitLookUps(c: ApiContext): Promise<void> {
+  const waitMs = await lookUpLimiterObject(c.env, c.var.principal.orgId).take(LOOK_UP_RULE);
+  if (waitMs === 0) return;
+  throw new ApiError("rate_limited", "Too many look-ups. Records take a while to be seen: wait.", {
+    retryAfterSeconds: Math.ceil(waitMs / 1000),
+  });
 }
 
 function takenDomain(domain: string): ApiError {
