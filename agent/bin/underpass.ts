@@ -2,6 +2,7 @@
 /** The command `underpass`. */
 import { http, httpOptions } from "../commands/http.ts";
 import { login, loginOptions } from "../commands/login.ts";
+import { webhooks, webhooksOptions } from "../commands/webhooks.ts";
 import { helpOf, UsageError } from "../options.ts";
 import { SettingsError } from "../settings.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
@@ -9,11 +10,15 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 const HELP = `underpass gives a port on this machine a public URL.
 
   underpass http <port|host:port|URL>   share a local web server
+  underpass webhooks <receiver>         bring what vendors delivered to a local server
   underpass login                       get a token for this machine
   underpass version                     print the version
 
 Options of http (each also as UNDERPASS_<NAME>):
 ${helpOf(httpOptions)}
+
+Options of webhooks:
+${helpOf(webhooksOptions)}
 
 Options of login:
 ${helpOf(loginOptions)}
@@ -24,6 +29,8 @@ async function main([command, ...args]: string[]): Promise<number> {
   switch (command) {
     case "http":
       return http(args);
+    case "webhooks":
+      return webhooks(args);
     case "login":
       return login(args);
     case "version":

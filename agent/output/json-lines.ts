@@ -5,28 +5,28 @@ import type { AgentTunnel, Rejected } from "../tunnel.ts";
 export class JsonLines {
   constructor(tunnel: AgentTunnel, target: Target) {
     tunnel.on("ready", ({ tunnelId, url }) =>
-      print({ event: "ready", tunnelId, url, local: target.origin }),
+      printJson({ event: "ready", tunnelId, url, local: target.origin }),
     );
     tunnel.on("request", ({ method, path, status, durationMs, problem }) =>
-      print({ event: "request", method, path, status, durationMs, problem }),
+      printJson({ event: "request", method, path, status, durationMs, problem }),
     );
-    tunnel.on("disconnected", (reason) => print({ event: "disconnected", reason }));
+    tunnel.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
     tunnel.on("retrying", (reason, inMs) =>
-      print({ event: "retrying", reason, inMs: Math.round(inMs) }),
+      printJson({ event: "retrying", reason, inMs: Math.round(inMs) }),
     );
     tunnel.on("stopped", (explanation) =>
-      print({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
+      printJson({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
     );
-    tunnel.on("reconnected", () => print({ event: "reconnected" }));
-    tunnel.on("notice", (message) => print({ event: "notice", message }));
+    tunnel.on("reconnected", () => printJson({ event: "reconnected" }));
+    tunnel.on("notice", (message) => printJson({ event: "notice", message }));
   }
 
   end(rejection?: Rejected): void {
     if (rejection)
-      print({ event: "rejected", reason: rejection.reason, message: rejection.message });
+      printJson({ event: "rejected", reason: rejection.reason, message: rejection.message });
   }
 }
 
-function print(value: object): void {
+export function printJson(value: object): void {
   process.stdout.write(`${JSON.stringify(value)}\n`);
 }

@@ -1,0 +1,20 @@
+/** `--forward`: the address that deliveries are posted to, path and all. */
+import { parseTarget, type Target } from "../target.ts";
+
+export interface ForwardTarget {
+  server: Target;
+  /** With its query. */
+  path: string;
+  /** As it is shown. */
+  url: string;
+}
+
+/** Reads `3000`, `3000/hook`, `localhost:3000/hook?of=shop`, `http://host/hook`. @returns null for anything else. */
+export function parseForwardTarget(text: string): ForwardTarget | null {
+  const [, origin, rest] =
+    /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*|[^/?#]*)([^#]*)$/i.exec(text.trim()) ?? [];
+  const server = origin === undefined ? null : parseTarget(origin);
+  if (!server || rest === undefined || !URL.canParse(rest, server.origin)) return null;
+  const { href, pathname, search } = new URL(rest, server.origin);
+  return { server, path: pathname + search, url: href };
+}

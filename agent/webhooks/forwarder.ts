@@ -1,0 +1,188 @@
+/**
+ * Brings a receiver's deliveries to a local server: in order, one at a time, until each was taken. How far
+ * it got is the receiver's to remember, so that the next start goes on from there.
+ */
+import { EventEmitter } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  FORWARD_ATTEMPTS_MAX,
+  FORWARD_PAGE_ROWS,
+  FORWARD_RETRY_MAX_MS,
+  FORWARD_RETRY_MIN_MS,
+  FORWARD_STOP_MAX_MS,
+  FORWARD_WAIT_SECONDS,
+} from "../../protocol/limits/receivers.ts";
+import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/resources/receivers.ts";
+import { backOff, Rejected } from "../tunnel.ts";
+import type { Attempt } from "./local-server.ts";
+import { Unreachable, type Reading } from "./receiver-api.ts";
+
+export interface ReceiverSource {
+  find(nameOrId: string, signal: AbortSignal): Promise<ReceiverState>;
+  events(id: string, reading: Reading, signal: AbortSignal): Promise<DeliveryPage>;
+  acknowledge(id: string, cursor: string, signal: AbortSignal): Promise<void>;
+}
+
+export interface DeliveryTarget {
+  post(delivery: Delivery, signal: AbortSignal): Promise<Attempt>;
+}
+
+export interface ForwardOptions {
+  /** Its name or id. */
+  receiver: string;
+  /** `all`, or a moment in RFC 3339. undefined: from where the last run got to. */
+  since: string | undefined;
+}
+
+/** `put_aside`: the local server answered, and never with success. The next one's turn comes. */
+export interface Handled extends Attempt {
+  id: string;
+  receivedAt: string;
+  attempt: number;
+  outcome: "delivered" | "retrying" | "put_aside";
+}
+
+interface Events {
+  ready: [ReceiverState];
+  handled: [Handled];
+  disconnected: [reason: string];
+  reconnected: [];
+}
+
+export class Forwarder extends EventEmitter<Events> {
+  readonly #source: ReceiverSource;
+  readonly #target: DeliveryTarget;
+  readonly #options: ForwardOptions;
+  /** Ends what waits; what is being delivered gets a little longer. */
+  readonly #stop = new AbortController();
+  readonly #cut = new AbortController();
+  #isDown = false;
+
+  constructor(source: ReceiverSource, target: DeliveryTarget, options: ForwardOptions) {
+    super();
+    this.#source = source;
+    this.#target = target;
+    this.#options = options;
+  }
+
+  /** Resolves when it was stopped. @throws Rejected when the server refuses for good. */
+  async run(): Promise<void> {
+    try {
+      await this.#run();
+    } catch (error) {
+      if (!(error instanceof Stopped)) throw error;
+    }
+  }
+
+  stop(): void {
+    if (this.#isStopped) return;
+    this.#stop.abort();
+    setTimeout(() => this.#cut.abort(), FORWARD_STOP_MAX_MS).unref();
+  }
+
+  get #isStopped(): boolean {
+    return this.#stop.signal.aborted;
+  }
+
+  async #run(): Promise<void> {
+    const { receiver, since } = this.#options;
+    const state = await this.#ask((signal) => this.#source.find(receiver, signal));
+    this.emit("ready", state);
+    // Of one delivery while the next is under way: whoever dies repeats two of them at the most.
+    let acknowledged = Promise.resolve();
+    try {
+      let after = since === undefined ? state.acknowledged : "0";
+      for (;;) {
+        const askedAtMs = performance.now();
+        const page = await this.#ask((signal) => this.#read(state.id, after, signal));
+        for (const delivery of page.events) {
+          await this.#deliver(delivery);
+          await acknowledged;
+          acknowledged = this.#acknowledge(state.id, delivery.cursor);
+        }
+        after = page.cursor;
+        // A server that has too many readers to let them wait is not asked again at once.
+        const isEarly = performance.now() - askedAtMs < FORWARD_RETRY_MIN_MS;
+        if (page.events.length === 0 && isEarly) await this.#pause(FORWARD_RETRY_MIN_MS);
+      }
+    } finally {
+      await acknowledged;
+    }
+  }
+
+  #read(receiverId: string, after: string, signal: AbortSignal): Promise<DeliveryPage> {
+    const { since } = this.#options;
+    const reading = {
+      after,
+      limit: FORWARD_PAGE_ROWS,
+      // Whoever was cut off wants to know that it is over, whether there is something new or not.
+      waitSeconds: this.#isDown ? 0 : FORWARD_WAIT_SECONDS,
+      since: since === "all" ? undefined : since,
+    };
+    return this.#source.events(receiverId, reading, signal);
+  }
+
+  /** Resolves when it was taken, or put aside. */
+  async #deliver(delivery: Delivery): Promise<void> {
+    const { id, receivedAt } = delivery;
+    let seen = 0;
+    for (let attempt = 1; ; attempt += 1) {
+      if (this.#isStopped) throw new Stopped();
+      const result = await this.#target.post(delivery, this.#cut.signal);
+      const isTaken = result.status !== null && result.status >= 200 && result.status < 300;
+      if (!isTaken && this.#isStopped) throw new Stopped();
+      // Until something listens nothing is lost by waiting; a server that refuses may always do so.
+      if (!result.isUnseen) seen += 1;
+      const isOver = seen >= FORWARD_ATTEMPTS_MAX;
+      const outcome = isTaken ? "delivered" : isOver ? "put_aside" : "retrying";
+      this.emit("handled", { id, receivedAt, attempt, outcome, ...result });
+      if (outcome !== "retrying") return;
+      await this.#pause(Math.min(FORWARD_RETRY_MAX_MS, FORWARD_RETRY_MIN_MS * 2 ** (attempt - 1)));
+    }
+  }
+
+  /** Asks until there is an answer. */
+  async #ask<Answer>(ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    for (let failures = 0; ; failures += 1) {
+      if (this.#isStopped) throw new Stopped();
+      try {
+        const answer = await ask(this.#stop.signal);
+        if (this.#isDown) this.emit("reconnected");
+        this.#isDown = false;
+        return answer;
+      } catch (error) {
+        if (this.#isStopped) throw new Stopped();
+        if (!(error instanceof Unreachable)) throw error;
+        if (!this.#isDown) this.emit("disconnected", error.message);
+        this.#isDown = true;
+        await this.#pause(backOff(failures));
+      }
+    }
+  }
+
+  async #acknowledge(receiverId: string, cursor: string): Promise<void> {
+    for (let failures = 0; ; failures += 1) {
+      try {
+        await this.#source.acknowledge(receiverId, cursor, this.#cut.signal);
+        return;
+      } catch (error) {
+        // Whoever reads on is refused for the same reason, and says so.
+        if (error instanceof Rejected || this.#isStopped) return;
+        await delay(backOff(failures), undefined, { signal: this.#stop.signal }).catch(
+          () => undefined,
+        );
+      }
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => {
+      throw new Stopped();
+    });
+  }
+}
+
+/** Leads out of whatever is being done. */
+class Stopped extends Error {
+  override name = "Stopped";
+}

@@ -1,0 +1,94 @@
+/** The local server that deliveries are posted to, one at a time. */
+import { Pool } from "undici";
+import { isPassedOn } from "../../protocol/header-names.ts";
+import { ORIGIN_CONNECT_MAX_MS } from "../../protocol/limits.ts";
+import { FORWARD_ATTEMPT_MAX_MS } from "../../protocol/limits/receivers.ts";
+import type { Delivery } from "../../protocol/resources/receivers.ts";
+import { latin1OfUtf8 } from "../origin/header-bytes.ts";
+import { lookupFor } from "../target.ts";
+import type { ForwardTarget } from "./forward-target.ts";
+
+export interface Attempt {
+  /** null: there was no answer. */
+  status: number | null;
+  durationMs: number;
+  /** Why there was none. */
+  problem?: string;
+  /** Nobody took the connection: the server can't have seen the delivery. */
+  isUnseen: boolean;
+}
+
+/** Of a connection that was never made. */
+const UNCONNECTED = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** Written anew for each connection. */
+const OWN = new Set(["host", "content-length"]);
+
+export class LocalServer {
+  readonly #target: ForwardTarget;
+  readonly #pool: Pool;
+
+  constructor(target: ForwardTarget, { insecureUpstream }: { insecureUpstream: boolean }) {
+    this.#target = target;
+    this.#pool = new Pool(target.server.origin, {
+      connections: 1,
+      pipelining: 1,
+      allowH2: false,
+      connect: {
+        timeout: ORIGIN_CONNECT_MAX_MS,
+        rejectUnauthorized: !insecureUpstream,
+        lookup: lookupFor(target.server) as never,
+        autoSelectFamily: true,
+      },
+    });
+  }
+
+  /** With the vendor's own header lines and bytes. */
+  async post({ headers, body }: Delivery, signal: AbortSignal): Promise<Attempt> {
+    const startedAt = performance.now();
+    const durationMs = (): number => Math.round(performance.now() - startedAt);
+    try {
+      const answer = await this.#pool.request({
+        method: "POST",
+        path: this.#target.path,
+        headers: linesOf(headers),
+        body: Buffer.from(body, "base64"),
+        signal: AbortSignal.any([signal, AbortSignal.timeout(FORWARD_ATTEMPT_MAX_MS)]),
+      });
+      await answer.body.dump();
+      return { status: answer.statusCode, durationMs: durationMs(), isUnseen: false };
+    } catch (error) {
+      const { code, message } = innermost(error);
+      const isUnseen = code !== undefined && UNCONNECTED.has(code);
+      const problem = isUnseen ? "nothing listens there" : message;
+      return { status: null, durationMs: durationMs(), problem, isUnseen };
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+}
+
+function linesOf(headers: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers)
+      .filter(([name]) => isPassedOn(name) && !OWN.has(name))
+      .map(([name, value]) => [name, latin1OfUtf8(value)]),
+  );
+}
+
+/** A name with several addresses fails with one error for each of them. */
+function innermost(error: unknown): { code: string | undefined; message: string } {
+  if (error instanceof AggregateError && error.errors.length > 0) return innermost(error.errors[0]);
+  if (!(error instanceof Error)) return { code: undefined, message: String(error) };
+  if (error.name === "TimeoutError") return { code: undefined, message: "no answer in time" };
+  return { code: (error as NodeJS.ErrnoException).code, message: error.message };
+}

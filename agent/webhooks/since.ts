@@ -1,0 +1,18 @@
+/** `--since`: from when on deliveries are wanted. */
+
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3600_000, d: 24 * 3600_000 } as const;
+
+/**
+ * Reads `all`, `90s`, `30m`, `2h`, `7d`, or a moment in RFC 3339.
+ * @returns `all`, or the moment; null for anything else.
+ */
+export function parseSince(text: string, nowMs: number): string | null {
+  if (text === "all") return text;
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  if (count !== undefined) {
+    return new Date(nowMs - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
+  }
+  const isMoment = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
+  const ms = Date.parse(text);
+  return isMoment && !Number.isNaN(ms) ? new Date(ms).toISOString() : null;
+}

@@ -1,0 +1,63 @@
+/** A local server that webhooks are brought to: it remembers what it was sent, and answers as it is told. */
+import { createServer, type Server } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+
+export interface Hooked {
+  method: string;
+  url: string;
+  headers: Record<string, string | string[] | undefined>;
+  body: Buffer;
+}
+
+export interface HookServer extends AsyncDisposable {
+  port: number;
+  /** In the order in which they came. */
+  seen: Hooked[];
+  /** The status of the next answers. */
+  respond: (hooked: Hooked) => number;
+  /** Nothing listens from here on. */
+  close(): Promise<void>;
+  /** On the same port again. */
+  listen(): Promise<void>;
+}
+
+export async function startHookServer(): Promise<HookServer> {
+  const seen: Hooked[] = [];
+  let server: Server | undefined;
+  let port = 0;
+  async function listen(): Promise<void> {
+    server = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        const { method = "", url = "", headers } = request;
+        const hooked = { method, url, headers, body: Buffer.concat(chunks) };
+        seen.push(hooked);
+        response.writeHead(hooks.respond(hooked)).end("noted");
+      });
+    });
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    port = (server.address() as AddressInfo).port;
+  }
+  async function close(): Promise<void> {
+    const closing = server;
+    server = undefined;
+    if (!closing) return;
+    const closed = once(closing, "close");
+    closing.close();
+    closing.closeAllConnections();
+    await closed;
+  }
+  await listen();
+  const hooks: HookServer = {
+    port,
+    seen,
+    respond: () => 200,
+    listen,
+    close,
+    [Symbol.asyncDispose]: close,
+  };
+  return hooks;
+}
