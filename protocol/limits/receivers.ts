@@ -2,9 +2,6 @@
 
 // ── What comes in ──
 
-export const DELIVERY_BODY_MAX_BYTES = 1024 * 1024;
-/** So much of a body that is too large is read off, so that its sender reads the refusal. */
-export const DELIVERY_DISCARD_MAX_BYTES = 8 * 1024 * 1024;
 /** Deliveries of one receiver: so many at once, and then one more each `DELIVERY_REFILL_MS`. */
 export const DELIVERY_BURST = 1_200;
 export const DELIVERY_REFILL_MS = 50;

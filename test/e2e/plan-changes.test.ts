@@ -7,6 +7,7 @@ import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { until } from "../harness/api.ts";
 import { startRawOrigin, type RawOrigin } from "../harness/origin.ts";
 import { basic, codeOf, startTunnelOwner, type TunnelOwner } from "../harness/owned-tunnel.ts";
+import { deliver, makeReceiver } from "../harness/vendor.ts";
 
 const provider = { IDP_A_ISSUER: "http://127.0.0.1:1", IDP_A_CLIENT_ID: "id" };
 
@@ -124,6 +125,19 @@ test("tunnels end after the time of the smaller plan, and none ends later than i
   expect(await leftMs(connected.id)).toBeLessThanOrEqual(HOUR_MS + 60_000);
   expect(await leftMs(brief.id)).toBeLessThanOrEqual(before);
   expect(codeOf(await connected.visit())).toBe("passed");
+});
+
+test("a webhook receiver hears how long its deliveries are kept, and goes on taking them", async () => {
+  await buy("pro");
+  const receiver = await makeReceiver(stack.owner);
+  const delivered = async () => (await deliver(stack.api.server, receiver)).status;
+  expect(await delivered()).toBe(200);
+  const versions = () =>
+    stack.api.sql("select version from webhook_receivers where id = $1", [receiver.id]);
+  expect(await versions()).toEqual([{ version: 1 }]);
+  await cancel();
+  expect(await versions()).toEqual([{ version: 2 }]);
+  expect(await delivered()).toBe(200);
 });
 
 describe("in a rehearsal", () => {

@@ -7,12 +7,7 @@ import { challengeIn, deliveryIdOf } from "../../durable-objects/receiver/payloa
 import { secretsInForce, type ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import { importSecret, isSigned, type Signed } from "../../durable-objects/receiver/signatures.ts";
 import { isPassedOn } from "../../protocol/header-names.ts";
-import {
-  DELIVERY_BODY_MAX_BYTES,
-  DELIVERY_DISCARD_MAX_BYTES,
-  RECEIVER_FULL_RETRY_MS,
-  RECEIVERS_CACHE_MAX,
-} from "../../protocol/limits/receivers.ts";
+import { RECEIVER_FULL_RETRY_MS, RECEIVERS_CACHE_MAX } from "../../protocol/limits/receivers.ts";
 import { Id, Ok } from "../../protocol/resources/scalars.ts";
 import type { Config } from "../config.ts";
 import type { Env } from "../env.ts";
@@ -38,15 +33,8 @@ hooks.openAPIRegistry.registerPath({
 
 hooks.post("/hooks/:id", async (c) => {
   const { success, data } = Id.safeParse(c.req.param());
-  // Read first: a sender that is refused while it still sends may not see why.
-  const body = await readBody(c.req.raw);
   if (!success) throw notFound("such receiver");
-  if (!body) {
-    throw new ApiError(
-      "payload_too_large",
-      `At most ${DELIVERY_BODY_MAX_BYTES} bytes are accepted.`,
-    );
-  }
+  const body = new Uint8Array(await c.req.arrayBuffer());
   return receive(c, data.id.toLowerCase(), { headers: c.req.raw.headers, body });
 });
 
@@ -154,26 +142,4 @@ function arrivalOf({ settings }: Judge, { headers, body }: Signed): Arrival {
     contentType: headers.get("content-type"),
     body,
   };
-}
-
-/** @returns null when it is too large; then so much was read off that its sender hears of it. */
-async function readBody({ body }: Request): Promise<Uint8Array | null> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  if (body) {
-    for await (const chunk of body as ReadableStream<Uint8Array>) {
-      bytes += chunk.byteLength;
-      if (bytes <= DELIVERY_BODY_MAX_BYTES) chunks.push(chunk);
-      else chunks.length = 0;
-      if (bytes > DELIVERY_DISCARD_MAX_BYTES) break;
-    }
-  }
-  if (bytes > DELIVERY_BODY_MAX_BYTES) return null;
-  const whole = new Uint8Array(bytes);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
 }

@@ -9,6 +9,7 @@ import { isBetter, mayUse, PLAN_TERMS, type Standing } from "../plans.ts";
 import type { Change, Database, Transaction } from "./client.ts";
 import { fitGatesToPlan } from "./gates.ts";
 import type { OutboxMessage } from "./outbox.ts";
+import { republishReceivers } from "./receivers.ts";
 import { users } from "./tables/accounts.ts";
 import { tokens } from "./tables/credentials.ts";
 import { reservedSubdomains } from "./tables/domains.ts";
@@ -71,6 +72,7 @@ export async function changePlan(
     tunnelPassword: mayUse("tunnelPassword", standing, now),
     identityGate: mayUse("identityGate", standing, now),
   });
+  await republishReceivers(change, orgId, plan);
   if (!isBetter(from, plan)) return;
   const overLimits = await findOverLimits(change.tx, orgId, standing, hosted);
   const downgrade = { organization: org.name, from, to: plan, reason, overLimits };
