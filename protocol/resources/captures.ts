@@ -153,6 +153,7 @@ export const CaptureSettings = z.object({
   bodies: z.boolean().default(true),
 });
 export type CaptureSettings = z.infer<typeof CaptureSettings>;
+export const TunnelCapturing = CaptureSettings.extend({ id: z.uuid() });
 
 /** As the tunnel's object is told. Versions of a tunnel only ever grow. */
 export interface Capturing extends CaptureSettings {

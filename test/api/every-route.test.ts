@@ -100,6 +100,7 @@ function ownOrganization({ path }: Route, { orgId }: Person): Record<string, str
 const BODIES: Record<string, unknown> = {
   "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
   "PUT /tunnels/{id}/edge-auth": { allowed_domains: [], allowed_emails: [] },
+  "PUT /tunnels/{id}/inspector": {},
   "PUT /tunnels/{id}/policy": { actions: [] },
   "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },
   "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },

@@ -53,6 +53,8 @@ const LOWEST_ROLE: Record<string, Role> = {
   "DELETE /tunnels/{id}/auth": "member",
   "PUT /tunnels/{id}/edge-auth": "member",
   "DELETE /tunnels/{id}/edge-auth": "member",
+  "GET /tunnels/{id}/inspector": "viewer",
+  "PUT /tunnels/{id}/inspector": "member",
   "GET /tunnels/{id}/policy": "viewer",
   "PUT /tunnels/{id}/policy": "member",
   "DELETE /tunnels/{id}/policy": "member",

@@ -28,12 +28,14 @@ import { tunnelObject } from "../objects.ts";
 import type { Database } from "../store/client.ts";
 import {
   registerTunnel,
+  type Registered,
   type Registration,
   type RegistrationRefusal,
   type RegistrationRequest,
 } from "../store/registrations.ts";
 import { findTokenEnd } from "../store/spending.ts";
-import { markDisconnected, type TunnelRow } from "../store/tunnels.ts";
+import { PLAN_TERMS } from "../plans.ts";
+import { markDisconnected } from "../store/tunnels.ts";
 
 export interface AgentRequest {
   /** The capability token, in base64. */
@@ -49,8 +51,8 @@ export async function admit(env: Env, request: AgentRequest): Promise<Verdict> {
   try {
     const config = configOf(env);
     const token = await readToken(config, request.bearer);
-    const tunnel = await register(env, openDatabase(env), token, request);
-    return { admission: admissionOf(config, token, tunnel, request.address) };
+    const registered = await register(env, openDatabase(env), token, request);
+    return { admission: admissionOf(config, token, registered, request.address) };
   } catch (error) {
     if (error instanceof Refusal) return { refusal: error.closeName, words: error.message };
     throw error;
@@ -111,7 +113,7 @@ async function register(
   db: Database,
   token: TokenPayload,
   { asked, address }: AgentRequest,
-): Promise<TunnelRow> {
+): Promise<Registered> {
   const projectSlug = asked.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
   if (token.project !== null && token.project !== projectSlug) {
     throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
@@ -132,7 +134,7 @@ async function register(
       ttlSeconds: asked.ttl,
       comesBackTo: asked.tunnel,
     });
-    if ("ok" in registration) return registration.ok;
+    if ("ok" in registration) return registration;
     const { refused } = registration;
     const mayTryAnother = asked.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
     if (refused !== "duplicate_name" || !mayTryAnother) throw refusalFor(refused, label);
@@ -191,9 +193,10 @@ function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
 function admissionOf(
   config: Config,
   token: TokenPayload,
-  { id, orgId, name, subdomain, expiresAt }: TunnelRow,
+  { ok: tunnel, plan }: Registered,
   remoteIp: string,
 ): Admission {
+  const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;
   return {
     tunnelId: id,
     orgId,
@@ -205,5 +208,6 @@ function admissionOf(
     endsAtMs: expiresAt?.getTime() ?? null,
     bandwidthLimitMbps: token.bandwidthLimitMbps,
     remoteIp,
+    retention: { version, days: PLAN_TERMS[plan].inspectorRetentionDays },
   };
 }

@@ -15,6 +15,7 @@ import { auth } from "./auth.ts";
 import { basicAuth } from "./basic-auth.ts";
 import { billing } from "./billing.ts";
 import { billingWebhook } from "./billing-webhook.ts";
+import { capturing } from "./capturing.ts";
 import { cli } from "./cli.ts";
 import { connections } from "./connections.ts";
 import type { ApiContext, ApiEnv } from "./context.ts";
@@ -90,6 +91,7 @@ for (const area of [
   visits,
   policies,
   maintenance,
+  capturing,
   domains,
   reservedSubdomains,
   receivers,

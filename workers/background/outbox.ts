@@ -113,6 +113,11 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
       await tunnelObject(env, tunnelId).publishSettings(settings);
       return;
     }
+    case "tunnel_capturing": {
+      const { tunnelId, capturing } = row.payload;
+      await tunnelObject(env, tunnelId).publishCapturing(capturing);
+      return;
+    }
     case "tunnel_maintenance": {
       const { tunnelId, maintenance } = row.payload;
       await tunnelObject(env, tunnelId).setMaintenance(tunnelId, maintenance);

@@ -47,6 +47,7 @@ export const AUDIT_ACTIONS = [
   "tunnel_edge_auth_removed",
   "tunnel_policy_set",
   "tunnel_policy_removed",
+  "tunnel_inspector_set",
   "tunnel_maintenance_started",
   "tunnel_maintenance_ended",
   "domain_claimed",

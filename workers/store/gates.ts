@@ -164,6 +164,6 @@ function tellSettings({ tell }: Change, row: TunnelRow): void {
   tell({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
 }
 
-function isLive(orgId: string, id: string) {
+export function isLive(orgId: string, id: string) {
   return and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt));
 }

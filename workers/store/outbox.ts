@@ -13,6 +13,7 @@ import {
 } from "../../protocol/limits.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { TunnelSettings } from "../../durable-objects/gates/settings.ts";
+import type { Capturing } from "../../protocol/resources/captures.ts";
 import type { Maintenance } from "../../durable-objects/tunnel/gatekeeper.ts";
 import type { Stopping } from "../../durable-objects/tunnel/lifetime.ts";
 import type { Database, Transaction } from "./client.ts";
@@ -34,6 +35,7 @@ export type OutboxMessage =
   | { kind: "tunnel_ends"; payload: { tunnelId: string; atMs: number } }
   | { kind: "tunnel_settings"; payload: { tunnelId: string; settings: TunnelSettings } }
   | { kind: "connection_ended"; payload: { tunnelId: string; agentId: string } }
+  | { kind: "tunnel_capturing"; payload: { tunnelId: string; capturing: Capturing } }
   | { kind: "tunnel_maintenance"; payload: { tunnelId: string; maintenance: Maintenance } }
   | {
       kind: "token_revoked" | "token_over_budget";

@@ -6,6 +6,7 @@ import { and, count, eq, gt, isNotNull, isNull, ne, or, sql } from "drizzle-orm"
 import type { OverLimit } from "../../protocol/resources/billing.ts";
 import type { Plan } from "../config.ts";
 import { isBetter, mayUse, PLAN_TERMS, type Standing } from "../plans.ts";
+import { fitRetentionToPlan } from "./capturing.ts";
 import type { Change, Database, Transaction } from "./client.ts";
 import { fitGatesToPlan } from "./gates.ts";
 import type { OutboxMessage } from "./outbox.ts";
@@ -73,6 +74,7 @@ export async function changePlan(
     identityGate: mayUse("identityGate", standing, now),
   });
   await republishReceivers(change, orgId, plan);
+  await fitRetentionToPlan(change, orgId);
   if (!isBetter(from, plan)) return;
   const overLimits = await findOverLimits(change.tx, orgId, standing, hosted);
   const downgrade = { organization: org.name, from, to: plan, reason, overLimits };

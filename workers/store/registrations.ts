@@ -1,6 +1,7 @@
 /** An agent comes with a token and asks for a name: the rows' side of that, decided in one transaction. */
 import { and, eq, isNull, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_NEWS_FRESH_MS } from "../../protocol/limits.ts";
+import type { Plan } from "../config.ts";
 import { tunnelExpiry } from "../plans.ts";
 import type { Change, Database } from "./client.ts";
 import { findOverBudget } from "./spending.ts";
@@ -37,8 +38,14 @@ export type RegistrationRefusal =
   | "served_by_another"
   | "quota_exceeded";
 
+/** `plan` is the organization's. */
+export interface Registered {
+  ok: TunnelRow;
+  plan: Plan;
+}
+
 export type Registration =
-  | { ok: TunnelRow }
+  | Registered
   | {
       refused: RegistrationRefusal;
       /** Tunnels whose rows led to it and may be out of date: their objects know better. */
@@ -109,7 +116,7 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
       })
       .where(eq(tunnels.id, tunnel.id))
       .returning();
-    return { ok: row! };
+    return { ok: row!, plan: token.plan };
   });
 }
 

@@ -14,6 +14,7 @@ import {
   uuid,
   type AnyPgColumn,
 } from "drizzle-orm/pg-core";
+import type { CaptureSettings } from "../../../protocol/resources/captures.ts";
 import type { AllowList } from "../../../protocol/resources/edge-auth.ts";
 import type { TrafficPolicy } from "../../../protocol/resources/policies.ts";
 import { organizations } from "./organizations.ts";
@@ -91,6 +92,8 @@ export const tunnels = pgTable(
     basicAuthHash: text(),
     policy: jsonb().$type<TrafficPolicy>(),
     identityGate: jsonb().$type<AllowList>(),
+    /** null: as it is for a new tunnel. */
+    capturing: jsonb().$type<CaptureSettings>(),
     /** A password or sign-in that the plan lacks by now: both stay, and nobody gets through. */
     isBeyondPlan: boolean().notNull().default(false),
   },
@@ -105,6 +108,8 @@ export const tunnels = pgTable(
     index("tunnels_expires_at_idx")
       .on(table.expiresAt)
       .where(sql`${table.deletedAt} is null and ${table.status} <> 'expired'`),
+    /** What the ids of its captured requests end with. */
+    index("tunnels_capture_key_idx").on(table.orgId, sql`right(${table.id}::text, 12)`),
     check("tunnels_protocol", sql`${table.protocol} in ('http', 'https', 'websocket', 'tcp')`),
     check("tunnels_status", sql`${table.status} in ('inactive', 'active', 'offline', 'expired')`),
     check(

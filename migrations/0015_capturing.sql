@@ -1,0 +1,4 @@
+ALTER TABLE "outbox" DROP CONSTRAINT "outbox_kind";--> statement-breakpoint
+ALTER TABLE "tunnels" ADD COLUMN "capturing" jsonb;--> statement-breakpoint
+CREATE INDEX "tunnels_capture_key_idx" ON "tunnels" USING btree ("org_id",right("id"::text, 12));--> statement-breakpoint
+ALTER TABLE "outbox" ADD CONSTRAINT "outbox_kind" CHECK ("outbox"."kind" in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_capturing', 'tunnel_maintenance', 'connection_ended', 'token_revoked', 'token_over_budget', 'custom_hostname', 'subscription_end', 'receiver_settings', 'receiver_retired', 'mail'));
