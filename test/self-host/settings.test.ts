@@ -95,6 +95,22 @@ describe("a bad value stops the start with a line that names it", () => {
     expect(readSettings({ ...zone, CF_API_TOKEN: "t" }).worker).toMatchObject(zone);
   });
 
+  test("and payments without what they need", () => {
+    expect(() => readSettings({ BILLING_MODE: "payments" })).toThrow(/^BILLING_MODE: .*PAYMENTS_/);
+    const key = { PAYMENTS_SECRET_KEY: "sk" };
+    expect(() => readSettings(key)).toThrow(/PAYMENTS_PRICE_TEAM_YEARLY: .*go together/);
+    const whole = {
+      ...key,
+      BILLING_MODE: "payments",
+      PAYMENTS_WEBHOOK_SECRET: "whsec",
+      PAYMENTS_PRICE_PRO_MONTHLY: "price_1",
+      PAYMENTS_PRICE_PRO_YEARLY: "price_2",
+      PAYMENTS_PRICE_TEAM_MONTHLY: "price_3",
+      PAYMENTS_PRICE_TEAM_YEARLY: "price_4",
+    };
+    expect(readSettings(whole).worker).toMatchObject(whole);
+  });
+
   test("and two bad values both", () => {
     expect(() => readSettings({ PORT: "x", TRUST_PROXY: "y" })).toThrow(/TRUST_PROXY: .*PORT: /);
   });
