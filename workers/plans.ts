@@ -97,6 +97,11 @@ export function tunnelExpiry(plan: Plan, askedSeconds: number | undefined, now: 
   return new Date(now.getTime() + seconds * 1000);
 }
 
+/** The same as far as it was asked for: a better plan puts no end off further than this. */
+export function askedEnd(askedSeconds: number | undefined, now: Date): Date | null {
+  return askedSeconds === undefined ? null : new Date(now.getTime() + askedSeconds * 1000);
+}
+
 /** Whether an organization may do what only some plans grant. */
 export function mayUse(feature: Feature, { plan, trialEndsAt }: Standing, now: Date): boolean {
   const isOnTrial = trialEndsAt !== null && trialEndsAt > now;

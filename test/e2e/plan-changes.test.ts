@@ -107,7 +107,7 @@ test("owners are mailed what has stopped", async () => {
   expect((await stack.owner.get<unknown[]>("/reserved-subdomains")).body).toHaveLength(2);
 });
 
-test("tunnels end after the time of the smaller plan, and none ends later than it would have", async () => {
+test("tunnels have the time of the plan that there is, and none ends later than was asked", async () => {
   await buy("team");
   const connected = await stack.expose("long-lived", origin.port);
   const { body: brief } = await stack.owner.post<Tunnel>("/tunnels", {
@@ -125,6 +125,10 @@ test("tunnels end after the time of the smaller plan, and none ends later than i
   expect(await leftMs(connected.id)).toBeLessThanOrEqual(HOUR_MS + 60_000);
   expect(await leftMs(brief.id)).toBeLessThanOrEqual(before);
   expect(codeOf(await connected.visit())).toBe("passed");
+
+  await buy("pro");
+  expect(await leftMs(connected.id)).toBeGreaterThan(23 * HOUR_MS);
+  expect(await leftMs(brief.id)).toBeLessThanOrEqual(before);
 });
 
 test("a webhook receiver hears how long its deliveries are kept, and goes on taking them", async () => {

@@ -2,7 +2,7 @@
  * An organization's plan becomes another one. What it has stays; what the plan lacks stops in the same
  * transaction, and the objects of its tunnels are told with the commit.
  */
-import { and, count, eq, gt, isNotNull, isNull, ne, or, sql } from "drizzle-orm";
+import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../protocol/resources/billing.ts";
 import type { Plan } from "../config.ts";
 import { isBetter, mayUse, PLAN_TERMS, type Standing } from "../plans.ts";
@@ -68,7 +68,7 @@ export async function changePlan(
     resourceId: orgId,
     metadata: { from, to: plan, reason },
   });
-  await endTunnelsSooner(change, orgId, PLAN_TERMS[plan].tunnelTtlSeconds);
+  await moveEnds(change, orgId, PLAN_TERMS[plan].tunnelTtlSeconds, isBetter(plan, from));
   await fitGatesToPlan(change, orgId, {
     tunnelPassword: mayUse("tunnelPassword", standing, now),
     identityGate: mayUse("identityGate", standing, now),
@@ -83,15 +83,21 @@ export async function changePlan(
   }
 }
 
-/** As if they were made now. A plan that grants more puts no end off. */
-async function endTunnelsSooner(
+/**
+ * As if the tunnels were made now. An object that was told of an earlier end asks its row by then, so only
+ * what ends sooner has to be told.
+ */
+async function moveEnds(
   { tx, tell }: Change,
   orgId: string,
   seconds: number | null,
+  isPutOff: boolean,
 ): Promise<void> {
-  if (seconds === null) return;
-  const end = sql`now() + ${seconds} * interval '1 second'`;
-  const sooner = await tx
+  const granted = sql`now() + ${seconds}::bigint * interval '1 second'`;
+  // Without either it never ends; `least` passes over what is null.
+  const end = sql`least(${tunnels.askedEnd}, ${granted})`;
+  const { expiresAt } = tunnels;
+  const moved = await tx
     .update(tunnels)
     .set({ expiresAt: end })
     .where(
@@ -99,11 +105,14 @@ async function endTunnelsSooner(
         eq(tunnels.orgId, orgId),
         isNull(tunnels.deletedAt),
         ne(tunnels.status, "expired"),
-        or(isNull(tunnels.expiresAt), gt(tunnels.expiresAt, end)),
+        isPutOff
+          ? sql`${expiresAt} < coalesce(${end}, 'infinity')`
+          : sql`coalesce(${expiresAt}, 'infinity') > ${end}`,
       ),
     )
-    .returning({ tunnelId: tunnels.id, expiresAt: tunnels.expiresAt });
-  for (const { tunnelId, expiresAt } of sooner) {
+    .returning({ tunnelId: tunnels.id, expiresAt });
+  if (isPutOff) return;
+  for (const { tunnelId, expiresAt } of moved) {
     if (expiresAt) tell({ kind: "tunnel_ends", payload: { tunnelId, atMs: expiresAt.getTime() } });
   }
 }

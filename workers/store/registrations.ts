@@ -2,7 +2,7 @@
 import { and, eq, isNull, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_NEWS_FRESH_MS } from "../../protocol/limits.ts";
 import type { Plan } from "../config.ts";
-import { tunnelExpiry } from "../plans.ts";
+import { askedEnd, tunnelExpiry } from "../plans.ts";
 import type { Change, Database } from "./client.ts";
 import { findOverBudget } from "./spending.ts";
 import { organizations } from "./tables/organizations.ts";
@@ -95,10 +95,14 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
     if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
       return refused("served_by_another", [existing]);
     }
-    const asked = tunnelExpiry(token.plan, request.ttlSeconds, new Date());
+    const now = new Date();
+    const ends = {
+      expiresAt: tunnelExpiry(token.plan, request.ttlSeconds, now),
+      askedEnd: askedEnd(request.ttlSeconds, now),
+    };
     const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
     const tunnel =
-      existing ?? (await insertTunnel(change, actor, { ...request, expiresAt: asked }, projectId));
+      existing ?? (await insertTunnel(change, actor, { ...request, ...ends }, projectId));
     if (!tunnel) return change.abandon(refused("duplicate_name"));
 
     const [row] = await tx
@@ -111,8 +115,10 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
         lastSeenAt: sql`now()`,
         status: "active",
         // An agent that comes back must not put the end off.
-        expiresAt:
-          request.ttlSeconds === undefined ? tunnel.expiresAt : earlier(tunnel.expiresAt, asked),
+        ...(request.ttlSeconds !== undefined && {
+          expiresAt: earlier(tunnel.expiresAt, ends.expiresAt),
+          askedEnd: earlier(tunnel.askedEnd, ends.askedEnd),
+        }),
       })
       .where(eq(tunnels.id, tunnel.id))
       .returning();

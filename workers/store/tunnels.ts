@@ -75,6 +75,7 @@ export interface NewTunnel {
   protocol: TunnelRow["protocol"];
   localPort: number;
   expiresAt: Date | null;
+  askedEnd: Date | null;
 }
 
 export function createTunnel(
@@ -114,13 +115,15 @@ export async function findProjectId(
 export async function insertTunnel(
   change: Change,
   actor: Actor & { orgId: string },
-  { name, label, protocol, localPort, expiresAt }: NewTunnel,
+  { label, ...tunnel }: NewTunnel,
   projectId: string,
 ): Promise<TunnelRow | null> {
   const { orgId } = actor;
+  const { name, protocol, localPort, expiresAt, askedEnd } = tunnel;
+  const ends = { expiresAt, askedEnd };
   const [row] = await change.tx
     .insert(tunnels)
-    .values({ orgId, projectId, name, subdomain: label, protocol, localPort, expiresAt })
+    .values({ orgId, projectId, name, subdomain: label, protocol, localPort, ...ends })
     .onConflictDoNothing()
     .returning();
   if (!row) return null;

@@ -72,6 +72,8 @@ export const tunnels = pgTable(
     /** By its owner, until it is started: no agent gets in. */
     stoppedAt: moment(),
     expiresAt: moment(),
+    /** What of that was asked for, whatever the plan grants. null: nothing was. */
+    askedEnd: moment(),
     deletedAt: moment(),
     createdAt: moment().notNull().defaultNow(),
     agentConnected: boolean().notNull().default(false),
