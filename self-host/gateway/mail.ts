@@ -1,4 +1,5 @@
 /** `POST /mail`: over SMTP when there is a server for it, otherwise a file that the operator finds in the log. */
+import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { link, mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -105,18 +106,29 @@ function parse(body: string): Mail | undefined {
 
 async function writeMail(dir: string, mail: Mail): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  const time = new Date().toISOString().replace(/[:.]/g, "-");
-  const path = join(dir, `${time}-${fileNameOf(mail.to)}.eml`);
-  const fresh = `${path}.new`;
+  const fresh = join(dir, `${randomUUID()}.new`);
   const access = { disableFileAccess: true, disableUrlAccess: true };
   const message = new MailComposer({ ...asAutomatic(mail), ...access });
   await pipeline(
     message.compile().createReadStream(),
     createWriteStream(fresh, { mode: 0o600, flags: "wx" }),
   );
-  // Not over another mail of the same millisecond: that one of the two is sent again.
-  await link(fresh, path).finally(() => rm(fresh));
-  return path;
+  return nameAs(fresh, (time) => join(dir, `${time}-${fileNameOf(mail.to)}.eml`)).finally(() =>
+    rm(fresh),
+  );
+}
+
+/** Not over another mail of the same millisecond: the later one has the next. */
+async function nameAs(fresh: string, pathAt: (time: string) => string): Promise<string> {
+  for (let timeMs = Date.now(); ; timeMs += 1) {
+    const path = pathAt(new Date(timeMs).toISOString().replace(/[:.]/g, "-"));
+    try {
+      await link(fresh, path);
+      return path;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+  }
 }
 
 function fileNameOf(address: string): string {

@@ -55,6 +55,14 @@ test("without an SMTP server a mail is a file for its owner alone, and the log s
   expect(message).toContain("Your code is 123456");
 });
 
+test("mails to one address are all kept, however many come in one moment", async () => {
+  const statuses = await Promise.all(Array.from({ length: 50 }, () => post(undefined, mail)));
+  expect(statuses).toEqual(Array(50).fill(200));
+  const names = await readdir(join(dir, "mail"));
+  expect(names.filter((name) => name.endsWith(`-${mail.to}.eml`))).toHaveLength(50);
+  expect(names).toHaveLength(50);
+});
+
 test("an address never leads out of the directory", async () => {
   expect(await post(undefined, { ...mail, to: `"../../up"@example.com` })).toBe(400);
   expect(await post(undefined, { ...mail, to: "a/../b@example.com" })).toBeLessThanOrEqual(400);
