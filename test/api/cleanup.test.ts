@@ -70,6 +70,7 @@ test("codes go once they are no good, and the account that waits for one stays",
 test("a sign-up of long ago stays while a code that it was sent just now can be entered", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.codeFor(email);
   await api.sql("update users set created_at = now() - interval '8 days' where email = $1", [
     email,
   ]);

@@ -270,7 +270,7 @@ describe("deleting", () => {
       "select host from hostnames where host like 'many-%' and tunnel_id is not null",
     );
     expect(taken).toBeUndefined();
-    await until(async () => (await api.sql("select 1 from outbox")).length === 0, 30_000);
+    await until(async () => (await api.sql("select 1 from outbox")).length === 0);
   });
 
   test("leaves no tunnel and no token of those who make them at the same moment", async () => {

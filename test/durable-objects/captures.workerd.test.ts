@@ -11,6 +11,7 @@ import {
   visited,
 } from "../harness/live-captures.ts";
 import { LiveTunnel } from "../harness/live-tunnel.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 async function served() {
   const tunnel = new LiveTunnel();
@@ -165,7 +166,7 @@ describe("a request is captured", () => {
       writer.text(FRAME.data, 0, stream, "begun");
     });
     const { body } = await answer;
-    await vi.waitUntil(async () => (await lastCapture(tunnel)).response_size === 5);
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).response_size === 5, PATIENT);
     expect(textOf((await lastCapture(tunnel)).response_body)).toBe("begun");
     agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ", done"));
     await new Response(body).text();

@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
 import { MINUTE_MS } from "../../protocol/limits/metrics.ts";
 import { LiveTunnel, type TestAgent } from "../harness/live-tunnel.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 async function visit(tunnel: LiveTunnel, agent: TestAgent, status = 200, body = "12345") {
   const answer = tunnel.visit("/");
@@ -87,7 +88,7 @@ describe("a tunnel counts", () => {
     const { counters } = await vi.waitUntil(async () => {
       const report = await reportOf(tunnel);
       return sumOf(report.counters, "requests") > 0 && report;
-    });
+    }, PATIENT);
     expect(counters).toEqual({ "requests:left": 1 });
   });
 
