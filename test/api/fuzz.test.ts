@@ -77,7 +77,7 @@ async function failuresOf(by: Caller, method: string, all: { address: string; bo
   return failures;
 }
 
-test("no body makes a route fail, whatever one of its parts is", { timeout: 240_000 }, async () => {
+test("no body makes a route fail, whatever one of its parts is", { timeout: 600_000 }, async () => {
   const failures = [];
   for (const route of routes) {
     const schema = route.requestBody?.content["application/json"]?.schema;
@@ -91,7 +91,7 @@ test("no body makes a route fail, whatever one of its parts is", { timeout: 240_
   expect(failures).toEqual([]);
 });
 
-test("nor does any address, whatever one of its parameters is", { timeout: 240_000 }, async () => {
+test("nor does any address, whatever one of its parameters is", { timeout: 600_000 }, async () => {
   const failures = [];
   for (const route of routes) {
     const good = await parametersOf(route, owner);
