@@ -181,8 +181,9 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     return this.#captures.event(id);
   }
 
-  clearCaptures(): void {
-    this.#captures.clear();
+  /** What came by then. */
+  clearCaptures(untilMs: number): void {
+    this.#captures.clear(untilMs);
   }
 
   /** Sends a captured request to the agent that is there, and returns when that is over. */

@@ -33,7 +33,6 @@ const Local = z.object({
 
 /** Handed to the Worker as the text that they are. */
 const Passed = z.object({
-  ALLOW_REPLAY: flag.optional(),
   RELAY_HOST: text.optional(),
   RELAY_PORT_RANGE: z
     .string()

@@ -68,6 +68,8 @@ export const Settings = z.object({
   REQUIRE_ORG_APPROVAL: flag.default(false),
   AUTH_RATE_LIMIT: z.enum(["on", "off"]).default("on"),
   ALLOW_PRIVATE_FETCH: flag.default(false),
+  /** Lets captured requests of tunnels that allow it be sent again. */
+  ALLOW_REPLAY: flag.default(false),
   /** An OpenID Connect provider, found by discovery. */
   IDP_A_ISSUER: webUrl.optional(),
   IDP_A_CLIENT_ID: text.optional(),

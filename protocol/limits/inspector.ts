@@ -2,11 +2,13 @@
 
 /** The newest of an organization are looked for at as many of its tunnels: those that were served last. */
 export const INSPECTOR_MAX_TUNNELS = 100;
+export const INSPECTOR_LIST_MAX_ROWS = 500;
+export const INSPECTOR_LIST_DEFAULT_ROWS = 100;
 /** What a filter looks for in a path. */
 export const INSPECTOR_PATH_MAX_CHARS = 1_000;
 
-/** What an archive holds of bodies, over all its entries; further ones are left out, and it says so. */
-export const HAR_BODIES_MAX_BYTES = 32 * 1024 * 1024;
+/** Of an archive in JSON. From there on bodies and messages are left out, and it says so. */
+export const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
 /** Captured requests that are read at once while an archive is written: each can be several megabytes. */
 export const HAR_READ_AT_ONCE = 4;
 /** A packed body unpacks to no more than this; one that would is left as it was sent. */

@@ -1,6 +1,7 @@
 /** One battery over all routes, taken from the document that describes them: none is forgotten. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Connection } from "../../protocol/resources/connections.ts";
+import { CaptureIds } from "../../protocol/capture-id.ts";
 import type { CustomDomain } from "../../protocol/resources/domains.ts";
 import type { Invitation, Member, Organization } from "../../protocol/resources/organizations.ts";
 import type { Project } from "../../protocol/resources/projects.ts";
@@ -147,6 +148,7 @@ async function belongings(of: Person) {
   });
   const values = {
     "/tunnels/": { "{id}": tunnel.id },
+    "/inspector/": { "{id}": new CaptureIds(tunnel.id).next(Date.now()) },
     "/connections/": { "{agent_id}": connection!.agent_id },
     "/domains/": { "{id}": domain.id },
     "/reserved-subdomains/": { "{id}": subdomain.id },

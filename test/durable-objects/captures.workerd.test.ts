@@ -292,7 +292,7 @@ describe("captures are listed", () => {
     const { tunnel, agent } = await served();
     await visited(tunnel, agent, "/", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
-    await tunnel.stub.clearCaptures();
+    await tunnel.stub.clearCaptures(Date.now());
     expect([await capturesOf(tunnel), await tunnel.stub.capture(id)]).toEqual([[], null]);
     await agent.next(FRAME.credit);
     await visited(tunnel, agent);

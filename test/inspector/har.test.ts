@@ -1,96 +1,16 @@
-/** Archives have every field that HAR 1.2 asks for, of its type, and no other without an underscore. */
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { z } from "zod";
 import type { CaptureEvent } from "../../protocol/resources/captures.ts";
 import { HAR_END, HAR_START, harEntry } from "../../workers/api/inspector/har.ts";
 import { captured } from "../harness/captured.ts";
-
-/** http://www.softwareishard.com/blog/har-12-spec/ */
-function strict<Shape extends z.ZodRawShape>(shape: Shape) {
-  return z
-    .object(shape)
-    .catchall(z.unknown())
-    .refine(
-      (value) => Object.keys(value).every((name) => name in shape || name.startsWith("_")),
-      "has a field of its own without an underscore",
-    );
-}
-const comment = z.string().optional();
-const size = z.int().min(-1);
-const Line = strict({ name: z.string(), value: z.string(), comment });
-const Cookie = strict({
-  name: z.string(),
-  value: z.string(),
-  path: z.string().optional(),
-  domain: z.string().optional(),
-  expires: z.iso.datetime().optional(),
-  httpOnly: z.boolean().optional(),
-  secure: z.boolean().optional(),
-  comment,
-});
-const Entry = strict({
-  pageref: z.string().optional(),
-  startedDateTime: z.iso.datetime(),
-  time: z.number().min(0),
-  request: strict({
-    method: z.string(),
-    url: z.url(),
-    httpVersion: z.string(),
-    cookies: z.array(Cookie),
-    headers: z.array(Line),
-    queryString: z.array(Line),
-    postData: strict({
-      mimeType: z.string(),
-      params: z.array(strict({ name: z.string(), value: z.string().optional() })),
-      text: z.string(),
-      comment,
-    }).optional(),
-    headersSize: size,
-    bodySize: size,
-    comment,
-  }),
-  response: strict({
-    status: z.int(),
-    statusText: z.string(),
-    httpVersion: z.string(),
-    cookies: z.array(Cookie),
-    headers: z.array(Line),
-    content: strict({
-      size: z.int().min(0),
-      compression: z.int().optional(),
-      mimeType: z.string(),
-      text: z.string().optional(),
-      encoding: z.string().optional(),
-      comment,
-    }),
-    redirectURL: z.string(),
-    headersSize: size,
-    bodySize: size,
-    comment,
-  }),
-  cache: strict({ comment }),
-  timings: strict({ send: z.number().min(0), wait: z.number().min(0), receive: z.number().min(0) }),
-  serverIPAddress: z.string().optional(),
-  connection: z.string().optional(),
-  comment,
-}).refine(({ time, timings: { send, wait, receive } }) => time === send + wait + receive, "time");
-const Archive = strict({
-  log: strict({
-    version: z.literal("1.2"),
-    creator: strict({ name: z.string(), version: z.string(), comment }),
-    pages: z.array(z.never()),
-    entries: z.array(Entry),
-    comment,
-  }),
-});
+import { HttpArchive } from "../harness/http-archive.ts";
 
 const ORIGIN = "https://shop.example.com";
 
-async function entryOf(event: CaptureEvent, withBodies = true) {
-  const entry = await harEntry(event, { origin: ORIGIN, withBodies });
+async function entryOf(event: CaptureEvent, isWhole = true) {
+  const entry = await harEntry(event, { origin: ORIGIN, isWhole });
   const archive: unknown = JSON.parse(HAR_START + JSON.stringify(entry) + HAR_END);
-  return Archive.parse(archive).log.entries[0]!;
+  return HttpArchive.parse(archive).log.entries[0]!;
 }
 
 const answered = (body: Uint8Array | string, response_headers: Record<string, string> = {}) =>

@@ -24,6 +24,7 @@ import { edgeAuth } from "./edge-auth.ts";
 import { events } from "./events.ts";
 import { health } from "./health.ts";
 import { hooks } from "./hooks.ts";
+import { inspector } from "./inspector.ts";
 import { invitations } from "./invitations.ts";
 import { maintenance } from "./maintenance.ts";
 import { members } from "./members.ts";
@@ -102,6 +103,7 @@ for (const area of [
   billing,
   billingWebhook,
   mockBilling,
+  inspector,
   metrics,
   pages,
 ])

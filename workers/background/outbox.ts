@@ -128,6 +128,11 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
       await tunnelObject(env, tunnelId).endConnection(agentId);
       return;
     }
+    case "tunnel_captures_cleared": {
+      const { tunnelId, untilMs } = row.payload;
+      await tunnelObject(env, tunnelId).clearCaptures(untilMs);
+      return;
+    }
     case "token_revoked": {
       const { tokenNonce, tunnelIds } = row.payload;
       await Promise.all(

@@ -10,6 +10,10 @@ const LOWEST_ROLE = {
   "account:self": "viewer",
   "tunnels:read": "viewer",
   "tunnels:write": "member",
+  /** Captured requests, with what is in them. */
+  "inspector:read": "viewer",
+  /** Send them again, and clear them. */
+  "inspector:write": "member",
   "tokens:read": "viewer",
   /** Mint, and revoke and rotate one's own. */
   "tokens:write": "member",

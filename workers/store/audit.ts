@@ -50,6 +50,8 @@ export const AUDIT_ACTIONS = [
   "tunnel_inspector_set",
   "tunnel_maintenance_started",
   "tunnel_maintenance_ended",
+  "tunnel_captures_cleared",
+  "tunnel_request_replayed",
   "domain_claimed",
   "domain_verified",
   "domain_bound",

@@ -37,6 +37,8 @@ export type OutboxMessage =
   | { kind: "connection_ended"; payload: { tunnelId: string; agentId: string } }
   | { kind: "tunnel_capturing"; payload: { tunnelId: string; capturing: Capturing } }
   | { kind: "tunnel_maintenance"; payload: { tunnelId: string; maintenance: Maintenance } }
+  /** What came by then: a late delivery must not take what came since. */
+  | { kind: "tunnel_captures_cleared"; payload: { tunnelId: string; untilMs: number } }
   | {
       kind: "token_revoked" | "token_over_budget";
       payload: { tokenNonce: string; tunnelIds: string[] };

@@ -108,15 +108,15 @@ export class Captures implements Recorder {
     return { ...capture, record: this.#asItIs(capture.record), bodies };
   }
 
-  /** What is open goes on, and is kept from here on. */
-  clear(): void {
+  /** What came by then. What of it is open goes on, and is kept from here on. */
+  clear(untilMs: number): void {
     this.#write(true);
-    while (this.#dropOldest());
+    while ((this.#store.oldestMs ?? Infinity) <= untilMs && this.#dropOldest());
   }
 
   /** For good. */
   retire(): void {
-    this.clear();
+    this.clear(Number.MAX_VALUE);
     this.#isOver = true;
     this.#settings.remove();
   }

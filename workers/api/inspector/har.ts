@@ -11,7 +11,8 @@ import { textOf, unpacked } from "./bodies.ts";
 export interface HarOptions {
   /** Of the tunnel, without a slash at its end. */
   origin: string;
-  withBodies: boolean;
+  /** Otherwise without bodies and messages. */
+  isWhole: boolean;
 }
 
 interface Line {
@@ -19,7 +20,7 @@ interface Line {
   value: string;
 }
 
-const LEFT_OUT = "left out: the archive has as much of bodies as it can hold";
+const LEFT_OUT = "left out: the archive is as large as it may become";
 
 /** The archive around its entries, which are written one by one: together they can be large. */
 export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
@@ -44,11 +45,11 @@ export async function harEntry(event: CaptureEvent, options: HarOptions) {
     _state: event.state,
     ...(event.error === null ? {} : { _error: event.error, comment: event.error }),
     ...(event.replay_of === null ? {} : { _replayOf: event.replay_of }),
-    ...streamOf(event),
+    ...(options.isWhole ? streamOf(event) : {}),
   };
 }
 
-function request(event: CaptureEvent, { origin, withBodies }: HarOptions) {
+function request(event: CaptureEvent, { origin, isWhole }: HarOptions) {
   const { method, path, query, request_headers: headers } = event;
   return {
     method,
@@ -57,18 +58,18 @@ function request(event: CaptureEvent, { origin, withBodies }: HarOptions) {
     cookies: cookiesOf(valueOf(headers, "cookie")),
     headers: linesOf(headers),
     queryString: queryOf(query),
-    ...postData(event, withBodies),
+    ...postData(event, isWhole),
     headersSize: -1,
     bodySize: event.request_size,
   };
 }
 
-function postData(event: CaptureEvent, withBodies: boolean) {
+function postData(event: CaptureEvent, isWhole: boolean) {
   const bytes = fromBase64(event.request_body) ?? new Uint8Array();
   if (bytes.length === 0) return {};
   const text = textOf(bytes);
   const notes = [
-    ...(withBodies ? [] : [LEFT_OUT]),
+    ...(isWhole ? [] : [LEFT_OUT]),
     ...(event.truncated.request ? [cut(bytes.length, event.request_size)] : []),
   ];
   const content = text ?? event.request_body;
@@ -76,8 +77,8 @@ function postData(event: CaptureEvent, withBodies: boolean) {
     postData: {
       mimeType: valueOf(event.request_headers, "content-type") ?? "application/octet-stream",
       params: [],
-      text: withBodies ? content : "",
-      ...(text === null && withBodies ? { _encoding: "base64" } : {}),
+      text: isWhole ? content : "",
+      ...(text === null && isWhole ? { _encoding: "base64" } : {}),
       ...commentOf(notes),
     },
   };
@@ -92,7 +93,7 @@ async function response(event: CaptureEvent, options: HarOptions) {
     httpVersion: "HTTP/1.1",
     cookies: setCookiesOf(valueOf(headers, "set-cookie")),
     headers: linesOf(headers),
-    content: await content(event, options.withBodies),
+    content: await content(event, options.isWhole),
     redirectURL: valueOf(headers, "location") ?? "",
     headersSize: -1,
     bodySize: event.response_size,
@@ -100,16 +101,16 @@ async function response(event: CaptureEvent, options: HarOptions) {
 }
 
 /** As the format wants it: unpacked. What can't be is as it was sent, and says so. */
-async function content(event: CaptureEvent, withBodies: boolean) {
+async function content(event: CaptureEvent, isWhole: boolean) {
   const { response_headers: headers, response_body: body } = event;
   const sent = fromBase64(body) ?? new Uint8Array();
   const coding = valueOf(headers, "content-encoding");
-  const plain = withBodies ? await unpacked(sent, coding) : sent;
+  const plain = isWhole ? await unpacked(sent, coding) : sent;
   const bytes = plain ?? sent;
   const text = plain && textOf(plain);
   const size = event.truncated.response ? event.response_size : bytes.length;
   const notes = [
-    ...(withBodies || sent.length === 0 ? [] : [LEFT_OUT]),
+    ...(isWhole || sent.length === 0 ? [] : [LEFT_OUT]),
     ...(event.truncated.response ? [cut(sent.length, event.response_size)] : []),
     ...(plain ? [] : [`as it was sent: ${coding}`]),
   ];
@@ -118,7 +119,7 @@ async function content(event: CaptureEvent, withBodies: boolean) {
     size,
     mimeType: valueOf(headers, "content-type") ?? "x-unknown",
     ...(plain && plain !== sent ? { compression: size - sent.length } : {}),
-    ...(withBodies && bytes.length > 0 ? kept : {}),
+    ...(isWhole && bytes.length > 0 ? kept : {}),
     ...commentOf(notes),
   };
 }

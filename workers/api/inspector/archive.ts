@@ -1,0 +1,53 @@
+/** An HTTP archive as it is sent: entry by entry, so that no more than a few are in memory at once. */
+import { HAR_READ_AT_ONCE, HAR_WHOLE_MAX_CHARS } from "../../../protocol/limits/inspector.ts";
+import type { CaptureEvent } from "../../../protocol/resources/captures.ts";
+import { utf8 } from "../../identity/encoding.ts";
+import type { ApiContext } from "../context.ts";
+import { HAR_END, HAR_START, harEntry } from "./har.ts";
+import { originOf, readCapture, type Listed } from "./reading.ts";
+
+export interface Archived {
+  event: CaptureEvent;
+  origin: string;
+}
+
+/** Those that are still kept when their turn comes. */
+export async function* entriesOf(c: ApiContext, listed: Listed[]): AsyncGenerator<Archived> {
+  for (let at = 0; at < listed.length; at += HAR_READ_AT_ONCE) {
+    const some = listed.slice(at, at + HAR_READ_AT_ONCE);
+    const events = await Promise.all(
+      some.map(({ tunnel, summary }) => readCapture(c, tunnel, summary.id)),
+    );
+    for (const [index, event] of events.entries()) {
+      if (event) yield { event, origin: originOf(c, some[index]!.tunnel) };
+    }
+  }
+}
+
+export function archiveStream(entries: AsyncIterable<Archived>): ReadableStream<Uint8Array> {
+  const parts = textOf(entries);
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await parts.next();
+      if (done) controller.close();
+      else controller.enqueue(utf8(value));
+    },
+    async cancel() {
+      await parts.return(undefined);
+    },
+  });
+}
+
+async function* textOf(entries: AsyncIterable<Archived>): AsyncGenerator<string, undefined> {
+  yield HAR_START;
+  let chars = 0;
+  let separator = "";
+  for await (const { event, origin } of entries) {
+    const isWhole = chars < HAR_WHOLE_MAX_CHARS;
+    const text = JSON.stringify(await harEntry(event, { origin, isWhole }));
+    chars += text.length;
+    yield separator + text;
+    separator = ",";
+  }
+  yield HAR_END;
+}

@@ -1,0 +1,100 @@
+/** Where captured requests are: each with the object of its tunnel. What is asked of many is merged here. */
+import type {
+  CaptureEvent,
+  CaptureFilter,
+  CaptureSummary,
+} from "../../../protocol/resources/captures.ts";
+import type { InspectorQuery } from "../../../protocol/resources/inspector.ts";
+import { publicUrl } from "../../config.ts";
+import { ApiError } from "../../errors.ts";
+import { tunnelObject } from "../../objects.ts";
+import {
+  findInspectedTunnel,
+  listInspectedTunnels,
+  listTunnelsOf,
+  type InspectedTunnel,
+} from "../../store/inspector.ts";
+import { notFound, type ApiContext } from "../context.ts";
+
+export interface Found {
+  tunnel: InspectedTunnel;
+  event: CaptureEvent;
+}
+
+/** @throws ApiError when there is no such request in the organization. */
+export async function findCapture(c: ApiContext, captureId: string): Promise<Found> {
+  const id = captureId.toLowerCase();
+  for (const tunnel of await listTunnelsOf(c.var.db, c.var.principal.orgId, id)) {
+    const event = await readCapture(c, tunnel, id);
+    if (event) return { tunnel, event };
+  }
+  throw notFound("such captured request");
+}
+
+/** @returns null when it is not kept any more. */
+export function readCapture(
+  { env }: ApiContext,
+  tunnel: InspectedTunnel,
+  id: string,
+): Promise<CaptureEvent | null> {
+  return reached(tunnelObject(env, tunnel.id).capture(id));
+}
+
+export interface Listed {
+  tunnel: InspectedTunnel;
+  summary: CaptureSummary;
+}
+
+/** Newest first. @throws ApiError when the query names a tunnel that is not the organization's. */
+export async function listCaptures(c: ApiContext, query: InspectorQuery): Promise<Listed[]> {
+  const filter = filterOf(query);
+  const tunnels = await inspectedTunnels(c, query.tunnel_id);
+  const lists = await Promise.all(
+    tunnels.map(async (tunnel) => {
+      const summaries = await reached(tunnelObject(c.env, tunnel.id).captures(filter));
+      return summaries.map((summary) => ({ tunnel, summary }));
+    }),
+  );
+  return newestFirst(lists.flat()).slice(0, filter.limit);
+}
+
+async function inspectedTunnels(
+  { var: { db, principal } }: ApiContext,
+  id: string | undefined,
+): Promise<InspectedTunnel[]> {
+  if (id === undefined) return listInspectedTunnels(db, principal.orgId);
+  const tunnel = await findInspectedTunnel(db, principal.orgId, id);
+  if (!tunnel) throw notFound("such tunnel");
+  return [tunnel];
+}
+
+/** Ids start with the time, and no two are the same: so the order is one for all tunnels and all pages. */
+function newestFirst(listed: Listed[]): Listed[] {
+  return listed.sort((one, other) => (one.summary.id < other.summary.id ? 1 : -1));
+}
+
+function filterOf({ status, since, ...query }: InspectorQuery): CaptureFilter {
+  return {
+    limit: query.limit,
+    after: query.after,
+    method: query.method,
+    path: query.path,
+    // `4xx` is asked for as 4.
+    status: status === undefined ? undefined : parseInt(status, 10),
+    sinceMs: since === undefined ? undefined : Date.parse(since),
+  };
+}
+
+/** The public address of a tunnel, without a slash at its end. */
+export function originOf({ var: { config } }: ApiContext, { subdomain }: InspectedTunnel): string {
+  return publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`);
+}
+
+/** An object that restarts breaks calls off; asked again, it answers. */
+export async function reached<Answer>(call: Promise<Answer>): Promise<Answer> {
+  try {
+    return await call;
+  } catch (cause) {
+    throw new ApiError("unavailable", "A tunnel could not be asked right now.", { cause });
+  }
+}
