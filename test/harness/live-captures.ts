@@ -5,6 +5,7 @@ import type {
   CaptureSummary,
   Capturing,
 } from "../../protocol/resources/captures.ts";
+import { FRAME } from "../../protocol/frames.ts";
 import type { LiveTunnel, TestAgent } from "./live-tunnel.ts";
 
 export async function capturesOf(
@@ -51,6 +52,14 @@ export async function visited(
   body = "",
 ): Promise<void> {
   const answer = tunnel.visit(path);
-  agent.answer((await agent.asked()).stream, 200, [], body);
+  agent.answer(await nextRequest(agent), 200, [], body);
   await (await answer).text();
+}
+
+/** The stream of the next request, whatever credit came before it. */
+export async function nextRequest(agent: TestAgent): Promise<number> {
+  for (;;) {
+    const { type, stream } = await agent.anything();
+    if (type === FRAME.request) return stream;
+  }
 }
