@@ -6,8 +6,8 @@ import { mintToken, newEmail, PASSWORD, startApi, until, type TestApi } from "..
 import { preparedDir } from "../harness/directories.ts";
 
 /** The server runs its job by itself too, once a minute. */
-async function nothingWaits({ sql }: TestApi): Promise<void> {
-  await until(async () => (await sql("select 1 from outbox")).length === 0);
+async function nothingWaits(api: TestApi): Promise<void> {
+  await until(async () => (await api.sql("select 1 from outbox")).length === 0);
 }
 
 describe("the scheduled job", () => {
