@@ -83,6 +83,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       customHosts: this.#customHosts,
       captures: this.#captures,
       usage: this.#reports.usage,
+      counted: (request, answer) => this.#reports.counted(request, answer),
       trust: { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
       proto: env.PUBLIC_SCHEME ?? "http",
     });

@@ -34,7 +34,7 @@ export class Outcomes {
   }
 
   /** @param tookMs from the request's arrival to the answer's head. */
-  count(request: Request, answer: Response, tookMs: number): void {
+  count(request: Pick<Request, "signal">, answer: Response, tookMs: number): void {
     const refusal = refusalOf(answer);
     // Not of this tunnel: the edge finds out whose, or answers by itself.
     if (refusal === "tunnel_not_found") return;

@@ -76,8 +76,8 @@ export class Reports {
     this.#spending.charge(tokenNonce, Date.now());
   }
 
-  /** Counts what becomes of a visitor's request. */
-  counted(request: Request, answer: Promise<Response>): Promise<Response> {
+  /** Counts what becomes of a request: a visitor's, or one that is sent again. */
+  counted(request: Pick<Request, "signal">, answer: Promise<Response>): Promise<Response> {
     const arrivedAtMs = Date.now();
     return answer.then((response) => {
       this.#counting();

@@ -46,6 +46,8 @@ export interface Visited {
   customHosts: CustomHosts;
   captures: Captures;
   usage: Usage;
+  /** For a request that does not come as a visit. */
+  counted(request: Pick<Sendable, "signal">, answer: Promise<Response>): Promise<Response>;
   trust: AddressTrust;
   /** The scheme that visitors use. */
   proto: string;
@@ -105,7 +107,8 @@ export class Visitors {
     const { signal } = giveUp;
     const stream = hasBody ? new Response(body).body : null;
     const request = { method: head.parts[0]!, body: stream, bodyUsed: false, signal };
-    await takeAnswer(this.#letIn(request, head, recording), giveUp);
+    const answer = this.#tunnel.counted(request, this.#letIn(request, head, recording));
+    await takeAnswer(answer, giveUp);
     return recording.id;
   }
 

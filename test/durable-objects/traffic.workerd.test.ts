@@ -2,6 +2,7 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
 import { MINUTE_MS } from "../../protocol/limits/metrics.ts";
+import { lastCapture, setCapturing } from "../harness/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../harness/live-tunnel.ts";
 import { PATIENT } from "../harness/patience.ts";
 
@@ -90,6 +91,20 @@ describe("a tunnel counts", () => {
       return sumOf(report.counters, "requests") > 0 && report;
     }, PATIENT);
     expect(counters).toEqual({ "requests:left": 1 });
+  });
+
+  test("a replay as the request that it is", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    await setCapturing(tunnel, { allowReplay: true });
+    await visit(tunnel, agent);
+    const { id } = await lastCapture(tunnel);
+    const replayed = tunnel.stub.replay(id);
+    agent.answer((await agent.asked()).stream, 404, [], "gone");
+    await replayed;
+    const { counters, requests, bytesOut } = await reportOf(tunnel);
+    expect(counters).toMatchObject({ "requests:2xx": 1, "requests:4xx": 1 });
+    expect([requests, bytesOut]).toEqual([2, 9]);
   });
 
   test("nothing for a host that has left it: the request goes on to another tunnel", async () => {
