@@ -8,7 +8,7 @@ import type { Validator } from "../../protocol/resources/receivers.ts";
 
 export interface Signed {
   headers: Headers;
-  body: Uint8Array;
+  body: Uint8Array<ArrayBuffer>;
 }
 
 /** What a vendor says of its signature. */
@@ -34,7 +34,7 @@ export async function isSigned(
 ): Promise<boolean> {
   const claim = readClaim(validator, headers, nowMs);
   if (!claim || claim.signatures.length === 0) return false;
-  const signed = concat(new TextEncoder().encode(claim.prefix), body);
+  const signed = withPrefix(claim.prefix, body);
   const macs = await Promise.all(keys.map((key) => crypto.subtle.sign(HMAC, key, signed)));
   let found = false;
   for (const mac of macs.map(hexOf)) {
@@ -94,10 +94,12 @@ function isNear(time: string, nowMs: number): boolean {
   return Math.abs(nowMs / 1000 - Number(time)) <= SIGNATURE_TOLERANCE_SECONDS;
 }
 
-function concat(a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(a.byteLength + b.byteLength);
-  whole.set(a);
-  whole.set(b, a.byteLength);
+function withPrefix(prefix: string, body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  if (prefix === "") return body;
+  const start = new TextEncoder().encode(prefix);
+  const whole = new Uint8Array(start.byteLength + body.byteLength);
+  whole.set(start);
+  whole.set(body, start.byteLength);
   return whole;
 }
 

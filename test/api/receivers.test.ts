@@ -291,6 +291,22 @@ describe("reading", () => {
     expect((await eventsOf(receiver.id, "?wait=0.1&after=1")).events).toEqual([]);
   });
 
+  test("tells whoever lost the right to read while waiting nothing of what came", async () => {
+    const receiver = await makeReceiver(owner);
+    const token = await mintToken(owner);
+    const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+    const guest = await api.colleague(owner, "viewer");
+    const path = `/webhook-receivers/${receiver.id}/events`;
+    const waiting = [agent.get(`${path}?wait=30`), guest.get(`${path}?wait=30`)];
+    // Both are in, or find the door closed: either way they must not read on.
+    expect((await agent.get(path)).status).toBe(200);
+    expect((await guest.get(path)).status).toBe(200);
+    await owner.delete(`/tokens/${token.nonce}`);
+    await owner.delete(`/orgs/${owner.orgId}/members/${guest.userId}`);
+    await deliver(api.server, receiver);
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401]);
+  });
+
   test("is acknowledged by cursor, which only moves on", async () => {
     const receiver = await makeReceiver(owner);
     for (const id of ["a-1", "a-2"]) await deliver(api.server, receiver, { id });

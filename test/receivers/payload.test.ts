@@ -4,7 +4,7 @@ import type { Validator } from "../../protocol/resources/receivers.ts";
 
 const signed = (body: string, headers: Record<string, string> = {}) => ({
   headers: new Headers(headers),
-  body: new TextEncoder().encode(body),
+  body: new Uint8Array(new TextEncoder().encode(body)),
 });
 
 test.each([

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { importSecret, isSigned } from "../../durable-objects/receiver/signatures.ts";
 import type { Validator } from "../../protocol/resources/receivers.ts";
 
-const bytes = (text: string) => new TextEncoder().encode(text);
+const bytes = (text: string) => new Uint8Array(new TextEncoder().encode(text));
 const hmac = (secret: string, text: string) =>
   createHmac("sha256", secret).update(text).digest("hex");
 
@@ -13,7 +13,7 @@ async function accepts(
   validator: Validator,
   secrets: string | string[],
   headers: Record<string, string>,
-  body: string | Uint8Array,
+  body: string | Uint8Array<ArrayBuffer>,
   nowSeconds = 0,
 ): Promise<boolean> {
   const keys = await Promise.all([secrets].flat().map(importSecret));

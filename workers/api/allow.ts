@@ -42,13 +42,16 @@ export function allowOrMasterKey(permission: Permission) {
 
 /** For what an agent reads with its own token, which must be confined neither to names nor to a project. */
 export function allowOrAgent(permission: Permission) {
-  return guardedBy(async (c) => {
-    const bearer = bearerOf(c);
-    // An access token has dots in it, and base64 has none.
-    if (bearer !== undefined && !bearer.includes(".")) return authenticateAgent(c, bearer);
-    await authenticate(c);
-    requirePermission(c, permission);
-  });
+  return guardedBy((c) => requireReader(c, permission));
+}
+
+/** Throws unless the caller may, by now: for whoever was let in by `allowOrAgent` and then waited. */
+export async function requireReader(c: ApiContext, permission: Permission): Promise<void> {
+  const bearer = bearerOf(c);
+  // An access token has dots in it, and base64 has none.
+  if (bearer !== undefined && !bearer.includes(".")) return authenticateAgent(c, bearer);
+  await authenticate(c);
+  requirePermission(c, permission);
 }
 
 /** After `allowOrAgent`: whose things the caller may see. */

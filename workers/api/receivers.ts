@@ -29,7 +29,7 @@ import {
   rotateReceiverSecret,
   type ReceiverRow,
 } from "../store/receivers.ts";
-import { allow, allowOrAgent, orgOf } from "./allow.ts";
+import { allow, allowOrAgent, orgOf, requireReader } from "./allow.ts";
 import {
   actorOf,
   answer,
@@ -196,6 +196,8 @@ receivers.openapi(
       waitMs: wait * 1000,
     });
     const kept = wait === 0 ? await asked : await unlessItEnds(c, asked);
+    // Whoever was signed out or sent away while waiting is not told what came since.
+    if (wait > 0 && kept.length > 0) await requireReader(c, "receivers:read");
     const cursor = kept.at(-1)?.place;
     return c.json(
       { events: kept.map(toDelivery), cursor: cursor === undefined ? after : String(cursor) },
