@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- requests gates transfers bandwidth api idle enumeration] [-- --seconds 5]`: the whole path under
+ * `npm run bench [-- requests gates captures transfers bandwidth api idle enumeration] [-- --seconds 5]`: the whole path under
  * load, beside peers and limits measured in the same run; and what the clock tells of accounts. Absolute
  * figures are the machine's; ratios travel.
  */
@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { build } from "../self-host/build.ts";
 import { benchApi } from "./api.ts";
 import { benchBandwidth } from "./bandwidth.ts";
+import { benchCaptures } from "./captures.ts";
 import { benchEnumeration } from "./enumeration.ts";
 import { benchGates } from "./gates.ts";
 import { benchIdle } from "./idle.ts";
@@ -18,6 +19,7 @@ import { benchTransfers } from "./transfers.ts";
 const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[]>> = {
   requests: benchRequests,
   gates: benchGates,
+  captures: benchCaptures,
   transfers: benchTransfers,
   bandwidth: benchBandwidth,
   api: benchApi,
