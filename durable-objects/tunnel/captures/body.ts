@@ -30,10 +30,6 @@ export class PassingBody {
     this.#isWhole = true;
   }
 
-  get keptBytes(): number {
-    return this.#keptBytes;
-  }
-
   kept(): KeptBody {
     const isCut = !this.#isWhole || this.#keptBytes < this.size;
     if (this.#chunks.length <= 1) return { bytes: this.#chunks[0] ?? NOTHING, isCut };

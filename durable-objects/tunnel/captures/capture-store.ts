@@ -12,7 +12,6 @@
  */
 import { captureIdBound, captureTimeMs } from "../../../protocol/capture-id.ts";
 import {
-  CAPTURE_INLINE_BODY_MAX_BYTES,
   CAPTURE_LONG_MS,
   CAPTURE_PAGE_MAX_BYTES,
   CAPTURE_PAGE_MAX_EXCHANGES,
@@ -22,10 +21,22 @@ import {
   STORAGE_BATCH_MAX_KEYS,
 } from "../../../protocol/limits/captures.ts";
 import { newestFirst } from "./merge.ts";
+import {
+  detailOf,
+  isApart,
+  pack,
+  recordsOf,
+  sizeOf,
+  type Page,
+  type PageDetails,
+  type Sealed,
+} from "./page.ts";
 import type {
   Capture,
   CaptureRecord,
   Happening,
+  HeadLines,
+  KeptBodies,
   KeptBody,
   LongRow,
   StoredBody,
@@ -46,13 +57,6 @@ const ROWS_READ_AT_ONCE = 32;
 /** Behind every id. */
 const END = "~";
 
-interface Page {
-  /** Oldest first. */
-  records: CaptureRecord[];
-  /** Keys of bodies that are stored by themselves. */
-  bodies: string[];
-}
-
 /** What is to be stored, until it is. */
 interface Batch {
   entries: Map<string, unknown>;
@@ -71,73 +75,72 @@ export class CaptureStore {
   // ── Writing ──
 
   /** @returns about how many bytes. */
-  write(finished: Recording[], lasting: Recording[]): number {
+  write(finished: Sealed[], lasting: Recording[]): number {
     const batch: Batch = { entries: new Map(), bytes: 0 };
     finished.sort((a, b) => (a.id < b.id ? -1 : 1));
     const newestMs = finished.length === 0 ? 0 : captureTimeMs(finished.at(-1)!.id);
-    const isOld = ({ id }: Recording) => captureTimeMs(id) < newestMs - CAPTURE_LONG_MS;
-    let page: Recording[] = [];
-    for (const recording of finished) {
-      if (isOld(recording)) this.#writeLong(batch, recording);
-      else page.push(recording);
-      if (page.length < CAPTURE_PAGE_MAX_EXCHANGES) continue;
+    let page: Sealed[] = [];
+    let bytes = 0;
+    for (const sealed of finished) {
+      if (captureTimeMs(sealed.id) < newestMs - CAPTURE_LONG_MS) {
+        this.#writeRow(batch, rowOf(sealed));
+        continue;
+      }
+      page.push(sealed);
+      bytes += sizeOf(sealed);
+      if (page.length < CAPTURE_PAGE_MAX_EXCHANGES && bytes < CAPTURE_PAGE_MAX_BYTES) continue;
       this.#writePage(batch, page);
       page = [];
+      bytes = 0;
     }
     if (page.length > 0) this.#writePage(batch, page);
-    for (const recording of lasting) this.#writeLong(batch, recording);
+    for (const recording of lasting) this.#writeLasting(batch, recording);
     this.#put(batch.entries);
     return batch.bytes;
   }
 
-  #writePage(batch: Batch, recordings: Recording[]): void {
-    let page: Page = { records: [], bodies: [] };
-    let details = new Map<string, StoredDetail>();
-    let bytes = 0;
-    const close = () => {
-      const id = page.records.at(-1)!.id;
-      batch.entries.set(KEY.page + id, page);
-      batch.entries.set(KEY.details + id, details);
-      batch.bytes += bytes;
-      page = { records: [], bodies: [] };
-      details = new Map();
-      bytes = 0;
-    };
-    for (const recording of recordings) {
-      const detail = this.#storedDetail(batch, recording, page.bodies);
-      const size = sizeOf(detail);
-      page.records.push(recording.record);
-      details.set(recording.id, detail);
-      bytes += size;
-      if (bytes >= CAPTURE_PAGE_MAX_BYTES) close();
-    }
-    if (page.records.length > 0) close();
+  #writePage(batch: Batch, sealed: Sealed[]): void {
+    const apart: string[] = [];
+    for (const { id, bodies } of sealed) this.#writeBodies(batch, id, bodies, apart);
+    const newest = sealed.at(-1)!.id;
+    const { page, details } = pack(sealed, apart);
+    batch.entries.set(KEY.page + newest, page);
+    batch.entries.set(KEY.details + newest, details);
+    batch.bytes += page.records.length + details.lines.length + details.bytes.length;
   }
 
-  #writeLong(batch: Batch, recording: Recording): void {
+  #writeLasting(batch: Batch, recording: Recording): void {
     this.#writeHappenings(batch, recording);
-    const { record, log } = recording;
+    const { record, lines, log } = recording;
     // Bodies of what is open are in memory.
-    const bodies = { request: NOT_STORED, response: NOT_STORED };
-    const detail = recording.isOpen
-      ? { lines: recording.lines, bodies }
-      : this.#storedDetail(batch, recording, []);
-    batch.entries.set(KEY.long + recording.id, { record, log: { ...log }, ...detail });
-    batch.bytes += sizeOf(detail);
+    const bodies = recording.isOpen ? NO_BODIES : recording.bodies;
+    this.#writeRow(batch, { record, lines, bodies, log: { ...log } });
   }
 
-  #storedDetail(batch: Batch, recording: Recording, apart: string[]): StoredDetail {
-    const { lines, bodies } = recording;
+  #writeRow(batch: Batch, row: Omit<LongRow, "bodies"> & { bodies: KeptBodies }): void {
+    const { id } = row.record;
+    const bodies = this.#writeBodies(batch, id, row.bodies, []);
+    batch.entries.set(KEY.long + id, { ...row, bodies });
+    batch.bytes += ROW_BYTES;
+  }
+
+  /** @param apart is given the keys of those that are stored by themselves. */
+  #writeBodies(
+    batch: Batch,
+    id: string,
+    bodies: KeptBodies,
+    apart: string[],
+  ): StoredDetail["bodies"] {
     const store = (side: "request" | "response"): StoredBody => {
       const { bytes, isCut } = bodies[side];
-      if (bytes.byteLength <= CAPTURE_INLINE_BODY_MAX_BYTES) return { bytes, isCut };
-      const key = bodyKey(recording.id, side);
+      if (!isApart(bytes)) return { bytes, isCut };
+      const key = bodyKey(id, side);
       batch.entries.set(key, bytes);
       batch.bytes += bytes.byteLength;
       apart.push(key);
       return { bytes: null, isCut };
     };
-    return { lines, bodies: { request: store("request"), response: store("response") } };
+    return { request: store("request"), response: store("response") };
   }
 
   /** Goes on in the page that was written last: in memory is only what is not written yet. */
@@ -182,7 +185,7 @@ export class CaptureStore {
       before === END ? END : captureIdBound(captureTimeMs(before) + CAPTURE_LONG_MS + 1);
     const pages = this.#newest<Page>(KEY.page + start, KEY.page + pagesEnd, PAGES_READ_AT_ONCE);
     const rows = this.#newest<LongRow>(KEY.long + start, KEY.long + before, ROWS_READ_AT_ONCE);
-    for (const record of newestFirst(recordsOf(pages), recordsOfRows(rows))) {
+    for (const record of newestFirst(recordsOfPages(pages), recordsOfRows(rows))) {
       if (record.id < start) return;
       if (record.id < before) yield record;
     }
@@ -208,11 +211,14 @@ export class CaptureStore {
     }
     const end = captureIdBound(captureTimeMs(id) + CAPTURE_LONG_MS + 1);
     for (const [key, page] of kv.list<Page>({ start: KEY.page + id, end: KEY.page + end })) {
-      const record = page.records.find((one) => one.id === id);
-      if (!record) continue;
+      const records = recordsOf(page);
+      const index = records.findIndex((one) => one.id === id);
+      if (index < 0) continue;
+      const record = records[index]!;
       const newest = key.slice(KEY.page.length);
-      const detail = kv.get<Map<string, StoredDetail>>(KEY.details + newest)?.get(id);
-      if (!detail) return undefined;
+      const details = kv.get<PageDetails>(KEY.details + newest);
+      if (!details) return undefined;
+      const detail = detailOf(details, index);
       const { lines } = detail;
       const log = { total: 0, firstPage: 0, lastPage: 0 };
       return { record, lines, bodies: this.#bodiesOf(id, detail), log, happenings: [] };
@@ -296,10 +302,23 @@ export class CaptureStore {
   }
 }
 
-const NOT_STORED: StoredBody = { bytes: null, isCut: true };
+/** About what a row takes on disk beside large bodies. */
+const ROW_BYTES = 2_000;
+const NO_BODY: KeptBody = { bytes: new Uint8Array(), isCut: true };
+const NO_BODIES: KeptBodies = { request: NO_BODY, response: NO_BODY };
 
-function* recordsOf(pages: Iterable<Page>): Generator<CaptureRecord[]> {
-  for (const { records } of pages) yield records;
+/** One that was written late, so that it is no longer among those of its time. */
+function rowOf({ record, lines, bodies }: Sealed) {
+  return {
+    record: JSON.parse(record) as CaptureRecord,
+    lines: JSON.parse(lines) as HeadLines,
+    bodies,
+    log: { total: 0, firstPage: 0, lastPage: 0 },
+  };
+}
+
+function* recordsOfPages(pages: Iterable<Page>): Generator<CaptureRecord[]> {
+  for (const page of pages) yield recordsOf(page);
 }
 
 function* recordsOfRows(rows: Iterable<LongRow>): Generator<CaptureRecord[]> {
@@ -312,14 +331,6 @@ function bodyKey(id: string, side: "request" | "response"): string {
 
 function logKey(id: string, page: number): string {
   return `${KEY.log}${id}:${String(page).padStart(10, "0")}`;
-}
-
-/** About what a detail takes on disk. */
-function sizeOf({ lines, bodies }: StoredDetail): number {
-  let size = 200;
-  for (const text of lines.request) size += text.length;
-  for (const text of lines.response) size += text.length;
-  return size + (bodies.request.bytes?.length ?? 0) + (bodies.response.bytes?.length ?? 0);
 }
 
 /** The platform takes no more keys at once. */

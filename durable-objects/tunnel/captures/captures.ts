@@ -21,6 +21,7 @@ import type { Alarm } from "../alarm.ts";
 import { CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";
 import { CaptureMemory } from "./memory.ts";
+import type { Sealed } from "./page.ts";
 import {
   eventOf,
   isWanted,
@@ -51,6 +52,7 @@ export class Captures implements Recorder {
   readonly #young = new Map<string, Recording>();
   readonly #lasting = new Map<string, Recording>();
   /** To be written. */
+  #sealed: Sealed[] = [];
   #finished: Recording[] = [];
   readonly #changed = new Set<Recording>();
   #isWaiting = false;
@@ -157,7 +159,8 @@ export class Captures implements Recorder {
     this.#young.delete(recording.id);
     this.#lasting.delete(recording.id);
     this.#changed.delete(recording);
-    this.#finished.push(recording);
+    if (recording.isLong) this.#finished.push(recording);
+    else this.#sealed.push(recording.seal());
     this.#writeSoon();
     this.#tell(recording);
   }
@@ -231,15 +234,18 @@ export class Captures implements Recorder {
       this.#promote(recording);
       this.#tell(recording);
     }
-    const finished = this.#finished;
+    const sealed = this.#sealed;
+    const lasting = [...this.#changed, ...this.#finished];
+    this.#sealed = [];
     this.#finished = [];
-    const lasted = [...this.#changed, ...finished.filter(({ isLong }) => isLong)];
     this.#changed.clear();
-    const soonOver = finished.filter(({ isLong }) => !isLong);
-    if (!this.#isOver && (soonOver.length > 0 || lasted.length > 0)) {
-      this.#uncheckedBytes += this.#store.write(soonOver, lasted);
+    if (!this.#isOver && (sealed.length > 0 || lasting.length > 0)) {
+      this.#uncheckedBytes += this.#store.write(sealed, lasting);
     }
-    for (const recording of finished) recording.release();
+    for (const { bodies } of [...sealed, ...lasting.filter(({ isOpen }) => !isOpen)]) {
+      const { request, response } = bodies;
+      this.memory.giveBack(request.bytes.byteLength + response.bytes.byteLength);
+    }
     if (this.#young.size > 0) this.#writeSoon();
     if (this.#uncheckedBytes >= CAPTURES_CHECK_BYTES) this.#keepWithinBounds();
     this.#awaitRetention();

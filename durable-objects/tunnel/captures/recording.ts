@@ -8,6 +8,7 @@ import type { CaptureKind, CaptureState } from "../../../protocol/resources/capt
 import { PassingBody } from "./body.ts";
 import { EventStream } from "./event-stream.ts";
 import type { CaptureMemory } from "./memory.ts";
+import type { Sealed } from "./page.ts";
 import type {
   CaptureRecord,
   Happening,
@@ -211,6 +212,12 @@ export class Recording {
     return { request: this.#request.kept(), response: this.#response.kept() };
   }
 
+  /** When it is over. */
+  seal(): Sealed {
+    const { id, bodies } = this;
+    return { id, record: JSON.stringify(this.record), lines: JSON.stringify(this.lines), bodies };
+  }
+
   /** @returns what happened since this was asked last, and how many of it there were: some may be missing. */
   takeHappenings(): { happenings: Happening[]; happened: number } {
     const { memory } = this.#recorder;
@@ -220,11 +227,6 @@ export class Recording {
     this.#happened = 0;
     this.#heldBytes = 0;
     return taken;
-  }
-
-  /** It is written to its end. */
-  release(): void {
-    this.#recorder.memory.giveBack(this.#request.keptBytes + this.#response.keptBytes);
   }
 
   // ── Inside ──
