@@ -1,4 +1,5 @@
 /** What the organization's plan is, what is paid for it, and what it has beyond it. For owners. */
+import { PAID_LOOK_INTERVAL_MS, PAID_LOOKS_MAX } from "../../protocol/limits/billing.ts";
 import {
   PAID_PLANS,
   BILLING_CYCLES,
@@ -17,10 +18,21 @@ import { call } from "../session.ts";
 
 /** @param showAgain what else on the page depends on the plan. */
 export function billingSection(showAgain: () => Promise<void>): Section {
+  let looks = 0;
   return section("Plan and billing", async (self) => {
     const billing = await call<Billing>("GET", "/billing");
     const { mode, overLimits, status } = billing;
-    const content = [rows([planRow(billing)]), ...overLimits.map(overLimitNotice)];
+    const content: Child[] = [rows([planRow(billing)]), ...overLimits.map(overLimitNotice)];
+    if (hasJustPaid()) {
+      if (status === "active" || status === "trialing") forgetPayment();
+      else if ((looks += 1) <= PAID_LOOKS_MAX) {
+        content.unshift(h("p", { role: "note" }, "The payment is being confirmed. A moment …"));
+        // The provider tells the server by itself, now or in a moment.
+        setTimeout(() => {
+          if (self.element.isConnected) void self.reload().catch(() => {});
+        }, PAID_LOOK_INTERVAL_MS);
+      }
+    }
     if (mode === "none") return [...content, h("p", {}, "This server sells no plans.")];
     const portal = self.button("Invoices and payment", async () => {
       const { portal_url } = await call<PortalSession>("POST", "/billing/portal");
@@ -47,6 +59,15 @@ export function billingSection(showAgain: () => Promise<void>): Section {
       },
     });
   }
+}
+
+/** The checkout leads back to this address. */
+function hasJustPaid(): boolean {
+  return new URLSearchParams(location.hash.slice(1)).has("paid");
+}
+
+function forgetPayment(): void {
+  history.replaceState(null, "", location.pathname + location.search);
 }
 
 function planRow({ plan, status, cycle, ...billing }: Billing): Row {

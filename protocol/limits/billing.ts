@@ -11,6 +11,10 @@ export const PAYMENTS_CLOCK_SKEW_MS = 5 * 60_000;
 /** Whoever asks for the same checkout again within this is led to the same one. */
 export const CHECKOUT_REPEAT_MS = 60_000;
 
+/** How often, and how many times, the page of the account looks whether what was just paid for is there. */
+export const PAID_LOOK_INTERVAL_MS = 2_000;
+export const PAID_LOOKS_MAX = 60;
+
 /** From the first payment that failed; until then the plan stays. */
 export const PAYMENT_GRACE_MS = 7 * 24 * 3600_000;
 /** How many subscriptions whose grace is over one run of the scheduled job takes at once. */

@@ -47,7 +47,7 @@ describe("a checkout", () => {
         customer: expect.stringMatching(/^cus_/),
         client_reference_id: owner.orgId,
         "line_items[0][price]": PRICES.team.yearly,
-        success_url: expect.stringMatching(/^http:\/\/localhost:\d+\/$/),
+        success_url: expect.stringMatching(/^http:\/\/localhost:\d+\/#paid$/),
       },
     });
     expect(await paying.planOf({ owner, id: "" })).toBe("free");

@@ -1,5 +1,6 @@
 /** Plans as an owner buys and loses them in a browser, in a rehearsal of paying. */
 import { expect, test } from "vitest";
+import type { CheckoutSession } from "../../protocol/resources/billing.ts";
 import { answer, part, press, usePages } from "../harness/pages.ts";
 
 const pages = usePages({ BILLING_MODE: "mock", DEFAULT_PLAN: "free" });
@@ -43,6 +44,22 @@ test("a plan is bought, changed, overdue, paid and canceled by clicks alone", as
   await billing.getByText("Free", { exact: true }).waitFor();
   await billing.getByText("canceled").waitFor();
   expect(await billing.getByRole("button", { name: "Cancel the plan" }).count()).toBe(0);
+});
+
+test("whoever comes back from paying sees the plan as soon as it is there", async () => {
+  const owner = await pages.api.owner();
+  const page = await pages.openAs(owner.email);
+  await page.goto("about:blank");
+  await page.goto(`${pages.origin}/#paid`);
+  const billing = part(page, "Plan and billing");
+  await billing.getByText("The payment is being confirmed.").waitFor();
+  const asked = { plan: "pro" };
+  const { body } = await owner.post<CheckoutSession>("/billing/checkout-session", asked);
+  const { pathname, search } = new URL(body.checkout_url);
+  expect(await owner.get(pathname + search)).toMatchObject({ status: 200 });
+  await billing.getByText("paid monthly").waitFor();
+  await billing.getByText("The payment is being confirmed.").waitFor({ state: "detached" });
+  expect(new URL(page.url()).hash).toBe("");
 });
 
 test("what is beyond the plan is told, and whoever is no owner sees nothing of it", async () => {

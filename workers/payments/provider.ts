@@ -81,7 +81,8 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
           client_reference_id: orgId,
           line_items: [{ price: priceOf(purchase), quantity: 1 }],
           subscription_data: { metadata: { org_id: orgId } },
-          success_url: home,
+          // The page waits there for what the provider is about to tell.
+          success_url: `${home}#paid`,
           cancel_url: home,
         },
         { idempotencyKey: `checkout-${orgId}-${purchase.plan}-${purchase.cycle}-${attempt}` },
