@@ -48,6 +48,21 @@ export default tseslint.config(
     },
   })),
   { files: ["**/*.js"], ...tseslint.configs.disableTypeChecked },
+  {
+    files: ["test/**/*.ts"],
+    rules: {
+      "no-restricted-syntax": [
+        "error",
+        ...[
+          "vi'][callee.property.name=/^waitUntil$|^waitFor$/",
+          "expect'][callee.property.name='poll'",
+        ].map((callee) => ({
+          selector: `CallExpression[callee.object.name='${callee}][arguments.length=1]`,
+          message: "It gives up after a second: pass PATIENT (test/harness/patience.ts).",
+        })),
+      ],
+    },
+  },
   // Tests see the types of Node and of Workers at once, which leaves some globals as any.
   {
     files: ["test/**/*.ts"],

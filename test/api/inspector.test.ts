@@ -157,8 +157,6 @@ describe("the list", () => {
       const whole = (await inspect(owner, { path: "/n/", limit: 500 })).body;
       expect(new Set(whole.map(({ path }) => path)).size).toBe(150);
       expect(whole).toEqual(whole.toSorted((a, b) => (a.id < b.id ? 1 : -1)));
-      const stamps = whole.map(({ timestamp }) => timestamp);
-      expect(new Set(stamps).size).toBeLessThan(150);
 
       for (const limit of [1, 7, 75, 150, 500]) {
         const meanwhile = tunnels[1]!.send("GET /later");

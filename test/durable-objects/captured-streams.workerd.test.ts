@@ -19,6 +19,7 @@ import {
   visited,
 } from "../harness/live-captures.ts";
 import { bindings, LiveTunnel, type TestAgent } from "../harness/live-tunnel.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -31,14 +32,14 @@ function untilFrames(tunnel: LiveTunnel, count: number): Promise<CaptureEvent> {
   return vi.waitUntil(async () => {
     const event = await lastCapture(tunnel);
     return event.frames_total === count && event;
-  });
+  }, PATIENT);
 }
 
 function untilState(tunnel: LiveTunnel, state: CaptureState): Promise<CaptureEvent> {
   return vi.waitUntil(async () => {
     const event = await lastCapture(tunnel);
     return event.state === state && event;
-  });
+  }, PATIENT);
 }
 
 describe("a WebSocket is captured", () => {
@@ -106,7 +107,7 @@ describe("a WebSocket is captured", () => {
   test("and has failed when its agent is gone, also while the tunnel slept", async () => {
     const { tunnel, agent } = await served();
     await tunnel.visitorSocket(agent);
-    await vi.waitUntil(async () => (await lastCapture(tunnel)).status === 101);
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).status === 101, PATIENT);
     await tunnel.sleep();
     await tunnel.agent();
     expect(await untilState(tunnel, "failed")).toMatchObject({ error: "agent_offline" });
@@ -161,7 +162,7 @@ describe("an event stream is captured", () => {
     const open = await vi.waitUntil(async () => {
       const event = await lastCapture(tunnel);
       return event.events_total === 1 && event;
-    });
+    }, PATIENT);
     expect(open).toMatchObject({ kind: "sse", state: "open", status: 200 });
     expect(open.events).toMatchObject([{ event: "price", id: "7", data: "1\n2" }]);
     send("ta: last\r\n\r\n", FLAG.end);
@@ -175,7 +176,7 @@ describe("an event stream is captured", () => {
     const { tunnel, agent } = await served();
     const { send } = await eventStream(tunnel, agent);
     send("data: one\n\n");
-    await vi.waitUntil(async () => (await lastCapture(tunnel)).events_total === 1);
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).events_total === 1, PATIENT);
     await runInDurableObject(tunnel.stub, (_, ctx) => ctx.abort("crash")).catch(() => undefined);
     const restarted = bindings.TUNNEL.getByName(tunnel.id);
     const [summary] = await restarted.captures({ limit: 1 });
@@ -199,13 +200,13 @@ describe("what a tunnel keeps is bounded", () => {
         agent.send((writer) => writer.bytes(FRAME.data, 0, stream, part));
       }
       // In flight at once is what the connection's window allows; the visitors take it.
-      await vi.waitUntil(() => agent.untaken > 0);
+      await vi.waitUntil(() => agent.untaken > 0, PATIENT);
       while (agent.untaken > 0) await agent.anything();
     }
     const open = await vi.waitUntil(async () => {
       const summaries = await capturesOf(tunnel);
       return summaries.every((one) => one.response_size === BODY_CAPTURE_MAX_BYTES) && summaries;
-    });
+    }, PATIENT);
     let keptBytes = 0;
     for (const { id } of open) {
       keptBytes += atob((await tunnel.stub.capture(id))!.response_body).length;
