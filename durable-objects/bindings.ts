@@ -52,6 +52,27 @@ export interface PresentAgent {
   connectedAtMs: number;
 }
 
+/** Whether anybody wants to hear what a tunnel captures. Versions of an organization only ever grow. */
+export interface Watch {
+  version: number;
+  isWatched: boolean;
+}
+
+/** What a tunnel captured, for watchers. */
+export interface CaptureNews {
+  tunnelId: string;
+  /** Each a captured request in JSON, as watchers get it. */
+  messages: string[];
+  /** How many more there were that could not be told. */
+  missed: number;
+}
+
+/** Somebody who watches: by which session. */
+export interface WatchingSession {
+  sessionId: string;
+  userId: string;
+}
+
 /** What came of one capability token's agents in a month: totals of this tunnel. */
 export interface TokenSpending {
   tokenNonce: string;
@@ -75,6 +96,8 @@ export interface Rows {
   expireTunnel(tunnelId: string): Promise<number | null>;
   /** @returns null when there is no such receiver. */
   receiver(receiverId: string): Promise<ReceiverSettings | null>;
+  /** Of these, the sessions that are alive and may still watch the organization. */
+  liveWatchers(orgId: string, watchers: WatchingSession[]): Promise<string[]>;
   /** The public keys that the service's own access tokens are verified with. */
   tokenKeys(): Promise<JSONWebKeySet>;
 }

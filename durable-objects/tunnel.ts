@@ -17,7 +17,8 @@ import type {
   Changes,
   ReplayOutcome,
 } from "../protocol/resources/captures.ts";
-import type { Attendance, ObjectBindings, TunnelReport } from "./bindings.ts";
+import type { Attendance, ObjectBindings, TunnelReport, Watch } from "./bindings.ts";
+import { answerClose } from "./close-quietly.ts";
 import { checksOf } from "./gates/checks.ts";
 import { refuse, retryAfter } from "./gates/refusal.ts";
 import type { SettingsInput } from "./gates/settings.ts";
@@ -32,18 +33,19 @@ import { AgentTrace } from "./tunnel/agent-trace.ts";
 import { Agents } from "./tunnel/agents.ts";
 import { AttendanceBook } from "./tunnel/attendance.ts";
 import { Captures } from "./tunnel/captures/captures.ts";
-import { NOBODY } from "./tunnel/captures/feed.ts";
+import { CaptureFeed } from "./tunnel/captures/feed.ts";
 import { replayOf } from "./tunnel/captures/replay.ts";
 import { CustomHosts, type Residence } from "./tunnel/custom-hosts.ts";
 import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
 import { Lifetime, type Stopping } from "./tunnel/lifetime.ts";
 import { Reports, type Presence } from "./tunnel/reports.ts";
-import { closeQuietly, Visitors } from "./tunnel/visitors.ts";
+import { Visitors } from "./tunnel/visitors.ts";
 
 export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #agents: Agents;
   readonly #agentTrace: AgentTrace;
   readonly #attendance: AttendanceBook;
+  readonly #feed: CaptureFeed;
   readonly #lifetime: Lifetime;
   readonly #gatekeeper: Gatekeeper;
   readonly #customHosts: CustomHosts;
@@ -60,9 +62,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
     this.#agentTrace = new AgentTrace(ctx.storage.kv);
     this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
-    this.#attendance = new AttendanceBook(ctx.storage.kv, env.ORGANIZATION, () => {
-      return this.#agents.current(Date.now())?.attachment;
+    this.#attendance = new AttendanceBook(ctx.storage.kv, env.ORGANIZATION, {
+      present: () => this.#agents.current(Date.now())?.attachment,
+      answered: (watch) => this.setWatch(watch),
     });
+    this.#feed = new CaptureFeed(ctx.storage.kv, () => this.#attendance.home);
     this.#alarm = new Alarm(ctx.storage);
     this.#reports = new Reports(ctx.storage.kv, this.#alarm, env.ROWS, {
       presence: () => this.#presence(),
@@ -72,7 +76,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     this.#captures = new Captures(ctx.storage, {
       tunnelId: () => ctx.id.name ?? this.#reports.tunnelId,
       alarm: this.#alarm,
-      feed: NOBODY,
+      feed: this.#feed,
       isOver: this.#lifetime.isOver,
     });
     this.#visitors = new Visitors(ctx, {
@@ -199,6 +203,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     return capturedAs === null ? { refused: "not_found" } : { id: capturedAs };
   }
 
+  /** Whether somebody watches, as the organization says. */
+  setWatch(watch: Watch): void {
+    this.#feed.setWatch(watch);
+  }
+
   /** What is true now, also told to the row: for whoever finds the row's news old. */
   confirm(): Promise<TunnelReport | null> {
     return this.#reports.send();
@@ -240,9 +249,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   override webSocketClose(socket: WebSocket, code: number, reason: string): void {
     this.#socketGone(socket, code, reason);
-    // The hibernation API does not answer a Close frame; these codes mean that none arrived.
-    if (code !== 1005 && code !== 1006 && code !== 1015) closeQuietly(socket, code, reason);
-    else if (code === 1005) closeQuietly(socket);
+    answerClose(socket, code, reason);
   }
 
   override webSocketError(socket: WebSocket): void {

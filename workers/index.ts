@@ -37,10 +37,10 @@ async function callApi(request: Request, env: Env, ctx: ExecutionContext): Promi
 export class Control extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
-    const { drainTunnels, runCron } = await import("./background/cron.ts");
+    const { drainConnections, runCron } = await import("./background/cron.ts");
     if (pathname === "/drain") {
       startDraining();
-      await drainTunnels(this.env);
+      await drainConnections(this.env);
     } else if (pathname === "/cron") await runCron(this.env);
     else return new Response(null, { status: 404 });
     return new Response(null, { status: 204 });

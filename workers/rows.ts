@@ -5,7 +5,12 @@
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
-import type { Route, Rows as RowsBinding, TunnelReport } from "../durable-objects/bindings.ts";
+import type {
+  Route,
+  Rows as RowsBinding,
+  TunnelReport,
+  WatchingSession,
+} from "../durable-objects/bindings.ts";
 import type { ReceiverSettings } from "../durable-objects/receiver/settings.ts";
 import type { Admission } from "../durable-objects/tunnel/admission.ts";
 import type { AgentRequest, Verdict } from "./api/admission.ts";
@@ -52,6 +57,15 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     ]);
     const { publicJwks } = await accessTokenKeys(configOf(this.env));
     return { keys: publicJwks };
+  }
+
+  async liveWatchers(orgId: string, watchers: WatchingSession[]): Promise<string[]> {
+    const [{ openDatabase }, { findLiveWatchers }] = await Promise.all([
+      import("./background/outbox.ts"),
+      import("./store/live-sessions.ts"),
+    ]);
+    const ids = watchers.map(({ sessionId }) => sessionId);
+    return findLiveWatchers(openDatabase(this.env), orgId, ids);
   }
 
   async redeemTicket(shown: ShownTicket): Promise<Redeemed | null> {

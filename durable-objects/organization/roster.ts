@@ -63,6 +63,12 @@ export class Roster {
     return this.#read(`${SELECT} order by connected_at_ms desc, agent_id`);
   }
 
+  /** Tunnels that an agent serves, or lately did. */
+  known(): string[] {
+    const rows = this.#sql.exec<{ id: string }>("select tunnel_id as id from roster");
+    return [...rows].map(({ id }) => id);
+  }
+
   find(agentId: string): RosterEntry | undefined {
     return this.#read(`${SELECT} and agent_id = ?`, agentId)[0];
   }

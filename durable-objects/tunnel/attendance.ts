@@ -2,7 +2,7 @@
  * Tells the organization who serves this tunnel. What was told is in storage: news that did not arrive is
  * told again by the alarm, and an agent that went down with the whole process is missed by whoever asks.
  */
-import type { Attendance, ObjectBindings, PresentAgent } from "../bindings.ts";
+import type { Attendance, ObjectBindings, PresentAgent, Watch } from "../bindings.ts";
 import type { AgentAttachment } from "./admission.ts";
 
 const KEY = "attendance";
@@ -12,21 +12,30 @@ interface Kept extends Attendance {
   isTold: boolean;
 }
 
+export interface Attended {
+  /** May find that the agent has to go. */
+  present(): AgentAttachment | undefined;
+  /** What the organization says in return: whether somebody watches. */
+  answered(watch: Watch): void;
+}
+
 export class AttendanceBook {
   readonly #kv: SyncKvStorage;
   readonly #organizations: ObjectBindings["ORGANIZATION"];
-  readonly #present: () => AgentAttachment | undefined;
+  readonly #tunnel: Attended;
   #telling: Promise<void> | undefined;
 
-  /** @param present may find that the agent has to go. */
-  constructor(
-    kv: SyncKvStorage,
-    organizations: ObjectBindings["ORGANIZATION"],
-    present: () => AgentAttachment | undefined,
-  ) {
+  constructor(kv: SyncKvStorage, organizations: ObjectBindings["ORGANIZATION"], tunnel: Attended) {
     this.#kv = kv;
     this.#organizations = organizations;
-    this.#present = present;
+    this.#tunnel = tunnel;
+  }
+
+  /** Whose tunnel this is; undefined while no agent has ever come. */
+  get home() {
+    const kept = this.#kv.get<Kept>(KEY);
+    if (!kept) return undefined;
+    return { tunnelId: kept.tunnelId, organization: this.#organizations.getByName(kept.orgId) };
   }
 
   /** For the organization, which asks: from its answer on, this is told. @returns null when nobody ever served. */
@@ -48,7 +57,9 @@ export class AttendanceBook {
     for (;;) {
       const kept = this.#kv.get<Kept>(KEY);
       if (!kept || kept.isTold) return;
-      await this.#organizations.getByName(kept.orgId).attend(attendanceOf(kept));
+      this.#tunnel.answered(
+        await this.#organizations.getByName(kept.orgId).attend(attendanceOf(kept)),
+      );
       const { sequence } = this.#kv.get<Kept>(KEY)!;
       if (sequence === kept.sequence) this.#kv.put<Kept>(KEY, { ...kept, isTold: true });
     }
@@ -57,7 +68,7 @@ export class AttendanceBook {
   /** Keeps who serves, under the next number when it is somebody else than before. */
   #note(): Kept | undefined {
     const kept = this.#kv.get<Kept>(KEY);
-    const attachment = this.#present();
+    const attachment = this.#tunnel.present();
     if (kept?.agent?.agentId === attachment?.agentId) return kept;
     const known = attachment ?? kept;
     if (!known) return undefined;

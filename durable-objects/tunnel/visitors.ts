@@ -8,6 +8,7 @@ import { refuse, retryAfter } from "../gates/refusal.ts";
 import { GATES_HEADER } from "../gates/settings.ts";
 import { attachmentOf, type VisitorAttachment } from "./admission.ts";
 import type { AgentLink } from "./agent-link.ts";
+import { closeQuietly } from "../close-quietly.ts";
 import type { AgentTrace } from "./agent-trace.ts";
 import type { Agents } from "./agents.ts";
 import type { Captures } from "./captures/captures.ts";
@@ -266,14 +267,5 @@ export class Visitors {
       clearInterval(this.#watch);
       this.#watch = undefined;
     }, HEARTBEAT_INTERVAL_MS / 5);
-  }
-}
-
-export function closeQuietly(socket: WebSocket, code?: number, reason?: string): void {
-  try {
-    if (code === undefined) socket.close();
-    else socket.close(code, reason);
-  } catch {
-    // Closed by us already.
   }
 }

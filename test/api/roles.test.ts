@@ -69,6 +69,8 @@ const LOWEST_ROLE: Record<string, Role> = {
   "GET /inspector/{id}/curl": "viewer",
   "POST /inspector/{id}/replay": "member",
   "DELETE /inspector": "member",
+  /** Takes its token as a protocol: with none of them it is 401 to everybody. */
+  "GET /inspector/ws": "viewer",
   "GET /domains": "viewer",
   "POST /domains": "member",
   "DELETE /domains/{id}": "member",

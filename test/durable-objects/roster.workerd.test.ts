@@ -8,17 +8,16 @@ import {
 import { CLOSE } from "../../protocol/close-codes.ts";
 import { bindings } from "../harness/live-tunnel.ts";
 import { agentIds, TestOrganization } from "../harness/roster.ts";
+import { PATIENT } from "../harness/patience.ts";
 
 afterEach(() => void vi.useRealTimers());
-
-const soon = { timeout: 20_000, interval: 20 };
 
 describe("the list of connections", () => {
   test("has every agent that is connected, with its tunnel, its address and since when", async () => {
     const org = new TestOrganization();
     const before = Date.now();
     const { tunnel, agent } = await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
     const [entry] = await org.stub.connections();
     expect(entry).toMatchObject({
       agentId: agent.welcome!.agentId,
@@ -33,8 +32,8 @@ describe("the list of connections", () => {
     const [one, other] = [new TestOrganization(), new TestOrganization()];
     const mine = await one.agent();
     const theirs = await other.agent();
-    await vi.waitFor(async () => expect(await one.listed()).toEqual(agentIds(mine)), soon);
-    await vi.waitFor(async () => expect(await other.listed()).toEqual(agentIds(theirs)), soon);
+    await vi.waitFor(async () => expect(await one.listed()).toEqual(agentIds(mine)), PATIENT);
+    await vi.waitFor(async () => expect(await other.listed()).toEqual(agentIds(theirs)), PATIENT);
   });
 
   test("has the agent that took over, and not the one before", async () => {
@@ -42,22 +41,22 @@ describe("the list of connections", () => {
     const first = await org.agent();
     const second = await org.agent(first.tunnel);
     expect((await first.agent.closed).code).toBe(CLOSE.replaced);
-    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(second)), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(second)), PATIENT);
   });
 
   test("loses an agent that closed its connection, and one whose tunnel ended", async () => {
     const org = new TestOrganization();
     const [gone, deleted, staying] = [await org.agent(), await org.agent(), await org.agent()];
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), PATIENT);
     gone.agent.socket.close(1000, "bye");
     await deleted.tunnel.stub.retire();
-    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(staying)), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(staying)), PATIENT);
   });
 
   test("no longer has an agent from when the call that ended its connection returns", async () => {
     const org = new TestOrganization();
     const [ended, staying] = [await org.agent(), await org.agent()];
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), PATIENT);
     const { agentId } = ended.agent.welcome!;
     expect(await org.stub.tunnelOf(agentId)).toBe(ended.tunnel.id);
     await ended.tunnel.stub.endConnection(agentId);
@@ -66,20 +65,23 @@ describe("the list of connections", () => {
     expect((await ended.agent.closed).code).toBe(CLOSE.connection_ended);
     // It is the connection that ended: the next one is as good as any.
     const back = await org.agent(ended.tunnel);
-    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(back, staying)), soon);
+    await vi.waitFor(
+      async () => expect(await org.listed()).toEqual(agentIds(back, staying)),
+      PATIENT,
+    );
   });
 
   test("ending a connection that is over already touches nobody", async () => {
     const org = new TestOrganization();
     const { tunnel, agent } = await org.agent();
     await tunnel.stub.endConnection(crypto.randomUUID());
-    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds({ agent })), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds({ agent })), PATIENT);
   });
 
   test("is the same after everybody slept", async () => {
     const org = new TestOrganization();
     const agents = [await org.agent(), await org.agent()];
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), PATIENT);
     await org.sleep();
     for (const { tunnel } of agents) await tunnel.sleep();
     expect(await org.listed()).toEqual(agentIds(...agents));
@@ -91,7 +93,7 @@ describe("nobody is listed who is not there", () => {
     const org = new TestOrganization();
     const { tunnel } = await org.agent();
     const staying = await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), PATIENT);
     await evictDurableObject(tunnel.stub, { webSockets: "close" });
     await org.sleep();
     expect(await org.listed()).toEqual(agentIds(staying));
@@ -100,7 +102,7 @@ describe("nobody is listed who is not there", () => {
   test("after everything went down at once", async () => {
     const org = new TestOrganization();
     for (let agents = 0; agents < 3; agents++) await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), PATIENT);
     await abortAllDurableObjects();
     expect(await bindings.ORGANIZATION.getByName(org.id).connections()).toEqual([]);
   });
@@ -108,7 +110,7 @@ describe("nobody is listed who is not there", () => {
   test("after an agent fell silent, once its heartbeats are overdue", async () => {
     const org = new TestOrganization();
     await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
     vi.useFakeTimers({ now: Date.now() + HEARTBEAT_TIMEOUT_MS + ATTENDANCE_FRESH_MS + 1_000 });
     expect(await org.listed()).toEqual([]);
   });
@@ -145,7 +147,7 @@ describe("news", () => {
   test("that did not arrive is told again", async () => {
     const org = new TestOrganization();
     const { tunnel, agent: connected } = await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), soon);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
     // What an organization knows that lost its news.
     await runInDurableObject(org.stub, (_, { storage }) => storage.sql.exec("delete from roster"));
     await runInDurableObject(tunnel.stub, (_, { storage }) => {
@@ -155,7 +157,7 @@ describe("news", () => {
     });
     await vi.waitFor(
       async () => expect(await org.listed()).toEqual(agentIds({ agent: connected })),
-      soon,
+      PATIENT,
     );
   });
 });

@@ -1,7 +1,12 @@
 /** The Worker of the tests inside workerd: the objects themselves, and rows that only remember. */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet, JWK } from "jose";
-import type { Route, Rows as RowsBinding, TunnelReport } from "../../durable-objects/bindings.ts";
+import type {
+  Route,
+  Rows as RowsBinding,
+  TunnelReport,
+  WatchingSession,
+} from "../../durable-objects/bindings.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { Tunnel } from "../../durable-objects/tunnel.ts";
 
@@ -19,6 +24,7 @@ export const rows = {
   asked: [] as string[],
   receivers: new Map<string, ReceiverSettings>(),
   tokenKeys: [] as JWK[],
+  endedSessions: new Set<string>(),
   /** Of a tunnel whose time is not over yet. */
   left: new Map<string, number>(),
 };
@@ -47,6 +53,11 @@ export class Rows
   receiver(receiverId: string): Promise<ReceiverSettings | null> {
     rows.asked.push(receiverId);
     return Promise.resolve(rows.receivers.get(receiverId) ?? null);
+  }
+
+  liveWatchers(_orgId: string, watchers: WatchingSession[]): Promise<string[]> {
+    const live = watchers.map(({ sessionId }) => sessionId);
+    return Promise.resolve(live.filter((id) => !rows.endedSessions.has(id)));
   }
 
   tokenKeys(): Promise<JSONWebKeySet> {

@@ -14,11 +14,12 @@ import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { SUBPROTOCOL } from "../../protocol/frames.ts";
 import { CLOSE_REASON_MAX_BYTES } from "../../protocol/limits.ts";
 import { ConnectQuery } from "../../protocol/resources/tunnels.ts";
-import { ApiError, describeError } from "../errors.ts";
+import { describeError } from "../errors.ts";
 import { utf8 } from "../identity/encoding.ts";
 import { log } from "../log.ts";
 import { tunnelObject } from "../objects.ts";
 import { failures, newArea, type ApiContext } from "./context.ts";
+import { offeredProtocols, requireUpgrade } from "./upgrade.ts";
 
 export const agents = newArea();
 
@@ -34,11 +35,7 @@ agents.openAPIRegistry.registerPath({
 });
 
 agents.get("/agent/connect", async (c) => {
-  if (c.req.header("upgrade")?.toLowerCase() !== "websocket") {
-    throw new ApiError("upgrade_expected", "Agents connect with a WebSocket.", {
-      headers: { Upgrade: "websocket" },
-    });
-  }
+  requireUpgrade(c, "Agents connect with a WebSocket.");
   try {
     return await connectAgent(c);
   } catch (error) {
@@ -74,11 +71,6 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   const verdict = await c.env.ROWS.admit({ bearer, asked: asked.data, address });
   if ("refusal" in verdict) throw new Refusal(verdict.refusal, verdict.words);
   return handOver(c, verdict.admission);
-}
-
-function offeredProtocols(c: ApiContext): string[] {
-  const offered = c.req.header("sec-websocket-protocol")?.split(",") ?? [];
-  return offered.map((protocol) => protocol.trim()).filter((protocol) => protocol !== "");
 }
 
 async function handOver(c: ApiContext, admission: Admission): Promise<Response> {

@@ -2,19 +2,22 @@
 import { createMiddleware } from "hono/factory";
 import { SESSION_SEEN_MS } from "../../protocol/limits.ts";
 import { Id } from "../../protocol/resources/scalars.ts";
+import { WATCH_BEARER } from "../../protocol/resources/watching.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/access-tokens.ts";
 import { readUnconfinedToken } from "../identity/agent-tokens.ts";
 import { isMasterKey, readMasterKey } from "../identity/master-keys.ts";
 import { hasPermission, type Permission, type Role } from "../identity/permissions.ts";
-import { findPrincipal, isSessionAlive, noteSessionUse } from "../store/sessions.ts";
+import { isSessionAlive } from "../store/live-sessions.ts";
+import { findPrincipal, noteSessionUse } from "../store/sessions.ts";
 import { findAgentToken, findMasterKey } from "../store/tokens.ts";
 import { afterAnswer, notFound, type ApiContext, type ApiEnv } from "./context.ts";
+import { offeredProtocols } from "./upgrade.ts";
 
 /** Spread into a route's definition: the guard, and the same in the OpenAPI document. */
 export function allow(permission: Permission) {
   return guardedBy(async (c) => {
-    await authenticate(c);
+    await authenticate(c, bearerOf(c));
     requirePermission(c, permission);
   });
 }
@@ -25,7 +28,16 @@ export function allow(permission: Permission) {
  */
 export function allowIn(permission: Permission) {
   return guardedBy(async (c) => {
-    await authenticate(c, { orgId: c.req.param("id") ?? "" });
+    await authenticate(c, bearerOf(c), { orgId: c.req.param("id") ?? "" });
+    requirePermission(c, permission);
+  });
+}
+
+/** For WebSockets of browsers, whose credential is one of the protocols that they offer. */
+export function allowByProtocol(permission: Permission) {
+  return guardedBy(async (c) => {
+    const bearer = offeredProtocols(c).find((protocol) => protocol.startsWith(WATCH_BEARER));
+    await authenticate(c, bearer?.slice(WATCH_BEARER.length));
     requirePermission(c, permission);
   });
 }
@@ -35,7 +47,7 @@ export function allowOrMasterKey(permission: Permission) {
   return guardedBy(async (c) => {
     const bearer = bearerOf(c);
     if (bearer !== undefined && isMasterKey(bearer)) return authenticateMasterKey(c, bearer);
-    await authenticate(c);
+    await authenticate(c, bearer);
     requirePermission(c, permission);
   });
 }
@@ -50,7 +62,7 @@ export async function requireReader(c: ApiContext, permission: Permission): Prom
   const bearer = bearerOf(c);
   // An access token has dots in it, and base64 has none.
   if (bearer !== undefined && !bearer.includes(".")) return authenticateAgent(c, bearer);
-  await authenticate(c);
+  await authenticate(c, bearer);
   requirePermission(c, permission);
 }
 
@@ -97,9 +109,12 @@ export function lacksPermission(role: Role, permission: Permission): ApiError {
 }
 
 /** @param path whose organization the caller acts for instead of the token's. */
-async function authenticate(c: ApiContext, path?: { orgId: string }): Promise<void> {
+async function authenticate(
+  c: ApiContext,
+  token: string | undefined,
+  path?: { orgId: string },
+): Promise<void> {
   const { config, db, address } = c.var;
-  const token = bearerOf(c);
   const claims = token === undefined ? null : await verifyAccessToken(config, token);
   if (token === undefined || !claims) throw unauthorized();
   const org = path?.orgId ?? claims.org;

@@ -25,6 +25,7 @@ import { events } from "./events.ts";
 import { health } from "./health.ts";
 import { hooks } from "./hooks.ts";
 import { inspector } from "./inspector.ts";
+import { inspectorWatch } from "./inspector-watch.ts";
 import { invitations } from "./invitations.ts";
 import { maintenance } from "./maintenance.ts";
 import { members } from "./members.ts";
@@ -99,6 +100,7 @@ for (const area of [
   hooks,
   agents,
   connections,
+  inspectorWatch,
   events,
   billing,
   billingWebhook,

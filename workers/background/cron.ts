@@ -1,4 +1,5 @@
 /** What runs once a minute: a cron trigger when hosted, a timer of the self-hosted server otherwise. */
+import { organizationsWatchedHere } from "../../durable-objects/organization/watched-here.ts";
 import {
   DEAD_ROW_KEEP_MS,
   EMAIL_CODE_GUESSES_WINDOW_MS,
@@ -18,7 +19,7 @@ import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { log } from "../log.ts";
-import { tunnelObject } from "../objects.ts";
+import { organizationObject, tunnelObject } from "../objects.ts";
 import { deleteDeadCodes, deleteUnverifiedAccounts } from "../store/accounts.ts";
 import { deleteDeadChallenges } from "../store/challenges.ts";
 import { deleteDeadDevices } from "../store/devices.ts";
@@ -79,8 +80,17 @@ export async function runCron(env: Env): Promise<void> {
   }
 }
 
-/** Before the server stops: every agent is told, and what is in flight may finish. */
-export async function drainTunnels(env: Env): Promise<void> {
+/** Before the server stops: agents and watchers are told, and what is in flight may finish. */
+export async function drainConnections(env: Env): Promise<void> {
+  await Promise.all([drainTunnels(env), drainWatchers(env)]);
+}
+
+async function drainWatchers(env: Env): Promise<void> {
+  const ids = [...organizationsWatchedHere];
+  await Promise.allSettled(ids.map(async (id) => organizationObject(env, id).drain()));
+}
+
+async function drainTunnels(env: Env): Promise<void> {
   const ids = await listConnectedTunnelIds(openDatabase(env));
   const drained = await Promise.allSettled(ids.map(async (id) => tunnelObject(env, id).drain()));
   const failed = drained.filter(({ status }) => status === "rejected").length;

@@ -7,7 +7,7 @@ import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { publishRoute, stopSpending } from "../live-tunnels.ts";
 import { log } from "../log.ts";
-import { receiverObject, tunnelObject } from "../objects.ts";
+import { organizationObject, receiverObject, tunnelObject } from "../objects.ts";
 import { connect, type Database } from "../store/client.ts";
 import {
   claimDueMessages,
@@ -131,6 +131,11 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
     case "tunnel_captures_cleared": {
       const { tunnelId, untilMs } = row.payload;
       await tunnelObject(env, tunnelId).clearCaptures(untilMs);
+      return;
+    }
+    case "watching_ended": {
+      const { orgId, whose } = row.payload;
+      await organizationObject(env, orgId).endWatching(whose);
       return;
     }
     case "token_revoked": {

@@ -112,6 +112,7 @@ export function removeMember(
       resourceId: userId,
       metadata: { role: member.role },
     });
+    change.tell({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
     await take(change, actor, userId, forfeit);
     return "removed";
   });

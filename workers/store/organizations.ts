@@ -174,10 +174,11 @@ export function deleteOrganization(
   actor: MemberActor,
 ): Promise<"deleted" | "role_changed"> {
   return db.change(async (change) => {
-    const { tx, audit } = change;
+    const { tx, audit, tell } = change;
     const { orgId } = actor;
     if (!(await lockOrganization(tx, actor))) return "role_changed";
     await tx.delete(memberships).where(eq(memberships.orgId, orgId));
+    tell({ kind: "watching_ended", payload: { orgId, whose: "everybody" } });
     await revokeTokens(change, actor);
     await deleteTunnels(change, actor);
     await deleteTraffic(tx, orgId);

@@ -14,6 +14,7 @@ import {
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { TunnelSettings } from "../../durable-objects/gates/settings.ts";
 import type { Capturing } from "../../protocol/resources/captures.ts";
+import type { WatchingEnd } from "../../durable-objects/organization.ts";
 import type { Maintenance } from "../../durable-objects/tunnel/gatekeeper.ts";
 import type { Stopping } from "../../durable-objects/tunnel/lifetime.ts";
 import type { Database, Transaction } from "./client.ts";
@@ -36,6 +37,7 @@ export type OutboxMessage =
   | { kind: "tunnel_settings"; payload: { tunnelId: string; settings: TunnelSettings } }
   | { kind: "connection_ended"; payload: { tunnelId: string; agentId: string } }
   | { kind: "tunnel_capturing"; payload: { tunnelId: string; capturing: Capturing } }
+  | { kind: "watching_ended"; payload: { orgId: string; whose: WatchingEnd } }
   | { kind: "tunnel_maintenance"; payload: { tunnelId: string; maintenance: Maintenance } }
   /** What came by then: a late delivery must not take what came since. */
   | { kind: "tunnel_captures_cleared"; payload: { tunnelId: string; untilMs: number } }

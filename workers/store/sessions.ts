@@ -1,5 +1,5 @@
 /** Sessions: one for each sign-in, alive until it is revoked or its refresh secret is no longer renewed. */
-import { and, asc, desc, eq, gt, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
+import { and, asc, desc, eq, isNotNull, lt, ne, sql } from "drizzle-orm";
 import {
   LIST_MAX_ROWS,
   REFRESH_GRACE_MS,
@@ -8,9 +8,11 @@ import {
 } from "../../protocol/limits.ts";
 import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
+import { isAlive } from "./live-sessions.ts";
 import { insertOrganization, type OrganizationTerms } from "./organizations.ts";
 import { sessions, users } from "./tables/accounts.ts";
 import { memberships, organizations } from "./tables/organizations.ts";
+import { tellWatchingEnded } from "./watching.ts";
 
 const PRINCIPAL = {
   userId: users.id,
@@ -70,18 +72,6 @@ export async function findPrincipal(
 ): Promise<Principal | null> {
   const [principal] = await find(db).execute({ ...claims });
   return principal ?? null;
-}
-
-/** Of the claims alone, whatever organization they name. */
-export async function isSessionAlive(
-  { read }: Database,
-  { sid, sub }: { sid: string; sub: string },
-): Promise<boolean> {
-  const rows = await read
-    .select({ id: sessions.id })
-    .from(sessions)
-    .where(and(eq(sessions.id, sid), eq(sessions.userId, sub), isAlive()));
-  return rows.length > 0;
 }
 
 /** For after the answer: within one minute only the first request of a session writes. */
@@ -284,6 +274,7 @@ export function renewSession(
         .where(eq(sessions.id, sessionId));
     } else if (session.previousRefreshHash !== hash || !session.rotatedJustNow) {
       await tx.update(sessions).set({ revokedAt: now }).where(eq(sessions.id, sessionId));
+      await tellWatchingEnded(change, userId, [sessionId]);
       audit({
         orgId,
         userId,
@@ -324,7 +315,8 @@ export function revokeSession(
   actor: Actor & { userId: string },
   sessionId: string,
 ): Promise<"revoked" | "not_found"> {
-  return db.change(async ({ tx, audit }) => {
+  return db.change(async (change) => {
+    const { tx, audit } = change;
     const rows = await tx
       .update(sessions)
       .set({ revokedAt: sql`now()` })
@@ -337,16 +329,18 @@ export function revokeSession(
       resourceType: "session",
       resourceId: sessionId,
     });
+    await tellWatchingEnded(change, actor.userId, [sessionId]);
     return "revoked";
   });
 }
 
 /** Every session of the actor's, or every other one: whoever else got in before is out. */
 export async function revokeSessionsOf(
-  { tx, audit }: Change,
+  change: Change,
   actor: Actor & { userId: string },
   { except }: { except?: string } = {},
 ): Promise<void> {
+  const { tx, audit } = change;
   const rows = await tx
     .update(sessions)
     .set({ revokedAt: sql`now()` })
@@ -361,10 +355,8 @@ export async function revokeSessionsOf(
   for (const { id } of rows) {
     audit({ ...actor, action: "session_revoked", resourceType: "session", resourceId: id });
   }
-}
-
-function isAlive(): SQL | undefined {
-  return and(isNull(sessions.revokedAt), gt(sessions.expiresAt, sql`now()`));
+  const ended = rows.map(({ id }) => id);
+  await tellWatchingEnded(change, actor.userId, ended);
 }
 
 export async function deleteDeadSessions(db: Database, before: Date): Promise<void> {

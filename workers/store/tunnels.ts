@@ -355,3 +355,16 @@ export function findTunnelNews(
 ): Promise<Omit<ListedTunnel, "projectSlug" | "customDomains">[]> {
   return read.select(LISTED).from(tunnels).where(inArray(tunnels.id, ids));
 }
+
+/** Whether the organization has this tunnel, deleted ones aside. */
+export async function isTunnelOf(
+  { read }: Pick<Database, "read">,
+  orgId: string,
+  id: string,
+): Promise<boolean> {
+  const rows = await read
+    .select({ id: tunnels.id })
+    .from(tunnels)
+    .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)));
+  return rows.length > 0;
+}

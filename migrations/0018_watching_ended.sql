@@ -1,0 +1,2 @@
+ALTER TABLE "outbox" DROP CONSTRAINT "outbox_kind";--> statement-breakpoint
+ALTER TABLE "outbox" ADD CONSTRAINT "outbox_kind" CHECK ("outbox"."kind" in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_capturing', 'tunnel_maintenance', 'connection_ended', 'watching_ended', 'tunnel_captures_cleared', 'token_revoked', 'token_over_budget', 'custom_hostname', 'subscription_end', 'receiver_settings', 'receiver_retired', 'mail'));
