@@ -67,7 +67,7 @@ export type CapturedFrame = z.infer<typeof CapturedFrame>;
 /** A server-sent event. */
 export const CapturedSseEvent = z.object({
   timestamp: Instant,
-  /** Bytes of the whole event as it was sent. */
+  /** Bytes of the whole event as it was sent, without the empty line that ends it. */
   size: z.int(),
   event: z.string(),
   id: z.string().nullable(),

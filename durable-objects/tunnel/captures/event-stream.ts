@@ -13,7 +13,7 @@ export class EventStream {
   /** The event that has begun, as far as it is looked at, in lines that end with LF. */
   readonly #text = new Uint8Array(EVENT_MAX_BYTES);
   #length = 0;
-  /** Bytes of the event, looked at or not. */
+  /** Bytes of the event, looked at or not, without the empty line that ends it. */
   #size = 0;
   #lineIsEmpty = true;
   #lastWasReturn = false;
@@ -26,7 +26,10 @@ export class EventStream {
       this.#lastWasReturn = unit === CR;
       if (unit === LF || unit === CR) {
         // Two bytes can be the end of one line.
-        if (isRest) continue;
+        if (isRest) {
+          if (this.#size > 0) this.#size += 1;
+          continue;
+        }
         const event = this.#lineIsEmpty ? this.#take(nowMs) : null;
         if (event) events.push(event);
         if (!this.#lineIsEmpty) this.#append(LF);
