@@ -32,5 +32,9 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
     .replaceAll("_", "/")
     .replace(/={1,2}$/, "");
   if (!/^[A-Za-z0-9+/]*$/.test(standard) || standard.length % 4 === 1) return null;
-  return Uint8Array.from(atob(standard), (char) => char.charCodeAt(0));
+  const binary = atob(standard);
+  const bytes = new Uint8Array(binary.length);
+  // Bodies of half a megabyte are read with this: by an iterator it takes ten times as long.
+  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+  return bytes;
 }
