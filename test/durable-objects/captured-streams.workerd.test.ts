@@ -242,6 +242,18 @@ describe("what a tunnel keeps is bounded", () => {
     expect(await keys()).toEqual([]);
   });
 
+  test("by the time that the plan has when an agent comes, unless a newer one is known", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({ retention: { version: 1, days: 1 } });
+    await visited(tunnel, agent);
+    await tunnel.agent({ retention: { version: 0, days: 30 } });
+    const day = 24 * 3600_000;
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + day - 60_000 });
+    expect(await capturesOf(tunnel)).toHaveLength(1);
+    vi.setSystemTime(Date.now() + 120_000);
+    expect(await capturesOf(tunnel)).toEqual([]);
+  });
+
   test("in space: the oldest go first", async () => {
     const { tunnel, agent } = await served();
     const body = new Uint8Array(BODY_CAPTURE_MAX_BYTES);

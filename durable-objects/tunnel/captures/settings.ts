@@ -7,28 +7,35 @@ const DAY_MS = 24 * 3600_000;
 
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
 
+interface Known extends Capturing {
+  /** At which version of the tunnel the plan had this retention. */
+  retentionVersion: number;
+}
+
 export class CapturingSettings {
   readonly #kv: Storage;
-  #known: Capturing;
+  #known: Known;
   /** Names in lower case. */
   #redact: ReadonlySet<string>;
 
   constructor(kv: Storage) {
     this.#kv = kv;
-    this.#known = kv.get<Capturing>(KEY) ?? UNTOLD;
+    this.#known = kv.get<Known>(KEY) ?? UNTOLD;
     this.#redact = new Set(this.#known.redactHeaders);
   }
 
   publish(capturing: Capturing): void {
     if (this.#known.version >= capturing.version) return;
     const { version, retentionDays } = capturing;
-    this.#keep({ ...CaptureSettings.parse(capturing), version, retentionDays });
+    const settings = { ...CaptureSettings.parse(capturing), version };
+    this.#keep({ ...this.#known, ...settings });
+    this.retain(version, retentionDays);
   }
 
-  /** What whoever admits an agent knows. A plan that changed has given the tunnel the next version. */
+  /** Also told by whoever admits an agent, which may be sooner than what was published before. */
   retain(version: number, retentionDays: number): void {
-    const { version: known, retentionDays: before } = this.#known;
-    if (known <= version && before !== retentionDays) this.#keep({ ...this.#known, retentionDays });
+    if (this.#known.retentionVersion > version) return;
+    this.#keep({ ...this.#known, retentionVersion: version, retentionDays });
   }
 
   remove(): void {
@@ -55,15 +62,16 @@ export class CapturingSettings {
     return this.#known.retentionDays * DAY_MS;
   }
 
-  #keep(capturing: Capturing): void {
-    this.#known = capturing;
-    this.#redact = new Set(capturing.redactHeaders);
-    this.#kv.put<Capturing>(KEY, capturing);
+  #keep(known: Known): void {
+    this.#known = known;
+    this.#redact = new Set(known.redactHeaders);
+    this.#kv.put<Known>(KEY, known);
   }
 }
 
-const UNTOLD: Capturing = {
+const UNTOLD: Known = {
   ...CaptureSettings.parse({}),
   version: -1,
+  retentionVersion: -1,
   retentionDays: RETENTION_DEFAULT_DAYS,
 };
