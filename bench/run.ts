@@ -1,10 +1,11 @@
 /**
- * `npm run bench [-- requests gates captures transfers bandwidth api idle enumeration] [-- --seconds 5]`: the whole path under
- * load, beside peers and limits measured in the same run; and what the clock tells of accounts. Absolute
- * figures are the machine's; ratios travel.
+ * `npm run bench [-- requests gates captures transfers bandwidth api idle enumeration agreement] [-- --seconds 5]`:
+ * the whole path under load, beside peers and limits measured in the same run; what the clock tells of accounts;
+ * and whether all that is counted is counted alike. Absolute figures are the machine's; ratios travel.
  */
 import { parseArgs } from "node:util";
 import { build } from "../self-host/build.ts";
+import { benchAgreement } from "./agreement.ts";
 import { benchApi } from "./api.ts";
 import { benchBandwidth } from "./bandwidth.ts";
 import { benchCaptures } from "./captures.ts";
@@ -25,6 +26,7 @@ const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[
   api: benchApi,
   idle: benchIdle,
   enumeration: benchEnumeration,
+  agreement: benchAgreement,
 };
 
 const { values, positionals } = parseArgs({
