@@ -1,4 +1,6 @@
 /** What it costs to keep every request: requests a second as parts of those of a tunnel that keeps none. */
+import { once } from "node:events";
+import { WebSocket } from "ws";
 import { cpuMs, runLoad } from "./processes.ts";
 import type { Row } from "./report.ts";
 import type { Stack } from "./stack.ts";
@@ -9,9 +11,10 @@ const ROUNDS = 5;
 const WARM_UP_SECONDS = 1;
 
 const KEPT = [
-  { name: "nothing", settings: { capture: false } },
-  { name: "heads", settings: { bodies: false } },
-  { name: "heads and bodies", settings: {} },
+  { name: "nothing", settings: { capture: false }, isWatched: false },
+  { name: "heads", settings: { bodies: false }, isWatched: false },
+  { name: "heads and bodies", settings: {}, isWatched: false },
+  { name: "heads and bodies, watched", settings: {}, isWatched: true },
 ];
 
 interface Measured {
@@ -25,9 +28,11 @@ interface Measured {
 export async function benchCaptures(stack: Stack, seconds: number): Promise<Row[]> {
   const results = KEPT.map(({ name }) => ({ name, rounds: [] as Measured[] }));
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [i, { settings }] of KEPT.entries()) {
+    for (const [i, { settings, isWatched }] of KEPT.entries()) {
       await keep(stack, settings);
+      const watcher = isWatched ? await watch(stack) : undefined;
       results[i]!.rounds.push(await measure(stack, seconds));
+      watcher?.terminate();
     }
   }
   const medians = results.map(({ name, rounds }) => ({ name, ...medianOf(rounds) }));
@@ -66,4 +71,16 @@ async function keep(stack: Stack, settings: object): Promise<void> {
     body: JSON.stringify(settings),
   });
   if (!answer.ok) throw new Error(`inspector answered ${answer.status}: ${await answer.text()}`);
+}
+
+/** Somebody who keeps up. */
+async function watch({ server, accessToken }: Stack): Promise<WebSocket> {
+  const protocols = ["underpass.inspector", `bearer.${accessToken}`];
+  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/inspector/ws?batch=1`, protocols);
+  socket.on("message", (data: Buffer) => {
+    const text = data.toString();
+    if (text.startsWith('{"type":"sync"')) socket.send(text);
+  });
+  await once(socket, "open");
+  return socket;
 }
