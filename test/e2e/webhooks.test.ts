@@ -1,9 +1,14 @@
 /** Deliveries from a vendor to a local server, by the command that people run; and what survives what. */
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryPage, Receiver, ReceiverState } from "../../protocol/resources/receivers.ts";
+import { ROOT } from "../../self-host/build.ts";
 import { runAgent, type RunningAgent } from "../harness/agent.ts";
 import { mintToken, startApi, until, type Person, type TestApi } from "../harness/api.ts";
+import { temporaryDir } from "../harness/directories.ts";
 import { startHookServer, type HookServer } from "../harness/hook-server.ts";
+import { canOpenTerminals, type } from "../harness/terminal.ts";
 import { deliver, makeReceiver } from "../harness/vendor.ts";
 
 const PATIENCE_MS = 60_000;
@@ -195,6 +200,30 @@ describe("underpass webhooks", () => {
       await using agent = await forwarding("since", hooks, "--since", "1h");
       await until(() => Promise.resolve(hooks.seen.length === 4), PATIENCE_MS);
       expect(agent.stderr).toBe("");
+    },
+    LONG_TEST_MS,
+  );
+
+  test.skipIf(!canOpenTerminals())(
+    "shows a person where deliveries go, each of them, and what became of it",
+    async () => {
+      await using hooks = await startHookServer();
+      const receiver = await makeReceiver(owner, undefined, "screen");
+      const home = await temporaryDir();
+      await writeFile(join(home, "token"), token);
+      const command = join(ROOT, "dist/agent/underpass.js");
+      const options = `--forward ${hooks.port}/hook --server ${api.server.url} --token-file token`;
+      await using typed = type(`${process.execPath} ${command} webhooks screen ${options}`, {
+        cwd: home,
+        env: { HOME: home },
+        atTerminal: true,
+      });
+      await typed.shows(/State +online/, PATIENCE_MS);
+      await typed.shows(new RegExp(`hooks/${receiver.id} -> http://localhost:${hooks.port}/hook`));
+      await accepted(receiver, "evt_shown");
+      await typed.shows(/Delivered +1\s+200 evt_shown \d+ ms/, PATIENCE_MS);
+      expect(await typed.interrupt()).toBe(0);
+      await rm(home, { recursive: true });
     },
     LONG_TEST_MS,
   );

@@ -26,6 +26,7 @@ import { deleteDeadDevices } from "../store/devices.ts";
 import { deleteDeadInvitations } from "../store/invitations.ts";
 import { deleteDeadPasswordResets } from "../store/password-resets.ts";
 import { expireClaims } from "../store/domains.ts";
+import { dropReplacedSecrets } from "../store/receivers.ts";
 import { deleteDeadSessions } from "../store/sessions.ts";
 import { deleteOldBillingEvents, lapseOverdue } from "../store/subscriptions.ts";
 import { deleteOldTraffic, foldCounters } from "../store/traffic.ts";
@@ -45,6 +46,9 @@ export async function runCron(env: Env): Promise<void> {
     },
     claims: async () => {
       while ((await expireClaims(db)) === EXPIRY_BATCH_ROWS);
+    },
+    secrets: async () => {
+      while ((await dropReplacedSecrets(db)) === EXPIRY_BATCH_ROWS);
     },
     sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
     devices: () => deleteDeadDevices(db, ago(0)),

@@ -2,9 +2,23 @@
  * Webhook receivers' rows. The row says what a receiver is, and each change of it has the next version; the
  * receiver's object keeps the newest and is told in the change's outbox.
  */
-import { and, count, desc, eq, gt, isNotNull, not, or, like, asc, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  gt,
+  inArray,
+  isNotNull,
+  like,
+  lte,
+  not,
+  or,
+  sql,
+} from "drizzle-orm";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
-import { RESEAL_BATCH_ROWS } from "../../protocol/limits.ts";
+import { EXPIRY_BATCH_ROWS, RESEAL_BATCH_ROWS } from "../../protocol/limits.ts";
 import { RECEIVERS_MAX } from "../../protocol/limits/receivers.ts";
 import type { Validator } from "../../protocol/resources/receivers.ts";
 import type { Plan } from "../config.ts";
@@ -219,12 +233,44 @@ export function replaceReceiverSecrets(
       .where(and(eq(webhookReceivers.id, read.id), eq(webhookReceivers.secret, read.secret)))
       .returning();
     if (!row) return;
-    const [org] = await change.tx
-      .select({ plan: organizations.plan })
-      .from(organizations)
-      .where(eq(organizations.id, row.orgId));
-    tellSettings(change, row, org!.plan);
+    await tellOfAny(change, [row]);
   });
+}
+
+/** A batch of the secrets that were replaced and whose time is over. @returns how many. */
+export function dropReplacedSecrets(db: Database): Promise<number> {
+  const { id, previousSecretUntil } = webhookReceivers;
+  return db.change(async (change) => {
+    const over = change.tx
+      .select({ id })
+      .from(webhookReceivers)
+      .where(lte(previousSecretUntil, sql`now()`))
+      .limit(EXPIRY_BATCH_ROWS)
+      .for("update", { skipLocked: true });
+    const rows = await change.tx
+      .update(webhookReceivers)
+      .set({
+        previousSecret: null,
+        previousSecretUntil: null,
+        version: sql`${webhookReceivers.version} + 1`,
+      })
+      .where(inArray(id, over))
+      .returning();
+    await tellOfAny(change, rows);
+    return rows.length;
+  });
+}
+
+/** Of whichever organizations. */
+async function tellOfAny(change: Change, rows: ReceiverRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  const orgIds = [...new Set(rows.map(({ orgId }) => orgId))];
+  const orgs = await change.tx
+    .select({ id: organizations.id, plan: organizations.plan })
+    .from(organizations)
+    .where(inArray(organizations.id, orgIds));
+  const plans = new Map(orgs.map(({ id, plan }) => [id, plan]));
+  for (const row of rows) tellSettings(change, row, plans.get(row.orgId)!);
 }
 
 function tellSettings({ tell }: Change, row: ReceiverRow, plan: Plan): void {

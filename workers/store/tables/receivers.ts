@@ -27,6 +27,9 @@ export const webhookReceivers = pgTable(
   },
   (table) => [
     index("webhook_receivers_org_id_idx").on(table.orgId, table.createdAt),
+    index("webhook_receivers_previous_secret_until_idx")
+      .on(table.previousSecretUntil)
+      .where(sql`${table.previousSecretUntil} is not null`),
     check(
       "webhook_receivers_validator",
       sql`${table.validator} in ('code_host', 'chat_app', 'payments', 'generic_hmac_sha256')`,

@@ -1,0 +1,1 @@
+CREATE INDEX "webhook_receivers_previous_secret_until_idx" ON "webhook_receivers" USING btree ("previous_secret_until") WHERE "webhook_receivers"."previous_secret_until" is not null;
