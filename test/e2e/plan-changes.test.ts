@@ -8,6 +8,7 @@ import { until } from "../harness/api.ts";
 import { startRawOrigin, type RawOrigin } from "../harness/origin.ts";
 import { basic, codeOf, startTunnelOwner, type TunnelOwner } from "../harness/owned-tunnel.ts";
 import { deliver, makeReceiver } from "../harness/vendor.ts";
+import { inspectedWhen } from "../harness/visited-tunnel.ts";
 
 const provider = { IDP_A_ISSUER: "http://127.0.0.1:1", IDP_A_CLIENT_ID: "id" };
 
@@ -129,6 +130,23 @@ test("tunnels have the time of the plan that there is, and none ends later than 
   await buy("pro");
   expect(await leftMs(connected.id)).toBeGreaterThan(23 * HOUR_MS);
   expect(await leftMs(brief.id)).toBeLessThanOrEqual(before);
+});
+
+test("a tunnel hears how long its requests are kept, and keeps of them what it kept before", async () => {
+  const tunnel = await stack.expose("captured", origin.port);
+  await tunnel.put("inspector", { capture: false });
+  await buy("pro");
+  // Told before the purchase was answered: nothing is left to tell.
+  const waiting = await stack.api.sql("select 1 from outbox where kind = 'tunnel_capturing'");
+  expect(waiting).toEqual([]);
+  await tunnel.visit("/unseen");
+  await tunnel.put("inspector", { capture: true });
+  await cancel();
+  await tunnel.visit("/seen");
+  const paths = (await inspectedWhen(stack.owner, { tunnel_id: tunnel.id }, 1)).map(
+    ({ path }) => path,
+  );
+  expect(paths).toEqual(["/seen"]);
 });
 
 test("a webhook receiver hears how long its deliveries are kept, and goes on taking them", async () => {
