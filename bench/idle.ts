@@ -2,19 +2,19 @@
 import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expose, type ExposedTunnel } from "../agent/expose.ts";
+import { AT_ONCE, inParallel, wideToken } from "./many-agents.ts";
 import { residentMiB } from "./processes.ts";
 import type { Row } from "./report.ts";
 import type { Stack } from "./stack.ts";
 
 const TUNNELS = 5_000;
-const AT_ONCE = 20;
 /** Each visit wakes two objects, whose files stay open for ten seconds: the limit of open files is real. */
 const VISITS_PER_SECOND = 100;
 
 export async function benchIdle(stack: Stack): Promise<Row[]> {
   const before = { workerd: residentMiB(stack.workerdPid), agent: residentMiB(process.pid) };
   const startedAt = performance.now();
-  const token = await wideToken(stack);
+  const token = await wideToken(stack, TUNNELS);
   const tunnels: ExposedTunnel[] = [];
   const target = `127.0.0.1:${stack.origin.port}`;
   await inParallel(TUNNELS, async () => {
@@ -42,29 +42,6 @@ export async function benchIdle(stack: Stack): Promise<Row[]> {
       "answered when visited": answered,
     },
   ];
-}
-
-async function wideToken(stack: Stack): Promise<Buffer> {
-  const answer = await fetch(`${stack.server.url}/tokens`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      authorization: `Bearer ${stack.accessToken}`,
-    },
-    body: JSON.stringify({ name: "idle tunnels", tunnelQuota: TUNNELS }),
-  });
-  if (!answer.ok) throw new Error(`POST /tokens answered ${answer.status}: ${await answer.text()}`);
-  const { wireBytes } = (await answer.json()) as { wireBytes: string };
-  return Buffer.from(wireBytes, "base64");
-}
-
-async function inParallel(count: number, act: (index: number) => Promise<void>): Promise<void> {
-  let next = 0;
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      while (next < count) await act(next++);
-    }),
-  );
 }
 
 function visit(stack: Stack, host: string): Promise<number> {

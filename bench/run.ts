@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- requests gates captures transfers bandwidth api idle enumeration agreement] [-- --seconds 5]`:
+ * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement] [-- --seconds 5]`:
  * the whole path under load, beside peers and limits measured in the same run; what the clock tells of accounts;
  * and whether all that is counted is counted alike. Absolute figures are the machine's; ratios travel.
  */
@@ -9,6 +9,7 @@ import { benchAgreement } from "./agreement.ts";
 import { benchApi } from "./api.ts";
 import { benchBandwidth } from "./bandwidth.ts";
 import { benchCaptures } from "./captures.ts";
+import { benchConnections } from "./connections.ts";
 import { benchEnumeration } from "./enumeration.ts";
 import { benchGates } from "./gates.ts";
 import { benchIdle } from "./idle.ts";
@@ -16,6 +17,7 @@ import { print, save, type Row } from "./report.ts";
 import { benchRequests } from "./requests.ts";
 import { startStack, type Stack } from "./stack.ts";
 import { benchTransfers } from "./transfers.ts";
+import { benchWatching } from "./watching.ts";
 
 const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[]>> = {
   requests: benchRequests,
@@ -25,6 +27,8 @@ const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[
   bandwidth: benchBandwidth,
   api: benchApi,
   idle: benchIdle,
+  connections: benchConnections,
+  watching: benchWatching,
   enumeration: benchEnumeration,
   agreement: benchAgreement,
 };
