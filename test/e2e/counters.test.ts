@@ -1,6 +1,6 @@
 /** What a tunnel's row says of its traffic is what its visitors counted themselves. */
 import { once } from "node:events";
-import { Agent, createServer, request, type Server } from "node:http";
+import { Agent, createServer, request, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
@@ -26,8 +26,9 @@ let token: Buffer;
 const connections = new Agent({ keepAlive: true });
 
 beforeAll(async () => {
-  // Answers with as many bytes as the path says, and echoes WebSocket messages.
+  // Answers with as many bytes as the path says, if it says any, and echoes WebSocket messages.
   site = createServer((asked, answer) => {
+    if (asked.url === "/never") return;
     asked.resume().on("end", () => answer.end(Buffer.alloc(Number(asked.url?.slice(1)))));
   });
   new WebSocketServer({ server: site }).on("connection", (socket) => {
@@ -45,8 +46,10 @@ afterAll(async () => {
   await api.stop();
 });
 
-const share = (subdomain: string): Promise<ExposedTunnel> =>
-  expose({ port: (site.address() as AddressInfo).port, server: api.server.url, token, subdomain });
+const share = (subdomain: string, by = token): Promise<ExposedTunnel> => {
+  const { port } = site.address() as AddressInfo;
+  return expose({ port, server: api.server.url, token: by, subdomain });
+};
 
 async function visit(subdomain: string, sent: number, wanted: number): Promise<Counted> {
   const asked = request({
@@ -188,10 +191,59 @@ test("a kill -9 loses nothing that the row has shown, and invents nothing", asyn
   await tunnel.close();
 });
 
+test("who was refused and who left is counted by its reason, of the caller's organization alone", async () => {
+  const tunnel = await share("refusing");
+  const stranger = await api.owner();
+  const scrape = async (by: Person) =>
+    readExposition((await by.get<string>("/metrics/prometheus")).body);
+  const ask = (path: string) =>
+    request({
+      port: api.server.port,
+      host: "127.0.0.1",
+      path,
+      headers: { host: "refusing.localhost" },
+    }).end();
+  const labels = { tunnel: "refusing" };
+  const before = await scrape(owner);
+
+  await visit("refusing", 0, 10);
+  await visit("refusing", 0, 10);
+  const asked = once(site, "request");
+  const left = ask("/never").on("error", () => undefined);
+  await asked;
+  // By a reset: workerd takes a mere end of what a visitor sends for one who still listens.
+  left.socket!.resetAndDestroy();
+  await owner.put(`/tunnels/${tunnel.tunnelId}/maintenance`, {});
+  for (let n = 0; n < 3; n += 1) {
+    const [answer] = (await once(ask("/1"), "response")) as [IncomingMessage];
+    answer.resume();
+    expect(answer.statusCode).toBe(503);
+  }
+  const after = await until(async () => {
+    const now = await scrape(owner);
+    return now.sum("underpass_tunnel_requests_total", labels) === 6 && now;
+  });
+  const ofTunnel = (code: string) =>
+    after.value("underpass_tunnel_requests_total", { ...labels, code });
+  expect(["2xx", "5xx", "left"].map(ofTunnel)).toEqual([2, 3, 1]);
+  const grown = (name: string, which?: Record<string, string>) =>
+    after.sum(name, which) - before.sum(name, which);
+  expect(grown("underpass_refusals_total", { error: "maintenance" })).toBe(3);
+  expect(grown("underpass_refusals_total")).toBe(3);
+  expect(grown("underpass_request_duration_seconds_count")).toBe(2);
+  expect((await scrape(stranger)).sum("underpass_requests_total")).toBe(0);
+  expect((await scrape(stranger)).families.get("underpass_tunnel_requests_total")?.samples).toEqual(
+    [],
+  );
+  await tunnel.close();
+});
+
 test("a scrape after a crash counts no agent that did not come back", async () => {
-  const [gone, back] = [await share("gone"), await share("back")];
+  const by = await api.owner();
+  const its = Buffer.from((await mintToken(by)).wireBytes, "base64");
+  const [gone, back] = [await share("gone", its), await share("back", its)];
   const agents = async () => {
-    const { body } = await owner.get<string>("/metrics/prometheus");
+    const { body } = await by.get<string>("/metrics/prometheus");
     return readExposition(body).value("underpass_agents_connected");
   };
   await until(async () => (await agents()) === 2);
@@ -200,6 +252,6 @@ test("a scrape after a crash counts no agent that did not come back", async () =
   await gone.close();
   await reconnected;
   expect(await agents()).toBe(1);
-  expect((await owner.get<Metrics>("/metrics")).body.active_tunnels).toBe(1);
+  expect((await by.get<Metrics>("/metrics")).body.active_tunnels).toBe(1);
   await back.close();
 });
