@@ -178,7 +178,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** Newest first. */
-  captures(filter: CaptureFilter): CaptureSummary[] {
+  captures(filter: CaptureFilter): Promise<CaptureSummary[]> {
     return this.#captures.list(filter);
   }
 

@@ -275,6 +275,8 @@ describe("captures are listed", () => {
     expect(await paths({ path: "shop" })).toEqual(["/shop/2", "/shop/1"]);
     expect(await paths({ sinceMs: Date.now() + 1000 })).toEqual([]);
     expect(await paths({ sinceMs: Date.now() - 60_000, limit: 1 })).toEqual(["/cart"]);
+    await visit("purge", "/cache", 200);
+    expect(await paths({ method: "PURGE" })).toEqual(["/cache"]);
   });
 
   test("and found after sleep", async () => {

@@ -8,6 +8,7 @@ import {
   CAPTURE_MEMORY_MAX_BYTES,
   CAPTURE_WRITE_DELAY_MS,
   CAPTURES_CHECK_BYTES,
+  CAPTURES_LOOKED_AT_ONCE,
   CAPTURES_STORED_MAX_BYTES,
   RETENTION_CHECK_MIN_MS,
 } from "../../../protocol/limits/captures.ts";
@@ -82,14 +83,17 @@ export class Captures implements Recorder {
     return this.#settings.allowReplay;
   }
 
-  list(filter: CaptureFilter): CaptureSummary[] {
+  async list(filter: CaptureFilter): Promise<CaptureSummary[]> {
     const tunnelId = this.#tunnel.tunnelId();
     if (tunnelId === undefined) return [];
     this.#write(true);
     const summaries: CaptureSummary[] = [];
     const fromMs = Math.max(this.#keptSinceMs, filter.sinceMs ?? 0);
+    let looked = 0;
     for (const record of this.#store.records(fromMs, filter.after)) {
       if (summaries.length >= filter.limit) break;
+      // A filter that finds little looks through everything, and visitors are not to wait for that.
+      if (++looked % CAPTURES_LOOKED_AT_ONCE === 0) await scheduler.wait(0);
       if (isWanted(record, filter)) summaries.push(summaryOf(this.#asItIs(record), tunnelId));
     }
     return summaries;

@@ -102,7 +102,7 @@ export interface SseEvent {
 
 export function isWanted(record: CaptureRecord, filter: CaptureFilter): boolean {
   const { method, status, path } = filter;
-  if (method !== undefined && record.method !== method) return false;
+  if (method !== undefined && record.method.toUpperCase() !== method) return false;
   if (path !== undefined && !record.path.includes(path)) return false;
   if (status === undefined) return true;
   return record.status === status || Math.floor((record.status ?? 0) / 100) === status;
