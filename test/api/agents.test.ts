@@ -52,6 +52,36 @@ describe("an agent with a good token", () => {
     second.socket?.close();
   });
 
+  test("comes back to the tunnel that it serves without a turn of its token's", async () => {
+    const { wireBytes, nonce } = await mintToken(owner, { tunnelQuota: 1 });
+    await api.connectAgent(wireBytes, { port: 3000, subdomain: "back" });
+    const back = { port: 3001, subdomain: "back", tunnel: (await tunnelNamed("back"))!.id };
+    await api.sql("begin");
+    try {
+      // As agents hold it that come for the first time.
+      await api.sql("select from tokens where nonce = $1 for update", [nonce]);
+      const agent = await api.connectAgent(wireBytes, back);
+      expect(agent.code).toBeUndefined();
+      agent.socket?.close();
+    } finally {
+      await api.sql("rollback");
+    }
+    expect(await tunnelNamed("back")).toMatchObject({ id: back.tunnel, localPort: 3001 });
+  });
+
+  test("does not come back once its budget is spent, or to what another token serves", async () => {
+    const { wireBytes, nonce } = await mintToken(owner);
+    await api.connectAgent(wireBytes, { port: 3000, subdomain: "spent" });
+    const back = { port: 3001, subdomain: "spent", tunnel: (await tunnelNamed("spent"))!.id };
+    const other = await api.connectAgent((await mintToken(owner)).wireBytes, back);
+    expect(other.code).toBe(CLOSE.duplicate_name);
+    await api.sql("update tokens set monthly_budget_usd_cents = 0 where nonce = $1", [nonce]);
+    expect((await api.connectAgent(wireBytes, back)).code).toBe(CLOSE.BUDGET_EXCEEDED);
+    await api.sql("update tokens set revoked_at = now() where nonce = $1", [nonce]);
+    expect((await api.connectAgent(wireBytes, back)).code).toBe(CLOSE.unauthorized);
+    expect(await tunnelNamed("spent")).toMatchObject({ localPort: 3000 });
+  });
+
   test("takes a reserved tunnel over", async () => {
     await owner.post("/tunnels", { localPort: 1, subdomain: "prepared" });
     const { wireBytes } = await mintToken(owner);

@@ -33,6 +33,7 @@ import {
   type RegistrationRefusal,
   type RegistrationRequest,
 } from "../store/registrations.ts";
+import { returnToTunnel } from "../store/returns.ts";
 import { findTokenEnd } from "../store/spending.ts";
 import { PLAN_TERMS } from "../plans.ts";
 import { markDisconnected } from "../store/tunnels.ts";
@@ -157,6 +158,8 @@ async function registerWithFreshNews(
   db: Database,
   request: RegistrationRequest,
 ): Promise<Registration> {
+  const returned = await returnToTunnel(db, request);
+  if (returned) return returned;
   const first = await registerTunnel(db, request);
   if ("ok" in first || first.doubted.length === 0) return first;
   await Promise.all(first.doubted.map((id) => confirmTunnel(env, db, id)));

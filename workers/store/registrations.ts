@@ -74,21 +74,17 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
     const over = isOther ? await findEnd(change, request) : null;
     if (over !== null) return refused(over);
 
-    const taken = await tx
-      .select({ id: tunnels.id, isStale: isStale() })
-      .from(tunnels)
-      .where(
-        and(
-          eq(tunnels.connectedTokenId, token.id),
-          eq(tunnels.agentConnected, true),
-          ne(tunnels.subdomain, request.label),
-        ),
-      );
-    if (taken.length >= token.tunnelQuota) {
-      return refused(
-        "quota_exceeded",
-        taken.filter((tunnel) => tunnel.isStale),
-      );
+    const isTaken = and(
+      eq(tunnels.connectedTokenId, token.id),
+      eq(tunnels.agentConnected, true),
+      ne(tunnels.subdomain, request.label),
+    );
+    if ((await tx.$count(tunnels, isTaken)) >= token.tunnelQuota) {
+      const doubted = await tx
+        .select({ id: tunnels.id })
+        .from(tunnels)
+        .where(and(isTaken, isStale()));
+      return refused("quota_exceeded", doubted);
     }
 
     if (existing && existing.projectId !== projectId) return refused("duplicate_name");
@@ -192,7 +188,7 @@ async function findEnd(
 
 function isStale() {
   const freshSince = new Date(Date.now() - TUNNEL_NEWS_FRESH_MS);
-  return sql<boolean>`${lt(tunnels.lastSeenAt, freshSince)}`;
+  return lt(tunnels.lastSeenAt, freshSince);
 }
 
 function earlier(a: Date | null, b: Date | null): Date | null {

@@ -1,0 +1,60 @@
+/**
+ * An agent that comes back to the tunnel it serves, after a lost connection or a restart of the server. Its
+ * place is counted already and its row is its own: one statement takes it in, so that a thousand who come
+ * back at once need not take turns on the row of their token.
+ */
+import { and, eq, getTableColumns, isNull, sql } from "drizzle-orm";
+import type { Database } from "./client.ts";
+import type { Registered, RegistrationRequest } from "./registrations.ts";
+import { findOverBudget } from "./spending.ts";
+import { tokens } from "./tables/credentials.ts";
+import { organizations } from "./tables/organizations.ts";
+import { projects, tunnels } from "./tables/routing.ts";
+
+/** @returns null where anything else is so: then it registers like everybody. */
+export async function returnToTunnel(
+  { read }: Database,
+  request: RegistrationRequest,
+): Promise<Registered | null> {
+  const { orgId, tokenNonce, comesBackTo, label, projectSlug, ttlSeconds } = request;
+  // Another time to live is another end.
+  if (comesBackTo === undefined || ttlSeconds !== undefined) return null;
+  if ((await findOverBudget(read, eq(tokens.nonce, tokenNonce))).length > 0) return null;
+  const holders = read
+    .select({ tokenId: tokens.id, plan: organizations.plan })
+    .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
+    .where(
+      and(
+        eq(tokens.orgId, orgId),
+        eq(tokens.nonce, tokenNonce),
+        isNull(tokens.revokedAt),
+        eq(organizations.approvalStatus, "approved"),
+      ),
+    )
+    .as("holders");
+  const [row] = await read
+    .update(tunnels)
+    .set({ protocol: request.protocol, localPort: request.localPort, lastSeenAt: sql`now()` })
+    .from(holders)
+    .innerJoin(projects, and(eq(projects.orgId, orgId), eq(projects.slug, projectSlug)))
+    .where(
+      and(
+        eq(tunnels.id, comesBackTo),
+        eq(tunnels.orgId, orgId),
+        eq(tunnels.projectId, projects.id),
+        isNull(projects.deletedAt),
+        eq(tunnels.subdomain, label),
+        eq(tunnels.connectedTokenId, holders.tokenId),
+        eq(tunnels.agentConnected, true),
+        eq(tunnels.status, "active"),
+        isNull(tunnels.deletedAt),
+        isNull(tunnels.stoppedAt),
+        sql`(${tunnels.expiresAt} is null or ${tunnels.expiresAt} > now())`,
+      ),
+    )
+    .returning({ ...getTableColumns(tunnels), plan: holders.plan });
+  if (!row) return null;
+  const { plan, ...tunnel } = row;
+  return { ok: tunnel, plan };
+}
