@@ -290,18 +290,19 @@ describe("a scrape", () => {
     expect(value("underpass_requests_total", { code: "2xx" })).toBe(2 * (SCRAPE_MAX_TUNNELS + 1));
   });
 
-  test("takes a master key, which sees its own organization and lasts", async () => {
+  test("takes an agent's token, which sees its own organization and lasts", async () => {
     owner = await api.owner();
     await report(await newTunnel(), { counters: { "requests:2xx": 3 } });
-    const { body: key } = await owner.post<{ bearer: string; nonce: string }>("/tokens/master", {
-      name: "prometheus",
-    });
-    const machine = callerOf(api.server, { authorization: `Bearer ${key.bearer}` });
+    const scraper = await mintToken(owner);
+    const confined = await mintToken(owner, { allowedSubdomains: ["shop"] });
+    const machine = callerOf(api.server, { authorization: `Bearer ${scraper.wireBytes}` });
+    const other = callerOf(api.server, { authorization: `Bearer ${confined.wireBytes}` });
     const { status, body } = await machine.get<string>("/metrics/prometheus");
     expect(status).toBe(200);
     expect(readExposition(body).sum("underpass_requests_total")).toBe(3);
     expect((await machine.get("/metrics")).status).toBe(401);
-    await owner.delete(`/tokens/${key.nonce}`);
+    expect((await other.get("/metrics/prometheus")).status).toBe(403);
+    await owner.delete(`/tokens/${scraper.nonce}`);
     expect((await machine.get("/metrics/prometheus")).status).toBe(401);
   });
 });

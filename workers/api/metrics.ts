@@ -22,7 +22,7 @@ import {
 } from "../store/metrics.ts";
 import { findSpent } from "../store/spending.ts";
 import { findUsage, listTokenUsage } from "../store/usage.ts";
-import { allow, allowOrMasterKey } from "./allow.ts";
+import { allow, allowOrAgent, orgOf } from "./allow.ts";
 import { answer, failures, newArea } from "./context.ts";
 
 export const metrics = newArea();
@@ -86,8 +86,8 @@ metrics.openapi(
     path: "/metrics/prometheus",
     summary: "The same and more for Prometheus",
     description:
-      "The bearer is an access token, or a master key, which lasts as long as a scraper does.",
-    ...allowOrMasterKey("metrics:read"),
+      "The bearer is an access token, or an agent's token in base64, which lasts as long as a scraper does.",
+    ...allowOrAgent("metrics:read"),
     responses: {
       200: {
         description: "Exposition format 0.0.4, of the caller's organization alone.",
@@ -97,8 +97,8 @@ metrics.openapi(
     },
   }),
   async (c) => {
-    const { db, principal, masterKey } = c.var;
-    const { orgId } = masterKey ?? principal;
+    const { db } = c.var;
+    const orgId = orgOf(c);
     const agents = await countAgents(c.env, db, orgId);
     const [tunnels, counters, busiest] = await Promise.all([
       countTunnels(db, orgId),
