@@ -92,7 +92,8 @@ export class Receiver extends DurableObject<ObjectBindings> {
       const page = this.#kept.page(after, { limit, sinceMs });
       const leftMs = untilMs - Date.now();
       if (page.length > 0 || leftMs <= 0) return page;
-      await this.#arrivals.next(leftMs);
+      // Whoever made room for another reader must not ask for a place again: the two would take turns for ever.
+      if (!(await this.#arrivals.next(leftMs))) return page;
     }
   }
 

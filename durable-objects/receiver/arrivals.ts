@@ -1,27 +1,29 @@
 /** Readers that wait for the next delivery. */
 import { LONG_POLLS_MAX } from "../../protocol/limits/receivers.ts";
 
+type Answer = (isWorthALook: boolean) => void;
+
 export class Arrivals {
   /** In the order in which they came. */
-  readonly #waiting = new Set<() => void>();
+  readonly #waiting = new Set<Answer>();
 
-  /** Resolves with the next arrival, and when the time is over. */
-  next(waitMs: number): Promise<void> {
+  /** Resolves with true after an arrival; with false when the time is over, or a newer reader needs the place. */
+  next(waitMs: number): Promise<boolean> {
     // A reader whose client is gone is not heard of again: it must not keep others out.
     const [longest] = this.#waiting;
-    if (longest && this.#waiting.size >= LONG_POLLS_MAX) longest();
+    if (longest && this.#waiting.size >= LONG_POLLS_MAX) longest(false);
     return new Promise((resolve) => {
-      const answer = (): void => {
+      const answer: Answer = (isWorthALook) => {
         clearTimeout(timer);
         this.#waiting.delete(answer);
-        resolve();
+        resolve(isWorthALook);
       };
-      const timer = setTimeout(answer, waitMs);
+      const timer = setTimeout(answer, waitMs, false);
       this.#waiting.add(answer);
     });
   }
 
   announce(): void {
-    for (const answer of [...this.#waiting]) answer();
+    for (const answer of [...this.#waiting]) answer(true);
   }
 }

@@ -12,6 +12,7 @@ import type { ReceiverSettings } from "../../durable-objects/receiver/settings.t
 import {
   DELIVERIES_PAGE_MAX_BYTES,
   DELIVERY_BURST,
+  LONG_POLLS_MAX,
   RECEIVER_KEPT_MAX_BYTES,
 } from "../../protocol/limits/receivers.ts";
 import { rows } from "../harness/objects.ts";
@@ -106,6 +107,17 @@ test("a reader who waits hears of the next delivery, and of none when the time i
   await stub.take(arrival("a"), 1);
   expect((await waiting).map(({ id }) => id)).toEqual(["a"]);
   expect(await idsOf(stub, { after: 1, waitMs: 20 })).toEqual([]);
+});
+
+test("one reader too many ends the longest wait, and waits itself; so does each that comes after it", async () => {
+  const stub = await newReceiver();
+  const wait = () => read(stub, { waitMs: 60_000 });
+  const readers = Array.from({ length: LONG_POLLS_MAX + 2 }, wait);
+  expect(await Promise.all(readers.slice(0, 2))).toEqual([[], []]);
+  await stub.take(arrival("a"), 1);
+  for (const page of await Promise.all(readers.slice(2))) {
+    expect(page.map(({ id }) => id)).toEqual(["a"]);
+  }
 });
 
 test("an answer holds no more than it may, and what is larger comes alone", async () => {
