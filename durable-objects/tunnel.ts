@@ -260,12 +260,13 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   override async alarm(): Promise<void> {
     this.#alarm.wentOff();
-    try {
-      await this.#lifetime.endIfDue(this.env.ROWS, this.#reports.tunnelId);
-    } finally {
-      this.#captures.due();
-      await Promise.all([this.#reports.due(), this.#attendance.tell()]);
-    }
+    const { tunnelId } = this.#reports;
+    await this.#alarm.attempt(() => this.#lifetime.endIfDue(this.env.ROWS, tunnelId));
+    await Promise.all([
+      this.#alarm.attempt(() => this.#captures.due()),
+      this.#alarm.attempt(() => this.#reports.due()),
+      this.#alarm.attempt(() => this.#attendance.tell()),
+    ]);
   }
 
   // ── Inside: agents ──

@@ -168,6 +168,9 @@ export const ISSUERS_CACHE_MAX = 1_000;
 export const USAGE_REPORT_INTERVAL_MS = 5_000;
 /** How soon a tunnel whose time is over asks its row again, when that was not to be had. */
 export const END_RETRY_MS = 200;
+/** When a tunnel does again what failed: from the first of these on, each time after twice as long. */
+export const ALARM_RETRY_MIN_MS = 5_000;
+export const ALARM_RETRY_MAX_MS = 60_000;
 
 // ── Accounts ──
 

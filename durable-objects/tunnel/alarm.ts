@@ -1,7 +1,11 @@
 /**
  * The one alarm of an object, for all who wait for something: it goes off for whoever is first, and each then
  * says again what it waits for.
+ *
+ * The platform repeats an alarm that failed only where no other was set meanwhile, and here somebody always
+ * waits: what fails is tried again by an alarm of its own.
  */
+import { ALARM_RETRY_MAX_MS, ALARM_RETRY_MIN_MS } from "../../protocol/limits.ts";
 
 /** @returns when it is to be set to; null: it is early enough as it is. */
 export function nextAlarm(setToMs: number | null, wantedMs: number): number | null {
@@ -15,6 +19,9 @@ export class Alarm {
   /** undefined: it may be set from an earlier life of the object. */
   #setToMs: number | null | undefined;
   #wantedMs = Infinity;
+  /** How often in succession something failed that was due. */
+  #failures = 0;
+  #hasFailed = false;
 
   constructor(storage: Storage) {
     this.#storage = storage;
@@ -36,6 +43,22 @@ export class Alarm {
   /** It went off: it is set to nothing now. */
   wentOff(): void {
     this.#setToMs = null;
+    this.#failures = this.#hasFailed ? this.#failures + 1 : 0;
+    this.#hasFailed = false;
+  }
+
+  /** Does a part of what is due, and never throws: one part's failure is none of the others'. */
+  async attempt(due: () => Promise<void> | void): Promise<void> {
+    try {
+      await due();
+    } catch (cause) {
+      console.error(
+        JSON.stringify({ level: "error", event: "alarm_failed", cause: String(cause) }),
+      );
+      this.#hasFailed = true;
+      const waitMs = Math.min(ALARM_RETRY_MIN_MS * 2 ** this.#failures, ALARM_RETRY_MAX_MS);
+      this.by(Date.now() + waitMs, "confirmed");
+    }
   }
 
   #askFirst(atMs: number): void {

@@ -117,7 +117,7 @@ export class Reports {
     return report;
   }
 
-  /** The alarm. Thrown errors make the platform call it again. */
+  /** The alarm, which tries again what throws. */
   async due(): Promise<void> {
     this.#pending = false;
     await this.send();

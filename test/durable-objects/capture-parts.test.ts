@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { Alarm, nextAlarm } from "../../durable-objects/tunnel/alarm.ts";
 import { EventStream } from "../../durable-objects/tunnel/captures/event-stream.ts";
 import { newestFirst } from "../../durable-objects/tunnel/captures/merge.ts";
@@ -10,6 +10,7 @@ import {
 } from "../../durable-objects/tunnel/captures/page.ts";
 import type { CaptureRecord, KeptBody } from "../../durable-objects/tunnel/captures/record.ts";
 import { redacted } from "../../durable-objects/tunnel/captures/redaction.ts";
+import { ALARM_RETRY_MAX_MS, ALARM_RETRY_MIN_MS } from "../../protocol/limits.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../protocol/limits/captures.ts";
 import { CaptureSettings } from "../../protocol/resources/captures.ts";
 import { seeded } from "../harness/random.ts";
@@ -136,6 +137,8 @@ describe("redaction", () => {
 });
 
 describe("the alarm that an object's parts share", () => {
+  afterEach(() => vi.useRealTimers());
+
   test("is set to what comes first", () => {
     expect(nextAlarm(null, 5)).toBe(5);
     expect(nextAlarm(9, 5)).toBe(5);
@@ -165,6 +168,29 @@ describe("the alarm that an object's parts share", () => {
     alarm.wentOff();
     alarm.by(soon + 1, "unconfirmed");
     expect(set).toEqual([soon - 1_000, soon + 1]);
+  });
+
+  test("goes off soon again for what failed, later each time, whoever else waits for longer", async () => {
+    vi.useFakeTimers({ toFake: ["Date"] });
+    vi.spyOn(console, "error").mockReturnValue();
+    const { alarm, set } = alarmOf(null);
+    const week = 7 * 24 * 3600_000;
+    const goesOff = async (due: () => Promise<void>) => {
+      set.length = 0;
+      alarm.wentOff();
+      await Promise.all([
+        alarm.attempt(() => alarm.by(Date.now() + week, "unconfirmed")),
+        alarm.attempt(due),
+      ]);
+      return set.at(-1)! - Date.now();
+    };
+    const fails = () => Promise.reject(new Error("no database"));
+    const waits: number[] = [];
+    for (let i = 0; i < 6; i += 1) waits.push(await goesOff(fails));
+    expect(waits).toEqual(waits.toSorted((a, b) => a - b));
+    expect([waits[0], waits[5]]).toEqual([ALARM_RETRY_MIN_MS, ALARM_RETRY_MAX_MS]);
+    expect(await goesOff(() => Promise.resolve())).toBe(week);
+    expect(await goesOff(fails)).toBe(ALARM_RETRY_MIN_MS);
   });
 
   test("is set at once where something is due", () => {

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../protocol/close-codes.ts";
 import { FLAG, FRAME, PING, PONG } from "../../protocol/frames.ts";
 import {
+  ALARM_RETRY_MAX_MS,
   AUTH_RATE_BURST,
   AUTH_RATE_REFILL_MS,
   HEARTBEAT_TIMEOUT_MS,
@@ -176,6 +177,23 @@ describe("the tunnel's row is told", () => {
     const next = await tunnel.agent();
     next.answer((await next.asked()).stream, 204);
     expect((await answer).status).toBe(204);
+  });
+
+  test("soon again when it could not be, also where something is kept for days", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    agent.answer((await agent.asked()).stream, 200, [], "");
+    await (await answer).text();
+    expect(await tunnel.stub.captures({ limit: 1 })).toHaveLength(1);
+    rows.failing.add(tunnel.id);
+    vi.spyOn(console, "error").mockReturnValue();
+    await runDurableObjectAlarm(tunnel.stub);
+    const retryAtMs = await runInDurableObject(tunnel.stub, (_, { storage }) => storage.getAlarm());
+    expect(retryAtMs! - Date.now()).toBeLessThan(ALARM_RETRY_MAX_MS);
+    rows.failing.delete(tunnel.id);
+    await runDurableObjectAlarm(tunnel.stub);
+    expect(reportsOf(tunnel).at(-1)).toMatchObject({ agentConnected: true, requests: 1 });
   });
 
   test("what is true, by whoever asks", async () => {
