@@ -23,17 +23,23 @@ export interface News {
   snapshot: Snapshot;
   /** When the provider says that it was so, to the second. */
   at: Date;
-  /** The provider was asked, and this is when. null: it is what an event carried. */
-  askedAt: Date | null;
+  /** When the payment failed, should one have. */
+  failedAt: Date;
+  /** The provider was asked. null: it is what an event carried. */
+  asked: { at: Date; knowing: Version | null } | null;
 }
 
-/** What is known of a subscription that was heard of before. */
-export interface Known {
-  status: SubscriptionStatus;
+/** As much as tells whether something was heard since: all that is believed moves one of the two. */
+export interface Version {
   /** Of the newest event that was believed. */
   eventAt: Date;
   /** When the provider was asked last. */
   askedAt: Date | null;
+}
+
+/** What is known of a subscription that was heard of before. */
+export interface Known extends Version {
+  status: SubscriptionStatus;
   overdueSince: Date | null;
   /** The end of the period in which that was. */
   overduePeriodEnd: Date | null;
@@ -43,40 +49,56 @@ export interface Known {
 const FINAL: readonly SubscriptionStatus[] = ["canceled", "incomplete_expired"];
 
 /**
- * Events of the same second are in no order, and an answer of the provider may already know what an event
- * of these minutes tells: then the provider has to be asked.
+ * Events of the same second are in no order, an answer of the provider may already know what an event of
+ * these minutes tells, and what came while the provider was asked may be newer than its answer: then the
+ * provider has to be asked, or asked again.
  */
 export function judgeNews(
   known: Known | null,
-  { snapshot, at, askedAt }: News,
+  { snapshot, at, asked }: News,
 ): "newer" | "older" | "doubtful" {
   if (known === null) return "newer";
   if (FINAL.includes(known.status)) return "older";
   if (FINAL.includes(snapshot.status)) return "newer";
-  if (askedAt !== null)
-    return known.askedAt !== null && known.askedAt > askedAt ? "older" : "newer";
+  if (asked !== null) return isSame(known, asked.knowing) ? "newer" : "doubtful";
   if (at < known.eventAt) return "older";
   const knewLately =
     known.askedAt !== null && at.getTime() <= known.askedAt.getTime() + PAYMENTS_CLOCK_SKEW_MS;
   return at > known.eventAt && !knewLately ? "newer" : "doubtful";
 }
 
-/** Since when a payment is overdue: the first that was heard of it in one period, whatever came between. */
+function isSame(known: Version, before: Version | null): boolean {
+  if (before === null) return false;
+  return (["eventAt", "askedAt"] as const).every(
+    (moment) => known[moment]?.getTime() === before[moment]?.getTime(),
+  );
+}
+
+/**
+ * Since when a payment is overdue: the first that was heard of it in one period. What is paid is forgotten,
+ * so that the next that fails has a grace of its own; what is older counts only while nothing was paid.
+ */
 export function overdueAfter(
   known: Known | null,
-  { snapshot, at }: News,
+  { snapshot, failedAt }: News,
+  verdict: "newer" | "older",
 ): Pick<Known, "overdueSince" | "overduePeriodEnd"> {
   const before = {
     overdueSince: known?.overdueSince ?? null,
     overduePeriodEnd: known?.overduePeriodEnd ?? null,
   };
-  if (snapshot.status !== "past_due") return before;
-  const news = { overdueSince: at, overduePeriodEnd: snapshot.periodEnd };
+  if (verdict === "older" && known?.status !== "past_due") return before;
+  if (snapshot.status !== "past_due") {
+    const isPaid = snapshot.status === "active" || snapshot.status === "trialing";
+    const isForgotten = isPaid && verdict === "newer";
+    return isForgotten ? { overdueSince: null, overduePeriodEnd: null } : before;
+  }
+  const news = { overdueSince: failedAt, overduePeriodEnd: snapshot.periodEnd };
   if (before.overdueSince === null) return news;
   const [knownEnd, end] = [before.overduePeriodEnd, snapshot.periodEnd].map(
     (moment) => moment?.getTime() ?? 0,
   );
-  if (end === knownEnd) return at < before.overdueSince ? news : before;
+  if (end === knownEnd) return failedAt < before.overdueSince ? news : before;
   return end! > knownEnd! ? news : before;
 }
 

@@ -8,6 +8,8 @@ export const PAYMENTS_ANSWER_MAX_BYTES = 1024 * 1024;
 export const PAYMENTS_SIGNATURE_MAX_SECONDS = 300;
 /** How far the provider's clock may be from ours: what it tells is dated by its own, to the second. */
 export const PAYMENTS_CLOCK_SKEW_MS = 5 * 60_000;
+/** How often the provider is asked because of one event, while others of the same subscription come. */
+export const PAYMENTS_ASKS_MAX = 3;
 /** Whoever asks for the same checkout again within this is led to the same one. */
 export const CHECKOUT_REPEAT_MS = 60_000;
 

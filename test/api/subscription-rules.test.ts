@@ -17,10 +17,11 @@ const START = Date.UTC(2026, 0, 1);
 const at = (seconds: number) => new Date(START + seconds * 1000);
 const PERIOD_END = at(30 * 24 * 3600);
 
-function news(status: SubscriptionStatus, seconds: number, askedAt: Date | null = null): News {
+function news(status: SubscriptionStatus, seconds: number, asked: News["asked"] = null): News {
   const bought = { plan: "pro", cycle: "monthly" } as const;
   const snapshot = { id: "s", customerId: "c", status, bought, periodEnd: PERIOD_END };
-  return { snapshot: { ...snapshot, cancelAtPeriodEnd: false }, at: at(seconds), askedAt };
+  const dated = { at: at(seconds), failedAt: at(seconds) };
+  return { snapshot: { ...snapshot, cancelAtPeriodEnd: false }, ...dated, asked };
 }
 
 const FIRST: Known = {
@@ -34,10 +35,13 @@ const FIRST: Known = {
 /** As the store does it; what is in doubt is settled by asking for `truth`. */
 function take(known: Known | null, told: News, truth: News): Known {
   let judged = told;
-  if (judgeNews(known, judged) === "doubtful") judged = { ...truth, at: told.at, askedAt: at(9e6) };
-  const overdue = overdueAfter(known, judged);
-  if (known && judgeNews(known, judged) === "older") return { ...known, ...overdue };
-  const { askedAt } = judged;
+  if (judgeNews(known, judged) === "doubtful")
+    judged = { ...told, snapshot: truth.snapshot, asked: { at: at(9e6), knowing: known } };
+  const verdict = judgeNews(known, judged);
+  if (verdict === "doubtful") throw new Error("what was asked is in doubt");
+  const overdue = overdueAfter(known, judged, verdict);
+  if (known && verdict === "older") return { ...known, ...overdue };
+  const askedAt = judged.asked?.at ?? known?.askedAt ?? null;
   const eventAt = known && known.eventAt > judged.at ? known.eventAt : judged.at;
   return { status: judged.snapshot.status, eventAt, askedAt, ...overdue };
 }
@@ -124,7 +128,7 @@ describe("what is told last holds, in all orders in which it can be told", () =>
 test("nothing comes after the end of a subscription, however it is dated", () => {
   const ended = { ...FIRST, status: "canceled" as const };
   expect(judgeNews(ended, news("active", 99))).toBe("older");
-  expect(judgeNews(ended, news("active", 99, at(100)))).toBe("older");
+  expect(judgeNews(ended, news("active", 99, { at: at(100), knowing: ended }))).toBe("older");
   expect(judgeNews(FIRST, news("canceled", 1))).toBe("newer");
 });
 
@@ -135,8 +139,21 @@ test("what happened in one second, or soon after the provider was asked, is in d
   const asked = { ...FIRST, askedAt: at(60) };
   expect(judgeNews(asked, news("past_due", 61))).toBe("doubtful");
   expect(judgeNews(asked, news("past_due", 3600))).toBe("newer");
-  expect(judgeNews(asked, news("past_due", 10, at(59)))).toBe("older");
-  expect(judgeNews(asked, news("past_due", 10, at(61)))).toBe("newer");
+});
+
+test("what the provider is asked holds when nothing was heard meanwhile, and is in doubt otherwise", () => {
+  const answer = (knowing: Known | null) => news("incomplete", 10, { at: at(60), knowing });
+  expect(judgeNews(null, answer(null))).toBe("newer");
+  expect(judgeNews(FIRST, answer(FIRST))).toBe("newer");
+  const asked = { ...FIRST, askedAt: at(50) };
+  expect(judgeNews(asked, answer(asked))).toBe("newer");
+  // Two servers' clocks differ.
+  const askedElsewhere = { ...FIRST, askedAt: at(70) };
+  expect(judgeNews(askedElsewhere, answer(askedElsewhere))).toBe("newer");
+
+  expect(judgeNews(FIRST, answer(null))).toBe("doubtful");
+  expect(judgeNews(asked, answer(FIRST))).toBe("doubtful");
+  expect(judgeNews({ ...FIRST, eventAt: at(11) }, answer(FIRST))).toBe("doubtful");
 });
 
 test("an overdue payment keeps the plan for seven days from the first that was heard of it", () => {
@@ -144,18 +161,37 @@ test("an overdue payment keeps the plan for seven days from the first that was h
   expect(graceEndOf(overdue)).toEqual(new Date(START + 7 * DAY_MS));
   expect(isEntitling(overdue, new Date(START + 7 * DAY_MS - 1))).toBe(true);
   expect(isEntitling(overdue, new Date(START + 7 * DAY_MS))).toBe(false);
+  const since = (known: Known, told: News, verdict: "newer" | "older" = "newer") =>
+    overdueAfter(known, told, verdict).overdueSince;
   const known = {
     ...FIRST,
     status: "past_due" as const,
-    ...overdueAfter(FIRST, news("past_due", 50)),
+    ...overdueAfter(FIRST, news("past_due", 50), "newer"),
   };
-  expect(overdueAfter(known, news("past_due", 70)).overdueSince).toEqual(at(50));
-  expect(overdueAfter(known, news("past_due", 40)).overdueSince).toEqual(at(40));
-  expect(overdueAfter(known, news("active", 90)).overdueSince).toEqual(at(50));
+  expect(since(known, news("past_due", 70))).toEqual(at(50));
+  expect(since(known, news("past_due", 40), "older")).toEqual(at(40));
+  expect(since(known, news("active", 45), "older")).toEqual(at(50));
+  expect(since(known, news("unpaid", 90))).toEqual(at(50));
   const nextPeriod = news("past_due", 100);
   nextPeriod.snapshot.periodEnd = at(60 * 24 * 3600);
-  expect(overdueAfter(known, nextPeriod).overdueSince).toEqual(at(100));
+  expect(since(known, nextPeriod)).toEqual(at(100));
 });
+
+test.each<SubscriptionStatus>(["active", "trialing"])(
+  "once it is %s again, the next payment that fails in the same period has a grace of its own",
+  (status) => {
+    let known: Known | null = null;
+    for (const [told, seconds] of [
+      ["past_due", 1],
+      [status, 2],
+      ["past_due", 1],
+    ] as const) {
+      known = take(known, news(told, seconds), news(status, 2));
+      expect([told, known.status === "past_due"]).toEqual([told, known.overdueSince !== null]);
+    }
+    expect(take(known, news("past_due", 30), news("past_due", 30)).overdueSince).toEqual(at(30));
+  },
+);
 
 test.each<[SubscriptionStatus, boolean]>([
   ["trialing", true],

@@ -42,6 +42,8 @@ export interface PaymentProvider extends AsyncDisposable {
   subscriptions: Map<string, object>;
   /** While it is set, every call is answered with this status. */
   outage: number | null;
+  /** What happens between its finding an answer and our having it. */
+  meanwhile: ((call: Call) => Promise<void>) | null;
 }
 
 export async function startPaymentProvider(): Promise<PaymentProvider> {
@@ -91,6 +93,7 @@ export async function startPaymentProvider(): Promise<PaymentProvider> {
     const earlier = idempotencyKey === undefined ? undefined : answered.get(idempotencyKey);
     const [status, answer] = earlier ? [200, earlier] : answerTo(call);
     if (idempotencyKey !== undefined) answered.set(idempotencyKey, answer);
+    await provider.meanwhile?.(call);
     response.writeHead(status, { "content-type": "application/json" });
     response.end(JSON.stringify(answer));
   }
@@ -100,6 +103,7 @@ export async function startPaymentProvider(): Promise<PaymentProvider> {
     calls,
     subscriptions,
     outage: null,
+    meanwhile: null,
     settings: {
       BILLING_MODE: "payments",
       PAYMENTS_API_URL: server.origin,

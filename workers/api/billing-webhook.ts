@@ -4,14 +4,15 @@
  * repeating would not help.
  */
 import { createRoute } from "@hono/zod-openapi";
+import { PAYMENTS_ASKS_MAX } from "../../protocol/limits/billing.ts";
 import { Ok } from "../../protocol/resources/scalars.ts";
 import { planRules } from "../background/plan-notices.ts";
 import { ApiError } from "../errors.ts";
 import { log } from "../log.ts";
 import type { BillingEvent } from "../payments/events.ts";
 import type { Payments } from "../payments/provider.ts";
-import { hear, type Heard } from "../store/subscriptions.ts";
-import type { Snapshot } from "../subscriptions.ts";
+import { findVersion, hear, type Heard } from "../store/subscriptions.ts";
+import type { News } from "../subscriptions.ts";
 import { answer, failures, newArea, type ApiContext } from "./context.ts";
 import { askPayments, billingNotConfigured, paymentsOf } from "./payments.ts";
 
@@ -66,14 +67,24 @@ async function hearEvent(
 ): Promise<Heard | { kind: "unknown_subscription" }> {
   const { config, db } = c.var;
   const hearing = { source: "payments", rules: planRules(config) } as const;
-  const hearOf = (snapshot: Snapshot, askedAt: Date | null) =>
-    hear(db, { id, type }, { snapshot, at, askedAt }, hearing);
-  const heard = snapshot && (await hearOf(snapshot, null));
-  if (heard && heard.kind !== "doubtful") return heard;
-  const askedAt = new Date();
-  // Where the provider itself does not know it, what it told last has to do.
-  const found = (await askPayments(c, payments.findSubscription(subscriptionId))) ?? snapshot;
-  return found ? hearOf(found, askedAt) : { kind: "unknown_subscription" };
+  const hearOf = (news: Omit<News, "at">) => hear(db, { id, type }, { ...news, at }, hearing);
+  if (snapshot) {
+    const heard = await hearOf({ snapshot, failedAt: at, asked: null });
+    if (heard.kind !== "doubtful") return heard;
+  }
+  const tellsOfFailure = type === "invoice.payment_failed" || snapshot?.status === "past_due";
+  for (let asks = 1; asks <= PAYMENTS_ASKS_MAX; asks++) {
+    const knowing = await findVersion(db, subscriptionId);
+    const asked = { at: new Date(), knowing };
+    // Where the provider itself does not know it, what it told last has to do.
+    const found = (await askPayments(c, payments.findSubscription(subscriptionId))) ?? snapshot;
+    if (!found) return { kind: "unknown_subscription" };
+    // An event of something else says nothing of when the payment failed that its answer tells of.
+    const failedAt = tellsOfFailure ? at : asked.at;
+    const heard = await hearOf({ snapshot: found, failedAt, asked });
+    if (heard.kind !== "doubtful") return heard;
+  }
+  throw new ApiError("unavailable", "More is told of this subscription. Tell this again later.");
 }
 
 function note(
@@ -89,8 +100,7 @@ function note(
       log("error", "billing_unknown_price", details);
       return;
     case "taken":
-      // The better plan counts. Somebody has to give money back.
-      if (heard.isPaidTwice) log("error", "paid_twice", { ...details, orgId: heard.orgId });
+      if (heard.trouble) log("error", heard.trouble, { ...details, orgId: heard.orgId });
       return;
     case "repeated":
     case "older":

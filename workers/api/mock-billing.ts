@@ -106,7 +106,7 @@ const NO_REFERRER = { "Referrer-Policy": "no-referrer" };
 
 // ── Inside ──
 
-/** As if the provider had been asked, and had said this. */
+/** As if the provider had told this. */
 async function rehearse(
   c: ApiContext,
   { orgId, userId }: { orgId: string; userId: string },
@@ -117,7 +117,7 @@ async function rehearse(
   await ensureCustomer(db, { orgId, source: "mock" }, () => Promise.resolve(customerOf(orgId)));
   const now = new Date();
   const actor: Actor = { orgId, userId, ip: address };
-  const news = { snapshot, at: now, askedAt: now };
+  const news = { snapshot, at: now, failedAt: now, asked: null };
   const event = { id: `mock_${eventId}`, type: "mock" };
   return hear(db, event, news, { source: "mock", rules: planRules(config), actor });
 }

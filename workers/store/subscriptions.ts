@@ -16,6 +16,7 @@ import {
   overdueAfter,
   planPaidFor,
   type News,
+  type Version,
 } from "../subscriptions.ts";
 import type { Actor } from "./audit.ts";
 import type { Change, Database, Transaction } from "./client.ts";
@@ -26,9 +27,12 @@ import { organizations } from "./tables/organizations.ts";
 export type SubscriptionRow = typeof subscriptions.$inferSelect;
 export type Source = SubscriptionRow["source"];
 
+/** What somebody has to look after: money that has to be given back. */
+export type Trouble = "paid_twice" | "paid_for_deleted";
+
 /** What came of news. `doubtful`: nothing was changed, the provider has to be asked. */
 export type Heard =
-  | { kind: "taken"; orgId: string; isPaidTwice: boolean }
+  | { kind: "taken"; orgId: string; trouble: Trouble | null }
   | { kind: "repeated" | "older" | "doubtful" | "unknown_customer" | "unknown_price" };
 
 export function listSubscriptions(
@@ -36,6 +40,19 @@ export function listSubscriptions(
   orgId: string,
 ): Promise<SubscriptionRow[]> {
   return read.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
+}
+
+/** @returns null when nothing was heard of it. */
+export async function findVersion(
+  { read }: Pick<Database, "read">,
+  id: string,
+): Promise<Version | null> {
+  const { eventAt, askedAt } = subscriptions;
+  const rows = await read
+    .select({ eventAt, askedAt })
+    .from(subscriptions)
+    .where(eq(subscriptions.id, id));
+  return rows[0] ?? null;
 }
 
 /** @param create asks the provider for one; of those who come at once the first one does. */
@@ -64,7 +81,7 @@ export interface Hearing {
 
 const NOBODY: Actor = { orgId: null, userId: null, ip: null };
 
-/** An event of the provider, once, however often it comes. */
+/** An event of the provider, once, however often it comes. One that came to nothing may come again. */
 export async function hear(
   db: Database,
   event: { id: string; type: string },
@@ -80,7 +97,7 @@ export async function hear(
       .returning({ id: billingEvents.id });
     if (fresh.length === 0) return { kind: "repeated" };
     const heard = await takeNews(change, news, { source, rules, actor });
-    return heard.kind === "doubtful" ? abandon(heard) : heard;
+    return heard.kind === "taken" || heard.kind === "older" ? heard : abandon(heard);
   });
 }
 
@@ -104,9 +121,9 @@ async function takeNews(
   const bought = news.snapshot.bought ?? known;
   if (bought === null) return { kind: "unknown_price" };
 
-  const overdue = overdueAfter(known, news);
   const verdict = judgeNews(known, news);
   if (verdict === "doubtful") return { kind: "doubtful" };
+  const overdue = overdueAfter(known, news, verdict);
   if (verdict === "older") {
     if (known) await tx.update(subscriptions).set(overdue).where(eq(subscriptions.id, id));
     return { kind: "older" };
@@ -118,7 +135,7 @@ async function takeNews(
     periodEnd,
     cancelAtPeriodEnd,
     eventAt: known && known.eventAt > news.at ? known.eventAt : news.at,
-    askedAt: news.askedAt ?? known?.askedAt ?? null,
+    askedAt: news.asked?.at ?? known?.askedAt ?? null,
     ...overdue,
     isEntitling: isEntitling({ status, ...overdue }, new Date()),
   };
@@ -141,7 +158,8 @@ async function takeNews(
   if (!org || org.deletedAt) {
     // It was paid for while, or after, the organization was deleted.
     if (isLiving(status)) endSubscription(change, row!);
-    return { kind: "taken", orgId, isPaidTwice: false };
+    const isPaidNow = row!.isEntitling && !known?.isEntitling;
+    return { kind: "taken", orgId, trouble: isPaidNow ? "paid_for_deleted" : null };
   }
   const others = rows.filter((other) => other.id !== id);
   await settlePlan(
@@ -158,7 +176,7 @@ async function takeNews(
     }
   }
   const isPaidTwice = row!.isEntitling && others.some((other) => other.isEntitling);
-  return { kind: "taken", orgId, isPaidTwice };
+  return { kind: "taken", orgId, trouble: isPaidTwice ? "paid_twice" : null };
 }
 
 /** Whose grace is over by now. @returns how many were found; a full batch may have left some. */

@@ -1,0 +1,123 @@
+/** What the payment provider tells, and what members do, while something else of it is being settled. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { SubscriptionStatus } from "../../protocol/resources/billing.ts";
+import { until, type TestApi } from "../harness/api.ts";
+import { startPaying, type Customer, type Paying } from "../harness/paying.ts";
+import {
+  newEvent,
+  NOW,
+  PRICES,
+  subscriptionObject,
+  type PaymentProvider,
+  type SubscriptionState,
+} from "../harness/payments.ts";
+
+let paying: Paying;
+let provider: PaymentProvider;
+let api: TestApi;
+beforeAll(async () => {
+  paying = await startPaying();
+  ({ api, provider } = paying);
+});
+afterAll(() => paying?.stop());
+beforeEach(() => {
+  provider.calls.splice(0);
+  provider.meanwhile = null;
+});
+
+function newSubscription({ id: customer }: Customer, status: SubscriptionStatus) {
+  const state: SubscriptionState = { id: paying.newSubscriptionId(), customer, status };
+  provider.subscriptions.set(state.id, subscriptionObject(state));
+  return state;
+}
+
+/** An event that only says that something is new. */
+const mention = (type: string, { id }: SubscriptionState, seconds: number) =>
+  newEvent(type, { object: "invoice", subscription: id }, NOW + seconds);
+
+describe("an answer of the provider", () => {
+  test("does not undo what was told while it was on its way", async () => {
+    const customer = await paying.newCustomer();
+    const state = newSubscription(customer, "incomplete");
+    provider.meanwhile = async () => {
+      provider.meanwhile = null;
+      await paying.tellState({ ...state, status: "active" }, 0);
+    };
+    expect(await paying.tell(mention("invoice.paid", state, -60))).toMatchObject({ status: 200 });
+    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", status: "active" });
+    expect(provider.calls.map(({ path }) => path)).toEqual(
+      Array(2).fill(`/v1/subscriptions/${state.id}`),
+    );
+  });
+
+  test("that is out of date three times over has the event told again", async () => {
+    const customer = await paying.newCustomer();
+    const state = newSubscription(customer, "active");
+    let seconds = 0;
+    provider.meanwhile = () => paying.tellState(state, (seconds += 600));
+    const event = mention("invoice.paid", state, -60);
+    expect(await paying.tell(event)).toMatchObject({ status: 503, body: { error: "unavailable" } });
+    expect(seconds).toBe(3 * 600);
+    provider.meanwhile = null;
+    expect(await paying.tell(event)).toMatchObject({ status: 200 });
+    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", status: "active" });
+  });
+
+  test("dates a payment that failed by the event of it alone", async () => {
+    const graceOf = async (type: string) => {
+      const customer = await paying.newCustomer();
+      await paying.tell(mention(type, newSubscription(customer, "past_due"), -5 * 86_400));
+      return Date.parse((await paying.billingOf(customer)).graceEndsAt!) - Date.now();
+    };
+    const DAY_MS = 86_400_000;
+    expect(await graceOf("invoice.paid")).toBeGreaterThan(6 * DAY_MS);
+    expect(await graceOf("invoice.payment_failed")).toBeLessThan(3 * DAY_MS);
+  });
+});
+
+test("a payment that fails after another one was made up for has a grace of its own", async () => {
+  const customer = await paying.newCustomer();
+  const state = await paying.buy(customer);
+  await paying.tellState({ ...state, status: "past_due" }, -1800);
+  await paying.tellState({ ...state, status: "active" }, -1200);
+  await paying.tellState({ ...state, status: "past_due" }, -600);
+  const { graceEndsAt } = await paying.billingOf(customer);
+  expect(graceEndsAt).toBe(new Date((NOW - 600 + 7 * 86_400) * 1000).toISOString());
+});
+
+describe("an event that came to nothing is heard when it is sent again", () => {
+  test("once its customer is known", async () => {
+    const customer = await paying.newCustomer();
+    const moved = { owner: customer.owner, id: `${customer.id}_moved` };
+    const state = newSubscription(moved, "active");
+    const event = newEvent("customer.subscription.created", subscriptionObject(state));
+    expect(await paying.tell(event)).toMatchObject({ status: 200 });
+    expect(await paying.planOf(customer)).toBe("free");
+    await api.sql("update billing_customers set customer_id = $1 where org_id = $2", [
+      moved.id,
+      customer.owner.orgId,
+    ]);
+    expect(await paying.tell(event)).toMatchObject({ status: 200 });
+    expect(await paying.planOf(customer)).toBe("pro");
+  });
+
+  test("once its price is", async () => {
+    const customer = await paying.newCustomer();
+    const state = { ...newSubscription(customer, "active"), price: "price_of_nobody" };
+    const event = newEvent("customer.subscription.created", subscriptionObject(state));
+    expect(await paying.tell(event)).toMatchObject({ status: 200 });
+    await until(() => Promise.resolve(api.server.output.includes("billing_unknown_price")));
+    expect(await api.sql("select 1 from billing_events where id = $1", [event.id])).toEqual([]);
+  });
+});
+
+test("paying for an organization that was deleted is logged once, since money is to be given back", async () => {
+  const customer = await paying.newCustomer();
+  await customer.owner.delete(`/orgs/${customer.owner.orgId}`);
+  const state = await paying.buy(customer, PRICES.team.monthly);
+  await paying.tellState({ ...state, cancelAtPeriodEnd: true }, 0);
+  const lines = () =>
+    api.server.output.split("\n").filter((line) => line.includes("paid_for_deleted"));
+  await until(() => Promise.resolve(lines().length > 0));
+  expect(lines()).toEqual([expect.stringContaining(customer.owner.orgId)]);
+});
