@@ -16,8 +16,8 @@ export const CAPTURE_WRITE_DELAY_MS = 100;
 export const CAPTURE_PAGE_MAX_EXCHANGES = 256;
 /** Bodies up to this are written beside their headers, larger ones by themselves. */
 export const CAPTURE_INLINE_BODY_MAX_BYTES = 16 * 1024;
-/** All of a page beside each other: the platform stores values of 2 MB. */
-export const CAPTURE_PAGE_MAX_BYTES = 1024 * 1024;
+/** All of a page beside each other: the platform stores values of 2 MB, and a character can take two bytes. */
+export const CAPTURE_PAGE_MAX_BYTES = 512 * 1024;
 /** What is open for longer is written as open, and kept apart from what was over sooner. */
 export const CAPTURE_LONG_MS = 1_000;
 /** Kept of each WebSocket message and of each server-sent event. */

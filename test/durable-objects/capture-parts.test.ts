@@ -1,6 +1,10 @@
+import { serialize } from "node:v8";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Alarm, nextAlarm } from "../../durable-objects/tunnel/alarm.ts";
+import { PassingBody } from "../../durable-objects/tunnel/captures/body.ts";
+import { CaptureStore } from "../../durable-objects/tunnel/captures/capture-store.ts";
 import { EventStream } from "../../durable-objects/tunnel/captures/event-stream.ts";
+import { CaptureMemory } from "../../durable-objects/tunnel/captures/memory.ts";
 import { newestFirst } from "../../durable-objects/tunnel/captures/merge.ts";
 import {
   detailOf,
@@ -9,9 +13,15 @@ import {
   type Sealed,
 } from "../../durable-objects/tunnel/captures/page.ts";
 import type { CaptureRecord, KeptBody } from "../../durable-objects/tunnel/captures/record.ts";
+import { Recording } from "../../durable-objects/tunnel/captures/recording.ts";
 import { redacted } from "../../durable-objects/tunnel/captures/redaction.ts";
+import { captureIdBound } from "../../protocol/capture-id.ts";
 import { ALARM_RETRY_MAX_MS, ALARM_RETRY_MIN_MS } from "../../protocol/limits.ts";
-import { BODY_CAPTURE_MAX_BYTES } from "../../protocol/limits/captures.ts";
+import {
+  BODY_CAPTURE_MAX_BYTES,
+  CAPTURE_MEMORY_MAX_BYTES,
+  CAPTURE_PAGE_MAX_BYTES,
+} from "../../protocol/limits/captures.ts";
 import { CaptureSettings } from "../../protocol/resources/captures.ts";
 import { seeded } from "../harness/random.ts";
 
@@ -62,6 +72,7 @@ describe("a page", () => {
     record: JSON.stringify({ id }),
     lines: JSON.stringify({ request: ["x-id", id], response: [] }),
     bodies: { request, response },
+    heldBytes: 0,
   });
 
   test("gives back of each what it was given, but for bodies that are stored elsewhere", () => {
@@ -89,6 +100,81 @@ describe("a page", () => {
       request: { isCut: true },
       response: { isCut: true },
     });
+  });
+});
+
+describe("what captures hold in memory", () => {
+  const piecesOf = (bytes: Uint8Array, size: number) =>
+    Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
+      bytes.subarray(i * size, (i + 1) * size),
+    );
+
+  test("of a body is one buffer whose room is counted, however small the pieces are", () => {
+    const whole = new Uint8Array(100_000).map((_, i) => i);
+    for (const size of [1, 7, 99_999, whole.length]) {
+      const memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
+      const body = new PassingBody();
+      for (const piece of piecesOf(whole, size)) body.add(piece, memory);
+      body.end();
+      const { bytes, isCut } = body.kept();
+      expect([isCut, bytes.buffer.byteLength]).toEqual([false, whole.length]);
+      expect(Buffer.compare(bytes, whole)).toBe(0);
+      expect(memory.heldBytes).toBe(body.heldBytes);
+      expect(body.heldBytes).toBeGreaterThanOrEqual(whole.length);
+      expect(body.heldBytes).toBeLessThan(2 * whole.length);
+    }
+  });
+
+  test("of a body ends where the memory does, and what was read before stays as it was", () => {
+    const memory = new CaptureMemory(10);
+    const body = new PassingBody();
+    const reads: string[] = [];
+    for (const piece of ["abc", "def", "ghi", "jkl", "m"]) {
+      body.add(new TextEncoder().encode(piece), memory);
+      reads.push(new TextDecoder().decode(body.kept().bytes));
+    }
+    body.end();
+    expect(reads).toEqual(["abc", "abcdef", "abcdefghi", "abcdefghij", "abcdefghij"]);
+    expect([body.size, body.kept().isCut, memory.heldBytes]).toEqual([13, true, 10]);
+  });
+
+  test("is all given back, also of a plain request that was answered as if it were a WebSocket", () => {
+    const memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
+    const ignored = () => undefined;
+    const recorder = { memory, changed: ignored, lasts: ignored, over: ignored };
+    const kept = { bodies: true, redact: new Set<string>() };
+    const visit = { parts: ["POST", "/"], hasBody: true, clientIp: "", replayOf: null };
+    const recording = new Recording(recorder, kept, "a", 0, { ...visit, isSocket: false });
+    recording.requestBytes(new Uint8Array(1_000));
+    recording.answered(101, []);
+    recording.complete();
+    expect(recording.seal().heldBytes).toBe(memory.heldBytes);
+    expect(recording.bodies.request.bytes).toHaveLength(1_000);
+  });
+});
+
+describe("pages of captures", () => {
+  test("are smaller than what the platform stores, whatever their headers hold", () => {
+    const stored = new Map<string, unknown>();
+    const storage = {
+      put: (entries: Record<string, unknown>) => {
+        for (const [key, value] of Object.entries(entries)) stored.set(key, value);
+        return Promise.resolve();
+      },
+    };
+    const nothing = { bytes: new Uint8Array(), isCut: false };
+    const long = "\u4e16".repeat(CAPTURE_PAGE_MAX_BYTES - 1_000);
+    const sealed = [...long.slice(0, 4)].map((_, i) => ({
+      id: captureIdBound(i + 1),
+      record: JSON.stringify({ i }),
+      lines: JSON.stringify({ request: ["x-long", long], response: [] }),
+      bodies: { request: nothing, response: nothing },
+      heldBytes: 0,
+    }));
+    new CaptureStore(storage as unknown as DurableObjectStorage).write(sealed, []);
+    const sizes = [...stored.values()].map((value) => serialize(value).length);
+    expect(sizes).toHaveLength(2 * sealed.length);
+    expect(Math.max(...sizes)).toBeLessThan(2 * 1024 * 1024);
   });
 });
 

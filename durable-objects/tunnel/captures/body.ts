@@ -8,7 +8,8 @@ const NOTHING = new Uint8Array();
 export class PassingBody {
   /** Of the whole body, kept or not. */
   size = 0;
-  #chunks: Uint8Array[] = [];
+  /** One, however small the pieces are that come: each would cost many times its size. */
+  #buffer = NOTHING;
   #keptBytes = 0;
   #isWhole = false;
 
@@ -18,11 +19,12 @@ export class PassingBody {
     // Once something is missing nothing is kept behind it.
     if (memory === null || this.#keptBytes < this.size - bytes.byteLength) return;
     const wanted = Math.min(bytes.byteLength, BODY_CAPTURE_MAX_BYTES - this.#keptBytes);
-    const taken = wanted > 0 ? memory.take(wanted) : 0;
-    if (taken === 0) return;
+    if (wanted === 0) return;
+    this.#makeRoom(wanted, memory);
+    const room = Math.min(wanted, this.#buffer.byteLength - this.#keptBytes);
     // A copy: the message that it came in holds others' bytes too, and buffers are used again.
-    this.#chunks.push(bytes.slice(0, taken));
-    this.#keptBytes += taken;
+    this.#buffer.set(bytes.subarray(0, room), this.#keptBytes);
+    this.#keptBytes += room;
   }
 
   /** It passed to its end. */
@@ -30,16 +32,26 @@ export class PassingBody {
     this.#isWhole = true;
   }
 
+  /** What it took of the memory. */
+  get heldBytes(): number {
+    return this.#buffer.byteLength;
+  }
+
   kept(): KeptBody {
     const isCut = !this.#isWhole || this.#keptBytes < this.size;
-    if (this.#chunks.length <= 1) return { bytes: this.#chunks[0] ?? NOTHING, isCut };
-    const bytes = new Uint8Array(this.#keptBytes);
-    let at = 0;
-    for (const chunk of this.#chunks) {
-      bytes.set(chunk, at);
-      at += chunk.byteLength;
-    }
-    this.#chunks = [bytes];
-    return { bytes, isCut };
+    // A full buffer is never written to again.
+    const isFull = this.#keptBytes === this.#buffer.byteLength;
+    return { bytes: isFull ? this.#buffer : this.#buffer.slice(0, this.#keptBytes), isCut };
+  }
+
+  /** For as much of it as the memory allows. */
+  #makeRoom(wanted: number, memory: CaptureMemory): void {
+    const held = this.#buffer.byteLength;
+    const needed = this.#keptBytes + wanted;
+    if (needed <= held) return;
+    const more = Math.min(Math.max(needed, 2 * held), BODY_CAPTURE_MAX_BYTES) - held;
+    const grown = new Uint8Array(held + memory.take(more));
+    grown.set(this.#buffer);
+    this.#buffer = grown;
   }
 }

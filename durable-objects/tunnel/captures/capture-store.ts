@@ -86,12 +86,16 @@ export class CaptureStore {
         this.#writeRow(batch, rowOf(sealed));
         continue;
       }
+      const size = sizeOf(sealed);
+      const isFull =
+        page.length === CAPTURE_PAGE_MAX_EXCHANGES || bytes + size > CAPTURE_PAGE_MAX_BYTES;
+      if (isFull && page.length > 0) {
+        this.#writePage(batch, page);
+        page = [];
+        bytes = 0;
+      }
       page.push(sealed);
-      bytes += sizeOf(sealed);
-      if (page.length < CAPTURE_PAGE_MAX_EXCHANGES && bytes < CAPTURE_PAGE_MAX_BYTES) continue;
-      this.#writePage(batch, page);
-      page = [];
-      bytes = 0;
+      bytes += size;
     }
     if (page.length > 0) this.#writePage(batch, page);
     for (const recording of lasting) this.#writeLasting(batch, recording);

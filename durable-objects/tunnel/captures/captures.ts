@@ -243,12 +243,14 @@ export class Captures implements Recorder {
     this.#sealed = [];
     this.#finished = [];
     this.#changed.clear();
-    if (!this.#isOver && (sealed.length > 0 || lasting.length > 0)) {
-      this.#uncheckedBytes += this.#store.write(sealed, lasting);
-    }
-    for (const { bodies } of [...sealed, ...lasting.filter(({ isOpen }) => !isOpen)]) {
-      const { request, response } = bodies;
-      this.memory.giveBack(request.bytes.byteLength + response.bytes.byteLength);
+    try {
+      if (!this.#isOver && (sealed.length > 0 || lasting.length > 0)) {
+        this.#uncheckedBytes += this.#store.write(sealed, lasting);
+      }
+    } finally {
+      for (const { heldBytes } of [...sealed, ...lasting.filter(({ isOpen }) => !isOpen)]) {
+        this.memory.giveBack(heldBytes);
+      }
     }
     if (this.#young.size > 0) this.#writeSoon();
     if (this.#uncheckedBytes >= CAPTURES_CHECK_BYTES) this.#keepWithinBounds();

@@ -13,6 +13,8 @@ export interface Sealed {
   /** `HeadLines` in JSON. */
   lines: string;
   bodies: KeptBodies;
+  /** What its bodies took of the memory, to be given back when it is written. */
+  heldBytes: number;
 }
 
 /** Its records, oldest first. */
@@ -41,14 +43,10 @@ export function isApart(bytes: Uint8Array): boolean {
   return bytes.byteLength > CAPTURE_INLINE_BODY_MAX_BYTES;
 }
 
-/** About what it takes on disk. */
+/** About what it takes in its page. */
 export function sizeOf({ record, lines, bodies }: Sealed): number {
-  return (
-    record.length +
-    lines.length +
-    bodies.request.bytes.byteLength +
-    bodies.response.bytes.byteLength
-  );
+  const inline = SIDES.map((side) => bodies[side].bytes).filter((bytes) => !isApart(bytes));
+  return inline.reduce((sum, bytes) => sum + bytes.byteLength, record.length + lines.length);
 }
 
 /** @param sealed oldest first. @param bodies keys of those that are stored by themselves. */

@@ -70,7 +70,7 @@ export class Recording {
   /** Messages and events that are not written yet. */
   #happenings: Happening[] = [];
   #happened = 0;
-  #heldBytes = 0;
+  #happeningsHeldBytes = 0;
 
   constructor(recorder: Recorder, kept: Kept, id: string, atMs: number, visit: Visit) {
     this.id = id;
@@ -208,24 +208,31 @@ export class Recording {
 
   get bodies(): KeptBodies {
     // The messages of a WebSocket are in its log.
-    if (this.#status === 101) return { request: NO_BODY, response: NO_BODY };
+    const isSocket = this.#kind === "websocket" && this.#status === 101;
+    if (isSocket) return { request: NO_BODY, response: NO_BODY };
     return { request: this.#request.kept(), response: this.#response.kept() };
+  }
+
+  /** What its bodies took of the memory. */
+  get heldBytes(): number {
+    return this.#request.heldBytes + this.#response.heldBytes;
   }
 
   /** When it is over. */
   seal(): Sealed {
-    const { id, bodies } = this;
-    return { id, record: JSON.stringify(this.record), lines: JSON.stringify(this.lines), bodies };
+    const { id, bodies, heldBytes } = this;
+    const record = JSON.stringify(this.record);
+    return { id, record, lines: JSON.stringify(this.lines), bodies, heldBytes };
   }
 
   /** @returns what happened since this was asked last, and how many of it there were: some may be missing. */
   takeHappenings(): { happenings: Happening[]; happened: number } {
     const { memory } = this.#recorder;
     const taken = { happenings: this.#happenings, happened: this.#happened };
-    memory.giveBack(this.#heldBytes);
+    memory.giveBack(this.#happeningsHeldBytes);
     this.#happenings = [];
     this.#happened = 0;
-    this.#heldBytes = 0;
+    this.#happeningsHeldBytes = 0;
     return taken;
   }
 
@@ -245,7 +252,7 @@ export class Recording {
     this.#happened += 1;
     const bytes = HAPPENING_BYTES + happening.data.length;
     const taken = this.#recorder.memory.take(bytes);
-    this.#heldBytes += taken;
+    this.#happeningsHeldBytes += taken;
     if (taken === bytes) this.#happenings.push(happening);
     this.#recorder.changed(this);
   }
