@@ -35,6 +35,23 @@ function newSubscription({ id: customer }: Customer, status: SubscriptionStatus)
 const mention = (type: string, { id }: SubscriptionState, seconds: number) =>
   newEvent(type, { object: "invoice", subscription: id }, NOW + seconds);
 
+test("of owners who ask at once each gets the customer that is kept, and nothing waits for the provider", async () => {
+  const owner = await api.owner();
+  const other = await api.colleague(owner, "owner");
+  const mail = owner.email;
+  provider.meanwhile = async ({ path, fields }) => {
+    if (path !== "/v1/customers" || fields.email !== mail) return;
+    provider.meanwhile = null;
+    expect(await paying.checkout(other)).toMatchObject({ status: 200 });
+  };
+  expect(await paying.checkout(owner)).toMatchObject({ status: 200 });
+  const calls = (path: string) => provider.calls.filter((call) => call.path === path);
+  expect(calls("/v1/customers")).toHaveLength(2);
+  const sessions = calls("/v1/checkout/sessions");
+  expect(sessions).toHaveLength(2);
+  expect(new Set(sessions.map(({ fields }) => fields.customer)).size).toBe(1);
+});
+
 describe("an answer of the provider", () => {
   test("does not undo what was told while it was on its way", async () => {
     const customer = await paying.newCustomer();

@@ -61,12 +61,15 @@ test("a server without billing sells nothing, and says so", async () => {
   for (const [path, body] of [
     ["/billing/checkout-session", asked],
     ["/billing/portal", undefined],
-    ["/billing/cancel", undefined],
     ["/billing/webhook", {}],
   ] as const) {
     const reply = await owner.post<{ error: string }>(path, body);
     expect([path, reply.status, reply.body.error]).toEqual([path, 402, "billing_not_configured"]);
   }
+  expect(await owner.post("/billing/cancel")).toMatchObject({
+    status: 405,
+    body: { error: "method_not_allowed", message: expect.stringContaining("no billing") },
+  });
   expect((await owner.get<Billing>("/billing")).body).toMatchObject({
     mode: "none",
     plan: "enterprise",

@@ -97,27 +97,29 @@ billing.openapi(
     method: "post",
     path: "/billing/cancel",
     summary: "End the plan at once, in a rehearsal",
-    description: "Only where `BILLING_MODE` is `mock`. Otherwise the portal cancels.",
+    description: "Only where `BILLING_MODE` is `mock`; in `payments` the portal cancels.",
     ...allow("billing:manage"),
     responses: {
       200: answer("Ended, or there was none.", Billing),
-      ...failures("unauthorized", "billing_not_configured", "forbidden", "method_not_allowed"),
+      ...failures("unauthorized", "forbidden", "method_not_allowed"),
     },
   }),
   async (c) => {
     switch (c.var.config.BILLING_MODE) {
       case "none":
-        throw billingNotConfigured();
+        throw noCancel("This server has no billing: there is nothing to cancel.");
       case "mock":
         await mockCancel(c);
         return c.json(await billingOf(c), 200);
       case "payments":
-        throw new ApiError("method_not_allowed", "Cancel in the portal: POST /billing/portal.", {
-          headers: { Allow: "" },
-        });
+        throw noCancel("Cancel in the portal: POST /billing/portal.");
     }
   },
 );
+
+function noCancel(message: string): ApiError {
+  return new ApiError("method_not_allowed", message, { headers: { Allow: "" } });
+}
 
 async function checkoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
   const { orgId } = c.var.principal;
@@ -128,8 +130,7 @@ async function checkoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
   );
   const current = whatCounts(living);
   if (!current) {
-    const attempt = String(Math.floor(Date.now() / CHECKOUT_REPEAT_MS));
-    return payments.checkoutUrl({ id: customerId, orgId }, purchase, attempt);
+    return payments.checkoutUrl({ id: customerId, orgId }, purchase, attemptOf(new Date()));
   }
   const isSame = current.plan === purchase.plan && current.cycle === purchase.cycle;
   const isPaid = current.status === "active" || current.status === "trialing";
@@ -147,8 +148,13 @@ async function customerOf(c: ApiContext): Promise<string> {
   const { orgId, userId, email } = c.var.principal;
   const payments = await paymentsOf(c);
   return ensureCustomer(c.var.db, { orgId, source: "payments" }, () =>
-    payments.createCustomer(orgId, { userId, email }),
+    payments.createCustomer(orgId, { userId, email }, attemptOf(new Date())),
   );
+}
+
+/** Clicks of the same minute or so are one attempt; a later one may differ, as an address that was changed. */
+function attemptOf(now: Date): string {
+  return String(Math.floor(now.getTime() / CHECKOUT_REPEAT_MS));
 }
 
 async function billingOf(c: ApiContext): Promise<Billing> {

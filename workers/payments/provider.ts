@@ -29,8 +29,12 @@ export interface Purchase {
 
 /** Calls throw what `describePaymentFailure` can put into words. */
 export interface Payments {
-  /** @param by the owner who asks first. Asking again, the same owner gets the same customer. */
-  createCustomer(orgId: string, by: { userId: string; email: string }): Promise<string>;
+  /** @param by the owner who asks. @param attempt the same attempt of the same owner gets the same customer. */
+  createCustomer(
+    orgId: string,
+    by: { userId: string; email: string },
+    attempt: string,
+  ): Promise<string>;
   /** @param attempt the same attempt is led to the same checkout. */
   checkoutUrl(
     customer: { id: string; orgId: string },
@@ -66,12 +70,12 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
     prices.find((price) => price.plan === plan && price.cycle === cycle)?.id ?? "";
 
   return {
-    async createCustomer(orgId, { userId, email }) {
+    async createCustomer(orgId, { userId, email }, attempt) {
       const customer = await api.customers.create(
         { email, metadata: { org_id: orgId } },
-        { idempotencyKey: `customer-${orgId}-${userId}` },
+        { idempotencyKey: `customer-${orgId}-${userId}-${attempt}` },
       );
-      return customer.id;
+      return told(customer.id);
     },
     async checkoutUrl({ id: customer, orgId }, purchase, attempt) {
       const session = await api.checkout.sessions.create(
@@ -87,11 +91,10 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
         },
         { idempotencyKey: `checkout-${orgId}-${purchase.plan}-${purchase.cycle}-${attempt}` },
       );
-      if (session.url === null) throw new Error("the checkout has no address");
-      return session.url;
+      return told(session.url);
     },
     async portalUrl(customer) {
-      return (await api.billingPortal.sessions.create({ customer, return_url: home })).url;
+      return told((await api.billingPortal.sessions.create({ customer, return_url: home })).url);
     },
     async changeUrl(customer, subscriptionId, purchase) {
       const { items } = await api.subscriptions.retrieve(subscriptionId);
@@ -108,14 +111,15 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
           },
         },
       });
-      return portal.url;
+      return told(portal.url);
     },
     async findSubscription(id) {
       const found = await unlessMissing(api.subscriptions.retrieve(id));
       return found && readSubscription(found, prices);
     },
     async endSubscription(id) {
-      await unlessMissing(api.subscriptions.cancel(id));
+      const ended = await unlessMissing(api.subscriptions.cancel(id));
+      if (ended) told(ended.id);
     },
     async verifyEvent(body, signature) {
       try {
@@ -141,6 +145,12 @@ export function describePaymentFailure(failure: unknown): string {
   if (!(failure instanceof Stripe.errors.StripeError)) return `${failure.name}: ${failure.message}`;
   const { type, code = "no code", statusCode = "no answer", requestId = "no request id" } = failure;
   return `${type} (${code}), status ${statusCode}, ${requestId}`;
+}
+
+/** The library takes what fails without saying so in its body for an answer. */
+function told(value: string | null | undefined): string {
+  if (!value) throw new Error("the answer lacks what was asked for");
+  return value;
 }
 
 async function unlessMissing<Value>(asked: Promise<Value>): Promise<Value | null> {

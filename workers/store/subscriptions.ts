@@ -55,21 +55,31 @@ export async function findVersion(
   return rows[0] ?? null;
 }
 
-/** @param create asks the provider for one; of those who come at once the first one does. */
-export function ensureCustomer(
-  db: Database,
+/**
+ * Nothing is locked while the provider is asked, and nothing at all where the customer is known.
+ * @param create asks the provider for one; of those who come at once the first that is kept is everybody's.
+ */
+export async function ensureCustomer(
+  { read }: Pick<Database, "read">,
   { orgId, source }: { orgId: string; source: Source },
   create: () => Promise<string>,
 ): Promise<string> {
-  return db.change(async ({ tx }) => {
-    await tx.insert(billingCustomers).values({ orgId, source }).onConflictDoNothing();
-    const which = and(eq(billingCustomers.orgId, orgId), eq(billingCustomers.source, source));
-    const [customer] = await tx.select().from(billingCustomers).where(which).for("update");
-    if (customer?.customerId) return customer.customerId;
-    const customerId = await create();
-    await tx.update(billingCustomers).set({ customerId }).where(which);
-    return customerId;
-  });
+  const { customerId } = billingCustomers;
+  const [known] = await read
+    .select({ customerId })
+    .from(billingCustomers)
+    .where(and(eq(billingCustomers.orgId, orgId), eq(billingCustomers.source, source)));
+  if (known?.customerId) return known.customerId;
+  const created = await create();
+  const [kept] = await read
+    .insert(billingCustomers)
+    .values({ orgId, source, customerId: created })
+    .onConflictDoUpdate({
+      target: [billingCustomers.orgId, billingCustomers.source],
+      set: { customerId: sql`coalesce(${customerId}, excluded.customer_id)` },
+    })
+    .returning({ customerId });
+  return kept?.customerId ?? created;
 }
 
 export interface Hearing {

@@ -27,7 +27,7 @@ export const billingCustomers = pgTable(
       .notNull()
       .references(() => organizations.id, { onDelete: "cascade" }),
     source: source(),
-    /** null: the provider is being asked for one. */
+    /** null: the provider was asked for one, and never answered. */
     customerId: text(),
   },
   (table) => [
