@@ -191,8 +191,11 @@ export class Visitors {
   }
 
   async #forwardParked(visit: Visit): Promise<void> {
-    if (await this.#agentReturns()) this.#forward(visit);
-    else visit.resolve(this.#refuseOffline(visit.recording));
+    const isBack = await this.#agentReturns();
+    // A visitor who left while waiting is not served, and the answer reaches nobody.
+    if (visit.request.signal.aborted) visit.recording?.aborted();
+    else if (isBack) return this.#forward(visit);
+    visit.resolve(this.#refuseOffline(visit.recording));
   }
 
   #settle(visit: Visit, outcome: Outcome): void {

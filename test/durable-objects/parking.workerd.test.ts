@@ -2,6 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { FRAME } from "../../protocol/frames.ts";
 import { PARK_MAX_MS, PARK_MAX_REQUESTS } from "../../protocol/limits.ts";
+import { capturesOf, lastCapture } from "../harness/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../harness/live-tunnel.ts";
 import { PATIENT } from "../harness/patience.ts";
 
@@ -47,6 +48,19 @@ describe("a visitor who comes while the agent is away for a moment", () => {
     const { status, headers } = await answer;
     expect([status, headers.get("underpass-error")]).toEqual([502, "agent_offline"]);
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+
+  test("is not served when it has left meanwhile", async () => {
+    const tunnel = new LiveTunnel();
+    await lose(tunnel, await tunnel.agent());
+    const leaving = new AbortController();
+    const answer = tunnel.visit("/left", { signal: leaving.signal }).catch(() => undefined);
+    await vi.waitUntil(async () => (await capturesOf(tunnel)).length === 1, PATIENT);
+    leaving.abort();
+    await answer;
+    const agent = await tunnel.agent();
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).state === "aborted", PATIENT);
+    expect(agent.untaken).toBe(0);
   });
 
   test("is one of a bounded number", async () => {
