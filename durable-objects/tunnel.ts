@@ -102,13 +102,13 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** Permanent: ids are never used again, so a retired tunnel refuses everybody for ever. */
-  retire(why: "deleted" | "expired" = "deleted"): void {
+  async retire(why: "deleted" | "expired" = "deleted"): Promise<void> {
     this.#lifetime.retire();
     this.#gatekeeper.remove();
-    this.#captures.retire();
     if (why === "expired") this.#agents.closeAll("tunnel_expired", "the tunnel's time is over");
     else this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
     this.#visitors.waitNoLonger();
+    await this.#captures.retire();
   }
 
   /** From when this returns on, a stopped tunnel has no agent, and nobody waits for one. */
@@ -187,8 +187,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** What came by then. */
-  clearCaptures(untilMs: number): void {
-    this.#captures.clear(untilMs);
+  clearCaptures(untilMs: number): Promise<void> {
+    return this.#captures.clear(untilMs);
   }
 
   /** Sends a captured request to the agent that is there, and returns when that is over. */
@@ -213,7 +213,10 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     return this.#reports.send();
   }
 
-  /** The server stops: agents are told to come back later, and what is in flight may finish. */
+  /**
+   * The server stops: agents are told to come back later, what is in flight may finish, and what was recorded
+   * and counted is on disk when this returns.
+   */
   async drain(): Promise<void> {
     this.#draining = true;
     this.#visitors.waitNoLonger();
@@ -223,6 +226,9 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     await this.#visitors.drained();
     this.#agents.closeAll("going_away", "the server restarts");
     this.#visitors.closeSockets();
+    this.#captures.flush();
+    await this.#alarm.attempt(() => this.#reports.due());
+    await this.ctx.storage.sync();
   }
 
   // ── Called by agents and by visitors' WebSockets ──

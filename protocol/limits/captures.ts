@@ -10,6 +10,8 @@ export const CAPTURES_STORED_MAX_BYTES = 64 * 1024 * 1024;
 export const CAPTURES_CHECK_BYTES = 1024 * 1024;
 /** How many a list looks at before whatever else is due has its turn: some 10 ms. */
 export const CAPTURES_LOOKED_AT_ONCE = 2_000;
+/** How many pages are dropped before whatever else is due has its turn. */
+export const CAPTURES_DROPPED_AT_ONCE = 200;
 /** How long something recorded may be in memory only. A crash forgets no more than this. */
 export const CAPTURE_WRITE_DELAY_MS = 100;
 /** Exchanges that are written together at most. */

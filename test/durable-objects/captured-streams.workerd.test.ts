@@ -1,5 +1,8 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { Alarm } from "../../durable-objects/tunnel/alarm.ts";
+import { Captures } from "../../durable-objects/tunnel/captures/captures.ts";
+import { CaptureFeed } from "../../durable-objects/tunnel/captures/feed.ts";
 import { FLAG, FRAME } from "../../protocol/frames.ts";
 import {
   BODY_CAPTURE_MAX_BYTES,
@@ -111,6 +114,27 @@ describe("a WebSocket is captured", () => {
     await tunnel.sleep();
     await tunnel.agent();
     expect(await untilState(tunnel, "failed")).toMatchObject({ error: "agent_offline" });
+  });
+
+  test("once: what is over, or is being recorded, is not gone on with after sleep", async () => {
+    const { tunnel } = await served();
+    await runInDurableObject(tunnel.stub, (_, { storage }) => {
+      const ignored = () => undefined;
+      const captures = new Captures(storage, {
+        tunnelId: () => tunnel.id,
+        alarm: new Alarm(storage),
+        feed: new CaptureFeed(storage.kv, ignored),
+        isOver: false,
+      });
+      const visit = { parts: ["GET", "/"], hasBody: false, clientIp: "", replayOf: null };
+      const recording = captures.begin({ ...visit, isSocket: true })!;
+      recording.answered(101, []);
+      expect(captures.resume(recording.id)).toBeNull();
+      captures.flush();
+      recording.closed("client", 1000, "");
+      expect(captures.resume(recording.id)).toBeNull();
+      expect(captures.find(recording.id)!.record.state).toBe("complete");
+    });
   });
 
   test("which the local server refused: with its answer", async () => {

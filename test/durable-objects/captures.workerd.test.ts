@@ -1,4 +1,5 @@
-import { describe, expect, test, vi } from "vitest";
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { captureKey, captureKeyOf } from "../../protocol/capture-id.ts";
 import { FLAG, FRAME, RESET } from "../../protocol/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../protocol/limits/captures.ts";
@@ -10,8 +11,11 @@ import {
   textOf,
   visited,
 } from "../harness/live-captures.ts";
-import { LiveTunnel } from "../harness/live-tunnel.ts";
+import { bindings, LiveTunnel } from "../harness/live-tunnel.ts";
+import { rows } from "../harness/objects.ts";
 import { PATIENT } from "../harness/patience.ts";
+
+afterEach(() => void vi.useRealTimers());
 
 async function served() {
   const tunnel = new LiveTunnel();
@@ -288,6 +292,48 @@ describe("captures are listed", () => {
     expect(event).toMatchObject({ path: "/kept", response_size: 40_000 });
     expect(textOf(event!.response_body)).toHaveLength(40_000);
     expect(await tunnel.stub.capture(crypto.randomUUID())).toBeNull();
+  });
+
+  test("from then on when they are cleared, also where later ones are on the same page", async () => {
+    const { tunnel, agent } = await served();
+    const now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    await visited(tunnel, agent, "/before");
+    vi.setSystemTime(now + 10);
+    await visited(tunnel, agent, "/after");
+    const [after, before] = await capturesOf(tunnel);
+    await tunnel.stub.clearCaptures(now);
+    expect(await capturesOf(tunnel)).toEqual([after]);
+    expect(await tunnel.stub.capture(before!.id)).toBeNull();
+    // An older change that comes late changes nothing, and sleep forgets nothing.
+    await tunnel.stub.clearCaptures(now - 10);
+    await tunnel.sleep();
+    expect(await capturesOf(tunnel)).toEqual([after]);
+    expect(await tunnel.stub.capture(before!.id)).toBeNull();
+  });
+
+  test("by its id also when what came by then was cleared while it is open", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/slow");
+    const { stream } = await agent.asked();
+    const { id } = await lastCapture(tunnel);
+    await tunnel.stub.clearCaptures(Date.now());
+    agent.answer(stream, 200);
+    const { body } = await answer;
+    await vi.waitUntil(async () => (await tunnel.stub.capture(id))?.status === 200, PATIENT);
+    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, "done"));
+    await new Response(body).text();
+  });
+
+  test("after the server was stopped and started, to the last one", async () => {
+    const { tunnel, agent } = await served();
+    await visited(tunnel, agent, "/last");
+    await tunnel.stub.drain();
+    await runInDurableObject(tunnel.stub, (_, ctx) => ctx.abort("stopped")).catch(() => undefined);
+    const restarted = bindings.TUNNEL.getByName(tunnel.id);
+    expect(await restarted.captures({ limit: 1 })).toMatchObject([{ path: "/last" }]);
+    const reports = rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id);
+    expect(reports.at(-1)).toMatchObject({ requests: 1, agentConnected: false });
   });
 
   test("until they are cleared, and none of a tunnel that is gone", async () => {

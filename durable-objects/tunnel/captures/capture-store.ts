@@ -266,12 +266,12 @@ export class CaptureStore {
   }
 
   /**
-   * Drops the oldest: a page, or one that lasted.
-   * @returns its id if it is one that lasted, which may be open still; null when nothing is left.
+   * Drops the oldest, if it came before then: a page, or one that lasted.
+   * @returns its id if it is one that lasted, which may be open still; null when nothing so old is left.
    */
-  dropOldest(): { lasted: string | null } | null {
+  dropOldest(beforeMs: number): { lasted: string | null } | null {
     const oldest = this.#oldest();
-    if (!oldest) return null;
+    if (!oldest || captureTimeMs(oldest.id) >= beforeMs) return null;
     if ("page" in oldest) {
       const { id, page } = oldest;
       this.#delete([KEY.page + id, KEY.details + id, ...page.bodies]);

@@ -8,6 +8,7 @@ import {
   CAPTURE_MEMORY_MAX_BYTES,
   CAPTURE_WRITE_DELAY_MS,
   CAPTURES_CHECK_BYTES,
+  CAPTURES_DROPPED_AT_ONCE,
   CAPTURES_LOOKED_AT_ONCE,
   CAPTURES_STORED_MAX_BYTES,
   RETENTION_CHECK_MIN_MS,
@@ -34,6 +35,8 @@ import {
 import { Recording, type Recorder, type Visit } from "./recording.ts";
 import { CapturingSettings } from "./settings.ts";
 
+const CLEARED_UNTIL_KEY = "captures-cleared-until";
+
 export interface Captured {
   tunnelId(): string | undefined;
   alarm: Alarm;
@@ -46,8 +49,10 @@ export class Captures implements Recorder {
   readonly memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
   readonly #store: CaptureStore;
   readonly #settings: CapturingSettings;
+  readonly #kv: SyncKvStorage;
   readonly #tunnel: Captured;
   #isOver: boolean;
+  #clearedUntilMs: number;
   #ids: CaptureIds | undefined;
   /** Open, oldest first: those that may soon be over, and those that last. */
   readonly #young = new Map<string, Recording>();
@@ -63,8 +68,10 @@ export class Captures implements Recorder {
   constructor(storage: DurableObjectStorage, tunnel: Captured) {
     this.#store = new CaptureStore(storage);
     this.#settings = new CapturingSettings(storage.kv);
+    this.#kv = storage.kv;
     this.#tunnel = tunnel;
     this.#isOver = tunnel.isOver;
+    this.#clearedUntilMs = storage.kv.get<number>(CLEARED_UNTIL_KEY) ?? 0;
   }
 
   // ── Told by workers ──
@@ -85,7 +92,7 @@ export class Captures implements Recorder {
 
   async list(filter: CaptureFilter): Promise<CaptureSummary[]> {
     const tunnelId = this.#tunnel.tunnelId();
-    if (tunnelId === undefined) return [];
+    if (tunnelId === undefined || this.#isOver) return [];
     this.#write(true);
     const summaries: CaptureSummary[] = [];
     const fromMs = Math.max(this.#keptSinceMs, filter.sinceMs ?? 0);
@@ -107,24 +114,36 @@ export class Captures implements Recorder {
 
   find(id: string): Capture | undefined {
     this.#write(true);
-    const capture = captureTimeMs(id) < this.#keptSinceMs ? undefined : this.#store.find(id);
-    if (!capture) return undefined;
     const recording = this.#lasting.get(id);
-    const bodies = recording ? recording.bodies : capture.bodies;
-    return { ...capture, record: this.#asItIs(capture.record), bodies };
+    if (!recording && captureTimeMs(id) < this.#keptSinceMs) return undefined;
+    const stored = this.#store.find(id);
+    if (!recording) return stored && { ...stored, record: this.#asItIs(stored.record) };
+    const { record, lines, bodies, log } = recording;
+    return { record, lines, bodies, log, happenings: stored?.happenings ?? [] };
   }
 
-  /** What came by then. What of it is open goes on, and is kept from here on. */
-  clear(untilMs: number): void {
+  /**
+   * What came by then is listed no more from now on; what of it is open is found by its id until it is over.
+   * A page that holds younger ones too stays on disk as long as they do.
+   */
+  async clear(untilMs: number): Promise<void> {
     this.#write(true);
-    while ((this.#store.oldestMs ?? Infinity) <= untilMs && this.#dropOldest());
+    this.#clearedUntilMs = Math.max(this.#clearedUntilMs, Math.min(untilMs, Date.now()));
+    this.#kv.put<number>(CLEARED_UNTIL_KEY, this.#clearedUntilMs);
+    await this.#keepWithinBounds();
   }
 
   /** For good. */
-  retire(): void {
-    this.clear(Number.MAX_VALUE);
+  async retire(): Promise<void> {
     this.#isOver = true;
     this.#settings.remove();
+    this.#kv.delete(CLEARED_UNTIL_KEY);
+    await this.#keepWithinBounds();
+  }
+
+  /** Before the server stops. */
+  flush(): void {
+    this.#write(true);
   }
 
   // ── Told by visits ──
@@ -140,10 +159,12 @@ export class Captures implements Recorder {
     return this.#isOver ? null : this.#record(visit);
   }
 
-  /** The WebSocket of a tunnel that slept. */
+  /** The WebSocket of a tunnel that slept. @returns null also when it is over, or recorded already. */
   resume(id: string): Recording | null {
+    if (this.#isOver || this.#lasting.has(id)) return null;
+    this.#write(false);
     const row = this.#store.longRow(id);
-    if (!row || this.#isOver) return null;
+    if (row?.record.state !== "open") return null;
     const recording = Recording.resumed(this, this.#settings, row);
     this.#lasting.set(id, recording);
     return recording;
@@ -171,9 +192,9 @@ export class Captures implements Recorder {
 
   // ── Told by the alarm ──
 
-  due(): void {
+  async due(): Promise<void> {
     this.#awaitsRetention = false;
-    if (!this.#isOver) this.#keepWithinBounds();
+    await this.#keepWithinBounds();
     this.#awaitRetention();
   }
 
@@ -196,7 +217,8 @@ export class Captures implements Recorder {
   }
 
   get #keptSinceMs(): number {
-    return Date.now() - this.#settings.retentionMs;
+    if (this.#isOver) return Infinity;
+    return Math.max(Date.now() - this.#settings.retentionMs, this.#clearedUntilMs + 1);
   }
 
   /** What is open is further than it was written; what was when the object stopped is not any more. */
@@ -253,20 +275,23 @@ export class Captures implements Recorder {
       }
     }
     if (this.#young.size > 0) this.#writeSoon();
-    if (this.#uncheckedBytes >= CAPTURES_CHECK_BYTES) this.#keepWithinBounds();
+    if (this.#uncheckedBytes >= CAPTURES_CHECK_BYTES) void this.#keepWithinBounds();
     this.#awaitRetention();
   }
 
-  #keepWithinBounds(): void {
+  /** However much there is to drop, visitors have their turn meanwhile. */
+  async #keepWithinBounds(): Promise<void> {
     this.#uncheckedBytes = 0;
-    const keptSinceMs = this.#keptSinceMs;
-    while ((this.#store.oldestMs ?? Infinity) < keptSinceMs) this.#dropOldest();
-    while (this.#store.storedBytes > CAPTURES_STORED_MAX_BYTES && this.#dropOldest());
+    const isTooMuch = () => this.#store.storedBytes > CAPTURES_STORED_MAX_BYTES;
+    let dropped = 0;
+    while (this.#dropOldest(isTooMuch() ? Infinity : this.#keptSinceMs)) {
+      if (++dropped % CAPTURES_DROPPED_AT_ONCE === 0) await scheduler.wait(0);
+    }
   }
 
-  /** @returns whether there was anything. */
-  #dropOldest(): boolean {
-    const dropped = this.#store.dropOldest();
+  /** @returns whether there was one that came before. */
+  #dropOldest(beforeMs: number): boolean {
+    const dropped = this.#store.dropOldest(beforeMs);
     const open = dropped?.lasted != null ? this.#lasting.get(dropped.lasted) : undefined;
     if (open) open.log = { ...open.log, ...pageAfter(open.log) };
     return dropped !== null;
