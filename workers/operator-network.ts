@@ -3,6 +3,7 @@
  * everything that is called from here it gets a bounded time and says a bounded amount.
  */
 import type { Env } from "./env.ts";
+import { GatheredBytes } from "./gathered-bytes.ts";
 
 export interface CallBounds {
   /** For all of it, the body included. */
@@ -24,30 +25,27 @@ export async function callOperators(
   const headers = new Headers(response.headers);
   // It is read, so it is plain text by now.
   headers.delete("content-encoding");
-  return new Response(body.size === 0 ? null : body, { status: response.status, headers });
+  return new Response(body.byteLength === 0 ? null : body, { status: response.status, headers });
 }
 
 async function readBody(
   { body, url }: Response,
   signal: AbortSignal,
   maxBytes: number,
-): Promise<Blob> {
-  const chunks: Uint8Array<ArrayBuffer>[] = [];
-  let bytes = 0;
-  const reader = (body as ReadableStream<Uint8Array<ArrayBuffer>> | null)?.getReader();
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new GatheredBytes(maxBytes);
+  const reader = (body as ReadableStream<Uint8Array> | null)?.getReader();
   const abort = () => void reader?.cancel(signal.reason).catch(() => undefined);
   signal.addEventListener("abort", abort);
   for (;;) {
     const chunk = await reader?.read();
     signal.throwIfAborted();
     if (!chunk || chunk.done) break;
-    bytes += chunk.value.byteLength;
-    if (bytes > maxBytes) {
+    if (!bytes.add(chunk.value)) {
       await reader?.cancel();
       throw new Error(`${url} answers with more than ${maxBytes} bytes`);
     }
-    chunks.push(chunk.value);
   }
   signal.removeEventListener("abort", abort);
-  return new Blob(chunks);
+  return bytes.whole;
 }

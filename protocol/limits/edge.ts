@@ -1,4 +1,7 @@
-/** Bounds of what comes in at the API and is not taken, and of what it looks up for its callers. */
+/** Bounds of what comes in at the API, taken or not, and of what it looks up for its callers. */
+
+/** From a request's head to the end of its body. */
+export const API_BODY_MAX_MS = 30_000;
 
 /** A body that is refused is read to its end all the same, up to this: then the refusal is read too. */
 export const UNREAD_BODY_MAX_BYTES = 8 * 1024 * 1024;

@@ -4,49 +4,45 @@
  */
 import { createMiddleware } from "hono/factory";
 import { API_BODY_MAX_BYTES } from "../../protocol/limits.ts";
-import { UNREAD_BODY_MAX_BYTES, UNREAD_BODY_MAX_MS } from "../../protocol/limits/edge.ts";
+import {
+  API_BODY_MAX_MS,
+  UNREAD_BODY_MAX_BYTES,
+  UNREAD_BODY_MAX_MS,
+} from "../../protocol/limits/edge.ts";
 import { ApiError } from "../errors.ts";
+import { GatheredBytes } from "../gathered-bytes.ts";
 import type { ApiEnv } from "./context.ts";
 
+/** Routes find the body whole: none of them waits for a caller who sends it byte by byte. */
 export const boundedBody = createMiddleware<ApiEnv>(async (c, next) => {
   const { raw } = c.req;
   const unread: ReadableStream<Uint8Array> | null = raw.body;
   if (unread === null) return next();
-  const length = raw.headers.get("content-length");
-  if (length === null) {
-    const body = await readWhole(unread);
-    if (body === null) throw tooLarge();
-    c.req.raw = new Request(raw, { body });
-    return next();
-  }
-  if (Number(length) > API_BODY_MAX_BYTES) {
+  const isTooLong = Number(raw.headers.get("content-length")) > API_BODY_MAX_BYTES;
+  const body = isTooLong ? null : await readWhole(unread);
+  if (body === null) {
     await readOff(unread);
-    throw tooLarge();
+    throw new ApiError("payload_too_large", `At most ${API_BODY_MAX_BYTES} bytes are accepted.`);
   }
+  if (raw.method !== "GET" && raw.method !== "HEAD") c.req.raw = new Request(raw, { body });
   await next();
-  if (!raw.bodyUsed) await readOff(unread);
 });
 
-/** @returns null when it is too large; what is left of it was read off. */
+/** @returns null when it is too large; what is left of it can be read off. */
 async function readWhole(body: ReadableStream<Uint8Array>): Promise<Uint8Array | null> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of body.values({ preventCancel: true })) {
-    size += chunk.byteLength;
-    if (size > API_BODY_MAX_BYTES) break;
-    chunks.push(chunk);
+  const bytes = new GatheredBytes(API_BODY_MAX_BYTES);
+  const whole = await within(API_BODY_MAX_MS, gather(body, bytes));
+  if (whole !== "late") return whole ? bytes.whole : null;
+  const seconds = API_BODY_MAX_MS / 1000;
+  throw new ApiError("invalid_request", `The body was not whole within ${seconds} seconds.`);
+}
+
+/** @returns whether there was room for all of it. */
+async function gather(body: ReadableStream<Uint8Array>, bytes: GatheredBytes): Promise<boolean> {
+  for await (const piece of body.values({ preventCancel: true })) {
+    if (!bytes.add(piece)) return false;
   }
-  if (size > API_BODY_MAX_BYTES) {
-    await readOff(body);
-    return null;
-  }
-  const whole = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
+  return true;
 }
 
 async function readOff(body: ReadableStream<Uint8Array>): Promise<void> {
@@ -57,11 +53,20 @@ async function readOff(body: ReadableStream<Uint8Array>): Promise<void> {
       if (left < 0) throw new Error("enough was read");
     },
   });
-  const signal = AbortSignal.timeout(UNREAD_BODY_MAX_MS);
   // Whoever goes on sending beyond that is cut off, as whoever left in the middle has done himself.
-  await body.pipeTo(nowhere, { signal }).catch(() => undefined);
+  const readingOff = body.pipeTo(nowhere).catch(() => undefined);
+  await within(UNREAD_BODY_MAX_MS, readingOff);
 }
 
-function tooLarge(): ApiError {
-  return new ApiError("payload_too_large", `At most ${API_BODY_MAX_BYTES} bytes are accepted.`);
+/** Not by a signal: the platform hears of it only with the next bytes, which may never come. */
+async function within<Value>(ms: number, reading: Promise<Value>): Promise<Value | "late"> {
+  const { promise: late, resolve } = Promise.withResolvers<"late">();
+  const timer = setTimeout(resolve, ms, "late");
+  try {
+    return await Promise.race([reading, late]);
+  } finally {
+    clearTimeout(timer);
+    // It ends with the request; nobody hears how.
+    reading.catch(() => undefined);
+  }
 }
