@@ -42,6 +42,9 @@ export interface Handled extends Attempt {
   outcome: "delivered" | "retrying" | "put_aside";
 }
 
+/** Where reading begins. */
+type Start = Pick<Reading, "after" | "since">;
+
 interface Events {
   ready: [ReceiverState];
   handled: [Handled];
@@ -85,16 +88,17 @@ export class Forwarder extends EventEmitter<Events> {
   }
 
   async #run(): Promise<void> {
-    const { receiver, since } = this.#options;
+    const { receiver } = this.#options;
     const state = await this.#ask((signal) => this.#source.find(receiver, signal));
     this.emit("ready", state);
     // Of one delivery while the next is under way: whoever dies repeats two of them at the most.
     let acknowledged = Promise.resolve();
     try {
-      let after = since === undefined ? state.acknowledged : "0";
+      const start = await this.#startOf(state);
+      let { after } = start;
       for (;;) {
         const askedAtMs = performance.now();
-        const page = await this.#ask((signal) => this.#read(state.id, after, signal));
+        const page = await this.#ask((signal) => this.#read(state.id, { ...start, after }, signal));
         for (const delivery of page.events) {
           await this.#deliver(delivery);
           await acknowledged;
@@ -110,14 +114,25 @@ export class Forwarder extends EventEmitter<Events> {
     }
   }
 
-  #read(receiverId: string, after: string, signal: AbortSignal): Promise<DeliveryPage> {
+  /** What nobody has acknowledged is never left out: what comes behind it is acknowledged with it. */
+  async #startOf({ id, acknowledged }: ReceiverState): Promise<Start> {
     const { since } = this.#options;
+    const goingOn = { after: acknowledged, since: undefined };
+    if (since === undefined) return goingOn;
+    if (since === "all") return { after: "0", since: undefined };
+    const reading = { ...goingOn, limit: 1, waitSeconds: 0 };
+    const page = await this.#ask((signal) => this.#source.events(id, reading, signal));
+    const [oldest] = page.events;
+    const isOlder = oldest !== undefined && Date.parse(oldest.receivedAt) < Date.parse(since);
+    return isOlder ? goingOn : { after: "0", since };
+  }
+
+  #read(receiverId: string, start: Start, signal: AbortSignal): Promise<DeliveryPage> {
     const reading = {
-      after,
+      ...start,
       limit: FORWARD_PAGE_ROWS,
       // Whoever was cut off wants to know that it is over, whether there is something new or not.
       waitSeconds: this.#isDown ? 0 : FORWARD_WAIT_SECONDS,
-      since: since === "all" ? undefined : since,
     };
     return this.#source.events(receiverId, reading, signal);
   }

@@ -94,7 +94,7 @@ export class ReceiverApi {
 
   async #fetch(method: string, path: string, body: unknown, signals: AbortSignal[]) {
     try {
-      const answer = await fetch(new URL(path, this.#server), {
+      const answer = await fetch(new URL(path, this.#server).href, {
         method,
         headers: {
           authorization: `Bearer ${this.#token.toString("base64")}`,
