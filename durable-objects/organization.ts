@@ -10,6 +10,7 @@ import {
   ATTENDANCE_ASKED_AT_ONCE,
   RECONNECT_WATCHER_MS,
   WATCH_SESSION_CHECK_MS,
+  WATCH_SESSION_RETRY_MS,
   WATCH_TOLD_MAX_MS,
   WATCH_TOLD_MAX_TRIES,
 } from "../protocol/limits/organization.ts";
@@ -70,7 +71,10 @@ export class Organization extends DurableObject<ObjectBindings> {
     this.#watchersChanged();
     // Whoever comes while tunnels are still being told waits for that too.
     this.#telling = Promise.all([this.#telling, this.#tellWatch(unheard)]);
-    await Promise.race([this.#telling, scheduler.wait(WATCH_TOLD_MAX_MS)]);
+    const told = Promise.race([this.#telling, scheduler.wait(WATCH_TOLD_MAX_MS)]);
+    // Asked once it counts as a watcher: what ends the session from here on finds it.
+    const [isLive] = await Promise.all([this.#endUnlessLive(server, admission), told]);
+    if (!isLive) return refuse({ code: "unauthorized" });
     const protocol = request.headers.get("sec-websocket-protocol") ?? "";
     const headers = { "sec-websocket-protocol": protocol };
     return new Response(null, { status: 101, webSocket: client, headers });
@@ -124,12 +128,18 @@ export class Organization extends DurableObject<ObjectBindings> {
   override async alarm(): Promise<void> {
     const { admissions } = this.#watchers;
     if (admissions.length === 0) return;
-    const live = new Set(await this.env.ROWS.liveWatchers(this.ctx.id.name ?? "", admissions));
-    const asked = new Set(admissions.map(({ sessionId }) => sessionId));
-    const isOver = ({ sessionId }: WatcherAdmission) =>
-      asked.has(sessionId) && !live.has(sessionId);
-    if (this.#watchers.end(isOver, "session_ended")) this.#watchersChanged();
-    void this.#awaitSessionCheck();
+    let nextMs = WATCH_SESSION_CHECK_MS;
+    try {
+      const live = await this.#liveSessions(admissions);
+      const asked = new Set(admissions.map(({ sessionId }) => sessionId));
+      const isOver = ({ sessionId }: WatcherAdmission) =>
+        asked.has(sessionId) && !live.has(sessionId);
+      if (this.#watchers.end(isOver, "session_ended")) this.#watchersChanged();
+    } catch {
+      // The platform gives up an alarm that keeps failing, and an outage can last longer.
+      nextMs = WATCH_SESSION_RETRY_MS;
+    }
+    await this.#awaitSessionCheck(nextMs);
   }
 
   // ── Inside: connections ──
@@ -179,12 +189,27 @@ export class Organization extends DurableObject<ObjectBindings> {
   /** Tunnels that are watched no more hear it in answer to what they tell. */
   #watchersChanged(): void {
     this.ctx.storage.kv.put(VERSION_KEY, this.#version + 1);
-    void this.#awaitSessionCheck();
+    void this.#awaitSessionCheck(WATCH_SESSION_CHECK_MS);
   }
 
-  async #awaitSessionCheck(): Promise<void> {
+  async #awaitSessionCheck(waitMs: number): Promise<void> {
     if (this.#watchers.count === 0 || (await this.ctx.storage.getAlarm()) !== null) return;
-    await this.ctx.storage.setAlarm(Date.now() + WATCH_SESSION_CHECK_MS);
+    await this.ctx.storage.setAlarm(Date.now() + waitMs);
+  }
+
+  async #liveSessions(admissions: WatcherAdmission[]): Promise<Set<string>> {
+    return new Set(await this.env.ROWS.liveWatchers(this.ctx.id.name ?? "", admissions));
+  }
+
+  /** A session may have ended while its watcher was on the way here. */
+  async #endUnlessLive(socket: WebSocket, admission: WatcherAdmission): Promise<boolean> {
+    let isLive = false;
+    try {
+      isLive = (await this.#liveSessions([admission])).has(admission.sessionId);
+    } finally {
+      if (!isLive && this.#watchers.endOne(socket, "session_ended")) this.#watchersChanged();
+    }
+    return isLive;
   }
 
   #watcherGone(socket: WebSocket): void {

@@ -8,18 +8,28 @@
 import {
   WATCH_BEHIND_MAX_MS,
   WATCH_FIRST_SYNC_MESSAGES,
+  WATCH_SYNCS_MAX,
   WATCH_UNANSWERED_BURST_BYTES,
   WATCH_UNANSWERED_BYTES_PER_SECOND,
+  WATCH_UNANSWERED_MAX_BYTES,
   WATCH_WINDOW_MAX_BYTES,
   WATCH_WINDOW_MIN_BYTES,
   WATCH_WINDOWS_BYTES,
 } from "../../protocol/limits/organization.ts";
+
+interface Sync {
+  /** By chance: whoever knows it has read it, and what was sent before it. */
+  n: number;
+  sentBytes: number;
+}
 
 /** Kept through sleep, in the attachment of the watcher's socket. Bytes are those of messages, as text. */
 export interface Pace {
   sentBytes: number;
   /** Of those, known to have arrived. */
   arrivedBytes: number;
+  /** Syncs without an answer, the oldest first. */
+  asked: Sync[];
   /** Up to where the newest sync asks. */
   askedBytes: number;
   messagesSinceAsked: number;
@@ -38,6 +48,7 @@ export function newPace(nowMs: number): Pace {
   return {
     sentBytes: 0,
     arrivedBytes: 0,
+    asked: [],
     askedBytes: 0,
     messagesSinceAsked: 0,
     answers: false,
@@ -104,22 +115,30 @@ export function askDue(pace: Pace, { windowBytes }: Bounds): number | null {
   const isDue = pace.answers
     ? unasked >= windowBytes / 4
     : pace.messagesSinceAsked >= WATCH_FIRST_SYNC_MESSAGES;
-  if (!isDue) return null;
+  if (!isDue || pace.asked.length >= WATCH_SYNCS_MAX) return null;
+  const n = crypto.getRandomValues(new Uint32Array(1))[0]!;
+  pace.asked.push({ n, sentBytes: pace.sentBytes });
   pace.askedBytes = pace.sentBytes;
   pace.messagesSinceAsked = 0;
-  return pace.sentBytes;
+  return n;
 }
 
 /** A sync came back. What was never asked is no answer. */
 export function arrived(pace: Pace, n: number): void {
-  if (n > pace.askedBytes || n < pace.arrivedBytes) return;
-  pace.arrivedBytes = n;
+  const at = pace.asked.findIndex((sync) => sync.n === n);
+  if (at === -1) return;
+  pace.arrivedBytes = pace.asked[at]!.sentBytes;
+  pace.asked.splice(0, at + 1);
   pace.answers = true;
 }
 
-/** Whether to let it go: it takes nothing. One that only never answers is slow, not stuck. */
-export function isStuck(pace: Pace, { nowMs, queuedBytes = 0, windowBytes }: Bounds): boolean {
-  if (pace.behindSinceMs === null || nowMs - pace.behindSinceMs < WATCH_BEHIND_MAX_MS) return false;
+/** Whether to let it go: it takes nothing, or nobody knows. One that only never answers is slow, not stuck. */
+export function isStuck(pace: Pace, bounds: Bounds): boolean {
+  const { nowMs, queuedBytes = 0, windowBytes } = bounds;
+  if (pace.behindSinceMs === null) return false;
+  // So little is left that it could never catch up.
+  if (unansweredRoomBytes(pace, bounds) < halfOf(pace, bounds)) return true;
+  if (nowMs - pace.behindSinceMs < WATCH_BEHIND_MAX_MS) return false;
   return pace.answers || queuedBytes > windowBytes;
 }
 
@@ -130,11 +149,18 @@ function refill(pace: Pace, nowMs: number): void {
   pace.budgetAtMs = nowMs;
 }
 
-function roomBytes(pace: Pace, { windowBytes, queuedBytes = 0 }: Bounds): number {
+function roomBytes(pace: Pace, bounds: Bounds): number {
+  const { windowBytes, queuedBytes = 0 } = bounds;
   const granted = pace.answers
     ? windowBytes - (pace.sentBytes - pace.arrivedBytes)
-    : pace.budgetBytes;
+    : Math.min(pace.budgetBytes, unansweredRoomBytes(pace, bounds));
   return Math.min(granted, windowBytes - queuedBytes);
+}
+
+/** What one that has never answered may still be sent, ever. */
+function unansweredRoomBytes({ answers, sentBytes }: Pace, { queuedBytes }: Bounds): number {
+  const isKnownToRead = answers || queuedBytes !== undefined;
+  return isKnownToRead ? Infinity : WATCH_UNANSWERED_MAX_BYTES - sentBytes;
 }
 
 /** So much room ends being behind: not for every single message anew. */

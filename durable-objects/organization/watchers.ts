@@ -86,13 +86,14 @@ export class Watchers {
   /** Closes those that `isMeant` says yes to. @returns whether there were any. */
   end(isMeant: (admission: WatcherAdmission) => boolean, why: WatchCloseName): boolean {
     const meant = [...this.#open].filter(([, { admission }]) => isMeant(admission));
-    for (const [socket] of meant) this.#close(socket, why);
+    for (const [socket] of meant) this.endOne(socket, why);
     return meant.length > 0;
   }
 
-  #close(socket: WebSocket, why: WatchCloseName): void {
-    this.#open.delete(socket);
+  /** @returns whether it was there until now. */
+  endOne(socket: WebSocket, why: WatchCloseName): boolean {
     closeQuietly(socket, WATCH_CLOSE[why], why);
+    return this.gone(socket);
   }
 
   #checkThoseBehind(): void {
@@ -108,7 +109,7 @@ export class Watchers {
   #check(): void {
     const each = windowBytes(this.#open.size);
     for (const [socket, watcher] of this.#open) {
-      if (watcher.isBehind && !watcher.check(each)) this.#close(socket, "too_slow");
+      if (watcher.isBehind && !watcher.check(each)) this.endOne(socket, "too_slow");
     }
     this.#checkThoseBehind();
   }

@@ -57,7 +57,8 @@ export class Outcomes {
     let step = 0;
     while (step < LONGER && tookMs > LATENCY_BOUNDS_MS[step]!) step += 1;
     this.#latency[step]! += 1;
-    this.#latencySumMs += tookMs;
+    // The clock may have been set back meanwhile; a counter never is.
+    this.#latencySumMs += Math.max(0, tookMs);
   }
 
   #countRefusal(code: ErrorCode, status: number): void {

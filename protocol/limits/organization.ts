@@ -24,6 +24,13 @@ export const WATCH_WINDOW_MAX_BYTES = 512 * 1024;
 /** A watcher that never answers a sync gets this much at once, and so much a second. */
 export const WATCH_UNANSWERED_BURST_BYTES = 256 * 1024;
 export const WATCH_UNANSWERED_BYTES_PER_SECOND = 64 * 1024;
+/**
+ * All that it ever gets where the platform does not say how much of it is still queued: it might read nothing.
+ * Then it is let go.
+ */
+export const WATCH_UNANSWERED_MAX_BYTES = 8 * 1024 * 1024;
+/** Syncs that a watcher has yet to answer. */
+export const WATCH_SYNCS_MAX = 8;
 /** Until a watcher has answered once, it is asked after so many messages. */
 export const WATCH_FIRST_SYNC_MESSAGES = 32;
 /** A watcher that is behind for longer is let go. */
@@ -33,6 +40,8 @@ export const WATCH_BEHIND_CHECK_MS = 1_000;
 export const WATCH_ANSWER_MAX_CHARS = 100;
 /** How often rows are asked whether watchers' sessions still live. What ends them tells so at once. */
 export const WATCH_SESSION_CHECK_MS = 15 * 60_000;
+/** The same, when they could not be asked. */
+export const WATCH_SESSION_RETRY_MS = 60_000;
 /** How long a watcher's welcome waits until the tunnels know of it. */
 export const WATCH_TOLD_MAX_MS = 2_000;
 /** How often a tunnel is told that it is watched, if it can't be reached. */

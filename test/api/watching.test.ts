@@ -16,9 +16,14 @@ let api: TestApi;
 let site: Server;
 let watchByExample: Watch;
 const agents: ExposedTunnel[] = [];
+/** Until then an answer to /slow is on the way. */
+const released = Promise.withResolvers<void>();
 
 beforeAll(async () => {
-  site = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
+  site = createServer(({ url }, answer) => {
+    if (url !== "/slow") answer.end("hello");
+    else void released.promise.then(() => answer.end("hello"));
+  }).listen(0, "127.0.0.1");
   [api, watchByExample] = await Promise.all([startApi(), loadExample()]);
 });
 afterAll(async () => {
@@ -198,8 +203,17 @@ test("watching goes on after a kill -9 of workerd for whoever comes back", async
 });
 
 test("a stop of the server tells the watchers to come back, and is not held up by them", async () => {
-  const owner = await api.owner();
+  const [owner, other] = [await api.owner(), await api.owner()];
+  const agent = await exposed(owner);
   const watcher = await watch(owner);
-  expect(await api.server.stop()).toBe(0);
+  const slow = visit(agent, "/slow");
+  const stopped = api.server.stop();
   expect(await watcher.closed).toEqual({ code: 4503, reason: "going_away" });
+  expect(await knock([`bearer.${other.accessToken}`])).toMatchObject({
+    status: 503,
+    error: "unavailable",
+  });
+  released.resolve();
+  expect((await slow).status).toBe(200);
+  expect(await stopped).toBe(0);
 });

@@ -16,6 +16,7 @@ import {
   WATCH_BEHIND_MAX_MS,
   WATCH_UNANSWERED_BURST_BYTES,
   WATCH_UNANSWERED_BYTES_PER_SECOND,
+  WATCH_UNANSWERED_MAX_BYTES,
   WATCH_WINDOW_MAX_BYTES,
   WATCH_WINDOWS_BYTES,
 } from "../../protocol/limits/organization.ts";
@@ -142,7 +143,31 @@ test("one that stops answering is sent no more than its window, and let go in th
   expect(isStuck(reader.pace, reader.bounds())).toBe(true);
 });
 
-test("one that never answers is let go only where the platform says that it takes nothing", () => {
+test("one that never answers is let go in the end where the platform does not say what it takes", () => {
+  const reader = new Reader();
+  let seconds = 0;
+  for (; seconds < 1_000 && !isStuck(reader.pace, reader.bounds()); seconds++) {
+    reader.nowMs += 1_000;
+    reader.offer(messages(100));
+    arrived(reader.pace, reader.pace.sentBytes);
+  }
+  expect(reader.pace.sentBytes).toBeLessThanOrEqual(WATCH_UNANSWERED_MAX_BYTES);
+  expect(reader.pace.sentBytes).toBeGreaterThan(WATCH_UNANSWERED_MAX_BYTES - 300);
+  expect(reader.pace.asked.length).toBeLessThan(10);
+  expect(reader.accounted).toBe(seconds * 100);
+});
+
+test("one that never answers is told for as long as the platform says that it takes everything", () => {
+  const pace = newPace(0);
+  for (let nowMs = 0; nowMs < 600_000; nowMs += 1_000) {
+    const bounds = { nowMs, windowBytes: WATCH_WINDOW_MAX_BYTES, queuedBytes: 0 };
+    expect(offer(pace, messages(100), bounds)).toBe(100);
+    expect(isStuck(pace, bounds)).toBe(false);
+  }
+  expect(pace.sentBytes).toBeGreaterThan(2 * WATCH_UNANSWERED_MAX_BYTES);
+});
+
+test("one that never answers is let go earlier where the platform says that it takes nothing", () => {
   const reader = new Reader();
   for (let tick = 1; tick <= 100; tick++) reader.offer(messages(100));
   reader.nowMs += WATCH_BEHIND_MAX_MS;
@@ -160,10 +185,14 @@ test("what the platform has queued counts as not arrived", () => {
 
 test("an answer to what was never asked changes nothing", () => {
   const reader = new Reader();
-  reader.offer(messages(10));
-  arrived(reader.pace, 1_000_000);
-  arrived(reader.pace, -1);
+  reader.offer(messages(40));
+  const [asked] = reader.syncs;
+  for (const n of [1_000_000, -1, 0, 1, reader.pace.sentBytes]) {
+    if (n !== asked) arrived(reader.pace, n);
+  }
   expect(reader.pace).toMatchObject({ answers: false, arrivedBytes: 0 });
+  reader.answer();
+  expect(reader.pace).toMatchObject({ answers: true, arrivedBytes: 40 * 300 });
 });
 
 test("all windows together are bounded, and each is of use", () => {

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import {
   WATCH_BEHIND_MAX_MS,
+  WATCH_SESSION_RETRY_MS,
   WATCH_UNANSWERED_BURST_BYTES,
 } from "../../protocol/limits/organization.ts";
 import { WATCH_CLOSE } from "../../protocol/resources/watching.ts";
@@ -11,7 +12,10 @@ import { rows } from "../harness/objects.ts";
 import { TestWatcher, WatchedOrganization } from "../harness/watching.ts";
 import { PATIENT } from "../harness/patience.ts";
 
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  rows.areAway = false;
+});
 
 const some = (from: number, count: number) => Array.from({ length: count }, (_, i) => from + i);
 const tunnelId = crypto.randomUUID();
@@ -177,6 +181,40 @@ describe("watching ends", () => {
     expect(
       await runInDurableObject(org.stub, (_, { storage }) => storage.getAlarm()),
     ).not.toBeNull();
+  });
+
+  test("before it begins, when the session ended while its watcher was on the way", async () => {
+    const org = new WatchedOrganization();
+    const sessionId = crypto.randomUUID();
+    rows.endedSessions.add(sessionId);
+    const refusal = (await org
+      .watcher({ sessionId })
+      .catch((thrown: unknown) => thrown)) as Response;
+    expect(refusal.headers.get(ERROR_HEADER)).toBe("unauthorized");
+    expect(await org.news(tunnelId, 0, 1)).toMatchObject({ isWatched: false });
+  });
+
+  test("also when rows could not be asked for longer than an alarm is tried again", async () => {
+    const org = new WatchedOrganization();
+    const sessionId = crypto.randomUUID();
+    const over = await org.watcher({ sessionId });
+    rows.endedSessions.add(sessionId);
+    rows.areAway = true;
+    for (let tries = 0; tries < 10; tries++) {
+      expect(await runDurableObjectAlarm(org.stub)).toBe(true);
+    }
+    const atMs = await runInDurableObject(org.stub, (_, { storage }) => storage.getAlarm());
+    expect(atMs).toBeLessThanOrEqual(Date.now() + WATCH_SESSION_RETRY_MS);
+    rows.areAway = false;
+    expect(await runDurableObjectAlarm(org.stub)).toBe(true);
+    expect((await over.closed).code).toBe(4401);
+  });
+
+  test("before it begins, when nobody can say whether the session lives", async () => {
+    const org = new WatchedOrganization();
+    rows.areAway = true;
+    await expect(org.watcher()).rejects.toThrow();
+    expect(await org.news(tunnelId, 0, 1)).toMatchObject({ isWatched: false });
   });
 
   test("with a stop of the server, after which nobody is let in", async () => {

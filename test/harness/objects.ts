@@ -25,6 +25,8 @@ export const rows = {
   receivers: new Map<string, ReceiverSettings>(),
   tokenKeys: [] as JWK[],
   endedSessions: new Set<string>(),
+  /** Whether sessions can't be asked for. */
+  areAway: false,
   /** Of a tunnel whose time is not over yet. */
   left: new Map<string, number>(),
   /** Tunnels whose reports can't be taken. */
@@ -59,6 +61,7 @@ export class Rows
   }
 
   liveWatchers(_orgId: string, watchers: WatchingSession[]): Promise<string[]> {
+    if (rows.areAway) return Promise.reject(new Error("the rows are away"));
     const live = watchers.map(({ sessionId }) => sessionId);
     return Promise.resolve(live.filter((id) => !rows.endedSessions.has(id)));
   }

@@ -7,6 +7,7 @@ import type { WatcherAdmission } from "../../durable-objects/organization/admiss
 import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { RECONNECT_WATCHER_MS } from "../../protocol/limits/organization.ts";
 import { WATCH_BEARER, WATCH_PROTOCOL, WatchQuery } from "../../protocol/resources/watching.ts";
+import { isDraining } from "../draining.ts";
 import { ApiError } from "../errors.ts";
 import { organizationObject } from "../objects.ts";
 import { isTunnelOf } from "../store/tunnels.ts";
@@ -57,6 +58,9 @@ async function handOver(
   orgId: string,
   admission: WatcherAdmission,
 ): Promise<Response> {
+  const retry = { retryAfterSeconds: RECONNECT_WATCHER_MS / 1000 };
+  // A server that stops ends the watching that it finds, once.
+  if (isDraining()) throw new ApiError("unavailable", "The server restarts.", retry);
   const answer = await organizationObject(c.env, orgId).fetch(WATCH_URL, {
     headers: {
       Upgrade: "websocket",
@@ -65,8 +69,9 @@ async function handOver(
     },
   });
   if (answer.status === 101) return answer;
-  const retry = { retryAfterSeconds: RECONNECT_WATCHER_MS / 1000 };
   switch (answer.headers.get(ERROR_HEADER)) {
+    case "unauthorized":
+      throw new ApiError("unauthorized", "The session is over.");
     case "rate_limited":
       throw new ApiError("rate_limited", "Too many are watching this organization.", retry);
     case "unavailable":
