@@ -63,8 +63,10 @@ export class Watcher {
 
   /** It says how far it has read. */
   answered(n: number, windowBytes: number): void {
+    const bounds = this.#bounds(windowBytes);
     arrived(this.#pace, n);
-    this.#catchUp(this.#bounds(windowBytes));
+    this.#catchUp(bounds);
+    this.#ask(bounds);
     this.#keep();
   }
 

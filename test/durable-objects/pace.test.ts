@@ -48,8 +48,7 @@ class Reader {
     this.told += offer(this.pace, sizes, bounds);
     skip(this.pace, lost, this.nowMs);
     this.missed += catchUp(this.pace, bounds);
-    const n = askDue(this.pace, bounds);
-    if (n !== null) this.syncs.push(n);
+    this.#ask();
     const onTheWay = this.pace.sentBytes - this.pace.arrivedBytes;
     if (this.pace.answers) this.mostOnTheWayBytes = Math.max(this.mostOnTheWayBytes, onTheWay);
   }
@@ -59,6 +58,12 @@ class Reader {
     if (n === undefined) return;
     arrived(this.pace, n);
     this.missed += catchUp(this.pace, this.bounds());
+    this.#ask();
+  }
+
+  #ask(): void {
+    const n = askDue(this.pace, this.bounds());
+    if (n !== null) this.syncs.push(n);
   }
 
   check(): void {
