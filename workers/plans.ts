@@ -19,7 +19,7 @@ interface PlanTerms {
   masterKeys: boolean;
 }
 
-type Feature = "tunnelPassword" | "identityGate" | "masterKeys";
+export type Feature = "tunnelPassword" | "identityGate" | "masterKeys";
 
 /** The plan of an organization. */
 export interface Standing {

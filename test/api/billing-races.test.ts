@@ -1,6 +1,7 @@
 /** What the payment provider tells, and what members do, while something else of it is being settled. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SubscriptionStatus } from "../../protocol/resources/billing.ts";
+import type { Tunnel } from "../../protocol/resources/tunnels.ts";
 import { until, type TestApi } from "../harness/api.ts";
 import { startPaying, type Customer, type Paying } from "../harness/paying.ts";
 import {
@@ -126,6 +127,60 @@ describe("an event that came to nothing is heard when it is sent again", () => {
     await until(() => Promise.resolve(api.server.output.includes("billing_unknown_price")));
     expect(await api.sql("select 1 from billing_events where id = $1", [event.id])).toEqual([]);
   });
+});
+
+/** A change of the plan that commits only once what is asked waits for it. */
+async function whilePlanBecomesFree<Asked>(orgId: string, ask: () => Promise<Asked>) {
+  await api.sql("begin");
+  await api.sql("update organizations set plan = 'free' where id = $1", [orgId]);
+  const asked = ask();
+  await until(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
+  await api.sql("commit");
+  return asked;
+}
+
+test("what is made while the plan changes has what the plan grants afterwards", async () => {
+  const { owner } = await paying.newCustomer();
+  const { orgId } = owner;
+  const becomePro = () => api.sql("update organizations set plan = 'pro' where id = $1", [orgId]);
+  await becomePro();
+  const made = await whilePlanBecomesFree(orgId, () =>
+    owner.post<Tunnel>("/tunnels", { localPort: 1 }),
+  );
+  const leftMs = Date.parse(made.body.expiresAt!) - Date.now();
+  expect(leftMs).toBeLessThanOrEqual(3600_000);
+
+  await becomePro();
+  const auth = { username: "ann", password: "open sesame" };
+  const locked = await whilePlanBecomesFree(orgId, () =>
+    owner.put(`/tunnels/${made.body.id}/auth`, auth),
+  );
+  expect(locked).toMatchObject({ status: 402, body: { error: "upgrade_required" } });
+  expect((await owner.get<Tunnel[]>("/tunnels")).body).toMatchObject([{ authEnabled: false }]);
+});
+
+test("a trial goes on giving the password when the sign-in that the plan lacks is removed", async () => {
+  const customer = await paying.newCustomer();
+  const { owner } = customer;
+  const state = await paying.buy(customer);
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  await owner.put(`/tunnels/${tunnel.id}/auth`, { username: "ann", password: "open sesame" });
+  const gate = { allowed_emails: ["ann@example.com"], allowed_domains: [] };
+  await api.sql("update tunnels set identity_gate = $1 where id = $2", [gate, tunnel.id]);
+  await api.sql("update organizations set trial_ends_at = now() + interval '1 day' where id = $1", [
+    owner.orgId,
+  ]);
+  await paying.tellState({ ...state, status: "canceled" }, 0, "deleted");
+  const isClosed = async () => {
+    const [row] = await api.sql<{ closed: boolean }>(
+      "select is_beyond_plan closed from tunnels where id = $1",
+      [tunnel.id],
+    );
+    return row!.closed;
+  };
+  expect(await isClosed()).toBe(true);
+  await owner.delete(`/tunnels/${tunnel.id}/edge-auth`);
+  expect(await isClosed()).toBe(false);
 });
 
 test("paying for an organization that was deleted is logged once, since money is to be given back", async () => {

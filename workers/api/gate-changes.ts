@@ -24,5 +24,7 @@ export function requireChanged(change: GateChange): void {
       throw notFound("such tunnel");
     case "role_changed":
       throw roleChanged();
+    case "upgrade_required":
+      throw new ApiError("upgrade_required", "Your plan is another one now, and lacks this.");
   }
 }

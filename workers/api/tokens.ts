@@ -22,9 +22,15 @@ import {
   wireBytesOf,
 } from "../identity/minting.ts";
 import { hasPermission } from "../identity/permissions.ts";
-import { PLAN_TERMS } from "../plans.ts";
 import { findSpent, setBudget } from "../store/spending.ts";
-import { listTokens, mintToken, revokeToken, rotateToken, type TokenRow } from "../store/tokens.ts";
+import {
+  listTokens,
+  mintMasterKey,
+  mintToken,
+  revokeToken,
+  rotateToken,
+  type TokenRow,
+} from "../store/tokens.ts";
 import { allow } from "./allow.ts";
 import {
   actorOf,
@@ -96,13 +102,14 @@ tokens.openapi(
     },
   }),
   async (c) => {
-    const { config, principal } = c.var;
-    if (config.HOSTED && !PLAN_TERMS[principal.plan].masterKeys) {
+    const { config, db } = c.var;
+    const { name, ttl_days: ttlDays } = c.req.valid("json");
+    const key = newMasterKey(name, ttlDays);
+    const row = await mintMasterKey(db, actorOf(c), key, config.HOSTED);
+    if (row === "role_changed") throw roleChanged();
+    if (row === "upgrade_required") {
       throw new ApiError("upgrade_required", "Master keys are not part of your plan.");
     }
-    const { name, ttl_days: ttlDays } = c.req.valid("json");
-    const row = await mintToken(c.var.db, actorOf(c), newMasterKey(name, ttlDays));
-    if (row === "role_changed") throw roleChanged();
     return c.json(await toMintedToken(c, row), 200);
   },
 );

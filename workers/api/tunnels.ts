@@ -21,7 +21,6 @@ import { CreateTunnel, StatusOfTunnel, Tunnel } from "../../protocol/resources/t
 import { publicUrl, type Config } from "../config.ts";
 import { ApiError } from "../errors.ts";
 import { confirmTunnel } from "../live-tunnels.ts";
-import { askedEnd, tunnelExpiry } from "../plans.ts";
 import {
   createTunnel,
   deleteTunnel,
@@ -165,10 +164,6 @@ async function createNamed(
 ): Promise<ListedTunnel> {
   const { subdomain, localPort, protocol, ttlSeconds } = asked;
   const projectSlug = asked.projectSlug ?? DEFAULT_PROJECT_SLUG;
-  const now = new Date();
-  const expiresAt = tunnelExpiry(c.var.principal.plan, ttlSeconds, now);
-  const ends = { expiresAt, askedEnd: askedEnd(ttlSeconds, now) };
-
   for (let tries = 1; ; tries++) {
     const name = subdomain ?? newRandomName();
     const label = labelOf(name, projectSlug);
@@ -177,7 +172,7 @@ async function createNamed(
     const taken = new ApiError("duplicate_name", `${label} is taken.`);
     if (isReservedLabel(label)) throw taken;
 
-    const made = { name, label, projectSlug, protocol, localPort, ...ends };
+    const made = { name, label, projectSlug, protocol, localPort, ttlSeconds };
     const row = await createTunnel(c.var.db, actorOf(c), made);
     if (row === "project_not_found") throw notFound("such project");
     if (row === "role_changed") throw roleChanged();

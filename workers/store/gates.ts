@@ -2,18 +2,23 @@
  * What an owner puts before a tunnel. The row says what it is, and each change of it has the next version;
  * the tunnel's object keeps the newest and is told in the change's outbox.
  */
-import { and, eq, isNotNull, isNull, ne, or, sql, type SQL } from "drizzle-orm";
+import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../protocol/resources/edge-auth.ts";
 import type { TrafficPolicy } from "../../protocol/resources/policies.ts";
+import { mayUse, type Feature, type Standing } from "../plans.ts";
 import type { AuditAction } from "./audit.ts";
 import type { Change, Database } from "./client.ts";
-import { holdsRole, type MemberActor } from "./standing.ts";
+import { holdStanding, type MemberActor } from "./standing.ts";
 import { tunnels } from "./tables/routing.ts";
 import type { TunnelRow } from "./tunnels.ts";
 
 /** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
-export type GateChange = "changed" | "changed_unheard" | "not_found" | "role_changed";
+export type GateChange =
+  "changed" | "changed_unheard" | "not_found" | "role_changed" | "upgrade_required";
+
+/** @param standing as it stays until the commit. */
+type Values = (standing: Standing) => PgUpdateSetSource<typeof tunnels>;
 
 /** @param auth null: none. */
 export function setBasicAuth(
@@ -22,13 +27,14 @@ export function setBasicAuth(
   id: string,
   auth: { username: string; passwordHash: string } | null,
 ): Promise<GateChange> {
-  const values = {
+  const left = { feature: "identityGate", column: tunnels.identityGate } as const;
+  const values: Values = (standing) => ({
     basicAuthUsername: auth?.username ?? null,
     basicAuthHash: auth?.passwordHash ?? null,
-    ...(auth ? {} : { isBeyondPlan: staysBeyondPlan(isNotNull(tunnels.identityGate)) }),
-  };
+    ...(auth ? {} : { isBeyondPlan: staysBeyondPlan(standing, left) }),
+  });
   const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
-  return changeGates(db, actor, id, values, action, tellSettings);
+  return changeGates(db, actor, id, values, action, tellSettings, auth ? "tunnelPassword" : null);
 }
 
 /** @param identityGate who of those who sign in may pass. null: there is no such gate. */
@@ -39,16 +45,22 @@ export function setIdentityGate(
   identityGate: AllowList | null,
 ): Promise<GateChange> {
   const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
-  const values = {
+  const left = { feature: "tunnelPassword", column: tunnels.basicAuthHash } as const;
+  const values: Values = (standing) => ({
     identityGate,
-    ...(identityGate ? {} : { isBeyondPlan: staysBeyondPlan(isNotNull(tunnels.basicAuthHash)) }),
-  };
-  return changeGates(db, actor, id, values, action, tellSettings);
+    ...(identityGate ? {} : { isBeyondPlan: staysBeyondPlan(standing, left) }),
+  });
+  const needs = identityGate ? "identityGate" : null;
+  return changeGates(db, actor, id, values, action, tellSettings, needs);
 }
 
-/** While something is left that the plan lacks. */
-function staysBeyondPlan(isOtherThere: SQL): SQL<boolean> {
-  return sql`${tunnels.isBeyondPlan} and ${isOtherThere}`;
+/** While what is left is there, and the plan lacks it. */
+function staysBeyondPlan(
+  standing: Standing,
+  left: { feature: Feature; column: Column },
+): SQL<boolean> {
+  if (mayUse(left.feature, standing, new Date())) return sql`false`;
+  return sql`${tunnels.isBeyondPlan} and ${isNotNull(left.column)}`;
 }
 
 /** @param policy null: none. */
@@ -59,7 +71,7 @@ export function setPolicy(
   policy: TrafficPolicy | null,
 ): Promise<GateChange> {
   const action = policy ? "tunnel_policy_set" : "tunnel_policy_removed";
-  return changeGates(db, actor, id, { policy }, action, tellSettings);
+  return changeGates(db, actor, id, () => ({ policy }), action, tellSettings);
 }
 
 /** @param message null: the page's own. */
@@ -70,10 +82,17 @@ export function setMaintenance(
   { isOn, message }: { isOn: boolean; message: string | null },
 ): Promise<GateChange> {
   const action = isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended";
-  return changeGates(db, actor, id, { maintenance: isOn }, action, ({ tell }, row) => {
-    const maintenance = { version: row.settingsVersion, isOn, message };
-    tell({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
-  });
+  return changeGates(
+    db,
+    actor,
+    id,
+    () => ({ maintenance: isOn }),
+    action,
+    ({ tell }, row) => {
+      const maintenance = { version: row.settingsVersion, isOn, message };
+      tell({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
+    },
+  );
 }
 
 /** @returns undefined when there is no such tunnel, null when it has no policy. */
@@ -130,19 +149,23 @@ export async function fitGatesToPlan(
   for (const row of changed) tellSettings(change, row);
 }
 
+/** @param needs what the plan must have for it. */
 async function changeGates(
   db: Database,
   actor: MemberActor,
   id: string,
-  values: PgUpdateSetSource<typeof tunnels>,
+  values: Values,
   action: AuditAction,
   tell: (change: Change, row: TunnelRow) => void,
+  needs: Feature | null = null,
 ): Promise<GateChange> {
   const { result, arrived } = await db.changeAndTell(async (change) => {
-    if (!(await holdsRole(change.tx, actor))) return "role_changed";
+    const standing = await holdStanding(change.tx, actor);
+    if (!standing) return "role_changed";
+    if (needs && !mayUse(needs, standing, new Date())) return "upgrade_required";
     const [row] = await change.tx
       .update(tunnels)
-      .set({ ...values, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+      .set({ ...values(standing), settingsVersion: sql`${tunnels.settingsVersion} + 1` })
       .where(isLive(actor.orgId, id))
       .returning();
     if (!row) return "not_found";

@@ -5,7 +5,7 @@
 import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../protocol/resources/billing.ts";
 import type { Plan } from "../config.ts";
-import { isBetter, mayUse, PLAN_TERMS, type Standing } from "../plans.ts";
+import { isBetter, mayUse, PLAN_TERMS, type Feature, type Standing } from "../plans.ts";
 import { fitRetentionToPlan } from "./capturing.ts";
 import type { Change, Database, Transaction } from "./client.ts";
 import { fitGatesToPlan } from "./gates.ts";
@@ -164,7 +164,7 @@ export async function findOverLimits(
       ),
   ];
   const now = new Date();
-  const lacks = (feature: Parameters<typeof mayUse>[0]) => !mayUse(feature, standing, now);
+  const lacks = (feature: Feature) => !mayUse(feature, standing, now);
   const allowedNames = PLAN_TERMS[standing.plan].maxReservedSubdomains ?? Infinity;
   const found: OverLimit[] = [];
   const note = (what: OverLimit["what"], count: number, allowed = 0) => {

@@ -3,6 +3,7 @@
  * something that lasts looks again, under a lock, so that what a removal does not find is never made.
  */
 import { and, eq, isNull } from "drizzle-orm";
+import type { Standing } from "../plans.ts";
 import type { Actor } from "./audit.ts";
 import type { Transaction } from "./client.ts";
 import { memberships, organizations } from "./tables/organizations.ts";
@@ -29,6 +30,22 @@ export async function holdsRole(
     )
     .for("share");
   return rows.length > 0;
+}
+
+/**
+ * The organization's plan, for an actor who still has that role; until the commit both stay so. Comes before
+ * the locks of what hangs on the plan: whoever changes it locks the organization first as well.
+ *
+ * @returns null when the organization is gone or the actor's role was changed.
+ */
+export async function holdStanding(tx: Transaction, actor: MemberActor): Promise<Standing | null> {
+  const { plan, trialEndsAt } = organizations;
+  const [standing] = await tx
+    .select({ plan, trialEndsAt })
+    .from(organizations)
+    .where(eq(organizations.id, actor.orgId))
+    .for("share");
+  return standing && (await holdsRole(tx, actor)) ? standing : null;
 }
 
 /**

@@ -1,10 +1,10 @@
 /** Capability tokens' rows. */
 import { and, desc, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
-import type { Standing } from "../plans.ts";
+import { mayUse, type Standing } from "../plans.ts";
 import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
-import { holdsRole, type MemberActor } from "./standing.ts";
+import { holdsRole, holdStanding, type MemberActor } from "./standing.ts";
 import { tokens } from "./tables/credentials.ts";
 import { organizations } from "./tables/organizations.ts";
 import { projects, tunnels } from "./tables/routing.ts";
@@ -90,6 +90,21 @@ export function mintToken(
   token: NewToken,
 ): Promise<TokenRow | "role_changed"> {
   return db.change((change) => insertToken(change, actor, token));
+}
+
+/** @param hosted on one's own server every plan may. */
+export function mintMasterKey(
+  db: Database,
+  actor: MemberActor,
+  token: NewToken,
+  hosted: boolean,
+): Promise<TokenRow | "role_changed" | "upgrade_required"> {
+  return db.change(async (change) => {
+    const standing = await holdStanding(change.tx, actor);
+    if (!standing) return "role_changed";
+    if (hosted && !mayUse("masterKeys", standing, new Date())) return "upgrade_required";
+    return insertTokenRow(change, actor, token, actor.userId);
+  });
 }
 
 /** A token that was shown, as it says. */

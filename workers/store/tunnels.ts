@@ -2,12 +2,13 @@
 import { and, desc, eq, inArray, isNotNull, isNull, lt, lte, ne, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../durable-objects/bindings.ts";
 import { EXPIRY_BATCH_ROWS } from "../../protocol/limits.ts";
+import { askedEnd, tunnelExpiry } from "../plans.ts";
 import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { unbindTunnels } from "./domains.ts";
 import { claimHostname, releaseHostnames } from "./hostnames.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
-import { holdsRole, type MemberActor } from "./standing.ts";
+import { holdsRole, holdStanding, type MemberActor } from "./standing.ts";
 import { domains } from "./tables/domains.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 import { endCounters, writeCounters, writeTraffic } from "./traffic.ts";
@@ -78,15 +79,24 @@ export interface NewTunnel {
   askedEnd: Date | null;
 }
 
+/** When it ends, the plan says. */
+export type AskedTunnel = Omit<NewTunnel, "expiresAt" | "askedEnd"> & {
+  ttlSeconds: number | undefined;
+};
+
 export function createTunnel(
   db: Database,
   actor: MemberActor,
-  tunnel: NewTunnel,
+  { ttlSeconds, ...asked }: AskedTunnel,
 ): Promise<TunnelRow | "duplicate_name" | "project_not_found" | "role_changed"> {
   return db.change(async (change) => {
-    if (!(await holdsRole(change.tx, actor))) return "role_changed";
-    const projectId = await findProjectId(change.tx, actor.orgId, tunnel.projectSlug);
+    const standing = await holdStanding(change.tx, actor);
+    if (!standing) return "role_changed";
+    const projectId = await findProjectId(change.tx, actor.orgId, asked.projectSlug);
     if (projectId === null) return "project_not_found";
+    const now = new Date();
+    const expiresAt = tunnelExpiry(standing.plan, ttlSeconds, now);
+    const tunnel = { ...asked, expiresAt, askedEnd: askedEnd(ttlSeconds, now) };
     const row = await insertTunnel(change, actor, tunnel, projectId);
     if (!row) return change.abandon("duplicate_name");
     if (row.expiresAt) {
