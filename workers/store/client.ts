@@ -75,9 +75,10 @@ async function runChange<Result>(
   const client = new Client(env.DATABASE_URL);
   // A connection that breaks fails its query too, which is where it is handled.
   client.on("error", () => undefined);
+  let done: { result: Result; told: OutboxRow[] };
   try {
     await client.connect();
-    const { result, told } = await drizzleSocket(client, OPTIONS).transaction(async (tx) => {
+    done = await drizzleSocket(client, OPTIONS).transaction(async (tx) => {
       const events: AuditEvent[] = [];
       const messages: OutboxMessage[] = [];
       const result = await work({
@@ -91,13 +92,14 @@ async function runChange<Result>(
       await insertAuditEvents(tx, events);
       return { result, told: await insertOutbox(tx, messages) };
     });
-    return { result, arrived: await deliver(told) };
   } catch (thrown) {
     if (thrown instanceof Abandoned) return { result: thrown.value as Result, arrived: true };
     throw thrown;
   } finally {
+    // Before anybody is told: others wait for the connection, and telling may take its time.
     waitUntil(client.end().catch(() => undefined));
   }
+  return { result: done.result, arrived: await deliver(done.told) };
 }
 
 const readers = new WeakMap<Env, NeonHttpDatabase>();

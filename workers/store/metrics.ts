@@ -1,7 +1,7 @@
 /** What an organization's tunnels have carried, as it is read. */
 import { and, asc, count, desc, eq, gte, isNull, lt, sql, sum } from "drizzle-orm";
 import type { Counters } from "../../durable-objects/tunnel/outcomes.ts";
-import { TUNNEL_CONFIRM_MAX_ROWS } from "../../protocol/limits.ts";
+import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_NEWS_FRESH_MS } from "../../protocol/limits.ts";
 import { SCRAPE_MAX_TUNNELS } from "../../protocol/limits/metrics.ts";
 import type { Metric } from "../../protocol/resources/metrics.ts";
 import type { Span } from "../metric-windows.ts";
@@ -91,6 +91,8 @@ export async function listDoubtfulTunnelIds(
         eq(tunnels.orgId, orgId),
         isNull(tunnels.deletedAt),
         tunnels.agentConnected,
+        // An agent that has just registered is yet to be heard of from its tunnel.
+        lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_NEWS_FRESH_MS)),
         // One value, however many they are.
         sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
       ),

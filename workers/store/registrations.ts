@@ -140,7 +140,7 @@ async function lockToken({ tx }: Change, { orgId, tokenNonce }: RegistrationRequ
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, tokenNonce)))
-    .for("update", { of: tokens });
+    .for("no key update", { of: tokens });
   if (!token) return "token_unknown";
   if (token.revokedAt) return "token_revoked";
   if (token.approvalStatus !== "approved") return "organization_not_approved";

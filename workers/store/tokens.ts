@@ -185,7 +185,7 @@ async function lockToken(
     .from(tokens)
     .leftJoin(projects, eq(projects.id, tokens.projectId))
     .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
-    .for("update", { of: tokens });
+    .for("no key update", { of: tokens });
   if (!token) return "not_found";
   return token.createdBy === actor.userId || mayEndOthers ? token : "not_yours";
 }

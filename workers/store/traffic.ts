@@ -71,7 +71,7 @@ export async function foldCounters({ read }: Database, endedBefore: Date): Promi
       from ended, jsonb_each_text(ended.counters) as counted(name, total) group by org_id, name),
     added as (
       insert into ${endedCounters} (org_id, counters)
-      select org_id, jsonb_object_agg(name, total) from sums group by org_id
+      select org_id, jsonb_object_agg(name, total) from sums group by org_id order by org_id
       on conflict (org_id) do update set counters = (
         select jsonb_object_agg(name, total) from (
           select name, sum(total::bigint) as total from (
