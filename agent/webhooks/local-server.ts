@@ -14,7 +14,7 @@ export interface Attempt {
   durationMs: number;
   /** Why there was none. */
   problem?: string;
-  /** Nobody took the connection: the server can't have seen the delivery. */
+  /** There was no connection, or none that it could be sent on: the server can't have seen the delivery. */
   isUnseen: boolean;
 }
 
@@ -26,6 +26,16 @@ const UNCONNECTED = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
   "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** Of a server that is not who it should be: nothing was sent to it. */
+const UNTRUSTED = new Set([
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "CERT_HAS_EXPIRED",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
 ]);
 
 /** Written anew for each connection. */
@@ -66,9 +76,9 @@ export class LocalServer {
       return { status: answer.statusCode, durationMs: durationMs(), isUnseen: false };
     } catch (error) {
       const { code, message } = innermost(error);
-      const isUnseen = code !== undefined && UNCONNECTED.has(code);
-      const problem = isUnseen ? "nothing listens there" : message;
-      return { status: null, durationMs: durationMs(), problem, isUnseen };
+      const unseen = code === undefined ? undefined : whyUnseen(code);
+      const isUnseen = unseen !== undefined;
+      return { status: null, durationMs: durationMs(), problem: unseen ?? message, isUnseen };
     }
   }
 
@@ -83,6 +93,11 @@ function linesOf(headers: Record<string, string>): Record<string, string> {
       .filter(([name]) => isPassedOn(name) && !OWN.has(name))
       .map(([name, value]) => [name, latin1OfUtf8(value)]),
   );
+}
+
+function whyUnseen(code: string): string | undefined {
+  if (UNCONNECTED.has(code)) return "nothing listens there";
+  return UNTRUSTED.has(code) ? `its certificate is not trusted (${code})` : undefined;
 }
 
 /** A name with several addresses fails with one error for each of them. */
