@@ -48,7 +48,7 @@ export const WATCH_TOLD_MAX_MS = 2_000;
 export const WATCH_TOLD_MAX_TRIES = 3;
 
 /** A tunnel that has much to tell gathers it for this long. */
-export const NEWS_GATHER_MS = 25;
+export const NEWS_GATHER_MS = 100;
 /** Captures that a tunnel has yet to tell. Beyond it they are counted as missed. */
 export const NEWS_WAITING_MAX_CAPTURES = 1_000;
 /** When news that could not be told is told again, and how often. */
