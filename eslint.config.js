@@ -2,17 +2,33 @@ import tseslint from "typescript-eslint";
 
 /** Who may import whom (ARCHITECTURE.md). Each layer lists what it may not reach. */
 const FORBIDDEN = {
-  protocol: ["durable-objects", "workers", "agent", "self-host", "dashboard", "bench", "test"],
-  "durable-objects": ["workers", "agent", "self-host", "dashboard", "bench", "test"],
-  workers: ["agent", "self-host", "bench", "test"],
+  protocol: [
+    "durable-objects",
+    "workers",
+    "agent",
+    "relay",
+    "self-host",
+    "dashboard",
+    "bench",
+    "test",
+  ],
+  "durable-objects": ["workers", "agent", "relay", "self-host", "dashboard", "bench", "test"],
+  workers: ["agent", "relay", "self-host", "bench", "test"],
+  relay: ["durable-objects", "workers", "agent", "self-host", "dashboard", "bench", "test"],
   "workers/edge": ["api", "identity", "store", "background"].map((part) => `workers/${part}`),
   "workers/store": ["api", "edge", "background"].map((part) => `workers/${part}`),
   "workers/payments": ["api", "edge", "store", "background"].map((part) => `workers/${part}`),
   "workers/identity": ["api", "edge", "background"].map((part) => `workers/${part}`),
-  agent: ["durable-objects", "workers", "self-host", "dashboard", "bench", "test"],
-  "self-host": ["durable-objects", "agent", "dashboard", "bench", "test"],
-  dashboard: ["durable-objects", "workers", "agent", "self-host", "bench", "test"],
+  agent: ["durable-objects", "workers", "relay", "self-host", "dashboard", "bench", "test"],
+  "self-host": ["durable-objects", "agent", "relay", "dashboard", "bench", "test"],
+  dashboard: ["durable-objects", "workers", "agent", "relay", "self-host", "bench", "test"],
 };
+
+function pathsOf(layer) {
+  // `durable-objects/relay/` is another folder of that name: only paths that climb out mean the layer.
+  if (layer === "relay") return { regex: "^(\\.\\./)+relay/" };
+  return { group: [...new Set([`**/${layer}/**`, `**/${layer.split("/").at(-1)}/**`])] };
+}
 
 export default tseslint.config(
   { ignores: ["dist", ".wrangler", ".underpass", "node_modules"] },
@@ -40,7 +56,7 @@ export default tseslint.config(
         "error",
         {
           patterns: forbidden.map((other) => ({
-            group: [...new Set([`**/${other}/**`, `**/${other.split("/").at(-1)}/**`])],
+            ...pathsOf(other),
             message: `${layer}/ may not import ${other}/`,
           })),
         },

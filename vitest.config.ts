@@ -45,6 +45,7 @@ export default defineConfig({
                 HOSTNAME: { className: "Hostname", useSQLite: true },
                 ADDRESS_LIMITER: { className: "AddressLimiter", useSQLite: true },
                 RECEIVER: { className: "Receiver", useSQLite: true },
+                RELAY: { className: "Relay", useSQLite: true },
               },
               serviceBindings: { ROWS: { name: kCurrentWorker, entrypoint: "Rows" } },
             },

@@ -5,6 +5,7 @@
 
 import type { JSONWebKeySet } from "jose";
 import type { Organization } from "./organization.ts";
+import type { Relay } from "./relay.ts";
 import type { ReceiverSettings } from "./receiver/settings.ts";
 import type { Tunnel } from "./tunnel.ts";
 import type { Counters } from "./tunnel/outcomes.ts";
@@ -106,6 +107,7 @@ export interface ObjectBindings {
   ROWS: Rows;
   TUNNEL: DurableObjectNamespace<Tunnel>;
   ORGANIZATION: DurableObjectNamespace<Organization>;
+  RELAY: DurableObjectNamespace<Relay>;
   HOSTED?: string;
   TRUST_PROXY?: string;
   PUBLIC_SCHEME?: string;

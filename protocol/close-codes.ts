@@ -21,6 +21,10 @@ export const CLOSE = {
   tunnel_expired: 4411,
   /** Somebody of the organization ended this connection: come back in some five seconds. */
   connection_ended: 4412,
+  /** The private network was deleted. */
+  network_deleted: 4413,
+  /** The network's server was registered anew or removed: ask for a new ticket. */
+  server_changed: 4414,
   invalid_request: 4422,
   /** Its owner stopped the tunnel and may start it again: ask every few seconds. */
   tunnel_stopped: 4423,
@@ -40,6 +44,7 @@ const RETRIED: ReadonlySet<number> = new Set([
   CLOSE.heartbeat_timeout,
   CLOSE.connection_ended,
   CLOSE.tunnel_stopped,
+  CLOSE.server_changed,
   CLOSE.internal,
   CLOSE.going_away,
 ]);

@@ -14,6 +14,7 @@ export { AddressLimiter } from "../../durable-objects/address-limiter.ts";
 export { Hostname } from "../../durable-objects/hostname.ts";
 export { Organization } from "../../durable-objects/organization.ts";
 export { Receiver } from "../../durable-objects/receiver.ts";
+export { Relay } from "../../durable-objects/relay.ts";
 export { Tunnel } from "../../durable-objects/tunnel.ts";
 
 /** What the objects told and asked, and what they are answered. */

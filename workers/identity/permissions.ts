@@ -27,6 +27,9 @@ const LOWEST_ROLE = {
   "connections:read": "viewer",
   /** End agents' connections. */
   "connections:write": "admin",
+  /** Private networks and their devices. */
+  "networks:read": "viewer",
+  "networks:write": "member",
   "receivers:read": "viewer",
   /** Webhook receivers, and how far their deliveries are handled. */
   "receivers:write": "member",

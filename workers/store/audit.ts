@@ -62,6 +62,14 @@ export const AUDIT_ACTIONS = [
   "receiver_created",
   "receiver_rotated",
   "receiver_deleted",
+  "tunnel_ip_allowlist_set",
+  "tunnel_ip_allowlist_removed",
+  "network_created",
+  "network_deleted",
+  "network_server_registered",
+  "network_server_removed",
+  "network_device_enrolled",
+  "network_device_removed",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 

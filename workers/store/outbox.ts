@@ -14,6 +14,7 @@ import {
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { TunnelSettings } from "../../durable-objects/gates/settings.ts";
 import type { Capturing } from "../../protocol/resources/captures.ts";
+import type { Revocation } from "../../protocol/relay-link.ts";
 import type { WatchingEnd } from "../../durable-objects/organization.ts";
 import type { Maintenance } from "../../durable-objects/tunnel/gatekeeper.ts";
 import type { Stopping } from "../../durable-objects/tunnel/lifetime.ts";
@@ -51,6 +52,7 @@ export type OutboxMessage =
   | { kind: "custom_hostname"; payload: { domain: string } }
   | { kind: "receiver_settings"; payload: { receiverId: string; settings: ReceiverSettings } }
   | { kind: "receiver_retired"; payload: { receiverId: string } }
+  | { kind: "relay_revocation"; payload: { relayId: string; revocation: Revocation } }
   /** Sealed: a mail carries codes, and rows end up in backups. */
   | { kind: "mail"; payload: { sealed: string } };
 

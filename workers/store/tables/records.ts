@@ -52,6 +52,7 @@ const OUTBOX_KINDS = [
   "receiver_settings",
   "receiver_retired",
   "subscription_end",
+  "relay_revocation",
   "mail",
 ] as const;
 
@@ -70,7 +71,7 @@ export const outbox = pgTable(
     index("outbox_next_attempt_at_idx").on(table.nextAttemptAt),
     check(
       "outbox_kind",
-      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_capturing', 'tunnel_maintenance', 'connection_ended', 'watching_ended', 'tunnel_captures_cleared', 'token_revoked', 'token_over_budget', 'custom_hostname', 'subscription_end', 'receiver_settings', 'receiver_retired', 'mail')`,
+      sql`${table.kind} in ('hostname', 'tunnel_retired', 'tunnel_stopping', 'tunnel_ends', 'tunnel_settings', 'tunnel_capturing', 'tunnel_maintenance', 'connection_ended', 'watching_ended', 'tunnel_captures_cleared', 'token_revoked', 'token_over_budget', 'custom_hostname', 'subscription_end', 'receiver_settings', 'receiver_retired', 'relay_revocation', 'mail')`,
     ),
   ],
 );

@@ -17,6 +17,7 @@ import {
 import type { CaptureSettings } from "../../../protocol/resources/captures.ts";
 import type { AllowList } from "../../../protocol/resources/edge-auth.ts";
 import type { TrafficPolicy } from "../../../protocol/resources/policies.ts";
+import { relays } from "./networks.ts";
 import { organizations } from "./organizations.ts";
 import { tokens } from "./credentials.ts";
 
@@ -98,6 +99,11 @@ export const tunnels = pgTable(
     capturing: jsonb().$type<CaptureSettings>(),
     /** A password or sign-in that the plan lacks by now: both stay, and nobody gets through. */
     isBeyondPlan: boolean().notNull().default(false),
+    /** Blocks that visitors may come from, canonical. null: from anywhere. */
+    allowedCidrs: jsonb().$type<string[]>(),
+    /** Of a tunnel of protocol `tcp`: where its visitors connect to. */
+    relayId: text().references((): AnyPgColumn => relays.id),
+    publicPort: integer(),
   },
   (table) => [
     uniqueIndex("tunnels_subdomain_key")
@@ -117,6 +123,10 @@ export const tunnels = pgTable(
     check(
       "tunnels_basic_auth",
       sql`(${table.basicAuthUsername} is null) = (${table.basicAuthHash} is null)`,
+    ),
+    check(
+      "tunnels_public_port",
+      sql`(${table.relayId} is null) = (${table.publicPort} is null) and (${table.publicPort} is null or ${table.protocol} = 'tcp')`,
     ),
     check("tunnels_local_port", sql`${table.localPort} between 1 and 65535`),
     check("tunnels_subdomain", sql`${table.subdomain} ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'`),

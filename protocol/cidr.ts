@@ -1,0 +1,56 @@
+/** IP addresses and blocks of them, IPv4 and IPv6 (RFC 4632, RFC 4291). */
+import ipaddr from "ipaddr.js";
+
+const { IPv4, IPv6, isValid, parse, parseCIDR } = ipaddr;
+
+export interface Cidr {
+  /** As it is written canonically: the network's own address and its prefix. */
+  text: string;
+  prefix: number;
+  /** null for IPv6. */
+  ipv4: { first: number; size: number } | null;
+}
+
+/** @returns null for text that is no block; a bare address is a block of one. */
+export function parseCidr(text: string): Cidr | null {
+  const [address = "", prefixText, ...rest] = text.trim().split("/");
+  if (rest.length > 0 || !isValid(address)) return null;
+  const parsed = parse(address);
+  const isIpv4 = parsed instanceof IPv4;
+  // ipaddr.js also reads 10.1, 0x0a000001 and octal groups; nobody means those.
+  if (isIpv4 && !/^(\d{1,3}\.){3}\d{1,3}$/.test(address)) return null;
+  if (isIpv4 && address.split(".").some((part) => part.length > 1 && part.startsWith("0")))
+    return null;
+  if (address.includes("%")) return null;
+  const maxPrefix = isIpv4 ? 32 : 128;
+  if (prefixText !== undefined && !/^\d{1,3}$/.test(prefixText)) return null;
+  const prefix = prefixText === undefined ? maxPrefix : Number(prefixText);
+  if (prefix > maxPrefix) return null;
+  const network = isIpv4
+    ? IPv4.networkAddressFromCIDR(`${address}/${prefix}`)
+    : IPv6.networkAddressFromCIDR(`${address}/${prefix}`);
+  return {
+    text: `${network.toString()}/${prefix}`,
+    prefix,
+    ipv4: isIpv4 ? { first: ipv4ToNumber(network.toString()), size: 2 ** (32 - prefix) } : null,
+  };
+}
+
+/** Whether an address is in one of the blocks. An IPv4 address written as IPv6 (`::ffff:…`) is the IPv4 one. */
+export function isAddressIn(address: string, cidrs: readonly string[]): boolean {
+  if (!isValid(address)) return false;
+  let parsed = parse(address);
+  if (parsed instanceof IPv6 && parsed.isIPv4MappedAddress()) parsed = parsed.toIPv4Address();
+  return cidrs.some((cidr) => {
+    const [network, prefix] = parseCIDR(cidr);
+    return network.kind() === parsed.kind() && parsed.match(network, prefix);
+  });
+}
+
+export function ipv4ToNumber(address: string): number {
+  return address.split(".").reduce((number, part) => number * 256 + Number(part), 0);
+}
+
+export function numberToIpv4(number: number): string {
+  return [24, 16, 8, 0].map((shift) => (number >>> shift) & 255).join(".");
+}

@@ -1,0 +1,92 @@
+/**
+ * The control connection between an agent and a relay: a WebSocket at `/agent` of the relay, with a ticket as
+ * the bearer and `RELAY_SUBPROTOCOL` as its protocol. Text messages are the JSON objects below; binary
+ * messages, for networks alone, carry datagrams (relay-datagrams.ts). Refusals and ends are close codes of
+ * close-codes.ts. docs/relay-protocol.md has the whole.
+ */
+import { z } from "zod";
+
+/** A remote WireGuard peer as the relay sees it. */
+const Flow = z.object({
+  /** Random and never used again: an old id must not name a new peer. */
+  id: z.int().min(0).max(0xffff_ffff),
+  address: z.string(),
+  port: z.int().min(0).max(65_535),
+  /** MAC of the relay over association, id, address and port in base64: an agent can't invent destinations. */
+  tag: z.string(),
+});
+export type Flow = z.infer<typeof Flow>;
+
+const NetworkWelcome = z.object({
+  type: z.literal("welcome"),
+  kind: z.literal("network"),
+  /** Of this run of the relay. */
+  epoch: z.string(),
+  association: z.int().min(1).max(0xffff_ffff),
+  /** Of BIND and BOUND: 32 bytes in base64. */
+  key: z.string(),
+  /** Where BIND and DATA go, on the host of the control connection. */
+  udpPort: z.int(),
+  /** What remote peers reach: `host:port`. */
+  publicEndpoint: z.string(),
+});
+
+const TunnelWelcome = z.object({
+  type: z.literal("welcome"),
+  kind: z.literal("tunnel"),
+  epoch: z.string(),
+  association: z.int().min(1).max(0xffff_ffff),
+  /** The bearer of data connections: 32 random bytes in base64url. */
+  streamKey: z.string(),
+  /** How many data connections to keep ready. */
+  pool: z.int().min(0),
+  publicEndpoint: z.string(),
+});
+
+export const FromRelay = z.union([
+  NetworkWelcome,
+  TunnelWelcome,
+  /** A flow that the agent does not know yet: sent before its first datagram. */
+  z.object({ type: z.literal("flow"), flow: Flow }),
+  /** The relay forgot the flow. */
+  z.object({ type: z.literal("flow_closed"), id: z.int() }),
+  /** Visitors wait: open so many data connections beyond the pool. */
+  z.object({ type: z.literal("open"), count: z.int().min(1) }),
+]);
+export type FromRelay = z.infer<typeof FromRelay>;
+export type NetworkWelcome = z.infer<typeof NetworkWelcome>;
+export type TunnelWelcome = z.infer<typeof TunnelWelcome>;
+
+export const FromAgent = z.discriminatedUnion("type", [
+  /** The next ticket, for the same port. */
+  z.object({ type: z.literal("ticket"), ticket: z.string().max(8_192) }),
+  /** After a welcome: flows of an earlier association that still have a local socket. */
+  z.object({ type: z.literal("resume"), association: z.int(), flows: z.array(Flow).max(4_096) }),
+  /** Which device speaks on a flow: its public key, where the agent can tell. */
+  z.object({ type: z.literal("device"), flow: z.int(), publicKey: z.string().max(44) }),
+  /** What the agent measures, each `RELAY_STATUS_INTERVAL_MS` while something changes. */
+  z.object({
+    type: z.literal("path"),
+    transport: z.enum(["udp", "websocket"]),
+    latencyMs: z.number().min(0).nullable(),
+    /** Of the datagrams of the last minute, 0 to 1; null while none came. */
+    loss: z.number().min(0).max(1).nullable(),
+    /** Whether something listens where the agent forwards to. */
+    isLocalListening: z.boolean(),
+  }),
+]);
+export type FromAgent = z.infer<typeof FromAgent>;
+
+/**
+ * What the relay writes on a data connection before a visitor's first byte: a u16 (big-endian), and so many
+ * bytes of this as JSON.
+ */
+export const StreamHead = z.object({
+  /** The visitor's. */
+  address: z.string(),
+  port: z.int(),
+  /** What the visitor connected to, for the PROXY protocol. */
+  localAddress: z.string(),
+  localPort: z.int(),
+});
+export type StreamHead = z.infer<typeof StreamHead>;

@@ -1,0 +1,45 @@
+/**
+ * A relay ticket: a JWT (RFC 7519) of five minutes that the API signs with the key of its access tokens and a
+ * relay checks against `/.well-known/jwks.json`. It says which port an agent may serve, and under which bounds.
+ */
+import { z } from "zod";
+
+/** The `typ` of its header (RFC 8725 §3.11): no other JWT of ours can be taken for a ticket. */
+export const RELAY_TICKET_TYPE = "relay-ticket+jwt";
+
+export function relayAudience(relayId: string): string {
+  return `relay:${relayId}`;
+}
+
+const Common = z.object({
+  /** The network or tunnel. */
+  sub: z.uuid(),
+  org: z.uuid(),
+  /** The port that is reserved for it. */
+  port: z.int().min(1).max(65_535),
+  /** Of two agents for one port the one with the higher generation serves. Milliseconds since the epoch. */
+  generation: z.int().min(0),
+  /** Megabits a second, in each direction. */
+  mbps: z.int().min(1),
+  /** The capability token that asked, so that its revocation finds the association. Hexadecimal. */
+  nonce: z.string(),
+  /** Seconds since the epoch. */
+  exp: z.int(),
+});
+
+export const NetworkTicket = Common.extend({
+  kind: z.literal("network"),
+  /** Of the WireGuard server behind the agent: 32 bytes in base64. */
+  server_public_key: z.string(),
+});
+export type NetworkTicket = z.infer<typeof NetworkTicket>;
+
+export const TunnelTicket = Common.extend({
+  kind: z.literal("tunnel"),
+  /** Blocks that visitors may come from; null: from anywhere. */
+  cidrs: z.array(z.string()).nullable(),
+});
+export type TunnelTicket = z.infer<typeof TunnelTicket>;
+
+export const RelayTicket = z.discriminatedUnion("kind", [NetworkTicket, TunnelTicket]);
+export type RelayTicket = z.infer<typeof RelayTicket>;
