@@ -7,3 +7,11 @@ export function equalInConstantTime(a: string, b: string): boolean {
   for (let at = 0; at < a.length; at++) difference |= a.charCodeAt(at) ^ b.charCodeAt(at);
   return difference === 0;
 }
+
+/** The same for bytes. Lengths are no secret. */
+export function equalBytesInConstantTime(a: Uint8Array, b: Uint8Array): boolean {
+  if (a.byteLength !== b.byteLength) return false;
+  let difference = 0;
+  for (let at = 0; at < a.byteLength; at++) difference |= a[at]! ^ b[at]!;
+  return difference === 0;
+}

@@ -1,7 +1,6 @@
 /** Relays, the ports they hand out, and the private networks whose traffic goes through them. */
 import { sql } from "drizzle-orm";
 import {
-  boolean,
   check,
   index,
   integer,
