@@ -1,6 +1,6 @@
 /**
- * The link between a relay and the API: a WebSocket at `/relays/connect` of the API, opened by the relay with
- * `RELAY_SECRET` as the bearer. Messages are the JSON objects below. The relay needs no other way in: what the
+ * The link between a relay and the API: a WebSocket at `/relays/connect?relay_id=…` of the API, opened by the
+ * relay with `RELAY_SECRET` as the bearer. Messages are the JSON objects below. The relay needs no other way in: what the
  * API has to say (a revocation) goes the same way back.
  */
 import { z } from "zod";
@@ -11,6 +11,9 @@ export { PING as RELAY_PING, PONG as RELAY_PONG } from "./frames.ts";
 export const RELAY_ID = z
   .string()
   .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "must be lower-case letters, digits and hyphens");
+
+/** Of `/relays/connect`: says which relay connects before its hello does, which must name the same. */
+export const RelayConnectQuery = z.object({ relay_id: RELAY_ID });
 
 export const RelayHello = z.object({
   type: z.literal("hello"),
