@@ -1,0 +1,340 @@
+/**
+ * A WireGuard peer in user space, for tests: it starts handshakes and answers them, and follows a remote peer
+ * to whatever address its newest message comes from. Payloads are any bytes; for a peer of the kernel or
+ * wireguard-go they must be IP packets. It does nothing by itself: no timer rekeys or keeps alive.
+ */
+import { randomInt } from "node:crypto";
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { EventEmitter, once } from "node:events";
+import { vi } from "vitest";
+import { PATIENT } from "../patience.ts";
+import { newKeyPair, toKeyPair } from "./crypto.ts";
+import {
+  MESSAGE,
+  readInitiation,
+  readResponse,
+  writeInitiation,
+  writeResponse,
+  type Initiation,
+} from "./handshake.ts";
+import { DATA_OVERHEAD_BYTES, Session } from "./session.ts";
+
+export interface Endpoint {
+  address: string;
+  port: number;
+}
+
+export interface PeerOptions {
+  /** In base64, as `wg genkey` prints it; otherwise a new one. */
+  privateKey?: string;
+  listenPort?: number;
+  /** Of its own socket; 127.0.0.1 by default. */
+  address?: string;
+  /** In base64, for all remote peers. */
+  presharedKey?: string;
+  /** Public keys that it answers, as `wg set … peer` allows them; everybody's by default. */
+  allowed?: string[];
+  /** Sends each payload back to whom it came from. */
+  echo?: boolean;
+}
+
+export interface ReceivedPayload {
+  /** The sender's public key. */
+  from: string;
+  payload: Buffer;
+}
+
+interface Remote {
+  publicKey: string;
+  endpoint: Endpoint;
+  /** Those that messages are accepted from, the newest last. */
+  sessions: Session[];
+  /** The one to send with. */
+  current: Session | undefined;
+  lastTimestamp: Uint8Array;
+  handshakes: number;
+}
+
+interface PendingInitiation {
+  remote: Remote;
+  initiation: Initiation;
+}
+
+const SESSIONS_MAX = 3;
+/** A lost initiation or response is made good by the next: WireGuard waits for 5 s, which no test needs. */
+const INITIATION_INTERVAL_MS = 500;
+
+export async function createPeer(options: PeerOptions = {}): Promise<WireGuardPeer> {
+  const peer = new WireGuardPeer(options);
+  await peer.bind(options.listenPort ?? 0);
+  return peer;
+}
+
+export class WireGuardPeer implements AsyncDisposable {
+  /** In base64. */
+  readonly publicKey: string;
+  /** All payloads that were accepted, in the order of their arrival; keepalives are none. */
+  readonly received: ReceivedPayload[] = [];
+  /** Messages that no session accepted. */
+  readonly rejected = { forged: 0, replayed: 0, unknown: 0 };
+  readonly events = new EventEmitter<{ payload: [ReceivedPayload]; handshake: [string] }>();
+  /** A `false` leaves initiations unanswered, as a server that is down does. */
+  isAnswering = true;
+
+  readonly #options: PeerOptions;
+  readonly #keys;
+  readonly #presharedKey: Uint8Array;
+  readonly #remotes = new Map<string, Remote>();
+  readonly #sessions = new Map<number, { session: Session; remote: Remote }>();
+  readonly #pending = new Map<number, PendingInitiation>();
+  #socket: Socket | undefined;
+
+  constructor(options: PeerOptions) {
+    this.#options = options;
+    this.#keys =
+      options.privateKey === undefined
+        ? newKeyPair()
+        : toKeyPair(Buffer.from(options.privateKey, "base64"));
+    this.#presharedKey = Buffer.from(options.presharedKey ?? "A".repeat(43) + "=", "base64");
+    this.publicKey = toBase64(this.#keys.publicKey);
+    // One listener for each `arrival` that is awaited.
+    this.events.setMaxListeners(0);
+  }
+
+  get privateKey(): string {
+    return toBase64(this.#keys.privateKey);
+  }
+
+  get port(): number {
+    return this.#socket?.address().port ?? 0;
+  }
+
+  // ── Sending ──
+
+  /** Initiates a handshake, again and again until it is answered. A second one with the same peer is a rekey. */
+  async handshake(endpoint: Endpoint, publicKey: string): Promise<void> {
+    const remote = this.#remote(publicKey, endpoint);
+    remote.endpoint = endpoint;
+    const before = remote.handshakes;
+    let initiatedAt = -Infinity;
+    await vi.waitUntil(() => {
+      if (remote.handshakes > before) return true;
+      if (performance.now() - initiatedAt < INITIATION_INTERVAL_MS) return false;
+      initiatedAt = performance.now();
+      this.initiate(endpoint, publicKey);
+      return false;
+    }, PATIENT);
+  }
+
+  /** Sends one initiation and does not wait. */
+  initiate(endpoint: Endpoint, publicKey: string): Uint8Array {
+    const remote = this.#remote(publicKey, endpoint);
+    const index = this.#newIndex();
+    const initiation = writeInitiation(this.#keys, Buffer.from(publicKey, "base64"), index);
+    this.#pending.set(index, { remote, initiation });
+    this.sendRaw(initiation.message, endpoint);
+    return initiation.message;
+  }
+
+  /** @param to left out: the only remote peer. */
+  send(payload: Uint8Array | string, to?: string): void {
+    const remote = this.#find(to);
+    this.sendRaw(this.seal(payload, to), remote.endpoint);
+  }
+
+  keepalive(to?: string): void {
+    this.send(new Uint8Array(), to);
+  }
+
+  /** The data message that `send` would send. */
+  seal(payload: Uint8Array | string, to?: string): Uint8Array {
+    const { current } = this.#find(to);
+    if (!current) throw new Error("there is no session yet");
+    return current.write(typeof payload === "string" ? Buffer.from(payload) : payload);
+  }
+
+  /** Any bytes from this peer's socket. */
+  sendRaw(bytes: Uint8Array, { address, port }: Endpoint): void {
+    this.#socket?.send(bytes, port, address);
+  }
+
+  // ── What it knows ──
+
+  /** Where the remote peer was last. */
+  endpoint(of?: string): Endpoint {
+    return this.#find(of).endpoint;
+  }
+
+  /** Completed ones with a remote peer, in either role. */
+  handshakes(of?: string): number {
+    return this.#find(of).handshakes;
+  }
+
+  texts(from?: string): string[] {
+    return this.received
+      .filter((received) => from === undefined || received.from === from)
+      .map(({ payload }) => payload.toString());
+  }
+
+  /** Resolves once a payload with this text has arrived. */
+  async arrival(text: string): Promise<void> {
+    await vi.waitUntil(() => this.texts().includes(text), PATIENT);
+  }
+
+  // ── Its socket ──
+
+  /** Takes a new source port, as a client does that changes its network. */
+  async rebind(): Promise<void> {
+    await this.close();
+    await this.bind(0);
+  }
+
+  async bind(port: number): Promise<void> {
+    const socket = createSocket({ type: "udp4", recvBufferSize: 4 * 2 ** 20 });
+    // A connected path that is gone answers with ICMP: to a peer that is a loss as any other.
+    socket.on("error", () => undefined);
+    socket.bind(port, this.#options.address ?? "127.0.0.1");
+    await once(socket, "listening");
+    socket.on("message", (message, from) => this.#take(message, from));
+    this.#socket = socket;
+  }
+
+  async close(): Promise<void> {
+    const socket = this.#socket;
+    this.#socket = undefined;
+    if (!socket) return;
+    socket.close();
+    await once(socket, "close");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  // ── Receiving ──
+
+  #take(message: Buffer, { address, port }: RemoteInfo): void {
+    const from = { address, port };
+    switch (message[0]) {
+      case MESSAGE.initiation:
+        return this.#takeInitiation(message, from);
+      case MESSAGE.response:
+        return this.#takeResponse(message, from);
+      case MESSAGE.data:
+        return this.#takeData(message, from);
+      default:
+        this.rejected.unknown += 1;
+    }
+  }
+
+  #takeInitiation(message: Buffer, from: Endpoint): void {
+    const initiation = readInitiation(this.#keys, message);
+    if (!initiation) {
+      this.rejected.forged += 1;
+      return;
+    }
+    const publicKey = toBase64(initiation.publicKey);
+    const { allowed } = this.#options;
+    if (!this.isAnswering || (allowed && !allowed.includes(publicKey))) return;
+    const remote = this.#remote(publicKey, from);
+    if (Buffer.compare(initiation.timestamp, remote.lastTimestamp) <= 0) {
+      this.rejected.replayed += 1;
+      return;
+    }
+    remote.lastTimestamp = initiation.timestamp;
+    remote.endpoint = from;
+    const index = this.#newIndex();
+    const response = writeResponse(initiation, index, this.#presharedKey);
+    this.#addSession(remote, new Session(index, initiation.index, response.keys));
+    this.sendRaw(response.message, from);
+  }
+
+  #takeResponse(message: Buffer, from: Endpoint): void {
+    const index = message.byteLength < 12 ? -1 : message.readUInt32LE(8);
+    const pending = this.#pending.get(index);
+    const response =
+      pending && readResponse(this.#keys, pending.initiation, message, this.#presharedKey);
+    if (!response) {
+      this.rejected.forged += 1;
+      return;
+    }
+    this.#pending.delete(index);
+    const { remote } = pending;
+    remote.endpoint = from;
+    const session = new Session(index, response.index, response.keys);
+    this.#addSession(remote, session);
+    this.#startUsing(remote, session);
+    // The responder may not send before it has seen data (§5.1).
+    this.keepalive(remote.publicKey);
+  }
+
+  #takeData(message: Buffer, from: Endpoint): void {
+    const found =
+      message.byteLength < DATA_OVERHEAD_BYTES
+        ? undefined
+        : this.#sessions.get(message.readUInt32LE(4));
+    if (!found) {
+      this.rejected.unknown += 1;
+      return;
+    }
+    const { session, remote } = found;
+    const payload = session.read(message);
+    if (typeof payload === "string") {
+      this.rejected[payload] += 1;
+      return;
+    }
+    remote.endpoint = from;
+    const isNewer =
+      remote.current === undefined ||
+      remote.sessions.indexOf(session) > remote.sessions.indexOf(remote.current);
+    if (isNewer) this.#startUsing(remote, session);
+    if (payload.byteLength === 0) return;
+    const received = { from: remote.publicKey, payload: Buffer.from(payload) };
+    this.received.push(received);
+    if (this.#options.echo) this.send(payload, remote.publicKey);
+    this.events.emit("payload", received);
+  }
+
+  #startUsing(remote: Remote, session: Session): void {
+    remote.current = session;
+    remote.handshakes += 1;
+    this.events.emit("handshake", remote.publicKey);
+  }
+
+  #addSession(remote: Remote, session: Session): void {
+    this.#sessions.set(session.index, { session, remote });
+    remote.sessions.push(session);
+    if (remote.sessions.length > SESSIONS_MAX)
+      this.#sessions.delete(remote.sessions.shift()!.index);
+  }
+
+  #remote(publicKey: string, endpoint: Endpoint): Remote {
+    const known = this.#remotes.get(publicKey);
+    if (known) return known;
+    const remote: Remote = {
+      publicKey,
+      endpoint,
+      sessions: [],
+      current: undefined,
+      lastTimestamp: new Uint8Array(),
+      handshakes: 0,
+    };
+    this.#remotes.set(publicKey, remote);
+    return remote;
+  }
+
+  #find(publicKey?: string): Remote {
+    const remote =
+      publicKey === undefined ? [...this.#remotes.values()].at(0) : this.#remotes.get(publicKey);
+    if (!remote) throw new Error("there is no such remote peer");
+    return remote;
+  }
+
+  #newIndex(): number {
+    return randomInt(2 ** 32);
+  }
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
+}
