@@ -10,6 +10,12 @@ import { FRAME_HEADER_BYTES, FRAME_MAX_BYTES } from "./limits.ts";
 export const PROTOCOL_VERSION = 1;
 /** Offered and answered in `Sec-WebSocket-Protocol`, so that a version mismatch shows before a frame. */
 export const SUBPROTOCOL = "underpass.v1";
+/** The same between a client of `underpass connect` and the service. */
+export const STREAMS_SUBPROTOCOL = "underpass-streams.v1";
+/** What an agent's hello lists when it takes `connect` streams. */
+export const TCP_CAPABILITY = "tcp";
+/** A client's WebSocket carries one TCP connection, on this stream. */
+export const CLIENT_STREAM = 1;
 
 /**
  * The heartbeat: text messages, which the platform answers without waking the tunnel. Visitors' sockets
@@ -40,6 +46,8 @@ export const FRAME = {
   close: 10,
   /** The sender finishes what is in flight and then closes. Stream 0, payload: UTF-8 reason. */
   goingAway: 11,
+  /** A client of `underpass connect` opens a TCP stream. Payload: `StreamPeer` as JSON. */
+  connect: 12,
 } as const;
 export type FrameType = (typeof FRAME)[keyof typeof FRAME];
 
@@ -68,6 +76,8 @@ export const RESET = {
   protocolError: 6,
   /** A WebSocket message above the limit. */
   tooLarge: 7,
+  /** No agent serves the tunnel, or it went away. To clients of `underpass connect` alone. */
+  agentOffline: 8,
 } as const;
 export type ResetCode = (typeof RESET)[keyof typeof RESET];
 
@@ -97,6 +107,26 @@ export const Welcome = z.object({
   heartbeatTimeoutMs: z.int().min(1),
 });
 export type Welcome = z.infer<typeof Welcome>;
+
+/** Where a TCP connection comes from. */
+export const StreamPeer = z.object({
+  address: z.string(),
+  /** 0 where the platform does not say. */
+  port: z.int().min(0).max(65_535),
+});
+export type StreamPeer = z.infer<typeof StreamPeer>;
+
+/** The answer to the hello of a client of `underpass connect`. */
+export const ClientWelcome = z.object({
+  protocol: z.int(),
+  server: z.string(),
+  tunnelId: z.uuid(),
+  /** What the client may send beyond what was granted: less where a tunnel has many clients. */
+  streamWindow: z.int().min(1),
+  heartbeatIntervalMs: z.int().min(1),
+  heartbeatTimeoutMs: z.int().min(1),
+});
+export type ClientWelcome = z.infer<typeof ClientWelcome>;
 
 export interface Frame {
   type: number;

@@ -59,6 +59,12 @@ export const STREAM_WAIT_MAX_MS = 10_000;
 export const STREAM_HEAD_MAX_BYTES = 1_024;
 /** `underpass connect`: clients of one tunnel at a time. */
 export const CONNECT_CLIENTS_MAX = 256;
+/** What all clients of a tunnel together may send beyond what has gone on to the agent. */
+export const CONNECT_WINDOWS_MAX_BYTES = 16 * 1024 * 1024;
+/** The smallest window of a client: so many of them fit into the bound above. */
+export const CONNECT_WINDOW_MIN_BYTES = 32 * 1024;
+/** How often a tunnel looks for clients that have fallen silent. */
+export const CONNECT_CHECK_INTERVAL_MS = 60_000;
 
 // ── The relay and the API ──
 
