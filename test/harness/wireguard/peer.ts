@@ -5,9 +5,8 @@
  */
 import { randomInt } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
-import { EventEmitter, once } from "node:events";
-import { vi } from "vitest";
-import { PATIENT } from "../patience.ts";
+import { EventEmitter, on, once } from "node:events";
+import { PATIENCE_MS } from "../patience.ts";
 import { newKeyPair, toKeyPair } from "./crypto.ts";
 import {
   MESSAGE,
@@ -44,6 +43,12 @@ export interface ReceivedPayload {
   payload: Buffer;
 }
 
+interface PeerEvents {
+  payload: [ReceivedPayload];
+  /** The remote peer's public key. */
+  handshake: [string];
+}
+
 interface Remote {
   publicKey: string;
   endpoint: Endpoint;
@@ -77,7 +82,7 @@ export class WireGuardPeer implements AsyncDisposable {
   readonly received: ReceivedPayload[] = [];
   /** Messages that no session accepted. */
   readonly rejected = { forged: 0, replayed: 0, unknown: 0 };
-  readonly events = new EventEmitter<{ payload: [ReceivedPayload]; handshake: [string] }>();
+  readonly events = new EventEmitter<PeerEvents>();
   /** A `false` leaves initiations unanswered, as a server that is down does. */
   isAnswering = true;
 
@@ -115,15 +120,10 @@ export class WireGuardPeer implements AsyncDisposable {
   async handshake(endpoint: Endpoint, publicKey: string): Promise<void> {
     const remote = this.#remote(publicKey, endpoint);
     remote.endpoint = endpoint;
-    const before = remote.handshakes;
-    let initiatedAt = -Infinity;
-    await vi.waitUntil(() => {
-      if (remote.handshakes > before) return true;
-      if (performance.now() - initiatedAt < INITIATION_INTERVAL_MS) return false;
-      initiatedAt = performance.now();
-      this.initiate(endpoint, publicKey);
-      return false;
-    }, PATIENT);
+    const done = this.#next("handshake", (key) => key === publicKey);
+    const timer = setInterval(() => this.initiate(endpoint, publicKey), INITIATION_INTERVAL_MS);
+    this.initiate(endpoint, publicKey);
+    await done.finally(() => clearInterval(timer));
   }
 
   /** Sends one initiation and does not wait. */
@@ -178,7 +178,17 @@ export class WireGuardPeer implements AsyncDisposable {
 
   /** Resolves once a payload with this text has arrived. */
   async arrival(text: string): Promise<void> {
-    await vi.waitUntil(() => this.texts().includes(text), PATIENT);
+    if (this.texts().includes(text)) return;
+    await this.#next("payload", ({ payload }) => payload.toString() === text);
+  }
+
+  async #next<Name extends keyof PeerEvents>(
+    name: Name,
+    matches: (argument: PeerEvents[Name][0]) => boolean,
+  ): Promise<void> {
+    const signal = AbortSignal.timeout(PATIENCE_MS);
+    for await (const [argument] of on(this.events, name, { signal }))
+      if (matches(argument as PeerEvents[Name][0])) return;
   }
 
   // ── Its socket ──
