@@ -55,6 +55,19 @@ export const STREAM_CONNECTIONS_PER_TUNNEL_MAX = 2_048;
 /** Visitors who wait for a data connection of the agent. */
 export const STREAM_BACKLOG_MAX = 1_024;
 export const STREAM_WAIT_MAX_MS = 10_000;
+/** Idle data connections that the relay keeps at most: those that an agent opens beyond are closed. */
+export const STREAM_IDLE_MAX = 64;
+/** Connections of all tunnels of a relay together. */
+export const STREAM_CONNECTIONS_PER_RELAY_MAX = 16_384;
+/** Visitors of one address (IPv6: of one /64) at a tunnel at a time. */
+export const STREAM_CONNECTIONS_PER_SOURCE_MAX = 1_536;
+/** New connections of one address at a tunnel: so many at once, then this many a second. */
+export const STREAM_SOURCE_BURST = 1_536;
+export const STREAM_SOURCE_PER_SECOND = 256;
+/** Addresses whose connections a tunnel counts; beyond, the one that was seen longest ago is forgotten. */
+export const STREAM_SOURCES_MAX = 4_096;
+/** TCP keep-alive begins after this silence, so that an end that is gone is noticed. */
+export const STREAM_KEEP_ALIVE_MS = 15_000;
 /** The head that the relay writes before a visitor's first byte. */
 export const STREAM_HEAD_MAX_BYTES = 1_024;
 /** `underpass connect`: clients of one tunnel at a time. */

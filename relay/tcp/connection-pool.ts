@@ -1,0 +1,128 @@
+/** Brings visitors and the agent's data connections together: whichever comes first waits for the other. */
+import type { Socket } from "node:net";
+import { reset } from "../../shared/splice.ts";
+
+export interface PoolLimits {
+  idleMax: number;
+  backlogMax: number;
+  waitMaxMs: number;
+}
+
+export interface PoolEvents {
+  /** The visitor and its data connection. */
+  matched(visitor: Socket, connection: Socket): void;
+  /** No data connection came in time, or too many visitors wait. The visitor was reset. */
+  refused(visitor: Socket, reason: "no_agent_connection" | "backlog"): void;
+  /** More data connections are needed, beyond those that the agent keeps ready. */
+  needed(count: number): void;
+}
+
+interface Waiting {
+  visitor: Socket;
+  untilMs: number;
+}
+
+export class ConnectionPool {
+  readonly #limits: PoolLimits;
+  readonly #events: PoolEvents;
+  readonly #idle = new Set<Socket>();
+  /** In the order of their arrival, which is that of their deadlines. */
+  #waiting: Waiting[] = [];
+  #unrequested = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(limits: PoolLimits, events: PoolEvents) {
+    this.#limits = limits;
+    this.#events = events;
+  }
+
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  get idle(): number {
+    return this.#idle.size;
+  }
+
+  addVisitor(visitor: Socket): void {
+    const connection = this.#takeIdle();
+    if (connection) return this.#events.matched(visitor, connection);
+    if (this.#waiting.length >= this.#limits.backlogMax) {
+      reset(visitor);
+      return this.#events.refused(visitor, "backlog");
+    }
+    this.#waiting.push({ visitor, untilMs: Date.now() + this.#limits.waitMaxMs });
+    this.#expireLater();
+    this.#request();
+  }
+
+  addConnection(connection: Socket): void {
+    // Its visitor may have been reset since.
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
+      if (!next.visitor.destroyed) return this.#events.matched(next.visitor, connection);
+    }
+    if (this.#isClosed || this.#idle.size >= this.#limits.idleMax) return void connection.destroy();
+    this.#idle.add(connection);
+    const drop = (): void => {
+      this.#idle.delete(connection);
+      connection.destroy();
+    };
+    // The agent says nothing before it is given a visitor: whatever comes is an end or a mistake.
+    connection.on("data", drop).on("end", drop).on("error", drop).on("close", drop);
+    connection.resume();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    for (const { visitor } of this.#waiting) reset(visitor);
+    for (const connection of this.#idle) connection.destroy();
+    this.#waiting = [];
+    this.#idle.clear();
+  }
+
+  #takeIdle(): Socket | undefined {
+    for (const connection of this.#idle) {
+      this.#idle.delete(connection);
+      connection.removeAllListeners("data").removeAllListeners("end");
+      connection.removeAllListeners("error").removeAllListeners("close");
+      if (!connection.destroyed && connection.writable) return connection.pause();
+    }
+    return undefined;
+  }
+
+  /** One message for all visitors of a turn of the event loop. */
+  #request(): void {
+    this.#unrequested += 1;
+    if (this.#unrequested > 1) return;
+    setImmediate(() => {
+      const count = Math.min(this.#unrequested, this.#waiting.length);
+      this.#unrequested = 0;
+      if (count > 0 && !this.#isClosed) this.#events.needed(count);
+    });
+  }
+
+  #expireLater(): void {
+    const [first] = this.#waiting;
+    if (this.#timer !== undefined || !first) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#expire();
+      },
+      Math.max(1, first.untilMs - Date.now()),
+    );
+  }
+
+  #expire(): void {
+    const nowMs = Date.now();
+    while (this.#waiting[0] && this.#waiting[0].untilMs <= nowMs) {
+      const { visitor } = this.#waiting.shift()!;
+      if (visitor.destroyed) continue;
+      reset(visitor);
+      this.#events.refused(visitor, "no_agent_connection");
+    }
+    this.#expireLater();
+  }
+}

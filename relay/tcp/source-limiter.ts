@@ -1,0 +1,57 @@
+/** Bounds what one source address may do at a tunnel's port: connections at a time, and new ones a second. */
+import { addressGroup } from "../../protocol/address-group.ts";
+
+export interface SourceLimits {
+  connectionsMax: number;
+  burst: number;
+  perSecond: number;
+  sourcesMax: number;
+}
+
+interface Source {
+  open: number;
+  tokens: number;
+  refilledAtMs: number;
+}
+
+export class SourceLimiter {
+  readonly #limits: SourceLimits;
+  /** In the order in which they were last seen. */
+  readonly #sources = new Map<string, Source>();
+
+  constructor(limits: SourceLimits) {
+    this.#limits = limits;
+  }
+
+  /** Counts a connection in. @returns false when the address has to wait; nothing is counted then. */
+  admit(address: string, nowMs: number): boolean {
+    const group = addressGroup(address);
+    const source = this.#sources.get(group) ?? {
+      open: 0,
+      tokens: this.#limits.burst,
+      refilledAtMs: nowMs,
+    };
+    this.#sources.delete(group);
+    this.#sources.set(group, source);
+    this.#forgetOldest();
+    const earned = ((nowMs - source.refilledAtMs) / 1000) * this.#limits.perSecond;
+    source.tokens = Math.min(this.#limits.burst, source.tokens + earned);
+    source.refilledAtMs = nowMs;
+    if (source.open >= this.#limits.connectionsMax || source.tokens < 1) return false;
+    source.tokens -= 1;
+    source.open += 1;
+    return true;
+  }
+
+  /** A connection that was admitted is closed. */
+  release(address: string): void {
+    const source = this.#sources.get(addressGroup(address));
+    if (source && source.open > 0) source.open -= 1;
+  }
+
+  #forgetOldest(): void {
+    if (this.#sources.size <= this.#limits.sourcesMax) return;
+    const [oldest] = this.#sources.keys();
+    if (oldest !== undefined) this.#sources.delete(oldest);
+  }
+}

@@ -1,0 +1,290 @@
+/**
+ * The public port of one TCP tunnel, for one association with its agent: admits visitors, gives each a data
+ * connection of the agent, and carries the bytes between them.
+ */
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
+import { isAddressIn } from "../../protocol/cidr.ts";
+import {
+  STREAM_BACKLOG_MAX,
+  STREAM_CONNECTIONS_PER_SOURCE_MAX,
+  STREAM_CONNECTIONS_PER_TUNNEL_MAX,
+  STREAM_IDLE_MAX,
+  STREAM_KEEP_ALIVE_MS,
+  STREAM_SOURCE_BURST,
+  STREAM_SOURCE_PER_SECOND,
+  STREAM_SOURCES_MAX,
+  STREAM_WAIT_MAX_MS,
+} from "../../protocol/limits/relay.ts";
+import type { StreamHead } from "../../protocol/relay-control.ts";
+import type { TunnelTicket } from "../../protocol/relay-ticket.ts";
+import { RatePacer } from "../../shared/rate-pacer.ts";
+import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../shared/splice.ts";
+import { ConnectionPool } from "./connection-pool.ts";
+import { SourceLimiter } from "./source-limiter.ts";
+
+/** Refusals are counted, and logged no more often than this. */
+const REFUSAL_LOG_INTERVAL_MS = 60_000;
+
+export interface TunnelPortLimits {
+  connectionsMax: number;
+  connectionsPerSourceMax: number;
+  sourceBurst: number;
+  sourcePerSecond: number;
+  sourcesMax: number;
+  backlogMax: number;
+  waitMaxMs: number;
+  idleMax: number;
+}
+
+const DEFAULT_LIMITS: TunnelPortLimits = {
+  connectionsMax: STREAM_CONNECTIONS_PER_TUNNEL_MAX,
+  connectionsPerSourceMax: STREAM_CONNECTIONS_PER_SOURCE_MAX,
+  sourceBurst: STREAM_SOURCE_BURST,
+  sourcePerSecond: STREAM_SOURCE_PER_SECOND,
+  sourcesMax: STREAM_SOURCES_MAX,
+  backlogMax: STREAM_BACKLOG_MAX,
+  waitMaxMs: STREAM_WAIT_MAX_MS,
+  idleMax: STREAM_IDLE_MAX,
+};
+
+/** Connections of all ports of a relay: one object that they share. */
+export interface ConnectionCount {
+  open: number;
+  readonly max: number;
+}
+
+export interface TunnelPortOptions {
+  ticket: TunnelTicket;
+  association: number;
+  streamKey: string;
+  /** The address to listen at: `0.0.0.0`, `::`, or one of the machine's. */
+  bind: string;
+  log: { info(message: string, fields?: Record<string, unknown>): void };
+  /** Left out: those of protocol/limits/relay.ts. */
+  limits?: Partial<TunnelPortLimits>;
+  /** Left out: only the tunnel's own bounds hold. */
+  connections?: ConnectionCount;
+  /** Asks the agent for so many data connections beyond its pool. */
+  sendOpen(count: number): void;
+}
+
+export type TunnelPortRefusal =
+  | "address_not_allowed"
+  | "source_limit"
+  | "tunnel_limit"
+  | "relay_limit"
+  | "backlog"
+  | "no_agent_connection";
+
+export class TunnelPort {
+  readonly association: number;
+  readonly streamKey: string;
+  /** Of visitors who were refused since the port was bound. */
+  readonly refusals: Record<TunnelPortRefusal, number> = {
+    address_not_allowed: 0,
+    source_limit: 0,
+    tunnel_limit: 0,
+    relay_limit: 0,
+    backlog: 0,
+    no_agent_connection: 0,
+  };
+  readonly #options: TunnelPortOptions;
+  readonly #limits: TunnelPortLimits;
+  readonly #server: Server;
+  readonly #pool: ConnectionPool;
+  readonly #sources: SourceLimiter;
+  readonly #pacers: { fromFirst: RatePacer; fromSecond: RatePacer };
+  readonly #splices = new Set<Splice>();
+  #allowedCidrs: readonly string[] | null;
+  #isReleased = false;
+  #connections = 0;
+  #openConnections = 0;
+  /** Of splices that have ended. */
+  #endedBytes = { in: 0, out: 0 };
+  #loggedRefusalAtMs = -Infinity;
+
+  constructor(options: TunnelPortOptions) {
+    const { ticket } = options;
+    this.association = options.association;
+    this.streamKey = options.streamKey;
+    this.#options = options;
+    const limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#limits = limits;
+    this.#allowedCidrs = ticket.cidrs;
+    this.#pacers = {
+      fromFirst: new RatePacer(ticket.mbps),
+      fromSecond: new RatePacer(ticket.mbps),
+    };
+    this.#sources = new SourceLimiter({
+      connectionsMax: limits.connectionsPerSourceMax,
+      burst: limits.sourceBurst,
+      perSecond: limits.sourcePerSecond,
+      sourcesMax: limits.sourcesMax,
+    });
+    this.#pool = new ConnectionPool(limits, {
+      matched: (visitor, connection) => this.#join(visitor, connection),
+      refused: (visitor, reason) => this.#countRefusal(reason, visitor.remoteAddress),
+      needed: (count) => options.sendOpen(count),
+    });
+    this.#server = createServer(
+      {
+        allowHalfOpen: true,
+        pauseOnConnect: true,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: STREAM_KEEP_ALIVE_MS,
+        highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
+      },
+      (visitor) => this.#admit(visitor),
+    );
+  }
+
+  // ── Called by the relay ──
+
+  /** Binds the ticket's port. @throws the system's error when that fails: EADDRINUSE, EACCES. */
+  async listen(): Promise<void> {
+    this.#server.listen({ port: this.#options.ticket.port, host: this.#options.bind });
+    await once(this.#server, "listening");
+    this.#server.on("error", (error) =>
+      this.#options.log.info("a tunnel's port failed", this.#fields({ error: error.message })),
+    );
+  }
+
+  /**
+   * A data connection of the agent, upgraded and answered with 101.
+   * @param head bytes that came with the upgrade: there must be none.
+   */
+  takeDataConnection(socket: Socket, head: Buffer): void {
+    if (head.length > 0 || this.#isReleased) return void socket.destroy();
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, STREAM_KEEP_ALIVE_MS);
+    socket.setTimeout(0);
+    this.#pool.addConnection(socket);
+  }
+
+  /** @param cidrs from the next connection on; null: visitors may come from anywhere. */
+  setAllowedCidrs(cidrs: string[] | null): void {
+    this.#allowedCidrs = cidrs;
+  }
+
+  /** @param mbps megabits a second, in each direction, over all connections of the tunnel. */
+  setRate(mbps: number): void {
+    this.#pacers.fromFirst.setRate(mbps);
+    this.#pacers.fromSecond.setRate(mbps);
+  }
+
+  /** Totals since the port was bound. `bytesIn` came from visitors, `bytesOut` went to them. */
+  usage(): { connections: number; openConnections: number; bytesIn: number; bytesOut: number } {
+    let { in: bytesIn, out: bytesOut } = this.#endedBytes;
+    for (const splice of this.#splices) {
+      bytesIn += splice.bytesFromFirst;
+      bytesOut += splice.bytesFromSecond;
+    }
+    const { connections, openConnections } = this.#counts();
+    return { connections, openConnections, bytesIn, bytesOut };
+  }
+
+  /**
+   * Gives the port up and lets connections that are open end by themselves: for an agent whose control
+   * connection was lost, and whose data connections may well go on. `close` may follow.
+   */
+  release(): void {
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    this.#server.close();
+    this.#pool.close();
+  }
+
+  /** Gives the port up and resets every connection: the tunnel may not be served any longer. */
+  close(): void {
+    this.release();
+    for (const splice of this.#splices) splice.reset();
+    this.#pacers.fromFirst.close();
+    this.#pacers.fromSecond.close();
+  }
+
+  // ── Inside ──
+
+  #counts() {
+    return { connections: this.#connections, openConnections: this.#openConnections };
+  }
+
+  #admit(visitor: Socket): void {
+    const address = plainAddress(visitor.remoteAddress);
+    const refusal = this.#refusalFor(address);
+    if (refusal !== null) {
+      reset(visitor);
+      return this.#countRefusal(refusal, address);
+    }
+    this.#count(1);
+    this.#connections += 1;
+    visitor.on("error", () => undefined);
+    visitor.once("close", () => {
+      this.#count(-1);
+      this.#sources.release(address);
+    });
+    this.#pool.addVisitor(visitor);
+  }
+
+  /** In this order: an address that is not allowed must not use up what others need. */
+  #refusalFor(address: string): TunnelPortRefusal | null {
+    const { connections } = this.#options;
+    if (this.#allowedCidrs !== null && !isAddressIn(address, this.#allowedCidrs))
+      return "address_not_allowed";
+    if (this.#openConnections >= this.#limits.connectionsMax) return "tunnel_limit";
+    if (connections && connections.open >= connections.max) return "relay_limit";
+    if (address === "" || !this.#sources.admit(address, performance.now())) return "source_limit";
+    return null;
+  }
+
+  #count(change: 1 | -1): void {
+    this.#openConnections += change;
+    if (this.#options.connections) this.#options.connections.open += change;
+  }
+
+  #join(visitor: Socket, connection: Socket): void {
+    const head: StreamHead = {
+      address: plainAddress(visitor.remoteAddress),
+      port: visitor.remotePort ?? 0,
+      localAddress: plainAddress(visitor.localAddress),
+      localPort: visitor.localPort ?? this.#options.ticket.port,
+    };
+    connection.write(encodeHead(head));
+    const splice: Splice = new Splice(visitor, connection, {
+      pacers: this.#pacers,
+      closed: () => {
+        this.#splices.delete(splice);
+        this.#endedBytes.in += splice.bytesFromFirst;
+        this.#endedBytes.out += splice.bytesFromSecond;
+      },
+    });
+    this.#splices.add(splice);
+  }
+
+  #countRefusal(reason: TunnelPortRefusal, address: string | undefined): void {
+    this.refusals[reason] += 1;
+    const nowMs = performance.now();
+    if (nowMs - this.#loggedRefusalAtMs < REFUSAL_LOG_INTERVAL_MS) return;
+    this.#loggedRefusalAtMs = nowMs;
+    this.#options.log.info("a visitor was refused", this.#fields({ reason, address }));
+  }
+
+  #fields(fields: Record<string, unknown>): Record<string, unknown> {
+    const { sub, port } = this.#options.ticket;
+    return { tunnelId: sub, port, ...fields };
+  }
+}
+
+/** A u16 (big-endian) and so many bytes of JSON: see protocol/relay-control.ts. */
+function encodeHead(head: StreamHead): Buffer {
+  const json = Buffer.from(JSON.stringify(head));
+  const length = Buffer.alloc(2);
+  length.writeUInt16BE(json.length);
+  return Buffer.concat([length, json]);
+}
+
+/** An IPv4 address that a socket for both families shows as IPv6 is written as IPv4. Empty: the visitor has left. */
+function plainAddress(address: string | undefined): string {
+  return (address ?? "").replace(/^::ffff:(?=\d+\.)/i, "");
+}

@@ -1,0 +1,132 @@
+/**
+ * Keeps the streams of one tunnel and direction to a rate, together: a token bucket whose bytes are granted to
+ * the streams in turn. A stream that has used up its grant stops reading, so that its sender is slowed down by
+ * TCP and nothing piles up here.
+ */
+const BYTES_PER_MEGABIT = 125_000;
+/** What may pass at once after a pause. */
+const BURST_MS = 100;
+/** The part that one stream is granted at a time, in milliseconds of the rate and in bytes. */
+const GRANT_MS = 5;
+const GRANT_MIN_BYTES = 4 * 1024;
+const GRANT_MAX_BYTES = 256 * 1024;
+
+export class RatePacer {
+  #bytesPerMs = 0;
+  #grantBytes = 0;
+  #capacity = 0;
+  #balance = 0;
+  #refilledAtMs = performance.now();
+  #waiting: PacedStream[] = [];
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param mbps megabits (10^6 bits) a second */
+  constructor(mbps: number) {
+    this.setRate(mbps);
+    this.#balance = this.#capacity;
+  }
+
+  setRate(mbps: number): void {
+    this.#refill();
+    this.#bytesPerMs = (mbps * BYTES_PER_MEGABIT) / 1000;
+    const grant = this.#bytesPerMs * GRANT_MS;
+    this.#grantBytes = Math.min(Math.max(grant, GRANT_MIN_BYTES), GRANT_MAX_BYTES);
+    this.#capacity = Math.max(this.#bytesPerMs * BURST_MS, this.#grantBytes);
+    this.#balance = Math.min(this.#balance, this.#capacity);
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#serveWaiting();
+  }
+
+  /** @param resume called when the stream may go on after `passed` answered false. */
+  stream(resume: () => void): PacedStream {
+    return new PacedStream(this, resume);
+  }
+
+  /** @returns what the stream gets now; 0 when it has to wait for its turn, which ends with `resume`. */
+  request(stream: PacedStream): number {
+    this.#refill();
+    if (this.#waiting.length === 0 && this.#balance >= this.#grantBytes) {
+      this.#balance -= this.#grantBytes;
+      return this.#grantBytes;
+    }
+    this.#waiting.push(stream);
+    this.#schedule();
+    return 0;
+  }
+
+  /** A stream ended: what it did not use, or (negative) what it passed beyond its grants. */
+  settle(stream: PacedStream, bytes: number): void {
+    this.#balance = Math.min(this.#balance + bytes, this.#capacity);
+    const at = this.#waiting.indexOf(stream);
+    if (at >= 0) this.#waiting.splice(at, 1);
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#waiting = [];
+  }
+
+  #refill(): void {
+    const nowMs = performance.now();
+    const earned = (nowMs - this.#refilledAtMs) * this.#bytesPerMs;
+    this.#refilledAtMs = nowMs;
+    this.#balance = Math.min(this.#balance + earned, this.#capacity);
+  }
+
+  #schedule(): void {
+    if (this.#timer !== undefined || this.#waiting.length === 0) return;
+    const missing = this.#grantBytes - this.#balance;
+    const inMs = Math.max(1, Math.ceil(missing / this.#bytesPerMs));
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#serveWaiting();
+    }, inMs);
+  }
+
+  #serveWaiting(): void {
+    this.#refill();
+    while (this.#waiting.length > 0 && this.#balance >= this.#grantBytes) {
+      const stream = this.#waiting.shift()!;
+      this.#balance -= this.#grantBytes;
+      // One that passed a large chunk pays for it over several turns.
+      if (!stream.granted(this.#grantBytes)) this.#waiting.push(stream);
+    }
+    this.#schedule();
+  }
+}
+
+export class PacedStream {
+  readonly #pacer: RatePacer;
+  readonly #resume: () => void;
+  #allowance = 0;
+
+  constructor(pacer: RatePacer, resume: () => void) {
+    this.#pacer = pacer;
+    this.#resume = resume;
+  }
+
+  /** @returns whether the stream may go on reading; otherwise `resume` follows. */
+  passed(bytes: number): boolean {
+    this.#allowance -= bytes;
+    while (this.#allowance <= 0) {
+      const granted = this.#pacer.request(this);
+      if (granted === 0) return false;
+      this.#allowance += granted;
+    }
+    return true;
+  }
+
+  /** Called by the pacer. @returns whether that was enough to go on. */
+  granted(bytes: number): boolean {
+    this.#allowance += bytes;
+    if (this.#allowance <= 0) return false;
+    this.#resume();
+    return true;
+  }
+
+  end(): void {
+    this.#pacer.settle(this, this.#allowance);
+    this.#allowance = 0;
+  }
+}
