@@ -84,6 +84,20 @@ export interface TokenSpending {
   requests: number;
 }
 
+/** A relay as it describes itself when it connects. */
+export interface RelayDescription {
+  relayId: string;
+  /** What remote peers and TCP visitors are given. */
+  host: string;
+  /** What agents open their control connection at. */
+  url: string;
+  /** The ports that it hands out, both included. */
+  firstPort: number;
+  lastPort: number;
+  /** Of this run of it. */
+  epoch: string;
+}
+
 /** The Worker's entry point for objects: the only way from live state to rows. */
 export interface Rows {
   /** @returns null when no row was ever made for this host. */
@@ -101,6 +115,10 @@ export interface Rows {
   liveWatchers(orgId: string, watchers: WatchingSession[]): Promise<string[]>;
   /** The public keys that the service's own access tokens are verified with. */
   tokenKeys(): Promise<JSONWebKeySet>;
+  /** Saves where a relay is reached, and that it is connected. */
+  relayConnected(relay: RelayDescription): Promise<void>;
+  /** That run of the relay is connected no longer. */
+  relayGone(relayId: string, epoch: string): Promise<void>;
 }
 
 export interface ObjectBindings {

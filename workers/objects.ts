@@ -3,6 +3,7 @@ import type { AddressLimiter } from "../durable-objects/address-limiter.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
 import type { Organization } from "../durable-objects/organization.ts";
 import type { Receiver } from "../durable-objects/receiver.ts";
+import type { Relay } from "../durable-objects/relay.ts";
 import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Env } from "./env.ts";
 
@@ -40,4 +41,8 @@ export function lookUpLimiterObject(env: Env, orgId: string): DurableObjectStub<
 
 export function receiverObject(env: Env, receiverId: string): DurableObjectStub<Receiver> {
   return env.RECEIVER.getByName(receiverId);
+}
+
+export function relayObject(env: Env, relayId: string): DurableObjectStub<Relay> {
+  return env.RELAY.getByName(relayId);
 }

@@ -6,6 +6,7 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
 import type {
+  RelayDescription,
   Route,
   Rows as RowsBinding,
   TunnelReport,
@@ -57,6 +58,22 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     ]);
     const { publicJwks } = await accessTokenKeys(configOf(this.env));
     return { keys: publicJwks };
+  }
+
+  async relayConnected(relay: RelayDescription): Promise<void> {
+    const [{ openDatabase }, { saveRelay }] = await Promise.all([
+      import("./background/outbox.ts"),
+      import("./store/networks/relays.ts"),
+    ]);
+    await saveRelay(openDatabase(this.env), relay);
+  }
+
+  async relayGone(relayId: string, epoch: string): Promise<void> {
+    const [{ openDatabase }, { markRelayGone }] = await Promise.all([
+      import("./background/outbox.ts"),
+      import("./store/networks/relays.ts"),
+    ]);
+    await markRelayGone(openDatabase(this.env), relayId, epoch);
   }
 
   async liveWatchers(orgId: string, watchers: WatchingSession[]): Promise<string[]> {

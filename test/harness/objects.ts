@@ -2,6 +2,7 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet, JWK } from "jose";
 import type {
+  RelayDescription,
   Route,
   Rows as RowsBinding,
   TunnelReport,
@@ -30,6 +31,8 @@ export const rows = {
   areAway: false,
   /** Of a tunnel whose time is not over yet. */
   left: new Map<string, number>(),
+  /** Relays that are connected. */
+  relays: new Map<string, RelayDescription>(),
   /** Tunnels whose reports can't be taken. */
   failing: new Set<string>(),
 };
@@ -65,6 +68,18 @@ export class Rows
     if (rows.areAway) return Promise.reject(new Error("the rows are away"));
     const live = watchers.map(({ sessionId }) => sessionId);
     return Promise.resolve(live.filter((id) => !rows.endedSessions.has(id)));
+  }
+
+  relayConnected(relay: RelayDescription): Promise<void> {
+    if (rows.areAway) return Promise.reject(new Error("the rows are away"));
+    rows.relays.set(relay.relayId, relay);
+    return Promise.resolve();
+  }
+
+  relayGone(relayId: string, epoch: string): Promise<void> {
+    if (rows.areAway) return Promise.reject(new Error("the rows are away"));
+    if (rows.relays.get(relayId)?.epoch === epoch) rows.relays.delete(relayId);
+    return Promise.resolve();
   }
 
   tokenKeys(): Promise<JSONWebKeySet> {

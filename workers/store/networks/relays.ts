@@ -1,0 +1,41 @@
+/** Relays' rows: where each is reached, as it described itself when it connected last. */
+import { and, asc, eq, sql } from "drizzle-orm";
+import type { RelayDescription } from "../../../durable-objects/bindings.ts";
+import type { Database } from "../client.ts";
+import { relays } from "../tables/networks.ts";
+
+export type RelayRow = typeof relays.$inferSelect;
+
+export async function findRelay({ read }: Database, id: string): Promise<RelayRow | null> {
+  const [relay] = await read.select().from(relays).where(eq(relays.id, id));
+  return relay ?? null;
+}
+
+export async function listRelayIds({ read }: Database): Promise<string[]> {
+  const rows = await read.select({ id: relays.id }).from(relays).orderBy(asc(relays.id));
+  return rows.map(({ id }) => id);
+}
+
+/** The newest description wins: an operator may have moved the relay, or changed its ports. */
+export async function saveRelay(
+  { read }: Database,
+  { relayId, epoch, ...description }: RelayDescription,
+): Promise<void> {
+  const values = { ...description, connectedEpoch: epoch, lastSeenAt: sql`now()` };
+  await read
+    .insert(relays)
+    .values({ id: relayId, ...values })
+    .onConflictDoUpdate({ target: relays.id, set: values });
+}
+
+/** Nothing when another run of the relay has connected since. */
+export async function markRelayGone(
+  { read }: Database,
+  relayId: string,
+  epoch: string,
+): Promise<void> {
+  await read
+    .update(relays)
+    .set({ connectedEpoch: null, lastSeenAt: sql`now()` })
+    .where(and(eq(relays.id, relayId), eq(relays.connectedEpoch, epoch)));
+}
