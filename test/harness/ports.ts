@@ -24,6 +24,18 @@ export async function ownPort(): Promise<number> {
   throw new Error(`no port is free from ${first} to ${first + size}`);
 }
 
+/** @returns the first of `count` ports in a row, as `ownPort` does one. */
+export async function ownPorts(count: number): Promise<number> {
+  let row = 0;
+  for (let tries = 0; tries < size; tries += 1) {
+    drawn += 1;
+    const port = first + (drawn % size);
+    row = (await isFree(port)) ? (drawn % size === 0 ? 1 : row + 1) : 0;
+    if (row === count) return port - count + 1;
+  }
+  throw new Error(`no ${count} ports in a row are free from ${first} to ${first + size}`);
+}
+
 async function isFree(port: number): Promise<boolean> {
   const probe = createServer();
   try {

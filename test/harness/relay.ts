@@ -1,6 +1,6 @@
 /** A TCP relay between an agent and its server, for the faults of a network. */
 import { once } from "node:events";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { connect, createServer, isIPv6, type AddressInfo, type Socket } from "node:net";
 
 export interface Relay extends AsyncDisposable {
   url: string;
@@ -12,7 +12,11 @@ export interface Relay extends AsyncDisposable {
   freeze(): void;
 }
 
-export async function startRelay(port: number): Promise<Relay> {
+/** @param at where it listens: any port of 127.0.0.1 when left out. */
+export async function startRelay(
+  port: number,
+  at = { host: "127.0.0.1", port: 0 },
+): Promise<Relay> {
   const pairs = new Set<[Socket, Socket]>();
   let connections = 0;
   const server = createServer((near) => {
@@ -30,7 +34,7 @@ export async function startRelay(port: number): Promise<Relay> {
     near.pipe(far);
     far.pipe(near);
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(at);
   await once(server, "listening");
 
   function cut(): void {
@@ -38,7 +42,7 @@ export async function startRelay(port: number): Promise<Relay> {
   }
 
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://${isIPv6(at.host) ? `[${at.host}]` : at.host}:${(server.address() as AddressInfo).port}`,
     get connections() {
       return connections;
     },

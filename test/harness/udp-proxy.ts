@@ -4,7 +4,13 @@
  */
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
+import { isIPv6 } from "node:net";
 import { seeded } from "./random.ts";
+
+interface Address {
+  address: string;
+  port: number;
+}
 
 export type Direction = "to-server" | "to-client";
 
@@ -36,7 +42,7 @@ export interface UdpProxy extends AsyncDisposable {
 }
 
 interface Mapping {
-  client: { address: string; port: number };
+  client: Address;
   upstream: Socket;
 }
 
@@ -45,14 +51,15 @@ const REORDER_DISTANCE = 3;
 const REORDER_MAX_MS = 50;
 const RANDOM_STEPS = 10_000;
 
-export async function startUdpProxy(serverPort: number, port = 0): Promise<UdpProxy> {
+/** @param at where it listens: any port of 127.0.0.1 when left out. */
+export async function startUdpProxy(serverPort: number, at?: Address): Promise<UdpProxy> {
   const mappings = new Map<string, Mapping>();
   const blocked = new Set<Direction>();
   const passed = { "to-server": 0, "to-client": 0 };
   let faults: UdpFaults = {};
   let random = seeded(1);
   const held: { release: () => void; after: number }[] = [];
-  const near = await bind(port);
+  const near = await bind(at ?? { address: "127.0.0.1", port: 0 });
   near.on("message", (bytes, { address, port }) => {
     const mapping = mappingOf(address, port);
     pass("to-server", bytes, () => send(mapping.upstream, bytes, serverPort, "127.0.0.1"));
@@ -131,9 +138,10 @@ export async function startUdpProxy(serverPort: number, port = 0): Promise<UdpPr
   return proxy;
 }
 
-async function bind(port: number): Promise<Socket> {
-  const socket = createSocket({ type: "udp4", recvBufferSize: 4 * 2 ** 20 });
-  socket.bind(port, "127.0.0.1");
+async function bind({ address, port }: Address): Promise<Socket> {
+  const type = isIPv6(address) ? "udp6" : "udp4";
+  const socket = createSocket({ type, recvBufferSize: 4 * 2 ** 20 });
+  socket.bind(port, address);
   await once(socket, "listening");
   return socket.on("error", () => undefined);
 }

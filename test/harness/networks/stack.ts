@@ -1,0 +1,151 @@
+/**
+ * Private networks as people run them: a server, a relay, agents that run `underpass vpn`, and WireGuard
+ * servers behind them. The relay is a process of its own, so that it can fail alone.
+ */
+import { vi } from "vitest";
+import type { PrivateNetwork } from "../../../protocol/resources/networks.ts";
+import { runAgent, type RunningAgent } from "../agent.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../api.ts";
+import { PATIENT } from "../patience.ts";
+import { createPeer, type Endpoint, type WireGuardPeer } from "../wireguard/peer.ts";
+import { startRelayProcess, type RelayProcess, type RelayProcessOptions } from "./relay-process.ts";
+
+export interface NetworkStack extends AsyncDisposable {
+  api: TestApi;
+  owner: Person;
+  token: Buffer;
+  relay: RelayProcess;
+  /** Another relay of the same server. */
+  startRelay(id: string, options?: Partial<RelayProcessOptions>): Promise<RelayProcess>;
+  /** A network whose WireGuard server is registered and listens, and echoes. No agent runs yet. */
+  createNetwork(options?: NetworkOptions): Promise<TestNetwork>;
+}
+
+export interface NetworkOptions {
+  relayId?: string;
+  owner?: Person;
+}
+
+export interface TestNetwork extends AsyncDisposable {
+  id: string;
+  name: string;
+  server: WireGuardPeer;
+  /** Where clients reach the server: the relay's port. */
+  endpoint: Endpoint;
+  read(): Promise<PrivateNetwork>;
+  /** Runs `underpass vpn <network> --json`. */
+  vpn(...args: string[]): Promise<RunningAgent>;
+  /** Runs it, and waits until the API says that datagrams go this way. */
+  serve(transport?: "udp" | "websocket"): Promise<RunningAgent>;
+  /** Resolves once the API describes the network's relay so. */
+  reaches(state: PrivateNetwork["relay"]["state"]): Promise<void>;
+  /** A client that completed a handshake through the relay. */
+  connectClient(through?: Endpoint): Promise<WireGuardPeer>;
+}
+
+const SECRET = "a secret of relays and the API, for tests only";
+let networks = 0;
+
+export async function startNetworkStack(
+  options: Partial<RelayProcessOptions> = {},
+): Promise<NetworkStack> {
+  const api = await startApi({ env: { LOCAL_RELAY: "off", RELAY_SECRET: SECRET } });
+  const owner = await api.owner();
+  const token = await newToken(owner);
+  const relays: RelayProcess[] = [];
+
+  async function startRelay(
+    id: string,
+    more: Partial<RelayProcessOptions> = {},
+  ): Promise<RelayProcess> {
+    const relay = await startRelayProcess({ id, apiUrl: api.server.url, secret: SECRET, ...more });
+    relays.push(relay);
+    await vi.waitUntil(async () => {
+      const rows = await api.sql<{ epoch: string | null }>(
+        "select connected_epoch as epoch from relays where id = $1",
+        [id],
+      );
+      return rows.some(({ epoch }) => epoch !== null);
+    }, PATIENT);
+    return relay;
+  }
+
+  const relay = await startRelay("main", options);
+  return {
+    api,
+    owner,
+    token,
+    relay,
+    startRelay,
+    createNetwork: (network = {}) => createNetwork(api, { owner, ...network }),
+    async [Symbol.asyncDispose]() {
+      for (const each of relays) await each[Symbol.asyncDispose]();
+      await api.stop();
+    },
+  };
+}
+
+async function newToken(person: Person): Promise<Buffer> {
+  return Buffer.from((await mintToken(person)).wireBytes, "base64");
+}
+
+async function createNetwork(
+  api: TestApi,
+  { owner, relayId }: NetworkOptions & { owner: Person },
+): Promise<TestNetwork> {
+  networks += 1;
+  const name = `network-${networks}`;
+  const created = await owner.post<PrivateNetwork>("/private-networks", {
+    name,
+    cidr: "10.88.0.0/24",
+  });
+  const { id } = created.body;
+  const server = await createPeer({ echo: true });
+  const registered = await owner.put<PrivateNetwork>(`/private-networks/${id}/server`, {
+    server_public_key: server.publicKey,
+    server_listen_port: server.port,
+    relay_id: relayId,
+  });
+  if (registered.status !== 200)
+    throw new Error(`no server: ${registered.status} ${JSON.stringify(registered.body)}`);
+  const [address = "", port = ""] = (registered.body.public_endpoint ?? "").split(":");
+  const endpoint = { address, port: Number(port) };
+  const token = await newToken(owner);
+  const peers = [server];
+
+  const vpn = (...args: string[]): Promise<RunningAgent> =>
+    runAgent(
+      ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json", ...args],
+      { token },
+    );
+  async function read(): Promise<PrivateNetwork> {
+    return (await owner.get<PrivateNetwork>(`/private-networks/${id}`)).body;
+  }
+  async function reaches(state: PrivateNetwork["relay"]["state"]): Promise<void> {
+    await vi.waitUntil(async () => (await read()).relay.state === state, PATIENT);
+  }
+
+  return {
+    id,
+    name,
+    server,
+    endpoint,
+    read,
+    vpn,
+    reaches,
+    async serve(transport = "udp") {
+      const agent = await vpn();
+      await reaches(transport);
+      return agent;
+    },
+    async connectClient(through = endpoint) {
+      const client = await createPeer();
+      peers.push(client);
+      await client.handshake(through, server.publicKey);
+      return client;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const peer of peers) await peer.close();
+    },
+  };
+}
