@@ -147,8 +147,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     if (this.#isUp) this.emit("disconnected", explanation);
     this.#isUp = false;
     this.#isStopped = false;
-    const inMs =
-      code === CLOSE.connection_ended ? afterEnd(Math.random()) : backOff(this.#failures);
+    const inMs = retryDelay(code, this.#failures);
     this.#failures += 1;
     if (this.#failures > 1) this.emit("retrying", explanation, inMs);
     this.#retry = setTimeout(() => this.#connect(), inMs);
@@ -160,9 +159,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     this.#isStopped = true;
     this.#isUp = false;
     this.#failures = 0;
-    const range = STOPPED_RETRY_MAX_MS - STOPPED_RETRY_MIN_MS;
-    const inMs = STOPPED_RETRY_MIN_MS + Math.random() * range;
-    this.#retry = setTimeout(() => this.#connect(), inMs);
+    this.#retry = setTimeout(() => this.#connect(), retryDelay(CLOSE.tunnel_stopped, 0));
   }
 
   #reject(code: number, explanation: string): void {
@@ -179,9 +176,21 @@ export function backOff(failures: number, random: () => number = Math.random): n
   return RECONNECT_MIN_MS + random() * (ceiling - RECONNECT_MIN_MS);
 }
 
-/** Whoever ended the connection sees for some seconds that it is gone. */
-function afterEnd(random: number): number {
-  return ENDED_RETRY_MIN_MS + random * (ENDED_RETRY_MAX_MS - ENDED_RETRY_MIN_MS);
+/** @returns in how many milliseconds to connect again after a connection was closed with `code`. */
+export function retryDelay(code: number, failures: number): number {
+  switch (code) {
+    case CLOSE.connection_ended:
+      // Whoever ended the connection sees for some seconds that it is gone.
+      return randomBetween(ENDED_RETRY_MIN_MS, ENDED_RETRY_MAX_MS);
+    case CLOSE.tunnel_stopped:
+      return randomBetween(STOPPED_RETRY_MIN_MS, STOPPED_RETRY_MAX_MS);
+    default:
+      return backOff(failures);
+  }
+}
+
+function randomBetween(min: number, max: number): number {
+  return min + Math.random() * (max - min);
 }
 
 async function streamsDone(wire: Wire): Promise<void> {

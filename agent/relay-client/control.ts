@@ -1,0 +1,275 @@
+/**
+ * The control connection to a relay (docs/relay-protocol.md): opened with a ticket of the API, renewed before
+ * the ticket ends, and opened again for ever when it is lost. Only a refusal that no retry can change ends it.
+ */
+import { EventEmitter } from "node:events";
+import { HttpsProxyAgent } from "https-proxy-agent";
+import { getProxyForUrl } from "proxy-from-env";
+import WebSocket, { type RawData } from "ws";
+import { CLOSE, closeNameOf, mayReconnect } from "../../protocol/close-codes.ts";
+import { HELLO_MAX_MS } from "../../protocol/limits.ts";
+import {
+  RELAY_HEARTBEAT_INTERVAL_MS,
+  RELAY_HEARTBEAT_TIMEOUT_MS,
+  RELAY_LINK_MESSAGE_MAX_BYTES,
+  RELAY_TICKET_RENEW_AFTER,
+} from "../../protocol/limits/relay.ts";
+import {
+  FromRelay,
+  type FromAgent,
+  type NetworkWelcome,
+  type TunnelWelcome,
+} from "../../protocol/relay-control.ts";
+import { RELAY_SUBPROTOCOL } from "../../protocol/relay-datagrams.ts";
+import type { RelayAccess } from "../../protocol/resources/networks.ts";
+import { backOff, Rejected, retryDelay } from "../tunnel.ts";
+
+/** A ticket that ends sooner is not used to connect again. */
+const TICKET_MARGIN_MS = 15_000;
+
+export interface RelayControlOptions {
+  /** Asks the API for a ticket. May throw `Rejected`; every other error is retried. */
+  getAccess(signal: AbortSignal): Promise<RelayAccess>;
+}
+
+export type RelayMessage = Exclude<FromRelay, { type: "welcome" }>;
+
+interface RelayControlEvents {
+  /** The relay serves this agent, from the first time on and after each reconnect. */
+  welcome: [welcome: NetworkWelcome | TunnelWelcome, access: RelayAccess];
+  message: [message: RelayMessage];
+  /** Datagrams. The buffer is the receiver's. */
+  binary: [data: Buffer];
+  /** The connection was lost after a welcome; it is opened again. */
+  disconnected: [reason: string];
+  /** A connection could not be made; another attempt follows. */
+  retrying: [reason: string, inMs: number];
+  /** For good. */
+  rejected: [rejection: Rejected];
+}
+
+export class RelayControl extends EventEmitter<RelayControlEvents> {
+  readonly #options: RelayControlOptions;
+  readonly #abort = new AbortController();
+  #access: { value: RelayAccess; receivedAtMs: number } | undefined;
+  #socket: WebSocket | undefined;
+  #isWelcomed = false;
+  #failures = 0;
+  /** The relay refused so many tickets in a row. */
+  #refusedTickets = 0;
+  #retry: NodeJS.Timeout | undefined;
+  #renewal: NodeJS.Timeout | undefined;
+  #heartbeat: NodeJS.Timeout | undefined;
+  #heardAtMs = 0;
+
+  constructor(options: RelayControlOptions) {
+    super();
+    this.#options = options;
+  }
+
+  start(): void {
+    void this.#connect();
+  }
+
+  close(reason = "the agent was stopped"): void {
+    if (this.#abort.signal.aborted) return;
+    this.#abort.abort();
+    this.#clearTimers();
+    clearTimeout(this.#retry);
+    this.#socket?.close(1000, reason);
+  }
+
+  get isConnected(): boolean {
+    return this.#isWelcomed;
+  }
+
+  /** Bytes that were given to `sendBinary` and have not reached the system yet. */
+  get bufferedBytes(): number {
+    return this.#socket?.bufferedAmount ?? 0;
+  }
+
+  /** What is sent while there is no connection is lost. */
+  send(message: FromAgent): void {
+    if (this.#isWelcomed) this.#socket?.send(JSON.stringify(message));
+  }
+
+  sendBinary(data: Uint8Array): void {
+    if (this.#isWelcomed) this.#socket?.send(data);
+  }
+
+  // ── Connecting ──
+
+  async #connect(): Promise<void> {
+    let access: RelayAccess;
+    try {
+      access = await this.#usableAccess();
+    } catch (error) {
+      return this.#failed(error);
+    }
+    if (!this.#abort.signal.aborted) this.#open(access);
+  }
+
+  /** The ticket at hand, so that the relay can be reached while the API can't, or else a new one. */
+  async #usableAccess(): Promise<RelayAccess> {
+    if (this.#access && remainingMs(this.#access.value) > TICKET_MARGIN_MS)
+      return this.#access.value;
+    return this.#fetchAccess();
+  }
+
+  async #fetchAccess(): Promise<RelayAccess> {
+    const value = await this.#options.getAccess(this.#abort.signal);
+    this.#access = { value, receivedAtMs: Date.now() };
+    return value;
+  }
+
+  #open(access: RelayAccess): void {
+    let socket: WebSocket;
+    try {
+      socket = openSocket(access);
+    } catch (error) {
+      // The address that the API gives for the relay is not usable.
+      return this.#failed(error);
+    }
+    let problem = "";
+    this.#socket = socket;
+    socket.on("open", () => this.#opened());
+    socket.on("message", (data, isBinary) => this.#receive(socket, access, data, isBinary));
+    socket.on("ping", () => (this.#heardAtMs = Date.now()));
+    socket.on("pong", () => (this.#heardAtMs = Date.now()));
+    socket.on("error", (error) => (problem = describe(error)));
+    socket.on("close", (code, reason) => this.#closed(code, reason.toString() || problem));
+  }
+
+  #opened(): void {
+    this.#heardAtMs = Date.now();
+    this.#heartbeat = setInterval(() => {
+      if (Date.now() - this.#heardAtMs > RELAY_HEARTBEAT_TIMEOUT_MS) this.#socket?.terminate();
+      else this.#socket?.ping();
+    }, RELAY_HEARTBEAT_INTERVAL_MS);
+  }
+
+  // ── Connected ──
+
+  #receive(socket: WebSocket, access: RelayAccess, data: RawData, isBinary: boolean): void {
+    this.#heardAtMs = Date.now();
+    if (isBinary) {
+      if (this.#isWelcomed) this.emit("binary", data as Buffer);
+      return;
+    }
+    const message = parseMessage(data as Buffer);
+    if (!message || (message.type === "welcome") === this.#isWelcomed)
+      return socket.close(CLOSE.protocol_error, "protocol_error: unexpected message");
+    if (message.type !== "welcome") return void this.emit("message", message);
+    this.#isWelcomed = true;
+    this.#failures = 0;
+    this.#refusedTickets = 0;
+    this.#renewLater();
+    this.emit("welcome", message, access);
+  }
+
+  #renewLater(): void {
+    const { value, receivedAtMs } = this.#access!;
+    const lifeMs = Date.parse(value.expires_at) - receivedAtMs;
+    const inMs = receivedAtMs + lifeMs * RELAY_TICKET_RENEW_AFTER - Date.now();
+    this.#renewal = setTimeout(() => void this.#renew(0), Math.max(inMs, 0));
+  }
+
+  /** While the API can't be reached the relay goes on for a while (`RELAY_TICKET_GRACE_MS`). */
+  async #renew(failures: number): Promise<void> {
+    const socket = this.#socket;
+    try {
+      const { ticket } = await this.#fetchAccess();
+      if (socket !== this.#socket || !this.#isWelcomed) return;
+      this.send({ type: "ticket", ticket });
+      this.#renewLater();
+    } catch (error) {
+      if (this.#abort.signal.aborted) return;
+      if (error instanceof Rejected) return this.#reject(error);
+      if (socket !== this.#socket || !this.#isWelcomed) return;
+      this.#renewal = setTimeout(() => void this.#renew(failures + 1), backOff(failures));
+    }
+  }
+
+  // ── Ends ──
+
+  #closed(code: number, reason: string): void {
+    this.#clearTimers();
+    const wasWelcomed = this.#isWelcomed;
+    this.#isWelcomed = false;
+    this.#socket = undefined;
+    if (this.#abort.signal.aborted) return;
+    const explanation = reason === "" ? `the connection was closed (${code})` : reason;
+    if (code === CLOSE.unauthorized || code === CLOSE.server_changed) this.#access = undefined;
+    if (code === CLOSE.unauthorized && this.#refusedTickets === 0) {
+      // The ticket may have ended on the way, or before a revocation: the API says whether there is another.
+      this.#refusedTickets += 1;
+    } else if (!mayReconnect(code)) {
+      const name = closeNameOf(code) ?? String(code);
+      return this.#reject(new Rejected(name, withoutName(name, explanation)));
+    }
+    if (wasWelcomed) this.emit("disconnected", explanation);
+    this.#retryLater(explanation, retryDelay(code, this.#failures));
+  }
+
+  #failed(error: unknown): void {
+    if (this.#abort.signal.aborted) return;
+    if (error instanceof Rejected) return this.#reject(error);
+    this.#retryLater(describe(error), backOff(this.#failures));
+  }
+
+  #retryLater(reason: string, inMs: number): void {
+    this.#failures += 1;
+    if (this.#failures > 1) this.emit("retrying", reason, inMs);
+    this.#retry = setTimeout(() => void this.#connect(), inMs);
+  }
+
+  #reject(rejection: Rejected): void {
+    if (this.#abort.signal.aborted) return;
+    this.close(rejection.reason);
+    this.emit("rejected", rejection);
+  }
+
+  #clearTimers(): void {
+    clearInterval(this.#heartbeat);
+    clearTimeout(this.#renewal);
+  }
+}
+
+function openSocket({ relay, ticket }: RelayAccess): WebSocket {
+  const url = new URL("/agent", relay.url);
+  const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
+  return new WebSocket(url, RELAY_SUBPROTOCOL, {
+    headers: { authorization: `Bearer ${ticket}` },
+    agent: proxy === "" ? undefined : new HttpsProxyAgent(proxy),
+    handshakeTimeout: HELLO_MAX_MS,
+    maxPayload: RELAY_LINK_MESSAGE_MAX_BYTES,
+    perMessageDeflate: false,
+  });
+}
+
+function remainingMs(access: RelayAccess): number {
+  return Date.parse(access.expires_at) - Date.now();
+}
+
+function parseMessage(data: Buffer): FromRelay | undefined {
+  try {
+    return FromRelay.safeParse(JSON.parse(data.toString())).data;
+  } catch {
+    return undefined;
+  }
+}
+
+function withoutName(name: string, explanation: string): string {
+  return explanation.startsWith(`${name}: `) ? explanation.slice(name.length + 2) : explanation;
+}
+
+/** The innermost cause says what happened. */
+function describe(error: unknown): string {
+  let reason = error;
+  while (reason instanceof Error) {
+    const inner: unknown = reason instanceof AggregateError ? reason.errors[0] : reason.cause;
+    if (!(inner instanceof Error)) break;
+    reason = inner;
+  }
+  return reason instanceof Error ? reason.message || reason.name : String(reason);
+}
