@@ -1,5 +1,214 @@
-/** One relay's link to the service: what it reports, and what it has to be told. */
+/**
+ * One relay, as the service knows it: the object ends the link that the relay opens, keeps what it reports and
+ * passes on what it must know. The name of the object is the relay's id.
+ */
 import { DurableObject } from "cloudflare:workers";
+import { RELAY_LINK_MESSAGE_MAX_BYTES } from "../protocol/limits/relay.ts";
+import {
+  FromRelayLink,
+  type RelayHello,
+  type RelayStatus,
+  type Revocation,
+  type TunnelUsage,
+} from "../protocol/relay-link.ts";
 import type { ObjectBindings } from "./bindings.ts";
+import { answerClose } from "./close-quietly.ts";
+import { refuse, retryAfter } from "./gates/refusal.ts";
+import { Link } from "./relay/link.ts";
+import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";
+import { Notices, type Notice } from "./relay/notices.ts";
+import { UsageDelivery } from "./relay/usage.ts";
 
-export class Relay extends DurableObject<ObjectBindings> {}
+/** How often a link is checked for silence, and rows that could not be told are told again. */
+const CHECK_INTERVAL_MS = 30_000;
+const RETRY_AFTER_MS = 1_000;
+/** The epoch that the rows believe to be connected. Missing: none. */
+const REPORTED_KEY = "reported-epoch";
+
+export class Relay extends DurableObject<ObjectBindings> {
+  readonly #link: Link;
+  readonly #networks: Networks;
+  readonly #notices: Notices;
+  readonly #usage: UsageDelivery;
+  /** Reports to the rows take turns, so that the last one made is the last one to arrive. */
+  #reporting: Promise<void> = Promise.resolve();
+  /** A relay has said hello, and the rows have not heard how it described itself. */
+  #hasNewHello = false;
+  #draining = false;
+
+  constructor(ctx: DurableObjectState, env: ObjectBindings) {
+    super(ctx, env);
+    this.#link = new Link(ctx);
+    this.#networks = new Networks(ctx.storage.sql);
+    this.#notices = new Notices(ctx.storage.sql);
+    this.#usage = new UsageDelivery((usage) => this.#deliverUsage(usage));
+  }
+
+  // ── Called by workers ──
+
+  /** A relay's link from the API, which has checked its secret. */
+  override fetch(): Response {
+    if (this.#draining) return refuse(retryAfter("unavailable", RETRY_AFTER_MS));
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#link.accept(server, Date.now());
+    return new Response(null, { status: 101, webSocket: client });
+  }
+
+  isConnected(): boolean {
+    return this.#link.hello !== undefined && !this.#link.isSilent(Date.now());
+  }
+
+  /** What the relay reports of these networks, as far as it ever did. All are offline while it is away. */
+  networkStatus(networkIds: string[]): Record<string, NetworkSummary> {
+    const linkId = this.isConnected() ? this.#link.id : undefined;
+    const found: Record<string, NetworkSummary> = {};
+    for (const id of networkIds) {
+      const summary = this.#networks.summary(id, linkId);
+      if (summary) found[id] = summary;
+    }
+    return found;
+  }
+
+  /** Of the devices of a network that the relay has ever seen. */
+  deviceStatus(networkId: string): DeviceTotals[] {
+    return this.#networks.devices(networkId);
+  }
+
+  /** Ends associations, now or when the relay is back. The same again does no harm. */
+  revoke(revocation: Revocation): void {
+    this.#notify(revocation);
+    if (revocation.reason === "network_deleted" && revocation.id !== undefined) {
+      this.#networks.forget(revocation.id);
+    }
+  }
+
+  /** Blocks that visitors of a TCP tunnel may come from; null: from anywhere. */
+  setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void {
+    this.#notify({ type: "allowed_cidrs", tunnelId, cidrs });
+  }
+
+  /** The server stops: the relay is told to come back later. */
+  drain(): void {
+    this.#draining = true;
+    this.#networks.save();
+    this.#link.endAll("going_away", "the server restarts");
+  }
+
+  // ── Called by the relay ──
+
+  override async webSocketMessage(socket: WebSocket, text: string | ArrayBuffer): Promise<void> {
+    const message = parseMessage(text);
+    if (!message) return this.#expel(socket, "a message that can't be read");
+    if (message.type === "hello") return this.#welcome(socket, message);
+    // What an earlier link still says is older than what the newest reports.
+    if (this.#link.isCurrent(socket)) this.#apply(message);
+  }
+
+  override async webSocketClose(socket: WebSocket, code: number, reason: string): Promise<void> {
+    answerClose(socket, code, reason);
+    await this.#closed(socket);
+  }
+
+  override webSocketError(socket: WebSocket): Promise<void> {
+    return this.#closed(socket);
+  }
+
+  // ── Called by the platform ──
+
+  override async alarm(): Promise<void> {
+    const now = Date.now();
+    this.#notices.dropEnded(now);
+    if (this.#link.isSilent(now)) {
+      this.#networks.save();
+      this.#link.endAll("heartbeat_timeout", "nothing was heard from the relay");
+    }
+    await this.#report();
+  }
+
+  // ── Inside ──
+
+  async #welcome(socket: WebSocket, hello: RelayHello): Promise<void> {
+    if (hello.relayId !== this.ctx.id.name) return this.#expel(socket, "another relay's id");
+    if (hello.firstPort > hello.lastPort) return this.#expel(socket, "an empty range of ports");
+    const now = Date.now();
+    this.#link.welcome(socket, hello, now);
+    this.#hasNewHello = true;
+    for (const notice of this.#notices.list(now)) this.#link.send(notice);
+    await this.#report();
+  }
+
+  #apply({ networks, tunnels }: RelayStatus): void {
+    const { hello, id: linkId } = this.#link;
+    if (!hello || linkId === undefined) return;
+    this.#link.heard(Date.now());
+    for (const network of networks) {
+      // The last report of a network that was deleted comes after its deletion.
+      const isNew = !this.#networks.has(network.networkId);
+      if (isNew && this.#notices.isDeleted(network.networkId)) continue;
+      this.#networks.apply(network, { linkId, epoch: hello.epoch });
+    }
+    for (const usage of tunnels) this.ctx.waitUntil(this.#usage.add(usage));
+  }
+
+  #notify(notice: Notice): void {
+    this.#notices.add(notice, Date.now());
+    this.#link.send(notice);
+  }
+
+  async #expel(socket: WebSocket, explanation: string): Promise<void> {
+    if (this.#link.end(socket, "protocol_error", explanation)) await this.#report();
+  }
+
+  async #closed(socket: WebSocket): Promise<void> {
+    if (!this.#link.closed(socket)) return;
+    this.#networks.save();
+    await this.#report();
+  }
+
+  /** Says to the rows whether a relay is connected, and again by the alarm until they have heard it. */
+  #report(): Promise<void> {
+    this.#reporting = this.#reporting.then(() => this.#reportOnce());
+    return this.#reporting;
+  }
+
+  async #reportOnce(): Promise<void> {
+    const { kv } = this.ctx.storage;
+    const { hello } = this.#link;
+    const reported = kv.get<string>(REPORTED_KEY);
+    let hasFailed = false;
+    try {
+      if (hello && (this.#hasNewHello || hello.epoch !== reported)) {
+        // Before the call: another hello may come during it.
+        this.#hasNewHello = false;
+        const { relayId, host, url, firstPort, lastPort, epoch } = hello;
+        await this.env.ROWS.relayConnected({ relayId, host, url, firstPort, lastPort, epoch });
+        kv.put(REPORTED_KEY, epoch);
+      } else if (!hello && reported !== undefined) {
+        await this.env.ROWS.relayGone(this.ctx.id.name ?? "", reported);
+        kv.delete(REPORTED_KEY);
+      }
+    } catch {
+      hasFailed = true;
+      this.#hasNewHello = hello !== undefined;
+    }
+    // Without a link there is nothing to check for silence.
+    if (hasFailed) await this.ctx.storage.setAlarm(Date.now() + RETRY_AFTER_MS);
+    else if (this.#link.hello) await this.ctx.storage.setAlarm(Date.now() + CHECK_INTERVAL_MS);
+  }
+
+  #deliverUsage(usage: TunnelUsage): Promise<void> {
+    const tunnel = this.env.TUNNEL.getByName(usage.tunnelId) as unknown as {
+      relayed(usage: TunnelUsage): Promise<void>;
+    };
+    return tunnel.relayed(usage);
+  }
+}
+
+function parseMessage(text: string | ArrayBuffer): RelayHello | RelayStatus | null {
+  if (typeof text !== "string" || text.length > RELAY_LINK_MESSAGE_MAX_BYTES) return null;
+  try {
+    return FromRelayLink.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}

@@ -97,6 +97,8 @@ export const Settings = z.object({
   JWT_PRIVATE_KEY: z.string().min(1),
   /** The same for capability tokens: Ed25519. */
   TOKEN_SIGNING_KEY: z.string().min(1),
+  /** What relays connect with. Left out: no relay can, and there are neither private networks nor TCP ports. */
+  RELAY_SECRET: z.string().min(16).optional(),
   /** SHA-256 in hex of the code that makes the first account of a self-hosted server. */
   SETUP_CODE_HASH: z
     .string()
@@ -187,4 +189,9 @@ function portSuffix({
 /** The public address of a host, with the scheme and port that visitors use. No trailing slash. */
 export function publicUrl(config: Config, host: string): string {
   return `${config.PUBLIC_SCHEME}://${host}${portSuffix(config)}`;
+}
+
+/** Where visitors of a tunnel of protocol `tcp` connect to. @param host of a relay, an IPv6 address bare. */
+export function tcpUrl(host: string, port: number): string {
+  return `tcp://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

@@ -7,7 +7,7 @@ import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { publishRoute, stopSpending } from "../live-tunnels.ts";
 import { log } from "../log.ts";
-import { organizationObject, receiverObject, tunnelObject } from "../objects.ts";
+import { organizationObject, receiverObject, relayObject, tunnelObject } from "../objects.ts";
 import { connect, type Database } from "../store/client.ts";
 import {
   claimDueMessages,
@@ -159,6 +159,11 @@ async function deliver(env: Env, db: Database, row: OutboxRow): Promise<void> {
     case "receiver_retired":
       await receiverObject(env, row.payload.receiverId).retire();
       return;
+    case "relay_revocation": {
+      const { relayId, revocation } = row.payload;
+      await relayObject(env, relayId).revoke(revocation);
+      return;
+    }
     case "subscription_end":
       await endSubscription(env, row.payload.subscriptionId);
       return;

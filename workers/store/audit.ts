@@ -93,6 +93,8 @@ export interface AuditEvent extends Actor {
     | "subdomain"
     | "receiver"
     | "device"
+    | "network"
+    | "network_device"
     | "organization"
     | "subscription"
     | "invitation";

@@ -1,0 +1,131 @@
+/**
+ * The WebSocket between a relay and its object. The newest one that said hello is the link; it is found again
+ * after hibernation by its socket's attachment.
+ */
+import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
+import {
+  RELAY_PING,
+  RELAY_PONG,
+  type RelayHello,
+  type ToRelayLink,
+} from "../../protocol/relay-link.ts";
+import { closeQuietly } from "../close-quietly.ts";
+import { LinkAttachment } from "./admission.ts";
+
+/** A relay sends a heartbeat each `RELAY_HEARTBEAT_INTERVAL_MS`. */
+const SILENCE_MAX_MS = 30_000;
+const HELLO_MAX_MS = 10_000;
+
+interface OpenLink {
+  id: string;
+  socket: WebSocket;
+  hello: RelayHello;
+  heardAtMs: number;
+}
+
+export class Link {
+  readonly #ctx: DurableObjectState;
+  readonly #helloTimers = new Map<WebSocket, ReturnType<typeof setTimeout>>();
+  #open: OpenLink | undefined;
+
+  constructor(ctx: DurableObjectState) {
+    this.#ctx = ctx;
+    ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(RELAY_PING, RELAY_PONG));
+    for (const socket of ctx.getWebSockets()) {
+      const { id, hello, connectedAtMs } = readAttachment(socket);
+      if (!isOpen(socket)) continue;
+      // Its timer is gone with the object's earlier life; the relay says hello at once or not at all.
+      if (!hello) this.end(socket, "protocol_error", "no hello");
+      else this.#open = { id, socket, hello, heardAtMs: connectedAtMs };
+    }
+  }
+
+  /** Of the relay that is connected; undefined when none is. */
+  get hello(): RelayHello | undefined {
+    return this.#open?.hello;
+  }
+
+  /** Of this connection alone: the next one of the same relay has another. */
+  get id(): string | undefined {
+    return this.#open?.id;
+  }
+
+  /** Takes in a socket, which becomes the link with its hello. */
+  accept(socket: WebSocket, nowMs: number): void {
+    this.#ctx.acceptWebSocket(socket);
+    const id = crypto.randomUUID();
+    socket.serializeAttachment({ id, connectedAtMs: nowMs, hello: null } satisfies LinkAttachment);
+    const timer = setTimeout(() => this.end(socket, "protocol_error", "no hello"), HELLO_MAX_MS);
+    this.#helloTimers.set(socket, timer);
+  }
+
+  /** Of two links of one relay the newer one counts: the older is half-open, or of an earlier run. */
+  welcome(socket: WebSocket, hello: RelayHello, nowMs: number): void {
+    this.#stopHelloTimer(socket);
+    const { id, connectedAtMs } = readAttachment(socket);
+    socket.serializeAttachment({ id, connectedAtMs, hello } satisfies LinkAttachment);
+    const earlier = this.#open?.socket;
+    this.#open = { id, socket, hello, heardAtMs: nowMs };
+    if (earlier && earlier !== socket) {
+      this.end(earlier, "replaced", "a newer connection of this relay took over");
+    }
+    this.send({ type: "welcome" });
+  }
+
+  isCurrent(socket: WebSocket): boolean {
+    return this.#open?.socket === socket;
+  }
+
+  /** Something came from the relay. */
+  heard(nowMs: number): void {
+    if (this.#open) this.#open.heardAtMs = nowMs;
+  }
+
+  /** Heartbeats count too: the platform answers them, and remembers when. */
+  isSilent(nowMs: number): boolean {
+    if (!this.#open) return false;
+    const { socket, heardAtMs } = this.#open;
+    const pingedAtMs = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
+    return nowMs - Math.max(heardAtMs, pingedAtMs) > SILENCE_MAX_MS;
+  }
+
+  /** Nothing when no relay is connected. */
+  send(message: ToRelayLink): void {
+    try {
+      this.#open?.socket.send(JSON.stringify(message));
+    } catch {
+      // It is closing. What matters is sent again on the next link.
+    }
+  }
+
+  /** @returns whether it was the link until now. */
+  end(socket: WebSocket, name: CloseName, explanation: string): boolean {
+    closeQuietly(socket, CLOSE[name], `${name}: ${explanation}`);
+    return this.closed(socket);
+  }
+
+  endAll(name: CloseName, explanation: string): void {
+    for (const socket of this.#ctx.getWebSockets()) this.end(socket, name, explanation);
+  }
+
+  /** @returns whether it was the link until now. */
+  closed(socket: WebSocket): boolean {
+    this.#stopHelloTimer(socket);
+    if (!this.isCurrent(socket)) return false;
+    this.#open = undefined;
+    return true;
+  }
+
+  #stopHelloTimer(socket: WebSocket): void {
+    clearTimeout(this.#helloTimers.get(socket));
+    this.#helloTimers.delete(socket);
+  }
+}
+
+function readAttachment(socket: WebSocket): LinkAttachment {
+  return LinkAttachment.parse(socket.deserializeAttachment());
+}
+
+function isOpen(socket: WebSocket): boolean {
+  return socket.readyState === WebSocket.OPEN;
+}

@@ -1,0 +1,172 @@
+/**
+ * What a relay reports of private networks. The newest is in memory; it is saved some seconds later, in one
+ * write for many reports. Until then a timer keeps the object awake, and a crash also ends the link, after
+ * which the relay reports everything anew.
+ */
+import { z } from "zod";
+import { NetworkStatus, type DeviceStatus } from "../../protocol/relay-link.ts";
+
+const SAVE_AFTER_MS = 10_000;
+
+export type NetworkSummary = Omit<NetworkStatus, "devices">;
+
+const StoredSummary = NetworkStatus.omit({ devices: true }).extend({
+  /** Over which connection of the relay it came. */
+  linkId: z.string(),
+});
+type StoredSummary = z.infer<typeof StoredSummary>;
+
+/** `rxBytes` and `txBytes` since the device was first seen, over all runs of the relay. */
+export type DeviceTotals = DeviceStatus;
+
+interface Device {
+  status: DeviceStatus;
+  /** Of the relay's run that `status` counts from the beginning of. */
+  epoch: string;
+  /** Of the runs before. */
+  earlier: { rxBytes: number; txBytes: number };
+}
+
+export class Networks {
+  readonly #sql: SqlStorage;
+  readonly #summaries = new Map<string, StoredSummary>();
+  /** By network and public key. */
+  readonly #devices = new Map<string, Map<string, Device>>();
+  readonly #unsavedSummaries = new Set<string>();
+  readonly #unsavedDevices = new Map<string, Set<string>>();
+  #saving: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(`create table if not exists networks (id text primary key, summary text not null)`);
+    sql.exec(`create table if not exists devices (
+      network_id text not null,
+      public_key text not null,
+      device text not null,
+      primary key (network_id, public_key)
+    ) without rowid`);
+  }
+
+  /** @param epoch of the relay's run, with which its counts of bytes begin at 0. */
+  apply(status: NetworkStatus, { linkId, epoch }: { linkId: string; epoch: string }): void {
+    const { devices, ...summary } = status;
+    const { networkId } = status;
+    this.#summaries.set(networkId, { ...summary, linkId });
+    this.#unsavedSummaries.add(networkId);
+    const known = this.#devicesOf(networkId);
+    const unsaved = this.#unsavedDevices.get(networkId) ?? new Set();
+    for (const reported of devices) {
+      known.set(reported.publicKey, nextDevice(known.get(reported.publicKey), reported, epoch));
+      unsaved.add(reported.publicKey);
+    }
+    this.#unsavedDevices.set(networkId, unsaved);
+    this.#saving ??= setTimeout(() => this.save(), SAVE_AFTER_MS);
+  }
+
+  has(networkId: string): boolean {
+    return this.#find(networkId) !== null;
+  }
+
+  /**
+   * What was reported last; null when nothing ever was. A relay that reconnects reports every network that it
+   * serves: one that it left out is offline.
+   *
+   * @param linkId of the connection that there is now; undefined when the relay is away.
+   */
+  summary(networkId: string, linkId: string | undefined): NetworkSummary | null {
+    const found = this.#find(networkId);
+    if (!found) return null;
+    const { linkId: reportedOver, ...summary } = found;
+    return reportedOver === linkId ? summary : toOffline(summary);
+  }
+
+  devices(networkId: string): DeviceTotals[] {
+    return [...this.#devicesOf(networkId).values()].map(({ status, earlier }) => ({
+      ...status,
+      rxBytes: earlier.rxBytes + status.rxBytes,
+      txBytes: earlier.txBytes + status.txBytes,
+    }));
+  }
+
+  /** The network was deleted. */
+  forget(networkId: string): void {
+    this.#summaries.delete(networkId);
+    this.#devices.delete(networkId);
+    this.#unsavedSummaries.delete(networkId);
+    this.#unsavedDevices.delete(networkId);
+    this.#sql.exec("delete from networks where id = ?", networkId);
+    this.#sql.exec("delete from devices where network_id = ?", networkId);
+  }
+
+  save(): void {
+    clearTimeout(this.#saving);
+    this.#saving = undefined;
+    for (const networkId of this.#unsavedSummaries) {
+      const summary = JSON.stringify(this.#summaries.get(networkId));
+      this.#sql.exec("insert or replace into networks values (?, ?)", networkId, summary);
+    }
+    for (const [networkId, keys] of this.#unsavedDevices) {
+      for (const key of keys) {
+        const device = JSON.stringify(this.#devices.get(networkId)?.get(key));
+        this.#sql.exec("insert or replace into devices values (?, ?, ?)", networkId, key, device);
+      }
+    }
+    this.#unsavedSummaries.clear();
+    this.#unsavedDevices.clear();
+  }
+
+  #find(networkId: string): StoredSummary | null {
+    const known = this.#summaries.get(networkId);
+    if (known) return known;
+    const [row] = this.#sql
+      .exec<{ summary: string }>("select summary from networks where id = ?", networkId)
+      .toArray();
+    if (!row) return null;
+    const summary = StoredSummary.parse(JSON.parse(row.summary));
+    this.#summaries.set(networkId, summary);
+    return summary;
+  }
+
+  #devicesOf(networkId: string): Map<string, Device> {
+    let devices = this.#devices.get(networkId);
+    if (!devices) {
+      const rows = this.#sql.exec<{ public_key: string; device: string }>(
+        "select public_key, device from devices where network_id = ?",
+        networkId,
+      );
+      devices = new Map(
+        rows.toArray().map(({ public_key: key, device }) => [key, JSON.parse(device) as Device]),
+      );
+      this.#devices.set(networkId, devices);
+    }
+    return devices;
+  }
+}
+
+/** A run of the relay that is over adds what it counted; its last handshake stays until there is a newer one. */
+export function nextDevice(
+  known: Device | undefined,
+  reported: DeviceStatus,
+  epoch: string,
+): Device {
+  if (!known) return { status: reported, epoch, earlier: { rxBytes: 0, txBytes: 0 } };
+  const isSameRun = known.epoch === epoch;
+  return {
+    status: {
+      ...reported,
+      lastHandshakeAtMs: reported.lastHandshakeAtMs ?? known.status.lastHandshakeAtMs,
+      endpoint: reported.endpoint ?? known.status.endpoint,
+    },
+    epoch,
+    earlier: isSameRun
+      ? known.earlier
+      : {
+          rxBytes: known.earlier.rxBytes + known.status.rxBytes,
+          txBytes: known.earlier.txBytes + known.status.txBytes,
+        },
+  };
+}
+
+function toOffline(summary: NetworkSummary): NetworkSummary {
+  return { ...summary, state: "offline", latencyMs: null, loss: null, isLocalListening: null };
+}

@@ -1,0 +1,74 @@
+/**
+ * What a relay must know although it may be away: ends of associations, and changed allowlists. Each is kept
+ * for as long as an agent can go on by a ticket from before it, and sent again on every new link.
+ */
+import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../../protocol/limits/relay.ts";
+import { ToRelayLink } from "../../protocol/relay-link.ts";
+
+const NOTICE_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
+/** Beyond this the oldest is dropped; the end of its tickets bounds it. */
+const NOTICES_MAX = 20_000;
+
+export type Notice = Exclude<ToRelayLink, { type: "welcome" }>;
+
+export class Notices {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(`create table if not exists notices (
+      sequence integer primary key autoincrement,
+      subject text not null unique,
+      message text not null,
+      ends_at_ms integer not null
+    )`);
+  }
+
+  /** The same notice again, and an allowlist after an earlier one of its tunnel, take the earlier one's place. */
+  add(notice: Notice, nowMs: number): void {
+    this.dropEnded(nowMs);
+    const message = JSON.stringify(notice);
+    this.#sql.exec(
+      "insert or replace into notices (subject, message, ends_at_ms) values (?, ?, ?)",
+      getSubject(notice, message),
+      message,
+      nowMs + NOTICE_KEEP_MS,
+    );
+    this.#sql.exec(
+      "delete from notices where sequence <= (select max(sequence) from notices) - ?",
+      NOTICES_MAX,
+    );
+  }
+
+  /** The oldest first. */
+  list(nowMs: number): Notice[] {
+    return this.#sql
+      .exec<{
+        message: string;
+      }>("select message from notices where ends_at_ms > ? order by sequence", nowMs)
+      .toArray()
+      .map(({ message }) => ToRelayLink.parse(JSON.parse(message)))
+      .filter((notice) => notice.type !== "welcome");
+  }
+
+  /** Whether a network was deleted lately. */
+  isDeleted(networkId: string): boolean {
+    const subject = deletionSubject(networkId);
+    const found = this.#sql.exec("select 1 from notices where subject = ?", subject);
+    return found.toArray().length > 0;
+  }
+
+  dropEnded(nowMs: number): void {
+    this.#sql.exec("delete from notices where ends_at_ms <= ?", nowMs);
+  }
+}
+
+function getSubject(notice: Notice, message: string): string {
+  if (notice.type === "allowed_cidrs") return `allowed_cidrs ${notice.tunnelId}`;
+  const { reason, id } = notice;
+  return reason === "network_deleted" && id !== undefined ? deletionSubject(id) : message;
+}
+
+function deletionSubject(networkId: string): string {
+  return `network_deleted ${networkId}`;
+}
