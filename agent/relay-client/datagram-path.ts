@@ -1,0 +1,95 @@
+/** The way of datagrams between agent and relay: UDP where it works, else the control connection. */
+import type { NetworkWelcome } from "../../protocol/relay-control.ts";
+import { DATAGRAM, readDatagrams } from "../../protocol/relay-datagrams.ts";
+import { UDP_TIMING, UdpPath, type UdpTiming } from "./udp-path.ts";
+import type { SocketBuffers } from "./udp-socket.ts";
+import { WebSocketDatagrams, type BinaryLink } from "./websocket-datagrams.ts";
+
+export type Transport = "udp" | "websocket";
+
+export interface PathQuality {
+  transport: Transport;
+  /** To the relay and back. */
+  latencyMs: number | null;
+  /** Of the datagrams of the last minute, 0 to 1; null while unknown. */
+  loss: number | null;
+}
+
+export interface DatagramPathEvents {
+  /** A datagram from a remote peer. */
+  datagram(flow: number, payload: Buffer): void;
+  /** The transport of an association is known, or it changed. */
+  transport(transport: Transport): void;
+}
+
+export class DatagramPath {
+  readonly #events: DatagramPathEvents;
+  readonly #webSocket: WebSocketDatagrams;
+  readonly #udp: UdpPath;
+  #transport: Transport = "websocket";
+  /** Until UDP has answered or had its second, the transport is nobody's business. */
+  #isDecided = false;
+
+  constructor(link: BinaryLink, events: DatagramPathEvents, timing: UdpTiming = UDP_TIMING) {
+    this.#events = events;
+    this.#webSocket = new WebSocketDatagrams(link);
+    this.#udp = new UdpPath(
+      {
+        datagram: (flow, payload) => this.#events.datagram(flow, payload),
+        usable: (isUsable) => this.#use(isUsable ? "udp" : "websocket"),
+        decided: () => {
+          this.#isDecided = true;
+          this.#events.transport(this.#transport);
+        },
+      },
+      timing,
+    );
+  }
+
+  get quality(): PathQuality {
+    const isUdp = this.#transport === "udp";
+    return {
+      transport: this.#transport,
+      latencyMs: isUdp ? this.#udp.latencyMs : null,
+      loss: isUdp ? this.#udp.quality.loss : null,
+    };
+  }
+
+  get buffers(): SocketBuffers | null {
+    return this.#udp.buffers;
+  }
+
+  /** @param host of the control connection. */
+  open(welcome: NetworkWelcome, host: string): void {
+    this.#isDecided = false;
+    this.#udp.open({
+      host,
+      port: welcome.udpPort,
+      association: welcome.association,
+      key: Buffer.from(welcome.key, "base64"),
+    });
+  }
+
+  close(): void {
+    this.#udp.close();
+  }
+
+  /** Sends one datagram to a remote peer. Runs for each of them. */
+  send(flow: number, payload: Buffer): void {
+    if (this.#transport === "udp") this.#udp.send(flow, payload);
+    else this.#webSocket.send(flow, payload);
+  }
+
+  /** A binary message of the control connection. @returns false when it is malformed. */
+  receive(message: Buffer): boolean {
+    return readDatagrams(message, ({ type, flow }, payload) => {
+      if (type === DATAGRAM.data) this.#events.datagram(flow, payload as Buffer);
+    });
+  }
+
+  #use(transport: Transport): void {
+    if (this.#transport === transport) return;
+    this.#transport = transport;
+    if (this.#isDecided) this.#events.transport(transport);
+  }
+}

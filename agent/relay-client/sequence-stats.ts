@@ -1,0 +1,108 @@
+/** Loss, reordering and duplicates of one minute of datagrams, from their sequence numbers. */
+
+/** Sequence numbers are u16. */
+const SEQUENCES = 0x1_0000;
+/** A number further ahead than this is a new start of the sender, not a gap. */
+const GAP_MAX = 0x4000;
+/** How far behind the newest one a datagram may come and still be told from a duplicate. */
+const WINDOW = 2_048;
+const BUCKETS = 12;
+/** The owner calls `advance()` this often. */
+export const SEQUENCE_BUCKET_MS = 5_000;
+
+export interface DatagramQuality {
+  /** Distinct datagrams that arrived in the last minute. */
+  received: number;
+  /** 0 to 1; null while none came. */
+  loss: number | null;
+  /** 0 to 1, of those that arrived; null while none came. */
+  reordered: number | null;
+  duplicates: number;
+}
+
+export class SequenceStats {
+  /** Per bucket; a ring, so that what is older than a minute is forgotten without an allocation. */
+  readonly #received = new Int32Array(BUCKETS);
+  readonly #missing = new Int32Array(BUCKETS);
+  readonly #reordered = new Int32Array(BUCKETS);
+  readonly #duplicates = new Int32Array(BUCKETS);
+  /** One byte for each of the last `WINDOW` numbers: whether it arrived. */
+  readonly #seen = new Uint8Array(WINDOW);
+  #bucket = 0;
+  #newest = -1;
+
+  /** Counts one datagram. Runs for each of them: no allocation, no clock. */
+  count(sequence: number): void {
+    const bucket = this.#bucket;
+    if (this.#newest < 0) return this.#begin(sequence);
+    const ahead = (sequence - this.#newest) & (SEQUENCES - 1);
+    if (ahead === 1) {
+      this.#newest = sequence;
+      this.#seen[sequence % WINDOW] = 1;
+      this.#received[bucket]! += 1;
+      return;
+    }
+    if (ahead > 0 && ahead < GAP_MAX) {
+      const gap = Math.min(ahead, WINDOW);
+      for (let back = 0; back < gap; back += 1) {
+        this.#seen[(sequence - back + SEQUENCES) % WINDOW] = 0;
+      }
+      this.#seen[sequence % WINDOW] = 1;
+      this.#newest = sequence;
+      this.#missing[bucket]! += ahead - 1;
+      this.#received[bucket]! += 1;
+      return;
+    }
+    const behind = (SEQUENCES - ahead) & (SEQUENCES - 1);
+    if (behind >= GAP_MAX) return this.#begin(sequence);
+    // Too old to know whether it came before: neither late nor a duplicate.
+    if (behind >= WINDOW) return;
+    const slot = sequence % WINDOW;
+    if (this.#seen[slot] === 1) {
+      this.#duplicates[bucket]! += 1;
+      return;
+    }
+    this.#seen[slot] = 1;
+    this.#received[bucket]! += 1;
+    this.#reordered[bucket]! += 1;
+    this.#missing[bucket]! -= 1;
+  }
+
+  /** Ends a bucket, and forgets the one of a minute ago. */
+  advance(): void {
+    this.#bucket = (this.#bucket + 1) % BUCKETS;
+    for (const ring of [this.#received, this.#missing, this.#reordered, this.#duplicates]) {
+      ring[this.#bucket] = 0;
+    }
+  }
+
+  /** The sender counts from anew. What was measured stays. */
+  restart(): void {
+    this.#newest = -1;
+  }
+
+  quality(): DatagramQuality {
+    const received = sum(this.#received);
+    // A late one may have been counted as missing in a bucket that is forgotten already.
+    const missing = Math.max(0, sum(this.#missing));
+    return {
+      received,
+      loss: received === 0 ? null : missing / (received + missing),
+      reordered: received === 0 ? null : sum(this.#reordered) / received,
+      duplicates: sum(this.#duplicates),
+    };
+  }
+
+  #begin(sequence: number): void {
+    // Those before it never count as late.
+    this.#seen.fill(1);
+    this.#newest = sequence;
+    this.#received[this.#bucket]! += 1;
+  }
+}
+
+function sum(ring: Int32Array): number {
+  let total = 0;
+  for (const value of ring) total += value;
+  return total;
+}

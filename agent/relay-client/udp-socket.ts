@@ -1,0 +1,96 @@
+/** A UDP socket of an agent towards its relay: connected, so that nothing but the relay's datagrams arrive. */
+import { createSocket, type Socket } from "node:dgram";
+import { lookup } from "node:dns/promises";
+
+/**
+ * What is asked of the system for each direction. Its default, about 200 KiB, overflows within milliseconds
+ * at 300 Mbit/s whenever the process does something else.
+ */
+export const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;
+
+export interface RelayAddress {
+  address: string;
+  family: 4 | 6;
+}
+
+export interface SocketBuffers {
+  receiveBytes: number;
+  sendBytes: number;
+}
+
+/** Every address of a host, in the resolver's order. @throws when it has none. */
+export async function resolveRelay(host: string): Promise<RelayAddress[]> {
+  // The brackets of an IPv6 address in a URL.
+  const plain = host.startsWith("[") ? host.slice(1, -1) : host;
+  const addresses = await lookup(plain, { all: true, verbatim: true });
+  return addresses.map(({ address, family }) => ({ address, family: family === 6 ? 6 : 4 }));
+}
+
+/**
+ * Opens a socket and connects it. Errors of a UDP socket (ECONNREFUSED, ENETUNREACH) say that one datagram
+ * got lost, which the protocol above notices by itself: they end nothing.
+ * @param received gets each datagram; it must not keep the buffer.
+ * @returns null when the system can't do it now: no route, no IPv6, no descriptor left.
+ */
+export function connectSocket(
+  { address, family }: RelayAddress,
+  port: number,
+  received: (bytes: Buffer) => void,
+): Promise<Socket | null> {
+  return new Promise((resolve) => {
+    const socket = createSocket(family === 6 ? "udp6" : "udp4");
+    let isConnected = false;
+    socket.on("error", () => {
+      if (isConnected) return;
+      closeSocket(socket);
+      resolve(null);
+    });
+    socket.on("message", received);
+    try {
+      socket.connect(port, address, (error?: Error) => {
+        if (error) {
+          closeSocket(socket);
+          return resolve(null);
+        }
+        isConnected = true;
+        growBuffers(socket);
+        resolve(socket);
+      });
+    } catch {
+      closeSocket(socket);
+      resolve(null);
+    }
+  });
+}
+
+/** Linux cuts a size that is too large by itself; other systems refuse it. */
+export function growBuffers(socket: Socket, wantedBytes = SOCKET_BUFFER_BYTES): void {
+  for (const set of ["setRecvBufferSize", "setSendBufferSize"] as const) {
+    for (let bytes = wantedBytes; bytes >= 256 * 1024; bytes /= 2) {
+      try {
+        socket[set](bytes);
+        break;
+      } catch {
+        // A smaller one is tried.
+      }
+    }
+  }
+}
+
+/** What the system granted. Linux answers with twice of it, as it counts its own bookkeeping. */
+export function readBuffers(socket: Socket): SocketBuffers {
+  const factor = process.platform === "linux" ? 2 : 1;
+  return {
+    receiveBytes: socket.getRecvBufferSize() / factor,
+    sendBytes: socket.getSendBufferSize() / factor,
+  };
+}
+
+/** Closing twice throws. */
+export function closeSocket(socket: Socket): void {
+  try {
+    socket.close();
+  } catch {
+    // It is closed.
+  }
+}

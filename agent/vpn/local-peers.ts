@@ -1,0 +1,219 @@
+/**
+ * Remote clients as the local WireGuard server sees them: each has a UDP socket of its own, so that WireGuard
+ * knows it by an endpoint of its own and answers to the right one.
+ */
+import { createSocket, type Socket } from "node:dgram";
+import { FLOW_IDLE_MAX_MS, FLOWS_PER_PORT_MAX } from "../../protocol/limits/relay.ts";
+import type { Flow, FromAgent } from "../../protocol/relay-control.ts";
+import { closeSocket, growBuffers } from "../relay-client/udp-socket.ts";
+import { localAddress } from "./local-address.ts";
+
+export interface LocalPeersEvents {
+  /** The local WireGuard server sent a datagram to the client of this flow. */
+  datagram(flow: number, payload: Buffer): void;
+  /** Whether something listens on the server's port. */
+  listening(isListening: boolean): void;
+  /** A new flow has its socket: what it is called and where WireGuard sees it. */
+  opened?(flow: number, local: { address: string; port: number }): void;
+  closed?(flow: number): void;
+}
+
+/** Datagrams of one client arrive in bursts; those of all clients together pass one relay socket. */
+const PEER_BUFFER_BYTES = 1024 * 1024;
+const SWEEP_INTERVAL_MS = 10_000;
+/** UDP may overtake the message that announces a flow: so many datagrams wait for it, and so long. */
+const EARLY_DATAGRAMS_MAX = 64;
+const EARLY_MAX_MS = 500;
+/** Flows in one `resume` message: some 120 bytes each. */
+const RESUME_FLOWS_MAX = 256;
+
+interface Peer {
+  flow: Flow;
+  /** Whose tag `flow` has: that of the welcome after which the relay announced it. */
+  association: number;
+  socket: Socket;
+  isBound: boolean;
+  /** What came before the socket was ready. */
+  waiting: Buffer[];
+  usedAtMs: number;
+}
+
+interface EarlyDatagram {
+  flow: number;
+  payload: Buffer;
+  atMs: number;
+}
+
+type Resume = Extract<FromAgent, { type: "resume" }>;
+
+export class LocalPeers {
+  readonly #events: LocalPeersEvents;
+  readonly #peers = new Map<number, Peer>();
+  readonly #sweep: NodeJS.Timeout;
+  #early: EarlyDatagram[] = [];
+  #port: number;
+  #isListening = true;
+  /** Of flows that nobody announced. */
+  unknownDatagrams = 0;
+
+  /** @param port of the local WireGuard server. */
+  constructor(port: number, events: LocalPeersEvents) {
+    this.#port = port;
+    this.#events = events;
+    this.#sweep = setInterval(() => this.#closeIdle(), SWEEP_INTERVAL_MS);
+    this.#sweep.unref();
+  }
+
+  get size(): number {
+    return this.#peers.size;
+  }
+
+  get isListening(): boolean {
+    return this.#isListening;
+  }
+
+  flow(id: number): Flow | undefined {
+    return this.#peers.get(id)?.flow;
+  }
+
+  /** The server listens elsewhere now: each client gets a socket that leads there. */
+  setPort(port: number): void {
+    if (port === this.#port) return;
+    this.#port = port;
+    for (const peer of this.#peers.values()) {
+      closeSocket(peer.socket);
+      this.#openSocket(peer);
+    }
+  }
+
+  // ── Flows, as the relay announces them ──
+
+  open(flow: Flow, association: number): void {
+    const known = this.#peers.get(flow.id);
+    if (known) {
+      known.flow = flow;
+      known.association = association;
+      return;
+    }
+    if (this.#peers.size >= FLOWS_PER_PORT_MAX) this.#closeLeastRecentlyUsed();
+    const peer: Peer = {
+      flow,
+      association,
+      socket: undefined as unknown as Socket,
+      isBound: false,
+      waiting: [],
+      usedAtMs: Date.now(),
+    };
+    this.#openSocket(peer);
+    this.#peers.set(flow.id, peer);
+    this.#deliverEarly(flow.id);
+  }
+
+  /** The relay forgot a flow. */
+  close(id: number): void {
+    const peer = this.#peers.get(id);
+    if (!peer) return;
+    this.#peers.delete(id);
+    closeSocket(peer.socket);
+    this.#events.closed?.(id);
+  }
+
+  closeAll(): void {
+    clearInterval(this.#sweep);
+    for (const id of [...this.#peers.keys()]) this.close(id);
+    this.#early = [];
+  }
+
+  /** For a relay that restarted, or forgot this agent: the flows that go on, under the tags they came with. */
+  resumeMessages(): Resume[] {
+    const byAssociation = new Map<number, Flow[]>();
+    for (const { flow, association } of this.#peers.values()) {
+      const flows = byAssociation.get(association);
+      if (flows) flows.push(flow);
+      else byAssociation.set(association, [flow]);
+    }
+    return [...byAssociation].flatMap(([association, flows]) =>
+      Array.from({ length: Math.ceil(flows.length / RESUME_FLOWS_MAX) }, (_, index) => ({
+        type: "resume" as const,
+        association,
+        flows: flows.slice(index * RESUME_FLOWS_MAX, (index + 1) * RESUME_FLOWS_MAX),
+      })),
+    );
+  }
+
+  // ── Datagrams ──
+
+  /** Gives a remote client's datagram to the local WireGuard server. Runs for each of them. */
+  deliver(id: number, payload: Buffer): void {
+    const peer = this.#peers.get(id);
+    if (!peer) return this.#keepEarly(id, payload);
+    peer.usedAtMs = Date.now();
+    if (peer.isBound) peer.socket.send(payload);
+    else if (peer.waiting.length < EARLY_DATAGRAMS_MAX) peer.waiting.push(payload);
+  }
+
+  setListening(isListening: boolean): void {
+    if (this.#isListening === isListening) return;
+    this.#isListening = isListening;
+    this.#events.listening(isListening);
+  }
+
+  #keepEarly(flow: number, payload: Buffer): void {
+    const now = Date.now();
+    this.#early = this.#early.filter(({ atMs }) => now - atMs < EARLY_MAX_MS);
+    if (this.#early.length < EARLY_DATAGRAMS_MAX) this.#early.push({ flow, payload, atMs: now });
+    else this.unknownDatagrams += 1;
+  }
+
+  #deliverEarly(id: number): void {
+    if (this.#early.length === 0) return;
+    const oldest = Date.now() - EARLY_MAX_MS;
+    const due = this.#early.filter(({ flow, atMs }) => flow === id && atMs > oldest);
+    this.#early = this.#early.filter(({ flow }) => flow !== id);
+    for (const { payload } of due) this.deliver(id, payload);
+  }
+
+  // ── Sockets ──
+
+  #openSocket(peer: Peer): void {
+    const { id, address } = peer.flow;
+    const socket = createSocket("udp4");
+    peer.socket = socket;
+    peer.isBound = false;
+    // Reported while bound: nothing listens on the server's port. Before: no descriptor or address is left.
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (peer.socket !== socket) return;
+      if (error.code === "ECONNREFUSED") this.setListening(false);
+      else if (!peer.isBound && this.#peers.get(id) === peer) this.close(id);
+    });
+    socket.on("message", (payload) => {
+      peer.usedAtMs = Date.now();
+      if (!this.#isListening) this.setListening(true);
+      this.#events.datagram(id, payload);
+    });
+    socket.bind({ address: localAddress(address), port: 0, exclusive: true }, () => {
+      socket.connect(this.#port, "127.0.0.1", (error?: Error) => {
+        if (peer.socket !== socket || error) return;
+        growBuffers(socket, PEER_BUFFER_BYTES);
+        peer.isBound = true;
+        this.#events.opened?.(id, socket.address());
+        const waiting = peer.waiting.splice(0);
+        for (const payload of waiting) socket.send(payload);
+      });
+    });
+  }
+
+  #closeIdle(): void {
+    const oldest = Date.now() - FLOW_IDLE_MAX_MS;
+    for (const [id, { usedAtMs }] of this.#peers) if (usedAtMs < oldest) this.close(id);
+    this.#early = this.#early.filter(({ atMs }) => Date.now() - atMs < EARLY_MAX_MS);
+  }
+
+  #closeLeastRecentlyUsed(): void {
+    let oldest: Peer | undefined;
+    for (const peer of this.#peers.values()) {
+      if (!oldest || peer.usedAtMs < oldest.usedAtMs) oldest = peer;
+    }
+    if (oldest) this.close(oldest.flow.id);
+  }
+}
