@@ -34,11 +34,13 @@ export interface TestNetwork extends AsyncDisposable {
   endpoint: Endpoint;
   read(): Promise<PrivateNetwork>;
   /** Runs `underpass vpn <network> --json`. */
-  vpn(...args: string[]): Promise<RunningAgent>;
+  vpn(options?: { token?: Uint8Array; args?: string[] }): Promise<RunningAgent>;
   /** Runs it, and waits until the API says that datagrams go this way. */
   serve(transport?: "udp" | "websocket"): Promise<RunningAgent>;
   /** Resolves once the API describes the network's relay so. */
   reaches(state: PrivateNetwork["relay"]["state"]): Promise<void>;
+  /** Another server with a key of its own takes the port of the one there is, and is registered. */
+  replaceServer(): Promise<WireGuardPeer>;
   /** A client that completed a handshake through the relay. */
   connectClient(through?: Endpoint): Promise<WireGuardPeer>;
 }
@@ -101,23 +103,27 @@ async function createNetwork(
   });
   const { id } = created.body;
   const server = await createPeer({ echo: true });
-  const registered = await owner.put<PrivateNetwork>(`/private-networks/${id}/server`, {
-    server_public_key: server.publicKey,
-    server_listen_port: server.port,
-    relay_id: relayId,
-  });
-  if (registered.status !== 200)
-    throw new Error(`no server: ${registered.status} ${JSON.stringify(registered.body)}`);
-  const [address = "", port = ""] = (registered.body.public_endpoint ?? "").split(":");
-  const endpoint = { address, port: Number(port) };
-  const token = await newToken(owner);
   const peers = [server];
 
-  const vpn = (...args: string[]): Promise<RunningAgent> =>
-    runAgent(
-      ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json", ...args],
-      { token },
-    );
+  async function register({ publicKey, port }: WireGuardPeer): Promise<PrivateNetwork> {
+    const { status, body } = await owner.put<PrivateNetwork>(`/private-networks/${id}/server`, {
+      server_public_key: publicKey,
+      server_listen_port: port,
+      relay_id: relayId,
+    });
+    if (status !== 200) throw new Error(`no server: ${status} ${JSON.stringify(body)}`);
+    return body;
+  }
+
+  const registered = await register(server);
+  const [address = "", port = ""] = (registered.public_endpoint ?? "").split(":");
+  const endpoint = { address, port: Number(port) };
+  const token = await newToken(owner);
+
+  const vpn: TestNetwork["vpn"] = (options = {}) => {
+    const args = ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json"];
+    return runAgent([...args, ...(options.args ?? [])], { token: options.token ?? token });
+  };
   async function read(): Promise<PrivateNetwork> {
     return (await owner.get<PrivateNetwork>(`/private-networks/${id}`)).body;
   }
@@ -137,6 +143,14 @@ async function createNetwork(
       const agent = await vpn();
       await reaches(transport);
       return agent;
+    },
+    async replaceServer() {
+      const { port: listenPort } = server;
+      await server.close();
+      const successor = await createPeer({ echo: true, listenPort });
+      peers.push(successor);
+      await register(successor);
+      return successor;
     },
     async connectClient(through = endpoint) {
       const client = await createPeer();
