@@ -10,6 +10,8 @@ export interface AgentOptions {
   /** The bytes of its token, which it reads from a file. */
   token?: Uint8Array;
   env?: Record<string, string>;
+  /** What stands before the command: `ip netns exec …`. */
+  prefix?: string[];
 }
 
 export interface RunningAgent extends AsyncDisposable {
@@ -26,15 +28,13 @@ export async function runAgent(args: string[], options: AgentOptions = {}): Prom
   const home = await temporaryDir();
   const tokenFile = join(home, "token");
   if (options.token) await writeFile(tokenFile, options.token);
-  const child = spawn(
-    process.execPath,
-    [join(ROOT, "dist/agent/underpass.js"), ...args.map((arg) => arg.replace("TOKEN", tokenFile))],
-    {
-      cwd: home,
-      env: { PATH: process.env.PATH, HOME: home, ...options.env },
-      stdio: ["ignore", "pipe", "pipe"],
-    },
-  );
+  const command = [process.execPath, join(ROOT, "dist/agent/underpass.js")];
+  const [program = "", ...rest] = [...(options.prefix ?? []), ...command];
+  const child = spawn(program, [...rest, ...args.map((arg) => arg.replace("TOKEN", tokenFile))], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));

@@ -1,7 +1,6 @@
 /** An agent of a test's own making, which says to a relay what no honest agent says. */
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
-import { vi } from "vitest";
 import { WebSocket } from "ws";
 import type { RelayAccess } from "../../../protocol/resources/networks.ts";
 import { FromRelay, type FromAgent, type NetworkWelcome } from "../../../protocol/relay-control.ts";
@@ -13,7 +12,7 @@ import {
   writeDatagramHeader,
 } from "../../../protocol/relay-datagrams.ts";
 import { DATAGRAM_HEADER_BYTES } from "../../../protocol/limits/relay.ts";
-import { PATIENT } from "../patience.ts";
+import { until } from "../api.ts";
 
 export interface RawAgent extends AsyncDisposable {
   welcome: NetworkWelcome;
@@ -93,7 +92,7 @@ export async function connectRawAgent(relayPort: number, access: RelayAccess): P
     if (!isBinary && data[0] === 0x7b) messages.push(FromRelay.parse(JSON.parse(String(data))));
   });
   const udp = await openProbe();
-  await vi.waitUntil(() => messages.length > 0 || closed, PATIENT);
+  await until(() => Promise.resolve(messages[0] ?? closed));
   const welcome = messages[0];
   if (welcome?.type !== "welcome" || welcome.kind !== "network")
     throw new Error(`no welcome: ${JSON.stringify(closed)}`);
@@ -109,7 +108,7 @@ export async function connectRawAgent(relayPort: number, access: RelayAccess): P
     send: (message) => socket.send(JSON.stringify(message)),
     async bind() {
       udp.send(writeBind(welcome.association, Date.now(), key), relayPort);
-      await vi.waitUntil(() => udp.received.some((bytes) => readBound(bytes, key)), PATIENT);
+      await until(() => Promise.resolve(udp.received.find((bytes) => readBound(bytes, key))));
     },
     async [Symbol.asyncDispose]() {
       socket.terminate();

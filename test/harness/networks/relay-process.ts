@@ -25,6 +25,10 @@ export interface RelayProcessOptions {
   secret: string;
   /** How many ports it hands out, beside its own. */
   ports?: number;
+  /** Where it listens, when agents are to reach it without the proxies. */
+  address?: string;
+  /** What stands before its command: `ip netns exec …`. */
+  prefix?: string[];
   env?: Record<string, string>;
 }
 
@@ -45,7 +49,7 @@ export interface RelayProcess extends AsyncDisposable {
 }
 
 export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayProcess> {
-  const { id = "main", ports = PORTS } = options;
+  const { id = "main", ports = PORTS, address = "127.0.0.1", prefix = [] } = options;
   const port = await ownPorts(ports + 1);
   const at = { address: PROXY_ADDRESS, port };
   const tcp = await startTcpProxy(port, { host: PROXY_ADDRESS, port });
@@ -54,16 +58,17 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
   let output = "";
 
   async function start(): Promise<void> {
-    child = spawn(process.execPath, [join(ROOT, "relay/start.ts")], {
+    const [program = "", ...args] = [...prefix, process.execPath, join(ROOT, "relay/main.ts")];
+    child = spawn(program, args, {
       env: {
         PATH: process.env.PATH,
         RELAY_ID: id,
         RELAY_API_URL: options.apiUrl,
         RELAY_SECRET: options.secret,
-        RELAY_HOST: "127.0.0.1",
-        RELAY_BIND: "127.0.0.1",
+        RELAY_HOST: address,
+        RELAY_BIND: address,
         RELAY_PORT_RANGE: `${port}-${port + ports}`,
-        RELAY_URL: tcp.url.replace("http:", "ws:"),
+        RELAY_URL: options.address === undefined ? tcp.url.replace("http:", "ws:") : "",
         ...options.env,
       },
       stdio: ["ignore", "pipe", "pipe"],
@@ -78,7 +83,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
     const deadline = AbortSignal.timeout(PATIENCE_MS);
     while (!deadline.aborted) {
       if (child?.exitCode !== null) break;
-      const answer = await fetch(`http://127.0.0.1:${port}/health`).catch(() => undefined);
+      const answer = await fetch(`http://${address}:${port}/health`).catch(() => undefined);
       await answer?.arrayBuffer();
       if (answer?.ok) return;
     }
@@ -107,7 +112,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
     start,
     stop,
     async metric(name) {
-      const answer = await fetch(`http://127.0.0.1:${port}/metrics`);
+      const answer = await fetch(`http://${address}:${port}/metrics`);
       const line = (await answer.text()).split("\n").find((text) => text.startsWith(`${name} `));
       return line === undefined ? undefined : Number(line.slice(name.length + 1));
     },

@@ -1,0 +1,124 @@
+/**
+ * Machines of a test's own: network namespaces of Linux, joined by a bridge on which this process can be
+ * reached. Names carry the process's id, so that several can run at once.
+ */
+import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { once } from "node:events";
+
+export interface Namespaces extends AsyncDisposable {
+  /** Of this process, as the machines reach it. */
+  address: string;
+  machine(name: string): Machine;
+}
+
+export interface Machine {
+  /** Its address on the bridge. */
+  address: string;
+  /** Its end of the cable. */
+  link: string;
+  /** What stands before a command that is to run there. */
+  prefix: string[];
+  run(command: string, args: string[], input?: string): string;
+  start(command: string, args: string[], env?: Record<string, string>): ChildProcess;
+}
+
+/** @returns why they can't be used here, or undefined. */
+export function whyNoNamespaces(): string | undefined {
+  if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on Linux";
+  try {
+    closeSync(openSync("/dev/net/tun", "r+"));
+  } catch {
+    return "/dev/net/tun does not open";
+  }
+  for (const command of ["ip", "wg", "wg-quick", "wireguard-go"])
+    if (spawnSync("sh", ["-c", `command -v ${command}`]).status !== 0)
+      return `there is no ${command}`;
+  const name = `u${process.pid}probe`;
+  if (spawnSync("ip", ["netns", "add", name]).status !== 0) return "ip netns add does not work";
+  spawnSync("ip", ["netns", "del", name]);
+  return undefined;
+}
+
+/** Kept from other processes of this machine by the process's id: 198.18.0.0/15 is for tests (RFC 2544). */
+export function createNamespaces(names: string[]): Namespaces {
+  const id = process.pid % 100_000;
+  const net = `198.${18 + (id & 1)}.${(id >> 1) & 0xff}`;
+  const bridge = `ub${id}`;
+  const machines = new Map<string, Machine>();
+  const started = new Set<ChildProcess>();
+
+  function remove(): void {
+    for (const name of names) {
+      const namespace = `u${id}${name}`;
+      // Whatever runs there still would keep the namespace and its interfaces alive.
+      const { stdout = "" } = spawnSync("ip", ["netns", "pids", namespace], { encoding: "utf8" });
+      for (const pid of stdout.split("\n").filter(Boolean)) spawnSync("kill", ["-9", pid]);
+      spawnSync("ip", ["netns", "del", namespace]);
+    }
+    spawnSync("ip", ["link", "del", bridge]);
+  }
+
+  try {
+    run("ip", ["link", "add", bridge, "type", "bridge"]);
+    run("ip", ["addr", "add", `${net}.1/24`, "dev", bridge]);
+    run("ip", ["link", "set", bridge, "up"]);
+    names.forEach((name, index) => {
+      const namespace = `u${id}${name}`;
+      const [near, link] = [`u${id}n${index}`, `u${id}f${index}`];
+      const address = `${net}.${index + 2}`;
+      const prefix = ["ip", "netns", "exec", namespace];
+      run("ip", ["netns", "add", namespace]);
+      run("ip", ["link", "add", near, "type", "veth", "peer", "name", link, "netns", namespace]);
+      run("ip", ["link", "set", near, "master", bridge, "up"]);
+      const machine: Machine = {
+        address,
+        link,
+        prefix,
+        run: (command, args, input) => run("ip", [...prefix.slice(1), command, ...args], input),
+        start(command, args, env = {}) {
+          const child = spawn("ip", [...prefix.slice(1), command, ...args], {
+            env: { PATH: process.env.PATH, ...env },
+            stdio: ["ignore", "pipe", "pipe"],
+          });
+          started.add(child);
+          child.once("exit", () => started.delete(child));
+          return child;
+        },
+      };
+      machine.run("ip", ["link", "set", "lo", "up"]);
+      machine.run("ip", ["addr", "add", `${address}/24`, "dev", link]);
+      machine.run("ip", ["link", "set", link, "up"]);
+      machines.set(name, machine);
+    });
+  } catch (error) {
+    remove();
+    throw error;
+  }
+  // A test that is interrupted leaves nothing behind either.
+  process.once("exit", remove);
+
+  return {
+    address: `${net}.1`,
+    machine: (name) => machines.get(name)!,
+    async [Symbol.asyncDispose]() {
+      process.off("exit", remove);
+      const ends = [...started].map((child) => once(child, "exit"));
+      remove();
+      await Promise.all(ends);
+    },
+  };
+}
+
+function run(command: string, args: string[], input?: string): string {
+  try {
+    return execFileSync(command, args, {
+      encoding: "utf8",
+      input,
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+  } catch (error) {
+    const { stderr = "" } = error as { stderr?: string };
+    throw new Error(`${command} ${args.join(" ")}: ${stderr}`, { cause: error });
+  }
+}
