@@ -68,7 +68,7 @@ export async function requireReader(c: ApiContext, permission: Permission): Prom
 
 /** After `allowOrAgent`: whose things the caller may see. */
 export function orgOf(c: ApiContext): string {
-  return c.var.agentOrgId ?? c.var.principal.orgId;
+  return c.var.agentToken?.orgId ?? c.var.principal.orgId;
 }
 
 async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
@@ -76,8 +76,9 @@ async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
   if (token === "confined") {
     throw new ApiError("forbidden", "The token is for some names or one project only.");
   }
-  if (token === null || !(await findAgentToken(c.var.db, token))) throw unauthorized();
-  c.set("agentOrgId", token.orgId);
+  const found = token && (await findAgentToken(c.var.db, token));
+  if (!found) throw unauthorized();
+  c.set("agentToken", found);
 }
 
 async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<void> {

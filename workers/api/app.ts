@@ -10,6 +10,7 @@ import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
 import { log } from "../log.ts";
+import { agentStreams } from "./agent-streams.ts";
 import { agents } from "./agents.ts";
 import { auth } from "./auth.ts";
 import { basicAuth } from "./basic-auth.ts";
@@ -27,11 +28,16 @@ import { hooks } from "./hooks.ts";
 import { inspector } from "./inspector.ts";
 import { inspectorWatch } from "./inspector-watch.ts";
 import { invitations } from "./invitations.ts";
+import { ipAllowlist } from "./ip-allowlist.ts";
 import { maintenance } from "./maintenance.ts";
 import { members } from "./members.ts";
 import { metrics } from "./metrics.ts";
 import { mfa } from "./mfa.ts";
 import { mockBilling } from "./mock-billing.ts";
+import { networkDevices } from "./networks/devices.ts";
+import { networks } from "./networks/networks.ts";
+import { relayLink } from "./networks/relay-link.ts";
+import { networkServers } from "./networks/server.ts";
 import { oauth } from "./oauth.ts";
 import { orgs } from "./orgs.ts";
 import { pages } from "./pages.ts";
@@ -40,6 +46,7 @@ import { projects } from "./projects.ts";
 import { policies } from "./policies.ts";
 import { receivers } from "./receivers.ts";
 import { boundedBody } from "./request-body.ts";
+import { relayTickets } from "./relay-tickets.ts";
 import { reservedSubdomains } from "./reserved-subdomains.ts";
 import { sessions } from "./sessions.ts";
 import { setup } from "./setup.ts";
@@ -94,13 +101,20 @@ for (const area of [
   policies,
   maintenance,
   capturing,
+  ipAllowlist,
+  relayTickets,
   domains,
   reservedSubdomains,
   receivers,
   hooks,
   agents,
+  agentStreams,
   connections,
   inspectorWatch,
+  networks,
+  networkServers,
+  networkDevices,
+  relayLink,
   events,
   billing,
   billingWebhook,
@@ -179,14 +193,14 @@ const UNLOGGED = new Set(["/health", "/ready"]);
 function logRequest(c: ApiContext, ms: number): void {
   const route = matchedRoutes(c).findLast(({ method }) => method !== "ALL")?.path;
   if (route !== undefined && UNLOGGED.has(route)) return;
-  const { requestId, principal, masterKey, agentOrgId, refusal } = c.var;
+  const { requestId, principal, masterKey, agentToken, refusal } = c.var;
   log("info", "request", {
     requestId,
     method: c.req.method,
     route: route ?? null,
     status: c.res.status,
     ms,
-    orgId: principal?.orgId ?? masterKey?.orgId ?? agentOrgId,
+    orgId: principal?.orgId ?? masterKey?.orgId ?? agentToken?.orgId,
     userId: principal?.userId,
     refusal,
   });

@@ -10,8 +10,8 @@ import { ApiError, describeError } from "../errors.ts";
 import { log } from "../log.ts";
 import type { Database } from "../store/client.ts";
 import type { Principal } from "../store/sessions.ts";
-import type { MemberActor } from "../store/standing.ts";
-import type { MasterKey } from "../store/tokens.ts";
+import type { CallerActor, MemberActor } from "../store/standing.ts";
+import type { AgentToken, MasterKey } from "../store/tokens.ts";
 
 export interface ApiEnv {
   Bindings: Env;
@@ -26,8 +26,8 @@ export interface ApiEnv {
     accessToken: string;
     /** Set instead by `allowOrMasterKey`, when a machine came with one. */
     masterKey?: MasterKey;
-    /** Set instead by `allowOrAgent`, when an agent came with its token: whose it is. */
-    agentOrgId?: string;
+    /** Set instead by `allowOrAgent`, when an agent came with its token. */
+    agentToken?: AgentToken;
     /** Why an agent was refused, for the log: the status of its answer can't say. */
     refusal: string;
   };
@@ -73,6 +73,14 @@ export function roleChanged(): ApiError {
 export function actorOf(c: ApiContext): MemberActor {
   const { orgId, userId, role } = c.var.principal;
   return { orgId, userId, role, ip: c.var.address };
+}
+
+/** After `allowOrAgent`. What an agent does is its token's owner's in the audit log. */
+export function getCaller(c: ApiContext): CallerActor {
+  const { agentToken, address: ip } = c.var;
+  if (!agentToken) return actorOf(c);
+  const { orgId, createdBy: userId, id: tokenId } = agentToken;
+  return { orgId, userId, tokenId, ip };
 }
 
 /** For work that the answer must not wait for. Nobody hears of its failure but the log. */

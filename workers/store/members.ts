@@ -2,6 +2,7 @@
 import { and, desc, eq, inArray, ne, sql } from "drizzle-orm";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
 import { revokeInvitations } from "./invitations.ts";
+import { revokeTickets, userNonce } from "./networks/ticket-revocations.ts";
 import { isOnPageBy, pageValues, type Page } from "./page.ts";
 import { lockOrganization, type MemberActor, type Role } from "./standing.ts";
 import { users } from "./tables/accounts.ts";
@@ -113,6 +114,7 @@ export function removeMember(
       metadata: { role: member.role },
     });
     change.tell({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
+    await revokeTickets(change, actor.orgId, [userNonce(userId)]);
     await take(change, actor, userId, forfeit);
     return "removed";
   });

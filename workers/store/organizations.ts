@@ -7,6 +7,8 @@ import type { Actor } from "./audit.ts";
 import { prepared, type Database, type Transaction } from "./client.ts";
 import { releaseDomains } from "./domains.ts";
 import { revokeInvitations } from "./invitations.ts";
+import { deleteNetworks } from "./networks/networks.ts";
+import { releasePorts } from "./networks/relay-ports.ts";
 import { isOnPageBy, pageValues, type Page } from "./page.ts";
 import { deleteReceivers } from "./receivers.ts";
 import { releaseSubdomains } from "./reserved-subdomains.ts";
@@ -185,6 +187,8 @@ export function deleteOrganization(
     await releaseDomains(change, actor);
     await releaseSubdomains(change, actor);
     await deleteReceivers(change, actor);
+    await deleteNetworks(change, actor);
+    await releasePorts(change, orgId);
     await revokeInvitations(change, actor);
     await endSubscriptions(change, orgId);
     await tx

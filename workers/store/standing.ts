@@ -6,6 +6,7 @@ import { and, eq, isNull } from "drizzle-orm";
 import type { Standing } from "../plans.ts";
 import type { Actor } from "./audit.ts";
 import type { Transaction } from "./client.ts";
+import { tokens } from "./tables/credentials.ts";
 import { memberships, organizations } from "./tables/organizations.ts";
 
 export type Role = (typeof memberships.$inferSelect)["role"];
@@ -15,6 +16,28 @@ export interface MemberActor extends Actor {
   orgId: string;
   userId: string;
   role: Role;
+}
+
+/** An agent that calls with its own token; `userId` is whose token it is. */
+export interface AgentActor extends Actor {
+  orgId: string;
+  tokenId: string;
+}
+
+export type CallerActor = MemberActor | AgentActor;
+
+/** Whether the actor's token or role is still what the guard found; until the commit it stays so. */
+export function isStillAllowed(tx: Transaction, actor: CallerActor): Promise<boolean> {
+  return "tokenId" in actor ? isTokenLive(tx, actor) : holdsRole(tx, actor);
+}
+
+async function isTokenLive(tx: Transaction, { orgId, tokenId }: AgentActor): Promise<boolean> {
+  const rows = await tx
+    .select({ id: tokens.id })
+    .from(tokens)
+    .where(and(eq(tokens.orgId, orgId), eq(tokens.id, tokenId), isNull(tokens.revokedAt)))
+    .for("share");
+  return rows.length > 0;
 }
 
 /** Whether the actor still has that role; until the commit it stays so. */
@@ -52,16 +75,16 @@ export async function holdStanding(tx: Transaction, actor: MemberActor): Promise
  * Changes of an organization, of its members and its invitations take turns. The lock leaves rows that
  * refer to the organization alone, so that its tunnels and sessions go on meanwhile.
  *
- * @returns null when the organization is gone or the actor's role was changed.
+ * @returns null when the organization is gone or the actor's role was changed, or its token revoked.
  */
 export async function lockOrganization(
   tx: Transaction,
-  actor: MemberActor,
+  actor: CallerActor,
 ): Promise<typeof organizations.$inferSelect | null> {
   const [org] = await tx
     .select()
     .from(organizations)
     .where(and(eq(organizations.id, actor.orgId), isNull(organizations.deletedAt)))
     .for("no key update");
-  return org && (await holdsRole(tx, actor)) ? org : null;
+  return org && (await isStillAllowed(tx, actor)) ? org : null;
 }

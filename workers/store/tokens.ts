@@ -3,6 +3,7 @@ import { and, desc, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } fr
 import { mayUse, type Standing } from "../plans.ts";
 import type { Actor } from "./audit.ts";
 import { prepared, type Change, type Database, type Transaction } from "./client.ts";
+import { revokeTickets } from "./networks/ticket-revocations.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
 import { holdsRole, holdStanding, type MemberActor } from "./standing.ts";
 import { tokens } from "./tables/credentials.ts";
@@ -116,6 +117,7 @@ export interface ShownToken {
 /** A token that was shown and is good. */
 export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & Standing;
 export type MasterKey = LiveToken;
+export type AgentToken = LiveToken & Pick<TokenRow, "createdBy" | "bandwidthLimitMbps">;
 
 /** Which token, and whether somebody else's may be ended. */
 export interface TokenName {
@@ -204,6 +206,8 @@ export async function revokeTokens(
     revoked.push(...(await revokeRows(change, actor, minted)));
   }
   await tellServed(change, "token_revoked", revoked);
+  const nonces = revoked.map(({ nonce }) => nonce);
+  await revokeTickets(change, actor.orgId, nonces);
 }
 
 async function revokeRows(
@@ -274,7 +278,7 @@ export function findMasterKey(db: Database, shown: ShownToken): Promise<MasterKe
 }
 
 /** @returns null when the token was revoked, is over or was never there. */
-export function findAgentToken(db: Database, shown: ShownToken): Promise<LiveToken | null> {
+export function findAgentToken(db: Database, shown: ShownToken): Promise<AgentToken | null> {
   return findLiveToken(db, "agent", shown);
 }
 
@@ -282,10 +286,18 @@ async function findLiveToken(
   { read }: Database,
   kind: TokenRow["kind"],
   { orgId, nonce }: ShownToken,
-): Promise<LiveToken | null> {
+): Promise<AgentToken | null> {
   const { plan, trialEndsAt } = organizations;
   const [row] = await read
-    .select({ id: tokens.id, nonce: tokens.nonce, orgId: tokens.orgId, plan, trialEndsAt })
+    .select({
+      id: tokens.id,
+      nonce: tokens.nonce,
+      orgId: tokens.orgId,
+      createdBy: tokens.createdBy,
+      bandwidthLimitMbps: tokens.bandwidthLimitMbps,
+      plan,
+      trialEndsAt,
+    })
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
     .where(

@@ -1,0 +1,149 @@
+/** /private-networks/{id}/devices: who may take part in a network, by public key. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import {
+  Device,
+  DeviceId,
+  EnrollDevice,
+  EnrolledDevice,
+  NetworkConfig,
+} from "../../../protocol/resources/networks.ts";
+import { Id, Ok, PageQuery } from "../../../protocol/resources/scalars.ts";
+import { ApiError } from "../../errors.ts";
+import {
+  enrollDevice,
+  findDevice,
+  listDevices,
+  removeDevice,
+} from "../../store/networks/devices.ts";
+import { allowOrAgent } from "../allow.ts";
+import { answer, failures, getCaller, invalidField, jsonBody, notFound } from "../context.ts";
+import {
+  FOR_AGENTS,
+  networkNotFound,
+  newNetworkArea,
+  notAllowedAnyMore,
+  requireNetwork,
+  serverNotRegistered,
+} from "./area.ts";
+import { writeClientConfig } from "./configs.ts";
+import { addressAt, getPublicEndpoint, toDevices } from "./views.ts";
+
+export const networkDevices = newNetworkArea();
+
+networkDevices.openapi(
+  createRoute({
+    method: "get",
+    path: "/private-networks/{id}/devices",
+    summary: "List the devices of a private network",
+    description: FOR_AGENTS,
+    ...allowOrAgent("networks:read"),
+    request: { params: Id, query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(Device)),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const network = await requireNetwork(c, c.req.valid("param").id);
+    const rows = await listDevices(c.var.db, network.id, c.req.valid("query"));
+    return c.json(await toDevices(c.env, network, rows), 200);
+  },
+);
+
+networkDevices.openapi(
+  createRoute({
+    method: "post",
+    path: "/private-networks/{id}/devices",
+    summary: "Enroll a device in a private network",
+    description: `With the next free address. The same key again gives the same device. ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:write"),
+    request: { params: Id, body: jsonBody(EnrollDevice) },
+    responses: {
+      201: answer("The server's configuration needs the device too.", EnrolledDevice),
+      ...failures(
+        "invalid_request",
+        "invalid_name",
+        "unauthorized",
+        "forbidden",
+        "not_found",
+        "network_full",
+      ),
+    },
+  }),
+  async (c) => {
+    const { name, public_key: publicKey } = c.req.valid("json");
+    const { id } = c.req.valid("param");
+    const enrolled = await enrollDevice(c.var.db, getCaller(c), id, { name, publicKey });
+    switch (enrolled) {
+      case "not_allowed":
+        throw notAllowedAnyMore(c);
+      case "not_found":
+        throw networkNotFound();
+      case "key_of_server":
+        throw invalidField("public_key", "is the key of the network's server");
+      case "network_full":
+        throw new ApiError("network_full", "The network has no free address left.");
+      default: {
+        const { network } = enrolled;
+        const [device] = await toDevices(c.env, network, [enrolled.device]);
+        return c.json({ device: device!, network_cidr: network.cidr }, 201);
+      }
+    }
+  },
+);
+
+networkDevices.openapi(
+  createRoute({
+    method: "delete",
+    path: "/private-networks/{id}/devices/{device_id}",
+    summary: "Remove a device from a private network",
+    description: `The WireGuard server still knows it until its configuration is applied anew. ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:write"),
+    request: { params: DeviceId },
+    responses: {
+      200: answer("Its address is free.", Ok),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const { id, device_id: deviceId } = c.req.valid("param");
+    const outcome = await removeDevice(c.var.db, getCaller(c), id, deviceId);
+    if (outcome === "not_allowed") throw notAllowedAnyMore(c);
+    if (outcome === "not_found") throw notFound("such device");
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+networkDevices.openapi(
+  createRoute({
+    method: "get",
+    path: "/private-networks/{id}/devices/{device_id}/config",
+    summary: "A device's WireGuard configuration",
+    description: `For \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:read"),
+    request: { params: DeviceId },
+    responses: {
+      200: answer("It leads to the network and nowhere else.", NetworkConfig),
+      ...failures("unauthorized", "forbidden", "not_found", "server_not_registered"),
+    },
+  }),
+  async (c) => {
+    const { id, device_id: deviceId } = c.req.valid("param");
+    const network = await requireNetwork(c, id);
+    const device = await findDevice(c.var.db, network.id, deviceId);
+    if (!device) throw notFound("such device");
+    const { serverPublicKey, cidr } = network;
+    const endpoint = getPublicEndpoint(network);
+    if (serverPublicKey === null || endpoint === null) throw serverNotRegistered();
+    const config = writeClientConfig({
+      networkName: network.name,
+      deviceName: device.name,
+      address: addressAt(cidr, device.hostNumber),
+      serverPublicKey,
+      endpoint,
+      cidr,
+    });
+    return c.json({ config }, 200);
+  },
+);

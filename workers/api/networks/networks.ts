@@ -1,0 +1,116 @@
+/** /private-networks: WireGuard networks whose server stands behind an agent. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import { NETWORKS_PER_ORG_MAX } from "../../../protocol/limits/relay.ts";
+import { CreateNetwork, PrivateNetwork } from "../../../protocol/resources/networks.ts";
+import { Id, Ok, PageQuery } from "../../../protocol/resources/scalars.ts";
+import { ApiError } from "../../errors.ts";
+import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
+import { allowOrAgent, orgOf } from "../allow.ts";
+import { answer, failures, getCaller, jsonBody } from "../context.ts";
+import {
+  FOR_AGENTS,
+  networkNotFound,
+  newNetworkArea,
+  notAllowedAnyMore,
+  requireNetwork,
+} from "./area.ts";
+import { toNetworks, toOneNetwork } from "./views.ts";
+
+export const networks = newNetworkArea();
+
+networks.openapi(
+  createRoute({
+    method: "get",
+    path: "/private-networks",
+    summary: "List private networks",
+    description: FOR_AGENTS,
+    ...allowOrAgent("networks:read"),
+    request: { query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(PrivateNetwork)),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const rows = await listNetworks(c.var.db, orgOf(c), c.req.valid("query"));
+    return c.json(await toNetworks(c.env, rows), 200);
+  },
+);
+
+networks.openapi(
+  createRoute({
+    method: "post",
+    path: "/private-networks",
+    summary: "Create a private network",
+    description: `Its server is registered with another call. ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:write"),
+    request: { body: jsonBody(CreateNetwork) },
+    responses: {
+      201: answer("Created.", PrivateNetwork),
+      ...failures(
+        "invalid_request",
+        "invalid_name",
+        "invalid_cidr",
+        "unauthorized",
+        "forbidden",
+        "duplicate_name",
+        "conflict",
+      ),
+    },
+  }),
+  async (c) => {
+    const network = await createNetwork(c.var.db, getCaller(c), c.req.valid("json"));
+    switch (network) {
+      case "not_allowed":
+        throw notAllowedAnyMore(c);
+      case "duplicate_name":
+        throw new ApiError("duplicate_name", "The organization has a network of this name.");
+      case "too_many": {
+        const most = `An organization has at most ${NETWORKS_PER_ORG_MAX} private networks.`;
+        throw new ApiError("conflict", most);
+      }
+      default:
+        return c.json(await toOneNetwork(c.env, network), 201);
+    }
+  },
+);
+
+networks.openapi(
+  createRoute({
+    method: "get",
+    path: "/private-networks/{id}",
+    summary: "A private network",
+    description: FOR_AGENTS,
+    ...allowOrAgent("networks:read"),
+    request: { params: Id },
+    responses: {
+      200: answer("With its state at the relay.", PrivateNetwork),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const network = await requireNetwork(c, c.req.valid("param").id);
+    return c.json(await toOneNetwork(c.env, network), 200);
+  },
+);
+
+networks.openapi(
+  createRoute({
+    method: "delete",
+    path: "/private-networks/{id}",
+    summary: "Delete a private network",
+    description: `With its devices. ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("Its agent is disconnected, and its port is free.", Ok),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const isDeleted = await deleteNetwork(c.var.db, getCaller(c), c.req.valid("param").id);
+    if (!isDeleted) throw networkNotFound();
+    return c.json({ ok: true as const }, 200);
+  },
+);

@@ -1,0 +1,56 @@
+/** GET /relays/connect: a relay opens its link. From then on the connection belongs to the relay's object. */
+import { RELAY_LINK_URL } from "../../../durable-objects/relay/admission.ts";
+import { equalInConstantTime } from "../../../protocol/constant-time.ts";
+import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
+import { RelayConnectQuery } from "../../../protocol/relay-link.ts";
+import { isDraining } from "../../draining.ts";
+import { ApiError } from "../../errors.ts";
+import { relayObject } from "../../objects.ts";
+import { unauthorized } from "../allow.ts";
+import { failures, invalidInput, newArea, type ApiContext } from "../context.ts";
+import { requireUpgrade } from "../upgrade.ts";
+
+export const relayLink = newArea();
+
+relayLink.openAPIRegistry.registerPath({
+  method: "get",
+  path: "/relays/connect",
+  summary: "A relay connects",
+  description:
+    "A WebSocket (docs/relay-protocol.md). The bearer is the secret that the operator gave to the service and its relays.",
+  security: [{ bearer: [] }],
+  request: { query: RelayConnectQuery },
+  responses: {
+    101: { description: "The connection." },
+    ...failures(
+      "invalid_request",
+      "unauthorized",
+      "upgrade_expected",
+      "provider_not_configured",
+      "unavailable",
+    ),
+  },
+});
+
+relayLink.get("/relays/connect", async (c) => {
+  requireRelaySecret(c);
+  requireUpgrade(c, "Relays connect with a WebSocket.");
+  const query = RelayConnectQuery.safeParse(c.req.query());
+  if (!query.success) throw invalidInput({ target: "query", error: query.error });
+  const headers = { Upgrade: "websocket" };
+  const answer = isDraining()
+    ? null
+    : await relayObject(c.env, query.data.relay_id).fetch(RELAY_LINK_URL, { headers });
+  if (answer?.status === 101) return answer;
+  const retryAfterSeconds = RECONNECT_MAX_MS / 1000;
+  throw new ApiError("unavailable", "The server restarts.", { retryAfterSeconds });
+});
+
+function requireRelaySecret(c: ApiContext): void {
+  const { RELAY_SECRET: secret } = c.var.config;
+  if (secret === undefined) {
+    throw new ApiError("provider_not_configured", "This service has no RELAY_SECRET.");
+  }
+  const bearer = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
+  if (bearer === undefined || !equalInConstantTime(bearer, secret)) throw unauthorized();
+}

@@ -1,0 +1,175 @@
+/** /private-networks/{id}/server: the WireGuard server of a network, and what its agent needs at the relay. */
+import { createRoute } from "@hono/zod-openapi";
+import { parseCidr } from "../../../protocol/cidr.ts";
+import { TOKEN_BANDWIDTH_DEFAULT_MBPS } from "../../../protocol/limits.ts";
+import {
+  NetworkConfig,
+  PrivateNetwork,
+  RegisterServer,
+  RelayAccess,
+} from "../../../protocol/resources/networks.ts";
+import { Id } from "../../../protocol/resources/scalars.ts";
+import { ApiError } from "../../errors.ts";
+import { issueRelayAccess } from "../../identity/relay-tickets.ts";
+import { listAllDevices } from "../../store/networks/devices.ts";
+import { findRelay } from "../../store/networks/relays.ts";
+import { registerServer, unregisterServer } from "../../store/networks/server.ts";
+import { userNonce } from "../../store/networks/ticket-revocations.ts";
+import { allowOrAgent } from "../allow.ts";
+import {
+  answer,
+  failures,
+  getCaller,
+  invalidField,
+  jsonBody,
+  type ApiContext,
+} from "../context.ts";
+import {
+  FOR_AGENTS,
+  networkNotFound,
+  newNetworkArea,
+  notAllowedAnyMore,
+  requireNetwork,
+  serverNotRegistered,
+} from "./area.ts";
+import { writeServerConfig } from "./configs.ts";
+import { addressAt, getPublicEndpoint, toOneNetwork } from "./views.ts";
+
+export const networkServers = newNetworkArea();
+
+networkServers.openapi(
+  createRoute({
+    method: "put",
+    path: "/private-networks/{id}/server",
+    summary: "Register the server of a private network",
+    description: `Again, it replaces the key and keeps the port. ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:write"),
+    request: { params: Id, body: jsonBody(RegisterServer) },
+    responses: {
+      200: answer("With the port that is reserved for it.", PrivateNetwork),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const body = c.req.valid("json");
+    const network = await registerServer(c.var.db, getCaller(c), c.req.valid("param").id, {
+      publicKey: body.server_public_key,
+      listenPort: body.server_listen_port,
+      ownEndpoint: body.public_endpoint ?? null,
+      relayId: body.relay_id,
+    });
+    switch (network) {
+      case "not_allowed":
+        throw notAllowedAnyMore(c);
+      case "not_found":
+        throw networkNotFound();
+      case "key_of_device":
+        throw invalidField("server_public_key", "is the key of one of the network's devices");
+      case "unknown_relay":
+        throw invalidField("relay_id", "names no relay of this service");
+      case "no_relay":
+        throw new ApiError("unavailable", "No relay has connected to this service yet.");
+      case "exhausted":
+        throw new ApiError("unavailable", "All UDP ports of the relay are reserved.");
+      default:
+        return c.json(await toOneNetwork(c.env, network), 200);
+    }
+  },
+);
+
+networkServers.openapi(
+  createRoute({
+    method: "delete",
+    path: "/private-networks/{id}/server",
+    summary: "Remove the server of a private network",
+    description: `The network keeps its port and its devices. ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("Its agent is disconnected.", PrivateNetwork),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const network = await unregisterServer(c.var.db, getCaller(c), c.req.valid("param").id);
+    if (network === "not_allowed") throw notAllowedAnyMore(c);
+    if (network === "not_found") throw networkNotFound();
+    return c.json(await toOneNetwork(c.env, network), 200);
+  },
+);
+
+networkServers.openapi(
+  createRoute({
+    method: "get",
+    path: "/private-networks/{id}/server-config",
+    summary: "The server's WireGuard configuration",
+    description: `For \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:read"),
+    request: { params: Id },
+    responses: {
+      200: answer("With a peer for each device.", NetworkConfig),
+      ...failures("unauthorized", "forbidden", "not_found", "server_not_registered"),
+    },
+  }),
+  async (c) => {
+    const network = await requireNetwork(c, c.req.valid("param").id);
+    const { name, cidr, serverListenPort: listenPort } = network;
+    if (listenPort === null) throw serverNotRegistered();
+    const devices = await listAllDevices(c.var.db, network.id);
+    const config = writeServerConfig({
+      networkName: name,
+      address: addressAt(cidr, 1),
+      prefix: parseCidr(cidr)!.prefix,
+      listenPort,
+      endpoint: getPublicEndpoint(network),
+      isRelayed: network.ownEndpoint === null,
+      devices: devices.map(({ name, publicKey, hostNumber }) => ({
+        name,
+        publicKey,
+        address: addressAt(cidr, hostNumber),
+      })),
+    });
+    return c.json({ config }, 200);
+  },
+);
+
+networkServers.openapi(
+  createRoute({
+    method: "post",
+    path: "/private-networks/{id}/relay-ticket",
+    summary: "What an agent needs to serve a private network",
+    description: `A ticket of five minutes for its relay (docs/relay-protocol.md). ${FOR_AGENTS}`,
+    ...allowOrAgent("networks:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("The newest ticket takes the port over.", RelayAccess),
+      ...failures("unauthorized", "forbidden", "not_found", "server_not_registered", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const network = await requireNetwork(c, c.req.valid("param").id);
+    const { serverPublicKey, relayId, reservedUdpPort: port } = network;
+    if (serverPublicKey === null) throw serverNotRegistered();
+    const relay = relayId === null ? null : await findRelay(c.var.db, relayId);
+    if (!relay || port === null || port < relay.firstPort || port > relay.lastPort) {
+      const message = "The network has no port on a relay. Register its server again.";
+      throw new ApiError("unavailable", message);
+    }
+    const access = await issueRelayAccess(c.var.config, relay, {
+      kind: "network",
+      sub: network.id,
+      org: network.orgId,
+      port,
+      server_public_key: serverPublicKey,
+      ...getCredential(c),
+    });
+    return c.json(access, 200);
+  },
+);
+
+/** A person's tickets have the rate of a token that names none. */
+function getCredential(c: ApiContext): { nonce: string; mbps: number } {
+  const { agentToken } = c.var;
+  if (agentToken) return { nonce: agentToken.nonce, mbps: agentToken.bandwidthLimitMbps };
+  return { nonce: userNonce(c.var.principal.userId), mbps: TOKEN_BANDWIDTH_DEFAULT_MBPS };
+}

@@ -1,0 +1,150 @@
+/** Devices of private networks: a public key, and an address that the database picks. */
+import { and, desc, eq, sql } from "drizzle-orm";
+import { parseCidr } from "../../../protocol/cidr.ts";
+import { prepared, type Database, type Transaction } from "../client.ts";
+import { isOnPageBy, pageValues, type Page } from "../page.ts";
+import { isStillAllowed, type CallerActor } from "../standing.ts";
+import { privateNetworkDevices } from "../tables/networks.ts";
+import { lockNetwork, toActor, type NetworkRow } from "./networks.ts";
+
+export type DeviceRow = typeof privateNetworkDevices.$inferSelect;
+
+/** The server has the first host address. */
+const FIRST_HOST_NUMBER = 2;
+
+const list = prepared((read) =>
+  read
+    .select()
+    .from(privateNetworkDevices)
+    .where(
+      isOnPageBy(privateNetworkDevices, {
+        scope: privateNetworkDevices.networkId,
+        id: privateNetworkDevices.id,
+        moment: privateNetworkDevices.createdAt,
+      }),
+    )
+    .orderBy(desc(privateNetworkDevices.createdAt), desc(privateNetworkDevices.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_private_network_devices"),
+);
+
+/** Newest first. For callers who know that the network is the organization's. */
+export function listDevices(db: Database, networkId: string, page: Page): Promise<DeviceRow[]> {
+  return list(db).execute(pageValues(networkId, page));
+}
+
+/** All of them, in the order of their addresses. */
+export function listAllDevices({ read }: Database, networkId: string): Promise<DeviceRow[]> {
+  return read
+    .select()
+    .from(privateNetworkDevices)
+    .where(eq(privateNetworkDevices.networkId, networkId))
+    .orderBy(privateNetworkDevices.hostNumber);
+}
+
+export async function findDevice(
+  { read }: Database,
+  networkId: string,
+  id: string,
+): Promise<DeviceRow | null> {
+  const [row] = await read
+    .select()
+    .from(privateNetworkDevices)
+    .where(and(eq(privateNetworkDevices.networkId, networkId), eq(privateNetworkDevices.id, id)));
+  return row ?? null;
+}
+
+export type Enrolment =
+  | { device: DeviceRow; network: NetworkRow }
+  | "not_allowed"
+  | "not_found"
+  | "network_full"
+  | "key_of_server";
+
+/** Under the network's lock: of two who want the last address one gets it. A key that is enrolled stays as it is. */
+export function enrollDevice(
+  db: Database,
+  actor: CallerActor,
+  networkId: string,
+  { name, publicKey }: { name: string; publicKey: string },
+): Promise<Enrolment> {
+  return db.change(async ({ tx, audit }) => {
+    if (!(await isStillAllowed(tx, actor))) return "not_allowed";
+    const network = await lockNetwork(tx, actor.orgId, networkId);
+    if (!network) return "not_found";
+    if (network.serverPublicKey === publicKey) return "key_of_server";
+    const enrolled = await findByKey(tx, networkId, publicKey);
+    if (enrolled) return { device: enrolled, network };
+    const hostNumber = await findFreeHostNumber(tx, network);
+    if (hostNumber === null) return "network_full";
+    const [device] = await tx
+      .insert(privateNetworkDevices)
+      .values({ networkId, name, publicKey, hostNumber })
+      .returning();
+    audit({
+      ...toActor(actor),
+      action: "network_device_enrolled",
+      resourceType: "network_device",
+      resourceId: device!.id,
+      metadata: { name, publicKey, networkId },
+    });
+    return { device: device!, network };
+  });
+}
+
+/** Its address is free again. */
+export function removeDevice(
+  db: Database,
+  actor: CallerActor,
+  networkId: string,
+  id: string,
+): Promise<"removed" | "not_allowed" | "not_found"> {
+  return db.change(async ({ tx, audit }) => {
+    if (!(await isStillAllowed(tx, actor))) return "not_allowed";
+    if (!(await lockNetwork(tx, actor.orgId, networkId))) return "not_found";
+    const [removed] = await tx
+      .delete(privateNetworkDevices)
+      .where(and(eq(privateNetworkDevices.networkId, networkId), eq(privateNetworkDevices.id, id)))
+      .returning();
+    if (!removed) return "not_found";
+    audit({
+      ...toActor(actor),
+      action: "network_device_removed",
+      resourceType: "network_device",
+      resourceId: id,
+      metadata: { name: removed.name, publicKey: removed.publicKey, networkId },
+    });
+    return "removed";
+  });
+}
+
+async function findByKey(
+  tx: Transaction,
+  networkId: string,
+  publicKey: string,
+): Promise<DeviceRow | undefined> {
+  const { networkId: network, publicKey: key } = privateNetworkDevices;
+  const [row] = await tx
+    .select()
+    .from(privateNetworkDevices)
+    .where(and(eq(network, networkId), eq(key, publicKey)));
+  return row;
+}
+
+/** The lowest. Neither the network's own address nor its broadcast address is a host's. */
+async function findFreeHostNumber(
+  tx: Transaction,
+  { id, cidr }: NetworkRow,
+): Promise<number | null> {
+  const last = parseCidr(cidr)!.ipv4!.size - 2;
+  const { networkId, hostNumber } = privateNetworkDevices;
+  const { rows } = await tx.execute<{ number: number }>(sql`
+    select candidate.number
+    from generate_series(${FIRST_HOST_NUMBER}::int, ${last}::int) as candidate(number)
+    where not exists (
+      select from ${privateNetworkDevices} where ${networkId} = ${id} and ${hostNumber} = candidate.number
+    )
+    order by candidate.number
+    limit 1`);
+  return rows[0]?.number ?? null;
+}

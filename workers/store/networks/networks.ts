@@ -1,0 +1,147 @@
+/** Private networks' rows, and whom their relays are told of. */
+import { and, count, desc, eq, sql } from "drizzle-orm";
+import { NETWORKS_PER_ORG_MAX } from "../../../protocol/limits/relay.ts";
+import type { Revocation } from "../../../protocol/relay-link.ts";
+import type { Actor } from "../audit.ts";
+import { prepared, type Change, type Database, type Transaction } from "../client.ts";
+import { isOnPage, pageValues, type Page } from "../page.ts";
+import { lockOrganization, type CallerActor } from "../standing.ts";
+import { privateNetworks, relays } from "../tables/networks.ts";
+import { releasePort } from "./relay-ports.ts";
+
+export type NetworkRow = typeof privateNetworks.$inferSelect;
+/** `relayHost`: where the network's port is; null while it has none. */
+export type Network = NetworkRow & { relayHost: string | null };
+
+const list = prepared((read) =>
+  read
+    .select({ network: privateNetworks, relayHost: relays.host })
+    .from(privateNetworks)
+    .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
+    .where(isOnPage(privateNetworks, privateNetworks.createdAt))
+    .orderBy(desc(privateNetworks.createdAt), desc(privateNetworks.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_private_networks"),
+);
+
+/** Newest first. */
+export async function listNetworks(db: Database, orgId: string, page: Page): Promise<Network[]> {
+  const rows = await list(db).execute(pageValues(orgId, page));
+  return rows.map(({ network, relayHost }) => ({ ...network, relayHost }));
+}
+
+const isOne = (orgId: string, id: string) =>
+  and(eq(privateNetworks.orgId, orgId), eq(privateNetworks.id, id));
+
+export async function findNetwork(
+  { read }: Database,
+  orgId: string,
+  id: string,
+): Promise<Network | null> {
+  const [row] = await read
+    .select({ network: privateNetworks, relayHost: relays.host })
+    .from(privateNetworks)
+    .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
+    .where(isOne(orgId, id));
+  return row ? { ...row.network, relayHost: row.relayHost } : null;
+}
+
+/** Changes of a network, of its server and its devices take turns from here on. */
+export async function lockNetwork(
+  tx: Transaction,
+  orgId: string,
+  id: string,
+): Promise<NetworkRow | null> {
+  const [row] = await tx
+    .select()
+    .from(privateNetworks)
+    .where(isOne(orgId, id))
+    .for("no key update");
+  return row ?? null;
+}
+
+/** Under the organization's lock, so that those who create at the same moment count each other's. */
+export function createNetwork(
+  db: Database,
+  actor: CallerActor,
+  { name, cidr }: { name: string; cidr: string },
+): Promise<Network | "duplicate_name" | "too_many" | "not_allowed"> {
+  return db.change(async ({ tx, audit }) => {
+    const org = await lockOrganization(tx, actor);
+    if (!org) return "not_allowed";
+    const [existing] = await tx
+      .select({ networks: count() })
+      .from(privateNetworks)
+      .where(eq(privateNetworks.orgId, org.id));
+    if (existing!.networks >= NETWORKS_PER_ORG_MAX) return "too_many";
+    const [row] = await tx
+      .insert(privateNetworks)
+      .values({ orgId: org.id, name, cidr })
+      .onConflictDoNothing()
+      .returning();
+    if (!row) return "duplicate_name";
+    audit({
+      ...toActor(actor),
+      action: "network_created",
+      resourceType: "network",
+      resourceId: row.id,
+      metadata: { name, cidr },
+    });
+    return { ...row, relayHost: null };
+  });
+}
+
+export function deleteNetwork(
+  db: Database,
+  actor: Actor & { orgId: string },
+  id: string,
+): Promise<boolean> {
+  return db.change(async (change) => (await deleteNetworks(change, actor, id)) > 0);
+}
+
+/** One of an organization, or all of them, with their devices; their ports become free. @returns how many. */
+export async function deleteNetworks(
+  change: Change,
+  actor: Actor & { orgId: string },
+  id?: string,
+): Promise<number> {
+  const { orgId } = actor;
+  const deleted = await change.tx
+    .delete(privateNetworks)
+    .where(id === undefined ? eq(privateNetworks.orgId, orgId) : isOne(orgId, id))
+    .returning();
+  for (const network of deleted) {
+    await releasePort(change, network.id);
+    revokeAccess(change, network, "network_deleted");
+    change.audit({
+      ...toActor(actor),
+      action: "network_deleted",
+      resourceType: "network",
+      resourceId: network.id,
+      metadata: { name: network.name, cidr: network.cidr },
+    });
+  }
+  return deleted.length;
+}
+
+/** Ends what agents have at the network's relay by tickets up to now. Nothing when it never had a relay. */
+export function revokeAccess(
+  { tell }: Pick<Change, "tell">,
+  { id, relayId }: Pick<NetworkRow, "id" | "relayId">,
+  reason: Revocation["reason"],
+): void {
+  if (relayId === null) return;
+  const revocation: Revocation = {
+    type: "revoke",
+    kind: "network",
+    id,
+    reason,
+    untilGeneration: Date.now(),
+  };
+  tell({ kind: "relay_revocation", payload: { relayId, revocation } });
+}
+
+/** What the audit log holds of a caller. */
+export function toActor({ orgId, userId, ip }: Actor): Actor {
+  return { orgId, userId, ip };
+}

@@ -1,0 +1,139 @@
+/** The WireGuard server of a private network: its public key, and the relay's port that leads to it. */
+import { and, eq } from "drizzle-orm";
+import type { Change, Database } from "../client.ts";
+import { isStillAllowed, type CallerActor } from "../standing.ts";
+import { privateNetworkDevices, privateNetworks, relays } from "../tables/networks.ts";
+import { lockNetwork, revokeAccess, toActor, type Network, type NetworkRow } from "./networks.ts";
+import { reservePort, type PortRefusal, type ReservedPort } from "./relay-ports.ts";
+
+export interface NewServer {
+  publicKey: string;
+  listenPort: number;
+  /** Of a server that is reached without the relay: `host:port`. */
+  ownEndpoint: string | null;
+  /** Left out: the relay that the network has, else the one with the most free ports. */
+  relayId: string | undefined;
+}
+
+export type ServerRefusal =
+  "not_allowed" | "not_found" | "key_of_device" | Exclude<PortRefusal, PortOfTunnel>;
+/** Refusals of a wanted port, which networks never ask for. */
+type PortOfTunnel = "port_taken" | "port_outside_range";
+
+/** Registers a server, or replaces it: the port stays the network's. */
+export function registerServer(
+  db: Database,
+  actor: CallerActor,
+  id: string,
+  server: NewServer,
+): Promise<Network | ServerRefusal> {
+  return db.change(async (change) => {
+    const { tx, audit, abandon } = change;
+    if (!(await isStillAllowed(tx, actor))) return "not_allowed";
+    const before = await lockNetwork(tx, actor.orgId, id);
+    if (!before) return "not_found";
+    if (await isKeyOfDevice(change, id, server.publicKey)) return "key_of_device";
+    const reserved = await reserveFor(change, before, server);
+    if (typeof reserved === "string") return abandon(reserved);
+    const [row] = await tx
+      .update(privateNetworks)
+      .set({
+        serverPublicKey: server.publicKey,
+        serverListenPort: server.listenPort,
+        ownEndpoint: server.ownEndpoint,
+        relayId: reserved?.relayId ?? null,
+        reservedUdpPort: reserved?.port ?? null,
+      })
+      .where(eq(privateNetworks.id, id))
+      .returning();
+    if (isServedOtherwise(before, row!)) revokeAccess(change, before, "server_changed");
+    audit({
+      ...toActor(actor),
+      action: "network_server_registered",
+      resourceType: "network",
+      resourceId: id,
+      metadata: {
+        name: before.name,
+        publicKey: server.publicKey,
+        relayId: row!.relayId,
+        port: row!.reservedUdpPort,
+      },
+    });
+    return { ...row!, relayHost: await findRelayHost(change, row!) };
+  });
+}
+
+/** The port stays reserved for as long as the network is there. Without a server there is nothing to remove. */
+export function unregisterServer(
+  db: Database,
+  actor: CallerActor,
+  id: string,
+): Promise<Network | "not_allowed" | "not_found"> {
+  return db.change(async (change) => {
+    const { tx, audit } = change;
+    if (!(await isStillAllowed(tx, actor))) return "not_allowed";
+    const before = await lockNetwork(tx, actor.orgId, id);
+    if (!before) return "not_found";
+    const [row] = await tx
+      .update(privateNetworks)
+      .set({ serverPublicKey: null, serverListenPort: null, ownEndpoint: null })
+      .where(eq(privateNetworks.id, id))
+      .returning();
+    if (before.serverPublicKey !== null) {
+      revokeAccess(change, before, "server_changed");
+      audit({
+        ...toActor(actor),
+        action: "network_server_removed",
+        resourceType: "network",
+        resourceId: id,
+        metadata: { name: before.name, publicKey: before.serverPublicKey },
+      });
+    }
+    return { ...row!, relayHost: await findRelayHost(change, row!) };
+  });
+}
+
+/** @returns null when there is no port and the server can do without one. */
+async function reserveFor(
+  change: Change,
+  { id, orgId }: NetworkRow,
+  { relayId, ownEndpoint }: NewServer,
+): Promise<ReservedPort | null | Exclude<PortRefusal, PortOfTunnel>> {
+  const reserved = await reservePort(change, { protocol: "udp", orgId, ownerId: id, relayId });
+  switch (reserved) {
+    case "no_relay":
+    case "exhausted":
+      return ownEndpoint === null ? reserved : null;
+    case "port_taken":
+    case "port_outside_range":
+      throw new Error(`${reserved} for a network, which wants no port of its own`);
+    default:
+      return reserved;
+  }
+}
+
+async function isKeyOfDevice(
+  { tx }: Change,
+  networkId: string,
+  publicKey: string,
+): Promise<boolean> {
+  const { networkId: network, publicKey: key } = privateNetworkDevices;
+  const isIt = and(eq(network, networkId), eq(key, publicKey));
+  return (await tx.$count(privateNetworkDevices, isIt)) > 0;
+}
+
+/** Whether tickets of before lead elsewhere, or to another key, than those from now on. */
+function isServedOtherwise(before: NetworkRow, after: NetworkRow): boolean {
+  return (
+    before.serverPublicKey !== null &&
+    (before.serverPublicKey !== after.serverPublicKey ||
+      before.relayId !== after.relayId ||
+      before.reservedUdpPort !== after.reservedUdpPort)
+  );
+}
+
+async function findRelayHost({ tx }: Change, { relayId }: NetworkRow): Promise<string | null> {
+  if (relayId === null) return null;
+  const [relay] = await tx.select({ host: relays.host }).from(relays).where(eq(relays.id, relayId));
+  return relay?.host ?? null;
+}

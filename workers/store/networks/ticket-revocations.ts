@@ -1,0 +1,35 @@
+/** Tickets of a credential that has ended: every relay on which its organization has ports is told. */
+import { and, eq, isNull } from "drizzle-orm";
+import type { Revocation } from "../../../protocol/relay-link.ts";
+import type { Change } from "../client.ts";
+import { relayPorts } from "../tables/networks.ts";
+
+/** What a ticket names as its credential when a person asked for it. */
+export function userNonce(userId: string): string {
+  return userId.replaceAll("-", "");
+}
+
+/** @param nonces of capability tokens, or made by `userNonce`. */
+export async function revokeTickets(
+  { tx, tell }: Change,
+  orgId: string,
+  nonces: string[],
+): Promise<void> {
+  if (nonces.length === 0) return;
+  const ports = await tx
+    .selectDistinct({ relayId: relayPorts.relayId, protocol: relayPorts.protocol })
+    .from(relayPorts)
+    .where(and(eq(relayPorts.orgId, orgId), isNull(relayPorts.releasedAt)));
+  for (const { relayId, protocol } of ports) {
+    for (const tokenNonce of nonces) {
+      const revocation: Revocation = {
+        type: "revoke",
+        kind: protocol === "udp" ? "network" : "tunnel",
+        tokenNonce,
+        reason: "unauthorized",
+        untilGeneration: Date.now(),
+      };
+      tell({ kind: "relay_revocation", payload: { relayId, revocation } });
+    }
+  }
+}
