@@ -9,10 +9,18 @@ import { utf8 } from "../identity/encoding.ts";
 import { accessTokenKeys, capabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
 import { seal, unseal } from "../identity/sealing.ts";
 import { log } from "../log.ts";
+import { relayObject } from "../objects.ts";
+import { listRelayIds } from "../store/networks/relays.ts";
 import { answer, newArea, type ApiContext } from "./context.ts";
 
 const Health = z.object({ status: z.string(), version: z.string() });
+const Ready = Health.extend({
+  /** Of the relays, one at least. A service without them is ready too. */
+  relay: z.enum(["connected", "disconnected", "not_configured"]),
+});
 const Jwks = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) });
+/** `/ready` does not wait longer for relays' objects. */
+const RELAY_ANSWER_MAX_MS = 1_000;
 const NotReady = z.object({
   error: z.literal("not_ready"),
   message: z.string(),
@@ -37,13 +45,16 @@ health.openapi(
     path: "/ready",
     summary: "Database, keys and secrets work",
     responses: {
-      200: answer("They do.", Health),
+      200: answer("They do. `relay` says whether a relay is connected.", Ready),
       503: answer("Something is missing.", NotReady),
     },
   }),
   async (c) => {
     const missing = await whatIsMissing(c);
-    if (missing.length === 0) return c.json({ status: "ready", version: SERVICE_VERSION }, 200);
+    if (missing.length === 0) {
+      const relay = await relayState(c);
+      return c.json({ status: "ready", version: SERVICE_VERSION, relay }, 200);
+    }
     const message = `Not working: ${missing.join(", ")}.`;
     const { headers } = errorResponse(new ApiError("not_ready", message));
     return c.json({ error: "not_ready" as const, message, missing }, 503, {
@@ -65,6 +76,18 @@ health.openapi(
     return c.json({ keys }, 200, { "Cache-Control": "public, max-age=300" });
   },
 );
+
+/** Asks the relays' own objects: a row may say that one is connected whose object was restarted. */
+async function relayState(c: ApiContext): Promise<z.infer<typeof Ready>["relay"]> {
+  if (c.var.config.RELAY_SECRET === undefined) return "not_configured";
+  const ids = await listRelayIds(c.var.db);
+  const asked = ids.map(async (id) => {
+    if (!(await relayObject(c.env, id).isConnected())) throw new Error(`relay ${id} is away`);
+    return "connected" as const;
+  });
+  const late = scheduler.wait(RELAY_ANSWER_MAX_MS).then(() => "disconnected" as const);
+  return Promise.race([Promise.any(asked).catch(() => "disconnected" as const), late]);
+}
 
 /** Each part is used, not only looked at: a key that loads may still not sign. */
 async function whatIsMissing(c: ApiContext): Promise<string[]> {

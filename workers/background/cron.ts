@@ -19,13 +19,14 @@ import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { log } from "../log.ts";
-import { organizationObject, tunnelObject } from "../objects.ts";
+import { organizationObject, relayObject, tunnelObject } from "../objects.ts";
 import { deleteDeadCodes, deleteUnverifiedAccounts } from "../store/accounts.ts";
 import { deleteDeadChallenges } from "../store/challenges.ts";
 import { deleteDeadDevices } from "../store/devices.ts";
 import { deleteDeadInvitations } from "../store/invitations.ts";
 import { deleteDeadPasswordResets } from "../store/password-resets.ts";
 import { expireClaims } from "../store/domains.ts";
+import { listRelayIds } from "../store/networks/relays.ts";
 import { dropReplacedSecrets } from "../store/receivers.ts";
 import { deleteDeadSessions } from "../store/sessions.ts";
 import { deleteOldBillingEvents, lapseOverdue } from "../store/subscriptions.ts";
@@ -84,9 +85,14 @@ export async function runCron(env: Env): Promise<void> {
   }
 }
 
-/** Before the server stops: agents and watchers are told, and what is in flight may finish. */
+/** Before the server stops: agents, watchers and relays are told, and what is in flight may finish. */
 export async function drainConnections(env: Env): Promise<void> {
-  await Promise.all([drainTunnels(env), drainWatchers(env)]);
+  await Promise.all([drainTunnels(env), drainWatchers(env), drainRelays(env)]);
+}
+
+async function drainRelays(env: Env): Promise<void> {
+  const ids = await listRelayIds(openDatabase(env));
+  await Promise.allSettled(ids.map(async (id) => relayObject(env, id).drain()));
 }
 
 async function drainWatchers(env: Env): Promise<void> {

@@ -136,7 +136,8 @@ export function revokeAccess(
     kind: "network",
     id,
     reason,
-    untilGeneration: Date.now(),
+    // Nobody gets a ticket for a deleted network again: one that was being signed meanwhile is refused too.
+    untilGeneration: reason === "network_deleted" ? Number.MAX_SAFE_INTEGER : Date.now(),
   };
   tell({ kind: "relay_revocation", payload: { relayId, revocation } });
 }
