@@ -2,6 +2,7 @@
 /** The command `underpass`. */
 import { http, httpOptions } from "../commands/http.ts";
 import { login, loginOptions } from "../commands/login.ts";
+import { vpn, vpnOptions } from "../commands/vpn.ts";
 import { webhooks, webhooksOptions } from "../commands/webhooks.ts";
 import { helpOf, UsageError } from "../options.ts";
 import { SettingsError } from "../settings.ts";
@@ -11,6 +12,9 @@ const HELP = `underpass gives a port on this machine a public URL.
 
   underpass http <port|host:port|URL>   share a local web server
   underpass webhooks <receiver>         bring what vendors delivered to a local server
+  underpass vpn <network>               serve a private WireGuard network from this machine
+  underpass vpn <network> add <device>  let a device in: its configuration and QR code
+  underpass vpn <network> devices       list its devices; remove <device> takes one out
   underpass login                       get a token for this machine
   underpass version                     print the version
 
@@ -19,6 +23,9 @@ ${helpOf(httpOptions)}
 
 Options of webhooks:
 ${helpOf(webhooksOptions)}
+
+Options of vpn:
+${helpOf(vpnOptions)}
 
 Options of login:
 ${helpOf(loginOptions)}
@@ -31,6 +38,8 @@ async function main([command, ...args]: string[]): Promise<number> {
       return http(args);
     case "webhooks":
       return webhooks(args);
+    case "vpn":
+      return vpn(args);
     case "login":
       return login(args);
     case "version":

@@ -8,14 +8,19 @@ import type { Flow, FromAgent } from "../../protocol/relay-control.ts";
 import { closeSocket, growBuffers } from "../relay-client/udp-socket.ts";
 import { localAddress } from "./local-address.ts";
 
+export interface LocalSocketAddress {
+  address: string;
+  port: number;
+}
+
 export interface LocalPeersEvents {
   /** The local WireGuard server sent a datagram to the client of this flow. */
   datagram(flow: number, payload: Buffer): void;
   /** Whether something listens on the server's port. */
   listening(isListening: boolean): void;
-  /** A new flow has its socket: what it is called and where WireGuard sees it. */
-  opened?(flow: number, local: { address: string; port: number }): void;
-  closed?(flow: number): void;
+  /** A flow has its socket: where WireGuard sees it. */
+  opened?(flow: number, local: LocalSocketAddress): void;
+  closed?(flow: number, local: LocalSocketAddress): void;
 }
 
 /** Datagrams of one client arrive in bursts; those of all clients together pass one relay socket. */
@@ -32,7 +37,8 @@ interface Peer {
   /** Whose tag `flow` has: that of the welcome after which the relay announced it. */
   association: number;
   socket: Socket;
-  isBound: boolean;
+  /** null until it is bound and connected. */
+  local: LocalSocketAddress | null;
   /** What came before the socket was ready. */
   waiting: Buffer[];
   usedAtMs: number;
@@ -81,8 +87,9 @@ export class LocalPeers {
     if (port === this.#port) return;
     this.#port = port;
     for (const peer of this.#peers.values()) {
-      closeSocket(peer.socket);
-      this.#openSocket(peer);
+      this.#closeSocket(peer);
+      peer.socket = createSocket("udp4");
+      this.#connect(peer);
     }
   }
 
@@ -99,13 +106,13 @@ export class LocalPeers {
     const peer: Peer = {
       flow,
       association,
-      socket: undefined as unknown as Socket,
-      isBound: false,
+      socket: createSocket("udp4"),
+      local: null,
       waiting: [],
       usedAtMs: Date.now(),
     };
-    this.#openSocket(peer);
     this.#peers.set(flow.id, peer);
+    this.#connect(peer);
     this.#deliverEarly(flow.id);
   }
 
@@ -114,8 +121,7 @@ export class LocalPeers {
     const peer = this.#peers.get(id);
     if (!peer) return;
     this.#peers.delete(id);
-    closeSocket(peer.socket);
-    this.#events.closed?.(id);
+    this.#closeSocket(peer);
   }
 
   closeAll(): void {
@@ -148,7 +154,7 @@ export class LocalPeers {
     const peer = this.#peers.get(id);
     if (!peer) return this.#keepEarly(id, payload);
     peer.usedAtMs = Date.now();
-    if (peer.isBound) peer.socket.send(payload);
+    if (peer.local) peer.socket.send(payload);
     else if (peer.waiting.length < EARLY_DATAGRAMS_MAX) peer.waiting.push(payload);
   }
 
@@ -175,16 +181,14 @@ export class LocalPeers {
 
   // ── Sockets ──
 
-  #openSocket(peer: Peer): void {
+  #connect(peer: Peer): void {
     const { id, address } = peer.flow;
-    const socket = createSocket("udp4");
-    peer.socket = socket;
-    peer.isBound = false;
+    const { socket } = peer;
     // Reported while bound: nothing listens on the server's port. Before: no descriptor or address is left.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (peer.socket !== socket) return;
       if (error.code === "ECONNREFUSED") this.setListening(false);
-      else if (!peer.isBound && this.#peers.get(id) === peer) this.close(id);
+      else if (!peer.local && this.#peers.get(id) === peer) this.close(id);
     });
     socket.on("message", (payload) => {
       peer.usedAtMs = Date.now();
@@ -195,12 +199,18 @@ export class LocalPeers {
       socket.connect(this.#port, "127.0.0.1", (error?: Error) => {
         if (peer.socket !== socket || error) return;
         growBuffers(socket, PEER_BUFFER_BYTES);
-        peer.isBound = true;
-        this.#events.opened?.(id, socket.address());
+        peer.local = socket.address();
+        this.#events.opened?.(id, peer.local);
         const waiting = peer.waiting.splice(0);
         for (const payload of waiting) socket.send(payload);
       });
     });
+  }
+
+  #closeSocket(peer: Peer): void {
+    closeSocket(peer.socket);
+    if (peer.local) this.#events.closed?.(peer.flow.id, peer.local);
+    peer.local = null;
   }
 
   #closeIdle(): void {

@@ -1,0 +1,89 @@
+/** `underpass vpn <network> --apply`: the peers of the WireGuard interface follow the network's devices. */
+import { isAddressIn } from "../../protocol/cidr.ts";
+import { WireGuardKey, type Device } from "../../protocol/resources/networks.ts";
+import type { AppliedPeers } from "./applied-peers.ts";
+import { removePeer, setPeer, showAllowedIps, type AllowedIps } from "./wireguard-tools.ts";
+
+export interface PeerChanges {
+  added: Device[];
+  /** Public keys. */
+  removed: string[];
+}
+
+export interface PeerPlan {
+  /** Devices that the interface does not know, or under other addresses. */
+  set: { device: Device; allowedIps: string[] }[];
+  /** Public keys. */
+  remove: string[];
+}
+
+/**
+ * What to change. A peer that was added by hand stays, and keeps the addresses that it has beyond its
+ * device's.
+ * @param applied public keys that this agent added.
+ */
+export function planPeers(
+  devices: readonly Device[],
+  current: AllowedIps,
+  applied: ReadonlySet<string>,
+): PeerPlan {
+  const known = new Set(devices.map((device) => device.public_key));
+  const set = devices.flatMap((device) => {
+    const ip = `${device.assigned_ip}/32`;
+    const ips = current.get(device.public_key);
+    if (ips?.includes(ip)) return [];
+    const isOwn = ips === undefined || applied.has(device.public_key);
+    return [{ device, allowedIps: isOwn ? [ip] : [...ips, ip] }];
+  });
+  const remove = [...applied].filter((key) => !known.has(key));
+  return { set, remove };
+}
+
+export class PeerApplier {
+  readonly #interface: string;
+  readonly #applied: AppliedPeers;
+  #last = Promise.resolve();
+
+  constructor(interfaceName: string, applied: AppliedPeers) {
+    this.#interface = interfaceName;
+    this.#applied = applied;
+  }
+
+  /**
+   * Makes the interface's peers those of the network. Calls take turns.
+   * @param cidr of the network: addresses outside of it are not routed to a device.
+   * @throws ToolError
+   */
+  apply(devices: readonly Device[], cidr: string): Promise<PeerChanges> {
+    const usable = devices.filter(
+      ({ public_key, assigned_ip }) =>
+        WireGuardKey.safeParse(public_key).success && isAddressIn(assigned_ip, [cidr]),
+    );
+    const turn = this.#last.then(() => this.#apply(usable));
+    this.#last = turn.then(
+      () => undefined,
+      () => undefined,
+    );
+    return turn;
+  }
+
+  async #apply(devices: readonly Device[]): Promise<PeerChanges> {
+    const current = await showAllowedIps(this.#interface);
+    const plan = planPeers(devices, current, await this.#applied.list());
+    // First: a new device may have the address of one that was removed.
+    const removed: string[] = [];
+    for (const key of plan.remove) {
+      if (current.has(key)) {
+        await removePeer(this.#interface, key);
+        removed.push(key);
+      }
+      await this.#applied.remove(key);
+    }
+    for (const { device, allowedIps } of plan.set) {
+      // Noted before it is added: a peer that nobody remembers would stay for ever.
+      if (!current.has(device.public_key)) await this.#applied.add([device.public_key]);
+      await setPeer(this.#interface, device.public_key, allowedIps);
+    }
+    return { added: plan.set.map(({ device }) => device), removed };
+  }
+}

@@ -1,0 +1,94 @@
+/** The network's devices, read from the API now and then. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Device } from "../../protocol/resources/networks.ts";
+import { backOff, Rejected } from "../tunnel.ts";
+
+/** What asks for the newest list in between (a device that is not known) waits so long at least. */
+const REFRESH_MIN_MS = 1_000;
+
+export interface DeviceListOptions {
+  read(signal: AbortSignal): Promise<Device[]>;
+  intervalMs: number;
+  /** Called with each list that differs from the last. */
+  changed(devices: Device[]): void;
+}
+
+export class DeviceList {
+  readonly #options: DeviceListOptions;
+  readonly #stop = new AbortController();
+  #devices: Device[] = [];
+  #text = "";
+  #wake = new AbortController();
+  #isStarted = false;
+
+  constructor(options: DeviceListOptions) {
+    this.#options = options;
+  }
+
+  get devices(): readonly Device[] {
+    return this.#devices;
+  }
+
+  find(publicKey: string): Device | undefined {
+    return this.#devices.find((device) => device.public_key === publicKey);
+  }
+
+  start(): void {
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#stop.abort();
+    this.#wake.abort();
+  }
+
+  /** Reads again soon instead of after the interval. */
+  refresh(): void {
+    this.#wake.abort();
+  }
+
+  /** The next list counts as changed, whether it is or not. */
+  forget(): void {
+    this.#text = "";
+  }
+
+  async #run(): Promise<void> {
+    for (let failures = 0; !this.#stop.signal.aborted;) {
+      const startedAtMs = performance.now();
+      try {
+        this.#set(await this.#options.read(this.#stop.signal));
+        failures = 0;
+      } catch (error) {
+        // A refusal concerns the agent as a whole, which hears of it where it serves.
+        failures += error instanceof Rejected ? 10 : 1;
+      }
+      const intervalMs = failures > 0 ? backOff(failures) : this.#options.intervalMs;
+      await this.#pause(Math.max(intervalMs, REFRESH_MIN_MS));
+      const elapsedMs = performance.now() - startedAtMs;
+      // A refresh may not ask more often than this, however often it is asked for.
+      if (elapsedMs < REFRESH_MIN_MS) {
+        await delay(REFRESH_MIN_MS - elapsedMs, undefined, { signal: this.#stop.signal }).catch(
+          () => undefined,
+        );
+      }
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    if (this.#stop.signal.aborted) return;
+    // A refresh that was asked for meanwhile counts: the controller is replaced after the pause only.
+    await delay(ms, undefined, { signal: this.#wake.signal }).catch(() => undefined);
+    this.#wake = new AbortController();
+  }
+
+  #set(devices: Device[]): void {
+    if (this.#stop.signal.aborted) return;
+    const text = JSON.stringify(devices);
+    if (text === this.#text) return;
+    this.#text = text;
+    this.#devices = devices;
+    this.#options.changed(devices);
+  }
+}

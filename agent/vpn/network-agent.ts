@@ -1,0 +1,289 @@
+/**
+ * Serves one private network: carries datagrams between the relay's port and the local WireGuard server, and
+ * reconnects for ever. Only a rejection that no retry can change ends it.
+ */
+import { EventEmitter } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/limits/relay.ts";
+import type { FromAgent, NetworkWelcome } from "../../protocol/relay-control.ts";
+import type { PrivateNetwork, RelayAccess } from "../../protocol/resources/networks.ts";
+import { fetchRelayAccess } from "../relay-client/access.ts";
+import { RelayControl, type RelayMessage } from "../relay-client/control.ts";
+import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";
+import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
+import type { SocketBuffers } from "../relay-client/udp-socket.ts";
+import { Unreachable } from "../service-api.ts";
+import { backOff, Rejected } from "../tunnel.ts";
+import { DeviceTracker } from "./device-tracker.ts";
+import type { InitiationReader } from "./initiation.ts";
+import { LocalPeers } from "./local-peers.ts";
+import type { NetworkApi } from "./network-api.ts";
+import { PortProbe } from "./port-probe.ts";
+
+export interface NetworkAgentOptions {
+  server: URL;
+  token: Buffer;
+  api: NetworkApi;
+  /** Its name or id. */
+  network: string;
+  timing?: UdpTiming;
+}
+
+export interface NetworkStatus extends PathQuality {
+  isLocalListening: boolean;
+}
+
+export interface ReadyNetwork {
+  network: PrivateNetwork;
+  /** What remote devices reach: `host:port`. */
+  endpoint: string;
+  /** Where their datagrams go: `127.0.0.1:51820`. */
+  local: string;
+}
+
+interface Events {
+  ready: [ReadyNetwork];
+  /** The network's settings were read again: its server may have another key or port. */
+  network: [PrivateNetwork];
+  /** The transport, its quality, or whether the local server listens has changed. */
+  status: [status: NetworkStatus, previous: NetworkStatus | undefined];
+  /** A device speaks, by its public key; `endpoint` is its address outside. */
+  device: [publicKey: string, endpoint: string];
+  handshake: [publicKey: string];
+  disconnected: [reason: string];
+  retrying: [reason: string, inMs: number];
+  reconnected: [];
+  rejected: [Rejected];
+}
+
+type PathMessage = Extract<FromAgent, { type: "path" }>;
+
+export class NetworkAgent extends EventEmitter<Events> {
+  readonly devices: DeviceTracker;
+  readonly #options: NetworkAgentOptions;
+  readonly #stop = new AbortController();
+  readonly #control: RelayControl;
+  readonly #path: DatagramPath;
+  readonly #peers: LocalPeers;
+  readonly #probe: PortProbe;
+  readonly #statusTimer: NodeJS.Timeout;
+  /** Where WireGuard sees each flow: `127.…:port`. */
+  readonly #localAddresses = new Map<string, number>();
+  #network: PrivateNetwork | undefined;
+  #association = 0;
+  #isReady = false;
+  #isPathKnown = false;
+  #sentPath: PathMessage | undefined;
+  #status: NetworkStatus | undefined;
+
+  constructor(options: NetworkAgentOptions) {
+    super();
+    this.#options = options;
+    this.devices = new DeviceTracker({
+      identified: (flow, publicKey) => this.#identified(flow, publicKey),
+      handshake: (publicKey) => this.emit("handshake", publicKey),
+    });
+    this.#control = new RelayControl({ getAccess: (signal) => this.#getAccess(signal) });
+    this.#path = new DatagramPath(
+      this.#control,
+      {
+        datagram: (flow, payload) => {
+          this.devices.fromClient(flow, payload);
+          this.#peers.deliver(flow, payload);
+        },
+        transport: () => {
+          this.#isPathKnown = true;
+          this.#reportStatus();
+        },
+      },
+      options.timing ?? UDP_TIMING,
+    );
+    this.#peers = new LocalPeers(0, {
+      datagram: (flow, payload) => {
+        this.devices.fromServer(flow, payload);
+        this.#path.send(flow, payload);
+      },
+      listening: () => this.#reportStatus(),
+      opened: (flow, { address, port }) => {
+        this.#localAddresses.set(`${address}:${port}`, flow);
+        this.devices.opened(flow);
+      },
+      closed: (flow, { address, port }) => {
+        this.#localAddresses.delete(`${address}:${port}`);
+        this.devices.closed(flow);
+      },
+    });
+    this.#probe = new PortProbe((isListening) => this.#peers.setListening(isListening));
+    this.#statusTimer = setInterval(() => this.#reportStatus(), RELAY_STATUS_INTERVAL_MS);
+    this.#listen();
+  }
+
+  get network(): PrivateNetwork | undefined {
+    return this.#network;
+  }
+
+  get status(): NetworkStatus {
+    return { ...this.#path.quality, isLocalListening: this.#peers.isListening };
+  }
+
+  /** Remote clients that have sent something lately. */
+  get clients(): number {
+    return this.#peers.size;
+  }
+
+  get buffers(): SocketBuffers | null {
+    return this.#path.buffers;
+  }
+
+  /** Begins, and goes on until `close` or the event `rejected`. */
+  start(): void {
+    void this.#start();
+  }
+
+  close(): void {
+    this.#stop.abort();
+    this.#control.close();
+    this.#path.close();
+    this.#peers.closeAll();
+    this.#probe.stop();
+    clearInterval(this.#statusTimer);
+  }
+
+  /** @param reader with the server's private key, or null: devices are not told apart by their handshakes. */
+  setReader(reader: InitiationReader | null): void {
+    this.devices.setReader(reader);
+  }
+
+  /** The flow whose local socket WireGuard sees at this `address:port`. */
+  findFlow(localAddress: string): number | undefined {
+    return this.#localAddresses.get(localAddress);
+  }
+
+  // ── Connecting ──
+
+  async #start(): Promise<void> {
+    const { api, network } = this.#options;
+    for (let failures = 0; ; failures += 1) {
+      try {
+        this.#setNetwork(await api.get(network, this.#stop.signal));
+        return this.#control.start();
+      } catch (error) {
+        if (this.#stop.signal.aborted) return;
+        if (!(error instanceof Unreachable)) return this.#reject(error as Rejected);
+        const inMs = backOff(failures);
+        this.emit("retrying", error.message, inMs);
+        await delay(inMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
+        if (this.#stop.signal.aborted) return;
+      }
+    }
+  }
+
+  #getAccess(signal: AbortSignal): Promise<RelayAccess> {
+    const { server, token } = this.#options;
+    const path = `/private-networks/${this.#network!.id}/relay-ticket`;
+    return fetchRelayAccess(server, token, path, signal);
+  }
+
+  #listen(): void {
+    const control = this.#control;
+    control.on("welcome", (welcome, access) => {
+      if (welcome.kind === "network") this.#welcomed(welcome, access);
+    });
+    control.on("message", (message) => this.#receive(message));
+    control.on("binary", (message) => void this.#path.receive(message));
+    control.on("disconnected", (reason) => this.emit("disconnected", reason));
+    control.on("retrying", (reason, inMs) => this.emit("retrying", reason, inMs));
+    control.on("rejected", (rejection) => this.#reject(rejection));
+  }
+
+  #welcomed(welcome: NetworkWelcome, access: RelayAccess): void {
+    // Flows keep the association that their tags were made for: the relay may be a new process.
+    for (const resume of this.#peers.resumeMessages()) this.#control.send(resume);
+    this.#association = welcome.association;
+    for (const [flow, publicKey] of this.devices.flows()) this.#sendDevice(flow, publicKey);
+    this.#sentPath = undefined;
+    this.#isPathKnown = false;
+    this.#path.open(welcome, new URL(access.relay.url).hostname);
+    if (this.#isReady) {
+      this.emit("reconnected");
+      void this.#readNetwork();
+      return;
+    }
+    this.#isReady = true;
+    const network = this.#network!;
+    const local = `127.0.0.1:${network.server_listen_port}`;
+    this.emit("ready", { network, endpoint: welcome.publicEndpoint, local });
+  }
+
+  /** After a reconnect: its server may have been registered anew. */
+  async #readNetwork(): Promise<void> {
+    const { api } = this.#options;
+    const { id } = this.#network!;
+    try {
+      this.#setNetwork(await api.get(id, this.#stop.signal));
+    } catch {
+      // The ticket says whether the network is still there; its settings are read again next time.
+    }
+  }
+
+  #setNetwork(network: PrivateNetwork): void {
+    if (this.#stop.signal.aborted) return;
+    const previousPort = this.#network?.server_listen_port;
+    this.#network = network;
+    this.emit("network", network);
+    const port = network.server_listen_port;
+    if (port === null || port === previousPort) return;
+    this.#peers.setPort(port);
+    this.#probe.start(port);
+  }
+
+  #reject(rejection: Rejected): void {
+    this.close();
+    this.emit("rejected", rejection);
+  }
+
+  // ── Messages ──
+
+  #receive(message: RelayMessage): void {
+    switch (message.type) {
+      case "flow":
+        return this.#peers.open(message.flow, this.#association);
+      case "flow_closed":
+        return this.#peers.close(message.id);
+      case "open":
+        // Of TCP tunnels.
+        return;
+    }
+  }
+
+  #identified(flow: number, publicKey: string): void {
+    this.#sendDevice(flow, publicKey);
+    const remote = this.#peers.flow(flow);
+    if (!remote) return;
+    const host = remote.address.includes(":") ? `[${remote.address}]` : remote.address;
+    this.emit("device", publicKey, `${host}:${remote.port}`);
+  }
+
+  #sendDevice(flow: number, publicKey: string): void {
+    this.#control.send({ type: "device", flow, publicKey });
+  }
+
+  /** Tells the relay and the screen, when there is a change that either would show. */
+  #reportStatus(): void {
+    if (!this.#isPathKnown || !this.#control.isConnected) return;
+    const status = this.status;
+    const message: PathMessage = {
+      type: "path",
+      transport: status.transport,
+      latencyMs: status.latencyMs === null ? null : Math.round(status.latencyMs * 10) / 10,
+      loss: status.loss === null ? null : Math.round(status.loss * 10_000) / 10_000,
+      isLocalListening: status.isLocalListening,
+    };
+    if (JSON.stringify(message) === JSON.stringify(this.#sentPath)) return;
+    this.#sentPath = message;
+    this.#control.send(message);
+    const previous = this.#status;
+    this.#status = status;
+    this.emit("status", status, previous);
+  }
+}

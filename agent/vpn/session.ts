@@ -1,0 +1,149 @@
+/** A network that is served, with the names of its devices and, if asked for, the peers of its interface. */
+import { EventEmitter } from "node:events";
+import type { Device, PrivateNetwork } from "../../protocol/resources/networks.ts";
+import { SettingsError } from "../settings.ts";
+import type { AppliedPeers } from "./applied-peers.ts";
+import { PeerApplier } from "./apply.ts";
+import { DeviceList } from "./device-list.ts";
+import { InitiationReader } from "./initiation.ts";
+import { InterfaceWatch } from "./interface-watch.ts";
+import { NetworkAgent, type NetworkAgentOptions } from "./network-agent.ts";
+import { findInterface, listInterfaces, ToolError } from "./wireguard-tools.ts";
+
+export interface SessionOptions extends NetworkAgentOptions {
+  /** The server's private key, in base64, where it is known on this machine. */
+  privateKey(network: PrivateNetwork): Promise<string | null>;
+  /** null: the interface's peers are left alone. */
+  apply: {
+    interfaceName: string | undefined;
+    applied: (network: PrivateNetwork) => AppliedPeers;
+  } | null;
+}
+
+interface Events {
+  /** Something that the operator should know, and may have to do something about. */
+  notice: [message: string];
+  devices: [readonly Device[]];
+}
+
+const LIST_INTERVAL_MS = 30_000;
+/** With `--apply` a new device works within this. */
+const APPLY_INTERVAL_MS = 5_000;
+
+export class VpnSession extends EventEmitter<Events> {
+  readonly agent: NetworkAgent;
+  readonly #options: SessionOptions;
+  readonly #list: DeviceList;
+  readonly #watch: InterfaceWatch;
+  #applier: PeerApplier | undefined;
+  #serverKey: string | null = null;
+  #lastNotice = "";
+
+  constructor(options: SessionOptions) {
+    super();
+    this.#options = options;
+    this.agent = new NetworkAgent(options);
+    const { agent } = this;
+    this.#list = new DeviceList({
+      read: (signal) => options.api.devices(agent.network!.id, signal),
+      intervalMs: options.apply ? APPLY_INTERVAL_MS : LIST_INTERVAL_MS,
+      changed: (devices) => this.#devicesChanged(devices),
+    });
+    this.#watch = new InterfaceWatch({
+      endpoint: (publicKey, localAddress) => {
+        const flow = agent.findFlow(localAddress);
+        if (flow !== undefined) agent.devices.identify(flow, publicKey);
+      },
+      handshake: (publicKey, atMs) => agent.devices.setHandshake(publicKey, atMs),
+    });
+    agent.on("network", (network) => void this.#networkRead(network));
+    agent.on("device", (publicKey) => {
+      // Enrolled since the last look: its name is wanted, and with --apply its peer.
+      if (!this.#list.find(publicKey)) this.#list.refresh();
+    });
+    agent.on("reconnected", () => this.#list.refresh());
+  }
+
+  get devices(): readonly Device[] {
+    return this.#list.devices;
+  }
+
+  findDevice(publicKey: string): Device | undefined {
+    return this.#list.find(publicKey);
+  }
+
+  start(): void {
+    this.agent.start();
+  }
+
+  close(): void {
+    this.#list.stop();
+    this.#watch.stop();
+    this.agent.close();
+  }
+
+  async #networkRead(network: PrivateNetwork): Promise<void> {
+    this.#list.start();
+    if (network.server_public_key === this.#serverKey) return;
+    this.#serverKey = network.server_public_key;
+    this.#applier = undefined;
+    await this.#findKey(network);
+    this.#list.refresh();
+  }
+
+  async #findKey(network: PrivateNetwork): Promise<void> {
+    let reader: InitiationReader | null = null;
+    try {
+      const privateKey = await this.#options.privateKey(network);
+      reader = privateKey === null ? null : new InitiationReader(privateKey);
+    } catch (error) {
+      this.#notice(error instanceof Error ? error.message : String(error));
+    }
+    if (reader && reader.publicKey !== network.server_public_key) {
+      const other = `${network.name} is registered with ${network.server_public_key}`;
+      this.#notice(`the server's key on this machine is ${reader.publicKey}, but ${other}`);
+      reader = null;
+    }
+    this.agent.setReader(reader);
+    if (reader || network.server_public_key === null) this.#watch.stop();
+    else this.#watch.start(network.server_public_key);
+  }
+
+  #devicesChanged(devices: readonly Device[]): void {
+    this.emit("devices", devices);
+    void this.#apply(devices);
+  }
+
+  async #apply(devices: readonly Device[]): Promise<void> {
+    const { network } = this.agent;
+    if (!this.#options.apply || !network) return;
+    try {
+      this.#applier ??= await this.#newApplier(network);
+      const { added, removed } = await this.#applier.apply(devices, network.cidr);
+      this.#lastNotice = "";
+      for (const { name, assigned_ip } of added) this.#notice(`added ${name} (${assigned_ip})`);
+      if (removed.length > 0) this.#notice(`removed ${removed.join(", ")}`);
+    } catch (error) {
+      if (!(error instanceof ToolError || error instanceof SettingsError)) throw error;
+      this.#notice(`the peers could not be applied: ${error.message}`);
+      // The interface may come up later: the same list is applied then.
+      this.#list.forget();
+    }
+  }
+
+  async #newApplier(network: PrivateNetwork): Promise<PeerApplier> {
+    const { interfaceName, applied } = this.#options.apply!;
+    const name = interfaceName ?? (await findInterface(network.server_public_key ?? ""));
+    if (name === null || !(await listInterfaces()).includes(name)) {
+      throw new ToolError(`no interface has the server's key ${network.server_public_key}`);
+    }
+    return new PeerApplier(name, applied(network));
+  }
+
+  /** The same twice in a row is said once. */
+  #notice(message: string): void {
+    if (message === this.#lastNotice) return;
+    this.#lastNotice = message;
+    this.emit("notice", message);
+  }
+}

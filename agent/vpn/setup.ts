@@ -1,0 +1,217 @@
+/** `underpass vpn <network> --setup`: makes this machine the WireGuard server of a network. */
+import { createHash } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { rm } from "node:fs/promises";
+import { parseCidr } from "../../protocol/cidr.ts";
+import type { PrivateNetwork } from "../../protocol/resources/networks.ts";
+import { SettingsError } from "../settings.ts";
+import type { NetworkApi } from "./network-api.ts";
+import {
+  NetworkDirectory,
+  readPrivateFile,
+  writePrivateFile,
+  type NetworkState,
+  type ServerKeys,
+} from "./network-directory.ts";
+import { AppliedPeers } from "./applied-peers.ts";
+import { checkConfig, fillPrivateKey, readPeers } from "./wireguard-config.ts";
+import { findInterface, listInterfaces, run } from "./wireguard-tools.ts";
+
+export interface SetupOptions {
+  api: NetworkApi;
+  server: URL;
+  /** Its name or id; the name when it is made. */
+  network: string;
+  cidr: string | undefined;
+  listenPort: number | undefined;
+  interfaceName: string | undefined;
+  directory: string | undefined;
+  /** Whether another server's registration may be replaced. */
+  replacesServer: boolean;
+  signal: AbortSignal;
+  /** What was done, a line each. */
+  report: (line: string) => void;
+}
+
+export interface SetupResult {
+  network: PrivateNetwork;
+  directory: NetworkDirectory;
+  interfaceName: string;
+  /** The configuration's file. */
+  config: string;
+  isUp: boolean;
+}
+
+const DEFAULT_LISTEN_PORT = 51_820;
+const LISTEN_PORT_TRIES = 100;
+/** Linux takes 15 characters (IFNAMSIZ). */
+const INTERFACE_NAME = /^[A-Za-z0-9_=+.-]{1,15}$/;
+
+/** @throws SettingsError or ToolError with what to do about it. */
+export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
+  const { api, server, signal, report } = options;
+  const found = await findOrCreate(options);
+  const directory = new NetworkDirectory(found.name, options.directory);
+  const state = await directory.readState();
+  if (state && state.server !== server.origin) {
+    const advice = `give this one a directory of its own with --dir`;
+    throw new SettingsError(`${directory.path} has a network of ${state.server}; ${advice}`);
+  }
+  const interfaceName = options.interfaceName ?? state?.interface ?? toInterfaceName(found.name);
+  if (!INTERFACE_NAME.test(interfaceName)) {
+    throw new SettingsError(`${interfaceName} is not a name of an interface: 15 letters or digits`);
+  }
+  const keys = await directory.ensureKeys();
+  report(`${keys.isNew ? "Made" : "Uses"} the server's keys in ${directory.path}`);
+  const network = await register(options, found, keys);
+  const written = await writeConfig(api, network, directory, interfaceName, keys, signal);
+  const { path } = written;
+  await directory.writeState({
+    server: server.origin,
+    networkId: network.id,
+    interface: interfaceName,
+    configHash: written.hash,
+  } satisfies NetworkState);
+  report(written.note);
+  const isUp = await bringUp(interfaceName, path, keys, options);
+  if (isUp) await new AppliedPeers(directory.path).add(written.peers);
+  return { network, directory, interfaceName, config: path, isUp };
+}
+
+async function findOrCreate(options: SetupOptions): Promise<PrivateNetwork> {
+  const { api, network: name, cidr, signal, report } = options;
+  const found = await api.find(name, signal);
+  if (!found) {
+    if (cidr === undefined) {
+      const command = `underpass vpn ${name} --setup --cidr 10.88.0.0/24`;
+      throw new SettingsError(`there is no private network ${name}; to make it: ${command}`);
+    }
+    const created = await api.create(name, cidr, signal);
+    report(`Created the network ${created.name} (${created.cidr})`);
+    return created;
+  }
+  if (cidr !== undefined && parseCidr(cidr)?.text !== parseCidr(found.cidr)?.text) {
+    throw new SettingsError(
+      `the network ${found.name} has the addresses ${found.cidr}, not ${cidr}`,
+    );
+  }
+  return found;
+}
+
+async function register(
+  options: SetupOptions,
+  network: PrivateNetwork,
+  keys: ServerKeys,
+): Promise<PrivateNetwork> {
+  const { api, signal, report } = options;
+  const { server_public_key: registered, server_listen_port: registeredPort } = network;
+  if (registered !== null && registered !== keys.publicKey && !options.replacesServer) {
+    throw new SettingsError(
+      `another server is registered for ${network.name} (public key ${registered}). Its devices know that key ` +
+        `and would need new configurations. To replace it: --replace-server`,
+    );
+  }
+  const port = options.listenPort ?? registeredPort ?? (await findFreePort());
+  if (registered === keys.publicKey && registeredPort === port) return network;
+  const changed = await api.registerServer(network.id, keys.publicKey, port, signal);
+  report(`Registered the server's public key ${keys.publicKey} (port ${port})`);
+  return changed;
+}
+
+interface WrittenConfig {
+  path: string;
+  hash: string;
+  peers: string[];
+  note: string;
+}
+
+/** Writes the configuration from the API with the private key in it. One that was edited by hand stays. */
+export async function writeConfig(
+  api: NetworkApi,
+  network: PrivateNetwork,
+  directory: NetworkDirectory,
+  interfaceName: string,
+  keys: ServerKeys,
+  signal: AbortSignal,
+): Promise<WrittenConfig> {
+  const text = await api.serverConfig(network.id, signal);
+  checkConfig(text);
+  const config = fillPrivateKey(text, keys.privateKey);
+  const peers = readPeers(text);
+  const path = directory.file(`${interfaceName}.conf`);
+  const current = await readPrivateFile(path);
+  const last = (await directory.readState())?.configHash;
+  const hash = hashText(config);
+  if (current !== null && last !== hashText(current) && hashText(current) !== hash) {
+    await writePrivateFile(`${path}.new`, config);
+    const note = `Left ${path} alone, which was edited by hand; the newest is ${path}.new`;
+    // With the old hash the file goes on to count as edited.
+    return { path, hash: last ?? "", peers, note };
+  }
+  await writePrivateFile(path, config);
+  return { path, hash, peers, note: `Wrote ${path} (${peers.length} devices)` };
+}
+
+/** @returns whether the interface is up. */
+async function bringUp(
+  name: string,
+  config: string,
+  keys: ServerKeys,
+  { report }: SetupOptions,
+): Promise<boolean> {
+  if (process.getuid?.() !== 0) {
+    report("Not root: bring the server up with");
+    report(`  sudo wg-quick up ${config}`);
+    report("or, when it is up already, with");
+    report(`  sudo wg-quick strip ${config} | sudo wg syncconf ${name} /dev/stdin`);
+    return false;
+  }
+  const running = await findInterface(keys.publicKey);
+  if (running === null) {
+    if ((await listInterfaces()).includes(name)) {
+      throw new SettingsError(`the interface ${name} is another one; choose a name: --interface`);
+    }
+    await run("wg-quick", ["up", config]);
+    report(`Brought up the interface ${name}`);
+    return true;
+  }
+  // `wg` reads a file: what it is given has the private key, as the configuration beside it.
+  const stripped = `${config}.stripped`;
+  try {
+    await writePrivateFile(stripped, await run("wg-quick", ["strip", config]));
+    await run("wg", ["syncconf", running, stripped]);
+  } finally {
+    await rm(stripped, { force: true });
+  }
+  report(`Updated the interface ${running}, which was up already`);
+  return true;
+}
+
+/** The first port from WireGuard's usual one on that nothing uses: a machine may serve several networks. */
+async function findFreePort(): Promise<number> {
+  for (let port = DEFAULT_LISTEN_PORT; port < DEFAULT_LISTEN_PORT + LISTEN_PORT_TRIES; port += 1) {
+    const socket = createSocket("udp4");
+    try {
+      socket.bind({ port, exclusive: true });
+      await once(socket, "listening");
+      return port;
+    } catch {
+      // The next one.
+    } finally {
+      socket.close();
+    }
+  }
+  throw new SettingsError(
+    "no UDP port is free for the WireGuard server; choose one: --listen-port",
+  );
+}
+
+export function toInterfaceName(networkName: string): string {
+  const name = networkName.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-");
+  return `wg-${name.replaceAll(/^-+/g, "")}`.slice(0, 15).replace(/-+$/, "");
+}
+
+function hashText(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
