@@ -1,0 +1,49 @@
+/** Settings that the relay reads, and that `npm start` checks before it hands them to its own relay. */
+import { z } from "zod";
+
+/** A DNS name or an IP address, IPv6 without brackets. */
+export const RelayHost = z.union(
+  [
+    z.ipv4(),
+    z.ipv6(),
+    z
+      .string()
+      .regex(
+        /^(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*$/,
+      ),
+  ],
+  { error: "must be a host name or an IP address" },
+);
+
+/** The address of an interface of this machine. */
+export const RelayBind = z.union([z.ipv4(), z.ipv6(), z.literal("localhost")], {
+  error: "must be an IP address",
+});
+
+/** What agents connect to: `ws://…` or `wss://…` without a path, when a proxy stands in front of the relay. */
+export const RelayUrl = z
+  .url({ protocol: /^wss?$/, error: "must be a URL that starts with ws:// or wss://" })
+  .transform((url) => url.replace(/\/+$/, ""));
+
+/** `first-last`: the first port is the relay's own, so there are at least two. */
+export const RelayPortRange = z
+  .string()
+  .regex(/^\d{1,5}-\d{1,5}$/, "must look like 40000-40999")
+  .transform((text) => {
+    const [first = 0, last = 0] = text.split("-").map(Number);
+    return { first, last };
+  })
+  .refine(
+    ({ first, last }) => first >= 1 && first < last && last <= 65_535,
+    "must be two different ports, the lower first",
+  );
+export type RelayPortRange = z.output<typeof RelayPortRange>;
+
+export const RELAY_PORT_RANGE_DEFAULT = "40000-40999";
+/** Of `RELAY_SECRET`. */
+export const RELAY_SECRET_MIN_CHARS = 32;
+
+/** `host:port`, with brackets around an IPv6 address. */
+export function hostAndPort(host: string, port: number): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}

@@ -1,0 +1,152 @@
+/** The relay's WebSocket to the API (protocol/relay-link.ts): made again whenever it is lost. */
+import { WebSocket } from "ws";
+import { RELAY_LINK_MESSAGE_MAX_BYTES } from "../protocol/limits/relay.ts";
+import {
+  RELAY_PING,
+  RELAY_PONG,
+  type RelayHello,
+  type RelayStatus,
+  ToRelayLink,
+} from "../protocol/relay-link.ts";
+import type { LinkState } from "./associations.ts";
+import {
+  LINK_HEARTBEAT_INTERVAL_MS,
+  LINK_HEARTBEAT_TIMEOUT_MS,
+  LINK_RETRY_MAX_MS,
+  LINK_RETRY_MIN_MS,
+  LINK_WELCOME_MAX_MS,
+} from "./limits.ts";
+import { errorMessage, type Log } from "./log.ts";
+
+export interface ApiLinkOptions {
+  apiUrl: string;
+  /** Host header, when the URL names an address. */
+  apiHost: string | undefined;
+  secret: string;
+  hello: RelayHello;
+  log: Log;
+  /** The API has welcomed the relay: what it is told next has everything. */
+  onWelcome(): void;
+  onMessage(message: Exclude<ToRelayLink, { type: "welcome" }>): void;
+}
+
+export class ApiLink implements LinkState {
+  connectedAt: number | null = null;
+  readonly #options: ApiLinkOptions;
+  #socket: WebSocket | undefined;
+  #isConnected = false;
+  #isClosed = false;
+  #retryMs = LINK_RETRY_MIN_MS;
+  #retry: NodeJS.Timeout | undefined;
+  /** Logged once, not with each try. */
+  #problem = "";
+
+  constructor(options: ApiLinkOptions) {
+    this.#options = options;
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  connect(): void {
+    if (this.#isClosed) return;
+    const { apiUrl, apiHost, secret, hello } = this.#options;
+    const url = new URL(`${apiUrl}/relays/connect`);
+    url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+    url.searchParams.set("relay_id", hello.relayId);
+    const socket = new WebSocket(url, {
+      headers: {
+        authorization: `Bearer ${secret}`,
+        ...(apiHost !== undefined && { host: apiHost }),
+      },
+      handshakeTimeout: LINK_WELCOME_MAX_MS,
+      maxPayload: RELAY_LINK_MESSAGE_MAX_BYTES,
+      perMessageDeflate: false,
+    });
+    this.#socket = socket;
+    let heardAt = Date.now();
+    let problem = "";
+    const heartbeat = setInterval(() => {
+      const silentMs = Date.now() - heardAt;
+      const maxMs = this.#isConnected ? LINK_HEARTBEAT_TIMEOUT_MS : LINK_WELCOME_MAX_MS;
+      if (silentMs > maxMs) {
+        problem = "the API does not answer";
+        socket.terminate();
+      } else if (socket.readyState === WebSocket.OPEN) {
+        socket.send(RELAY_PING);
+      }
+    }, LINK_HEARTBEAT_INTERVAL_MS);
+    socket.on("open", () => socket.send(JSON.stringify(hello)));
+    socket.on("error", (error) => (problem ||= errorMessage(error)));
+    socket.on("message", (data) => {
+      heardAt = Date.now();
+      this.#receive((data as Buffer).toString());
+    });
+    socket.on("close", (code, reason) => {
+      clearInterval(heartbeat);
+      this.#closed(problem || `closed with ${code} ${reason.toString()}`.trim());
+    });
+  }
+
+  /** @returns false when there is no link. */
+  send(status: RelayStatus): boolean {
+    if (!this.#isConnected || !this.#socket) return false;
+    this.#socket.send(JSON.stringify(status));
+    return true;
+  }
+
+  /** Resolves when the connection is closed, soon. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    const socket = this.#socket;
+    if (!socket || socket.readyState === WebSocket.CLOSED) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    socket.once("close", () => resolve());
+    const timer = setTimeout(() => socket.terminate(), CLOSE_MAX_MS);
+    socket.close(1000);
+    await promise;
+    clearTimeout(timer);
+  }
+
+  #receive(text: string): void {
+    if (text === RELAY_PONG) return;
+    const message = ToRelayLink.safeParse(parseJson(text)).data;
+    if (!message) {
+      // A later version of the API may say what this one does not know.
+      this.#options.log.warn("a message of the API is not understood");
+      return;
+    }
+    if (message.type !== "welcome") return this.#options.onMessage(message);
+    this.#isConnected = true;
+    this.connectedAt = Date.now();
+    this.#retryMs = LINK_RETRY_MIN_MS;
+    this.#problem = "";
+    this.#options.log.info("connected to the API", { api: this.#options.apiUrl });
+    this.#options.onWelcome();
+  }
+
+  #closed(problem: string): void {
+    const wasConnected = this.#isConnected;
+    this.#isConnected = false;
+    if (this.#isClosed) return;
+    if (wasConnected || problem !== this.#problem) {
+      this.#options.log.warn("not connected to the API, and trying again", { error: problem });
+    }
+    this.#problem = problem;
+    // Jitter, so that relays don't all come back in the same moment.
+    this.#retry = setTimeout(() => this.connect(), this.#retryMs * (0.5 + Math.random() / 2));
+    this.#retryMs = Math.min(this.#retryMs * 2, LINK_RETRY_MAX_MS);
+  }
+}
+
+const CLOSE_MAX_MS = 1_000;
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,296 @@
+/** The agents that serve ports of this relay: who gets a port, and until when. */
+import { randomInt } from "node:crypto";
+import type { CloseName } from "../protocol/close-codes.ts";
+import { FLOWS_PER_RELAY_MAX, RELAY_TICKET_GRACE_MS } from "../protocol/limits/relay.ts";
+import type { Revocation } from "../protocol/relay-link.ts";
+import type { RelayTicket } from "../protocol/relay-ticket.ts";
+import type { AgentConnection, Association } from "./association.ts";
+import {
+  ASSOCIATIONS_MAX,
+  OWN_PORT_CONNECTIONS_MAX,
+  TICKET_CLOCK_TOLERANCE_MS,
+  TICKET_OVERDUE_MS,
+} from "./limits.ts";
+import { errorMessage, type Log } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
+import { NetworkRecords } from "./network-records.ts";
+import { isRevokedBy, type Revocations } from "./revocations.ts";
+import type { RelaySettings } from "./settings.ts";
+import { TunnelAssociation } from "./tcp/tunnel-association.ts";
+import { AgentSocket, type BoundAgent } from "./udp/agent-socket.ts";
+import { FlowTags } from "./udp/flow-tags.ts";
+import { FlowIds } from "./udp/flows.ts";
+import { NetworkAssociation } from "./udp/network-association.ts";
+
+/** An agent's control connection. */
+export interface Agent extends AgentConnection {
+  /** Sends a close code with a sentence for a person. */
+  close(name: CloseName, message?: string): void;
+}
+
+/** Why an agent can't have the port. */
+export interface Refusal {
+  refused: CloseName;
+  message: string;
+}
+
+/** What the registry needs to know of the link to the API. */
+export interface LinkState {
+  readonly isConnected: boolean;
+  /** Milliseconds since the epoch; null: never in this run. */
+  readonly connectedAt: number | null;
+}
+
+interface Entry {
+  association: Association;
+  agent: Agent;
+}
+
+export interface AssociationsOptions {
+  settings: RelaySettings;
+  epoch: string;
+  link: LinkState;
+  revocations: Revocations;
+  metrics: Metrics;
+  log: Log;
+}
+
+const U32 = 0x1_0000_0000;
+
+export class Associations {
+  readonly agentSocket: AgentSocket;
+  readonly connections = { open: 0, max: OWN_PORT_CONNECTIONS_MAX };
+  readonly #options: AssociationsOptions;
+  readonly #flowIds = new FlowIds<BoundAgent>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
+  readonly #tags: FlowTags;
+  readonly #records = new NetworkRecords();
+  /** By kind and port. */
+  readonly #byPort = new Map<string, Entry>();
+  /** One change of a port at a time. */
+  readonly #changes = new Map<string, Promise<unknown>>();
+  readonly #byNumber = new Map<number, Entry>();
+  /** Tunnels without an agent whose connections go on. */
+  readonly #released = new Set<TunnelAssociation>();
+  #isClosed = false;
+  /** Called with an association that has ended. */
+  onEnd: (association: Association) => void = () => {};
+
+  constructor(options: AssociationsOptions) {
+    const { settings, metrics } = options;
+    this.#options = options;
+    this.agentSocket = new AgentSocket(this.#flowIds, metrics);
+    this.#tags = new FlowTags(settings.secret, settings.id);
+  }
+
+  get flows(): number {
+    return this.#flowIds.size;
+  }
+
+  /** With an agent, and those without whose connections go on. */
+  all(): Association[] {
+    return [...[...this.#byPort.values()].map((entry) => entry.association), ...this.#released];
+  }
+
+  /** How long after its end a ticket is still good: only while the API that would renew it is away. */
+  get graceMs(): number {
+    const { isConnected, connectedAt } = this.#options.link;
+    return connectedAt !== null && !isConnected ? RELAY_TICKET_GRACE_MS : 0;
+  }
+
+  /** Gives an agent its port. An agent that has it already makes way, unless its generation is higher. */
+  async open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
+    const port = portKey(ticket);
+    const earlier = this.#changes.get(port);
+    const change = Promise.resolve(earlier).then(() => this.#open(ticket, agent));
+    this.#changes.set(port, change);
+    try {
+      return await change;
+    } finally {
+      if (this.#changes.get(port) === change) this.#changes.delete(port);
+    }
+  }
+
+  /** @returns null when the ticket is taken. */
+  renew(association: Association, ticket: RelayTicket): Refusal | null {
+    const current = association.ticket;
+    if (portKey(ticket) !== portKey(current) || ticket.sub !== current.sub) {
+      return { refused: "protocol_error", message: "the ticket is for another port" };
+    }
+    const revocation = this.#options.revocations.find(ticket);
+    if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
+    if (ticket.generation >= current.generation) association.renew(ticket);
+    return null;
+  }
+
+  /** The control connection was lost. */
+  release(association: Association): void {
+    if (!this.#remove(association)) return;
+    association.release();
+    if (association instanceof TunnelAssociation && association.usage().openConnections > 0) {
+      this.#released.add(association);
+    } else {
+      association.close();
+      this.onEnd(association);
+    }
+  }
+
+  revoke(revocation: Revocation): void {
+    this.#options.revocations.add(revocation, Date.now());
+    for (const { association, agent } of [...this.#byPort.values()]) {
+      if (!isRevokedBy(association.ticket, revocation)) continue;
+      this.#end(association, agent, revocation.reason, "revoked by the API");
+    }
+    for (const association of this.#released) {
+      if (isRevokedBy(association.ticket, revocation)) association.close();
+    }
+  }
+
+  setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void {
+    for (const association of this.all()) {
+      if (association instanceof TunnelAssociation && association.ticket.sub === tunnelId) {
+        association.setAllowedCidrs(cidrs);
+      }
+    }
+  }
+
+  findTunnel(number: number): TunnelAssociation | undefined {
+    const association = this.#byNumber.get(number)?.association;
+    return association instanceof TunnelAssociation ? association : undefined;
+  }
+
+  /** Called each second. */
+  sweep(now: number): void {
+    for (const { association, agent } of [...this.#byPort.values()]) {
+      if (now > this.#endsAt(association.ticket)) {
+        this.#end(association, agent, "unauthorized", "the ticket has expired");
+      } else {
+        association.sweep(now);
+      }
+    }
+    for (const association of this.#released) {
+      if (now > this.#endsAt(association.ticket)) association.close();
+      if (association.usage().openConnections > 0) continue;
+      this.#released.delete(association);
+      association.close();
+      this.onEnd(association);
+    }
+  }
+
+  /** Ends everything: the relay stops. */
+  closeAll(): void {
+    this.#isClosed = true;
+    for (const { association, agent } of [...this.#byPort.values()]) {
+      this.#end(association, agent, "going_away", "the relay stops");
+    }
+    for (const association of this.#released) {
+      association.close();
+      this.onEnd(association);
+    }
+    this.#released.clear();
+  }
+
+  // ── Inside ──
+
+  async #open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
+    const { settings, revocations, log } = this.#options;
+    const key = portKey(ticket);
+    if (this.#isClosed) return { refused: "going_away", message: "the relay stops" };
+    if (ticket.port < settings.firstPort || ticket.port > settings.lastPort) {
+      return { refused: "invalid_request", message: "the port is not one of this relay's" };
+    }
+    const revocation = revocations.find(ticket);
+    if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
+    const current = this.#byPort.get(key);
+    if (current && current.association.ticket.generation > ticket.generation) {
+      return { refused: "replaced", message: "a newer agent serves this port" };
+    }
+    if (!current && this.#byPort.size >= ASSOCIATIONS_MAX) {
+      return { refused: "going_away", message: "the relay serves as many agents as it can" };
+    }
+    if (current) this.#end(current.association, current.agent, "replaced", "by a newer agent");
+    const association = this.#create(ticket, agent);
+    // Known from now on: a revocation may come while the port is being bound.
+    const entry = { association, agent };
+    this.#byPort.set(key, entry);
+    this.#byNumber.set(association.number, entry);
+    try {
+      await association.listen();
+    } catch (error) {
+      this.#remove(association);
+      association.close();
+      log.error("a port can't be bound", { port: ticket.port, error: errorMessage(error) });
+      return { refused: "internal", message: `port ${ticket.port} can't be bound at the relay` };
+    }
+    if (this.#byPort.get(key) !== entry) {
+      // It has got its close code already.
+      association.close();
+      return { refused: "connection_ended", message: "ended while the port was being bound" };
+    }
+    return association;
+  }
+
+  #create(ticket: RelayTicket, agent: Agent): Association {
+    const { settings, epoch, metrics, log } = this.#options;
+    const shared = {
+      number: this.#drawNumber(),
+      epoch,
+      bind: settings.bind,
+      host: settings.host,
+      connection: agent,
+    };
+    if (ticket.kind === "tunnel") {
+      return new TunnelAssociation({ ...shared, ticket, connections: this.connections, log });
+    }
+    return new NetworkAssociation({
+      ...shared,
+      ticket,
+      udpPort: settings.ownPort,
+      agentSocket: this.agentSocket,
+      flowIds: this.#flowIds,
+      tags: this.#tags,
+      metrics,
+      record: this.#records.get(ticket.sub),
+    });
+  }
+
+  /** Random: it must not name another agent after a restart either. */
+  #drawNumber(): number {
+    for (;;) {
+      const number = randomInt(1, U32);
+      if (!this.#byNumber.has(number)) return number;
+    }
+  }
+
+  #end(association: Association, agent: Agent, name: CloseName, message: string): void {
+    if (!this.#remove(association)) return;
+    association.close();
+    this.onEnd(association);
+    agent.close(name, message);
+  }
+
+  /** @returns false when another has its port, or none. */
+  #remove(association: Association): boolean {
+    const key = portKey(association.ticket);
+    if (this.#byPort.get(key)?.association !== association) return false;
+    this.#byPort.delete(key);
+    this.#byNumber.delete(association.number);
+    return true;
+  }
+
+  /** Milliseconds since the epoch. */
+  #endsAt({ exp }: RelayTicket): number {
+    const { isConnected, connectedAt } = this.#options.link;
+    const expiresAt = exp * 1_000 + TICKET_CLOCK_TOLERANCE_MS;
+    if (connectedAt === null) return expiresAt;
+    if (!isConnected) return expiresAt + RELAY_TICKET_GRACE_MS;
+    // The API is back, and the agent may ask it again.
+    return Math.max(
+      expiresAt,
+      Math.min(connectedAt + TICKET_OVERDUE_MS, expiresAt + RELAY_TICKET_GRACE_MS),
+    );
+  }
+}
+
+function portKey({ kind, port }: RelayTicket): string {
+  return `${kind}:${port}`;
+}

@@ -1,0 +1,185 @@
+/** One agent's control connection (protocol/relay-control.ts): its messages, its heartbeat, its end. */
+import type { RawData, WebSocket } from "ws";
+import { CLOSE, type CloseName } from "../protocol/close-codes.ts";
+import {
+  RELAY_HEARTBEAT_INTERVAL_MS,
+  RELAY_HEARTBEAT_TIMEOUT_MS,
+} from "../protocol/limits/relay.ts";
+import { FromAgent, type FromRelay } from "../protocol/relay-control.ts";
+import type { RelayTicket } from "../protocol/relay-ticket.ts";
+import type { Agent, Associations } from "./associations.ts";
+import type { Association } from "./association.ts";
+import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";
+import { errorMessage, type Log } from "./log.ts";
+import type { Metrics } from "./metrics.ts";
+import { KeysUnavailable, type TicketVerifier } from "./tickets.ts";
+
+export interface ControlOptions {
+  associations: Associations;
+  tickets: TicketVerifier;
+  metrics: Metrics;
+  log: Log;
+}
+
+/** How long an agent may take to answer a close before its socket is destroyed. */
+const CLOSE_MAX_MS = 2_000;
+
+export class ControlConnection implements Agent {
+  readonly #socket: WebSocket;
+  readonly #options: ControlOptions;
+  readonly #heartbeat: NodeJS.Timeout;
+  #association: Association | undefined;
+  #heardAt = Date.now();
+  #isClosed = false;
+  /** Messages are handled one after the other, although a ticket takes a moment to check. */
+  #handling: Promise<void> = Promise.resolve();
+
+  constructor(socket: WebSocket, options: ControlOptions) {
+    this.#socket = socket;
+    this.#options = options;
+    socket.on("error", () => {});
+    socket.on("pong", () => (this.#heardAt = Date.now()));
+    socket.on("ping", () => (this.#heardAt = Date.now()));
+    socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    socket.on("close", (code) => this.#closed(code));
+    this.#heartbeat = setInterval(() => this.#beat(), RELAY_HEARTBEAT_INTERVAL_MS);
+  }
+
+  // ── Called by the server ──
+
+  /** @param bearer the ticket; null: none was shown. */
+  async start(bearer: string | null): Promise<void> {
+    const ticket = await this.#verify(bearer);
+    if (ticket === null || this.#isClosed) return;
+    const opened = await this.#options.associations.open(ticket, this);
+    if ("refused" in opened) return this.#refuse(opened.refused, opened.message);
+    if (this.#isClosed) return this.#options.associations.release(opened);
+    this.#association = opened;
+    const { sub, org, port, kind, generation } = opened.ticket;
+    this.#options.log.info("agent connected", {
+      ...{ kind, id: sub, orgId: org, port, generation },
+      association: opened.number,
+    });
+    this.send(opened.welcome);
+  }
+
+  // ── Called by associations ──
+
+  get bufferedAmount(): number {
+    return this.#socket.bufferedAmount;
+  }
+
+  send(message: FromRelay): void {
+    if (this.#isClosed) return;
+    if (this.#socket.bufferedAmount > CONTROL_BACKLOG_MAX_BYTES) {
+      return this.close("heartbeat_timeout", "the agent does not read its messages");
+    }
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  sendBinary(bytes: Uint8Array): void {
+    if (!this.#isClosed) this.#socket.send(bytes, { binary: true });
+  }
+
+  close(name: CloseName, message?: string): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    clearInterval(this.#heartbeat);
+    this.#socket.close(CLOSE[name], message === undefined ? name : `${name}: ${message}`);
+    setTimeout(() => this.#socket.terminate(), CLOSE_MAX_MS).unref();
+    const { association } = { association: this.#association };
+    this.#association = undefined;
+    if (!association) return;
+    this.#logEnd(association, name);
+    this.#options.associations.release(association);
+  }
+
+  // ── Inside ──
+
+  #receive(data: RawData, isBinary: boolean): void {
+    this.#heardAt = Date.now();
+    if (this.#isClosed) return;
+    const bytes = data as Buffer;
+    if (isBinary) {
+      if (this.#association && !this.#association.receiveBinary(bytes)) {
+        this.close("protocol_error", "that is no row of datagrams");
+      }
+      return;
+    }
+    const message = FromAgent.safeParse(parseJson(bytes.toString())).data;
+    if (!message) return this.close("protocol_error", "that is no message of an agent");
+    if (message.type !== "ticket") {
+      this.#association?.receive(message);
+      return;
+    }
+    this.#handling = this.#handling.then(() => this.#renew(message.ticket));
+  }
+
+  async #renew(text: string): Promise<void> {
+    const association = this.#association;
+    if (!association) return;
+    let ticket;
+    try {
+      ticket = await this.#options.tickets.verify(text);
+    } catch (error) {
+      // The agent keeps what it has; the next ticket may come at a better time.
+      this.#options.log.warn("a ticket can't be checked", { error: errorMessage(error) });
+      return;
+    }
+    if (!ticket) return this.close("unauthorized", "the ticket is not valid at this relay");
+    const refusal = this.#options.associations.renew(association, ticket);
+    if (refusal) this.close(refusal.refused, refusal.message);
+  }
+
+  async #verify(bearer: string | null): Promise<RelayTicket | null> {
+    const { tickets, associations } = this.#options;
+    try {
+      const ticket = bearer === null ? null : await tickets.verify(bearer, associations.graceMs);
+      if (!ticket) this.#refuse("unauthorized", "the ticket is not valid at this relay");
+      return ticket;
+    } catch (error) {
+      const isKnown = error instanceof KeysUnavailable;
+      this.#options.log.warn("a ticket can't be checked", { error: errorMessage(error) });
+      this.#refuse("internal", isKnown ? error.message : "the ticket can't be checked");
+      return null;
+    }
+  }
+
+  #refuse(name: CloseName, message: string): void {
+    if (this.#isClosed) return;
+    this.#options.metrics.refuse(name);
+    this.#options.log.info("agent refused", { reason: name, message });
+    this.close(name, message);
+  }
+
+  #beat(): void {
+    if (Date.now() - this.#heardAt > RELAY_HEARTBEAT_TIMEOUT_MS) {
+      return this.close("heartbeat_timeout");
+    }
+    this.#socket.ping();
+  }
+
+  #closed(code: number): void {
+    clearInterval(this.#heartbeat);
+    this.#isClosed = true;
+    const association = this.#association;
+    if (!association) return;
+    this.#association = undefined;
+    this.#logEnd(association, code);
+    this.#options.associations.release(association);
+  }
+
+  #logEnd({ ticket, number }: Association, reason: CloseName | number): void {
+    this.#options.log.info("agent disconnected", {
+      ...{ kind: ticket.kind, id: ticket.sub, port: ticket.port, association: number, reason },
+    });
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,77 @@
+/** Bounds of the relay that nobody else needs to know. Those shared with agents are in protocol/limits/relay.ts. */
+
+// ── Control connections ──
+
+/** A JSON or datagram message of an agent. A resume of 4,096 flows is about 700 KB. */
+export const AGENT_MESSAGE_MAX_BYTES = 1024 * 1024;
+export const ASSOCIATIONS_MAX = 10_000;
+/** Sockets of the relay's own TCP port: control and data connections. */
+export const OWN_PORT_CONNECTIONS_MAX = 65_536;
+/** Tickets that are being checked at a time. */
+export const PENDING_UPGRADES_MAX = 1_024;
+/** An agent that stopped reading its JSON messages is disconnected beyond this. */
+export const CONTROL_BACKLOG_MAX_BYTES = 4 * 1024 * 1024;
+/** For clocks that differ a little. */
+export const TICKET_CLOCK_TOLERANCE_MS = 10_000;
+/** An agent whose ticket ended while the API was away has this time to bring a new one. */
+export const TICKET_OVERDUE_MS = 30_000;
+export const ASSOCIATION_SWEEP_INTERVAL_MS = 1_000;
+/** How long the close messages to agents may take when the relay stops. */
+export const STOP_MAX_MS = 2_000;
+
+// ── Keys of the API ──
+
+export const JWKS_FETCH_MAX_MS = 5_000;
+export const JWKS_MAX_BYTES = 256 * 1024;
+/** Keys are fetched again after this, so that a key that was withdrawn is forgotten. */
+export const JWKS_MAX_AGE_MS = 10 * 60_000;
+/** At most one fetch in this time, whatever key ids tickets name. */
+export const JWKS_REFETCH_MIN_MS = 2_000;
+/** The same while there are no keys at all. */
+export const JWKS_FIRST_FETCH_MIN_MS = 250;
+
+// ── The link to the API ──
+
+export const LINK_RETRY_MIN_MS = 250;
+export const LINK_RETRY_MAX_MS = 10_000;
+export const LINK_WELCOME_MAX_MS = 10_000;
+export const LINK_HEARTBEAT_INTERVAL_MS = 10_000;
+export const LINK_HEARTBEAT_TIMEOUT_MS = 25_000;
+/** A status message is split by networks beyond this. */
+export const LINK_STATUS_MAX_BYTES = 256 * 1024;
+/** A live network is reported at least this often, so that "last seen" does not grow old. */
+export const NETWORK_STATUS_MAX_AGE_MS = 30_000;
+/** The last totals of an association that ended are reported again after a new hello within this. */
+export const ENDED_USAGE_KEPT_MS = 10 * 60_000;
+export const ENDED_USAGE_MAX = 10_000;
+export const REVOCATIONS_MAX = 10_000;
+
+// ── UDP ──
+
+export const UDP_BUFFER_BYTES = 4 * 1024 * 1024;
+/** Datagrams that the kernel does not take are queued by Node.js: beyond this they are dropped. */
+export const UDP_SEND_QUEUE_MAX_BYTES = 1024 * 1024;
+/** Without a BIND for this long datagrams go over the WebSocket: three were missed. */
+export const BINDING_MAX_AGE_MS = 50_000;
+/** Datagrams of a flow that the agent may not know yet take the WebSocket, behind the message that names it. */
+export const FLOW_ANNOUNCEMENT_MS = 1_000;
+export const FLOW_SWEEP_INTERVAL_MS = 5_000;
+/** A peer that started a handshake and never showed that it gets our answers. */
+export const UNCONFIRMED_FLOW_IDLE_MAX_MS = 30_000;
+/** First handshake messages from one address (IPv6: /64) at a port: WireGuard itself sends one each 5 s. */
+export const INITIATIONS_PER_SECOND = 10;
+export const INITIATIONS_BURST = 20;
+export const INITIATION_SOURCES_MAX = 4_096;
+export const NEW_FLOWS_PER_SECOND = 20;
+export const NEW_FLOWS_BURST = 200;
+/** How long a receiver index of the server lets a peer move to another address. */
+export const RECEIVER_INDEX_MAX_AGE_MS = 240_000;
+export const RECEIVER_INDICES_PER_PORT_MAX = 65_536;
+/** What may pass at once beyond the rate: 100 ms of it, and never less than this. */
+export const RATE_BURST_MS = 100;
+export const RATE_BURST_MIN_BYTES = 256 * 1024;
+/** One WebSocket message carries at most so much of the datagrams of one turn. */
+export const WEBSOCKET_BATCH_MAX_BYTES = 64 * 1024;
+export const DEVICES_PER_NETWORK_MAX = 4_096;
+/** Networks whose counters outlive their association. */
+export const NETWORK_RECORDS_MAX = 10_000;

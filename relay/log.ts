@@ -1,0 +1,31 @@
+/** The relay's log: one JSON object a line. `npm start` reads `level` and `event` to pass lines on. */
+
+export type Level = "info" | "warn" | "error";
+type Fields = Record<string, unknown>;
+
+export interface Log {
+  info(event: string, fields?: Fields): void;
+  warn(event: string, fields?: Fields): void;
+  error(event: string, fields?: Fields): void;
+}
+
+export function createLog(stream: NodeJS.WritableStream): Log {
+  // The reader of the log went away, which is no reason to stop.
+  stream.on("error", () => {});
+  const write =
+    (level: Level) =>
+    (event: string, fields: Fields = {}) => {
+      stream.write(
+        `${JSON.stringify({ time: new Date().toISOString(), level, event, ...fields })}\n`,
+      );
+    };
+  return { info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/** The message of an error on one line. */
+export function errorMessage(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0)
+    return errorMessage(error.errors[0]);
+  const text = error instanceof Error ? error.message || error.name : String(error);
+  return text.replace(/\s+/g, " ").trim();
+}

@@ -1,0 +1,145 @@
+/** `npm run relay`: public TCP and UDP ports for agents that can't have any (docs/relay-protocol.md). */
+import { randomBytes } from "node:crypto";
+import {
+  RELAY_STATUS_INTERVAL_MS,
+  RELAY_TICKET_GRACE_MS,
+  RELAY_TICKET_SECONDS,
+} from "../protocol/limits/relay.ts";
+import { hostAndPort } from "../protocol/relay-settings.ts";
+import { SERVICE_VERSION } from "../protocol/version.ts";
+import { ApiLink } from "./api-link.ts";
+import { Associations } from "./associations.ts";
+import { ASSOCIATION_SWEEP_INTERVAL_MS, REVOCATIONS_MAX } from "./limits.ts";
+import { createLog, errorMessage } from "./log.ts";
+import { Metrics } from "./metrics.ts";
+import { Revocations } from "./revocations.ts";
+import { RelayServer } from "./server.ts";
+import { readSettings, type RelaySettings, SettingsError } from "./settings.ts";
+import { StatusReporter } from "./status-reporter.ts";
+import { fetchJwks, TicketVerifier } from "./tickets.ts";
+
+const log = createLog(process.stdout);
+const PARENT_CHECK_INTERVAL_MS = 500;
+
+async function main(settings: RelaySettings): Promise<void> {
+  const epoch = randomBytes(12).toString("base64url");
+  const metrics = new Metrics();
+  const reporter = new StatusReporter();
+  const revocations = new Revocations({
+    maxEntries: REVOCATIONS_MAX,
+    maxAgeMs: RELAY_TICKET_SECONDS * 2_000 + RELAY_TICKET_GRACE_MS,
+  });
+  const tickets = new TicketVerifier({
+    relayId: settings.id,
+    fetchKeys: () => fetchJwks(settings.apiUrl, settings.apiHost),
+    now: Date.now,
+  });
+  const link = new ApiLink({
+    ...settings,
+    hello: {
+      type: "hello",
+      relayId: settings.id,
+      version: SERVICE_VERSION,
+      host: settings.host,
+      url: settings.url,
+      firstPort: settings.firstPort,
+      lastPort: settings.lastPort,
+      epoch,
+    },
+    log,
+    onWelcome() {
+      void tickets.prepare();
+      reporter.forgetSent();
+      report(true);
+    },
+    onMessage(message) {
+      if (message.type === "revoke") associations.revoke(message);
+      else associations.setAllowedCidrs(message.tunnelId, message.cidrs);
+    },
+  });
+  const associations = new Associations({ settings, epoch, link, revocations, metrics, log });
+  associations.onEnd = (association) => reporter.end(association, Date.now());
+  function report(isFirst = false): void {
+    if (!link.isConnected) return;
+    for (const message of reporter.collect(associations.all(), Date.now(), isFirst)) {
+      link.send(message);
+    }
+  }
+
+  const server = new RelayServer({
+    associations,
+    tickets,
+    metrics,
+    log,
+    bind: settings.bind,
+    port: settings.ownPort,
+    secret: settings.secret,
+    health: () => ({
+      status: "ok",
+      relayId: settings.id,
+      epoch,
+      linked: link.isConnected,
+      pid: process.pid,
+    }),
+    metricsText: () => {
+      const all = associations.all();
+      return metrics.text({
+        isLinked: link.isConnected,
+        associations: {
+          network: all.filter(({ ticket }) => ticket.kind === "network").length,
+          tunnel: all.filter(({ ticket }) => ticket.kind === "tunnel").length,
+        },
+        flows: associations.flows,
+        ports: settings.lastPort - settings.firstPort + 1,
+        openConnections: associations.connections.open,
+      });
+    },
+  });
+
+  try {
+    await server.listen();
+    await associations.agentSocket.listen(settings.bind, settings.ownPort, log);
+  } catch (error) {
+    const where = hostAndPort(settings.bind, settings.ownPort);
+    throw new Error(`the relay can't listen at ${where}: ${errorMessage(error)}`, { cause: error });
+  }
+  log.info("relay listening", {
+    ...{ relayId: settings.id, bind: settings.bind, port: settings.ownPort },
+    ...{ firstPort: settings.firstPort, lastPort: settings.lastPort, url: settings.url },
+  });
+  link.connect();
+  const timers = [
+    setInterval(() => associations.sweep(Date.now()), ASSOCIATION_SWEEP_INTERVAL_MS),
+    setInterval(() => report(), RELAY_STATUS_INTERVAL_MS),
+  ];
+
+  await untilStopped(settings.stopsWithParent);
+  for (const timer of timers) clearInterval(timer);
+  associations.closeAll();
+  report();
+  await Promise.all([server.close(), link.close()]);
+  associations.agentSocket.close();
+  log.info("relay stopped");
+}
+
+/** Resolves with the first signal, or when the process that started this one is gone. */
+async function untilStopped(stopsWithParent: boolean): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => resolve());
+  if (stopsWithParent) {
+    const parent = process.ppid;
+    setInterval(() => {
+      if (process.ppid !== parent) resolve();
+    }, PARENT_CHECK_INTERVAL_MS).unref();
+  }
+  await promise;
+}
+
+try {
+  await main(readSettings(process.env));
+  process.exit(0);
+} catch (error) {
+  if (error instanceof SettingsError) process.stderr.write(`relay: ${error.message}\n`);
+  else log.error(errorMessage(error));
+  process.exit(1);
+}

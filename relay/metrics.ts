@@ -1,0 +1,125 @@
+/** What the relay counts, and its text for Prometheus (exposition format 0.0.4). */
+
+/** Why a datagram was not passed on. */
+export const DROP_REASONS = [
+  /** From a client: not WireGuard, or of a wrong length. */
+  "not_wireguard",
+  /** A first handshake message for another server key. */
+  "wrong_mac1",
+  "initiation_rate",
+  "new_flow_rate",
+  "flow_limit",
+  /** A handshake answer or cookie from an address without a flow, or for an index that the server never sent. */
+  "unknown_peer",
+  "unknown_index",
+  /** The ticket's Mbit/s. */
+  "rate",
+  /** To a peer that has not shown that it gets our answers: never more bytes than it sent. */
+  "unconfirmed_peer",
+  /** No agent is bound, or its WebSocket has too much waiting. */
+  "agent_backlog",
+  "send_queue",
+  "too_large",
+  /** From an agent's side: a flow that is unknown or another association's. */
+  "unknown_flow",
+  /** Not from the address that the association is bound to. */
+  "unbound_address",
+  "bad_bind",
+  "replayed_bind",
+  "malformed",
+] as const;
+export type DropReason = (typeof DROP_REASONS)[number];
+
+export interface Gauges {
+  isLinked: boolean;
+  associations: { network: number; tunnel: number };
+  flows: number;
+  ports: number;
+  openConnections: number;
+}
+
+export class Metrics {
+  readonly dropped = Object.fromEntries(DROP_REASONS.map((reason) => [reason, 0])) as Record<
+    DropReason,
+    number
+  >;
+  /** Of WireGuard: from clients to agents, and back. */
+  datagramsIn = 0;
+  datagramsOut = 0;
+  bytesIn = 0;
+  bytesOut = 0;
+  /** Agents that were refused, by close name. */
+  readonly refused = new Map<string, number>();
+
+  drop(reason: DropReason): void {
+    this.dropped[reason] += 1;
+  }
+
+  refuse(name: string): void {
+    this.refused.set(name, (this.refused.get(name) ?? 0) + 1);
+  }
+
+  text(gauges: Gauges): string {
+    const lines: string[] = [];
+    const add = (
+      name: string,
+      type: "gauge" | "counter",
+      help: string,
+      values: [labels: string, value: number][],
+    ) => {
+      lines.push(`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`);
+      for (const [labels, value] of values) lines.push(`${name}${labels} ${value}`);
+    };
+    add("underpass_relay_linked", "gauge", "Whether the relay is connected to the API.", [
+      ["", Number(gauges.isLinked)],
+    ]);
+    add("underpass_relay_associations", "gauge", "Agents that serve a port.", [
+      ['{kind="network"}', gauges.associations.network],
+      ['{kind="tunnel"}', gauges.associations.tunnel],
+    ]);
+    add(
+      "underpass_relay_ports",
+      "gauge",
+      "Ports that the relay hands out, for each of UDP and TCP.",
+      [["", gauges.ports]],
+    );
+    add("underpass_relay_flows", "gauge", "Remote WireGuard peers.", [["", gauges.flows]]);
+    add("underpass_relay_connections", "gauge", "Open TCP connections of visitors.", [
+      ["", gauges.openConnections],
+    ]);
+    const directions = (toAgents: number, fromAgents: number): [string, number][] => [
+      ['{direction="to_agents"}', toAgents],
+      ['{direction="from_agents"}', fromAgents],
+    ];
+    add(
+      "underpass_relay_datagrams_total",
+      "counter",
+      "WireGuard datagrams that were passed on.",
+      directions(this.datagramsIn, this.datagramsOut),
+    );
+    add(
+      "underpass_relay_datagram_bytes_total",
+      "counter",
+      "Their bytes, without headers.",
+      directions(this.bytesIn, this.bytesOut),
+    );
+    add(
+      "underpass_relay_datagrams_dropped_total",
+      "counter",
+      "Datagrams that were not passed on.",
+      DROP_REASONS.map((reason) => [`{reason="${reason}"}`, this.dropped[reason]]),
+    );
+    add(
+      "underpass_relay_agents_refused_total",
+      "counter",
+      "Control connections that were refused.",
+      [...this.refused].map(([name, count]) => [`{reason="${name}"}`, count]),
+    );
+    add("process_resident_memory_bytes", "gauge", "Resident memory.", [
+      ["", process.memoryUsage.rss()],
+    ]);
+    const { user, system } = process.cpuUsage();
+    add("process_cpu_seconds_total", "counter", "CPU time.", [["", (user + system) / 1e6]]);
+    return `${lines.join("\n")}\n`;
+  }
+}

@@ -1,0 +1,40 @@
+/** What is counted for a network over all associations of this run: devices and handshakes for another key. */
+import { DEVICES_PER_NETWORK_MAX, NETWORK_RECORDS_MAX } from "./limits.ts";
+import type { PeerTraffic } from "./udp/flows.ts";
+
+export interface DeviceRecord extends PeerTraffic {
+  /** `address:port`, IPv6 in brackets. */
+  endpoint: string | null;
+  endpointSeenAt: number;
+}
+
+export class NetworkRecord {
+  wrongKeyHandshakes = 0;
+  /** By public key in base64. */
+  readonly devices = new Map<string, DeviceRecord>();
+
+  /** @returns undefined when there are too many devices. */
+  device(publicKey: string): DeviceRecord | undefined {
+    let device = this.devices.get(publicKey);
+    if (device || this.devices.size >= DEVICES_PER_NETWORK_MAX) return device;
+    device = { rxBytes: 0, txBytes: 0, lastHandshakeAtMs: null, endpoint: null, endpointSeenAt: 0 };
+    this.devices.set(publicKey, device);
+    return device;
+  }
+}
+
+export class NetworkRecords {
+  readonly #records = new Map<string, NetworkRecord>();
+
+  /** The record of a network; that of the network which was asked for least recently makes room. */
+  get(networkId: string): NetworkRecord {
+    const record = this.#records.get(networkId) ?? new NetworkRecord();
+    this.#records.delete(networkId);
+    this.#records.set(networkId, record);
+    for (const oldest of this.#records.keys()) {
+      if (this.#records.size <= NETWORK_RECORDS_MAX) break;
+      this.#records.delete(oldest);
+    }
+    return record;
+  }
+}

@@ -1,0 +1,60 @@
+/** Which tickets the API took back: remembered for as long as such a ticket could be shown. */
+import type { Revocation } from "../protocol/relay-link.ts";
+import type { RelayTicket } from "../protocol/relay-ticket.ts";
+
+export interface RevocationsOptions {
+  maxEntries: number;
+  maxAgeMs: number;
+}
+
+/** Whether a revocation is about this ticket. */
+export function isRevokedBy(ticket: RelayTicket, revocation: Revocation): boolean {
+  const { kind, id, tokenNonce, untilGeneration } = revocation;
+  if (id === undefined && tokenNonce === undefined) return false;
+  return (
+    ticket.kind === kind &&
+    (id === undefined || ticket.sub === id) &&
+    (tokenNonce === undefined || ticket.nonce === tokenNonce) &&
+    ticket.generation <= untilGeneration
+  );
+}
+
+export class Revocations {
+  readonly #options: RevocationsOptions;
+  /** By what they are about, in the order in which they came. */
+  readonly #entries = new Map<string, { revocation: Revocation; addedAt: number }>();
+
+  constructor(options: RevocationsOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  add(revocation: Revocation, now: number): void {
+    const key = JSON.stringify([revocation.kind, revocation.id, revocation.tokenNonce]);
+    const earlier = this.#entries.get(key)?.revocation;
+    this.#entries.delete(key);
+    const untilGeneration = Math.max(revocation.untilGeneration, earlier?.untilGeneration ?? 0);
+    this.#entries.set(key, { revocation: { ...revocation, untilGeneration }, addedAt: now });
+    for (const [oldest, { addedAt }] of this.#entries) {
+      const isOverdue = now - addedAt > this.#options.maxAgeMs;
+      if (!isOverdue && this.#entries.size <= this.#options.maxEntries) break;
+      this.#entries.delete(oldest);
+    }
+  }
+
+  /** @returns undefined for a ticket that was not taken back. */
+  find(ticket: RelayTicket): Revocation | undefined {
+    for (const key of [
+      JSON.stringify([ticket.kind, ticket.sub, undefined]),
+      JSON.stringify([ticket.kind, undefined, ticket.nonce]),
+      JSON.stringify([ticket.kind, ticket.sub, ticket.nonce]),
+    ]) {
+      const revocation = this.#entries.get(key)?.revocation;
+      if (revocation && isRevokedBy(ticket, revocation)) return revocation;
+    }
+    return undefined;
+  }
+}

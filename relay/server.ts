@@ -1,0 +1,170 @@
+/**
+ * The relay's own TCP port: control connections of agents (`/agent`), their data connections (`/stream`), and
+ * `/health` and `/metrics` for the operator.
+ */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import { equalInConstantTime } from "../protocol/constant-time.ts";
+import { RELAY_SUBPROTOCOL, STREAM_UPGRADE } from "../protocol/relay-datagrams.ts";
+import { SPLICED_SOCKET_BUFFER_BYTES } from "../shared/splice.ts";
+import { ControlConnection, type ControlOptions } from "./control-connection.ts";
+import {
+  AGENT_MESSAGE_MAX_BYTES,
+  OWN_PORT_CONNECTIONS_MAX,
+  PENDING_UPGRADES_MAX,
+  STOP_MAX_MS,
+} from "./limits.ts";
+import { toPlainAddress } from "./udp/addresses.ts";
+
+export interface RelayServerOptions extends ControlOptions {
+  bind: string;
+  port: number;
+  /** Of the operator, for `/metrics`. */
+  secret: string;
+  health(): Record<string, unknown>;
+  metricsText(): string;
+}
+
+const HEADERS_MAX_MS = 10_000;
+const REFUSED_PROTOCOL = `offer the WebSocket protocol ${RELAY_SUBPROTOCOL}`;
+
+export class RelayServer {
+  readonly #options: RelayServerOptions;
+  readonly #server: Server;
+  readonly #webSockets = new WebSocketServer({
+    noServer: true,
+    maxPayload: AGENT_MESSAGE_MAX_BYTES,
+    perMessageDeflate: false,
+    handleProtocols: (offered) => offered.has(RELAY_SUBPROTOCOL) && RELAY_SUBPROTOCOL,
+  });
+  #pending = 0;
+
+  constructor(options: RelayServerOptions) {
+    this.#options = options;
+    this.#server = createServer(
+      {
+        headersTimeout: HEADERS_MAX_MS,
+        requestTimeout: HEADERS_MAX_MS,
+        noDelay: true,
+        highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
+      },
+      (request, response) => this.#answer(request, response),
+    );
+    this.#server.maxConnections = OWN_PORT_CONNECTIONS_MAX;
+    this.#server.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
+    this.#server.on("clientError", (_error, socket) => socket.destroy());
+  }
+
+  /** @throws the system's error when the port can't be bound. */
+  async listen(): Promise<void> {
+    this.#server.listen(this.#options.port, this.#options.bind);
+    await once(this.#server, "listening");
+  }
+
+  /** Resolves when the connections of agents are closed, or soon. */
+  async close(): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    const ended = [...this.#webSockets.clients].map((socket) => once(socket, "close"));
+    const deadline = new Promise((resolve) => setTimeout(resolve, STOP_MAX_MS).unref());
+    await Promise.race([Promise.all(ended), deadline]);
+    for (const socket of this.#webSockets.clients) socket.terminate();
+    this.#server.closeAllConnections();
+    await Promise.race([closed, deadline]);
+  }
+
+  // ── Requests ──
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const path = getPath(request);
+    if (request.method !== "GET") return end(response, 405, "text/plain", "method not allowed\n");
+    if (path === "/health") {
+      const health = JSON.stringify(this.#options.health());
+      return end(response, 200, "application/json", `${health}\n`);
+    }
+    if (path === "/metrics") {
+      // To others than the operator it is as if there were none.
+      if (!this.#isOperator(request)) return end(response, 404, "text/plain", "not found\n");
+      const type = "text/plain; version=0.0.4; charset=utf-8";
+      return end(response, 200, type, this.#options.metricsText());
+    }
+    if (path === "/agent" || path === "/stream") {
+      response.setHeader("upgrade", path === "/agent" ? "websocket" : STREAM_UPGRADE);
+      return end(response, 426, "text/plain", "upgrade required\n");
+    }
+    end(response, 404, "text/plain", "not found\n");
+  }
+
+  /** On this machine, and not by way of a proxy on it; or with the relay's secret. */
+  #isOperator(request: IncomingMessage): boolean {
+    const bearer = getBearer(request);
+    if (bearer !== null) return equalInConstantTime(bearer, this.#options.secret);
+    const address = toPlainAddress(request.socket.remoteAddress ?? "");
+    const isProxied = ["forwarded", "x-forwarded-for", "via", "x-real-ip"].some(
+      (name) => request.headers[name] !== undefined,
+    );
+    return !isProxied && (address === "::1" || address.startsWith("127."));
+  }
+
+  // ── Upgrades ──
+
+  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => {});
+    switch (getPath(request)) {
+      case "/agent":
+        return this.#connectAgent(request, socket, head);
+      case "/stream":
+        return this.#connectStream(request, socket as Socket, head);
+      default:
+        refuseUpgrade(socket, "404 Not Found");
+    }
+  }
+
+  #connectAgent(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (this.#pending >= PENDING_UPGRADES_MAX) {
+      return refuseUpgrade(socket, "503 Service Unavailable");
+    }
+    this.#webSockets.handleUpgrade(request, socket, head, (webSocket) => {
+      const connection = new ControlConnection(webSocket, this.#options);
+      if (webSocket.protocol !== RELAY_SUBPROTOCOL) {
+        return connection.close("unsupported_version", REFUSED_PROTOCOL);
+      }
+      this.#pending += 1;
+      void connection.start(getBearer(request)).finally(() => (this.#pending -= 1));
+    });
+  }
+
+  #connectStream(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    if (request.headers.upgrade?.toLowerCase() !== STREAM_UPGRADE) {
+      return refuseUpgrade(socket, "426 Upgrade Required");
+    }
+    const [, number = "", key = ""] = /^(\d{1,10})\.(.+)$/.exec(getBearer(request) ?? "") ?? [];
+    const association = this.#options.associations.findTunnel(Number(number));
+    if (!association || !equalInConstantTime(key, association.streamKey)) {
+      return refuseUpgrade(socket, "401 Unauthorized");
+    }
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${STREAM_UPGRADE}\r\n\r\n`,
+    );
+    association.takeDataConnection(socket, head);
+  }
+}
+
+function getPath(request: IncomingMessage): string {
+  return (request.url ?? "").split("?", 1)[0] ?? "";
+}
+
+function getBearer(request: IncomingMessage): string | null {
+  return /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? null;
+}
+
+function refuseUpgrade(socket: Duplex, status: string): void {
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+function end(response: ServerResponse, status: number, type: string, body: string): void {
+  response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(body);
+}

@@ -1,0 +1,89 @@
+/** The relay's settings, from the environment. */
+import { z } from "zod";
+import { RELAY_ID } from "../protocol/relay-link.ts";
+import {
+  hostAndPort,
+  RELAY_PORT_RANGE_DEFAULT,
+  RELAY_SECRET_MIN_CHARS,
+  RelayBind,
+  RelayHost,
+  RelayPortRange,
+  RelayUrl,
+} from "../protocol/relay-settings.ts";
+
+const Environment = z.object({
+  RELAY_ID: RELAY_ID.default("main"),
+  RELAY_API_URL: z.url({
+    protocol: /^https?$/,
+    error: "must be the URL of the API, such as https://underpass.example.com",
+  }),
+  RELAY_API_HOST: z
+    .string()
+    .regex(/^[A-Za-z0-9.:[\]-]+$/, "must be a host name")
+    .optional(),
+  RELAY_SECRET: z
+    .string({ error: "must be the secret that the API has" })
+    .min(RELAY_SECRET_MIN_CHARS, `must have ${RELAY_SECRET_MIN_CHARS} characters or more`),
+  RELAY_HOST: RelayHost.default("127.0.0.1"),
+  RELAY_PORT_RANGE: RelayPortRange.prefault(RELAY_PORT_RANGE_DEFAULT),
+  RELAY_BIND: RelayBind.default("0.0.0.0"),
+  RELAY_URL: RelayUrl.optional(),
+  RELAY_STOP_WITH_PARENT: z.enum(["true", "false"]).default("false"),
+});
+
+export interface RelaySettings {
+  id: string;
+  /** Without a trailing slash. */
+  apiUrl: string;
+  /** Host header for the API, when its URL names an address. */
+  apiHost: string | undefined;
+  /** Shared with the API: proves the relay to it, and is what keys of flow tags are derived from. */
+  secret: string;
+  /** What remote peers and visitors are given. */
+  host: string;
+  /** The relay's own port, TCP and UDP. */
+  ownPort: number;
+  /** The ports that the API hands out. */
+  firstPort: number;
+  lastPort: number;
+  bind: string;
+  /** What agents connect to. */
+  url: string;
+  /** Whether to end when the process that started this one does. */
+  stopsWithParent: boolean;
+}
+
+export class SettingsError extends Error {
+  override name = "SettingsError";
+}
+
+/** @throws SettingsError with one line that names each variable with a bad value. */
+export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
+  // An empty value is how `.env` files and containers say "not set".
+  const given = Object.fromEntries(
+    Object.entries(environment)
+      .map(([name, value]) => [name, value?.trim()])
+      .filter(([, value]) => value),
+  );
+  const result = Environment.safeParse(given);
+  if (!result.success) {
+    throw new SettingsError(
+      result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),
+    );
+  }
+  const { data } = result;
+  const { first, last } = data.RELAY_PORT_RANGE;
+  return {
+    id: data.RELAY_ID,
+    apiUrl: data.RELAY_API_URL.replace(/\/+$/, ""),
+    apiHost: data.RELAY_API_HOST,
+    secret: data.RELAY_SECRET,
+    host: data.RELAY_HOST,
+    ownPort: first,
+    firstPort: first + 1,
+    lastPort: last,
+    bind: data.RELAY_BIND,
+    url: data.RELAY_URL ?? `ws://${hostAndPort(data.RELAY_HOST, first)}`,
+    stopsWithParent: data.RELAY_STOP_WITH_PARENT === "true",
+  };
+}

@@ -1,0 +1,136 @@
+/** What the API is told of networks and tunnels: what changed, and everything after a new link. */
+import type { NetworkStatus, RelayStatus, TunnelUsage } from "../protocol/relay-link.ts";
+import type { Association } from "./association.ts";
+import {
+  ENDED_USAGE_KEPT_MS,
+  ENDED_USAGE_MAX,
+  LINK_STATUS_MAX_BYTES,
+  NETWORK_RECORDS_MAX,
+  NETWORK_STATUS_MAX_AGE_MS,
+} from "./limits.ts";
+
+interface Reported<Item> {
+  item: Item;
+  /** What of it was sent, to see a change. */
+  text: string;
+  sentAt: number;
+}
+
+export class StatusReporter {
+  /** By network, with those that went offline in this run. */
+  readonly #networks = new Map<string, Reported<NetworkStatus>>();
+  /** By source. */
+  readonly #tunnels = new Map<string, Reported<TunnelUsage>>();
+  readonly #ended = new Map<string, { usage: TunnelUsage; endedAt: number }>();
+
+  /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
+  end(association: Association, now: number): void {
+    const usage = association.usage?.();
+    if (usage) {
+      this.#ended.set(usage.source, { usage: { ...usage, openConnections: 0 }, endedAt: now });
+      dropOldest(this.#ended, ENDED_USAGE_MAX);
+    }
+    const network = association.networkStatus?.(now);
+    if (network) {
+      const offline = { ...network, state: "offline", latencyMs: null, loss: null } as const;
+      // Sent with the next report, unless another agent serves the network by then.
+      this.#networks.delete(network.networkId);
+      this.#networks.set(network.networkId, { item: offline, text: "", sentAt: 0 });
+      dropOldest(this.#networks, NETWORK_RECORDS_MAX);
+    }
+  }
+
+  /** A new link: whoever is at its other end knows nothing. */
+  forgetSent(): void {
+    for (const reported of [...this.#networks.values(), ...this.#tunnels.values()]) {
+      reported.text = "";
+    }
+  }
+
+  /**
+   * @param isFirst after a hello: one message is made even when there is nothing to say.
+   * @returns messages with what changed since the last call.
+   */
+  collect(associations: Iterable<Association>, now: number, isFirst = false): RelayStatus[] {
+    const networks: NetworkStatus[] = [];
+    const tunnels: TunnelUsage[] = [];
+    const live = new Set<string>();
+    const liveSources = new Set<string>();
+    for (const association of associations) {
+      const status = association.networkStatus?.(now);
+      if (status) {
+        live.add(status.networkId);
+        const text = JSON.stringify({ ...status, lastSeenAtMs: 0 });
+        if (hasChanged(this.#networks, status.networkId, status, text, now)) networks.push(status);
+      }
+      const usage = association.usage?.();
+      if (usage) {
+        liveSources.add(usage.source);
+        const text = JSON.stringify(usage);
+        if (hasChanged(this.#tunnels, usage.source, usage, text, now, Infinity)) {
+          tunnels.push(usage);
+        }
+      }
+    }
+    for (const [id, reported] of this.#networks) {
+      if (live.has(id) || reported.text !== "") continue;
+      reported.text = "offline";
+      networks.push(reported.item);
+    }
+    for (const [source, { usage, endedAt }] of this.#ended) {
+      const text = JSON.stringify(usage);
+      if (hasChanged(this.#tunnels, source, usage, text, now, Infinity)) tunnels.push(usage);
+      liveSources.add(source);
+      if (now - endedAt > ENDED_USAGE_KEPT_MS) this.#ended.delete(source);
+    }
+    for (const source of this.#tunnels.keys()) {
+      if (!liveSources.has(source)) this.#tunnels.delete(source);
+    }
+    return toMessages(networks, tunnels, isFirst);
+  }
+}
+
+function hasChanged<Item>(
+  reported: Map<string, Reported<Item>>,
+  key: string,
+  item: Item,
+  text: string,
+  now: number,
+  maxAgeMs = NETWORK_STATUS_MAX_AGE_MS,
+): boolean {
+  const earlier = reported.get(key);
+  if (earlier?.text === text && now - earlier.sentAt < maxAgeMs) return false;
+  reported.set(key, { item, text, sentAt: now });
+  return true;
+}
+
+function dropOldest(map: Map<string, unknown>, maxEntries: number): void {
+  for (const key of map.keys()) {
+    if (map.size <= maxEntries) return;
+    map.delete(key);
+  }
+}
+
+function toMessages(
+  networks: NetworkStatus[],
+  tunnels: TunnelUsage[],
+  isFirst: boolean,
+): RelayStatus[] {
+  const messages: RelayStatus[] = [];
+  let message: RelayStatus = { type: "status", networks: [], tunnels: [] };
+  let bytes = 0;
+  const add = (item: object, push: (message: RelayStatus) => void) => {
+    const length = JSON.stringify(item).length;
+    if (bytes > 0 && bytes + length > LINK_STATUS_MAX_BYTES) {
+      messages.push(message);
+      message = { type: "status", networks: [], tunnels: [] };
+      bytes = 0;
+    }
+    push(message);
+    bytes += length;
+  };
+  for (const network of networks) add(network, (to) => to.networks.push(network));
+  for (const usage of tunnels) add(usage, (to) => to.tunnels.push(usage));
+  if (bytes > 0 || isFirst) messages.push(message);
+  return messages;
+}

@@ -1,0 +1,114 @@
+/** An agent that serves a TCP tunnel: its public port, and the key of its data connections. */
+import { randomBytes } from "node:crypto";
+import type { Socket } from "node:net";
+import { STREAM_POOL_CONNECTIONS } from "../../protocol/limits/relay.ts";
+import type { TunnelWelcome } from "../../protocol/relay-control.ts";
+import type { TunnelUsage } from "../../protocol/relay-link.ts";
+import { hostAndPort } from "../../protocol/relay-settings.ts";
+import type { RelayTicket, TunnelTicket } from "../../protocol/relay-ticket.ts";
+import type { AgentConnection, Association } from "../association.ts";
+import type { Log } from "../log.ts";
+import { type ConnectionCount, TunnelPort } from "./tunnel-port.ts";
+
+export interface TunnelAssociationOptions {
+  ticket: TunnelTicket;
+  number: number;
+  epoch: string;
+  /** The address to listen at. */
+  bind: string;
+  /** What visitors are given. */
+  host: string;
+  connection: AgentConnection;
+  connections: ConnectionCount;
+  log: Log;
+}
+
+export class TunnelAssociation implements Association {
+  readonly number: number;
+  /** The bearer of data connections. */
+  readonly streamKey = randomBytes(32).toString("base64url");
+  readonly #options: TunnelAssociationOptions;
+  readonly #port: TunnelPort;
+  #ticket: TunnelTicket;
+
+  constructor(options: TunnelAssociationOptions) {
+    const { ticket, number, bind, connection, connections, log } = options;
+    this.#options = options;
+    this.#ticket = ticket;
+    this.number = number;
+    this.#port = new TunnelPort({
+      ticket,
+      association: number,
+      streamKey: this.streamKey,
+      bind,
+      log,
+      connections,
+      sendOpen: (count) => connection.send({ type: "open", count }),
+    });
+  }
+
+  get ticket(): TunnelTicket {
+    return this.#ticket;
+  }
+
+  get welcome(): TunnelWelcome {
+    const { epoch, host } = this.#options;
+    return {
+      type: "welcome",
+      kind: "tunnel",
+      epoch,
+      association: this.number,
+      streamKey: this.streamKey,
+      pool: STREAM_POOL_CONNECTIONS,
+      publicEndpoint: hostAndPort(host, this.#ticket.port),
+    };
+  }
+
+  async listen(): Promise<void> {
+    await this.#port.listen();
+  }
+
+  takeDataConnection(socket: Socket, head: Buffer): void {
+    this.#port.takeDataConnection(socket, head);
+  }
+
+  setAllowedCidrs(cidrs: string[] | null): void {
+    this.#port.setAllowedCidrs(cidrs);
+  }
+
+  receive(): void {
+    // Flows, devices and paths are of networks alone.
+  }
+
+  receiveBinary(): boolean {
+    return false;
+  }
+
+  renew(ticket: RelayTicket): void {
+    if (ticket.kind !== "tunnel") return;
+    this.#ticket = ticket;
+    this.#port.setRate(ticket.mbps);
+    this.#port.setAllowedCidrs(ticket.cidrs);
+  }
+
+  sweep(): void {
+    // Connections have timers of their own.
+  }
+
+  release(): void {
+    this.#port.release();
+  }
+
+  close(): void {
+    this.#port.close();
+  }
+
+  usage(): TunnelUsage {
+    return {
+      tunnelId: this.#ticket.sub,
+      source: `${this.#options.epoch}/${this.number}`,
+      tokenNonce: this.#ticket.nonce,
+      ...this.#port.usage(),
+    };
+  }
+}

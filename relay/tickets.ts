@@ -1,0 +1,137 @@
+/** Checks relay tickets (protocol/relay-ticket.ts) against the API's public keys, which it fetches and caches. */
+import { request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { setTimeout as sleep } from "node:timers/promises";
+import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from "jose";
+import { z } from "zod";
+import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../protocol/relay-ticket.ts";
+import {
+  JWKS_FETCH_MAX_MS,
+  JWKS_FIRST_FETCH_MIN_MS,
+  JWKS_MAX_AGE_MS,
+  JWKS_MAX_BYTES,
+  JWKS_REFETCH_MIN_MS,
+  TICKET_CLOCK_TOLERANCE_MS,
+} from "./limits.ts";
+
+const Jwks = z.object({ keys: z.array(z.looseObject({ kty: z.string() })).max(100) });
+
+export interface TicketOptions {
+  relayId: string;
+  fetchKeys(): Promise<unknown>;
+  /** Milliseconds since the epoch. */
+  now(): number;
+}
+
+/** Keys can't be had, so nobody knows whether the ticket is good: to be tried again, unlike a bad one. */
+export class KeysUnavailable extends Error {
+  override name = "KeysUnavailable";
+}
+
+export class TicketVerifier {
+  readonly #options: TicketOptions;
+  #keys: ReturnType<typeof createLocalJWKSet> | undefined;
+  #fetchedAt = -Infinity;
+  #triedAt = -Infinity;
+  #fetching: Promise<void> | undefined;
+
+  constructor(options: TicketOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @param graceMs how long after its end a ticket is still taken.
+   * @returns null for a ticket that is not valid at this relay.
+   * @throws KeysUnavailable
+   */
+  async verify(text: string, graceMs = 0): Promise<RelayTicket | null> {
+    const now = this.#options.now();
+    if (now - this.#fetchedAt > JWKS_MAX_AGE_MS) await this.#refresh();
+    let ticket = await this.#check(text, graceMs);
+    if (ticket === "unknown_key" && this.#fetchedAt < now) {
+      // It may be signed with a key of this minute: refused for good only by a key set newer than the ticket.
+      await sleep(this.#triedAt + JWKS_REFETCH_MIN_MS - now, undefined, { ref: false });
+      await this.#refresh();
+      ticket = await this.#check(text, graceMs);
+      if (ticket === "unknown_key" && this.#fetchedAt < now) {
+        throw new KeysUnavailable("the API's keys could not be fetched");
+      }
+    }
+    return ticket === "unknown_key" ? null : ticket;
+  }
+
+  /** Fetches the keys, so that the first agent need not wait for them. */
+  async prepare(): Promise<void> {
+    await this.#refresh();
+  }
+
+  async #check(text: string, graceMs: number): Promise<RelayTicket | "unknown_key" | null> {
+    if (!this.#keys) throw new KeysUnavailable("the API's keys could not be fetched yet");
+    try {
+      const { payload } = await jwtVerify(text, this.#keys, {
+        algorithms: ["ES256"],
+        typ: RELAY_TICKET_TYPE,
+        audience: relayAudience(this.#options.relayId),
+        requiredClaims: ["exp", "aud"],
+        currentDate: new Date(this.#options.now()),
+        clockTolerance: Math.floor((TICKET_CLOCK_TOLERANCE_MS + graceMs) / 1_000),
+      });
+      return RelayTicket.safeParse(payload).data ?? null;
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey) return "unknown_key";
+      if (error instanceof errors.JOSEError) return null;
+      throw error;
+    }
+  }
+
+  /** Never rejects: without an answer the keys stay as they are. */
+  async #refresh(): Promise<void> {
+    if (this.#fetching) return this.#fetching;
+    const now = this.#options.now();
+    const minMs = this.#keys ? JWKS_REFETCH_MIN_MS : JWKS_FIRST_FETCH_MIN_MS;
+    if (now - this.#triedAt < minMs) return;
+    this.#triedAt = now;
+    this.#fetching = this.#options
+      .fetchKeys()
+      .then((answer) => {
+        this.#keys = createLocalJWKSet(Jwks.parse(answer));
+        this.#fetchedAt = this.#options.now();
+      })
+      .catch(() => undefined)
+      .finally(() => (this.#fetching = undefined));
+    return this.#fetching;
+  }
+}
+
+/** `GET /.well-known/jwks.json` of the API. */
+export async function fetchJwks(apiUrl: string, host: string | undefined): Promise<unknown> {
+  const request = apiUrl.startsWith("https:") ? requestHttps : requestHttp;
+  const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+  request(
+    `${apiUrl}/.well-known/jwks.json`,
+    { headers: host === undefined ? {} : { host }, signal: AbortSignal.timeout(JWKS_FETCH_MAX_MS) },
+    (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (part: string) => {
+        text += part;
+        if (text.length > JWKS_MAX_BYTES) response.destroy(new Error("the key set is too large"));
+      });
+      response.on("error", reject);
+      response.on("end", () => {
+        if (response.statusCode !== 200) {
+          reject(new Error(`the key set answered ${response.statusCode}`));
+          return;
+        }
+        try {
+          resolve(JSON.parse(text));
+        } catch (error) {
+          reject(error);
+        }
+      });
+    },
+  )
+    .on("error", reject)
+    .end();
+  return promise;
+}

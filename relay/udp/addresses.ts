@@ -1,0 +1,24 @@
+/** Addresses as sockets show them, as people write them, and as 16 bytes. */
+import { isIPv4 } from "node:net";
+import ipaddr from "ipaddr.js";
+
+const MAPPED = "::ffff:";
+
+/** A socket for both families shows IPv4 addresses as `::ffff:a.b.c.d`: @returns `a.b.c.d` for those. */
+export function toPlainAddress(address: string): string {
+  return address.startsWith(MAPPED) && address.includes(".")
+    ? address.slice(MAPPED.length)
+    : address;
+}
+
+/** The address as a socket of the family sends to it. */
+export function toSocketAddress(address: string, isIpv6Socket: boolean): string {
+  return isIpv6Socket && isIPv4(address) ? `${MAPPED}${address}` : address;
+}
+
+/** @returns 16 bytes, IPv4 as `::ffff:a.b.c.d`. */
+export function toAddressBytes(address: string): Uint8Array {
+  const parsed = ipaddr.parse(address);
+  const ipv6 = parsed instanceof ipaddr.IPv4 ? parsed.toIPv4MappedAddress() : parsed;
+  return Uint8Array.from(ipv6.toByteArray());
+}

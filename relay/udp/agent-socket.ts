@@ -1,0 +1,119 @@
+/**
+ * The relay's own UDP port, which all agents of networks share: BIND and DATA come in, BOUND and DATA go out
+ * (protocol/relay-datagrams.ts). A datagram of a source that is not bound gets no answer.
+ */
+import type { RemoteInfo, Socket } from "node:dgram";
+import { DATAGRAM, readBind, writeBound } from "../../protocol/relay-datagrams.ts";
+import { DATAGRAM_HEADER_BYTES } from "../../protocol/limits/relay.ts";
+import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import { toAddressBytes, toPlainAddress } from "./addresses.ts";
+import type { FlowIds } from "./flows.ts";
+import { bindUdp, isSendQueueFull, readUdpBuffers } from "./sockets.ts";
+
+const DATAGRAM_MAX_BYTES = 65_535;
+
+/** Where an association's agent is, by its last BIND. */
+export interface Binding {
+  /** As the socket shows it. */
+  address: string;
+  port: number;
+  counter: number;
+  at: number;
+}
+
+/** What the socket knows of an association. */
+export interface BoundAgent {
+  readonly number: number;
+  /** Of BIND and BOUND. */
+  readonly key: Uint8Array;
+  readonly binding: Binding | null;
+  /** A BIND of a counter that rose. */
+  bound(binding: Binding): void;
+  /** A datagram of the bound agent for a flow; the payload begins at `offset`. */
+  fromAgent(flow: number, message: Buffer, offset: number, now: number): void;
+}
+
+export class AgentSocket {
+  readonly #agents = new Map<number, BoundAgent>();
+  readonly #flows: FlowIds<BoundAgent>;
+  readonly #metrics: Metrics;
+  #socket: Socket | undefined;
+  /** What goes out is put together here: the kernel has copied it when `send` returns. */
+  #outgoing = Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
+
+  constructor(flows: FlowIds<BoundAgent>, metrics: Metrics) {
+    this.#flows = flows;
+    this.#metrics = metrics;
+  }
+
+  async listen(bind: string, port: number, log: Log): Promise<void> {
+    this.#socket = await bindUdp(bind, port);
+    this.#socket.on("message", (message, source) => this.#receive(message, source));
+    log.info("UDP buffers", { ...readUdpBuffers(this.#socket) });
+  }
+
+  close(): void {
+    this.#socket?.close();
+    this.#socket = undefined;
+  }
+
+  add(agent: BoundAgent): void {
+    this.#agents.set(agent.number, agent);
+  }
+
+  delete(agent: BoundAgent): void {
+    this.#agents.delete(agent.number);
+  }
+
+  /** Sends a datagram of a flow to its agent. The kernel's queue may drop it, as any. */
+  sendData(binding: Binding, flow: number, sequence: number, payload: Buffer): void {
+    const socket = this.#socket;
+    if (!socket) return;
+    const length = DATAGRAM_HEADER_BYTES + payload.length;
+    if (isSendQueueFull(socket)) return this.#metrics.drop("send_queue");
+    const bytes = this.#outgoing;
+    bytes[0] = DATAGRAM.data;
+    bytes[1] = 0;
+    bytes[2] = sequence >>> 8;
+    bytes[3] = sequence;
+    bytes[4] = flow >>> 24;
+    bytes[5] = flow >>> 16;
+    bytes[6] = flow >>> 8;
+    bytes[7] = flow;
+    payload.copy(bytes, DATAGRAM_HEADER_BYTES);
+    socket.send(bytes, 0, length, binding.port, binding.address);
+    // The kernel was busy, so Node.js sends it later, from this memory.
+    if (socket.getSendQueueCount() > 0) this.#outgoing = Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
+  }
+
+  #receive(message: Buffer, source: RemoteInfo): void {
+    if (message.length < DATAGRAM_HEADER_BYTES) return this.#metrics.drop("malformed");
+    const id = message.readUInt32BE(4);
+    switch (message[0]) {
+      case DATAGRAM.data: {
+        const agent = this.#flows.find(id);
+        if (!agent) return this.#metrics.drop("unknown_flow");
+        const { binding } = agent;
+        if (binding?.port !== source.port || binding.address !== source.address) {
+          return this.#metrics.drop("unbound_address");
+        }
+        return agent.fromAgent(id, message, DATAGRAM_HEADER_BYTES, Date.now());
+      }
+      case DATAGRAM.bind:
+        return this.#bind(id, message, source);
+      default:
+        return this.#metrics.drop("malformed");
+    }
+  }
+
+  #bind(association: number, message: Buffer, { address, port }: RemoteInfo): void {
+    const agent = this.#agents.get(association);
+    const counter = agent && readBind(message, agent.key);
+    if (!agent || counter === null || counter === undefined) return this.#metrics.drop("bad_bind");
+    if (counter <= (agent.binding?.counter ?? -1)) return this.#metrics.drop("replayed_bind");
+    agent.bound({ address, port, counter, at: Date.now() });
+    const observed = toAddressBytes(toPlainAddress(address));
+    this.#socket?.send(writeBound(association, counter, observed, port, agent.key), port, address);
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * What a network's public port takes from the internet, and from whom. Everything else is dropped and never
+ * answered:
+ *
+ * | message                            | taken from                                                           |
+ * | ---------------------------------- | -------------------------------------------------------------------- |
+ * | initiation with the server's mac1  | anybody, at a bounded rate for each source                           |
+ * | response, cookie                   | a known flow, for an index that the server sent                      |
+ * | transport                          | a known flow, or a new address with an index of the last 4 minutes   |
+ *
+ * An association that has just begun does not know the indices of sessions that go on, so for
+ * `FLOW_LENIENCY_MS` it takes transport messages from new addresses at a bounded rate.
+ */
+import { addressGroup } from "../../protocol/address-group.ts";
+import { FLOW_LENIENCY_MS } from "../../protocol/limits/relay.ts";
+import {
+  INITIATION_SOURCES_MAX,
+  INITIATIONS_BURST,
+  INITIATIONS_PER_SECOND,
+  NEW_FLOWS_BURST,
+  NEW_FLOWS_PER_SECOND,
+  RECEIVER_INDEX_MAX_AGE_MS,
+  RECEIVER_INDICES_PER_PORT_MAX,
+} from "../limits.ts";
+import type { DropReason } from "../metrics.ts";
+import { TokenBucket } from "../token-bucket.ts";
+import { ReceiverIndices } from "./receiver-indices.ts";
+import {
+  getMac1Key,
+  getMessageType,
+  getReceiverIndex,
+  getSenderIndex,
+  hasMac1,
+  WIREGUARD,
+} from "./wireguard.ts";
+
+/** `confirmed`: passed, and from a peer that has seen what the server sent to it. */
+export type Verdict = "pass" | "confirmed" | { drop: DropReason };
+
+/** What the filter needs to know of a flow. */
+export interface KnownFlow {
+  /** Whether its peer has shown that it gets what is sent to it: its address is not a forged one. */
+  isConfirmed: boolean;
+}
+
+const PASS = "pass";
+const CONFIRMED = "confirmed";
+const NOT_WIREGUARD = { drop: "not_wireguard" } as const;
+const WRONG_MAC1 = { drop: "wrong_mac1" } as const;
+const INITIATION_RATE = { drop: "initiation_rate" } as const;
+const NEW_FLOW_RATE = { drop: "new_flow_rate" } as const;
+const UNKNOWN_PEER = { drop: "unknown_peer" } as const;
+const UNKNOWN_INDEX = { drop: "unknown_index" } as const;
+
+export class WireGuardFilter {
+  readonly #startedAt: number;
+  readonly #indices = new ReceiverIndices(RECEIVER_INDICES_PER_PORT_MAX, RECEIVER_INDEX_MAX_AGE_MS);
+  readonly #newFlows: TokenBucket;
+  /** By address group; the least recently made is forgotten first. */
+  readonly #sources = new Map<string, TokenBucket>();
+  #mac1Key: Uint8Array;
+
+  /** @param serverPublicKey 32 bytes. @param now milliseconds. */
+  constructor(serverPublicKey: Uint8Array, now: number) {
+    this.#mac1Key = getMac1Key(serverPublicKey);
+    this.#startedAt = now;
+    this.#newFlows = new TokenBucket(NEW_FLOWS_PER_SECOND, NEW_FLOWS_BURST, now);
+  }
+
+  setServerPublicKey(serverPublicKey: Uint8Array): void {
+    this.#mac1Key = getMac1Key(serverPublicKey);
+  }
+
+  /** @param flow of the address and port that the message came from. @param address without port. */
+  fromPeer(
+    message: Uint8Array,
+    flow: KnownFlow | undefined,
+    address: string,
+    now: number,
+  ): Verdict {
+    const type = getMessageType(message);
+    switch (type) {
+      case WIREGUARD.transport: {
+        if (flow?.isConfirmed) return PASS;
+        const isKnownIndex = this.#indices.has(getReceiverIndex(message, type), now);
+        if (flow) return isKnownIndex ? CONFIRMED : PASS;
+        if (!isKnownIndex && now - this.#startedAt > FLOW_LENIENCY_MS) return UNKNOWN_INDEX;
+        return this.#newFlows.take(1, now) ? CONFIRMED : NEW_FLOW_RATE;
+      }
+      case WIREGUARD.initiation:
+        if (!this.#source(address, now).take(1, now)) return INITIATION_RATE;
+        if (!hasMac1(message, this.#mac1Key)) return WRONG_MAC1;
+        return flow || this.#newFlows.take(1, now) ? PASS : NEW_FLOW_RATE;
+      case WIREGUARD.response:
+      case WIREGUARD.cookie:
+        if (!flow) return UNKNOWN_PEER;
+        return this.#indices.has(getReceiverIndex(message, type), now) ? CONFIRMED : UNKNOWN_INDEX;
+      default:
+        return NOT_WIREGUARD;
+    }
+  }
+
+  /** Learns from a message that the server sends. @returns its type, 0 when it is not WireGuard. */
+  fromServer(message: Uint8Array, now: number): number {
+    const type = getMessageType(message);
+    if (type === WIREGUARD.initiation || type === WIREGUARD.response) {
+      this.#indices.add(getSenderIndex(message), now);
+    }
+    return type;
+  }
+
+  #source(address: string, now: number): TokenBucket {
+    const group = addressGroup(address);
+    let bucket = this.#sources.get(group);
+    if (!bucket) {
+      for (const oldest of this.#sources.keys()) {
+        if (this.#sources.size < INITIATION_SOURCES_MAX) break;
+        this.#sources.delete(oldest);
+      }
+      bucket = new TokenBucket(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now);
+      this.#sources.set(group, bucket);
+    }
+    return bucket;
+  }
+}

@@ -1,0 +1,189 @@
+/** The flows of one network's port: a flow is the remote address and port of one WireGuard peer. */
+import { FLOW_IDLE_MAX_MS } from "../../protocol/limits/relay.ts";
+import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../limits.ts";
+
+/** Bytes and the last handshake of one peer. */
+export interface PeerTraffic {
+  /** From and to the peer, in bytes. */
+  rxBytes: number;
+  txBytes: number;
+  /** Milliseconds since the epoch. */
+  lastHandshakeAtMs: number | null;
+}
+
+export class Flow implements PeerTraffic {
+  readonly id: number;
+  /** As its socket shows it. */
+  readonly address: string;
+  readonly port: number;
+  rxBytes = 0;
+  txBytes = 0;
+  lastHandshakeAtMs: number | null = null;
+  /** The part of them that its device's totals have already. */
+  countedRxBytes = 0;
+  countedTxBytes = 0;
+  /** Of the peer's last datagram. */
+  lastSeenAt: number;
+  readonly createdAt: number;
+  /** Whether the peer has shown that it gets what is sent to it. */
+  isConfirmed: boolean;
+  /** Whether the agent has answered on it, and so knows it. */
+  isKnownToAgent = false;
+  /** A handshake response passed and no transport message yet: from the server, or from the peer. */
+  pendingHandshake: "from_server" | "from_peer" | null = null;
+  /** Public key of the device in base64, once the agent has said it. */
+  device: string | null = null;
+
+  constructor(id: number, address: string, port: number, isConfirmed: boolean, now: number) {
+    this.id = id;
+    this.address = address;
+    this.port = port;
+    this.isConfirmed = isConfirmed;
+    this.createdAt = now;
+    this.lastSeenAt = now;
+  }
+}
+
+/** Ids of all flows of the relay, whose number is bounded too. */
+export class FlowIds<Owner> {
+  readonly #owners = new Map<number, Owner>();
+  readonly #maxFlows: number;
+  readonly #random: () => number;
+
+  /** @param random gives a u32. */
+  constructor(maxFlows: number, random: () => number) {
+    this.#maxFlows = maxFlows;
+    this.#random = random;
+  }
+
+  get size(): number {
+    return this.#owners.size;
+  }
+
+  get isFull(): boolean {
+    return this.#owners.size >= this.#maxFlows;
+  }
+
+  find(id: number): Owner | undefined {
+    return this.#owners.get(id);
+  }
+
+  /** @returns an id that nobody has; the chance that it was used before is small. */
+  draw(): number {
+    for (;;) {
+      const id = this.#random();
+      if (!this.#owners.has(id)) return id;
+    }
+  }
+
+  set(id: number, owner: Owner): void {
+    this.#owners.set(id, owner);
+  }
+
+  delete(id: number): void {
+    this.#owners.delete(id);
+  }
+}
+
+export interface FlowTableOptions<Owner> {
+  ids: FlowIds<Owner>;
+  maxFlows: number;
+  /** What the relay's ids lead to for a flow of this table. */
+  ownerFor(flow: Flow): Owner;
+  onClose(flow: Flow): void;
+}
+
+export class FlowTable<Owner> {
+  readonly #options: FlowTableOptions<Owner>;
+  readonly #byId = new Map<number, Flow>();
+  /** Two steps, because that needs no new string for each datagram. */
+  readonly #byAddress = new Map<string, Map<number, Flow>>();
+  /** Datagrams come in rows from the same peer. */
+  #last: Flow | undefined;
+
+  constructor(options: FlowTableOptions<Owner>) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  values(): IterableIterator<Flow> {
+    return this.#byId.values();
+  }
+
+  get(id: number): Flow | undefined {
+    return this.#byId.get(id);
+  }
+
+  find(address: string, port: number): Flow | undefined {
+    const last = this.#last;
+    if (last !== undefined && last.port === port && last.address === address) return last;
+    const flow = this.#byAddress.get(address)?.get(port);
+    if (flow) this.#last = flow;
+    return flow;
+  }
+
+  /**
+   * Adds a flow; when there are too many, the least useful one of this table makes room.
+   * @param id of a flow that existed before a restart; left out: a new one.
+   * @returns null when there is no room.
+   */
+  open(
+    address: string,
+    port: number,
+    isConfirmed: boolean,
+    now: number,
+    id = this.#options.ids.draw(),
+  ): Flow | null {
+    const { ids, maxFlows } = this.#options;
+    if (this.size >= maxFlows || ids.isFull) {
+      const victim = this.#leastUseful();
+      if (!victim) return null;
+      this.close(victim);
+    }
+    const flow = new Flow(id, address, port, isConfirmed, now);
+    this.#byId.set(id, flow);
+    let ports = this.#byAddress.get(address);
+    if (!ports) this.#byAddress.set(address, (ports = new Map<number, Flow>()));
+    ports.set(port, flow);
+    ids.set(id, this.#options.ownerFor(flow));
+    return flow;
+  }
+
+  close(flow: Flow): void {
+    this.#byId.delete(flow.id);
+    const ports = this.#byAddress.get(flow.address);
+    if (ports?.get(flow.port) === flow) ports.delete(flow.port);
+    if (ports?.size === 0) this.#byAddress.delete(flow.address);
+    if (this.#last === flow) this.#last = undefined;
+    this.#options.ids.delete(flow.id);
+    this.#options.onClose(flow);
+  }
+
+  closeIdle(now: number): void {
+    for (const flow of this.#byId.values()) {
+      const maxIdleMs = flow.isConfirmed ? FLOW_IDLE_MAX_MS : UNCONFIRMED_FLOW_IDLE_MAX_MS;
+      if (now - flow.lastSeenAt > maxIdleMs) this.close(flow);
+    }
+  }
+
+  closeAll(): void {
+    for (const flow of this.#byId.values()) this.close(flow);
+  }
+
+  /** Peers that have not shown that they get our answers go first: their addresses may be forged. */
+  #leastUseful(): Flow | undefined {
+    let victim: Flow | undefined;
+    for (const flow of this.#byId.values()) {
+      const isLess =
+        victim === undefined ||
+        (flow.isConfirmed === victim.isConfirmed
+          ? flow.lastSeenAt < victim.lastSeenAt
+          : !flow.isConfirmed);
+      if (isLess) victim = flow;
+    }
+    return victim;
+  }
+}

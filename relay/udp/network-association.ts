@@ -1,0 +1,368 @@
+/** An agent that serves a private network: its public UDP port, the flows on it, and the way to the agent. */
+import { randomBytes } from "node:crypto";
+import type { RemoteInfo, Socket } from "node:dgram";
+import { isIP } from "node:net";
+import { DATAGRAM_PAYLOAD_MAX_BYTES, FLOWS_PER_PORT_MAX } from "../../protocol/limits/relay.ts";
+import { toBase64 } from "../../protocol/base64.ts";
+import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay-control.ts";
+import { DATAGRAM, readDatagrams } from "../../protocol/relay-datagrams.ts";
+import type { NetworkStatus } from "../../protocol/relay-link.ts";
+import { hostAndPort } from "../../protocol/relay-settings.ts";
+import type { NetworkTicket, RelayTicket } from "../../protocol/relay-ticket.ts";
+import type { AgentConnection, Association, AssociationMessage } from "../association.ts";
+import {
+  BINDING_MAX_AGE_MS,
+  FLOW_ANNOUNCEMENT_MS,
+  FLOW_SWEEP_INTERVAL_MS,
+  RATE_BURST_MIN_BYTES,
+  RATE_BURST_MS,
+} from "../limits.ts";
+import type { Metrics } from "../metrics.ts";
+import type { NetworkRecord } from "../network-records.ts";
+import { TokenBucket } from "../token-bucket.ts";
+import { toPlainAddress, toSocketAddress } from "./addresses.ts";
+import type { AgentSocket, Binding, BoundAgent } from "./agent-socket.ts";
+import { WireGuardFilter } from "./filter.ts";
+import type { FlowTags } from "./flow-tags.ts";
+import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
+import { bindUdp, isSendQueueFull } from "./sockets.ts";
+import { WebSocketDatagrams } from "./websocket-datagrams.ts";
+import { WIREGUARD } from "./wireguard.ts";
+
+type PathMessage = Extract<AssociationMessage, { type: "path" }>;
+
+export interface NetworkAssociationOptions {
+  ticket: NetworkTicket;
+  number: number;
+  epoch: string;
+  /** The address to listen at. */
+  bind: string;
+  /** What peers are given. */
+  host: string;
+  /** Where BIND and DATA of agents go. */
+  udpPort: number;
+  connection: AgentConnection;
+  agentSocket: AgentSocket;
+  flowIds: FlowIds<BoundAgent>;
+  tags: FlowTags;
+  metrics: Metrics;
+  record: NetworkRecord;
+}
+
+export class NetworkAssociation implements Association, BoundAgent {
+  readonly number: number;
+  readonly key: Buffer = randomBytes(32);
+  binding: Binding | null = null;
+  readonly #options: NetworkAssociationOptions;
+  readonly #flows: FlowTable<BoundAgent>;
+  readonly #filter: WireGuardFilter;
+  readonly #toAgentRate: TokenBucket;
+  readonly #fromAgentRate: TokenBucket;
+  readonly #webSocket: WebSocketDatagrams;
+  readonly #metrics: Metrics;
+  #ticket: NetworkTicket;
+  #socket: Socket | undefined;
+  #isIpv6 = false;
+  #transport: "udp" | "websocket" = "websocket";
+  /** Once the agent has said which transport it uses, a BIND alone changes nothing: it may be a probe. */
+  #isTransportChosen = false;
+  #path: PathMessage | undefined;
+  #sequence = 0;
+  #sweptAt = 0;
+
+  constructor(options: NetworkAssociationOptions) {
+    const now = Date.now();
+    const { ticket, connection } = options;
+    this.#options = options;
+    this.#metrics = options.metrics;
+    this.#ticket = ticket;
+    this.number = options.number;
+    this.#filter = new WireGuardFilter(Buffer.from(ticket.server_public_key, "base64"), now);
+    const { perSecond, burst } = getRate(ticket);
+    this.#toAgentRate = new TokenBucket(perSecond, burst, now);
+    this.#fromAgentRate = new TokenBucket(perSecond, burst, now);
+    this.#flows = new FlowTable<BoundAgent>({
+      ids: options.flowIds,
+      maxFlows: FLOWS_PER_PORT_MAX,
+      ownerFor: () => this,
+      onClose: (flow) => this.#flowClosed(flow),
+    });
+    this.#webSocket = new WebSocketDatagrams({
+      send: (bytes: Uint8Array) => connection.sendBinary(bytes),
+      get bufferedAmount() {
+        return connection.bufferedAmount;
+      },
+    });
+  }
+
+  // ── Called by the control connection ──
+
+  get ticket(): NetworkTicket {
+    return this.#ticket;
+  }
+
+  get welcome(): NetworkWelcome {
+    const { epoch, udpPort, host } = this.#options;
+    return {
+      type: "welcome",
+      kind: "network",
+      epoch,
+      association: this.number,
+      key: toBase64(this.key),
+      udpPort,
+      publicEndpoint: hostAndPort(host, this.#ticket.port),
+    };
+  }
+
+  async listen(): Promise<void> {
+    const socket = await bindUdp(this.#options.bind, this.#ticket.port);
+    this.#isIpv6 = socket.address().family === "IPv6";
+    this.#socket = socket;
+    socket.on("message", (message, source) => this.#fromPeer(message, source));
+    this.#options.agentSocket.add(this);
+  }
+
+  receive(message: AssociationMessage): void {
+    switch (message.type) {
+      case "resume":
+        for (const flow of message.flows) this.#resume(message.association, flow);
+        return;
+      case "device":
+        return this.#nameDevice(message.flow, message.publicKey);
+      case "path":
+        this.#path = message;
+        this.#chooseTransport(message.transport);
+    }
+  }
+
+  receiveBinary(bytes: Buffer): boolean {
+    this.#chooseTransport("websocket");
+    const now = Date.now();
+    return readDatagrams(bytes, ({ type, flow }, payload) => {
+      if (type !== DATAGRAM.data) return this.#metrics.drop("malformed");
+      this.fromAgent(flow, Buffer.from(payload.buffer, payload.byteOffset, payload.length), 0, now);
+    });
+  }
+
+  renew(ticket: RelayTicket): void {
+    if (ticket.kind !== "network") return;
+    this.#ticket = ticket;
+    this.#filter.setServerPublicKey(Buffer.from(ticket.server_public_key, "base64"));
+    const { perSecond, burst } = getRate(ticket);
+    this.#toAgentRate.setRate(perSecond, burst);
+    this.#fromAgentRate.setRate(perSecond, burst);
+  }
+
+  sweep(now: number): void {
+    if (now - this.#sweptAt < FLOW_SWEEP_INTERVAL_MS) return;
+    this.#sweptAt = now;
+    this.#flows.closeIdle(now);
+  }
+
+  release(): void {
+    this.close();
+  }
+
+  close(): void {
+    if (!this.#socket) return;
+    this.#socket.close();
+    this.#socket = undefined;
+    this.#flows.closeAll();
+    this.#options.agentSocket.delete(this);
+  }
+
+  networkStatus(now: number): NetworkStatus {
+    const { record } = this.#options;
+    for (const flow of this.#flows.values()) this.#addToDevice(flow);
+    return {
+      networkId: this.#ticket.sub,
+      orgId: this.#ticket.org,
+      state: this.#currentTransport(now),
+      latencyMs: this.#path?.latencyMs ?? null,
+      loss: this.#path?.loss ?? null,
+      lastSeenAtMs: now,
+      isLocalListening: this.#path?.isLocalListening ?? null,
+      wrongKeyHandshakes: record.wrongKeyHandshakes,
+      devices: [...record.devices].map(([publicKey, device]) => ({
+        publicKey,
+        lastHandshakeAtMs: device.lastHandshakeAtMs,
+        endpoint: device.endpoint,
+        rxBytes: device.rxBytes,
+        txBytes: device.txBytes,
+      })),
+    };
+  }
+
+  // ── Called by the relay's own UDP port ──
+
+  bound(binding: Binding): void {
+    this.binding = binding;
+    if (!this.#isTransportChosen) this.#transport = "udp";
+  }
+
+  fromAgent(id: number, message: Buffer, offset: number, now: number): void {
+    const flow = this.#flows.get(id);
+    const socket = this.#socket;
+    if (!flow || !socket) return this.#metrics.drop("unknown_flow");
+    const length = message.length - offset;
+    const type = this.#filter.fromServer(offset === 0 ? message : message.subarray(offset), now);
+    if (type === 0) return this.#metrics.drop("not_wireguard");
+    flow.isKnownToAgent = true;
+    if (!flow.isConfirmed && flow.txBytes + length > flow.rxBytes) {
+      return this.#metrics.drop("unconfirmed_peer");
+    }
+    if (!this.#fromAgentRate.take(length, now)) return this.#metrics.drop("rate");
+    if (isSendQueueFull(socket)) return this.#metrics.drop("send_queue");
+    noteHandshake(flow, type, "from_server", now);
+    flow.txBytes += length;
+    this.#metrics.datagramsOut += 1;
+    this.#metrics.bytesOut += length;
+    socket.send(message, offset, length, flow.port, flow.address);
+  }
+
+  // ── Inside ──
+
+  #fromPeer(message: Buffer, { address, port }: RemoteInfo): void {
+    const now = Date.now();
+    let flow = this.#flows.find(address, port);
+    const verdict = this.#filter.fromPeer(message, flow, address, now);
+    if (typeof verdict === "object") {
+      if (verdict.drop === "wrong_mac1") this.#options.record.wrongKeyHandshakes += 1;
+      return this.#metrics.drop(verdict.drop);
+    }
+    if (message.length > DATAGRAM_PAYLOAD_MAX_BYTES) return this.#metrics.drop("too_large");
+    if (!flow) {
+      const opened = this.#flows.open(address, port, verdict === "confirmed", now);
+      if (!opened) return this.#metrics.drop("flow_limit");
+      flow = opened;
+      this.#announce(flow);
+    } else if (verdict === "confirmed") {
+      flow.isConfirmed = true;
+    }
+    flow.lastSeenAt = now;
+    flow.rxBytes += message.length;
+    if (!this.#toAgentRate.take(message.length, now)) return this.#metrics.drop("rate");
+    noteHandshake(flow, message[0]!, "from_peer", now);
+    this.#toAgent(flow, message, now);
+  }
+
+  #toAgent(flow: Flow, message: Buffer, now: number): void {
+    const { binding } = this;
+    // UDP may overtake the message that names the flow.
+    const isKnown = flow.isKnownToAgent || now - flow.createdAt > FLOW_ANNOUNCEMENT_MS;
+    if (isKnown && binding && this.#currentTransport(now) === "udp") {
+      this.#sequence = (this.#sequence + 1) & 0xffff;
+      this.#options.agentSocket.sendData(binding, flow.id, this.#sequence, message);
+    } else if (!this.#webSocket.add(flow.id, message, now)) {
+      return this.#metrics.drop("agent_backlog");
+    }
+    this.#metrics.datagramsIn += 1;
+    this.#metrics.bytesIn += message.length;
+  }
+
+  #currentTransport(now: number): "udp" | "websocket" {
+    const { binding } = this;
+    const isBound = binding !== null && now - binding.at < BINDING_MAX_AGE_MS;
+    return isBound ? this.#transport : "websocket";
+  }
+
+  #chooseTransport(transport: "udp" | "websocket"): void {
+    this.#transport = transport;
+    this.#isTransportChosen = true;
+  }
+
+  #announce(flow: Flow): void {
+    this.#webSocket.flush();
+    this.#options.connection.send({ type: "flow", flow: this.#toMessage(flow) });
+  }
+
+  #toMessage({ id, address, port }: Flow): FlowMessage {
+    const plain = toPlainAddress(address);
+    const tagged = {
+      association: this.number,
+      networkId: this.#ticket.sub,
+      id,
+      address: plain,
+      port,
+    };
+    return { id, address: plain, port, tag: this.#options.tags.create(tagged) };
+  }
+
+  /** Restores a flow of an earlier association, which keeps its id and gets a tag of this one. */
+  #resume(association: number, { id, address, port, tag }: FlowMessage): void {
+    const { tags, flowIds, connection } = this.#options;
+    const tagged = { association, networkId: this.#ticket.sub, id, address, port };
+    const isGood = isIP(address) !== 0 && port > 0 && tags.verify(tagged, tag);
+    if (!isGood || flowIds.find(id) !== undefined) {
+      connection.send({ type: "flow_closed", id });
+      return;
+    }
+    const socketAddress = toSocketAddress(address, this.#isIpv6);
+    // The agent's socket for the restored flow is the one that its WireGuard server knows.
+    const newer = this.#flows.find(socketAddress, port);
+    if (newer) this.#flows.close(newer);
+    const flow = this.#flows.open(socketAddress, port, true, Date.now(), id);
+    if (!flow) {
+      connection.send({ type: "flow_closed", id });
+      return;
+    }
+    flow.isKnownToAgent = true;
+    this.#announce(flow);
+  }
+
+  #flowClosed(flow: Flow): void {
+    this.#addToDevice(flow);
+    if (!this.#socket) return;
+    this.#webSocket.flush();
+    this.#options.connection.send({ type: "flow_closed", id: flow.id });
+  }
+
+  #nameDevice(id: number, publicKey: string): void {
+    const flow = this.#flows.get(id);
+    if (!flow || flow.device === publicKey) return;
+    this.#addToDevice(flow);
+    flow.device = publicKey;
+  }
+
+  /** Moves what a flow has counted to its device. */
+  #addToDevice(flow: Flow): void {
+    if (flow.device === null) return;
+    const device = this.#options.record.device(flow.device);
+    if (!device) return;
+    device.rxBytes += flow.rxBytes - flow.countedRxBytes;
+    device.txBytes += flow.txBytes - flow.countedTxBytes;
+    flow.countedRxBytes = flow.rxBytes;
+    flow.countedTxBytes = flow.txBytes;
+    const handshakeAt = flow.lastHandshakeAtMs;
+    if (handshakeAt !== null && handshakeAt > (device.lastHandshakeAtMs ?? 0)) {
+      device.lastHandshakeAtMs = handshakeAt;
+    }
+    if (flow.isConfirmed && flow.lastSeenAt >= device.endpointSeenAt) {
+      device.endpoint = hostAndPort(toPlainAddress(flow.address), flow.port);
+      device.endpointSeenAt = flow.lastSeenAt;
+    }
+  }
+}
+
+/** A handshake is complete with the first transport message of the side that got the response. */
+function noteHandshake(
+  flow: Flow,
+  type: number,
+  direction: "from_server" | "from_peer",
+  now: number,
+): void {
+  if (type === WIREGUARD.response) flow.pendingHandshake = direction;
+  else if (type === WIREGUARD.transport && flow.pendingHandshake !== null) {
+    if (flow.pendingHandshake === direction) return;
+    flow.pendingHandshake = null;
+    flow.lastHandshakeAtMs = now;
+  }
+}
+
+function getRate({ mbps }: NetworkTicket): { perSecond: number; burst: number } {
+  const perSecond = (mbps * 1e6) / 8;
+  return {
+    perSecond,
+    burst: Math.max(RATE_BURST_MIN_BYTES, (perSecond * RATE_BURST_MS) / 1_000),
+  };
+}

@@ -1,0 +1,33 @@
+/**
+ * The indices by which a WireGuard server wants to be answered, read from the handshake messages that it
+ * sends. A peer that shows one of them has seen what the server sent.
+ */
+export class ReceiverIndices {
+  readonly #maxEntries: number;
+  readonly #maxAgeMs: number;
+  /** When each was sent, the oldest first. */
+  readonly #sentAt = new Map<number, number>();
+
+  constructor(maxEntries: number, maxAgeMs: number) {
+    this.#maxEntries = maxEntries;
+    this.#maxAgeMs = maxAgeMs;
+  }
+
+  get size(): number {
+    return this.#sentAt.size;
+  }
+
+  add(index: number, now: number): void {
+    this.#sentAt.delete(index);
+    this.#sentAt.set(index, now);
+    for (const [oldest, sentAt] of this.#sentAt) {
+      if (now - sentAt <= this.#maxAgeMs && this.#sentAt.size <= this.#maxEntries) break;
+      this.#sentAt.delete(oldest);
+    }
+  }
+
+  has(index: number, now: number): boolean {
+    const sentAt = this.#sentAt.get(index);
+    return sentAt !== undefined && now - sentAt <= this.#maxAgeMs;
+  }
+}

@@ -1,0 +1,44 @@
+/** UDP sockets as the relay uses them: with large buffers, and without a DNS look-up for each datagram. */
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { isIPv6 } from "node:net";
+import { UDP_BUFFER_BYTES, UDP_SEND_QUEUE_MAX_BYTES } from "../limits.ts";
+
+export interface UdpBuffers {
+  /** What the system gave, in bytes, which may be less than was asked for. */
+  receiveBytes: number;
+  sendBytes: number;
+}
+
+/** @throws the system's error when the port can't be bound: EADDRINUSE, EACCES. */
+export async function bindUdp(bind: string, port: number): Promise<Socket> {
+  const type = isIPv6(bind) ? "udp6" : "udp4";
+  const socket = createSocket({
+    type,
+    recvBufferSize: UDP_BUFFER_BYTES,
+    sendBufferSize: UDP_BUFFER_BYTES,
+    // Only addresses are sent to. The default would go through dns.lookup each time.
+    lookup: (address, _options, callback) => callback(null, address, type === "udp6" ? 6 : 4),
+  });
+  // Without a DNS look-up it listens before `bind` returns.
+  const listening = once(socket, "listening");
+  socket.bind({ port, address: bind === "localhost" ? "127.0.0.1" : bind });
+  try {
+    await listening;
+  } catch (error) {
+    socket.close();
+    throw error;
+  }
+  // Errors of single datagrams (no route, too large) are losses, as UDP has them.
+  socket.on("error", () => {});
+  return socket;
+}
+
+export function readUdpBuffers(socket: Socket): UdpBuffers {
+  return { receiveBytes: socket.getRecvBufferSize(), sendBytes: socket.getSendBufferSize() };
+}
+
+/** Whether what the kernel did not take yet, and Node.js keeps, is so much that datagrams are dropped. */
+export function isSendQueueFull(socket: Socket): boolean {
+  return socket.getSendQueueSize() > UDP_SEND_QUEUE_MAX_BYTES;
+}

@@ -1,0 +1,67 @@
+/** What is public in a WireGuard datagram (https://www.wireguard.com/protocol/): type, length, indices, mac1. */
+import { blake2s } from "@noble/hashes/blake2.js";
+import { equalBytesInConstantTime } from "../../protocol/constant-time.ts";
+
+export const WIREGUARD = { initiation: 1, response: 2, cookie: 3, transport: 4 } as const;
+
+export const INITIATION_BYTES = 148;
+export const RESPONSE_BYTES = 92;
+export const COOKIE_BYTES = 64;
+/** Header and the tag of an empty packet, which is a keepalive. */
+export const TRANSPORT_MIN_BYTES = 32;
+
+const MAC1_AT = INITIATION_BYTES - 32;
+const MAC_BYTES = 16;
+const MAC1_LABEL = new TextEncoder().encode("mac1----");
+
+/** @returns one of `WIREGUARD`, or 0 when type and length don't belong together. */
+export function getMessageType(message: Uint8Array): number {
+  const { byteLength } = message;
+  // Three reserved bytes follow the type and are zero.
+  if (byteLength < TRANSPORT_MIN_BYTES || message[1] !== 0 || message[2] !== 0 || message[3] !== 0)
+    return 0;
+  switch (message[0]) {
+    // Implementations differ in padding: the length modulo 16 says nothing.
+    case WIREGUARD.transport:
+      return WIREGUARD.transport;
+    case WIREGUARD.initiation:
+      return byteLength === INITIATION_BYTES ? WIREGUARD.initiation : 0;
+    case WIREGUARD.response:
+      return byteLength === RESPONSE_BYTES ? WIREGUARD.response : 0;
+    case WIREGUARD.cookie:
+      return byteLength === COOKIE_BYTES ? WIREGUARD.cookie : 0;
+    default:
+      return 0;
+  }
+}
+
+/** Of an initiation or a response: the index by which the sender wants to be answered. */
+export function getSenderIndex(message: Uint8Array): number {
+  return readU32(message, 4);
+}
+
+/** Of a response, a cookie or a transport message of this type. */
+export function getReceiverIndex(message: Uint8Array, type: number): number {
+  return readU32(message, type === WIREGUARD.response ? 8 : 4);
+}
+
+/** Little-endian. */
+function readU32(bytes: Uint8Array, at: number): number {
+  return (
+    (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+  );
+}
+
+/** The key of mac1 for a server: HASH("mac1----" || its public key). */
+export function getMac1Key(serverPublicKey: Uint8Array): Uint8Array {
+  const input = new Uint8Array(MAC1_LABEL.length + serverPublicKey.length);
+  input.set(MAC1_LABEL);
+  input.set(serverPublicKey, MAC1_LABEL.length);
+  return blake2s(input, { dkLen: 32 });
+}
+
+/** Whether an initiation was made by somebody who knows the server's public key. */
+export function hasMac1(initiation: Uint8Array, key: Uint8Array): boolean {
+  const expected = blake2s(initiation.subarray(0, MAC1_AT), { key, dkLen: MAC_BYTES });
+  return equalBytesInConstantTime(expected, initiation.subarray(MAC1_AT, MAC1_AT + MAC_BYTES));
+}
