@@ -17,6 +17,7 @@ import type {
   Changes,
   ReplayOutcome,
 } from "../protocol/resources/captures.ts";
+import type { TunnelUsage } from "../protocol/relay-link.ts";
 import type { Attendance, ObjectBindings, TunnelReport, Watch } from "./bindings.ts";
 import { answerClose } from "./close-quietly.ts";
 import { checksOf } from "./gates/checks.ts";
@@ -26,6 +27,7 @@ import {
   Admission,
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
+  AGENT_STREAMS_URL,
   attachmentOf,
 } from "./tunnel/admission.ts";
 import { Alarm } from "./tunnel/alarm.ts";
@@ -39,6 +41,8 @@ import { CustomHosts, type Residence } from "./tunnel/custom-hosts.ts";
 import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
 import { Lifetime, type Stopping } from "./tunnel/lifetime.ts";
 import { Reports, type Presence } from "./tunnel/reports.ts";
+import { Clients } from "./tunnel/tcp/clients.ts";
+import { RelayControl } from "./tunnel/tcp/relay-control.ts";
 import { Visitors } from "./tunnel/visitors.ts";
 
 export class Tunnel extends DurableObject<ObjectBindings> {
@@ -53,6 +57,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   readonly #reports: Reports;
   readonly #captures: Captures;
   readonly #visitors: Visitors;
+  readonly #relay: RelayControl;
+  readonly #clients: Clients;
   #draining = false;
 
   constructor(ctx: DurableObjectState, env: ObjectBindings) {
@@ -91,13 +97,24 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       trust: { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
       proto: env.PUBLIC_SCHEME ?? "http",
     });
+    this.#relay = new RelayControl(ctx.storage.kv, env.RELAY, () => this.#reports.tunnelId);
+    this.#clients = new Clients(ctx, {
+      agents: this.#agents,
+      alarm: this.#alarm,
+      reports: this.#reports,
+      allowedCidrs: () => this.#gatekeeper.allowedCidrs,
+      agentReturns: () => this.#visitors.agentReturns(),
+    });
   }
 
   // ── Called by workers ──
 
-  /** A visitor's request from the edge, or an agent's connection from the API. */
+  /** A visitor's request from the edge, or the connection of an agent or a client from the API. */
   override fetch(request: Request): Response | Promise<Response> {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
+    if (request.url === AGENT_STREAMS_URL) return this.#acceptClient(request);
+    // What carries TCP has no HTTP visitors.
+    if (this.#relay.isTcp) return refuse({ code: "tunnel_not_found" });
     return this.#reports.counted(request, this.#visit(request));
   }
 
@@ -108,16 +125,19 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     if (why === "expired") this.#agents.closeAll("tunnel_expired", "the tunnel's time is over");
     else this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
     this.#visitors.waitNoLonger();
+    this.#clients.endAll("tunnel_deleted", "the tunnel is over");
     await this.#captures.retire();
+    await this.#relay.revoke(why === "expired" ? "tunnel_expired" : "tunnel_deleted");
   }
 
   /** From when this returns on, a stopped tunnel has no agent, and nobody waits for one. */
-  setStopping(stopping: Stopping): void {
+  async setStopping(stopping: Stopping): Promise<void> {
     if (this.#lifetime.isOver) return;
     this.#lifetime.setStopping(stopping);
     if (!this.#lifetime.isStopped) return;
     this.#agents.closeAll("tunnel_stopped", "the tunnel was stopped");
     this.#visitors.waitNoLonger();
+    await this.#relay.revoke("tunnel_stopped");
   }
 
   /** For a tunnel that no agent may ever come to. */
@@ -128,8 +148,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** What its owner set, after the commit. From when this returns on, it holds for every request. */
-  publishSettings(settings: SettingsInput): void {
-    if (!this.#lifetime.isOver) this.#gatekeeper.publish(settings);
+  async publishSettings(settings: SettingsInput): Promise<void> {
+    if (this.#lifetime.isOver) return;
+    this.#gatekeeper.publish(settings);
+    this.#clients.enforceAllowlist();
+    await this.#relay.setAllowedCidrs(() => this.#gatekeeper.allowedCidrs);
   }
 
   setMaintenance(tunnelId: string, maintenance: Maintenance): void {
@@ -150,21 +173,35 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** Ends the connections of one capability token. */
-  revokeCredential(tokenNonce: string): void {
+  async revokeCredential(tokenNonce: string): Promise<void> {
     this.#agents.closeAll("unauthorized", "the token was revoked", { tokenNonce });
+    this.#clients.endToken(tokenNonce);
+    await this.#relay.revoke("unauthorized", tokenNonce);
   }
 
   /** The same where its budget is spent. */
-  stopSpending(tokenNonce: string): void {
+  async stopSpending(tokenNonce: string): Promise<void> {
     const explanation = "the token's budget of this month is spent";
     this.#agents.closeAll("BUDGET_EXCEEDED", explanation, { tokenNonce });
+    await this.#relay.revoke("BUDGET_EXCEEDED", tokenNonce);
   }
 
   /** Ends one agent's connection. From when this returns on, the organization lists it no more. */
   async endConnection(agentId: string): Promise<void> {
     const explanation = "somebody of the organization ended the connection";
+    const agent = this.#agents.current(Date.now())?.attachment;
     this.#agents.closeAll("connection_ended", explanation, { agentId });
-    await this.#attendance.tell();
+    const isServing = agent?.agentId === agentId;
+    await Promise.all([
+      this.#attendance.tell(),
+      isServing ? this.#relay.revoke("connection_ended", agent.tokenNonce) : this.#relay.flush(),
+    ]);
+  }
+
+  /** What a relay carried for this tunnel, in totals of one association: the same again changes nothing. */
+  relayed(usage: TunnelUsage): void {
+    this.#reports.identify(usage.tunnelId);
+    this.#reports.relayed(usage);
   }
 
   /** Who serves now, for the organization. */
@@ -224,6 +261,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       writer.text(FRAME.goingAway, 0, 0, "the server restarts");
     });
     await this.#visitors.drained();
+    this.#clients.endAll("going_away", "the server restarts");
     this.#agents.closeAll("going_away", "the server restarts");
     this.#visitors.closeSockets();
     this.#captures.flush();
@@ -235,10 +273,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
     const attachment = attachmentOf(socket);
-    if (attachment.kind === "visitor") {
-      this.#visitors.message(socket, message);
-      return;
-    }
+    if (attachment.kind === "visitor") return this.#visitors.message(socket, message);
+    if (attachment.kind === "client") return this.#clients.message(socket, message);
     if (typeof message === "string") {
       this.#agents.expel(socket, "text is for heartbeats only");
       return;
@@ -272,6 +308,8 @@ export class Tunnel extends DurableObject<ObjectBindings> {
       this.#alarm.attempt(() => this.#captures.due()),
       this.#alarm.attempt(() => this.#reports.due()),
       this.#alarm.attempt(() => this.#attendance.tell()),
+      this.#alarm.attempt(() => this.#clients.due()),
+      this.#alarm.attempt(() => this.#relay.flush()),
     ]);
   }
 
@@ -286,11 +324,18 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     const { retention } = admission;
     if (retention) this.#captures.retain(retention.version, retention.days);
     if (admission.endsAtMs !== null) this.#lifetime.endBy(admission.endsAtMs);
+    if (admission.relay) this.#relay.setPort(admission.relay);
     const { 0: client, 1: server } = new WebSocketPair();
     this.#agents.accept(server, admission);
     const protocol = request.headers.get("sec-websocket-protocol");
     const headers = protocol === null ? undefined : { "sec-websocket-protocol": protocol };
     return new Response(null, { status: 101, webSocket: client, headers });
+  }
+
+  #acceptClient(request: Request): Response {
+    if (this.#lifetime.isOver) return refuse({ code: "tunnel_not_found" });
+    if (this.#lifetime.isStopped) return refuse({ code: "conflict" });
+    return this.#draining ? refuse({ code: "unavailable" }) : this.#clients.accept(request);
   }
 
   #agentArrived(tokenNonce: string): void {
@@ -310,6 +355,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   #socketGone(socket: WebSocket, code: number, reason: string): void {
+    if (attachmentOf(socket).kind === "client") return this.#clients.closed(socket);
     if (this.#visitors.socketGone(socket, code, reason)) return;
     this.#agents.closed(socket);
     // A Close that wakes the object finds no link: what is left of its agent is that one was there.

@@ -36,15 +36,27 @@ export function parseCidr(text: string): Cidr | null {
   };
 }
 
-/** Whether an address is in one of the blocks. An IPv4 address written as IPv6 (`::ffff:…`) is the IPv4 one. */
+/**
+ * Reads blocks once, for many addresses.
+ *
+ * @returns whether an address is in one of them. An IPv4 address written as IPv6 (`::ffff:…`) is the IPv4 one;
+ * what is no address is in none.
+ */
+export function compileCidrs(cidrs: readonly string[]): (address: string) => boolean {
+  const blocks = cidrs.map((cidr) => parseCIDR(cidr));
+  return (address) => {
+    if (!isValid(address)) return false;
+    let parsed = parse(address);
+    if (parsed instanceof IPv6 && parsed.isIPv4MappedAddress()) parsed = parsed.toIPv4Address();
+    return blocks.some(
+      ([network, prefix]) => network.kind() === parsed.kind() && parsed.match(network, prefix),
+    );
+  };
+}
+
+/** Whether an address is in one of the blocks: `compileCidrs` for one address. */
 export function isAddressIn(address: string, cidrs: readonly string[]): boolean {
-  if (!isValid(address)) return false;
-  let parsed = parse(address);
-  if (parsed instanceof IPv6 && parsed.isIPv4MappedAddress()) parsed = parsed.toIPv4Address();
-  return cidrs.some((cidr) => {
-    const [network, prefix] = parseCIDR(cidr);
-    return network.kind() === parsed.kind() && parsed.match(network, prefix);
-  });
+  return compileCidrs(cidrs)(address);
 }
 
 export function ipv4ToNumber(address: string): number {

@@ -36,6 +36,11 @@ export class SendWindows {
     return Math.min(this.#streamWindow - outstanding, reserve + shared);
   }
 
+  /** Bytes that were sent on the stream and not granted again. */
+  outstanding(stream: number): number {
+    return this.#streams.get(stream)?.outstanding ?? 0;
+  }
+
   sent(stream: number, bytes: number): void {
     let outgoing = this.#streams.get(stream);
     if (!outgoing) {

@@ -15,6 +15,7 @@ import type {
 import type { ReceiverSettings } from "../durable-objects/receiver/settings.ts";
 import type { Admission } from "../durable-objects/tunnel/admission.ts";
 import type { AgentRequest, Verdict } from "./api/admission.ts";
+import type { ClientRequest, ClientVerdict } from "./api/stream-admission.ts";
 import type { Env } from "./env.ts";
 import type { Redeemed, ShownTicket } from "./visitor-tickets.ts";
 
@@ -93,6 +94,11 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
   async admit(request: AgentRequest): Promise<Verdict> {
     const { admit } = await import("./api/admission.ts");
     return admit(this.env, request);
+  }
+
+  async admitClient(request: ClientRequest): Promise<ClientVerdict> {
+    const { admitClient } = await import("./api/stream-admission.ts");
+    return admitClient(this.env, request);
   }
 
   async confirmAdmission(admission: Admission): Promise<void> {

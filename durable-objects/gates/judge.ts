@@ -5,6 +5,7 @@
 import { authorityOf } from "../../protocol/hosts.ts";
 import type { JwtValidation } from "../../protocol/resources/policies.ts";
 import { targetOf } from "../tunnel/heads.ts";
+import { ADDRESS_REFUSED, isAllowedAddress } from "./addresses.ts";
 import {
   deniedMessage,
   SIGN_IN_HEADER,
@@ -61,7 +62,10 @@ export async function judge(
   visitor: Visitor,
   checks: Checks,
 ): Promise<Refusal | null> {
-  const { basicAuth, identity, deny, jwt, realm } = gates;
+  const { allowedCidrs = null, basicAuth, identity, deny, jwt, realm } = gates;
+  if (allowedCidrs !== null && !isAllowedAddress(allowedCidrs, visitor.address)) {
+    return { code: "forbidden", message: ADDRESS_REFUSED };
+  }
   if (basicAuth !== null) {
     const verdict = await checks.password(basicAuth, visitor);
     if (verdict !== "right") return passwordRefusal(verdict, realm);

@@ -22,18 +22,23 @@ export const TunnelSettings = z.object({
   basicAuth: BasicAuth.nullable(),
   policy: TrafficPolicy.nullable(),
   identityGate: AllowList.extend({ tunnelId: z.uuid() }).nullable().default(null),
+  /** Blocks that visitors may come from. null: from anywhere. */
+  allowedCidrs: z.array(z.string()).nullable().default(null),
   /** Something of it is not in the owner's plan any more. It stays, and nobody gets through. */
   isBeyondPlan: z.boolean().default(false),
 });
 export type TunnelSettings = z.infer<typeof TunnelSettings>;
 /** As they were published, or kept, by a version that knew fewer gates. */
-export type SettingsInput = Omit<TunnelSettings, "identityGate" | "isBeyondPlan"> &
-  Partial<Pick<TunnelSettings, "identityGate" | "isBeyondPlan">>;
+export type SettingsInput = Omit<TunnelSettings, NewerField> &
+  Partial<Pick<TunnelSettings, NewerField>>;
+type NewerField = "identityGate" | "allowedCidrs" | "isBeyondPlan";
 
 /** What needs no state of the tunnel to be judged: the same for the edge and the object. */
 export interface Gates {
   /** Drawn anew with each change: who knows it has judged by exactly these. No visitor can. */
   seal: string;
+  /** Left out by a version that knew no such gate. */
+  allowedCidrs?: string[] | null;
   realm: string;
   basicAuth: BasicAuth | null;
   deny: string[];
@@ -47,15 +52,15 @@ export function isSlow({ basicAuth, identity, jwt }: Gates): boolean {
 }
 
 /** @returns null when there is nothing to judge. */
-export function gatesOf(
-  { realm, basicAuth, policy, identityGate: identity = null }: SettingsInput,
-  seal: string,
-): Gates | null {
+export function gatesOf(settings: SettingsInput, seal: string): Gates | null {
+  const { realm, basicAuth, policy, identityGate: identity = null } = settings;
+  const { allowedCidrs = null } = settings;
   const actions = policy?.actions ?? [];
   const deny = actions.flatMap((action) => (action.kind === "deny" ? [action.path_prefix] : []));
   const jwt = actions.find((action) => action.kind === "jwt_validation") ?? null;
-  if (basicAuth === null && identity === null && deny.length === 0 && jwt === null) return null;
-  return { seal, realm, basicAuth, identity, deny, jwt };
+  const hasNone = basicAuth === null && identity === null && deny.length === 0 && jwt === null;
+  if (hasNone && allowedCidrs === null) return null;
+  return { seal, allowedCidrs, realm, basicAuth, identity, deny, jwt };
 }
 
 export function rateLimitOf({ policy }: SettingsInput): RateLimit | null {

@@ -8,6 +8,9 @@ import { z } from "zod";
 export const AGENT_HOST = "agent.internal";
 export const AGENT_CONNECT_URL = `https://${AGENT_HOST}/connect`;
 export const ADMISSION_HEADER = "underpass-admission";
+/** The same for clients of `underpass connect`. */
+export const AGENT_STREAMS_URL = `https://${AGENT_HOST}/streams`;
+export const CLIENT_HEADER = "underpass-client";
 
 export const Admission = z.object({
   tunnelId: z.uuid(),
@@ -22,10 +25,20 @@ export const Admission = z.object({
   endsAtMs: z.number().nullable(),
   bandwidthLimitMbps: z.number(),
   remoteIp: z.string(),
+  /** Of a tunnel of protocol `tcp`, and of no other: where its visitors connect to. */
+  relay: z.object({ id: z.string(), port: z.int() }).optional(),
   /** For how long what is captured is kept, by the plan as it was at this version of the tunnel. */
   retention: z.object({ version: z.int(), days: z.int() }).optional(),
 });
 export type Admission = z.infer<typeof Admission>;
+
+export const ClientAdmission = z.object({
+  tunnelId: z.uuid(),
+  address: z.string(),
+  tokenNonce: z.string(),
+  tokenExpiresAtMs: z.number(),
+});
+export type ClientAdmission = z.infer<typeof ClientAdmission>;
 
 /** What outlives hibernation, in the attachment of the agent's socket. */
 export interface AgentAttachment extends Admission {
@@ -33,7 +46,13 @@ export interface AgentAttachment extends Admission {
   agentId: string;
   connectedAtMs: number;
   /** Agents serve from their hello on; null until then. */
-  hello: { agent: string; streamWindow: number; connectionWindow: number } | null;
+  hello: {
+    agent: string;
+    streamWindow: number;
+    connectionWindow: number;
+    /** Whether it takes `connect` streams. */
+    takesTcp?: boolean;
+  } | null;
 }
 
 /** The same for a visitor's WebSocket: which stream of which agent it is. */
@@ -45,7 +64,34 @@ export interface VisitorAttachment {
   capture: string | null;
 }
 
-export type Attachment = AgentAttachment | VisitorAttachment;
+/** The same for a client of `underpass connect`. */
+export interface ClientAttachment extends ClientAdmission {
+  kind: "client";
+  arrivedAtMs: number;
+  /** What the client may send beyond what was granted, in bytes: promised on its arrival. */
+  window: number;
+  /** null until the agent was sent the stream. */
+  stream: SavedStream | null;
+}
+
+/** A stream between a client and an agent, as it is between two events: all of it in bytes. */
+export interface SavedStream {
+  agentId: string;
+  /** Its number on the agent's connection. */
+  id: number;
+  /** Sent to the agent, which has yet to grant them. */
+  toAgent: number;
+  /** Gone on to the agent, and the client is yet to be granted them. */
+  clientUngranted: number;
+  /** Sent to the client, which has yet to grant them. */
+  toClient: number;
+  /** Granted by the client, and the agent is yet to be granted them. */
+  agentUngranted: number;
+  hasClientEnded: boolean;
+  hasAgentEnded: boolean;
+}
+
+export type Attachment = AgentAttachment | VisitorAttachment | ClientAttachment;
 
 export function attachmentOf(socket: WebSocket): Attachment {
   return socket.deserializeAttachment() as Attachment;

@@ -26,6 +26,8 @@ import { Pacer } from "./pacer.ts";
 export interface Stream {
   /** A frame other than credit and reset. @returns false when it has no meaning here. */
   frame(frame: Frame): boolean;
+  /** The agent granted bytes of it. */
+  credited?(): void;
   /** The agent gave the stream up. */
   reset(code: number, reason: string): void;
   /** The connection is gone. */
@@ -91,7 +93,7 @@ export class AgentLink {
     return this.#nextStream;
   }
 
-  /** Puts a visitor's WebSocket back in its place after hibernation. */
+  /** Puts a visitor's or a client's WebSocket back in its place after hibernation. */
   resume(id: number, stream: Stream): void {
     this.#streams.set(id, stream);
   }
@@ -171,7 +173,9 @@ export class AgentLink {
   #deliver(frame: Frame): boolean {
     if (frame.type === FRAME.credit) {
       const bytes = creditOf(frame.payload);
-      return bytes !== null && this.windows.credit(frame.stream, bytes);
+      if (bytes === null || !this.windows.credit(frame.stream, bytes)) return false;
+      this.#streams.get(frame.stream)?.credited?.();
+      return true;
     }
     if (frame.type === FRAME.goingAway) {
       this.goingAway = true;

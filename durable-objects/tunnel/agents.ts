@@ -11,6 +11,7 @@ import {
   PING,
   PONG,
   readFrames,
+  TCP_CAPABILITY,
 } from "../../protocol/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
@@ -21,12 +22,7 @@ import {
 } from "../../protocol/limits.ts";
 import type { Welcome } from "../../protocol/frames.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
-import {
-  attachmentOf,
-  type Admission,
-  type AgentAttachment,
-  type Attachment,
-} from "./admission.ts";
+import { attachmentOf, type Admission, type AgentAttachment } from "./admission.ts";
 import { AgentLink } from "./agent-link.ts";
 
 const AGENT_TAG = "agent";
@@ -71,9 +67,9 @@ export class Agents {
 
   /** The link of a socket that serves; undefined for one that has yet to say hello or was replaced. */
   linkOf(socket: WebSocket): AgentLink | undefined {
-    const { kind, agentId } = attachmentOf(socket);
-    const isCurrent = kind === "agent" && this.#current?.attachment.agentId === agentId;
-    return isCurrent ? this.#current : undefined;
+    const attachment = attachmentOf(socket);
+    if (attachment.kind !== "agent") return undefined;
+    return this.#current?.attachment.agentId === attachment.agentId ? this.#current : undefined;
   }
 
   /** Takes a socket in. It serves from its hello on, for which it has `HELLO_MAX_MS`. */
@@ -113,7 +109,8 @@ export class Agents {
       return refuse(socket, "duplicate_name", "another agent is serving this tunnel");
     }
     const { agent, streamWindow, connectionWindow } = hello;
-    const welcomed = { ...attachment, hello: { agent, streamWindow, connectionWindow } };
+    const takesTcp = hello.capabilities.includes(TCP_CAPABILITY);
+    const welcomed = { ...attachment, hello: { agent, streamWindow, connectionWindow, takesTcp } };
     socket.serializeAttachment(welcomed);
     const link = new AgentLink(socket, welcomed, Date.now());
     this.#current = link;
@@ -132,7 +129,8 @@ export class Agents {
 
   /** The socket closed from the other side. */
   closed(socket: WebSocket): void {
-    this.#stopHelloTimer(attachmentOf(socket));
+    const attachment = attachmentOf(socket);
+    if (attachment.kind === "agent") this.#stopHelloTimer(attachment);
     const link = this.linkOf(socket);
     if (!link) return;
     this.#current = undefined;
@@ -164,7 +162,7 @@ export class Agents {
   }
 
   /** A pending timer would keep the object awake. */
-  #stopHelloTimer({ agentId }: Attachment): void {
+  #stopHelloTimer({ agentId }: AgentAttachment): void {
     const timer = this.#helloTimers.get(agentId);
     if (timer !== undefined) clearTimeout(timer);
     this.#helloTimers.delete(agentId);
@@ -198,7 +196,7 @@ function welcomeOf(attachment: AgentAttachment): Welcome {
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,
-    capabilities: ["websocket"],
+    capabilities: attachment.relay ? [TCP_CAPABILITY] : ["websocket"],
     tunnelId: attachment.tunnelId,
     agentId: attachment.agentId,
     name: attachment.name,

@@ -41,12 +41,19 @@ export interface Maintenance {
 /** What the settings come to. Replaced as a whole, so that a request meets one version of them. */
 interface Rules {
   isBeyondPlan: boolean;
+  allowedCidrs: string[] | null;
   gates: Gates | null;
   rateLimit: RateLimit | null;
   headers: ReadonlyMap<string, string>;
 }
 
-const NO_RULES: Rules = { isBeyondPlan: false, gates: null, rateLimit: null, headers: new Map() };
+const NO_RULES: Rules = {
+  isBeyondPlan: false,
+  allowedCidrs: null,
+  gates: null,
+  rateLimit: null,
+  headers: new Map(),
+};
 const AUTHORIZATION: ReadonlySet<string> = new Set(["authorization"]);
 const NOTHING: ReadonlySet<string> = new Set();
 
@@ -78,6 +85,11 @@ export class Gatekeeper {
     this.#rules = rulesOf(kept);
     if (this.#rules.rateLimit === null) this.#forgetWindow();
     this.#noteOpenness();
+  }
+
+  /** Blocks that visitors may come from. null: from anywhere. */
+  get allowedCidrs(): string[] | null {
+    return this.#rules.allowedCidrs;
   }
 
   get isInMaintenance(): boolean {
@@ -199,6 +211,7 @@ function rulesOf(kept: KeptSettings | undefined): Rules {
   const { settings, seal } = kept;
   return {
     isBeyondPlan: settings.isBeyondPlan ?? false,
+    allowedCidrs: settings.allowedCidrs ?? null,
     gates: gatesOf(settings, seal),
     rateLimit: rateLimitOf(settings),
     headers: headersOf(settings),

@@ -9,8 +9,12 @@ import { refusalOf } from "../gates/refusal.ts";
 /** Totals by name: `requests:2xx`, `refusals:maintenance`, `latency:250`, `latency:sum`, `bytes:in`. */
 export type Counters = Record<string, number>;
 
-/** By the first digit of the status. `left`: the visitor was gone before there was one. */
-export const OUTCOMES = ["left", "1xx", "2xx", "3xx", "4xx", "5xx"] as const;
+/**
+ * By the first digit of the status. `left`: the visitor was gone before there was one. `tcp`: a connection to a
+ * TCP tunnel, which has none.
+ */
+export const OUTCOMES = ["left", "1xx", "2xx", "3xx", "4xx", "5xx", "tcp"] as const;
+const TCP = OUTCOMES.indexOf("tcp");
 /** The step of what took longer than the last bound. */
 const LONGER = LATENCY_BOUNDS_MS.length;
 
@@ -42,6 +46,11 @@ export class Outcomes {
     if (refusal === null) this.#countAnswer(answer.status, tookMs);
     else if (refusal === "agent_offline" && request.signal.aborted) this.#byOutcome[0]! += 1;
     else this.#countRefusal(refusal, answer.status);
+  }
+
+  countConnections(count: number): void {
+    this.requests += count;
+    this.#byOutcome[TCP]! += count;
   }
 
   totals(): Counters {

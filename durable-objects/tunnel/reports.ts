@@ -5,9 +5,11 @@
  */
 import type { Rows, TunnelReport } from "../bindings.ts";
 import { END_RETRY_MS, USAGE_REPORT_INTERVAL_MS } from "../../protocol/limits.ts";
+import type { TunnelUsage } from "../../protocol/relay-link.ts";
 import type { Alarm } from "./alarm.ts";
 import { Outcomes, type Counters } from "./outcomes.ts";
 import { Spending } from "./spending.ts";
+import { RelayedUsage } from "./tcp/relayed-usage.ts";
 import { Traffic, type KeptBucket } from "./traffic.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 
@@ -37,6 +39,7 @@ export class Reports {
   readonly #outcomes: Outcomes;
   readonly #traffic: Traffic;
   readonly #spending: Spending;
+  readonly #relayed: RelayedUsage;
   readonly #kv: SyncKvStorage;
   readonly #alarm: Alarm;
   readonly #rows: Pick<Rows, "reportTunnel">;
@@ -52,6 +55,7 @@ export class Reports {
     this.#outcomes = new Outcomes(kv.get<Counters>(KEY.outcomes));
     const totals = () => ({ ...this.usage.totals, requests: this.#outcomes.requests });
     this.#traffic = new Traffic(totals, kv.get<KeptBucket[]>(KEY.traffic), Date.now());
+    this.#relayed = new RelayedUsage(kv);
     const nonce = tunnel.credential()?.nonce ?? null;
     this.#spending = new Spending(kv, this.usage.totals, nonce);
   }
@@ -84,6 +88,27 @@ export class Reports {
       this.#outcomes.count(request, response, Date.now() - arrivedAtMs);
       return response;
     });
+  }
+
+  /** One connection of a client to a TCP tunnel. */
+  countConnection(): void {
+    this.usage.countRequest();
+    this.#outcomes.countConnections(1);
+  }
+
+  /** What a relay carried, in totals of one of its associations. Counted and saved in one turn. */
+  relayed(report: TunnelUsage): void {
+    const { connections, bytesIn, bytesOut } = this.#relayed.take(report);
+    if (connections === 0 && bytesIn === 0 && bytesOut === 0) return;
+    const now = Date.now();
+    const count = () => {
+      this.usage.countRequest(connections);
+      this.usage.countIn(bytesIn);
+      this.usage.countOut(bytesOut);
+      this.#outcomes.countConnections(connections);
+    };
+    this.#spending.chargeTo(report.tokenNonce, count, now);
+    this.#save(now);
   }
 
   now(): void {
@@ -135,18 +160,25 @@ export class Reports {
     this.soon();
   }
 
+  /** All that is counted, so that buckets and totals agree after a restart. */
+  #save(nowMs: number): Pick<TunnelReport, "traffic" | "counters"> {
+    const kv = this.#kv;
+    const traffic = this.#traffic.untold(nowMs);
+    const counters = this.#outcomes.totals();
+    if (traffic.length > 0) {
+      kv.put(KEY.outcomes, counters);
+      kv.put(KEY.traffic, this.#traffic.kept);
+    } else if (this.tunnelId === undefined) return { traffic, counters };
+    kv.put(KEY.usage, this.usage.totals);
+    return { traffic, counters };
+  }
+
   #make(): TunnelReport | null {
     const kv = this.#kv;
     const { tunnelId } = this;
     const now = Date.now();
     const presence = this.#tunnel.presence();
-    const traffic = this.#traffic.untold(now);
-    const counters = this.#outcomes.totals();
-    if (traffic.length > 0) {
-      kv.put(KEY.outcomes, counters);
-      kv.put(KEY.traffic, this.#traffic.kept);
-    } else if (tunnelId === undefined) return null;
-    kv.put(KEY.usage, this.usage.totals);
+    const { traffic, counters } = this.#save(now);
     if (tunnelId === undefined) return null;
     const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;
     kv.put(KEY.sequence, sequence);

@@ -42,6 +42,14 @@ export class Spending {
     this.#tokenNonce = tokenNonce;
   }
 
+  /** What is counted in `count` is this token's, whoever's agent serves. */
+  chargeTo(tokenNonce: string, count: () => void, nowMs: number): void {
+    const serving = this.#tokenNonce;
+    this.charge(tokenNonce, nowMs);
+    count();
+    this.charge(serving, nowMs);
+  }
+
   /** What the rows have yet to hear of. To be saved together with the totals. */
   untold(nowMs: number): TokenSpending[] {
     this.#settle(nowMs);

@@ -18,10 +18,10 @@ export class Usage {
     this.#counting = counting;
   }
 
-  /** One that nothing kept out. */
-  countRequest(): void {
+  /** One that nothing kept out; a TCP connection is one, too. */
+  countRequest(count = 1): void {
     this.#counting();
-    this.totals.requests += 1;
+    this.totals.requests += count;
   }
 
   /** Towards the local server. */

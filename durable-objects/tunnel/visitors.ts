@@ -113,6 +113,15 @@ export class Visitors {
     return recording.id;
   }
 
+  /** Waits for an agent that was there a moment ago, if one was. */
+  async agentReturns(): Promise<boolean> {
+    const { agents, agentTrace, lifetime } = this.#tunnel;
+    if (lifetime.isStopped) return false;
+    const now = Date.now();
+    await this.#parking.wait(parkingTime(agentTrace.missed(now), now));
+    return agents.current(Date.now()) !== undefined;
+  }
+
   /** An agent is there, or none is to be waited for. */
   waitNoLonger(): void {
     this.#parking.release();
@@ -191,7 +200,7 @@ export class Visitors {
   }
 
   async #forwardParked(visit: Visit): Promise<void> {
-    const isBack = await this.#agentReturns();
+    const isBack = await this.agentReturns();
     // A visitor who left while waiting is not served, and the answer reaches nobody.
     if (visit.request.signal.aborted) visit.recording?.aborted();
     else if (isBack) return this.#forward(visit);
@@ -243,15 +252,6 @@ export class Visitors {
     const visitor = new VisitorSocket(link, stream, socket, this.#tunnel.usage, recording);
     this.#sockets.set(socket, visitor);
     link.resume(stream, visitor);
-  }
-
-  /** Waits for an agent that was there a moment ago, if one was. */
-  async #agentReturns(): Promise<boolean> {
-    const { agents, agentTrace, lifetime } = this.#tunnel;
-    if (lifetime.isStopped) return false;
-    const now = Date.now();
-    await this.#parking.wait(parkingTime(agentTrace.missed(now), now));
-    return agents.current(Date.now()) !== undefined;
   }
 
   #refuseOffline(recording: Recording | null): Response {

@@ -18,7 +18,7 @@ import {
 } from "../../protocol/names.ts";
 import type { ConnectQuery } from "../../protocol/resources/tunnels.ts";
 import { openDatabase } from "../background/outbox.ts";
-import { configOf, publicUrl, type Config } from "../config.ts";
+import { configOf, publicUrl, tcpUrl, type Config } from "../config.ts";
 import type { Env } from "../env.ts";
 import { verifyCapabilityToken, type TokenPayload } from "../identity/capability-token.ts";
 import { fromBase64, toHex, uuidOf } from "../identity/encoding.ts";
@@ -36,6 +36,7 @@ import {
 import { returnToTunnel } from "../store/returns.ts";
 import { findTokenEnd } from "../store/spending.ts";
 import { PLAN_TERMS } from "../plans.ts";
+import { Refusal } from "./refusals.ts";
 import { markDisconnected } from "../store/tunnels.ts";
 
 export interface AgentRequest {
@@ -79,24 +80,13 @@ export async function withdrawAdmission(env: Env, admission: Admission): Promise
   await markDisconnected(openDatabase(env), admission.tunnelId);
 }
 
-/** Ends the attempt with a Close. `words` follow the code's name, for a person. */
-class Refusal extends Error {
-  override name = "Refusal";
-  readonly closeName: CloseName;
-
-  constructor(closeName: CloseName, words: string) {
-    super(words);
-    this.closeName = closeName;
-  }
-}
-
 const TOKEN_FAULTS = {
   malformed: "the token can't be read",
   bad_signature: "the token was not signed by this server",
   expired: "the token has expired",
 } as const;
 
-async function readToken(config: Config, bearer: string): Promise<TokenPayload> {
+export async function readToken(config: Config, bearer: string): Promise<TokenPayload> {
   const bytes = fromBase64(bearer);
   if (!bytes) throw new Refusal("unauthorized", TOKEN_FAULTS.malformed);
   const keys = await capabilityTokenKeys(config);
@@ -134,11 +124,13 @@ async function register(
       localPort: asked.port,
       ttlSeconds: asked.ttl,
       comesBackTo: asked.tunnel,
+      remotePort: asked.remote_port,
+      allowedCidrs: asked.allow,
     });
     if ("ok" in registration) return registration;
     const { refused } = registration;
     const mayTryAnother = asked.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
-    if (refused !== "duplicate_name" || !mayTryAnother) throw refusalFor(refused, label);
+    if (refused !== "duplicate_name" || !mayTryAnother) throw refusalFor(refused, label, asked);
   }
 }
 
@@ -166,7 +158,11 @@ async function registerWithFreshNews(
   return registerTunnel(db, request);
 }
 
-function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
+function refusalFor(
+  refusal: RegistrationRefusal,
+  label: string,
+  asked: AgentRequest["asked"],
+): Refusal {
   switch (refusal) {
     case "token_unknown":
       return new Refusal("unauthorized", "the token is not known here");
@@ -186,6 +182,20 @@ function refusalFor(refusal: RegistrationRefusal, label: string): Refusal {
       return new Refusal("tunnel_stopped", "the tunnel was stopped");
     case "duplicate_name":
       return new Refusal("duplicate_name", `${label} is taken`);
+    case "other_protocol":
+      return new Refusal(
+        "invalid_request",
+        asked.protocol === "tcp" ? `${label} carries HTTP, not TCP` : `${label} carries TCP`,
+      );
+    case "port_taken":
+      return new Refusal("duplicate_name", `port ${asked.remote_port} is taken`);
+    case "port_outside_range":
+      return new Refusal("invalid_request", "the relay does not hand out that port");
+    case "unknown_relay":
+    case "no_relay":
+      return new Refusal("internal", "no relay has connected, so there are no TCP ports");
+    case "exhausted":
+      return new Refusal("internal", "every TCP port of the relay is reserved");
     case "served_by_another":
       return new Refusal("duplicate_name", `${label} is being served with another token`);
     case "quota_exceeded":
@@ -200,12 +210,18 @@ function admissionOf(
   remoteIp: string,
 ): Admission {
   const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;
+  const { relayHost, relayId, publicPort } = tunnel;
+  const relay = relayId !== null && publicPort !== null ? { id: relayId, port: publicPort } : null;
   return {
     tunnelId: id,
     orgId,
     name,
     subdomain,
-    url: publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
+    url:
+      relayHost !== null && relay !== null
+        ? tcpUrl(relayHost, relay.port)
+        : publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
+    ...(relay && { relay }),
     tokenNonce: toHex(token.nonce),
     tokenExpiresAtMs: token.expiresAtSeconds * 1000,
     endsAtMs: expiresAt?.getTime() ?? null,

@@ -9,16 +9,13 @@ import {
   AGENT_CONNECT_URL,
   type Admission,
 } from "../../durable-objects/tunnel/admission.ts";
-import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
-import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { SUBPROTOCOL } from "../../protocol/frames.ts";
-import { CLOSE_REASON_MAX_BYTES } from "../../protocol/limits.ts";
 import { ConnectQuery } from "../../protocol/resources/tunnels.ts";
 import { describeError } from "../errors.ts";
-import { utf8 } from "../identity/encoding.ts";
 import { log } from "../log.ts";
 import { tunnelObject } from "../objects.ts";
 import { failures, newArea, type ApiContext } from "./context.ts";
+import { Refusal, refusalOfObject, refusalResponse } from "./refusals.ts";
 import { offeredProtocols, requireUpgrade } from "./upgrade.ts";
 
 export const agents = newArea();
@@ -39,22 +36,12 @@ agents.get("/agent/connect", async (c) => {
   try {
     return await connectAgent(c);
   } catch (error) {
-    if (error instanceof Refusal) return refusalResponse(c, error);
+    if (error instanceof Refusal) return refusalResponse(c, error, SUBPROTOCOL);
     log("error", "agent_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    return refusalResponse(c, new Refusal("internal", "something went wrong on the server's side"));
+    const refusal = new Refusal("internal", "something went wrong on the server's side");
+    return refusalResponse(c, refusal, SUBPROTOCOL);
   }
 });
-
-/** Ends the attempt with a Close. `words` follow the code's name, for a person. */
-class Refusal extends Error {
-  override name = "Refusal";
-  readonly closeName: CloseName;
-
-  constructor(closeName: CloseName, words: string) {
-    super(words);
-    this.closeName = closeName;
-  }
-}
 
 async function connectAgent(c: ApiContext): Promise<Response> {
   if (!offeredProtocols(c).includes(SUBPROTOCOL)) {
@@ -89,37 +76,4 @@ async function handOver(c: ApiContext, admission: Admission): Promise<Response> 
     await c.env.ROWS.withdrawAdmission(admission);
     throw error;
   }
-}
-
-function refusalOfObject({ headers, status }: Response): Refusal | Error {
-  switch (headers.get(ERROR_HEADER)) {
-    case "unavailable":
-      return new Refusal("going_away", "the server restarts");
-    case "conflict":
-      return new Refusal("tunnel_stopped", "the tunnel was stopped");
-    case "tunnel_not_found":
-      return new Refusal("tunnel_deleted", "the tunnel was deleted");
-    default:
-      return new Error(`the tunnel's object answered ${status}`);
-  }
-}
-
-/** The connection is made, so that the Close can be sent on it. */
-function refusalResponse(c: ApiContext, { closeName, message }: Refusal): Response {
-  c.set("refusal", closeName);
-  const { 0: client, 1: server } = new WebSocketPair();
-  server.accept();
-  server.close(CLOSE[closeName], withinBytes(`${closeName}: ${message}`, CLOSE_REASON_MAX_BYTES));
-  // An agent that speaks something else only reads the Close if its own protocol is granted to it.
-  const offered = offeredProtocols(c);
-  const granted = offered.includes(SUBPROTOCOL) ? SUBPROTOCOL : offered[0];
-  const headers = granted === undefined ? undefined : { "Sec-WebSocket-Protocol": granted };
-  return new Response(null, { status: 101, webSocket: client, headers });
-}
-
-function withinBytes(text: string, maxBytes: number): string {
-  const bytes = utf8(text);
-  if (bytes.byteLength <= maxBytes) return text;
-  // A character that is cut in half decodes to U+FFFD, three bytes of its own: drop it.
-  return new TextDecoder().decode(bytes.subarray(0, maxBytes)).replace(/\uFFFD+$/, "");
 }

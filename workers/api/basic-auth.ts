@@ -53,7 +53,7 @@ basicAuth.openapi(
     request: { params: Id },
     responses: {
       200: answer("Everybody may visit, as far as this goes.", BasicAuthState),
-      ...failures("unauthorized", "forbidden", "not_found", "unavailable"),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
     },
   }),
   async (c) => {

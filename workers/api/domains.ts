@@ -213,6 +213,11 @@ domains.openapi(
         throw notFound("such domain");
       case "tunnel_not_found":
         throw notFound("such tunnel");
+      case "not_http":
+        throw new ApiError(
+          "invalid_request",
+          "The tunnel carries TCP. A domain can lead only to a tunnel that carries HTTP.",
+        );
       case "not_verified":
         throw new ApiError("verification_failed", "The domain has to be verified first.");
       case "duplicate_name":

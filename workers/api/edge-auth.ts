@@ -65,7 +65,7 @@ edgeAuth.openapi(
     request: { params: Id },
     responses: {
       200: answer("Everybody may visit, as far as this goes.", EdgeAuthState),
-      ...failures("unauthorized", "forbidden", "not_found", "unavailable"),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
     },
   }),
   async (c) => {

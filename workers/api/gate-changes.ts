@@ -22,6 +22,11 @@ export function requireChanged(change: GateChange): void {
       throw unheard();
     case "not_found":
       throw notFound("such tunnel");
+    case "not_http":
+      throw new ApiError(
+        "invalid_request",
+        "The tunnel carries TCP. This setting is for tunnels that carry HTTP.",
+      );
     case "role_changed":
       throw roleChanged();
     case "upgrade_required":

@@ -39,7 +39,7 @@ maintenance.openapi(
     request: { params: Id },
     responses: {
       200: answer("Visitors get through again.", MaintenanceState),
-      ...failures("unauthorized", "forbidden", "not_found", "unavailable"),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
     },
   }),
   async (c) => {

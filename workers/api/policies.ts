@@ -73,7 +73,7 @@ policies.openapi(
     request: { params: Id },
     responses: {
       200: answer("`policy` is null.", TunnelPolicy),
-      ...failures("unauthorized", "forbidden", "not_found", "unavailable"),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
     },
   }),
   async (c) => {

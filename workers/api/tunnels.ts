@@ -18,9 +18,11 @@ import {
 } from "../../protocol/names.ts";
 import { Id, Ok, PageQuery } from "../../protocol/resources/scalars.ts";
 import { CreateTunnel, StatusOfTunnel, Tunnel } from "../../protocol/resources/tunnels.ts";
-import { publicUrl, type Config } from "../config.ts";
+import { publicUrl, tcpUrl, type Config } from "../config.ts";
 import { ApiError } from "../errors.ts";
 import { confirmTunnel } from "../live-tunnels.ts";
+import type { PortRefusal } from "../store/networks/relay-ports.ts";
+import type { WantedPort } from "../store/tcp-ports.ts";
 import {
   createTunnel,
   deleteTunnel,
@@ -77,7 +79,14 @@ tunnels.openapi(
     request: { body: jsonBody(CreateTunnel) },
     responses: {
       201: answer("Made; its status is `inactive`.", Tunnel),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "duplicate_name"),
+      ...failures(
+        "invalid_request",
+        "unauthorized",
+        "forbidden",
+        "not_found",
+        "duplicate_name",
+        "unavailable",
+      ),
     },
   }),
   async (c) => {
@@ -162,7 +171,8 @@ async function createNamed(
   c: ApiContext,
   asked: z.output<typeof CreateTunnel>,
 ): Promise<ListedTunnel> {
-  const { subdomain, localPort, protocol, ttlSeconds } = asked;
+  const { subdomain, localPort, protocol, ttlSeconds, relayId, publicPort } = asked;
+  const wantedPort = { relayId, port: publicPort };
   const projectSlug = asked.projectSlug ?? DEFAULT_PROJECT_SLUG;
   for (let tries = 1; ; tries++) {
     const name = subdomain ?? newRandomName();
@@ -172,15 +182,31 @@ async function createNamed(
     const taken = new ApiError("duplicate_name", `${label} is taken.`);
     if (isReservedLabel(label)) throw taken;
 
-    const made = { name, label, projectSlug, protocol, localPort, ttlSeconds };
+    const made = { name, label, projectSlug, protocol, localPort, ttlSeconds, wantedPort };
     const row = await createTunnel(c.var.db, actorOf(c), made);
     if (row === "project_not_found") throw notFound("such project");
     if (row === "role_changed") throw roleChanged();
-    if (row !== "duplicate_name") {
+    if (typeof row === "object") {
       const nothingYet = { authEnabled: false, edgeAuthEnabled: false, policyActions: 0 };
       return { ...row, projectSlug, ...nothingYet, customDomains: [] };
     }
+    if (row !== "duplicate_name") throw portError(row, wantedPort);
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
+  }
+}
+
+function portError(refusal: PortRefusal, { port, relayId }: WantedPort): ApiError {
+  switch (refusal) {
+    case "unknown_relay":
+      return invalidField("relayId", `names no relay: ${relayId} has never connected`);
+    case "port_taken":
+      return new ApiError("duplicate_name", `Port ${port} is taken.`);
+    case "port_outside_range":
+      return invalidField("publicPort", "is not among the ports that the relay hands out");
+    case "no_relay":
+      return new ApiError("unavailable", "No relay has connected, so there are no TCP ports.");
+    case "exhausted":
+      return new ApiError("unavailable", "Every TCP port of the relay is reserved.");
   }
 }
 
@@ -200,6 +226,16 @@ async function withFreshNews(c: ApiContext, rows: ListedTunnel[]): Promise<Liste
   return rows.map((row) => ({ ...row, ...news.get(row.id) }));
 }
 
+/** A tunnel of protocol `tcp` that was made before there were relays has no port until its agent connects. */
+function publicUrlOf(config: Config, row: ListedTunnel): string {
+  const { subdomain, protocol, publicPort, relayHost } = row;
+  const host = `${subdomain}.${config.SERVICE_DOMAIN}`;
+  if (protocol !== "tcp") return publicUrl(config, host);
+  return relayHost === null || publicPort === null
+    ? `tcp://${host}`
+    : tcpUrl(relayHost, publicPort);
+}
+
 function toTunnel(config: Config, row: ListedTunnel): Tunnel {
   const { id, name, subdomain, projectSlug, status, protocol, localPort, agentConnected } = row;
   const { authEnabled, edgeAuthEnabled, maintenance, policyActions, customDomains } = row;
@@ -209,10 +245,12 @@ function toTunnel(config: Config, row: ListedTunnel): Tunnel {
     name,
     subdomain,
     projectSlug,
-    publicUrl: publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
+    publicUrl: publicUrlOf(config, row),
     status,
     protocol,
     localPort,
+    publicPort: row.publicPort,
+    allowedCidrs: row.allowedCidrs,
     agentConnected,
     authEnabled,
     edgeAuthEnabled,

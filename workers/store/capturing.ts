@@ -41,6 +41,7 @@ export async function setCapturing(
       .where(isLive(orgId, id))
       .returning(TOLD);
     if (changed.length === 0) return "not_found";
+    if (changed[0]!.protocol === "tcp") return change.abandon("not_http");
     const action = "tunnel_inspector_set";
     change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
     await tellCapturing(change, orgId, changed);
@@ -60,7 +61,12 @@ export async function fitRetentionToPlan(change: Change, orgId: string): Promise
 }
 
 const NEXT_VERSION = sql`${tunnels.settingsVersion} + 1`;
-const TOLD = { id: tunnels.id, version: tunnels.settingsVersion, capturing: tunnels.capturing };
+const TOLD = {
+  id: tunnels.id,
+  version: tunnels.settingsVersion,
+  capturing: tunnels.capturing,
+  protocol: tunnels.protocol,
+};
 
 interface Told {
   id: string;

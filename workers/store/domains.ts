@@ -150,7 +150,13 @@ export function bindDomain(
   actor: MemberActor,
   { id, tunnelId }: { id: string; tunnelId: string },
 ): Promise<
-  DomainRow | "not_found" | "tunnel_not_found" | "not_verified" | "duplicate_name" | "role_changed"
+  | DomainRow
+  | "not_found"
+  | "tunnel_not_found"
+  | "not_http"
+  | "not_verified"
+  | "duplicate_name"
+  | "role_changed"
 > {
   return db.change(async (change) => {
     const { tx, audit, tell } = change;
@@ -158,7 +164,7 @@ export function bindDomain(
     if (!(await holdsRole(tx, actor))) return "role_changed";
     // Before the domain: it is the order in which a tunnel's end takes both.
     const [tunnel] = await tx
-      .select({ id: tunnels.id })
+      .select({ id: tunnels.id, protocol: tunnels.protocol })
       .from(tunnels)
       .where(
         and(
@@ -173,6 +179,7 @@ export function bindDomain(
     if (!row) return "not_found";
     if (!row.verifiedAt) return "not_verified";
     if (!tunnel) return "tunnel_not_found";
+    if (tunnel.protocol === "tcp") return "not_http";
     if (row.boundTunnelId === tunnelId) return row;
 
     const { domain, boundTunnelId: from } = row;

@@ -15,7 +15,13 @@ import type { TunnelRow } from "./tunnels.ts";
 
 /** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
 export type GateChange =
-  "changed" | "changed_unheard" | "not_found" | "role_changed" | "upgrade_required";
+  | "changed"
+  | "changed_unheard"
+  | "not_found"
+  /** The tunnel is of protocol `tcp`, and what was to be changed speaks HTTP. */
+  | "not_http"
+  | "role_changed"
+  | "upgrade_required";
 
 /** @param standing as it stays until the commit. */
 type Values = (standing: Standing) => PgUpdateSetSource<typeof tunnels>;
@@ -95,6 +101,30 @@ export function setMaintenance(
   );
 }
 
+/** Holds for tunnels of every protocol. @param allowedCidrs canonical. null: visitors come from anywhere. */
+export function setAllowedCidrs(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  allowedCidrs: string[] | null,
+): Promise<GateChange> {
+  const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
+  return changeGates(db, actor, id, () => ({ allowedCidrs }), action, tellSettings, null, "any");
+}
+
+/** @returns undefined when there is no such tunnel, null when its visitors come from anywhere. */
+export async function findAllowedCidrs(
+  { read }: Database,
+  orgId: string,
+  id: string,
+): Promise<string[] | null | undefined> {
+  const [row] = await read
+    .select({ allowedCidrs: tunnels.allowedCidrs })
+    .from(tunnels)
+    .where(isLive(orgId, id));
+  return row?.allowedCidrs;
+}
+
 /** @returns undefined when there is no such tunnel, null when it has no policy. */
 export async function findPolicy(
   { read }: Database,
@@ -149,7 +179,10 @@ export async function fitGatesToPlan(
   for (const row of changed) tellSettings(change, row);
 }
 
-/** @param needs what the plan must have for it. */
+/**
+ * @param needs what the plan must have for it.
+ * @param appliesTo the protocols of tunnels that can have it.
+ */
 async function changeGates(
   db: Database,
   actor: MemberActor,
@@ -158,6 +191,7 @@ async function changeGates(
   action: AuditAction,
   tell: (change: Change, row: TunnelRow) => void,
   needs: Feature | null = null,
+  appliesTo: "http" | "any" = "http",
 ): Promise<GateChange> {
   const { result, arrived } = await db.changeAndTell(async (change) => {
     const standing = await holdStanding(change.tx, actor);
@@ -169,6 +203,7 @@ async function changeGates(
       .where(isLive(actor.orgId, id))
       .returning();
     if (!row) return "not_found";
+    if (row.protocol === "tcp" && appliesTo === "http") return change.abandon("not_http");
     const { orgId, userId, ip } = actor;
     change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
     tell(change, row);
@@ -177,13 +212,14 @@ async function changeGates(
   return result === "changed" && !arrived ? "changed_unheard" : result;
 }
 
-function tellSettings({ tell }: Change, row: TunnelRow): void {
+export function tellSettings({ tell }: Change, row: TunnelRow): void {
   const { id, subdomain, settingsVersion: version, policy } = row;
   const { basicAuthUsername: username, basicAuthHash: passwordHash } = row;
   const basicAuth = username !== null && passwordHash !== null ? { username, passwordHash } : null;
   const identityGate = row.identityGate && { ...row.identityGate, tunnelId: id };
-  const { isBeyondPlan } = row;
-  const settings = { version, realm: subdomain, basicAuth, policy, identityGate, isBeyondPlan };
+  const { allowedCidrs, isBeyondPlan } = row;
+  const gates = { basicAuth, policy, identityGate, allowedCidrs, isBeyondPlan };
+  const settings = { version, realm: subdomain, ...gates };
   tell({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
 }
 

@@ -7,10 +7,17 @@ import { hostnames, tunnels } from "./tables/routing.ts";
 /** @returns null when no row was ever made for this host. */
 export async function findRoute({ read }: Database, host: string): Promise<Route | null> {
   const [row] = await read
-    .select({ tunnelId: hostnames.tunnelId, version: hostnames.version })
+    .select({
+      tunnelId: hostnames.tunnelId,
+      version: hostnames.version,
+      protocol: tunnels.protocol,
+    })
     .from(hostnames)
+    .leftJoin(tunnels, eq(tunnels.id, hostnames.tunnelId))
     .where(eq(hostnames.host, host));
-  return row ?? null;
+  if (!row) return null;
+  const { tunnelId, version, protocol } = row;
+  return { tunnelId: protocol === "tcp" ? null : tunnelId, version };
 }
 
 export interface Claim {
@@ -20,12 +27,14 @@ export interface Claim {
   orgId: string;
   /** The tunnel that has the name now and gives it up. */
   from?: string | null;
+  /** A tunnel of protocol `tcp` holds its name, and no HTTP request leads there. */
+  hasVisitors?: boolean;
 }
 
 /** Takes a name that is free. One statement, so that of two who want it one gets it. */
 export async function claimHostname(
   { tx, tell }: Change,
-  { host, tunnelId, orgId, from = null }: Claim,
+  { host, tunnelId, orgId, from = null, hasVisitors = true }: Claim,
 ): Promise<boolean> {
   const isOurs = from === null ? undefined : eq(hostnames.tunnelId, from);
   const [claimed] = await tx
@@ -39,7 +48,8 @@ export async function claimHostname(
     .returning({ version: hostnames.version });
   if (!claimed) return false;
   const { version } = claimed;
-  tell({ kind: "hostname", payload: { host, tunnelId, version, ...(from && { from }) } });
+  const leadsTo = hasVisitors ? tunnelId : null;
+  tell({ kind: "hostname", payload: { host, tunnelId: leadsTo, version, ...(from && { from }) } });
   return true;
 }
 

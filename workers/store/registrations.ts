@@ -3,11 +3,15 @@ import { and, eq, isNull, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_NEWS_FRESH_MS } from "../../protocol/limits.ts";
 import type { Plan } from "../config.ts";
 import { askedEnd, tunnelExpiry } from "../plans.ts";
+import type { Actor } from "./audit.ts";
 import type { Change, Database } from "./client.ts";
+import { tellSettings } from "./gates.ts";
+import type { PortRefusal } from "./networks/relay-ports.ts";
 import { findOverBudget } from "./spending.ts";
 import { organizations } from "./tables/organizations.ts";
 import { tokens } from "./tables/credentials.ts";
 import { tunnels } from "./tables/routing.ts";
+import { reserveTunnelPort, type WithPort } from "./tcp-ports.ts";
 import { expireTunnel, findProjectId, insertTunnel, type TunnelRow } from "./tunnels.ts";
 
 export interface RegistrationRequest {
@@ -23,6 +27,10 @@ export interface RegistrationRequest {
   ttlSeconds: number | undefined;
   /** The tunnel that the agent served before. */
   comesBackTo: string | undefined;
+  /** Of protocol `tcp`: the public port that the agent wants. */
+  remotePort: number | undefined;
+  /** Of protocol `tcp`: blocks that visitors may come from. Left out: as they are. */
+  allowedCidrs: string[] | undefined;
 }
 
 export type RegistrationRefusal =
@@ -35,12 +43,15 @@ export type RegistrationRefusal =
   | "tunnel_expired"
   | "tunnel_stopped"
   | "duplicate_name"
+  /** The name has a tunnel that carries HTTP, and the agent TCP, or the reverse. */
+  | "other_protocol"
+  | PortRefusal
   | "served_by_another"
   | "quota_exceeded";
 
 /** `plan` is the organization's. */
 export interface Registered {
-  ok: TunnelRow;
+  ok: WithPort;
   plan: Plan;
 }
 
@@ -88,6 +99,8 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
     }
 
     if (existing && existing.projectId !== projectId) return refused("duplicate_name");
+    const isTcp = request.protocol === "tcp";
+    if (existing && (existing.protocol === "tcp") !== isTcp) return refused("other_protocol");
     if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
       return refused("served_by_another", [existing]);
     }
@@ -118,8 +131,31 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
       })
       .where(eq(tunnels.id, tunnel.id))
       .returning();
-    return { ok: row!, plan: token.plan };
+    if (!isTcp) return { ok: { ...row!, relayHost: null }, plan: token.plan };
+    await allowCidrs(change, actor, row!, request);
+    const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
+    if (typeof withPort === "string") return change.abandon(refused(withPort));
+    return { ok: withPort, plan: token.plan };
   });
+}
+
+/** An agent that comes back does not overwrite what was set since it came first. */
+async function allowCidrs(
+  change: Change,
+  actor: Actor & { orgId: string },
+  tunnel: TunnelRow,
+  { allowedCidrs, comesBackTo }: RegistrationRequest,
+): Promise<void> {
+  if (allowedCidrs === undefined || comesBackTo === tunnel.id) return;
+  if (JSON.stringify(allowedCidrs) === JSON.stringify(tunnel.allowedCidrs)) return;
+  const [row] = await change.tx
+    .update(tunnels)
+    .set({ allowedCidrs, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+    .where(eq(tunnels.id, tunnel.id))
+    .returning();
+  const action = "tunnel_ip_allowlist_set";
+  change.audit({ ...actor, action, resourceType: "tunnel", resourceId: tunnel.id });
+  tellSettings(change, row!);
 }
 
 function refused(refusal: RegistrationRefusal, doubted: { id: string }[] = []): Registration {

@@ -3,11 +3,12 @@
  * place is counted already and its row is its own: one statement takes it in, so that a thousand who come
  * back at once need not take turns on the row of their token.
  */
-import { and, eq, getTableColumns, isNull, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, isNull, sql, type SQL } from "drizzle-orm";
 import type { Database } from "./client.ts";
 import type { Registered, RegistrationRequest } from "./registrations.ts";
 import { findOverBudget } from "./spending.ts";
 import { tokens } from "./tables/credentials.ts";
+import { relays } from "./tables/networks.ts";
 import { organizations } from "./tables/organizations.ts";
 import { projects, tunnels } from "./tables/routing.ts";
 
@@ -19,6 +20,7 @@ export async function returnToTunnel(
   const { orgId, tokenNonce, comesBackTo, label, projectSlug, ttlSeconds } = request;
   // Another time to live is another end.
   if (comesBackTo === undefined || ttlSeconds !== undefined) return null;
+  const isTcp = request.protocol === "tcp";
   if ((await findOverBudget(read, eq(tokens.nonce, tokenNonce))).length > 0) return null;
   const holders = read
     .select({ tokenId: tokens.id, plan: organizations.plan })
@@ -51,10 +53,25 @@ export async function returnToTunnel(
         isNull(tunnels.deletedAt),
         isNull(tunnels.stoppedAt),
         sql`(${tunnels.expiresAt} is null or ${tunnels.expiresAt} > now())`,
+        sql`(${tunnels.protocol} = 'tcp') = ${isTcp}`,
+        isTcp ? hasPort(request.remotePort) : undefined,
       ),
     )
-    .returning({ ...getTableColumns(tunnels), plan: holders.plan });
+    .returning({
+      ...getTableColumns(tunnels),
+      plan: holders.plan,
+      relayHost: sql<
+        string | null
+      >`(select ${relays.host} from ${relays} where ${relays.id} = ${tunnels.relayId})`,
+    });
   if (!row) return null;
   const { plan, ...tunnel } = row;
   return { ok: tunnel, plan };
+}
+
+/** The tunnel has the port that its agent wants, and its relay still hands it out. */
+function hasPort(wanted: number | undefined): SQL {
+  const isWanted = wanted === undefined ? sql`true` : eq(tunnels.publicPort, wanted);
+  return sql`${isWanted} and exists (select from ${relays} where ${relays.id} = ${tunnels.relayId}
+    and ${tunnels.publicPort} between ${relays.firstPort} and ${relays.lastPort})`;
 }

@@ -9,8 +9,16 @@ import { unbindTunnels } from "./domains.ts";
 import { claimHostname, releaseHostnames } from "./hostnames.ts";
 import { isOnPage, pageValues, type Page } from "./page.ts";
 import { holdsRole, holdStanding, type MemberActor } from "./standing.ts";
+import type { PortRefusal } from "./networks/relay-ports.ts";
 import { domains } from "./tables/domains.ts";
+import { relays } from "./tables/networks.ts";
 import { projects, tunnels } from "./tables/routing.ts";
+import {
+  releaseTunnelPorts,
+  reserveTunnelPort,
+  type WantedPort,
+  type WithPort,
+} from "./tcp-ports.ts";
 import { endCounters, writeCounters, writeTraffic } from "./traffic.ts";
 
 export type TunnelRow = typeof tunnels.$inferSelect;
@@ -23,6 +31,8 @@ const LISTED = {
   status: tunnels.status,
   protocol: tunnels.protocol,
   localPort: tunnels.localPort,
+  publicPort: tunnels.publicPort,
+  allowedCidrs: tunnels.allowedCidrs,
   agentConnected: tunnels.agentConnected,
   maintenance: tunnels.maintenance,
   authEnabled: sql<boolean>`${tunnels.basicAuthHash} is not null`,
@@ -42,6 +52,8 @@ type ListedColumn = Exclude<
 >;
 export type ListedTunnel = Pick<TunnelRow, ListedColumn> & {
   projectSlug: string;
+  /** Of the relay that has its public port. */
+  relayHost: string | null;
   authEnabled: boolean;
   edgeAuthEnabled: boolean;
   policyActions: number;
@@ -54,9 +66,10 @@ const customDomains = sql<
 
 const list = prepared((read) =>
   read
-    .select({ ...LISTED, projectSlug: projects.slug, customDomains })
+    .select({ ...LISTED, projectSlug: projects.slug, relayHost: relays.host, customDomains })
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
+    .leftJoin(relays, eq(relays.id, tunnels.relayId))
     .where(and(isOnPage(tunnels, tunnels.createdAt), isNull(tunnels.deletedAt)))
     .orderBy(desc(tunnels.createdAt), desc(tunnels.id))
     .limit(sql.placeholder("limit"))
@@ -82,13 +95,15 @@ export interface NewTunnel {
 /** When it ends, the plan says. */
 export type AskedTunnel = Omit<NewTunnel, "expiresAt" | "askedEnd"> & {
   ttlSeconds: number | undefined;
+  /** Of protocol `tcp` only. */
+  wantedPort: WantedPort;
 };
 
 export function createTunnel(
   db: Database,
   actor: MemberActor,
-  { ttlSeconds, ...asked }: AskedTunnel,
-): Promise<TunnelRow | "duplicate_name" | "project_not_found" | "role_changed"> {
+  { ttlSeconds, wantedPort, ...asked }: AskedTunnel,
+): Promise<WithPort | PortRefusal | "duplicate_name" | "project_not_found" | "role_changed"> {
   return db.change(async (change) => {
     const standing = await holdStanding(change.tx, actor);
     if (!standing) return "role_changed";
@@ -103,7 +118,9 @@ export function createTunnel(
       const payload = { tunnelId: row.id, atMs: row.expiresAt.getTime() };
       change.tell({ kind: "tunnel_ends", payload });
     }
-    return row;
+    if (row.protocol !== "tcp") return { ...row, relayHost: null };
+    const withPort = await reserveTunnelPort(change, row, wantedPort);
+    return typeof withPort === "string" ? change.abandon(withPort) : withPort;
   });
 }
 
@@ -137,7 +154,7 @@ export async function insertTunnel(
     .onConflictDoNothing()
     .returning();
   if (!row) return null;
-  const claim = { host: label, tunnelId: row.id, orgId };
+  const claim = { host: label, tunnelId: row.id, orgId, hasVisitors: protocol !== "tcp" };
   if (!(await claimHostname(change, claim))) return null;
   change.audit({
     ...actor,
@@ -295,6 +312,7 @@ async function retire(
   await unbindTunnels(change, actor, tunnelIds);
   await endCounters(change.tx, tunnelIds);
   await releaseHostnames(change, tunnelIds);
+  await releaseTunnelPorts(change, tunnelIds);
   for (const tunnelId of tunnelIds) {
     change.tell({ kind: "tunnel_retired", payload: { tunnelId, why } });
   }
@@ -362,7 +380,7 @@ export async function listConnectedTunnelIds({ read }: Database): Promise<string
 export function findTunnelNews(
   { read }: Database,
   ids: string[],
-): Promise<Omit<ListedTunnel, "projectSlug" | "customDomains">[]> {
+): Promise<Omit<ListedTunnel, "projectSlug" | "relayHost" | "customDomains">[]> {
   return read.select(LISTED).from(tunnels).where(inArray(tunnels.id, ids));
 }
 

@@ -1,0 +1,45 @@
+/** The WebSocket of a client of `underpass connect`: frames of one turn share a message. */
+import { CLIENT_STREAM, FRAME, FrameWriter, type ResetCode } from "../../../protocol/frames.ts";
+import { WIRE_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
+import { closeQuietly } from "../../close-quietly.ts";
+
+export class ClientSocket {
+  readonly #socket: WebSocket;
+  readonly #writer = new FrameWriter();
+  #isFlushing = false;
+
+  constructor(socket: WebSocket) {
+    this.#socket = socket;
+  }
+
+  send(write: (writer: FrameWriter) => void): void {
+    write(this.#writer);
+    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    queueMicrotask(() => this.#flush());
+  }
+
+  /** Ends the stream before its time, and with it the connection. */
+  reset(code: ResetCode, reason: string): void {
+    this.send((writer) => writer.coded(FRAME.reset, CLIENT_STREAM, code, reason));
+    this.close();
+  }
+
+  close(): void {
+    this.#flush();
+    closeQuietly(this.#socket, 1000, "");
+  }
+
+  #flush(): void {
+    this.#isFlushing = false;
+    if (this.#writer.length === 0) return;
+    const message = this.#writer.take();
+    try {
+      this.#socket.send(message); // Copies.
+      this.#writer.giveBack(message);
+    } catch {
+      // The socket closed; its close event ends the stream.
+    }
+  }
+}

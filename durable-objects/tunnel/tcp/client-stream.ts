@@ -1,0 +1,294 @@
+/**
+ * One TCP connection between a client of `underpass connect` and the local server behind an agent: the client's
+ * WebSocket on one side, a stream of the agent's on the other (docs/agent-protocol.md, "A client's connection").
+ *
+ * What the client sends is granted when it has gone on to the agent, so that this object holds at most the
+ * client's window. What the agent sends is granted when the client has granted it, because what the platform
+ * queues for a slow socket is held here, too. What outlives an event is in `SavedStream`.
+ */
+import {
+  CLIENT_STREAM,
+  codedOf,
+  creditOf,
+  FLAG,
+  FRAME,
+  RESET,
+  type Frame,
+  type ResetCode,
+} from "../../../protocol/frames.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  CREDIT_GRANT_BYTES,
+  HEARTBEAT_INTERVAL_MS,
+  STREAM_RESERVE_BYTES,
+  STREAM_WINDOW_BYTES,
+} from "../../../protocol/limits.ts";
+import type { SavedStream } from "../admission.ts";
+import type { AgentLink, Stream } from "../agent-link.ts";
+import type { Usage } from "../usage.ts";
+import type { ClientSocket } from "./client-socket.ts";
+import { PacedBytes } from "./paced-bytes.ts";
+
+/** What all streams of an agent hold beyond their reserves: its connection's window. */
+export interface SharedWindow {
+  bytes: number;
+}
+
+export interface StreamDeps {
+  link: AgentLink;
+  socket: ClientSocket;
+  /** What the client may send beyond what was granted. */
+  window: number;
+  usage: Usage;
+  shared: SharedWindow;
+  /** Keeps the state for the next event. */
+  save: (stream: SavedStream) => void;
+}
+
+export class ClientStream implements Stream {
+  readonly #deps: StreamDeps;
+  readonly #state: SavedStream;
+  readonly #toAgent: PacedBytes;
+  readonly #toClient: PacedBytes;
+  #awakeTimer: ReturnType<typeof setTimeout> | undefined;
+  #isSaving = false;
+  #isBroken = false;
+
+  /** @param saved of a stream that goes on after a hibernation; without it a new one is opened. */
+  constructor(deps: StreamDeps, saved?: SavedStream) {
+    this.#deps = deps;
+    const { link, shared } = deps;
+    const { agentId } = link.attachment;
+    this.#state = saved ?? { ...NEW, agentId, id: link.open(this) };
+    const { id, hasClientEnded, hasAgentEnded } = this.#state;
+    this.#toAgent = new PacedBytes(
+      link.pace.toAgent,
+      {
+        available: () => link.windows.available(id),
+        blocked: (resume) => this.#awaitWindow(resume),
+        send: (bytes, isLast) => this.#sendToAgent(bytes, isLast),
+      },
+      hasClientEnded,
+    );
+    this.#toClient = new PacedBytes(
+      link.pace.toVisitors,
+      {
+        // The client's window is as large as the one that the agent keeps to.
+        available: () => Infinity,
+        blocked: () => undefined,
+        send: (bytes, isLast) => this.#sendToClient(bytes, isLast),
+      },
+      hasAgentEnded,
+    );
+    if (!saved) return;
+    link.windows.sent(id, saved.toAgent);
+    if (hasClientEnded) link.windows.end(id);
+    if (!this.#isComplete) link.resume(id, this);
+    shared.bytes += beyondReserve(this.#outstanding);
+  }
+
+  get id(): number {
+    return this.#state.id;
+  }
+
+  // ── Called by the client's events ──
+
+  /** @returns false when the client sent what it must not. */
+  receive(frame: Frame): boolean {
+    if (this.#isBroken) return true;
+    if (frame.stream !== CLIENT_STREAM) return false;
+    switch (frame.type) {
+      case FRAME.data:
+        return this.#receiveData(frame);
+      case FRAME.credit:
+        return this.#receiveCredit(creditOf(frame.payload));
+      case FRAME.reset:
+        this.#break(RESET.cancelled, codedOf(frame.payload)?.text ?? "");
+        this.#deps.socket.close();
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  /** The client is gone. What was not exchanged to both ends is broken. */
+  closed(): void {
+    if (this.#isBroken) return;
+    if (!this.#isComplete) return this.#break(RESET.cancelled, "the client is gone");
+    // The agent counts these bytes until they are granted.
+    const { link } = this.#deps;
+    const bytes = this.#outstanding;
+    if (bytes > 0) link.send((writer) => writer.credit(this.#state.id, bytes));
+    this.#finish();
+  }
+
+  /** Ends the stream for both sides. */
+  fail(code: ResetCode, reason: string): void {
+    if (this.#isBroken) return;
+    this.#deps.socket.reset(code, reason);
+    this.#break(code, reason);
+  }
+
+  // ── Called by the link ──
+
+  frame(frame: Frame): boolean {
+    if (frame.type !== FRAME.data || this.#state.hasAgentEnded) return false;
+    const bytes = frame.payload.byteLength;
+    if (this.#outstanding + bytes > STREAM_WINDOW_BYTES) return false;
+    const { shared, usage } = this.#deps;
+    shared.bytes += beyondReserve(this.#outstanding + bytes) - beyondReserve(this.#outstanding);
+    const isLast = (frame.flags & FLAG.end) !== 0;
+    this.#state.hasAgentEnded = isLast;
+    usage.countOut(bytes);
+    this.#toClient.push(frame.payload, isLast);
+    this.#saveSoon();
+    return shared.bytes <= CONNECTION_WINDOW_BYTES;
+  }
+
+  credited(): void {
+    this.#saveSoon();
+  }
+
+  reset(code: number, reason: string): void {
+    this.#deps.socket.reset(code as ResetCode, reason);
+    this.#finish();
+  }
+
+  lost(): void {
+    this.#deps.socket.reset(RESET.agentOffline, "the tunnel's agent disconnected");
+    this.#finish();
+  }
+
+  // ── Inside: from the client to the agent ──
+
+  #receiveData({ flags, payload }: Frame): boolean {
+    const { window, usage } = this.#deps;
+    const held = this.#toAgent.length + this.#state.clientUngranted;
+    if (this.#state.hasClientEnded || held + payload.byteLength > window) return false;
+    const isLast = (flags & FLAG.end) !== 0;
+    this.#state.hasClientEnded = isLast;
+    usage.countIn(payload.byteLength);
+    this.#toAgent.push(payload, isLast);
+    this.#saveSoon();
+    return true;
+  }
+
+  #sendToAgent(bytes: Uint8Array, isLast: boolean): void {
+    const { link, socket, window } = this.#deps;
+    const { id } = this.#state;
+    link.windows.sent(id, bytes.byteLength);
+    link.send((writer) => writer.bytes(FRAME.data, isLast ? FLAG.end : 0, id, bytes));
+    this.#state.clientUngranted += bytes.byteLength;
+    const due = this.#state.clientUngranted;
+    if (due >= Math.min(CREDIT_GRANT_BYTES, window / 4)) {
+      this.#state.clientUngranted = 0;
+      socket.send((writer) => writer.credit(CLIENT_STREAM, due));
+    }
+    if (isLast) link.windows.end(id);
+    if (isLast && this.#isComplete) link.finish(id);
+    this.#saveSoon();
+  }
+
+  /** Held bytes would not survive a hibernation, which a pending timer prevents. */
+  #awaitWindow(resume: () => void): void {
+    const { link } = this.#deps;
+    const stayAwake = () => {
+      this.#awakeTimer = setTimeout(stayAwake, HEARTBEAT_INTERVAL_MS);
+    };
+    if (this.#awakeTimer === undefined) stayAwake();
+    link.windows.whenAvailable(this.#state.id, () => {
+      this.#sleep();
+      resume();
+    });
+  }
+
+  #sleep(): void {
+    if (this.#awakeTimer !== undefined) clearTimeout(this.#awakeTimer);
+    this.#awakeTimer = undefined;
+  }
+
+  // ── Inside: from the agent to the client ──
+
+  #sendToClient(bytes: Uint8Array, isLast: boolean): void {
+    const { link, socket } = this.#deps;
+    this.#state.toClient += bytes.byteLength;
+    socket.send((writer) => writer.bytes(FRAME.data, isLast ? FLAG.end : 0, CLIENT_STREAM, bytes));
+    if (isLast && this.#isComplete) link.finish(this.#state.id);
+    this.#saveSoon();
+  }
+
+  #receiveCredit(bytes: number | null): boolean {
+    const state = this.#state;
+    if (bytes === null || bytes > state.toClient) return false;
+    state.toClient -= bytes;
+    state.agentUngranted += bytes;
+    const isRest = state.hasAgentEnded && state.toClient === 0 && this.#toClient.length === 0;
+    if (isRest || state.agentUngranted >= CREDIT_GRANT_BYTES) this.#grantAgent();
+    this.#saveSoon();
+    return true;
+  }
+
+  #grantAgent(): void {
+    const { link, shared } = this.#deps;
+    const before = this.#outstanding;
+    const bytes = this.#state.agentUngranted;
+    this.#state.agentUngranted = 0;
+    shared.bytes += beyondReserve(this.#outstanding) - beyondReserve(before);
+    if (bytes > 0) link.send((writer) => writer.credit(this.#state.id, bytes));
+  }
+
+  // ── Inside: the whole ──
+
+  /** What the agent has sent and was not granted. */
+  get #outstanding(): number {
+    const { toClient, agentUngranted } = this.#state;
+    return this.#toClient.length + toClient + agentUngranted;
+  }
+
+  /** Both ends were exchanged; the client may have something to consume yet. */
+  get #isComplete(): boolean {
+    const { hasClientEnded, hasAgentEnded } = this.#state;
+    return (
+      hasClientEnded && hasAgentEnded && this.#toAgent.length === 0 && this.#toClient.length === 0
+    );
+  }
+
+  #break(code: ResetCode, reason: string): void {
+    const { link } = this.#deps;
+    this.#finish();
+    link.reset(this.#state.id, code, reason);
+  }
+
+  #finish(): void {
+    if (this.#isBroken) return;
+    this.#deps.shared.bytes -= beyondReserve(this.#outstanding);
+    this.#isBroken = true;
+    this.#toAgent.clear();
+    this.#toClient.clear();
+    this.#sleep();
+  }
+
+  #saveSoon(): void {
+    if (this.#isSaving || this.#isBroken) return;
+    this.#isSaving = true;
+    queueMicrotask(() => {
+      this.#isSaving = false;
+      if (this.#isBroken) return;
+      const { link, save } = this.#deps;
+      save({ ...this.#state, toAgent: link.windows.outstanding(this.#state.id) });
+    });
+  }
+}
+
+const NEW: Omit<SavedStream, "agentId" | "id"> = {
+  toAgent: 0,
+  clientUngranted: 0,
+  toClient: 0,
+  agentUngranted: 0,
+  hasClientEnded: false,
+  hasAgentEnded: false,
+};
+
+function beyondReserve(bytes: number): number {
+  return Math.max(0, bytes - STREAM_RESERVE_BYTES);
+}

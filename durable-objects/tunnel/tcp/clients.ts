@@ -1,0 +1,317 @@
+/**
+ * Clients of `underpass connect`, each a WebSocket that carries one TCP connection: taken in, given a stream of
+ * the agent's, found again after a hibernation, let go when they have fallen silent.
+ */
+import { CLOSE, type CloseName } from "../../../protocol/close-codes.ts";
+import {
+  FRAME,
+  Hello,
+  jsonOf,
+  PROTOCOL_VERSION,
+  readFrames,
+  RESET,
+  type ClientWelcome,
+  type StreamPeer,
+} from "../../../protocol/frames.ts";
+import {
+  HEARTBEAT_INTERVAL_MS,
+  HEARTBEAT_TIMEOUT_MS,
+  HELLO_MAX_MS,
+  STREAM_WINDOW_BYTES,
+  WIRE_MESSAGE_MAX_BYTES,
+} from "../../../protocol/limits.ts";
+import {
+  CONNECT_CHECK_INTERVAL_MS,
+  CONNECT_CLIENTS_MAX,
+  CONNECT_WINDOW_MIN_BYTES,
+  CONNECT_WINDOWS_MAX_BYTES,
+} from "../../../protocol/limits/relay.ts";
+import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import { closeQuietly } from "../../close-quietly.ts";
+import { isAllowedAddress } from "../../gates/addresses.ts";
+import { refuse } from "../../gates/refusal.ts";
+import {
+  attachmentOf,
+  CLIENT_HEADER,
+  ClientAdmission,
+  type ClientAttachment,
+  type SavedStream,
+} from "../admission.ts";
+import type { Agents } from "../agents.ts";
+import type { Alarm } from "../alarm.ts";
+import type { Reports } from "../reports.ts";
+import { ClientSocket } from "./client-socket.ts";
+import { ClientStream, type SharedWindow } from "./client-stream.ts";
+
+const CLIENT_TAG = "client";
+
+export interface ClientsDeps {
+  agents: Agents;
+  alarm: Alarm;
+  reports: Pick<Reports, "usage" | "countConnection">;
+  /** Blocks that clients may come from. null: from anywhere. */
+  allowedCidrs(): string[] | null;
+  /** Waits for an agent that was there a moment ago, if one was. */
+  agentReturns(): Promise<boolean>;
+}
+
+/** A client that has yet to say hello, or waits for an agent; then its stream. */
+type Client = ClientStream | "arriving";
+
+export class Clients {
+  readonly #ctx: DurableObjectState;
+  readonly #deps: ClientsDeps;
+  readonly #clients = new Map<WebSocket, Client>();
+  readonly #helloTimers = new Map<WebSocket, ReturnType<typeof setTimeout>>();
+  readonly #heardAtMs = new Map<WebSocket, number>();
+  readonly #shared: SharedWindow = { bytes: 0 };
+
+  constructor(ctx: DurableObjectState, deps: ClientsDeps) {
+    this.#ctx = ctx;
+    this.#deps = deps;
+    for (const socket of this.#sockets()) this.#resume(socket);
+  }
+
+  /** A client's connection from the API, which has checked its token. */
+  accept(request: Request): Response {
+    const admission = ClientAdmission.parse(JSON.parse(request.headers.get(CLIENT_HEADER) ?? ""));
+    if (!this.#isAllowed(admission.address)) return refuse({ code: "forbidden" });
+    if (this.#sockets().length >= CONNECT_CLIENTS_MAX) this.#closeSilent();
+    const others = this.#sockets();
+    if (others.length >= CONNECT_CLIENTS_MAX) return refuse({ code: "rate_limited" });
+    const promised = others.map((socket) => clientAttachmentOf(socket).window);
+    const { 0: client, 1: server } = new WebSocketPair();
+    this.#ctx.acceptWebSocket(server, [CLIENT_TAG]);
+    const attachment: ClientAttachment = {
+      ...admission,
+      kind: "client",
+      arrivedAtMs: Date.now(),
+      window: nextWindow(promised),
+      stream: null,
+    };
+    server.serializeAttachment(attachment);
+    this.#clients.set(server, "arriving");
+    const timer = setTimeout(() => close(server, "protocol_error", "no hello"), HELLO_MAX_MS);
+    this.#helloTimers.set(server, timer);
+    this.#deps.alarm.by(Date.now() + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
+    const protocol = request.headers.get("sec-websocket-protocol");
+    const headers = protocol === null ? undefined : { "sec-websocket-protocol": protocol };
+    return new Response(null, { status: 101, webSocket: client, headers });
+  }
+
+  // ── Called by clients ──
+
+  message(socket: WebSocket, message: string | ArrayBuffer): void {
+    this.#heardAtMs.set(socket, Date.now());
+    if (!isOpen(socket)) return;
+    const client = this.#clients.get(socket);
+    if (client instanceof ClientStream) this.#receive(client, message);
+    else if (client === "arriving") this.#receiveHello(socket, message);
+  }
+
+  closed(socket: WebSocket): void {
+    // A Close that wakes the object: its socket is not among the open ones that the constructor found.
+    if (!this.#clients.has(socket)) this.#resume(socket);
+    const client = this.#clients.get(socket);
+    this.#clients.delete(socket);
+    this.#heardAtMs.delete(socket);
+    this.#stopHelloTimer(socket);
+    if (client instanceof ClientStream) client.closed();
+  }
+
+  // ── Called by the tunnel ──
+
+  /** Ends the streams of clients whose address the allowlist no longer has. */
+  enforceAllowlist(): void {
+    for (const socket of this.#sockets()) {
+      if (this.#isAllowed(clientAttachmentOf(socket).address)) continue;
+      this.#end(socket, "forbidden", "the IP allowlist has changed");
+    }
+  }
+
+  /** Ends the connections of one capability token. */
+  endToken(tokenNonce: string): void {
+    for (const socket of this.#sockets()) {
+      if (clientAttachmentOf(socket).tokenNonce !== tokenNonce) continue;
+      this.#end(socket, "unauthorized", "the token was revoked");
+    }
+  }
+
+  endAll(name: CloseName, explanation: string): void {
+    for (const socket of this.#sockets()) this.#end(socket, name, explanation);
+  }
+
+  /** The alarm: looks for clients that are gone, or whose tokens have expired. */
+  due(): void {
+    this.#closeSilent();
+    const now = Date.now();
+    for (const socket of this.#sockets()) {
+      if (clientAttachmentOf(socket).tokenExpiresAtMs > now) continue;
+      this.#end(socket, "unauthorized", "the token has expired");
+    }
+    if (this.#sockets().length === 0) return;
+    this.#deps.alarm.by(now + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
+  }
+
+  // ── Inside ──
+
+  #receive(stream: ClientStream, message: string | ArrayBuffer): void {
+    if (typeof message === "string" || message.byteLength > WIRE_MESSAGE_MAX_BYTES) {
+      return stream.fail(RESET.protocolError, "a message that is no frames");
+    }
+    let isUnderstood = true;
+    const isWhole = readFrames(new Uint8Array(message), (frame) => {
+      isUnderstood &&= stream.receive(frame);
+    });
+    if (!isWhole || !isUnderstood) {
+      stream.fail(RESET.protocolError, "more than the window, or a frame that makes no sense");
+    }
+  }
+
+  #receiveHello(socket: WebSocket, message: string | ArrayBuffer): void {
+    // Nothing may be said between a hello and its answer.
+    const isFirst = this.#stopHelloTimer(socket);
+    const hello = isFirst && typeof message !== "string" ? readHello(message) : null;
+    if (!hello) return close(socket, "protocol_error", "the first message must be a hello");
+    if (hello.protocol !== PROTOCOL_VERSION) {
+      return close(socket, "unsupported_version", `this server speaks ${PROTOCOL_VERSION}`);
+    }
+    if (hello.streamWindow < STREAM_WINDOW_BYTES) {
+      return close(socket, "protocol_error", `streamWindow must be ${STREAM_WINDOW_BYTES} or more`);
+    }
+    void this.#open(socket);
+  }
+
+  /** To the agent that is there, or to the one that comes back in time. */
+  async #open(socket: WebSocket): Promise<void> {
+    const { agents, reports } = this.#deps;
+    if (!agents.current(Date.now())) await this.#deps.agentReturns();
+    if (!isOpen(socket)) return;
+    const link = agents.current(Date.now());
+    const output = new ClientSocket(socket);
+    if (!link) return output.reset(RESET.agentOffline, "no agent serves the tunnel");
+    if (!link.attachment.hello?.takesTcp) {
+      return output.reset(RESET.agentOffline, "the tunnel's agent takes no such connections");
+    }
+    const attachment = clientAttachmentOf(socket);
+    const stream = new ClientStream(this.#streamDeps(socket, attachment, link, output));
+    this.#clients.set(socket, stream);
+    reports.countConnection();
+    const peer: StreamPeer = { address: attachment.address, port: 0 };
+    link.send((writer) => writer.json(FRAME.connect, 0, stream.id, peer));
+    output.send((writer) => writer.json(FRAME.welcome, 0, 0, welcomeFor(attachment)));
+  }
+
+  #streamDeps(
+    socket: WebSocket,
+    { window }: ClientAttachment,
+    link: ConstructorParameters<typeof ClientStream>[0]["link"],
+    output: ClientSocket,
+  ) {
+    const save = (stream: SavedStream) => {
+      socket.serializeAttachment({ ...clientAttachmentOf(socket), stream });
+    };
+    return {
+      link,
+      socket: output,
+      window,
+      usage: this.#deps.reports.usage,
+      shared: this.#shared,
+      save,
+    };
+  }
+
+  /** Puts a stream back in its place after hibernation. */
+  #resume(socket: WebSocket): void {
+    const attachment = attachmentOf(socket);
+    if (attachment.kind !== "client") return;
+    const { stream } = attachment;
+    const output = new ClientSocket(socket);
+    const link = this.#deps.agents.current(Date.now());
+    if (!stream || link?.attachment.agentId !== stream.agentId) {
+      // Where both ends were exchanged, the client has everything and closes by itself.
+      if (stream?.hasClientEnded && stream.hasAgentEnded) return;
+      return output.reset(RESET.agentOffline, "the tunnel's agent disconnected");
+    }
+    const deps = this.#streamDeps(socket, attachment, link, output);
+    this.#clients.set(socket, new ClientStream(deps, stream));
+  }
+
+  #end(socket: WebSocket, name: CloseName, explanation: string): void {
+    const client = this.#clients.get(socket);
+    this.#clients.delete(socket);
+    this.#stopHelloTimer(socket);
+    close(socket, name, explanation);
+    if (client instanceof ClientStream) client.closed();
+  }
+
+  #closeSilent(): void {
+    const silentSinceMs = Date.now() - HEARTBEAT_TIMEOUT_MS;
+    for (const socket of this.#sockets()) {
+      const heartbeat = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
+      const { arrivedAtMs } = clientAttachmentOf(socket);
+      const heardAtMs = Math.max(arrivedAtMs, heartbeat, this.#heardAtMs.get(socket) ?? 0);
+      if (heardAtMs >= silentSinceMs) continue;
+      this.#end(socket, "heartbeat_timeout", "nothing was heard from the client");
+    }
+  }
+
+  #isAllowed(address: string): boolean {
+    const cidrs = this.#deps.allowedCidrs();
+    return cidrs === null || isAllowedAddress(cidrs, address);
+  }
+
+  #sockets(): WebSocket[] {
+    return this.#ctx.getWebSockets(CLIENT_TAG).filter(isOpen);
+  }
+
+  /** A pending timer would keep the object awake. @returns whether it was running. */
+  #stopHelloTimer(socket: WebSocket): boolean {
+    const timer = this.#helloTimers.get(socket);
+    if (timer !== undefined) clearTimeout(timer);
+    return this.#helloTimers.delete(socket);
+  }
+}
+
+/**
+ * What the next client may send ahead. An eighth of what is left, so that the first ones are fast, and no less
+ * than what is set aside for each of all that may come.
+ */
+function nextWindow(promised: number[]): number {
+  const used = promised.reduce((sum, window) => sum + window, 0);
+  const others = CONNECT_CLIENTS_MAX - promised.length - 1;
+  const left = CONNECT_WINDOWS_MAX_BYTES - used - others * CONNECT_WINDOW_MIN_BYTES;
+  const window = Math.min(Math.floor(left / 8), STREAM_WINDOW_BYTES);
+  return Math.max(window, CONNECT_WINDOW_MIN_BYTES);
+}
+
+function clientAttachmentOf(socket: WebSocket): ClientAttachment {
+  return attachmentOf(socket) as ClientAttachment;
+}
+
+function isOpen(socket: WebSocket): boolean {
+  return socket.readyState === WebSocket.OPEN;
+}
+
+function close(socket: WebSocket, name: CloseName, explanation: string): void {
+  closeQuietly(socket, CLOSE[name], `${name}: ${explanation}`);
+}
+
+function readHello(message: ArrayBuffer): Hello | null {
+  const hellos: (Hello | null)[] = [];
+  const isWhole = readFrames(new Uint8Array(message), ({ type, payload }) => {
+    hellos.push(type === FRAME.hello ? (Hello.safeParse(jsonOf(payload)).data ?? null) : null);
+  });
+  return isWhole && hellos.length === 1 ? hellos[0]! : null;
+}
+
+function welcomeFor({ tunnelId, window }: ClientAttachment): ClientWelcome {
+  return {
+    protocol: PROTOCOL_VERSION,
+    server: SERVICE_VERSION,
+    tunnelId,
+    streamWindow: window,
+    heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
+    heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+  };
+}

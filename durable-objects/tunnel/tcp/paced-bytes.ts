@@ -1,0 +1,144 @@
+/**
+ * Bytes of one direction of a TCP stream on their way through: no faster than the token's rate and the receiver's
+ * window allow, in order. What waits is kept in a few large pieces, however small the frames were that it came in.
+ */
+import { FRAME_DATA_MAX_BYTES } from "../../../protocol/limits.ts";
+import type { Pacer } from "../pacer.ts";
+
+const PIECE_MIN_BYTES = 4096;
+
+export interface Outlet {
+  /** How many bytes may be sent now. */
+  available(): number;
+  /** Called with bytes waiting and none available: `resume` is to be called when that changes. */
+  blocked(resume: () => void): void;
+  /** The bytes are copied before this returns. `isLast` once: nothing comes after it. */
+  send(bytes: Uint8Array, isLast: boolean): void;
+}
+
+interface Piece {
+  bytes: Uint8Array;
+  start: number;
+  end: number;
+}
+
+export class PacedBytes {
+  readonly #pacer: Pacer;
+  readonly #outlet: Outlet;
+  #pieces: Piece[] = [];
+  #length = 0;
+  #hasEnded = false;
+  #isEndSent = false;
+  /** What the pacer has let through of what waits. */
+  #paidBytes = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isBlocked = false;
+  #isCleared = false;
+
+  constructor(pacer: Pacer, outlet: Outlet, hasEnded = false) {
+    this.#pacer = pacer;
+    this.#outlet = outlet;
+    this.#hasEnded = hasEnded;
+    this.#isEndSent = hasEnded;
+  }
+
+  /** Bytes that wait. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** @param bytes a view into a message: what can't be sent at once is copied. */
+  push(bytes: Uint8Array, isLast: boolean): void {
+    if (this.#isCleared) return;
+    this.#hasEnded ||= isLast;
+    this.#length += bytes.byteLength;
+    if (this.#pieces.length > 0) this.#append(bytes);
+    else {
+      this.#pieces = [{ bytes, start: 0, end: bytes.byteLength }];
+      this.#pump();
+      const [rest] = this.#pieces;
+      this.#pieces = [];
+      if (rest) this.#append(rest.bytes.subarray(rest.start, rest.end));
+      return;
+    }
+    this.#pump();
+  }
+
+  /** What waits is not wanted any longer. */
+  clear(): void {
+    this.#isCleared = true;
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#pieces = [];
+    this.#length = 0;
+  }
+
+  #pump(): void {
+    while (!this.#isCleared && this.#timer === undefined && !this.#isBlocked) {
+      if (this.#length === 0) return this.#sendEnd();
+      const available = this.#outlet.available();
+      if (available <= 0) return this.#block();
+      const bytes = Math.min(this.#length, available, FRAME_DATA_MAX_BYTES);
+      if (bytes > this.#paidBytes && !this.#pay(bytes)) return;
+      this.#sendFirst(bytes);
+    }
+  }
+
+  #block(): void {
+    this.#isBlocked = true;
+    this.#outlet.blocked(() => {
+      this.#isBlocked = false;
+      this.#pump();
+    });
+  }
+
+  /** @returns whether they may pass now; otherwise they go on when their time has come. */
+  #pay(bytes: number): boolean {
+    const waitMs = this.#pacer.wait(bytes - this.#paidBytes, Date.now());
+    this.#paidBytes = bytes;
+    if (waitMs === 0) return true;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#pump();
+    }, waitMs);
+    return false;
+  }
+
+  #sendFirst(atMost: number): void {
+    const piece = this.#pieces[0]!;
+    if (piece.start === piece.end) {
+      this.#pieces.shift();
+      return;
+    }
+    const part = piece.bytes.subarray(piece.start, Math.min(piece.end, piece.start + atMost));
+    piece.start += part.byteLength;
+    if (piece.start === piece.end) this.#pieces.shift();
+    this.#length -= part.byteLength;
+    this.#paidBytes = Math.max(0, this.#paidBytes - part.byteLength);
+    const isLast = this.#hasEnded && this.#length === 0;
+    if (isLast) this.#isEndSent = true;
+    this.#outlet.send(part, isLast);
+  }
+
+  #sendEnd(): void {
+    if (!this.#hasEnded || this.#isEndSent) return;
+    this.#isEndSent = true;
+    this.#outlet.send(new Uint8Array(), true);
+  }
+
+  #append(bytes: Uint8Array): void {
+    let rest = bytes;
+    const last = this.#pieces.at(-1);
+    if (last) {
+      const room = Math.min(last.bytes.byteLength - last.end, rest.byteLength);
+      last.bytes.set(rest.subarray(0, room), last.end);
+      last.end += room;
+      rest = rest.subarray(room);
+    }
+    if (rest.byteLength === 0) return;
+    const wanted = Math.max(rest.byteLength, PIECE_MIN_BYTES, 2 * (last?.bytes.byteLength ?? 0));
+    const own = new Uint8Array(Math.max(rest.byteLength, Math.min(wanted, FRAME_DATA_MAX_BYTES)));
+    own.set(rest);
+    this.#pieces.push({ bytes: own, start: 0, end: rest.byteLength });
+  }
+}

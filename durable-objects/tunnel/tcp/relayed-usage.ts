@@ -1,0 +1,44 @@
+/**
+ * What went through the relay, counted once. A relay reports the totals of each association, and the same ones
+ * again when it does not know whether they arrived: what they have grown by since the last report is new.
+ */
+import type { TunnelUsage } from "../../../protocol/relay-link.ts";
+
+export type RelayedTotals = Pick<TunnelUsage, "connections" | "bytesIn" | "bytesOut">;
+
+const KEY = "relayed-usage";
+/** Of one tunnel only one association is alive: the others may send their last report yet. */
+const SOURCES_MAX = 64;
+
+type Storage = Pick<SyncKvStorage, "get" | "put">;
+
+export class RelayedUsage {
+  readonly #kv: Storage;
+  /** By source, the one that reported longest ago first. */
+  readonly #sources: Map<string, RelayedTotals>;
+
+  constructor(kv: Storage) {
+    this.#kv = kv;
+    this.#sources = kv.get<Map<string, RelayedTotals>>(KEY) ?? new Map<string, RelayedTotals>();
+  }
+
+  /** @returns what is new in a report. The caller counts and saves it before anything else happens. */
+  take({ source, connections, bytesIn, bytesOut }: TunnelUsage): RelayedTotals {
+    const known = this.#sources.get(source) ?? { connections: 0, bytesIn: 0, bytesOut: 0 };
+    const newest = {
+      connections: Math.max(known.connections, connections),
+      bytesIn: Math.max(known.bytesIn, bytesIn),
+      bytesOut: Math.max(known.bytesOut, bytesOut),
+    };
+    this.#sources.delete(source);
+    this.#sources.set(source, newest);
+    const [oldest] = this.#sources.keys();
+    if (this.#sources.size > SOURCES_MAX && oldest !== undefined) this.#sources.delete(oldest);
+    this.#kv.put(KEY, this.#sources);
+    return {
+      connections: newest.connections - known.connections,
+      bytesIn: newest.bytesIn - known.bytesIn,
+      bytesOut: newest.bytesOut - known.bytesOut,
+    };
+  }
+}
