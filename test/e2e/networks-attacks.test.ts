@@ -4,12 +4,7 @@ import { BIND_BYTES } from "../../protocol/limits/relay.ts";
 import { DATAGRAM, writeBind } from "../../protocol/relay-datagrams.ts";
 import type { RelayAccess } from "../../protocol/resources/networks.ts";
 import type { RunningAgent } from "../harness/agent.ts";
-import {
-  connectRawAgent,
-  openProbe,
-  presentTicket,
-  writeData,
-} from "../harness/networks/raw-agent.ts";
+import { openProbe, presentTicket } from "../harness/networks/probe.ts";
 import {
   startNetworkStack,
   type NetworkStack,
@@ -18,6 +13,7 @@ import {
 import { exchangeMany, ping, push } from "../harness/networks/traffic.ts";
 import { PATIENT } from "../harness/patience.ts";
 import { seeded } from "../harness/random.ts";
+import { RelayAgent } from "../harness/relay-agent.ts";
 import { newKeyPair } from "../harness/wireguard/crypto.ts";
 import { INITIATION_BYTES, writeInitiation } from "../harness/wireguard/handshake.ts";
 
@@ -171,52 +167,51 @@ describe("a ticket", () => {
 });
 
 describe("a dishonest agent", () => {
+  /** An agent that serves the network, as far as the relay can tell. */
+  async function connect({ id }: TestNetwork): Promise<RelayAgent> {
+    const { body } = await ticketFor(id);
+    const own = new RelayAgent(`ws://127.0.0.1:${stack.relay.port}`, body.ticket);
+    await own.bind(await own.welcome("network"));
+    return own;
+  }
+
   test("can't invent destinations: flows with a wrong tag are not resumed", async () => {
     await using own = await stack.createNetwork();
-    await using raw = await connectRawAgent(stack.relay.port, (await ticketFor(own.id)).body);
+    await using dishonest = await connect(own);
     await using victim = await openProbe();
-    await raw.bind();
+    const welcome = await dishonest.welcome("network");
     const flow = { id: 77, address: "127.0.0.1", port: victim.port };
-    const tag = Buffer.alloc(16, 1).toString("base64");
-    raw.send({ type: "resume", association: raw.welcome.association, flows: [{ ...flow, tag }] });
-    raw.send({ type: "resume", association: 1, flows: [{ ...flow, tag: "" }] });
-    for (const id of [77, 0, 1])
-      raw.udp.send(writeData(id, Buffer.alloc(148, 4)), stack.relay.port);
+    for (const tag of ["", Buffer.alloc(16, 1).toString("base64")])
+      for (const association of [welcome.association, 1])
+        dishonest.send({ type: "resume", association, flows: [{ ...flow, tag }] });
+    await dishonest.settled();
+    for (const id of [77, 0, 1]) dishonest.sendUdp(welcome, id, Buffer.alloc(148, 4));
     // All of it was read by the time that another network's traffic has passed.
     await ping(await network.connectClient());
     expect(victim.received).toEqual([]);
   });
 
   test("can't take flows of another network along", async () => {
-    await using own = await stack.createNetwork();
     await using other = await stack.createNetwork();
-    await using raw = await connectRawAgent(stack.relay.port, (await ticketFor(own.id)).body);
-    await using rawOther = await connectRawAgent(
-      stack.relay.port,
-      (await ticketFor(other.id)).body,
-    );
-    await raw.bind();
-    await rawOther.bind();
+    await using own = await stack.createNetwork();
+    await using honest = await connect(other);
+    await using dishonest = await connect(own);
     await using client = await openProbe();
-    const key = Buffer.from(own.server.publicKey, "base64");
-    client.send(writeInitiation(newKeyPair(), key, 1).message, own.endpoint.port);
-    const flow = await vi.waitUntil(
-      () => raw.messages.find((message) => message.type === "flow")?.flow,
-      PATIENT,
-    );
-    const { association } = raw.welcome;
-    rawOther.send({ type: "resume", association, flows: [flow] });
-    rawOther.udp.send(writeData(flow.id, Buffer.alloc(92, 2)), stack.relay.port);
+    const key = Buffer.from(other.server.publicKey, "base64");
+    client.send(writeInitiation(newKeyPair(), key, 1).message, other.endpoint.port);
+    const flow = await honest.flow(client.port);
+    const { association } = await honest.welcome("network");
+    dishonest.send({ type: "resume", association, flows: [flow] });
+    await dishonest.settled();
+    dishonest.sendUdp(await dishonest.welcome("network"), flow.id, Buffer.alloc(92, 2));
     await ping(await network.connectClient());
     expect(client.received).toEqual([]);
   });
 
   test("gets a BOUND that is no longer than its BIND", async () => {
     await using own = await stack.createNetwork();
-    await using raw = await connectRawAgent(stack.relay.port, (await ticketFor(own.id)).body);
-    await raw.bind();
-    expect(Math.max(...raw.udp.received.map(({ byteLength }) => byteLength))).toBeLessThanOrEqual(
-      BIND_BYTES,
-    );
+    await using dishonest = await connect(own);
+    expect(dishonest.bound).toHaveLength(1);
+    expect(dishonest.udpBytes).toBeLessThanOrEqual(BIND_BYTES);
   });
 });

@@ -6,6 +6,7 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { ROOT } from "../../../self-host/build.ts";
+import { until, type TestApi } from "../api.ts";
 import { PATIENCE_MS } from "../patience.ts";
 import { ownPorts } from "../ports.ts";
 import { startRelay as startTcpProxy, type Relay as TcpProxy } from "../relay.ts";
@@ -121,4 +122,15 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
       await Promise.all([tcp[Symbol.asyncDispose](), udp[Symbol.asyncDispose]()]);
     },
   };
+}
+
+/** Resolves once the API knows the relay and would hand out its ports. */
+export async function untilLinked(api: TestApi, relay: RelayProcess): Promise<void> {
+  const text = "select id from relays where id = $1 and connected_epoch is not null";
+  try {
+    await until(async () => (await api.sql(text, [relay.id])).length > 0);
+  } catch (error) {
+    const output = `${relay.output}\n${api.server.output}`;
+    throw new Error(`the API does not know ${relay.id}:\n${output}`, { cause: error });
+  }
 }

@@ -2,13 +2,20 @@
  * Private networks as people run them: a server, a relay, agents that run `underpass vpn`, and WireGuard
  * servers behind them. The relay is a process of its own, so that it can fail alone.
  */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { vi } from "vitest";
 import type { PrivateNetwork } from "../../../protocol/resources/networks.ts";
 import { runAgent, type RunningAgent } from "../agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../api.ts";
 import { PATIENT } from "../patience.ts";
 import { createPeer, type Endpoint, type WireGuardPeer } from "../wireguard/peer.ts";
-import { startRelayProcess, type RelayProcess, type RelayProcessOptions } from "./relay-process.ts";
+import {
+  startRelayProcess,
+  untilLinked,
+  type RelayProcess,
+  type RelayProcessOptions,
+} from "./relay-process.ts";
 
 export interface NetworkStack extends AsyncDisposable {
   api: TestApi;
@@ -45,7 +52,7 @@ export interface TestNetwork extends AsyncDisposable {
   connectClient(through?: Endpoint): Promise<WireGuardPeer>;
 }
 
-const SECRET = "a secret of relays and the API, for tests only";
+const SECRET = "relay-secret-of-tests-and-of-nothing-else";
 let networks = 0;
 
 export async function startNetworkStack(
@@ -62,13 +69,7 @@ export async function startNetworkStack(
   ): Promise<RelayProcess> {
     const relay = await startRelayProcess({ id, apiUrl: api.server.url, secret: SECRET, ...more });
     relays.push(relay);
-    await vi.waitUntil(async () => {
-      const rows = await api.sql<{ epoch: string | null }>(
-        "select connected_epoch as epoch from relays where id = $1",
-        [id],
-      );
-      return rows.some(({ epoch }) => epoch !== null);
-    }, PATIENT);
+    await untilLinked(api, relay);
     return relay;
   }
 
@@ -120,9 +121,15 @@ async function createNetwork(
   const endpoint = { address, port: Number(port) };
   const token = await newToken(owner);
 
+  // With the server's key the agent can tell which device speaks.
+  const config = join(api.server.dataDir, `${name}.conf`);
+  const text = `[Interface]\nPrivateKey = ${server.privateKey}\n`;
+  await writeFile(config, text, { mode: 0o600 });
   const vpn: TestNetwork["vpn"] = (options = {}) => {
     const args = ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json"];
-    return runAgent([...args, ...(options.args ?? [])], { token: options.token ?? token });
+    return runAgent([...args, "--config", config, ...(options.args ?? [])], {
+      token: options.token ?? token,
+    });
   };
   async function read(): Promise<PrivateNetwork> {
     return (await owner.get<PrivateNetwork>(`/private-networks/${id}`)).body;

@@ -1,0 +1,75 @@
+/** What a stranger can send to a relay: any datagrams, and any tickets. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { WebSocket } from "ws";
+import { DATAGRAM_HEADER_BYTES } from "../../../protocol/limits/relay.ts";
+import {
+  DATAGRAM,
+  RELAY_SUBPROTOCOL,
+  writeDatagramHeader,
+} from "../../../protocol/relay-datagrams.ts";
+
+export interface Probe extends AsyncDisposable {
+  port: number;
+  /** Everything that came. */
+  received: Buffer[];
+  readonly sentBytes: number;
+  readonly receivedBytes: number;
+  send(bytes: Uint8Array, port: number): void;
+}
+
+/** A UDP socket that sends anything to ports of this machine, and keeps all answers. */
+export async function openProbe(): Promise<Probe> {
+  const socket = createSocket("udp4");
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  socket.on("error", () => undefined);
+  const received: Buffer[] = [];
+  let sentBytes = 0;
+  socket.on("message", (bytes: Buffer) => received.push(bytes));
+  return {
+    port: socket.address().port,
+    received,
+    get sentBytes() {
+      return sentBytes;
+    },
+    get receivedBytes() {
+      return received.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    },
+    send(bytes, port) {
+      sentBytes += bytes.byteLength;
+      socket.send(bytes, port, "127.0.0.1");
+    },
+    async [Symbol.asyncDispose]() {
+      socket.close();
+      await once(socket, "close");
+    },
+  };
+}
+
+/** How a relay answers to a ticket: the status of its HTTP answer, a close code, or `welcome`. */
+export async function presentTicket(
+  relayPort: number,
+  ticket: string | undefined,
+): Promise<number | "welcome"> {
+  const socket = new WebSocket(`ws://127.0.0.1:${relayPort}/agent`, [RELAY_SUBPROTOCOL], {
+    headers: ticket === undefined ? {} : { authorization: `Bearer ${ticket}` },
+  });
+  try {
+    return await new Promise((resolve) => {
+      socket.on("error", () => undefined);
+      socket.once("unexpected-response", (_request, { statusCode }) => resolve(statusCode ?? 0));
+      socket.once("message", () => resolve("welcome"));
+      socket.once("close", (code) => resolve(code));
+    });
+  } finally {
+    socket.terminate();
+  }
+}
+
+export function writeData(flow: number, payload: Uint8Array): Uint8Array {
+  const bytes = Buffer.alloc(DATAGRAM_HEADER_BYTES + payload.byteLength);
+  writeDatagramHeader(bytes, 0, { type: DATAGRAM.data, u16: 1, flow });
+  bytes.set(payload, DATAGRAM_HEADER_BYTES);
+  return bytes;
+}
