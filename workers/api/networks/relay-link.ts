@@ -51,6 +51,7 @@ function requireRelaySecret(c: ApiContext): void {
   if (secret === undefined) {
     throw new ApiError("provider_not_configured", "This service has no RELAY_SECRET.");
   }
-  const bearer = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
+  // An operator may choose a secret with spaces in it.
+  const bearer = c.req.header("authorization")?.match(/^Bearer +(.+)$/i)?.[1];
   if (bearer === undefined || !equalInConstantTime(bearer, secret)) throw unauthorized();
 }
