@@ -10,7 +10,7 @@ import {
 import { RELAY_HEARTBEAT_INTERVAL_MS } from "../../protocol/limits/relay.ts";
 import type { TestServer } from "./server.ts";
 
-export const RELAY_SECRET = "a secret that only relays know";
+export const RELAY_SECRET = "a secret that only relays and this service know";
 /** For `startApi`: a server that the relay is played for. */
 export const RELAY_ENV = { RELAY_SECRET, LOCAL_RELAY: "off" };
 
