@@ -9,7 +9,6 @@ import {
   type RelayHello,
   type RelayStatus,
   type Revocation,
-  type TunnelUsage,
 } from "../protocol/relay-link.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import { answerClose } from "./close-quietly.ts";
@@ -41,7 +40,9 @@ export class Relay extends DurableObject<ObjectBindings> {
     this.#link = new Link(ctx);
     this.#networks = new Networks(ctx.storage.sql);
     this.#notices = new Notices(ctx.storage.sql);
-    this.#usage = new UsageDelivery((usage) => this.#deliverUsage(usage));
+    this.#usage = new UsageDelivery(async (usage) => {
+      await env.TUNNEL.getByName(usage.tunnelId).relayed(usage);
+    });
   }
 
   // ── Called by workers ──
@@ -194,13 +195,6 @@ export class Relay extends DurableObject<ObjectBindings> {
     // Without a link there is nothing to check for silence.
     if (hasFailed) await this.ctx.storage.setAlarm(Date.now() + RETRY_AFTER_MS);
     else if (this.#link.hello) await this.ctx.storage.setAlarm(Date.now() + CHECK_INTERVAL_MS);
-  }
-
-  #deliverUsage(usage: TunnelUsage): Promise<void> {
-    const tunnel = this.env.TUNNEL.getByName(usage.tunnelId) as unknown as {
-      relayed(usage: TunnelUsage): Promise<void>;
-    };
-    return tunnel.relayed(usage);
   }
 }
 

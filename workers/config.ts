@@ -3,6 +3,7 @@
  * checks them with the same schema before it starts anything.
  */
 import { z } from "zod";
+import { RELAY_SECRET_MIN_CHARS } from "../protocol/relay-settings.ts";
 import { BILLING_MODES } from "../protocol/resources/billing.ts";
 import { apiHostsOf } from "./hosts.ts";
 import { readMailbox } from "./mailbox.ts";
@@ -98,7 +99,7 @@ export const Settings = z.object({
   /** The same for capability tokens: Ed25519. */
   TOKEN_SIGNING_KEY: z.string().min(1),
   /** What relays connect with. Left out: no relay can, and there are neither private networks nor TCP ports. */
-  RELAY_SECRET: z.string().min(16).optional(),
+  RELAY_SECRET: z.string().min(RELAY_SECRET_MIN_CHARS).optional(),
   /** SHA-256 in hex of the code that makes the first account of a self-hosted server. */
   SETUP_CODE_HASH: z
     .string()
