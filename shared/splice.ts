@@ -4,13 +4,16 @@
  */
 import type { Socket } from "node:net";
 import type { PacedStream, RatePacer } from "./rate-pacer.ts";
+import { readWith } from "./socket-reader.ts";
 
-/** Sockets that are spliced have small buffers: a stalled reader holds no more than this and one read. */
+/** `highWaterMark` of servers whose sockets are spliced. */
 export const SPLICED_SOCKET_BUFFER_BYTES = 16 * 1024;
 
 export interface SpliceOptions {
   /** Of what the first socket receives, and of what the second does. */
   pacers?: { fromFirst: RatePacer; fromSecond: RatePacer };
+  /** Was read from the first socket before, and goes to the second one ahead of the rest. */
+  unreadFromFirst?: Uint8Array;
   /** Both sockets are closed. */
   closed(): void;
 }
@@ -21,9 +24,9 @@ export class Splice {
   readonly #fromFirst: Direction;
   readonly #fromSecond: Direction;
   readonly #options: SpliceOptions;
-  #open = 2;
+  #openSockets = 2;
 
-  /** @param first both must have been made with `allowHalfOpen`. */
+  /** @param first both are paused, and were made with `allowHalfOpen`. */
   constructor(first: Socket, second: Socket, options: SpliceOptions) {
     this.#first = first;
     this.#second = second;
@@ -32,6 +35,8 @@ export class Splice {
     this.#fromSecond = new Direction(second, first, options.pacers?.fromSecond);
     this.#watch(first, second);
     this.#watch(second, first);
+    this.#fromFirst.start(options.unreadFromFirst);
+    this.#fromSecond.start(undefined);
   }
 
   /** Bytes received from the first socket. */
@@ -50,51 +55,69 @@ export class Splice {
   }
 
   #watch(socket: Socket, other: Socket): void {
+    if (socket.closed) return queueMicrotask(() => this.#socketClosed(false, other));
     // The close event that follows says the same.
     socket.on("error", () => undefined);
-    socket.on("close", (hadError) => {
+    socket.once("close", (hadError) => {
       const isComplete = !hadError && socket.readableEnded && socket.writableFinished;
-      if (!isComplete) reset(other);
-      this.#open -= 1;
-      if (this.#open > 0) return;
-      this.#fromFirst.end();
-      this.#fromSecond.end();
-      this.#options.closed();
+      this.#socketClosed(isComplete, other);
     });
-    if (socket.destroyed) reset(other);
+  }
+
+  #socketClosed(isComplete: boolean, other: Socket): void {
+    if (!isComplete) reset(other);
+    this.#openSockets -= 1;
+    if (this.#openSockets > 0) return;
+    this.#fromFirst.end();
+    this.#fromSecond.end();
+    this.#options.closed();
   }
 }
 
 class Direction {
   bytes = 0;
   readonly #source: Socket;
+  readonly #destination: Socket;
   readonly #pace: PacedStream | undefined;
+  /** The system has not taken all that was written. */
   #isBlocked = false;
+  /** The rate is used up. */
   #isPaced = false;
 
   constructor(source: Socket, destination: Socket, pacer: RatePacer | undefined) {
     this.#source = source;
+    this.#destination = destination;
     this.#pace = pacer?.stream(() => {
       this.#isPaced = false;
       this.#resume();
     });
-    source.on("data", (chunk: Buffer) => {
-      this.bytes += chunk.length;
-      this.#isBlocked = !destination.write(chunk);
-      if (this.#pace) this.#isPaced = !this.#pace.passed(chunk.length);
-      if (this.#isBlocked || this.#isPaced) source.pause();
-    });
-    source.on("end", () => destination.end());
-    destination.on("drain", () => {
-      this.#isBlocked = false;
-      this.#resume();
-    });
-    source.resume();
+  }
+
+  start(unread: Uint8Array | undefined): void {
+    readWith(this.#source, (bytes) => this.#pass(bytes));
+    this.#source.on("end", () => this.#destination.end());
+    const goesOn = unread === undefined || unread.length === 0 || this.#pass(unread);
+    if (goesOn) this.#source.resume();
   }
 
   end(): void {
     this.#pace?.end();
   }
+
+  /** The bytes may be overwritten after the next read, so there is none until they are written. */
+  #pass(bytes: Uint8Array): boolean {
+    this.bytes += bytes.length;
+    this.#destination.write(bytes, this.#written);
+    this.#isBlocked = this.#destination.writableLength > 0;
+    if (this.#pace && !this.#pace.passed(bytes.length)) this.#isPaced = true;
+    return !this.#isBlocked && !this.#isPaced;
+  }
+
+  readonly #written = (): void => {
+    if (!this.#isBlocked || this.#destination.writableLength > 0) return;
+    this.#isBlocked = false;
+    this.#resume();
+  };
 
   #resume(): void {
     if (!this.#isBlocked && !this.#isPaced) this.#source.resume();

@@ -1,5 +1,6 @@
 /** Brings visitors and the agent's data connections together: whichever comes first waits for the other. */
 import type { Socket } from "node:net";
+import { adoptSocket } from "../../shared/socket-reader.ts";
 import { reset } from "../../shared/splice.ts";
 
 export interface PoolLimits {
@@ -60,7 +61,8 @@ export class ConnectionPool {
   addConnection(connection: Socket): void {
     // Its visitor may have been reset since.
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
-      if (!next.visitor.destroyed) return this.#events.matched(next.visitor, connection);
+      if (!next.visitor.destroyed)
+        return this.#events.matched(next.visitor, adoptSocket(connection));
     }
     if (this.#isClosed || this.#idle.size >= this.#limits.idleMax) return void connection.destroy();
     this.#idle.add(connection);
@@ -87,7 +89,7 @@ export class ConnectionPool {
       this.#idle.delete(connection);
       connection.removeAllListeners("data").removeAllListeners("end");
       connection.removeAllListeners("error").removeAllListeners("close");
-      if (!connection.destroyed && connection.writable) return connection.pause();
+      if (!connection.destroyed && connection.writable) return adoptSocket(connection);
     }
     return undefined;
   }

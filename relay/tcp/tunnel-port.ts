@@ -19,6 +19,7 @@ import {
 import type { StreamHead } from "../../protocol/relay-control.ts";
 import type { TunnelTicket } from "../../protocol/relay-ticket.ts";
 import { RatePacer } from "../../shared/rate-pacer.ts";
+import { adoptSocket } from "../../shared/socket-reader.ts";
 import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../shared/splice.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
@@ -136,7 +137,7 @@ export class TunnelPort {
         keepAliveInitialDelay: STREAM_KEEP_ALIVE_MS,
         highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
       },
-      (visitor) => this.#admit(visitor),
+      (socket) => this.#admit(adoptSocket(socket)),
     );
   }
 
@@ -144,7 +145,8 @@ export class TunnelPort {
 
   /** Binds the ticket's port. @throws the system's error when that fails: EADDRINUSE, EACCES. */
   async listen(): Promise<void> {
-    this.#server.listen({ port: this.#options.ticket.port, host: this.#options.bind });
+    const { ticket, bind } = this.#options;
+    this.#server.listen({ port: ticket.port, host: bind, backlog: this.#limits.backlogMax });
     await once(this.#server, "listening");
     this.#server.on("error", (error) =>
       this.#options.log.info("a tunnel's port failed", this.#fields({ error: error.message })),
@@ -183,6 +185,11 @@ export class TunnelPort {
     }
     const { connections, openConnections } = this.#counts();
     return { connections, openConnections, bytesIn, bytesOut };
+  }
+
+  /** Data connections that are ready for the next visitors. */
+  get idleConnections(): number {
+    return this.#pool.idle;
   }
 
   /**
