@@ -151,6 +151,7 @@ async function prepare(
       interfaceName: values.interface,
       directory: values.dir,
       replacesServer: values["replace-server"],
+      isRoot: process.getuid?.() === 0,
       signal,
       report: (line) => output.setup(line),
     });

@@ -42,6 +42,8 @@ export class VpnJson implements VpnOutput {
       if (isSameState(status, previous)) return;
       const { transport, latencyMs, isLocalListening } = status;
       printJson({ event: "path", transport, latencyMs: toTenths(latencyMs), isLocalListening });
+      const message = listeningNote(session, status, previous);
+      if (message !== null) printJson({ event: "notice", message });
     });
     agent.on("device", (publicKey, endpoint) => {
       const { id, name } = session.findDevice(publicKey) ?? {};

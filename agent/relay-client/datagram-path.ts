@@ -89,6 +89,8 @@ export class DatagramPath {
 
   #use(transport: Transport): void {
     if (this.#transport === transport) return;
+    // The relay takes a binary message for a sign that UDP is not used: none may come after the change.
+    if (transport === "udp") this.#webSocket.flush();
     this.#transport = transport;
     if (this.#isDecided) this.#events.transport(transport);
   }

@@ -44,7 +44,7 @@ export class WebSocketDatagrams {
       }
     }
     const size = DATAGRAM_HEADER_BYTES + payload.byteLength;
-    if (this.#message && this.#length + size > this.#message.length) this.#flush();
+    if (this.#message && this.#length + size > this.#message.length) this.flush();
     const message = (this.#message ??= Buffer.allocUnsafeSlow(Math.max(size, MESSAGE_BYTES)));
     const header = { type: DATAGRAM.data, u16: payload.byteLength, flow };
     writeDatagramHeader(message, this.#length, header);
@@ -54,11 +54,12 @@ export class WebSocketDatagrams {
     this.#isFlushDue = true;
     setImmediate(() => {
       this.#isFlushDue = false;
-      this.#flush();
+      this.flush();
     });
   }
 
-  #flush(): void {
+  /** Sends what was gathered, before a message that must come after it. */
+  flush(): void {
     if (!this.#message || this.#length === 0) return;
     const message = this.#message.subarray(0, this.#length);
     // A message that is nearly empty gives its buffer back: the link may hold it for a while.

@@ -29,6 +29,8 @@ export interface SetupOptions {
   directory: string | undefined;
   /** Whether another server's registration may be replaced. */
   replacesServer: boolean;
+  /** Whether this process may bring an interface up: `wg-quick` insists on root. */
+  isRoot: boolean;
   signal: AbortSignal;
   /** What was done, a line each. */
   report: (line: string) => void;
@@ -158,9 +160,9 @@ async function bringUp(
   name: string,
   config: string,
   keys: ServerKeys,
-  { report }: SetupOptions,
+  { report, isRoot }: SetupOptions,
 ): Promise<boolean> {
-  if (process.getuid?.() !== 0) {
+  if (!isRoot) {
     report("Not root: bring the server up with");
     report(`  sudo wg-quick up ${config}`);
     report("or, when it is up already, with");
