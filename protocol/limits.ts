@@ -316,6 +316,10 @@ export const CHILD_READY_MAX_MS = 60_000;
 export const CHILD_STOP_MAX_MS = 10_000;
 /** workerd keeps running while any socket is open: after the drain there is nothing to wait for. */
 export const WORKERD_STOP_MAX_MS = 3_000;
+/** It takes leave of its agents. */
+export const RELAY_STOP_MAX_MS = 5_000;
+/** A server that starts waits so long for its relay before it says that it listens. */
+export const RELAY_CONNECTED_MAX_MS = 5_000;
 export const CHILD_RESTART_MIN_MS = 200;
 export const CHILD_RESTART_MAX_MS = 5_000;
 /** A child that ran for this long starts again with the shortest wait. */

@@ -15,11 +15,6 @@ export const RelayHost = z.union(
   { error: "must be a host name or an IP address" },
 );
 
-/** The address of an interface of this machine. */
-export const RelayBind = z.union([z.ipv4(), z.ipv6(), z.literal("localhost")], {
-  error: "must be an IP address",
-});
-
 /** What agents connect to: `ws://…` or `wss://…` without a path, when a proxy stands in front of the relay. */
 export const RelayUrl = z
   .url({ protocol: /^wss?$/, error: "must be a URL that starts with ws:// or wss://" })

@@ -1,5 +1,6 @@
 /** `npm run relay`: public TCP and UDP ports for agents that can't have any (docs/relay-protocol.md). */
 import { randomBytes } from "node:crypto";
+import { lookup } from "node:dns/promises";
 import {
   RELAY_STATUS_INTERVAL_MS,
   RELAY_TICKET_GRACE_MS,
@@ -21,7 +22,8 @@ import { fetchJwks, TicketVerifier } from "./tickets.ts";
 const log = createLog(process.stdout);
 const PARENT_CHECK_INTERVAL_MS = 500;
 
-async function main(settings: RelaySettings): Promise<void> {
+async function main(given: RelaySettings): Promise<void> {
+  const settings = { ...given, bind: await resolveBind(given.bind) };
   const epoch = randomBytes(12).toString("base64url");
   const metrics = new Metrics();
   const reporter = new StatusReporter();
@@ -98,7 +100,7 @@ async function main(settings: RelaySettings): Promise<void> {
 
   try {
     await server.listen();
-    await associations.agentSocket.listen(settings.bind, settings.ownPort, log);
+    await associations.agentSocket.listen(settings.bind, settings.ownPort);
   } catch (error) {
     const where = hostAndPort(settings.bind, settings.ownPort);
     throw new Error(`the relay can't listen at ${where}: ${errorMessage(error)}`, { cause: error });
@@ -106,6 +108,8 @@ async function main(settings: RelaySettings): Promise<void> {
   log.info("relay listening", {
     ...{ relayId: settings.id, bind: settings.bind, port: settings.ownPort },
     ...{ firstPort: settings.firstPort, lastPort: settings.lastPort, url: settings.url },
+    // What the system gave, which may be less than was asked for.
+    ...{ udpBuffers: associations.agentSocket.buffers },
   });
   link.connect();
   const timers = [
@@ -113,7 +117,7 @@ async function main(settings: RelaySettings): Promise<void> {
     setInterval(() => report(), RELAY_STATUS_INTERVAL_MS),
   ];
 
-  await untilStopped(settings.stopsWithParent);
+  await untilStopped(settings.parentPid);
   for (const timer of timers) clearInterval(timer);
   associations.closeAll();
   report();
@@ -122,14 +126,22 @@ async function main(settings: RelaySettings): Promise<void> {
   log.info("relay stopped");
 }
 
+/** A host name of this machine as its address. */
+async function resolveBind(bind: string): Promise<string> {
+  try {
+    return (await lookup(bind)).address;
+  } catch (error) {
+    throw new Error(`RELAY_BIND: ${errorMessage(error)}`, { cause: error });
+  }
+}
+
 /** Resolves with the first signal, or when the process that started this one is gone. */
-async function untilStopped(stopsWithParent: boolean): Promise<void> {
+async function untilStopped(parentPid: number | undefined): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => resolve());
-  if (stopsWithParent) {
-    const parent = process.ppid;
+  if (parentPid !== undefined) {
     setInterval(() => {
-      if (process.ppid !== parent) resolve();
+      if (process.ppid !== parentPid) resolve();
     }, PARENT_CHECK_INTERVAL_MS).unref();
   }
   await promise;

@@ -5,7 +5,6 @@ import {
   hostAndPort,
   RELAY_PORT_RANGE_DEFAULT,
   RELAY_SECRET_MIN_CHARS,
-  RelayBind,
   RelayHost,
   RelayPortRange,
   RelayUrl,
@@ -26,9 +25,9 @@ const Environment = z.object({
     .min(RELAY_SECRET_MIN_CHARS, `must have ${RELAY_SECRET_MIN_CHARS} characters or more`),
   RELAY_HOST: RelayHost.default("127.0.0.1"),
   RELAY_PORT_RANGE: RelayPortRange.prefault(RELAY_PORT_RANGE_DEFAULT),
-  RELAY_BIND: RelayBind.default("0.0.0.0"),
+  RELAY_BIND: RelayHost.default("0.0.0.0"),
   RELAY_URL: RelayUrl.optional(),
-  RELAY_STOP_WITH_PARENT: z.enum(["true", "false"]).default("false"),
+  RELAY_PARENT_PID: z.coerce.number().int().min(1).optional(),
 });
 
 export interface RelaySettings {
@@ -49,8 +48,8 @@ export interface RelaySettings {
   bind: string;
   /** What agents connect to. */
   url: string;
-  /** Whether to end when the process that started this one does. */
-  stopsWithParent: boolean;
+  /** Process id of what started this one, to end with it; undefined: it runs alone. */
+  parentPid: number | undefined;
 }
 
 export class SettingsError extends Error {
@@ -60,11 +59,10 @@ export class SettingsError extends Error {
 /** @throws SettingsError with one line that names each variable with a bad value. */
 export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
   // An empty value is how `.env` files and containers say "not set".
-  const given = Object.fromEntries(
-    Object.entries(environment)
-      .map(([name, value]) => [name, value?.trim()])
-      .filter(([, value]) => value),
-  );
+  const given: Record<string, string> = {};
+  for (const [name, value] of Object.entries(environment)) {
+    if (value?.trim()) given[name] = value.trim();
+  }
   const result = Environment.safeParse(given);
   if (!result.success) {
     throw new SettingsError(
@@ -84,6 +82,6 @@ export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
     lastPort: last,
     bind: data.RELAY_BIND,
     url: data.RELAY_URL ?? `ws://${hostAndPort(data.RELAY_HOST, first)}`,
-    stopsWithParent: data.RELAY_STOP_WITH_PARENT === "true",
+    parentPid: data.RELAY_PARENT_PID,
   };
 }

@@ -2,7 +2,7 @@
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from "jose";
+import { createLocalJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
 import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../protocol/relay-ticket.ts";
 import {

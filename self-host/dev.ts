@@ -11,6 +11,7 @@ import { messageOf, StartFailure } from "./failure.ts";
 import { writePrivateFile } from "./files.ts";
 import { createLog } from "./log.ts";
 import { usablePort } from "./ports.ts";
+import { startRelay } from "./relay.ts";
 import { environmentWith, readSettings } from "./settings.ts";
 import { openStorage, workerBindings } from "./storage.ts";
 
@@ -46,6 +47,18 @@ async function main(): Promise<number> {
     ],
     { cwd: ROOT, stdio: "inherit", env: { ...process.env, WRANGLER_SEND_METRICS: "false" } },
   );
+  if (settings.relay) {
+    // It is connected once wrangler serves.
+    const relay = startRelay({
+      settings: settings.relay,
+      host: settings.host,
+      port,
+      apiHost: settings.apiHosts[0] ?? "localhost",
+      secret: storage.secrets.RELAY_SECRET,
+      log,
+    });
+    cleanup.defer(() => relay.stop());
+  }
   // From a terminal it gets a Ctrl-C by itself; this process stays until it is gone.
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => wrangler.kill("SIGTERM"));

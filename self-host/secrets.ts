@@ -16,6 +16,7 @@ const SecretsFile = z.object({
   ENCRYPTION_KEY: z.string().optional(),
   JWT_PRIVATE_KEY: z.string().optional(),
   TOKEN_SIGNING_KEY: z.string().optional(),
+  RELAY_SECRET: z.string().optional(),
   /** What the Worker proves itself with to the gateway. */
   gateway: z.string(),
   /** Password of the embedded PostgreSQL. */
@@ -106,6 +107,8 @@ async function generate(name: SecretName): Promise<string> {
       return privateJwk("ES256", generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey);
     case "TOKEN_SIGNING_KEY":
       return privateJwk("EdDSA", generateKeyPairSync("ed25519").privateKey);
+    case "RELAY_SECRET":
+      return randomBytes(32).toString("hex");
   }
 }
 
@@ -187,7 +190,9 @@ async function changeKeptKeys(name: SecretName, change: Change): Promise<number>
   const value = kept?.[name];
   if (!value) throw new StartFailure(`${path} has no ${name}`);
   const keys = splitKeys(name, value);
-  const next = change === "rotate" ? [await generate(name), ...keys] : keys.slice(0, 1);
+  // Relays and the Worker know one secret: the new one takes the place of the old one.
+  const older = name === "RELAY_SECRET" ? [] : keys;
+  const next = change === "rotate" ? [await generate(name), ...older] : keys.slice(0, 1);
   await writeSecretsFile(path, { ...kept, [name]: joinKeys(name, next) });
   return next.length;
 }
@@ -196,6 +201,7 @@ const CHANGES = ["rotate", "retire"] as const;
 type Change = (typeof CHANGES)[number];
 
 function splitKeys(name: SecretName, value: string): string[] {
+  if (name === "RELAY_SECRET") return [value];
   return name === "ENCRYPTION_KEY"
     ? encryptionKeysOf({ ENCRYPTION_KEY: value })
     : parseKeys(name, value).map((key) => JSON.stringify(key));

@@ -6,6 +6,13 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
 import { z } from "zod";
+import {
+  RELAY_PORT_RANGE_DEFAULT,
+  RELAY_SECRET_MIN_CHARS,
+  RelayHost,
+  RelayPortRange,
+  RelayUrl,
+} from "../protocol/relay-settings.ts";
 import { checkGroups, Settings as WorkerSettings, smtpUrl } from "../workers/config.ts";
 import { apiHostsOf } from "../workers/hosts.ts";
 import type { SmtpServer } from "../workers/smtp-server.ts";
@@ -29,34 +36,46 @@ const Local = z.object({
   DATABASE_URL: url(/^postgres(ql)?$/, "postgresql://").optional(),
   SMTP_URL: smtpUrl.optional(),
   ALLOW_PRIVATE_FETCH: flag.default("false"),
-});
-
-/** Handed to the Worker as the text that they are. */
-const Passed = z.object({
-  RELAY_HOST: text.optional(),
-  RELAY_PORT_RANGE: z
-    .string()
-    .regex(/^\d{1,5}-\d{1,5}$/, "must look like 40000-40999")
-    .refine((range) => {
-      const [first = 0, last = 0] = range.split("-").map(Number);
-      return first >= 1 && first <= last && last <= 65_535;
-    }, "must be two ports, the lower first")
-    .optional(),
+  /** Of the relay that is started beside the server. */
+  LOCAL_RELAY: z.enum(["on", "off"]).default("on"),
+  RELAY_HOST: RelayHost.default("127.0.0.1"),
+  RELAY_PORT_RANGE: RelayPortRange.prefault(RELAY_PORT_RANGE_DEFAULT),
+  RELAY_BIND: RelayHost.optional(),
+  RELAY_URL: RelayUrl.optional(),
 });
 
 const Worker = WorkerSettings.omit({ HOSTED: true, SETUP_CODE_HASH: true }).extend({
   ENCRYPTION_KEY: WorkerSettings.shape.ENCRYPTION_KEY.optional(),
   JWT_PRIVATE_KEY: WorkerSettings.shape.JWT_PRIVATE_KEY.optional(),
   TOKEN_SIGNING_KEY: WorkerSettings.shape.TOKEN_SIGNING_KEY.optional(),
+  RELAY_SECRET: z
+    .string()
+    .min(RELAY_SECRET_MIN_CHARS, `must have ${RELAY_SECRET_MIN_CHARS} characters or more`)
+    .optional(),
 });
 
-const All = Worker.extend(Passed.shape).extend(Local.shape);
+const All = Worker.extend(Local.shape);
 
-export const SECRET_NAMES = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const;
+export const SECRET_NAMES = [
+  "ENCRYPTION_KEY",
+  "JWT_PRIVATE_KEY",
+  "TOKEN_SIGNING_KEY",
+  "RELAY_SECRET",
+] as const;
 export type SecretName = (typeof SECRET_NAMES)[number];
 
 /** What a self-hosted server does where the Worker's own defaults are meant for the hosted one. */
 const SELF_HOSTED = { DEFAULT_PLAN: "enterprise", TRIAL_DAYS: "0", BILLING_MODE: "none" };
+
+export interface LocalRelaySettings {
+  /** What devices and visitors are given. */
+  host: string;
+  ports: RelayPortRange;
+  /** The address that it listens on. */
+  bind: string;
+  /** What agents connect to, when it is not the host and the first port. */
+  url: string | undefined;
+}
 
 export interface ServerSettings {
   host: string;
@@ -73,6 +92,8 @@ export interface ServerSettings {
   publicScheme: string;
   /** undefined: the port that the server listens on. */
   publicPort: number | undefined;
+  /** undefined: relays run elsewhere. */
+  relay: LocalRelaySettings | undefined;
   /** From the environment; those missing are kept in the data directory. */
   secrets: Partial<Record<SecretName, string>>;
   /** What the Worker is given, by name. */
@@ -112,6 +133,15 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     serviceDomain: data.SERVICE_DOMAIN,
     publicScheme: data.PUBLIC_SCHEME,
     publicPort: data.PUBLIC_PORT,
+    relay:
+      data.LOCAL_RELAY === "off"
+        ? undefined
+        : {
+            host: data.RELAY_HOST,
+            ports: data.RELAY_PORT_RANGE,
+            bind: data.RELAY_BIND ?? data.HOST,
+            url: data.RELAY_URL,
+          },
     secrets: Object.fromEntries(
       SECRET_NAMES.filter((name) => name in given).map((name) => [name, given[name]]),
     ),

@@ -1,6 +1,6 @@
 /**
- * `npm start`: one machine's Underpass. PostgreSQL, the gateway in front of it and workerd with the
- * production bundle, started in this order, kept running, and stopped in the reverse one.
+ * `npm start`: one machine's Underpass. PostgreSQL, the gateway in front of it, workerd with the production
+ * bundle and the relay, started in this order, kept running, and stopped in the reverse one.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import type { SetupCode } from "./installation.ts";
 import { createLog } from "./log.ts";
 import { usablePort } from "./ports.ts";
 import { environmentWith, readSettings, type ServerSettings } from "./settings.ts";
+import { startRelay } from "./relay.ts";
 import { openStorage, workerBindings } from "./storage.ts";
 import { startWorkerd } from "./workerd.ts";
 
@@ -54,6 +55,19 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   );
   const cron = every(CRON_INTERVAL_MS, () => workerd.runCron());
   cleanup.defer(() => clearInterval(cron));
+  if (settings.relay) {
+    const relay = startRelay({
+      settings: settings.relay,
+      host,
+      port,
+      apiHost: apiHosts[0] ?? "localhost",
+      secret: storage.secrets.RELAY_SECRET,
+      log,
+    });
+    // Stopped before the Worker, which so gets its last counters.
+    cleanup.defer(() => relay.stop());
+    await relay.connectedOrFailed;
+  }
   announce(settings, port, storage.setup);
 }
 

@@ -77,6 +77,7 @@ export function workerBindings(
     ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
     JWT_PRIVATE_KEY: secrets.JWT_PRIVATE_KEY,
     TOKEN_SIGNING_KEY: secrets.TOKEN_SIGNING_KEY,
+    RELAY_SECRET: secrets.RELAY_SECRET,
     DATABASE_URL: gateway.databaseUrl,
     GATEWAY_SECRET: secrets.gateway,
     ...(setup && { SETUP_CODE_HASH: setup.hash }),

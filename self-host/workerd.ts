@@ -95,7 +95,7 @@ function isStackOfAddresses(line: string): boolean {
 }
 
 /** An address that listens everywhere is reached by this machine's own. */
-function reachable(host: string): string {
+export function reachable(host: string): string {
   return host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
 }
 

@@ -5,11 +5,10 @@
 import type { RemoteInfo, Socket } from "node:dgram";
 import { DATAGRAM, readBind, writeBound } from "../../protocol/relay-datagrams.ts";
 import { DATAGRAM_HEADER_BYTES } from "../../protocol/limits/relay.ts";
-import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { toAddressBytes, toPlainAddress } from "./addresses.ts";
 import type { FlowIds } from "./flows.ts";
-import { bindUdp, isSendQueueFull, readUdpBuffers } from "./sockets.ts";
+import { bindUdp, isSendQueueFull, readUdpBuffers, type UdpBuffers } from "./sockets.ts";
 
 const DATAGRAM_MAX_BYTES = 65_535;
 
@@ -47,10 +46,14 @@ export class AgentSocket {
     this.#metrics = metrics;
   }
 
-  async listen(bind: string, port: number, log: Log): Promise<void> {
+  /** @throws the system's error when the port can't be bound. */
+  async listen(bind: string, port: number): Promise<void> {
     this.#socket = await bindUdp(bind, port);
     this.#socket.on("message", (message, source) => this.#receive(message, source));
-    log.info("UDP buffers", { ...readUdpBuffers(this.#socket) });
+  }
+
+  get buffers(): UdpBuffers | null {
+    return this.#socket ? readUdpBuffers(this.#socket) : null;
   }
 
   close(): void {

@@ -22,7 +22,7 @@ export async function bindUdp(bind: string, port: number): Promise<Socket> {
   });
   // Without a DNS look-up it listens before `bind` returns.
   const listening = once(socket, "listening");
-  socket.bind({ port, address: bind === "localhost" ? "127.0.0.1" : bind });
+  socket.bind({ port, address: bind });
   try {
     await listening;
   } catch (error) {

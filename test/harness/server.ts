@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import "./connections.ts";
 import { preparedDir, temporaryDir } from "./directories.ts";
-import { ownPort } from "./ports.ts";
+import { ownPort, ownPorts } from "./ports.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 /** Only ends a wait for what will not come. */
@@ -19,6 +19,8 @@ const READY_MAX_MS = 150_000;
 export interface ServerOptions {
   /** Settings by their names, over those that suit most tests. */
   env?: Record<string, string>;
+  /** Starts its relay too, on ports of its own. */
+  relay?: boolean;
   /** Of an earlier server, to start again on; otherwise a new one, removed with the server. */
   dataDir?: string;
 }
@@ -47,7 +49,12 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const newDir = options.env?.DATABASE_URL === undefined ? preparedDir : temporaryDir;
   const ownDir = options.dataDir === undefined ? await newDir() : undefined;
   const dataDir = options.dataDir ?? ownDir ?? "";
-  const run = launch({ PORT: String(await ownPort()), ...options.env, DATA_DIR: dataDir });
+  const run = launch({
+    PORT: String(await ownPort()),
+    ...(options.relay && (await relaySettings())),
+    ...options.env,
+    DATA_DIR: dataDir,
+  });
   const remove = async () => {
     if (ownDir !== undefined) await rm(ownDir, { recursive: true, force: true });
   };
@@ -106,6 +113,13 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   };
 }
 
+const RELAY_PORTS = 20;
+
+async function relaySettings(): Promise<Record<string, string>> {
+  const first = await ownPorts(RELAY_PORTS);
+  return { LOCAL_RELAY: "on", RELAY_PORT_RANGE: `${first}-${first + RELAY_PORTS - 1}` };
+}
+
 export interface Ended {
   code: number | null;
   stdout: string;
@@ -129,7 +143,13 @@ function launch(env: Record<string, string>): Run {
   const child = spawn(process.execPath, [join(ROOT, "self-host/start.ts")], {
     // Away from any .env of the checkout, and from the environment of whoever runs the tests.
     cwd: tmpdir(),
-    env: { PATH: process.env.PATH, PORT: "0", AUTH_RATE_LIMIT: "off", ...env },
+    env: {
+      PATH: process.env.PATH,
+      PORT: "0",
+      AUTH_RATE_LIMIT: "off",
+      LOCAL_RELAY: "off",
+      ...env,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let stdout = "";

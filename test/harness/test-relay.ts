@@ -98,7 +98,7 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
         RELAY_HOST: "127.0.0.1",
         RELAY_BIND: "127.0.0.1",
         RELAY_PORT_RANGE: `${port}-${port + PORTS - 1}`,
-        RELAY_STOP_WITH_PARENT: "true",
+        RELAY_PARENT_PID: String(process.pid),
         ...options.env,
       },
       stdio: ["ignore", "pipe", "pipe"],

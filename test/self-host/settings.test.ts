@@ -13,6 +13,7 @@ test("with nothing set, the defaults are those of a server of one's own", () => 
     smtpServer: undefined,
     allowPrivateFetch: false,
     publicPort: undefined,
+    relay: { host: "127.0.0.1", ports: { first: 40_000, last: 40_999 }, bind: "127.0.0.1" },
     apiHosts: ["localhost", "api.localhost", "127.0.0.1"],
     worker: { DEFAULT_PLAN: "enterprise", TRIAL_DAYS: "0", BILLING_MODE: "none" },
   });
@@ -35,7 +36,6 @@ test("the Worker gets its own settings, and neither secrets nor those of this pr
     ALLOW_PRIVATE_FETCH: "false",
     BILLING_MODE: "none",
     DEFAULT_PLAN: "enterprise",
-    RELAY_HOST: "relay.example.com",
     SERVICE_DOMAIN: "tunnels.example.com",
     TRIAL_DAYS: "0",
   });
@@ -75,6 +75,13 @@ describe("a bad value stops the start with a line that names it", () => {
     ["REQUIRE_ORG_APPROVAL", "maybe"],
     ["RELAY_PORT_RANGE", "40000"],
     ["RELAY_PORT_RANGE", "41000-40000"],
+    ["RELAY_PORT_RANGE", "40000-40000"],
+    ["RELAY_HOST", "a b"],
+    ["RELAY_HOST", "https://relay.example.com"],
+    ["RELAY_BIND", "eth0:1 x"],
+    ["RELAY_URL", "https://relay.example.com"],
+    ["RELAY_SECRET", "short"],
+    ["LOCAL_RELAY", "no"],
   ])("%s=%s", (name, value) => {
     const read = () => readSettings({ [name]: value });
     expect(read).toThrow(StartFailure);

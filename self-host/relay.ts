@@ -1,0 +1,165 @@
+/**
+ * The relay beside the server: public TCP and UDP ports. The server does not depend on it: one that can't start
+ * is started again and again, and the reason is logged once.
+ */
+import { request } from "node:http";
+import { isIPv6 } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  CHILD_RESTART_MAX_MS,
+  CHILD_RESTART_MIN_MS,
+  RELAY_CONNECTED_MAX_MS,
+  RELAY_STOP_MAX_MS,
+} from "../protocol/limits.ts";
+import { hostAndPort } from "../protocol/relay-settings.ts";
+import { ROOT } from "./build.ts";
+import { Child } from "./child.ts";
+import { messageOf } from "./failure.ts";
+import type { Log } from "./log.ts";
+import type { LocalRelaySettings } from "./settings.ts";
+import { reachable } from "./workerd.ts";
+
+export interface RelayOptions {
+  settings: LocalRelaySettings;
+  /** The server's own address. */
+  host: string;
+  port: number;
+  /** A host name that the API answers to. */
+  apiHost: string;
+  secret: string;
+  log: Log;
+}
+
+export interface LocalRelay {
+  /** Resolves when it is connected to the API, when its first start failed, and in any case soon. */
+  connectedOrFailed: Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function startRelay(options: RelayOptions): LocalRelay {
+  const { log } = options;
+  const stopping = new AbortController();
+  const { promise: connected, resolve: settle } = Promise.withResolvers<void>();
+  const deadline = sleep(RELAY_CONNECTED_MAX_MS, undefined, { ref: false });
+  let child: Child | undefined;
+
+  async function run(): Promise<void> {
+    let problem = "";
+    let waitMs = CHILD_RESTART_MIN_MS;
+    while (!stopping.signal.aborted) {
+      const start = newChild(options, settle);
+      child = start.child;
+      try {
+        return await child.start();
+      } catch (error) {
+        if (stopping.signal.aborted) return;
+        const reason = start.lastError() ?? messageOf(error);
+        if (reason !== problem) log.warn(`relay: ${reason}; it is tried again and again`);
+        problem = reason;
+        settle();
+      }
+      await sleep(waitMs, undefined, { ref: false, signal: stopping.signal }).catch(() => {});
+      waitMs = Math.min(waitMs * 2, CHILD_RESTART_MAX_MS);
+    }
+  }
+
+  const running = run();
+  return {
+    connectedOrFailed: Promise.race([connected, deadline]),
+    async stop() {
+      stopping.abort();
+      await child?.stop();
+      await running;
+    },
+  };
+}
+
+function newChild(options: RelayOptions, onConnected: () => void) {
+  const { settings, host, port, apiHost, secret, log } = options;
+  const { first, last } = settings.ports;
+  let pid: number | undefined;
+  let isListening = false;
+  let lastError: string | undefined;
+
+  const child = new Child(
+    {
+      name: "relay",
+      command: process.execPath,
+      args: [join(ROOT, "relay/main.ts")],
+      options: {
+        env: {
+          RELAY_API_URL: `http://${hostAndPort(reachable(host), port)}`,
+          RELAY_API_HOST: apiHost,
+          RELAY_SECRET: secret,
+          RELAY_HOST: settings.host,
+          RELAY_PORT_RANGE: `${first}-${last}`,
+          RELAY_BIND: settings.bind,
+          RELAY_URL: settings.url ?? "",
+          RELAY_PARENT_PID: String(process.pid),
+        },
+      },
+      // Another program may well be listening there: it has another process id.
+      probe: async () => {
+        const health = await getHealth(reachable(settings.bind), first);
+        if (health.pid !== pid) throw new Error("another program listens on its port");
+        isListening = true;
+      },
+      onSpawn: (newPid) => {
+        pid = newPid;
+        return Promise.resolve();
+      },
+      onLine: (line, stream) => {
+        const event = parseEvent(line);
+        if (event?.event === "connected to the API") onConnected();
+        // Why it could not start is logged once, however often it is tried.
+        if (!isListening && (stream === "stderr" || event?.level === "error")) {
+          lastError = typeof event?.event === "string" ? event.event : line;
+        } else {
+          log.passOn("relay", stream === "stdout" ? "info" : "warn", line);
+        }
+      },
+      stopSignal: "SIGTERM",
+      stopMaxMs: RELAY_STOP_MAX_MS,
+      lastSignal: "SIGKILL",
+    },
+    log,
+  );
+  return { child, lastError: () => lastError };
+}
+
+const HEALTH_MAX_MS = 2_000;
+
+async function getHealth(host: string, port: number): Promise<Record<string, unknown>> {
+  const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
+  const signal = AbortSignal.timeout(HEALTH_MAX_MS);
+  const family = isIPv6(host) ? 6 : undefined;
+  request({ host, port, family, path: "/health", agent: false, signal }, (response) => {
+    let text = "";
+    response.setEncoding("utf8");
+    response.on("data", (part: string) => {
+      text += part;
+      if (text.length > HEALTH_MAX_CHARS) response.destroy(new Error("no relay"));
+    });
+    response.on("error", reject);
+    response.on("end", () => resolve(parseObject(text)));
+  })
+    .on("error", reject)
+    .end();
+  return promise;
+}
+
+const HEALTH_MAX_CHARS = 10_000;
+
+function parseEvent(line: string): Record<string, unknown> | undefined {
+  return line.startsWith("{") ? parseObject(line) : undefined;
+}
+
+function parseObject(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
