@@ -36,7 +36,7 @@ describe("a session", () => {
     await client.arrival("from the client");
     network.server.send("from the server", client.publicKey);
     await client.arrival("from the server");
-    expect(network.server.texts(client.publicKey)).toEqual(["from the client"]);
+    expect(network.server.texts(client.publicKey)).toContain("from the client");
   });
 
   test("of each client comes from an endpoint of its own, as if there were no relay", async () => {
@@ -127,9 +127,10 @@ describe("the API", () => {
     await exchangeMany(client, 50);
     const read = async () =>
       (await stack.owner.get<Device[]>(`/private-networks/${network.id}/devices`)).body[0];
-    await expect.poll(async () => (await read())?.rx_bytes ?? 0, PATIENT).toBeGreaterThan(50 * 32);
+    const endpoint = `127.0.0.1:${client.port}`;
+    await expect.poll(async () => (await read())?.endpoint, PATIENT).toBe(endpoint);
     const device = await read();
-    expect(device?.endpoint).toBe(`127.0.0.1:${client.port}`);
+    expect(device?.rx_bytes).toBeGreaterThan(50 * 32);
     expect(device?.tx_bytes).toBeGreaterThan(50 * 32);
     expect(Date.parse(device?.last_handshake_at ?? "")).toBeGreaterThanOrEqual(before - 1_000);
     await client.close();
@@ -143,8 +144,8 @@ describe("the API", () => {
     const isListening = async () => (await network.read()).relay.server_listening;
     await expect.poll(isListening, PATIENT).toBe(false);
     await expect
-      .poll(() => agent.stdout + agent.stderr, PATIENT)
-      .toMatch(new RegExp(`nothing listens on [^\\n]*${port}`, "i"));
+      .poll(() => agent.stdout, PATIENT)
+      .toMatch(/"event":"path".*"isLocalListening":false/);
     await network.server.bind(port);
     await ping(client);
     await expect.poll(isListening, PATIENT).toBe(true);

@@ -7,7 +7,6 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { ROOT } from "../../../self-host/build.ts";
 import { until, type TestApi } from "../api.ts";
-import { PATIENCE_MS } from "../patience.ts";
 import { ownPorts } from "../ports.ts";
 import { startRelay as startTcpProxy, type Relay as TcpProxy } from "../relay.ts";
 import { startUdpProxy, type UdpProxy } from "../udp-proxy.ts";
@@ -79,16 +78,14 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
     await healthy();
   }
 
-  /** It listens, and the API knows it. */
+  /** Resolves once it listens. */
   async function healthy(): Promise<void> {
-    const deadline = AbortSignal.timeout(PATIENCE_MS);
-    while (!deadline.aborted) {
-      if (child?.exitCode !== null) break;
+    await until(async () => {
+      if (child?.exitCode !== null) throw new Error(`the relay ended:\n${output}`);
       const answer = await fetch(`http://${address}:${port}/health`).catch(() => undefined);
       await answer?.arrayBuffer();
-      if (answer?.ok) return;
-    }
-    throw new Error(`no relay:\n${output}`);
+      return answer?.ok;
+    });
   }
 
   async function stop(signal: NodeJS.Signals = "SIGTERM"): Promise<void> {

@@ -9,6 +9,7 @@ import type { PrivateNetwork } from "../../../protocol/resources/networks.ts";
 import { runAgent, type RunningAgent } from "../agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../api.ts";
 import { PATIENT } from "../patience.ts";
+import { ping } from "./traffic.ts";
 import { createPeer, type Endpoint, type WireGuardPeer } from "../wireguard/peer.ts";
 import {
   startRelayProcess,
@@ -48,7 +49,7 @@ export interface TestNetwork extends AsyncDisposable {
   reaches(state: PrivateNetwork["relay"]["state"]): Promise<void>;
   /** Another server with a key of its own takes the port of the one there is, and is registered. */
   replaceServer(): Promise<WireGuardPeer>;
-  /** A client that completed a handshake through the relay. */
+  /** A client that completed a handshake through the relay, and has been answered since. */
   connectClient(through?: Endpoint): Promise<WireGuardPeer>;
 }
 
@@ -121,10 +122,6 @@ async function createNetwork(
   const endpoint = { address, port: Number(port) };
   const token = await newToken(owner);
 
-  // With the server's key the agent can tell which device speaks.
-  const config = join(api.server.dataDir, `${name}.conf`);
-  const text = `[Interface]\nPrivateKey = ${server.privateKey}\n`;
-  await writeFile(config, text, { mode: 0o600 });
   const vpn: TestNetwork["vpn"] = (options = {}) => {
     const args = ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json"];
     return runAgent([...args, "--config", config, ...(options.args ?? [])], {
@@ -163,6 +160,8 @@ async function createNetwork(
       const client = await createPeer();
       peers.push(client);
       await client.handshake(through, server.publicKey);
+      // The server sends nothing in a session before it has got something.
+      await ping(client);
       return client;
     },
     async [Symbol.asyncDispose]() {
