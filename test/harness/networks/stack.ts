@@ -122,6 +122,10 @@ async function createNetwork(
   const endpoint = { address, port: Number(port) };
   const token = await newToken(owner);
 
+  // With the server's key the agent can tell which device speaks.
+  const config = join(api.server.dataDir, `${name}.conf`);
+  const text = `[Interface]\nPrivateKey = ${server.privateKey}\n`;
+  await writeFile(config, text, { mode: 0o600 });
   const vpn: TestNetwork["vpn"] = (options = {}) => {
     const args = ["vpn", name, "--server", api.server.url, "--token-file", "TOKEN", "--json"];
     return runAgent([...args, "--config", config, ...(options.args ?? [])], {
