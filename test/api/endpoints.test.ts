@@ -46,6 +46,18 @@ GET    /webhook-receivers/{id}/events                 bearer 200 400 404
 POST   /webhook-receivers/{id}/ack                    bearer 200 403 404
 POST   /webhook-receivers/{id}/rotate                 bearer 200 403 404
 POST   /hooks/{id}                                    public 200 401 404 413 429
+GET    /private-networks                              bearer 200 401 403
+POST   /private-networks                              bearer 201 400 401 403 409
+GET    /private-networks/{id}                         bearer 200 401 403 404
+DELETE /private-networks/{id}                         bearer 200 401 403 404
+PUT    /private-networks/{id}/server                  bearer 200 400 401 403 404 503
+DELETE /private-networks/{id}/server                  bearer 200 401 403 404
+GET    /private-networks/{id}/server-config           bearer 200 401 403 404 409
+GET    /private-networks/{id}/devices                 bearer 200 401 403 404
+POST   /private-networks/{id}/devices                 bearer 201 400 401 403 404 409
+DELETE /private-networks/{id}/devices/{device_id}     bearer 200 401 403 404
+GET    /private-networks/{id}/devices/{device_id}/config bearer 200 401 403 404 409
+POST   /private-networks/{id}/relay-ticket            bearer 200 401 403 404 409 503
 GET    /events                                        bearer 200
 GET    /me/events                                     bearer 200
 GET    /orgs                                          bearer 200

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Connection } from "../../protocol/resources/connections.ts";
 import { CaptureIds } from "../../protocol/capture-id.ts";
 import type { CustomDomain } from "../../protocol/resources/domains.ts";
+import type { PrivateNetwork } from "../../protocol/resources/networks.ts";
 import type { Invitation, Member, Organization } from "../../protocol/resources/organizations.ts";
 import type { Project } from "../../protocol/resources/projects.ts";
 import type { Receiver } from "../../protocol/resources/receivers.ts";
@@ -26,6 +27,7 @@ import {
   statusOf,
   type Route,
 } from "../harness/routes.ts";
+import { createNetwork, enroll, newKey } from "../harness/private-networks.ts";
 import { makeReceiver } from "../harness/vendor.ts";
 
 let api: TestApi;
@@ -108,6 +110,8 @@ const BODIES: Record<string, unknown> = {
   "POST /webhook-receivers/{id}/rotate": { secret: "taken", overlapHours: 0 },
   "POST /webhook-receivers/{id}/ack": { cursor: "1" },
   "PATCH /projects/{slug}": { name: "Taken" },
+  "PUT /private-networks/{id}/server": { server_public_key: newKey(), server_listen_port: 1 },
+  "POST /private-networks/{id}/devices": { name: "taken", public_key: newKey() },
   "POST /projects/{slug}/tokens": { name: "taken" },
 };
 
@@ -134,6 +138,8 @@ async function belongings(of: Person) {
     subdomain: `kept-${crypto.randomUUID()}`,
   });
   const receiver = await makeReceiver(of);
+  const network = await createNetwork(of);
+  const { device } = await enroll(of, network.id);
   const { nonce, wireBytes } = await mintToken(of);
   await api.connectAgent(wireBytes, { port: 1 });
   const [connection] = await until(async () => {
@@ -153,6 +159,7 @@ async function belongings(of: Person) {
     "/domains/": { "{id}": domain.id },
     "/reserved-subdomains/": { "{id}": subdomain.id },
     "/webhook-receivers/": { "{id}": receiver.id },
+    "/private-networks/": { "{id}": network.id, "{device_id}": device.id },
     "/tokens/": { "{nonce}": nonce },
     "/projects/": { "{slug}": project.slug },
     "/auth/sessions/": { "{id}": list.sessions[0]!.id },
@@ -172,6 +179,7 @@ async function everythingOf(of: Person) {
     domains: (await of.get<CustomDomain[]>("/domains")).body,
     subdomains: (await of.get<ReservedSubdomain[]>("/reserved-subdomains")).body,
     receivers: (await of.get<Receiver[]>("/webhook-receivers")).body,
+    networks: (await of.get<PrivateNetwork[]>("/private-networks")).body,
     tokens: (await of.get<Token[]>("/tokens")).body,
     projects: (await of.get<Project[]>("/projects")).body,
     organization: (await of.get<Organization>(`/orgs/${of.orgId}`)).body,
@@ -200,12 +208,14 @@ test("lists hold nothing of another organization, from wherever they are read on
   const { body: domain } = await victim.post<CustomDomain>("/domains", { domain: newDomain() });
   const { body: project } = await victim.post<Project>("/projects", { slug: "shop", name: "Shop" });
   const { id: receiverId } = await makeReceiver(victim);
+  const { id: networkId } = await createNetwork(victim);
   for (const [path, after] of [
     ["/tunnels", tunnel.id],
     ["/tokens", tokenId],
     ["/projects", project.id],
     ["/domains", domain.id],
     ["/webhook-receivers", receiverId],
+    ["/private-networks", networkId],
     ["/orgs", victim.orgId],
   ]) {
     expect((await stranger.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);

@@ -27,9 +27,11 @@ export function nameOf({ method, path }: Pick<Route, "method" | "path">): string
   return `${method} ${path}`;
 }
 
-/** /agent/connect takes a credential of its own and answers on its own transport. */
+/** These take credentials of their own, which no person has. */
+const FOR_MACHINES = new Set(["/agent/connect", "/relays/connect"]);
+
 export function isGuarded({ security, path }: Route): boolean {
-  return security !== undefined && path !== "/agent/connect";
+  return security !== undefined && !FOR_MACHINES.has(path);
 }
 
 /** A value for every parameter that there is: a new one must be thought of here. */
@@ -37,6 +39,7 @@ const NOTHING: Record<string, string> = {
   "{id}": "00000000-0000-4000-8000-000000000000",
   "{user_id}": "00000000-0000-4000-8000-000000000000",
   "{invitation_id}": "00000000-0000-4000-8000-000000000000",
+  "{device_id}": "00000000-0000-4000-8000-000000000000",
   "{agent_id}": "00000000-0000-4000-8000-000000000000",
   "{nonce}": "0".repeat(32),
   "{slug}": "nowhere",
