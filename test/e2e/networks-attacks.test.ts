@@ -15,6 +15,7 @@ import { PATIENT } from "../harness/patience.ts";
 import { seeded } from "../harness/random.ts";
 import { RelayAgent } from "../harness/relay-agent.ts";
 import { newKeyPair } from "../harness/wireguard/crypto.ts";
+import { DATA_OVERHEAD_BYTES } from "../harness/wireguard/session.ts";
 import { INITIATION_BYTES, writeInitiation } from "../harness/wireguard/handshake.ts";
 
 let stack: NetworkStack;
@@ -74,7 +75,7 @@ describe("a stranger", () => {
   test("gets no answer to anything that is no handshake, at any port and of any size", async () => {
     await using probe = await openProbe();
     const random = seeded(11);
-    const before = network.server.rejected.unknown + network.server.rejected.forged;
+    const before = { ...network.server.rejected };
     const lengths = [0, 1, 7, 8, 31, 32, 63, 64, 91, 92, 147, 148, 149, 1_400, 9_000, 65_507];
     for (const port of [stack.relay.port, network.endpoint.port]) {
       for (const length of lengths) {
@@ -87,7 +88,11 @@ describe("a stranger", () => {
     }
     await ping(await network.connectClient());
     expect(probe.received).toEqual([]);
-    expect(network.server.rejected.unknown + network.server.rejected.forged).toBe(before);
+    const { unknown, forged } = network.server.rejected;
+    expect(forged).toBe(before.forged);
+    // In its first minutes the relay takes data for sessions that may be older than itself.
+    const data = lengths.filter((length) => length >= DATA_OVERHEAD_BYTES).length;
+    expect(unknown - before.unknown).toBeLessThanOrEqual(data);
   });
 
   test("can't make the relay say more than was said to it", async () => {

@@ -30,6 +30,7 @@ export interface NetworkStack extends AsyncDisposable {
 }
 
 export interface NetworkOptions {
+  /** The first one's by default. */
   relayId?: string;
   owner?: Person;
 }
@@ -81,7 +82,7 @@ export async function startNetworkStack(
     token,
     relay,
     startRelay,
-    createNetwork: (network = {}) => createNetwork(api, { owner, ...network }),
+    createNetwork: (network = {}) => createNetwork(api, { owner, relayId: relay.id, ...network }),
     async [Symbol.asyncDispose]() {
       for (const each of relays) await each[Symbol.asyncDispose]();
       await api.stop();
