@@ -6,6 +6,9 @@ const SEQUENCES = 0x1_0000;
 const GAP_MAX = 0x4000;
 /** How far behind the newest one a datagram may come and still be told from a duplicate. */
 const WINDOW = 2_048;
+const MISSING = 0;
+const ARRIVED = 1;
+const BEFORE_START = 2;
 const BUCKETS = 12;
 /** The owner calls `advance()` this often. */
 export const SEQUENCE_BUCKET_MS = 5_000;
@@ -26,7 +29,7 @@ export class SequenceStats {
   readonly #missing = new Int32Array(BUCKETS);
   readonly #reordered = new Int32Array(BUCKETS);
   readonly #duplicates = new Int32Array(BUCKETS);
-  /** One byte for each of the last `WINDOW` numbers: whether it arrived. */
+  /** One byte for each of the last `WINDOW` numbers: `MISSING`, `ARRIVED` or `BEFORE_START`. */
   readonly #seen = new Uint8Array(WINDOW);
   #bucket = 0;
   #newest = -1;
@@ -38,16 +41,16 @@ export class SequenceStats {
     const ahead = (sequence - this.#newest) & (SEQUENCES - 1);
     if (ahead === 1) {
       this.#newest = sequence;
-      this.#seen[sequence % WINDOW] = 1;
+      this.#seen[sequence % WINDOW] = ARRIVED;
       this.#received[bucket]! += 1;
       return;
     }
     if (ahead > 0 && ahead < GAP_MAX) {
       const gap = Math.min(ahead, WINDOW);
       for (let back = 0; back < gap; back += 1) {
-        this.#seen[(sequence - back + SEQUENCES) % WINDOW] = 0;
+        this.#seen[(sequence - back + SEQUENCES) % WINDOW] = MISSING;
       }
-      this.#seen[sequence % WINDOW] = 1;
+      this.#seen[sequence % WINDOW] = ARRIVED;
       this.#newest = sequence;
       this.#missing[bucket]! += ahead - 1;
       this.#received[bucket]! += 1;
@@ -58,11 +61,12 @@ export class SequenceStats {
     // Too old to know whether it came before: neither late nor a duplicate.
     if (behind >= WINDOW) return;
     const slot = sequence % WINDOW;
-    if (this.#seen[slot] === 1) {
+    if (this.#seen[slot] === BEFORE_START) return;
+    if (this.#seen[slot] === ARRIVED) {
       this.#duplicates[bucket]! += 1;
       return;
     }
-    this.#seen[slot] = 1;
+    this.#seen[slot] = ARRIVED;
     this.#received[bucket]! += 1;
     this.#reordered[bucket]! += 1;
     this.#missing[bucket]! -= 1;
@@ -94,8 +98,8 @@ export class SequenceStats {
   }
 
   #begin(sequence: number): void {
-    // Those before it never count as late.
-    this.#seen.fill(1);
+    this.#seen.fill(BEFORE_START);
+    this.#seen[sequence % WINDOW] = ARRIVED;
     this.#newest = sequence;
     this.#received[this.#bucket]! += 1;
   }
