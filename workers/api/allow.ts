@@ -52,7 +52,7 @@ export function allowOrMasterKey(permission: Permission) {
   });
 }
 
-/** For what an agent reads with its own token, which must be confined neither to names nor to a project. */
+/** For what an agent may do too, with its own token, which must be confined neither to names nor to a project. */
 export function allowOrAgent(permission: Permission) {
   return guardedBy((c) => requireReader(c, permission));
 }

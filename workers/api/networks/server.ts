@@ -15,6 +15,7 @@ import { listAllDevices } from "../../store/networks/devices.ts";
 import { findRelay } from "../../store/networks/relays.ts";
 import { registerServer, unregisterServer } from "../../store/networks/server.ts";
 import { userNonce } from "../../store/networks/ticket-revocations.ts";
+import { findOrganization } from "../../store/organizations.ts";
 import { allowOrAgent } from "../allow.ts";
 import {
   answer,
@@ -150,6 +151,10 @@ networkServers.openapi(
     const network = await requireNetwork(c, c.req.valid("param").id);
     const { serverPublicKey, relayId, reservedUdpPort: port } = network;
     if (serverPublicKey === null) throw serverNotRegistered();
+    const organization = await findOrganization(c.var.db, network.orgId);
+    if (organization?.approvalStatus !== "approved") {
+      throw new ApiError("forbidden", "The organization waits for approval.");
+    }
     const relay = relayId === null ? null : await findRelay(c.var.db, relayId);
     if (!relay || port === null || port < relay.firstPort || port > relay.lastPort) {
       const message = "The network has no port on a relay. Register its server again.";

@@ -4,8 +4,12 @@
  */
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { RELAY_PORT_COOL_DOWN_MS } from "../../../protocol/limits/relay.ts";
+import { log } from "../../log.ts";
 import type { Change } from "../client.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
+
+/** With less than this part of its ports free, the operator is warned in the log. */
+const FEW_PORTS = 0.1;
 
 export interface PortRequest {
   protocol: "udp" | "tcp";
@@ -58,9 +62,12 @@ export async function reservePort(
       if (held) await setHeld(change, held);
       return candidate;
     }
+    const { relayId, port, freePorts, ports } = candidate;
+    if (freePorts < ports * FEW_PORTS)
+      log("warn", "relay_ports_low", { relayId, freePorts, ports });
     const [taken] = await tx
       .insert(relayPorts)
-      .values({ ...candidate, protocol, orgId, ownerId })
+      .values({ relayId, port, protocol, orgId, ownerId })
       .onConflictDoUpdate({
         target: [relayPorts.relayId, relayPorts.protocol, relayPorts.port],
         set: { orgId, ownerId, releasedAt: null },
@@ -138,6 +145,14 @@ function isAvailable(orgId: string) {
   return sql`${relayPorts.releasedAt} is not null and (${relayPorts.orgId} = ${orgId} or ${relayPorts.releasedAt} <= now() - ${coolDown})`;
 }
 
+type CandidateRow = Record<"port" | "free_ports" | "ports", number> & { relay_id: string };
+
+interface Candidate extends ReservedPort {
+  /** Of this protocol, at the relay: for this organization, and in all. */
+  freePorts: number;
+  ports: number;
+}
+
 /**
  * A port that nobody else had is preferred, one that the owner had before is preferred to that. Among equals
  * chance decides, so that requests at the same moment rarely meet.
@@ -145,26 +160,31 @@ function isAvailable(orgId: string) {
 async function findCandidate(
   { tx }: Pick<Change, "tx">,
   { protocol, orgId, ownerId, relayId, wantedPort }: PortRequest,
-): Promise<ReservedPort | PortRefusal> {
+): Promise<Candidate | PortRefusal> {
   const isEligible = relayId === undefined ? sql`true` : sql`${relays.id} = ${relayId}`;
-  const { rows } = await tx.execute<{ relay_id: string; port: number }>(sql`
+  const { rows } = await tx.execute<CandidateRow>(sql`
     with free as (
       select ${relays.id} as relay_id, candidate.port as port,
         ${relays.connectedEpoch} is not null as is_connected,
         ${relayPorts.ownerId} is not distinct from ${ownerId}::uuid as was_owned,
         ${relayPorts.port} is null as is_unused,
-        count(*) over (partition by ${relays.id}) as free_ports
+        ${relays.lastPort} - ${relays.firstPort} + 1 as ports,
+        (count(*) over (partition by ${relays.id}))::int as free_ports
       from ${relays}
       cross join lateral generate_series(${relays.firstPort}, ${relays.lastPort}) as candidate(port)
       left join ${relayPorts} on ${relayPorts.relayId} = ${relays.id}
         and ${relayPorts.protocol} = ${protocol} and ${relayPorts.port} = candidate.port
       where ${isEligible} and (${relayPorts.port} is null or (${isAvailable(orgId)}))
     )
-    select relay_id, port from free
+    select relay_id, port, free_ports, ports from free
     where ${wantedPort === undefined ? sql`true` : sql`port = ${wantedPort}`}
     order by was_owned desc, is_connected desc, free_ports desc, relay_id, is_unused desc, random()
     limit 1`);
-  if (rows[0]) return { relayId: rows[0].relay_id, port: rows[0].port };
+  const [row] = rows;
+  if (row) {
+    const { relay_id: relayId, port, free_ports: freePorts, ports } = row;
+    return { relayId, port, freePorts, ports };
+  }
   return explainRefusal(await tx.select().from(relays).where(isEligible), { relayId, wantedPort });
 }
 
