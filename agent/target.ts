@@ -38,7 +38,7 @@ function urlOf(text: string): URL | null {
  * How a name is looked up. `localhost` is both loopback addresses, whatever the machine's resolver says:
  * half of all local servers listen on one of them only. The first that answers is taken.
  */
-export function lookupFor(target: Target) {
+export function lookupFor(target: Pick<Target, "host">) {
   if (target.host !== "localhost") return undefined;
   const both = [
     { address: "127.0.0.1", family: 4 },

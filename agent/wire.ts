@@ -17,6 +17,7 @@ import {
   readFrames,
   requestHeadOf,
   RESET,
+  StreamPeer,
   SUBPROTOCOL,
   Welcome,
   type Frame,
@@ -45,10 +46,18 @@ export interface Stream {
   abort(): void;
 }
 
+/** What the tunnel asks of a new stream. */
+export type Opening =
+  | { type: "request"; head: string[]; flags: number }
+  /** A TCP connection, of a client that came from there. */
+  | { type: "connect"; peer: StreamPeer };
+
+/** @returns the stream that answers, or null when nothing more is accepted. */
+export type StreamOpener = (wire: Wire, id: number, opening: Opening) => Stream | null;
+
 export interface WireEvents {
   welcome(welcome: Welcome): void;
-  /** @returns the stream that answers, or null when nothing more is accepted. */
-  request(wire: Wire, id: number, head: string[], flags: number): Stream | null;
+  open: StreamOpener;
   /** The tunnel asks for a reconnect once what is in flight is done. */
   goingAway(reason: string): void;
   closed(code: number, reason: string): void;
@@ -58,6 +67,7 @@ export class Wire {
   windows = new SendWindows(0, 0);
   readonly #socket: WebSocket;
   readonly #events: WireEvents;
+  readonly #capabilities: string[];
   readonly #streams = new Map<number, Stream>();
   readonly #writer = new FrameWriter();
   readonly #heartbeat: NodeJS.Timeout;
@@ -69,8 +79,9 @@ export class Wire {
   #problem = "";
 
   /** @param url of the connect route, with what the agent asks for in its query. */
-  constructor(url: URL, token: Buffer, events: WireEvents) {
+  constructor(url: URL, token: Buffer, capabilities: string[], events: WireEvents) {
     this.#events = events;
+    this.#capabilities = capabilities;
     const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
     this.#socket = new WebSocket(url.href, SUBPROTOCOL, {
       headers: { authorization: `Bearer ${token.toString("base64url")}` },
@@ -149,7 +160,7 @@ export class Wire {
     const hello: Hello = {
       protocol: PROTOCOL_VERSION,
       agent: `underpass/${SERVICE_VERSION} (${process.platform}; node ${process.versions.node})`,
-      capabilities: ["websocket"],
+      capabilities: this.#capabilities,
       streamWindow: STREAM_WINDOW_BYTES,
       connectionWindow: CONNECTION_WINDOW_BYTES,
     };
@@ -180,7 +191,8 @@ export class Wire {
       case FRAME.welcome:
         return this.#receiveWelcome(frame);
       case FRAME.request:
-        return this.#receiveRequest(frame);
+      case FRAME.connect:
+        return this.#receiveOpening(frame);
       case FRAME.credit: {
         const bytes = creditOf(frame.payload);
         if (bytes === null || !this.windows.credit(frame.stream, bytes))
@@ -210,10 +222,10 @@ export class Wire {
     this.#events.welcome(welcome.data);
   }
 
-  #receiveRequest(frame: Frame): void {
-    const head = requestHeadOf(frame.payload);
-    if (!head || this.#streams.has(frame.stream)) return this.#violation("unreadable request");
-    const stream = this.#events.request(this, frame.stream, head, frame.flags);
+  #receiveOpening(frame: Frame): void {
+    const opening = parseOpening(frame);
+    if (!opening || this.#streams.has(frame.stream)) return this.#violation("unreadable request");
+    const stream = this.#events.open(this, frame.stream, opening);
     if (!stream) {
       return this.send((w) => w.coded(FRAME.reset, frame.stream, RESET.refused, "leaving"));
     }
@@ -243,15 +255,24 @@ export class Wire {
   }
 }
 
+function parseOpening(frame: Frame): Opening | null {
+  if (frame.type === FRAME.connect) {
+    const peer = StreamPeer.safeParse(jsonOf(frame.payload));
+    return peer.success ? { type: "connect", peer: peer.data } : null;
+  }
+  const head = requestHeadOf(frame.payload);
+  return head && { type: "request", head, flags: frame.flags };
+}
+
 /**
  * Masking (RFC 6455 §5.3) keeps a hostile page from writing chosen bytes past a proxy that does not know
  * WebSockets. Where no proxy can see the bytes, it only costs time: inside TLS, and within one machine.
  */
-function isPrivateTransport(url: URL): boolean {
+export function isPrivateTransport(url: URL): boolean {
   return url.protocol === "wss:" || url.hostname === "127.0.0.1" || url.hostname === "[::1]";
 }
 
-function noMask(mask: Buffer): void {
+export function noMask(mask: Buffer): void {
   mask.fill(0);
 }
 

@@ -69,7 +69,7 @@ export function connectSocket(options: TcpNetConnectOpts): Socket {
 }
 
 /** Like `tls.connect`, paused, for `readWith`. */
-export function connectTlsSocket(options: ConnectionOptions): Socket {
+export function connectTlsSocket(options: ConnectionOptions & { allowHalfOpen: true }): Socket {
   const reader = new SocketReader();
   return reader.attach(connectTls({ ...options, onread: reader.onread } as ConnectionOptions));
 }

@@ -2,7 +2,7 @@
 import { EnvHttpProxyAgent, fetch } from "undici";
 import { z } from "zod";
 import { RelayAccess } from "../../protocol/resources/networks.ts";
-import { Rejected } from "../tunnel.ts";
+import { Rejected } from "../tunnel-connection.ts";
 
 const ANSWER_MAX_MS = 15_000;
 

@@ -22,10 +22,20 @@ import {
 } from "../../protocol/relay-control.ts";
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay-datagrams.ts";
 import type { RelayAccess } from "../../protocol/resources/networks.ts";
-import { backOff, Rejected, retryDelay } from "../tunnel.ts";
+import { backOff, Rejected, retryDelay } from "../tunnel-connection.ts";
 
 /** A ticket that ends sooner is not used to connect again. */
 const TICKET_MARGIN_MS = 15_000;
+
+/**
+ * After these the same ticket is good for the next connection, and so is a loss that is no close of the relay's
+ * (1006 and others). Every other close may have come of a revocation, which refuses tickets that were signed before.
+ */
+const KEEPS_TICKET: ReadonlySet<number> = new Set([
+  CLOSE.going_away,
+  CLOSE.heartbeat_timeout,
+  CLOSE.internal,
+]);
 
 export interface RelayControlOptions {
   /** Asks the API for a ticket. May throw `Rejected`; every other error is retried. */
@@ -199,7 +209,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     this.#socket = undefined;
     if (this.#abort.signal.aborted) return;
     const explanation = reason === "" ? `the connection was closed (${code})` : reason;
-    if (code === CLOSE.unauthorized || code === CLOSE.server_changed) this.#access = undefined;
+    if (closeNameOf(code) !== null && !KEEPS_TICKET.has(code)) this.#access = undefined;
     if (code === CLOSE.unauthorized && this.#refusedTickets === 0) {
       // The ticket may have ended on the way, or before a revocation: the API says whether there is another.
       this.#refusedTickets += 1;

@@ -26,7 +26,8 @@ interface Waiting {
 export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #events: PoolEvents;
-  readonly #idle = new Set<Socket>();
+  /** Each with the listener that drops it. */
+  readonly #idle = new Map<Socket, () => void>();
   /** In the order of their arrival, which is that of their deadlines. */
   #waiting: Waiting[] = [];
   #unrequested = 0;
@@ -65,11 +66,11 @@ export class ConnectionPool {
         return this.#events.matched(next.visitor, adoptSocket(connection));
     }
     if (this.#isClosed || this.#idle.size >= this.#limits.idleMax) return void connection.destroy();
-    this.#idle.add(connection);
     const drop = (): void => {
       this.#idle.delete(connection);
       connection.destroy();
     };
+    this.#idle.set(connection, drop);
     // The agent says nothing before it is given a visitor: whatever comes is an end or a mistake.
     connection.on("data", drop).on("end", drop).on("error", drop).on("close", drop);
     connection.resume();
@@ -79,16 +80,16 @@ export class ConnectionPool {
     this.#isClosed = true;
     clearTimeout(this.#timer);
     for (const { visitor } of this.#waiting) reset(visitor);
-    for (const connection of this.#idle) connection.destroy();
+    for (const connection of this.#idle.keys()) connection.destroy();
     this.#waiting = [];
     this.#idle.clear();
   }
 
   #takeIdle(): Socket | undefined {
-    for (const connection of this.#idle) {
+    for (const [connection, drop] of this.#idle) {
       this.#idle.delete(connection);
-      connection.removeAllListeners("data").removeAllListeners("end");
-      connection.removeAllListeners("error").removeAllListeners("close");
+      connection.off("data", drop).off("end", drop).off("error", drop).off("close", drop);
+      connection.on("error", () => undefined);
       if (!connection.destroyed && connection.writable) return adoptSocket(connection);
     }
     return undefined;

@@ -1,0 +1,102 @@
+/** A TCP connection of a client of `underpass connect`, which comes as a stream of the agent's wire. */
+import type { Socket } from "node:net";
+import { RESET, type Frame, type ResetCode, type StreamPeer } from "../../protocol/frames.ts";
+import { FrameSplice } from "../frame-splice.ts";
+import type { Stream, Wire } from "../wire.ts";
+import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
+import { connectLocal, type TcpTarget } from "./tcp-target.ts";
+
+export interface FinishedConnection {
+  /** The visitor's. */
+  address: string;
+  /** Over the public port, or by `underpass connect`. */
+  via: "relay" | "connect";
+  durationMs: number;
+  /** From and to the visitor. */
+  bytesIn: number;
+  bytesOut: number;
+  /** Why the local server did not answer. */
+  problem?: string;
+}
+
+export interface ConnectStreamOptions {
+  target: TcpTarget;
+  proxyProtocol: ProxyProtocol | undefined;
+  finished(connection: FinishedConnection): void;
+}
+
+export class ConnectStream implements Stream {
+  readonly ends = false;
+  readonly #wire: Wire;
+  readonly #id: number;
+  readonly #peer: StreamPeer;
+  readonly #options: ConnectStreamOptions;
+  readonly #startedAtMs = performance.now();
+  #socket!: Socket;
+  #splice!: FrameSplice;
+  #isFinished = false;
+
+  constructor(wire: Wire, id: number, peer: StreamPeer, options: ConnectStreamOptions) {
+    this.#wire = wire;
+    this.#id = id;
+    this.#peer = peer;
+    this.#options = options;
+  }
+
+  start(): void {
+    const { target, proxyProtocol } = this.#options;
+    let failed = false;
+    this.#socket = connectLocal(target, (failure) => {
+      if (!failure) return this.#splice.start();
+      failed = true;
+      this.#break(failure.code, failure.message);
+    });
+    if (proxyProtocol !== undefined) {
+      const { address, port } = this.#peer;
+      const head = { address, port, localAddress: "", localPort: 0 };
+      this.#socket.write(encodeProxyHeader(proxyProtocol, head));
+    }
+    this.#splice = new FrameSplice(this.#socket, {
+      id: this.#id,
+      windows: this.#wire.windows,
+      send: (write) => this.#wire.send(write),
+      completed: () => {
+        this.#wire.finish(this.#id);
+        this.#finish();
+      },
+      broken: (code, reason) => {
+        if (!failed) this.#break(code, reason);
+      },
+    });
+  }
+
+  frame(frame: Frame): void {
+    if (!this.#splice.receive(frame)) {
+      this.#splice.abort();
+      this.#break(RESET.protocolError, "more than the window, or a frame that makes no sense");
+    }
+  }
+
+  abort(): void {
+    this.#splice.abort();
+    this.#finish();
+  }
+
+  #break(code: ResetCode, reason: string): void {
+    this.#wire.reset(this.#id, code, reason);
+    this.#finish(code === RESET.originFailed ? undefined : reason);
+  }
+
+  #finish(problem?: string): void {
+    if (this.#isFinished) return;
+    this.#isFinished = true;
+    this.#options.finished({
+      address: this.#peer.address,
+      via: "connect",
+      durationMs: Math.round(performance.now() - this.#startedAtMs),
+      bytesIn: this.#splice.bytesFromFrames,
+      bytesOut: this.#splice.bytesFromSocket,
+      ...(problem === undefined ? {} : { problem }),
+    });
+  }
+}

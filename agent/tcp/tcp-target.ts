@@ -1,0 +1,86 @@
+/** The local TCP server that an agent forwards to: what a person may type for it, and how it is reached. */
+import type { Socket } from "node:net";
+import { ORIGIN_CONNECT_MAX_MS } from "../../protocol/limits.ts";
+import { STREAM_KEEP_ALIVE_MS } from "../../protocol/limits/relay.ts";
+import { RESET, type ResetCode } from "../../protocol/frames.ts";
+import { connectSocket } from "../../shared/socket-reader.ts";
+import { lookupFor } from "../target.ts";
+
+export interface TcpTarget {
+  /** A name or an address, IPv6 without brackets. */
+  host: string;
+  port: number;
+  /** `localhost:5432`: how it is shown. */
+  text: string;
+}
+
+/** Reads `5432`, `host:5432`, `[::1]:5432`, each also after `tcp://`. @returns null for anything else. */
+export function parseTcpTarget(text: string): TcpTarget | null {
+  const plain = text.trim().replace(/^tcp:\/\//i, "");
+  const withHost = /^\d+$/.test(plain) ? `localhost:${plain}` : plain;
+  const match = /^(?:\[([0-9a-f:.]+)\]|([^[\]:/?#@\s]+)):(\d{1,5})$/i.exec(withHost);
+  if (!match) return null;
+  const [, ipv6, name, portText] = match;
+  const port = Number(portText);
+  if (port < 1 || port > 65_535) return null;
+  return { host: ipv6 ?? name!, port, text: withHost };
+}
+
+/** Why there is no connection to the local server. */
+export interface LocalFailure {
+  code: ResetCode;
+  message: string;
+}
+
+/**
+ * Connects to the local server.
+ * @param done called once: with the connected, paused socket, or with why there is none.
+ * @returns the socket, which may be destroyed to give up; `done` is not called then.
+ */
+export function connectLocal(
+  target: TcpTarget,
+  done: (failure: LocalFailure | null) => void,
+): Socket {
+  const socket = connectSocket({
+    host: target.host,
+    port: target.port,
+    lookup: lookupFor(target) as never,
+    autoSelectFamily: true,
+    allowHalfOpen: true,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: STREAM_KEEP_ALIVE_MS,
+  });
+  const timer = setTimeout(() => {
+    fail({ code: RESET.originTimeout, message: `${target.text} does not answer` });
+  }, ORIGIN_CONNECT_MAX_MS);
+  const stop = (): void => {
+    clearTimeout(timer);
+    socket.off("error", failed);
+    socket.off("close", stop);
+    socket.on("error", () => undefined);
+  };
+  const fail = (failure: LocalFailure): void => {
+    stop();
+    socket.destroy();
+    done(failure);
+  };
+  const failed = (error: Error): void => fail(toFailure(error, target));
+  socket.once("error", failed);
+  socket.once("close", stop);
+  socket.once("connect", () => {
+    stop();
+    done(null);
+  });
+  return socket;
+}
+
+function toFailure(error: Error & { code?: string }, target: TcpTarget): LocalFailure {
+  const [first] = error instanceof AggregateError ? (error.errors as Error[]) : [error];
+  const code = first && "code" in first ? first.code : undefined;
+  const message =
+    code === "ECONNREFUSED"
+      ? `nothing listens at ${target.text}`
+      : `${target.text}: ${first?.message ?? error.message}`;
+  return { code: RESET.originUnreachable, message };
+}
