@@ -146,6 +146,20 @@ describe("ports of a relay", () => {
     expect((await ask()).status).toBe(200);
   });
 
+  test("that are few are in the log, for the operator", async () => {
+    using few = await relayWithPorts(12);
+    const { relayId: relay_id } = few.hello;
+    const warned = () => api.server.output.includes(`"relayId":"${relay_id}","freePorts":1`);
+    for (let n = 0; n < 11; n++) {
+      const { id } = await createNetwork(owner);
+      await registerServer(owner, id, { relay_id });
+    }
+    expect(warned()).toBe(false);
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id, { relay_id });
+    await vi.waitFor(() => expect(warned()).toBe(true), PATIENT);
+  });
+
   test("are of the connected relay with the most free ones, unless one is named", async () => {
     using many = await relayWithPorts(1_000);
     using few = await relayWithPorts(3);
@@ -217,6 +231,16 @@ describe("a ticket", () => {
     const leftMs = Date.parse(body.expires_at) - Date.now();
     expect(leftMs).toBeGreaterThan(290_000);
     expect(leftMs).toBeLessThanOrEqual(300_000);
+  });
+
+  test("is not for an organization that waits for approval", async () => {
+    const person = await api.owner();
+    const { id } = await createNetwork(person);
+    await registerServer(person, id);
+    await api.sql("update organizations set approval_status = 'pending' where id = $1", [
+      person.orgId,
+    ]);
+    expect((await ticketFor(id, person)).status).toBe(403);
   });
 
   test("is no access token, and an access token is no ticket", async () => {

@@ -5,6 +5,7 @@ import { UsageDelivery } from "../../durable-objects/relay/usage.ts";
 import { CLOSE } from "../../protocol/close-codes.ts";
 import { RELAY_PING, RELAY_PONG, type Revocation } from "../../protocol/relay-link.ts";
 import type { TunnelUsage } from "../../protocol/relay-link.ts";
+import { LiveTunnel } from "../harness/live-tunnel.ts";
 import { LiveRelay, networkStatus } from "../harness/live-relay.ts";
 import { rows } from "../harness/objects.ts";
 import { PATIENT } from "../harness/patience.ts";
@@ -255,6 +256,19 @@ describe("what a tunnel's visitors used", () => {
     openConnections: 1,
     bytesIn,
     bytesOut: 0,
+  });
+
+  test("reaches the tunnel's own object, once however often it is reported", async () => {
+    const relay = new LiveRelay();
+    const [link, tunnel] = [await relay.link(), new LiveTunnel()];
+    const report = { ...usage(7), tunnelId: tunnel.id, bytesOut: 5, connections: 2 };
+    for (let times = 0; times < 3; times++) link.report({ tunnels: [report] });
+    link.report({ tunnels: [{ ...report, bytesIn: 9 }] });
+    await vi.waitFor(async () => {
+      await runDurableObjectAlarm(tunnel.stub);
+      const reported = rows.reports.findLast(({ tunnelId }) => tunnelId === tunnel.id);
+      expect(reported).toMatchObject({ bytesIn: 9, bytesOut: 5 });
+    }, PATIENT);
   });
 
   test("is brought to it newest first while an earlier report is on its way", async () => {
