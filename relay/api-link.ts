@@ -1,6 +1,10 @@
 /** The relay's WebSocket to the API (protocol/relay-link.ts): made again whenever it is lost. */
 import { WebSocket } from "ws";
-import { RELAY_LINK_MESSAGE_MAX_BYTES } from "../protocol/limits/relay.ts";
+import {
+  RELAY_HEARTBEAT_INTERVAL_MS,
+  RELAY_HEARTBEAT_TIMEOUT_MS,
+  RELAY_LINK_MESSAGE_MAX_BYTES,
+} from "../protocol/limits/relay.ts";
 import {
   RELAY_PING,
   RELAY_PONG,
@@ -9,13 +13,7 @@ import {
   ToRelayLink,
 } from "../protocol/relay-link.ts";
 import type { LinkState } from "./associations.ts";
-import {
-  LINK_HEARTBEAT_INTERVAL_MS,
-  LINK_HEARTBEAT_TIMEOUT_MS,
-  LINK_RETRY_MAX_MS,
-  LINK_RETRY_MIN_MS,
-  LINK_WELCOME_MAX_MS,
-} from "./limits.ts";
+import { LINK_RETRY_MAX_MS, LINK_RETRY_MIN_MS, LINK_WELCOME_MAX_MS } from "./limits.ts";
 import { errorMessage, type Log } from "./log.ts";
 
 export interface ApiLinkOptions {
@@ -69,14 +67,14 @@ export class ApiLink implements LinkState {
     let problem = "";
     const heartbeat = setInterval(() => {
       const silentMs = Date.now() - heardAt;
-      const maxMs = this.#isConnected ? LINK_HEARTBEAT_TIMEOUT_MS : LINK_WELCOME_MAX_MS;
+      const maxMs = this.#isConnected ? RELAY_HEARTBEAT_TIMEOUT_MS : LINK_WELCOME_MAX_MS;
       if (silentMs > maxMs) {
         problem = "the API does not answer";
         socket.terminate();
       } else if (socket.readyState === WebSocket.OPEN) {
         socket.send(RELAY_PING);
       }
-    }, LINK_HEARTBEAT_INTERVAL_MS);
+    }, RELAY_HEARTBEAT_INTERVAL_MS);
     socket.on("open", () => socket.send(JSON.stringify(hello)));
     socket.on("error", (error) => (problem ||= errorMessage(error)));
     socket.on("message", (data) => {

@@ -35,8 +35,6 @@ export const JWKS_FIRST_FETCH_MIN_MS = 250;
 export const LINK_RETRY_MIN_MS = 250;
 export const LINK_RETRY_MAX_MS = 10_000;
 export const LINK_WELCOME_MAX_MS = 10_000;
-export const LINK_HEARTBEAT_INTERVAL_MS = 10_000;
-export const LINK_HEARTBEAT_TIMEOUT_MS = 25_000;
 /** A status message is split by networks beyond this. */
 export const LINK_STATUS_MAX_BYTES = 256 * 1024;
 /** A live network is reported at least this often, so that "last seen" does not grow old. */

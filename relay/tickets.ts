@@ -50,8 +50,7 @@ export class TicketVerifier {
     let ticket = await this.#check(text, graceMs);
     if (ticket === "unknown_key" && this.#fetchedAt < now) {
       // It may be signed with a key of this minute: refused for good only by a key set newer than the ticket.
-      await sleep(this.#triedAt + JWKS_REFETCH_MIN_MS - now, undefined, { ref: false });
-      await this.#refresh();
+      await this.#refresh(true);
       ticket = await this.#check(text, graceMs);
       if (ticket === "unknown_key" && this.#fetchedAt < now) {
         throw new KeysUnavailable("the API's keys could not be fetched");
@@ -84,18 +83,24 @@ export class TicketVerifier {
     }
   }
 
-  /** Never rejects: without an answer the keys stay as they are. */
-  async #refresh(): Promise<void> {
+  /**
+   * Never rejects: without an answer the keys stay as they are.
+   * @param mayWait when keys were fetched a moment ago, they are fetched again later, once for all who wait.
+   */
+  async #refresh(mayWait = false): Promise<void> {
+    const options = this.#options;
     if (this.#fetching) return this.#fetching;
-    const now = this.#options.now();
     const minMs = this.#keys ? JWKS_REFETCH_MIN_MS : JWKS_FIRST_FETCH_MIN_MS;
-    if (now - this.#triedAt < minMs) return;
-    this.#triedAt = now;
-    this.#fetching = this.#options
-      .fetchKeys()
+    const waitMs = this.#triedAt + minMs - options.now();
+    if (waitMs > 0 && !mayWait) return;
+    this.#fetching = sleep(Math.max(0, waitMs), undefined, { ref: false })
+      .then(() => {
+        this.#triedAt = options.now();
+        return options.fetchKeys();
+      })
       .then((answer) => {
         this.#keys = createLocalJWKSet(Jwks.parse(answer));
-        this.#fetchedAt = this.#options.now();
+        this.#fetchedAt = options.now();
       })
       .catch(() => undefined)
       .finally(() => (this.#fetching = undefined));

@@ -13,7 +13,8 @@ interface Health {
 
 async function health(port: number): Promise<Health> {
   const answer = await fetch(`http://127.0.0.1:${port}/health`);
-  return (await answer.json()) as Health;
+  const body: Health = await answer.json();
+  return body;
 }
 
 async function relayedServer(first: number): Promise<TestServer> {
@@ -50,7 +51,7 @@ test("a relay whose port is taken does not keep the server from starting, and st
 
 test("a relay that is killed comes back", async () => {
   const first = await ownPorts(10);
-  await using _server = await relayedServer(first);
+  await using server = await relayedServer(first);
   const { pid } = await health(first);
   process.kill(pid, "SIGKILL");
   const isBack = async () => {
@@ -58,6 +59,7 @@ test("a relay that is killed comes back", async () => {
     return now !== undefined && now.pid !== pid && now.linked;
   };
   await vi.waitUntil(isBack, PATIENT);
+  expect(server.output).toContain("is started again");
 });
 
 test("a server that is ended with kill -9 leaves no relay behind", async () => {
