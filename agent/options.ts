@@ -6,7 +6,8 @@ export class UsageError extends Error {
 }
 
 export interface OptionSpec {
-  kind: "text" | "flag";
+  /** A `list` may be repeated; in the environment its values are separated by commas. */
+  kind: "text" | "flag" | "list";
   help: string;
   /** How the value is called in the help. */
   value?: string;
@@ -14,8 +15,13 @@ export interface OptionSpec {
 }
 
 export type OptionValues<Specs extends Record<string, OptionSpec>> = {
-  [Name in keyof Specs]: Specs[Name]["kind"] extends "flag" ? boolean : string | undefined;
+  [Name in keyof Specs]: ValueOfKind<Specs[Name]["kind"]>;
 };
+type ValueOfKind<Kind extends OptionSpec["kind"]> = Kind extends "flag"
+  ? boolean
+  : Kind extends "list"
+    ? string[]
+    : string | undefined;
 
 /** @throws UsageError for an option that does not exist or lacks its value. */
 export function parseOptions<Specs extends Record<string, OptionSpec>>(
@@ -27,6 +33,7 @@ export function parseOptions<Specs extends Record<string, OptionSpec>>(
       name,
       {
         type: spec.kind === "flag" ? ("boolean" as const) : ("string" as const),
+        ...(spec.kind === "list" ? { multiple: true } : {}),
         ...(spec.short === undefined ? {} : { short: spec.short }),
       },
     ]),
@@ -40,16 +47,18 @@ export function parseOptions<Specs extends Record<string, OptionSpec>>(
   const values = Object.fromEntries(
     Object.entries(specs).map(([name, spec]) => {
       const given = parsed.values[name] ?? fromEnvironment(name, spec);
+      if (spec.kind === "list") return [name, given ?? []];
       return [name, spec.kind === "flag" ? given === true : given];
     }),
   );
   return { values: values as OptionValues<Specs>, positionals: parsed.positionals };
 }
 
-function fromEnvironment(name: string, spec: OptionSpec): string | boolean | undefined {
+function fromEnvironment(name: string, spec: OptionSpec): string | string[] | boolean | undefined {
   const value = process.env[`UNDERPASS_${name.toUpperCase().replaceAll("-", "_")}`];
   if (value === undefined || value === "") return undefined;
   if (spec.kind === "text") return value;
+  if (spec.kind === "list") return value.split(",").map((part) => part.trim());
   return value === "1" || value === "true";
 }
 

@@ -2,6 +2,7 @@
 /** The command `underpass`. */
 import { http, httpOptions } from "../commands/http.ts";
 import { login, loginOptions } from "../commands/login.ts";
+import { tcp, tcpOptions } from "../commands/tcp.ts";
 import { vpn, vpnOptions } from "../commands/vpn.ts";
 import { webhooks, webhooksOptions } from "../commands/webhooks.ts";
 import { helpOf, UsageError } from "../options.ts";
@@ -11,6 +12,7 @@ import { SERVICE_VERSION } from "../../protocol/version.ts";
 const HELP = `underpass gives a port on this machine a public URL.
 
   underpass http <port|host:port|URL>   share a local web server
+  underpass tcp <port|host:port>        give a local TCP server a public port
   underpass webhooks <receiver>         bring what vendors delivered to a local server
   underpass vpn <network>               serve a private WireGuard network from this machine
   underpass vpn <network> add <device>  let a device in: its configuration and QR code
@@ -20,6 +22,9 @@ const HELP = `underpass gives a port on this machine a public URL.
 
 Options of http (each also as UNDERPASS_<NAME>):
 ${helpOf(httpOptions)}
+
+Options of tcp:
+${helpOf(tcpOptions)}
 
 Options of webhooks:
 ${helpOf(webhooksOptions)}
@@ -36,6 +41,8 @@ async function main([command, ...args]: string[]): Promise<number> {
   switch (command) {
     case "http":
       return http(args);
+    case "tcp":
+      return tcp(args);
     case "webhooks":
       return webhooks(args);
     case "vpn":

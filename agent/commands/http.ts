@@ -1,12 +1,13 @@
 /** `underpass http <port|host:port|URL>`: a public URL for a local server, until it is stopped. */
 import { parseHostMode } from "../host-header.ts";
 import { JsonLines } from "../output/json-lines.ts";
-import { LEVELS, PlainLines, type Level } from "../output/plain-lines.ts";
+import { PlainLines } from "../output/plain-lines.ts";
 import { Screen } from "../output/screen.ts";
 import { parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
 import { parseTarget } from "../target.ts";
 import { AgentTunnel, type Rejected } from "../tunnel.ts";
+import { parseLevel, parseSeconds } from "./option-values.ts";
 
 export const httpOptions = {
   server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
@@ -43,13 +44,13 @@ export async function http(args: string[]): Promise<number> {
     insecureUpstream: values["insecure-upstream"],
     subdomain: wanted.subdomain,
     project: values.project,
-    ttlSeconds: secondsOf(values.ttl),
+    ttlSeconds: parseSeconds(values.ttl),
   });
   const output = values.json
     ? new JsonLines(tunnel, target)
     : process.stdout.isTTY
       ? new Screen(tunnel, target)
-      : new PlainLines(tunnel, target, levelOf(values["log-level"]));
+      : new PlainLines(tunnel, target, parseLevel(values["log-level"]));
   return run(tunnel, output, wanted.host);
 }
 
@@ -95,16 +96,4 @@ function wantedName(values: { subdomain: string | undefined; url: string | undef
     throw new UsageError(`${values.url} is no URL`);
   }
   return { subdomain: host.split(".")[0], host };
-}
-
-function secondsOf(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  if (!/^\d{1,9}$/.test(text)) throw new UsageError("--ttl takes whole seconds");
-  return Number(text);
-}
-
-function levelOf(text: string | undefined): Level {
-  const level = LEVELS.find((known) => known === (text ?? "info"));
-  if (!level) throw new UsageError(`--log-level is one of ${LEVELS.join(", ")}`);
-  return level;
 }

@@ -1,0 +1,96 @@
+/**
+ * The data connections of one association with a relay: some that wait for visitors, so that none has to wait for
+ * a connection to be made, and as many more as the relay asks for.
+ */
+import type { Socket } from "node:net";
+import { STREAM_BACKLOG_MAX } from "../../protocol/limits/relay.ts";
+import type { StreamHead } from "../../protocol/relay-control.ts";
+import { backOff } from "../tunnel-connection.ts";
+import { DataConnection, type RelayEndpoint } from "./data-connection.ts";
+
+/** Connections that are being made at a time: a relay's machine queues few (`listen`'s backlog). */
+const OPENING_MAX = 128;
+/** However many a relay wants ready. */
+const POOL_MAX = 64;
+
+export interface DataConnectionsOptions {
+  endpoint: RelayEndpoint;
+  /** How many to keep ready. */
+  pool: number;
+  assigned(head: StreamHead, socket: Socket, unread: Uint8Array): void;
+}
+
+export class DataConnections {
+  readonly #options: DataConnectionsOptions;
+  /** Opening or idle. */
+  readonly #connections = new Set<DataConnection>();
+  #opening = 0;
+  /** Asked for by the relay, and not given to a visitor yet. */
+  #extra = 0;
+  #failures = 0;
+  #retry: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: DataConnectionsOptions) {
+    this.#options = options;
+    this.#fill();
+  }
+
+  /** Visitors wait. */
+  open(count: number): void {
+    this.#extra = Math.min(this.#extra + count, STREAM_BACKLOG_MAX);
+    this.#fill();
+  }
+
+  /** Those that were given to visitors go on. */
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#retry);
+    for (const connection of this.#connections) connection.close();
+    this.#connections.clear();
+  }
+
+  #fill(): void {
+    if (this.#isClosed || this.#retry !== undefined) return;
+    const wanted = Math.min(this.#options.pool, POOL_MAX) + this.#extra;
+    while (this.#connections.size < wanted && this.#opening < OPENING_MAX) this.#openOne();
+  }
+
+  #openOne(): void {
+    let isOpening = true;
+    const opened = (): void => {
+      if (isOpening) this.#opening -= 1;
+      isOpening = false;
+    };
+    this.#opening += 1;
+    const connection = new DataConnection(this.#options.endpoint, {
+      idle: () => {
+        opened();
+        this.#failures = 0;
+        this.#fill();
+      },
+      assigned: (head, socket, unread) => {
+        this.#connections.delete(connection);
+        if (this.#extra > 0) this.#extra -= 1;
+        this.#fill();
+        this.#options.assigned(head, socket, unread);
+      },
+      failed: () => {
+        opened();
+        this.#connections.delete(connection);
+        this.#retryLater();
+      },
+    });
+    this.#connections.add(connection);
+  }
+
+  /** Those that fail together are one failure. */
+  #retryLater(): void {
+    if (this.#isClosed || this.#retry !== undefined) return;
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined;
+      this.#fill();
+    }, backOff(this.#failures));
+    this.#failures += 1;
+  }
+}

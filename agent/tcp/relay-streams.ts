@@ -1,0 +1,97 @@
+/** Serves a TCP tunnel at its relay: control connection, data connections, and the visitors' connections. */
+import type { Socket } from "node:net";
+import type { StreamHead, TunnelWelcome } from "../../protocol/relay-control.ts";
+import type { RelayAccess } from "../../protocol/resources/networks.ts";
+import { reset, Splice } from "../../shared/splice.ts";
+import { RelayControl } from "../relay-client/control.ts";
+import type { Rejected } from "../tunnel-connection.ts";
+import type { FinishedConnection } from "./connect-stream.ts";
+import { DataConnections } from "./data-connections.ts";
+import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
+import { connectLocal, type TcpTarget } from "./tcp-target.ts";
+
+export interface RelayStreamsOptions {
+  target: TcpTarget;
+  proxyProtocol: ProxyProtocol | undefined;
+  /** Asks the API for a ticket of this tunnel. */
+  getAccess(signal: AbortSignal): Promise<RelayAccess>;
+  /** Visitors can connect, from the first time on and after each loss. */
+  connected(port: number): void;
+  disconnected(reason: string): void;
+  retrying(reason: string, inMs: number): void;
+  rejected(rejection: Rejected): void;
+  finished(connection: FinishedConnection): void;
+}
+
+export class RelayStreams {
+  readonly #options: RelayStreamsOptions;
+  readonly #control: RelayControl;
+  #connections: DataConnections | undefined;
+  readonly #sockets = new Set<Socket>();
+
+  constructor(options: RelayStreamsOptions) {
+    this.#options = options;
+    this.#control = new RelayControl({ getAccess: (signal) => options.getAccess(signal) });
+    this.#control.on("welcome", (welcome, access) => {
+      if (welcome.kind === "tunnel") this.#serve(welcome, access);
+    });
+    this.#control.on("message", (message) => {
+      if (message.type === "open") this.#connections?.open(message.count);
+    });
+    this.#control.on("disconnected", (reason) => {
+      // Visitors' connections are of their own, and go on for as long as they live.
+      this.#connections?.close();
+      options.disconnected(reason);
+    });
+    this.#control.on("retrying", (reason, inMs) => options.retrying(reason, inMs));
+    this.#control.on("rejected", (rejection) => {
+      this.close();
+      options.rejected(rejection);
+    });
+    this.#control.start();
+  }
+
+  /** Ends everything at once: visitors' connections are reset. */
+  close(): void {
+    this.#control.close();
+    this.#connections?.close();
+    for (const socket of this.#sockets) reset(socket);
+  }
+
+  #serve({ association, streamKey, pool }: TunnelWelcome, { relay, port }: RelayAccess): void {
+    this.#connections?.close();
+    this.#connections = new DataConnections({
+      endpoint: { url: relay.url, association, streamKey },
+      pool,
+      assigned: (head, socket, unread) => this.#forward(head, socket, unread),
+    });
+    this.#options.connected(port);
+  }
+
+  #forward(head: StreamHead, visitor: Socket, unread: Uint8Array): void {
+    const { target, proxyProtocol } = this.#options;
+    const startedAtMs = performance.now();
+    this.#sockets.add(visitor);
+    visitor.once("close", () => this.#sockets.delete(visitor));
+    const finish = (bytesIn: number, bytesOut: number, problem?: string): void =>
+      this.#options.finished({
+        address: head.address,
+        via: "relay",
+        durationMs: Math.round(performance.now() - startedAtMs),
+        bytesIn,
+        bytesOut,
+        ...(problem === undefined ? {} : { problem }),
+      });
+    const local = connectLocal(target, (failure) => {
+      if (failure) {
+        reset(visitor);
+        return finish(0, 0, failure.message);
+      }
+      if (proxyProtocol !== undefined) local.write(encodeProxyHeader(proxyProtocol, head));
+      const splice: Splice = new Splice(visitor, local, {
+        unreadFromFirst: unread,
+        closed: () => finish(splice.bytesFromFirst, splice.bytesFromSecond),
+      });
+    });
+  }
+}
