@@ -6,6 +6,12 @@ import { RESET, type ResetCode } from "../../protocol/frames.ts";
 import { connectSocket } from "../../shared/socket-reader.ts";
 import { lookupFor } from "../target.ts";
 
+/**
+ * How long one of several addresses of a name is tried. A busy server that misses the first packet of a connection
+ * gets the next one after a second (RFC 6298 §2.1).
+ */
+const ATTEMPT_MAX_MS = 3_500;
+
 export interface TcpTarget {
   /** A name or an address, IPv6 without brackets. */
   host: string;
@@ -46,6 +52,7 @@ export function connectLocal(
     port: target.port,
     lookup: lookupFor(target) as never,
     autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ATTEMPT_MAX_MS,
     allowHalfOpen: true,
     noDelay: true,
     keepAlive: true,
