@@ -11,11 +11,12 @@ export class Unreachable extends Error {
 export interface CallOptions {
   signal: AbortSignal;
   body?: unknown;
-  /** How long an answer may take. */
-  answerMaxMs?: number;
+  /** How long the server may wait by its own intent: a long poll. */
+  waitMs?: number;
 }
 
-const ANSWER_MAX_MS = 15_000;
+/** How long an answer may take beyond that. */
+const ANSWER_MAX_MS = 20_000;
 const Failure = z.object({ error: z.string(), message: z.string() });
 
 export class ServiceApi {
@@ -33,9 +34,9 @@ export class ServiceApi {
     schema: Schema,
     method: string,
     path: string,
-    { signal, body, answerMaxMs = ANSWER_MAX_MS }: CallOptions,
+    { signal, body, waitMs = 0 }: CallOptions,
   ): Promise<z.output<Schema>> {
-    const timeout = AbortSignal.timeout(answerMaxMs);
+    const timeout = AbortSignal.timeout(waitMs + ANSWER_MAX_MS);
     const answer = await this.#fetch(method, path, body, AbortSignal.any([signal, timeout]));
     const { status } = answer;
     if (status === 429 || status >= 500) throw new Unreachable(messageFrom(answer));

@@ -13,9 +13,10 @@ import {
   FORWARD_WAIT_SECONDS,
 } from "../../protocol/limits/receivers.ts";
 import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/resources/receivers.ts";
+import { Unreachable } from "../service-api.ts";
 import { backOff, Rejected } from "../tunnel.ts";
 import type { Attempt } from "./local-server.ts";
-import { Unreachable, type Reading } from "./receiver-api.ts";
+import type { Reading } from "./receiver-api.ts";
 
 export interface ReceiverSource {
   find(nameOrId: string, signal: AbortSignal): Promise<ReceiverState>;

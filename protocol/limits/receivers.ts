@@ -48,8 +48,6 @@ export const SECRET_OVERLAP_MAX_HOURS = 7 * 24;
 
 export const FORWARD_PAGE_ROWS = 50;
 export const FORWARD_WAIT_SECONDS = 25;
-/** What an answer to a long poll may take beyond its wait. */
-export const FORWARD_ANSWER_MAX_MS = 20_000;
 export const FORWARD_ATTEMPT_MAX_MS = 30_000;
 /** How often a local server that answers, and not with 2xx, is asked about one delivery. */
 export const FORWARD_ATTEMPTS_MAX = 5;
