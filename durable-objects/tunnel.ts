@@ -148,11 +148,11 @@ export class Tunnel extends DurableObject<ObjectBindings> {
   }
 
   /** What its owner set, after the commit. From when this returns on, it holds for every request. */
-  async publishSettings(settings: SettingsInput): Promise<void> {
-    if (this.#lifetime.isOver) return;
+  publishSettings(settings: SettingsInput): Promise<void> {
+    if (this.#lifetime.isOver) return Promise.resolve();
     this.#gatekeeper.publish(settings);
     this.#clients.enforceAllowlist();
-    await this.#relay.setAllowedCidrs(() => this.#gatekeeper.allowedCidrs);
+    return this.#relay.setAllowedCidrs(() => this.#gatekeeper.allowedCidrs);
   }
 
   setMaintenance(tunnelId: string, maintenance: Maintenance): void {

@@ -34,6 +34,8 @@ export type Admission = z.infer<typeof Admission>;
 
 export const ClientAdmission = z.object({
   tunnelId: z.uuid(),
+  /** Of the tunnel. */
+  localPort: z.int().optional(),
   address: z.string(),
   tokenNonce: z.string(),
   tokenExpiresAtMs: z.number(),

@@ -41,8 +41,8 @@ export interface StreamDeps {
   window: number;
   usage: Usage;
   shared: SharedWindow;
-  /** Keeps the state for the next event. */
-  save: (stream: SavedStream) => void;
+  /** Keeps the state for the next event. null: the stream is over. */
+  save: (stream: SavedStream | null) => void;
 }
 
 export class ClientStream implements Stream {
@@ -80,7 +80,10 @@ export class ClientStream implements Stream {
       },
       hasAgentEnded,
     );
-    if (!saved) return;
+    if (!saved) {
+      this.#save();
+      return;
+    }
     link.windows.sent(id, saved.toAgent);
     if (hasClientEnded) link.windows.end(id);
     if (!this.#isComplete) link.resume(id, this);
@@ -115,10 +118,10 @@ export class ClientStream implements Stream {
   closed(): void {
     if (this.#isBroken) return;
     if (!this.#isComplete) return this.#break(RESET.cancelled, "the client is gone");
-    // The agent counts these bytes until they are granted.
+    // The agent counts these bytes until they are granted; what is within the reserve it forgets.
     const { link } = this.#deps;
     const bytes = this.#outstanding;
-    if (bytes > 0) link.send((writer) => writer.credit(this.#state.id, bytes));
+    if (bytes > STREAM_RESERVE_BYTES) link.send((writer) => writer.credit(this.#state.id, bytes));
     this.#finish();
   }
 
@@ -266,6 +269,7 @@ export class ClientStream implements Stream {
     this.#toAgent.clear();
     this.#toClient.clear();
     this.#sleep();
+    this.#deps.save(null);
   }
 
   #saveSoon(): void {
@@ -273,10 +277,13 @@ export class ClientStream implements Stream {
     this.#isSaving = true;
     queueMicrotask(() => {
       this.#isSaving = false;
-      if (this.#isBroken) return;
-      const { link, save } = this.#deps;
-      save({ ...this.#state, toAgent: link.windows.outstanding(this.#state.id) });
+      if (!this.#isBroken) this.#save();
     });
+  }
+
+  #save(): void {
+    const { link, save } = this.#deps;
+    save({ ...this.#state, toAgent: link.windows.outstanding(this.#state.id) });
   }
 }
 

@@ -208,7 +208,7 @@ export class Clients {
     link: ConstructorParameters<typeof ClientStream>[0]["link"],
     output: ClientSocket,
   ) {
-    const save = (stream: SavedStream) => {
+    const save = (stream: SavedStream | null) => {
       socket.serializeAttachment({ ...clientAttachmentOf(socket), stream });
     };
     return {
@@ -226,11 +226,12 @@ export class Clients {
     const attachment = attachmentOf(socket);
     if (attachment.kind !== "client") return;
     const { stream } = attachment;
+    if (!stream) return;
     const output = new ClientSocket(socket);
     const link = this.#deps.agents.current(Date.now());
-    if (!stream || link?.attachment.agentId !== stream.agentId) {
+    if (link?.attachment.agentId !== stream.agentId) {
       // Where both ends were exchanged, the client has everything and closes by itself.
-      if (stream?.hasClientEnded && stream.hasAgentEnded) return;
+      if (stream.hasClientEnded && stream.hasAgentEnded) return;
       return output.reset(RESET.agentOffline, "the tunnel's agent disconnected");
     }
     const deps = this.#streamDeps(socket, attachment, link, output);
@@ -305,11 +306,12 @@ function readHello(message: ArrayBuffer): Hello | null {
   return isWhole && hellos.length === 1 ? hellos[0]! : null;
 }
 
-function welcomeFor({ tunnelId, window }: ClientAttachment): ClientWelcome {
+function welcomeFor({ tunnelId, localPort, window }: ClientAttachment): ClientWelcome {
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,
     tunnelId,
+    localPort,
     streamWindow: window,
     heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
     heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
