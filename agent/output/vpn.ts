@@ -1,4 +1,5 @@
 /** What `underpass vpn` prints: JSON for programs, lines for logs, a picture for a person at a terminal. */
+import type { Device } from "../../protocol/resources/networks.ts";
 import { formatPath } from "../vpn/path-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";
@@ -45,8 +46,8 @@ export class VpnJson implements VpnOutput {
       const message = listeningNote(session, status, previous);
       if (message !== null) printJson({ event: "notice", message });
     });
-    agent.on("device", (publicKey, endpoint) => {
-      const { id, name } = session.findDevice(publicKey) ?? {};
+    session.on("device", (device, publicKey, endpoint) => {
+      const { id, name } = device ?? {};
       printJson({ event: "device", id, name, publicKey, endpoint });
     });
     agent.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
@@ -82,8 +83,8 @@ export class VpnLines implements VpnOutput {
       const note = listeningNote(session, status, previous);
       if (note !== null) print(note);
     });
-    agent.on("device", (publicKey, endpoint) =>
-      print(`${nameDevice(session, publicKey)} speaks from ${harmless(endpoint)}`),
+    session.on("device", (device, publicKey, endpoint) =>
+      print(`${nameDevice(device, publicKey)} speaks from ${harmless(endpoint)}`),
     );
     agent.on("disconnected", (reason) => print(`disconnected: ${harmless(reason)}; reconnecting`));
     agent.on("retrying", (reason, inMs) =>
@@ -193,8 +194,7 @@ function listeningNote(
     : `nothing listens on ${port}; start the WireGuard server (wg-quick up)`;
 }
 
-function nameDevice(session: VpnSession, publicKey: string): string {
-  const device = session.findDevice(publicKey);
+function nameDevice(device: Device | undefined, publicKey: string): string {
   return device ? harmless(device.name) : `a device that is not enrolled (${publicKey})`;
 }
 

@@ -11,6 +11,8 @@ export interface DeviceListOptions {
   intervalMs: number;
   /** Called with each list that differs from the last. */
   changed(devices: Device[]): void;
+  /** Called after each attempt to read it, whether there was a list or not. */
+  settled(): void;
 }
 
 export class DeviceList {
@@ -64,6 +66,7 @@ export class DeviceList {
         // A refusal concerns the agent as a whole, which hears of it where it serves.
         failures += error instanceof Rejected ? 10 : 1;
       }
+      this.#options.settled();
       const intervalMs = failures > 0 ? backOff(failures) : this.#options.intervalMs;
       await this.#pause(Math.max(intervalMs, REFRESH_MIN_MS));
       const elapsedMs = performance.now() - startedAtMs;

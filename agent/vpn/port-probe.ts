@@ -7,7 +7,7 @@ import { closeSocket } from "../relay-client/udp-socket.ts";
 
 /** The system answers within microseconds. */
 const REFUSAL_MAX_MS = 250;
-const INTERVAL_MS = 15_000;
+const INTERVAL_MS = 5_000;
 /** While nothing listens: as soon as it is started, clients get through. */
 const RETRY_INTERVAL_MS = 2_000;
 

@@ -24,8 +24,11 @@ interface Events {
   /** Something that the operator should know, and may have to do something about. */
   notice: [message: string];
   devices: [readonly Device[]];
+  /** A device speaks from an address outside; undefined: none that is enrolled. */
+  device: [device: Device | undefined, publicKey: string, endpoint: string];
 }
 
+const WAITING_MAX = 100;
 const LIST_INTERVAL_MS = 30_000;
 /** With `--apply` a new device works within this. */
 const APPLY_INTERVAL_MS = 5_000;
@@ -38,6 +41,8 @@ export class VpnSession extends EventEmitter<Events> {
   #applier: PeerApplier | undefined;
   #serverKey: string | null = null;
   #lastNotice = "";
+  /** Endpoints of devices that are not in the list, until it was read again. */
+  readonly #waiting = new Map<string, string>();
 
   constructor(options: SessionOptions) {
     super();
@@ -48,6 +53,7 @@ export class VpnSession extends EventEmitter<Events> {
       read: (signal) => options.api.devices(agent.network!.id, signal),
       intervalMs: options.apply ? APPLY_INTERVAL_MS : LIST_INTERVAL_MS,
       changed: (devices) => this.#devicesChanged(devices),
+      settled: () => this.#showWaiting(),
     });
     this.#watch = new InterfaceWatch({
       endpoint: (publicKey, localAddress) => {
@@ -57,19 +63,12 @@ export class VpnSession extends EventEmitter<Events> {
       handshake: (publicKey, atMs) => agent.devices.setHandshake(publicKey, atMs),
     });
     agent.on("network", (network) => void this.#networkRead(network));
-    agent.on("device", (publicKey) => {
-      // Enrolled since the last look: its name is wanted, and with --apply its peer.
-      if (!this.#list.find(publicKey)) this.#list.refresh();
-    });
+    agent.on("device", (publicKey, endpoint) => this.#deviceSpeaks(publicKey, endpoint));
     agent.on("reconnected", () => this.#list.refresh());
   }
 
   get devices(): readonly Device[] {
     return this.#list.devices;
-  }
-
-  findDevice(publicKey: string): Device | undefined {
-    return this.#list.find(publicKey);
   }
 
   start(): void {
@@ -107,6 +106,25 @@ export class VpnSession extends EventEmitter<Events> {
     this.agent.setReader(reader);
     if (reader || network.server_public_key === null) this.#watch.stop();
     else this.#watch.start(network.server_public_key);
+  }
+
+  /** One that was enrolled since the last look has a name to be shown, and with --apply needs its peer. */
+  #deviceSpeaks(publicKey: string, endpoint: string): void {
+    const device = this.#list.find(publicKey);
+    if (device || this.#waiting.size >= WAITING_MAX) {
+      this.emit("device", device, publicKey, endpoint);
+      return;
+    }
+    this.#waiting.set(publicKey, endpoint);
+    this.#list.refresh();
+  }
+
+  #showWaiting(): void {
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const [publicKey, endpoint] of waiting) {
+      this.emit("device", this.#list.find(publicKey), publicKey, endpoint);
+    }
   }
 
   #devicesChanged(devices: readonly Device[]): void {

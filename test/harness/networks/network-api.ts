@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Device, PrivateNetwork } from "../../../protocol/resources/networks.ts";
+import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/resources/networks.ts";
 import { numberToIpv4, parseCidr } from "../../../protocol/cidr.ts";
 
 export interface NetworkApiServer extends AsyncDisposable {
@@ -14,6 +14,8 @@ export interface NetworkApiServer extends AsyncDisposable {
   requests: string[];
   /** Further lines of the configurations. */
   extraLine: string;
+  /** Answers the agent that asks for a ticket; by default there is no relay. */
+  relayAccess: (network: PrivateNetwork) => Promise<RelayAccess>;
   addNetwork(name: string, cidr?: string): PrivateNetwork;
   addDevice(name: string, publicKey: string): Device;
 }
@@ -31,9 +33,10 @@ export async function startNetworkApi(): Promise<NetworkApiServer> {
       const { method = "", url = "" } = request;
       api.requests.push([method, url, JSON.stringify(request.headers), text].join(" "));
       const body = text === "" ? {} : (JSON.parse(text) as Record<string, unknown>);
-      const answer = route(api, method, url, body);
-      response.writeHead(answer.status, { "content-type": "application/json" });
-      response.end(JSON.stringify(answer.body));
+      void route(api, method, url, body).then((answer) => {
+        response.writeHead(answer.status, { "content-type": "application/json" });
+        response.end(JSON.stringify(answer.body));
+      });
     });
   });
   server.listen(0, "127.0.0.1");
@@ -44,6 +47,7 @@ export async function startNetworkApi(): Promise<NetworkApiServer> {
     devices: [],
     requests: [],
     extraLine: "",
+    relayAccess: () => Promise.reject(new Error("there is no relay")),
     addNetwork(name, cidr = "10.88.0.0/24") {
       const network = newNetwork(name, cidr);
       api.networks.push(network);
@@ -75,12 +79,12 @@ export async function startNetworkApi(): Promise<NetworkApiServer> {
   return api;
 }
 
-function route(
+async function route(
   api: NetworkApiServer,
   method: string,
   url: string,
   body: Record<string, unknown>,
-): Answer {
+): Promise<Answer> {
   const [, , id, part, deviceId, config] = url.split("/");
   if (id === undefined) {
     if (method === "GET") return ok(api.networks);
@@ -96,6 +100,11 @@ function route(
   }
   if (network.server_public_key === null) {
     return failure(409, "server_not_registered", "the network has no server yet");
+  }
+  if (part === "relay-ticket") {
+    return api
+      .relayAccess(network)
+      .then(ok, (error: Error) => failure(503, "unavailable", error.message));
   }
   if (part === "server-config") return ok({ config: serverConfig(api, network) });
   if (part !== "devices") return failure(404, "not_found", "there is no such route");
