@@ -121,6 +121,8 @@ export const ClientWelcome = z.object({
   protocol: z.int(),
   server: z.string(),
   tunnelId: z.uuid(),
+  /** Of the local server behind the agent: what a client listens at when it is told nothing else. */
+  localPort: z.int().min(1).max(65_535).optional(),
   /** What the client may send beyond what was granted: less where a tunnel has many clients. */
   streamWindow: z.int().min(1),
   heartbeatIntervalMs: z.int().min(1),

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The command `underpass`. */
+import { connect, connectOptions } from "../commands/connect.ts";
 import { http, httpOptions } from "../commands/http.ts";
 import { login, loginOptions } from "../commands/login.ts";
 import { tcp, tcpOptions } from "../commands/tcp.ts";
@@ -13,6 +14,7 @@ const HELP = `underpass gives a port on this machine a public URL.
 
   underpass http <port|host:port|URL>   share a local web server
   underpass tcp <port|host:port>        give a local TCP server a public port
+  underpass connect <tunnel>            a local port that leads to a TCP tunnel
   underpass webhooks <receiver>         bring what vendors delivered to a local server
   underpass vpn <network>               serve a private WireGuard network from this machine
   underpass vpn <network> add <device>  let a device in: its configuration and QR code
@@ -25,6 +27,9 @@ ${helpOf(httpOptions)}
 
 Options of tcp:
 ${helpOf(tcpOptions)}
+
+Options of connect:
+${helpOf(connectOptions)}
 
 Options of webhooks:
 ${helpOf(webhooksOptions)}
@@ -43,6 +48,8 @@ async function main([command, ...args]: string[]): Promise<number> {
       return http(args);
     case "tcp":
       return tcp(args);
+    case "connect":
+      return connect(args);
     case "webhooks":
       return webhooks(args);
     case "vpn":

@@ -115,7 +115,7 @@ export function connectionLine(connection: FinishedConnection): string {
 }
 
 /** In units of 1,024. */
-function formatBytes(bytes: number): string {
+export function formatBytes(bytes: number): string {
   const exponent = bytes < 1 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), UNITS.length - 1);
   const value = bytes / 1024 ** exponent;
   return `${exponent === 0 ? value : value.toFixed(1)} ${UNITS[exponent]}`;

@@ -10,7 +10,12 @@ import { configOf } from "../config.ts";
 import type { Env } from "../env.ts";
 import type { TokenPayload } from "../identity/capability-token.ts";
 import { toHex, uuidOf } from "../identity/encoding.ts";
-import { findStreamTarget, type TokenRefusal, type TunnelRefusal } from "../store/tcp-tunnels.ts";
+import {
+  findStreamTarget,
+  type StreamTarget,
+  type TokenRefusal,
+  type TunnelRefusal,
+} from "../store/tcp-tunnels.ts";
 import { readToken } from "./admission.ts";
 import { Refusal } from "./refusals.ts";
 
@@ -30,10 +35,10 @@ export async function admitClient(
 ): Promise<ClientVerdict> {
   try {
     const token = await readToken(configOf(env), bearer);
-    const tunnelId = await findTarget(env, token, tunnel);
+    const { id: tunnelId, localPort } = await findTarget(env, token, tunnel);
     const tokenExpiresAtMs = token.expiresAtSeconds * 1000;
     const tokenNonce = toHex(token.nonce);
-    return { admission: { tunnelId, address, tokenNonce, tokenExpiresAtMs } };
+    return { admission: { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs } };
   } catch (error) {
     if (error instanceof Refusal) return { refusal: error.closeName, words: error.message };
     throw error;
@@ -42,19 +47,19 @@ export async function admitClient(
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<string> {
+async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<StreamTarget> {
   const shown = { orgId: uuidOf(token.organizationId), nonce: toHex(token.nonce) };
   const which = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
   const target = await findStreamTarget(openDatabase(env), shown, which);
   if (typeof target === "string") throw refusalFor(target);
-  const { id, subdomain, projectSlug } = target;
+  const { subdomain, projectSlug } = target;
   if (token.project !== null && token.project !== projectSlug) {
     throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
   }
   if (!isAllowedLabel(token.allowedSubdomains, subdomain)) {
     throw new Refusal("forbidden", "the token does not allow this name");
   }
-  return id;
+  return target;
 }
 
 function refusalFor(refusal: TokenRefusal | TunnelRefusal): Refusal {

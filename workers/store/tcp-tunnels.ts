@@ -44,6 +44,7 @@ export async function findServedTunnel(
 /** A tunnel that a client wants to connect to. */
 export interface StreamTarget {
   id: string;
+  localPort: number;
   subdomain: string;
   projectSlug: string;
 }
@@ -90,6 +91,7 @@ async function findTunnel(
   const [row] = await read
     .select({
       id: tunnels.id,
+      localPort: tunnels.localPort,
       subdomain: tunnels.subdomain,
       projectSlug: projects.slug,
       protocol: tunnels.protocol,

@@ -41,7 +41,7 @@ export async function startTcpStack(options: Partial<RelayProcessOptions> = {}):
     },
     async connect(tunnel, args = ["--listen", "127.0.0.1:0"], token = stack.token) {
       const agent = await runAgent(["connect", tunnel, ...common, ...args], { token });
-      const { port } = (await agent.event("listening")) as { port: number };
+      const { port } = (await agent.event("ready")) as { port: number };
       return withProperties(agent, { port, visit: () => openSocket(port) });
     },
   };

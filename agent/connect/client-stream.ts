@@ -1,0 +1,234 @@
+/**
+ * One TCP connection to a tunnel over a WebSocket of its own (docs/agent-protocol.md, "A client's connection"):
+ * hello and welcome, then frames with credit until both directions have ended.
+ */
+import type { Socket } from "node:net";
+import { HttpsProxyAgent } from "https-proxy-agent";
+import { getProxyForUrl } from "proxy-from-env";
+import WebSocket, { type RawData } from "ws";
+import { CLOSE, closeNameOf, mayReconnect } from "../../protocol/close-codes.ts";
+import { SendWindows } from "../../protocol/flow.ts";
+import {
+  CLIENT_STREAM,
+  ClientWelcome,
+  codedOf,
+  creditOf,
+  FRAME,
+  FrameWriter,
+  jsonOf,
+  PING,
+  PROTOCOL_VERSION,
+  readFrames,
+  RESET,
+  STREAMS_SUBPROTOCOL,
+  type Frame,
+  type Hello,
+  type ResetCode,
+} from "../../protocol/frames.ts";
+import {
+  HEARTBEAT_INTERVAL_MS,
+  HEARTBEAT_TIMEOUT_MS,
+  HELLO_MAX_MS,
+  STREAM_WINDOW_BYTES,
+  WIRE_MESSAGE_MAX_BYTES,
+} from "../../protocol/limits.ts";
+import { SERVICE_VERSION } from "../../protocol/version.ts";
+import { FrameSplice } from "../frame-splice.ts";
+import { chunkPassed } from "../transfer-garbage.ts";
+import { isPrivateTransport, noMask } from "../wire.ts";
+
+/** Why there is no connection, or not any longer. */
+export interface ClientFailure {
+  /** The name of a close code or of a reset, or undefined for a loss of the connection. */
+  reason: string | undefined;
+  message: string;
+  /** Whether another attempt could be answered otherwise. */
+  mayRetry: boolean;
+}
+
+export interface ClientStreamOptions {
+  server: URL;
+  token: Buffer;
+  /** A tunnel's id or name. */
+  tunnel: string;
+  /** @returns the local connection that is joined with the stream, paused; null: the stream is not needed. */
+  welcomed(welcome: ClientWelcome): Socket | null;
+  /** Called once. @param failure null when both directions have ended. */
+  ended(failure: ClientFailure | null): void;
+}
+
+export class ClientStream {
+  readonly #options: ClientStreamOptions;
+  readonly #socket: WebSocket;
+  readonly #writer = new FrameWriter();
+  readonly #heartbeat: NodeJS.Timeout;
+  #heardAtMs = Date.now();
+  #isFlushing = false;
+  #windows = new SendWindows(0, 0);
+  #splice: FrameSplice | undefined;
+  #isEnded = false;
+
+  constructor(options: ClientStreamOptions) {
+    this.#options = options;
+    this.#socket = openSocket(options);
+    let problem = "";
+    this.#socket.on("open", () => this.#sendHello());
+    this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    this.#socket.on("error", (error) => (problem = describe(error)));
+    this.#socket.on("close", (code, reason) => this.#closed(code, reason.toString() || problem));
+    this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_INTERVAL_MS);
+  }
+
+  get bytesToTunnel(): number {
+    return this.#splice?.bytesFromSocket ?? 0;
+  }
+
+  get bytesFromTunnel(): number {
+    return this.#splice?.bytesFromFrames ?? 0;
+  }
+
+  /** The connection is not wanted any longer. */
+  close(): void {
+    this.#end({ reason: undefined, message: "the connection was closed", mayRetry: true });
+  }
+
+  // ── Frames out ──
+
+  /** Frames of one turn of the event loop share a message. */
+  #send(write: (writer: FrameWriter) => void): void {
+    write(this.#writer);
+    if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
+    if (this.#isFlushing) return;
+    this.#isFlushing = true;
+    setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#isFlushing = false;
+    if (this.#writer.length === 0) return;
+    const message = this.#writer.take();
+    chunkPassed(message.byteLength);
+    if (this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#socket.send(message, () => this.#writer.giveBack(message));
+  }
+
+  #sendHello(): void {
+    const hello: Hello = {
+      protocol: PROTOCOL_VERSION,
+      agent: `underpass/${SERVICE_VERSION} (${process.platform}; node ${process.versions.node})`,
+      capabilities: [],
+      streamWindow: STREAM_WINDOW_BYTES,
+      connectionWindow: STREAM_WINDOW_BYTES,
+    };
+    this.#send((writer) => writer.json(FRAME.hello, 0, 0, hello));
+    this.#flush();
+  }
+
+  #beat(): void {
+    if (Date.now() - this.#heardAtMs > HEARTBEAT_TIMEOUT_MS) return this.#socket.terminate();
+    if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(PING);
+  }
+
+  // ── Frames in ──
+
+  #receive(data: RawData, isBinary: boolean): void {
+    this.#heardAtMs = Date.now();
+    if (!isBinary || this.#isEnded) return;
+    chunkPassed((data as Buffer).byteLength);
+    let isUnderstood = true;
+    const isWhole = readFrames(data as Buffer, (frame) => {
+      isUnderstood &&= this.#isEnded || this.#receiveFrame(frame);
+    });
+    if (isWhole && isUnderstood) return;
+    this.#send((w) => w.coded(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"));
+    this.#end({ reason: "protocol_error", message: "unexpected frame", mayRetry: true });
+  }
+
+  #receiveFrame(frame: Frame): boolean {
+    if (frame.type === FRAME.reset) {
+      this.#end(toFailure(codedOf(frame.payload)));
+      return true;
+    }
+    if (!this.#splice) return frame.type === FRAME.welcome && this.#receiveWelcome(frame);
+    if (frame.stream !== CLIENT_STREAM) return false;
+    if (frame.type !== FRAME.credit) return this.#splice.receive(frame);
+    const bytes = creditOf(frame.payload);
+    return bytes !== null && this.#windows.credit(CLIENT_STREAM, bytes);
+  }
+
+  #receiveWelcome(frame: Frame): boolean {
+    const welcome = ClientWelcome.safeParse(jsonOf(frame.payload));
+    if (!welcome.success) return false;
+    const socket = this.#options.welcomed(welcome.data);
+    if (!socket) {
+      this.#end(null);
+      return true;
+    }
+    const { streamWindow } = welcome.data;
+    this.#windows = new SendWindows(streamWindow, streamWindow);
+    this.#splice = new FrameSplice(socket, {
+      id: CLIENT_STREAM,
+      windows: this.#windows,
+      send: (write) => this.#send(write),
+      completed: () => this.#end(null),
+      broken: (code, reason) => {
+        this.#send((writer) => writer.coded(FRAME.reset, CLIENT_STREAM, RESET.cancelled, reason));
+        this.#end({ reason: nameOfReset(code), message: reason, mayRetry: true });
+      },
+    });
+    this.#splice.start();
+    return true;
+  }
+
+  // ── Ends ──
+
+  #closed(code: number, reason: string): void {
+    const name = closeNameOf(code);
+    const message = name ? reason.replace(`${name}: `, "") : reason;
+    this.#end({
+      reason: name ?? undefined,
+      message: message || `the connection was closed (${code})`,
+      mayRetry: mayReconnect(code),
+    });
+  }
+
+  #end(failure: ClientFailure | null): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    clearInterval(this.#heartbeat);
+    this.#flush();
+    this.#splice?.abort();
+    this.#windows.close();
+    this.#socket.close(failure?.reason === "protocol_error" ? CLOSE.protocol_error : 1000);
+    this.#options.ended(failure);
+  }
+}
+
+function openSocket({ server, token, tunnel }: ClientStreamOptions): WebSocket {
+  const url = new URL("/agent/streams", server);
+  url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
+  url.searchParams.set("tunnel", tunnel);
+  const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
+  return new WebSocket(url.href, STREAMS_SUBPROTOCOL, {
+    headers: { authorization: `Bearer ${token.toString("base64url")}` },
+    agent: proxy === "" ? undefined : new HttpsProxyAgent(proxy),
+    handshakeTimeout: HELLO_MAX_MS,
+    maxPayload: WIRE_MESSAGE_MAX_BYTES,
+    perMessageDeflate: false,
+    skipUTF8Validation: true,
+    ...(isPrivateTransport(url) ? { generateMask: noMask } : {}),
+  });
+}
+
+function toFailure(reset: { code: number; text: string } | null): ClientFailure {
+  const reason = nameOfReset(reset?.code);
+  return { reason, message: reset?.text || "the connection was reset", mayRetry: true };
+}
+
+function nameOfReset(code: number | undefined): string | undefined {
+  return Object.entries(RESET).find(([, known]) => known === (code as ResetCode))?.[0];
+}
+
+function describe(error: Error): string {
+  return error instanceof AggregateError ? describe(error.errors[0] as Error) : error.message;
+}

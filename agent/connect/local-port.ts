@@ -1,0 +1,166 @@
+/** A port on this machine that leads to a TCP tunnel: each connection to it is one to the tunnel's local server. */
+import { EventEmitter, once } from "node:events";
+import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import type { ClientWelcome } from "../../protocol/frames.ts";
+import { STREAM_KEEP_ALIVE_MS } from "../../protocol/limits/relay.ts";
+import { adoptSocket } from "../../shared/socket-reader.ts";
+import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../shared/splice.ts";
+import { SettingsError } from "../settings.ts";
+import { backOff, Rejected } from "../tunnel-connection.ts";
+import { ClientStream, type ClientFailure } from "./client-stream.ts";
+import { formatAddress, type ListenAddress } from "./listen-address.ts";
+
+export interface LocalPortOptions {
+  server: URL;
+  token: Buffer;
+  /** A tunnel's id or name. */
+  tunnel: string;
+  listen: ListenAddress;
+}
+
+export interface EndedConnection {
+  /** Of the local program. */
+  address: string;
+  durationMs: number;
+  /** From and to the local program. */
+  bytesIn: number;
+  bytesOut: number;
+  /** Why the tunnel's local server was not reached, or the connection broke. */
+  problem?: string;
+}
+
+interface LocalPortEventMap {
+  /** Local programs can connect. */
+  ready: [local: { tunnelId: string | undefined; address: string; port: number }];
+  connection: [connection: EndedConnection];
+  /** The tunnel can't be reached for now. */
+  notice: [message: string];
+  /** For good: the tunnel is gone, or the token. */
+  rejected: [rejection: Rejected];
+}
+
+/** After these no further connection can succeed. */
+const FINAL = new Set(["unauthorized", "tunnel_deleted", "tunnel_expired", "unsupported_version"]);
+
+export class LocalPort extends EventEmitter<LocalPortEventMap> {
+  readonly #options: LocalPortOptions;
+  readonly #server: Server;
+  readonly #streams = new Map<ClientStream, Socket>();
+  readonly #abort = new AbortController();
+
+  constructor(options: LocalPortOptions) {
+    super();
+    this.#options = options;
+    this.#server = createServer(
+      {
+        allowHalfOpen: true,
+        pauseOnConnect: true,
+        noDelay: true,
+        keepAlive: true,
+        keepAliveInitialDelay: STREAM_KEEP_ALIVE_MS,
+        highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
+      },
+      (socket) => this.#forward(adoptSocket(socket)),
+    );
+  }
+
+  /**
+   * Finds out whether the tunnel may be used, and listens.
+   * @throws SettingsError when the local address can't be listened at.
+   */
+  async start(): Promise<void> {
+    const { listen } = this.#options;
+    const welcome = await this.#findTunnel();
+    if (this.#abort.signal.aborted) return;
+    const port = listen.port ?? welcome?.localPort;
+    if (port === undefined) throw new SettingsError("say where to listen: --listen 127.0.0.1:5433");
+    try {
+      this.#server.listen({ host: listen.host, port });
+      await once(this.#server, "listening");
+    } catch (error) {
+      throw new SettingsError(listenProblem(error as NodeJS.ErrnoException, listen.host, port));
+    }
+    const bound = (this.#server.address() as AddressInfo).port;
+    const address = formatAddress(listen.host, bound);
+    this.emit("ready", { tunnelId: welcome?.tunnelId, address, port: bound });
+  }
+
+  /** Open connections are reset. */
+  close(): void {
+    this.#abort.abort();
+    this.#server.close();
+    for (const stream of this.#streams.keys()) stream.close();
+  }
+
+  /** The tunnel's own port is known from the tunnel alone: without another one, that is waited for. */
+  async #findTunnel(): Promise<ClientWelcome | null> {
+    for (let failures = 0; ; failures += 1) {
+      const found = await this.#probe();
+      if (this.#abort.signal.aborted || !("message" in found)) return found as ClientWelcome;
+      if (!found.mayRetry) {
+        this.#reject(found);
+        return null;
+      }
+      this.emit("notice", found.message);
+      if (this.#options.listen.port !== undefined) return null;
+      await delay(backOff(failures), undefined, { signal: this.#abort.signal }).catch(() => {});
+    }
+  }
+
+  /** A connection that is given up as soon as it could be used. */
+  #probe(): Promise<ClientWelcome | ClientFailure> {
+    return new Promise((resolve) => {
+      const stream: ClientStream = new ClientStream({
+        ...this.#options,
+        welcomed: (welcome) => {
+          resolve(welcome);
+          return null;
+        },
+        ended: (failure) => resolve(failure ?? LOST),
+      });
+      this.#abort.signal.addEventListener("abort", () => stream.close());
+    });
+  }
+
+  #forward(socket: Socket): void {
+    const startedAtMs = performance.now();
+    const address = socket.remoteAddress ?? "";
+    socket.on("error", () => undefined);
+    const stream: ClientStream = new ClientStream({
+      ...this.#options,
+      welcomed: () => socket,
+      ended: (failure) => {
+        this.#streams.delete(stream);
+        if (failure) reset(socket);
+        this.emit("connection", {
+          address,
+          durationMs: Math.round(performance.now() - startedAtMs),
+          bytesIn: stream.bytesToTunnel,
+          bytesOut: stream.bytesFromTunnel,
+          ...(failure ? { problem: failure.message } : {}),
+        });
+        if (failure && FINAL.has(failure.reason ?? "")) this.#reject(failure);
+      },
+    });
+    this.#streams.set(stream, socket);
+  }
+
+  #reject({ reason, message }: ClientFailure): void {
+    if (this.#abort.signal.aborted) return;
+    this.close();
+    this.emit("rejected", new Rejected(reason ?? "rejected", message));
+  }
+}
+
+const LOST: ClientFailure = {
+  reason: undefined,
+  message: "the connection was lost",
+  mayRetry: true,
+};
+
+function listenProblem(error: NodeJS.ErrnoException, host: string, port: number): string {
+  const address = formatAddress(host, port);
+  if (error.code === "EADDRINUSE") return `${address} is in use; choose another with --listen`;
+  return `can't listen at ${address}: ${error.message}`;
+}
