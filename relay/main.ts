@@ -23,6 +23,7 @@ const log = createLog(process.stdout);
 const PARENT_CHECK_INTERVAL_MS = 500;
 
 async function main(given: RelaySettings): Promise<void> {
+  const stopped = untilStopped(given.parentPid);
   const settings = { ...given, bind: await resolveBind(given.bind) };
   const epoch = randomBytes(12).toString("base64url");
   const metrics = new Metrics();
@@ -105,7 +106,7 @@ async function main(given: RelaySettings): Promise<void> {
     const where = hostAndPort(settings.bind, settings.ownPort);
     throw new Error(`the relay can't listen at ${where}: ${errorMessage(error)}`, { cause: error });
   }
-  log.info("relay listening", {
+  log.info("relay started", {
     ...{ relayId: settings.id, bind: settings.bind, port: settings.ownPort },
     ...{ firstPort: settings.firstPort, lastPort: settings.lastPort, url: settings.url },
     // What the system gave, which may be less than was asked for.
@@ -117,7 +118,7 @@ async function main(given: RelaySettings): Promise<void> {
     setInterval(() => report(), RELAY_STATUS_INTERVAL_MS),
   ];
 
-  await untilStopped(settings.parentPid);
+  await stopped;
   for (const timer of timers) clearInterval(timer);
   associations.closeAll();
   report();

@@ -132,7 +132,13 @@ describe("a stop", () => {
   test("reaches the server through npm start too", async () => {
     const dir = await temporaryDir();
     const npm = spawn("npm", ["start"], {
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: "0", DATA_DIR: dir },
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        PORT: "0",
+        DATA_DIR: dir,
+        LOCAL_RELAY: "off",
+      },
       stdio: ["ignore", "pipe", "inherit"],
     });
     let output = "";
