@@ -8,9 +8,9 @@ import { printJson } from "../output/json-lines.ts";
 import { harmless } from "../output/picture.ts";
 import { SettingsError } from "../settings.ts";
 import { Rejected } from "../tunnel.ts";
-import { derivePublicKey, generatePrivateKey } from "../vpn/keys.ts";
+import { derivePublicKey, generatePrivateKey } from "../vpn/wireguard/keys.ts";
 import type { NetworkApi } from "../vpn/network-api.ts";
-import { checkConfig, fillPrivateKey } from "../vpn/wireguard-config.ts";
+import { checkConfig, fillPrivateKey } from "../vpn/wireguard/config.ts";
 
 interface Values {
   json: boolean;

@@ -8,13 +8,13 @@ import { parseOptions, UsageError, type OptionSpec, type OptionValues } from "..
 import { findServer, findToken, SettingsError } from "../settings.ts";
 import { Unreachable } from "../service-api.ts";
 import { backOff, type Rejected } from "../tunnel.ts";
-import { AppliedPeers } from "../vpn/applied-peers.ts";
+import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
-import { NetworkDirectory, readPrivateFile } from "../vpn/network-directory.ts";
+import { NetworkDirectory, readPrivateFile } from "../vpn/server/network-directory.ts";
 import { VpnSession } from "../vpn/session.ts";
-import { setUpServer, type SetupResult } from "../vpn/setup.ts";
-import { readPrivateKey } from "../vpn/wireguard-config.ts";
-import { mayChangeInterfaces } from "../vpn/wireguard-tools.ts";
+import { setUpServer, type SetupResult } from "../vpn/server/setup.ts";
+import { readPrivateKey } from "../vpn/wireguard/config.ts";
+import { mayChangeInterfaces } from "../vpn/wireguard/tools.ts";
 import { addDevice, listDevices, removeDevice } from "./vpn-devices.ts";
 
 export const vpnOptions = {

@@ -6,7 +6,7 @@ import {
   RESPONSE_BYTES,
   WIREGUARD,
   type Initiator,
-} from "./initiation.ts";
+} from "./wireguard/initiation.ts";
 
 export interface DeviceTrackerEvents {
   /** A device speaks on a flow. Called again when it starts a handshake on another flow. */

@@ -2,7 +2,7 @@
  * Where the server's private key is not known here: `wg show` says which peer has which endpoint, and the
  * endpoints of remote clients are this agent's own sockets.
  */
-import { findInterface, showEndpoints, showHandshakes, ToolError } from "./wireguard-tools.ts";
+import { findInterface, showEndpoints, showHandshakes, ToolError } from "./wireguard/tools.ts";
 
 const INTERVAL_MS = 10_000;
 /** Without the permission, or without `wg`, asking again would change nothing. */

@@ -15,7 +15,7 @@ import type { SocketBuffers } from "../relay-client/udp-socket.ts";
 import { Unreachable } from "../service-api.ts";
 import { backOff, Rejected } from "../tunnel.ts";
 import { DeviceTracker } from "./device-tracker.ts";
-import type { InitiationReader } from "./initiation.ts";
+import type { InitiationReader } from "./wireguard/initiation.ts";
 import { LocalPeers } from "./local-peers.ts";
 import type { NetworkApi } from "./network-api.ts";
 import { PortProbe } from "./port-probe.ts";

@@ -2,13 +2,13 @@
 import { EventEmitter } from "node:events";
 import type { Device, PrivateNetwork } from "../../protocol/resources/networks.ts";
 import { SettingsError } from "../settings.ts";
-import type { AppliedPeers } from "./applied-peers.ts";
-import { PeerApplier } from "./apply.ts";
+import type { AppliedPeers } from "./server/applied-peers.ts";
+import { PeerApplier } from "./server/apply.ts";
 import { DeviceList } from "./device-list.ts";
-import { InitiationReader } from "./initiation.ts";
+import { InitiationReader } from "./wireguard/initiation.ts";
 import { InterfaceWatch } from "./interface-watch.ts";
 import { NetworkAgent, type NetworkAgentOptions } from "./network-agent.ts";
-import { findInterface, listInterfaces, ToolError } from "./wireguard-tools.ts";
+import { findInterface, listInterfaces, ToolError } from "./wireguard/tools.ts";
 
 export interface SessionOptions extends NetworkAgentOptions {
   /** The server's private key, in base64, where it is known on this machine. */

@@ -1,8 +1,12 @@
 /** Which device speaks on which flow: read from handshakes of a real WireGuard peer. */
 import { beforeEach, describe, expect, test } from "vitest";
 import { DeviceTracker } from "../../../agent/vpn/device-tracker.ts";
-import { InitiationReader } from "../../../agent/vpn/initiation.ts";
-import { derivePublicKey, generatePrivateKey, parseKey } from "../../../agent/vpn/keys.ts";
+import { InitiationReader } from "../../../agent/vpn/wireguard/initiation.ts";
+import {
+  derivePublicKey,
+  generatePrivateKey,
+  parseKey,
+} from "../../../agent/vpn/wireguard/keys.ts";
 import { newKeyPair, toKeyPair } from "../../harness/wireguard/crypto.ts";
 import {
   readInitiation,

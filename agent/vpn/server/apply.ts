@@ -1,8 +1,8 @@
 /** `underpass vpn <network> --apply`: the peers of the WireGuard interface follow the network's devices. */
-import { isAddressIn } from "../../protocol/cidr.ts";
-import { WireGuardKey, type Device } from "../../protocol/resources/networks.ts";
+import { isAddressIn } from "../../../protocol/cidr.ts";
+import { WireGuardKey, type Device } from "../../../protocol/resources/networks.ts";
 import type { AppliedPeers } from "./applied-peers.ts";
-import { removePeer, setPeer, showAllowedIps, type AllowedIps } from "./wireguard-tools.ts";
+import { removePeer, setPeer, showAllowedIps, type AllowedIps } from "../wireguard/tools.ts";
 
 export interface PeerChanges {
   added: Device[];

@@ -1,5 +1,5 @@
 /** WireGuard configuration texts (wg(8), wg-quick(8)) as the API writes them. */
-import { SettingsError } from "../settings.ts";
+import { SettingsError } from "../../settings.ts";
 import { parseKey } from "./keys.ts";
 
 /** Everything that the configurations of the API may say. */

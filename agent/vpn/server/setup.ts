@@ -3,10 +3,10 @@ import { createHash } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { parseCidr } from "../../protocol/cidr.ts";
-import type { PrivateNetwork } from "../../protocol/resources/networks.ts";
-import { SettingsError } from "../settings.ts";
-import type { NetworkApi } from "./network-api.ts";
+import { parseCidr } from "../../../protocol/cidr.ts";
+import type { PrivateNetwork } from "../../../protocol/resources/networks.ts";
+import { SettingsError } from "../../settings.ts";
+import type { NetworkApi } from "../network-api.ts";
 import {
   NetworkDirectory,
   readPrivateFile,
@@ -15,8 +15,8 @@ import {
   type ServerKeys,
 } from "./network-directory.ts";
 import { AppliedPeers } from "./applied-peers.ts";
-import { checkConfig, fillPrivateKey, readPeers } from "./wireguard-config.ts";
-import { findInterface, listInterfaces, run } from "./wireguard-tools.ts";
+import { checkConfig, fillPrivateKey, readPeers } from "../wireguard/config.ts";
+import { findInterface, listInterfaces, run } from "../wireguard/tools.ts";
 
 export interface SetupOptions {
   api: NetworkApi;

@@ -2,8 +2,8 @@
 import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { SettingsError, settingsDirectory } from "../settings.ts";
-import { derivePublicKey, generatePrivateKey, parseKey } from "./keys.ts";
+import { SettingsError, settingsDirectory } from "../../settings.ts";
+import { derivePublicKey, generatePrivateKey, parseKey } from "../wireguard/keys.ts";
 
 const State = z.object({
   /** Origin of the Underpass server. */
