@@ -7,12 +7,12 @@ import { VpnJson, VpnLines, VpnScreen, type VpnOutput } from "../output/vpn.ts";
 import { parseOptions, UsageError, type OptionSpec, type OptionValues } from "../options.ts";
 import { findServer, findToken, SettingsError } from "../settings.ts";
 import { Unreachable } from "../service-api.ts";
-import { backOff, type Rejected } from "../tunnel.ts";
+import { backOff, Rejected } from "../tunnel.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { NetworkDirectory, readPrivateFile } from "../vpn/server/network-directory.ts";
 import { VpnSession } from "../vpn/session.ts";
-import { setUpServer, type SetupResult } from "../vpn/server/setup.ts";
+import { refreshConfig, setUpServer, type SetupResult } from "../vpn/server/setup.ts";
 import { readPrivateKey } from "../vpn/wireguard/config.ts";
 import { mayChangeInterfaces } from "../vpn/wireguard/tools.ts";
 import { addDevice, listDevices, removeDevice } from "./vpn-devices.ts";
@@ -100,17 +100,20 @@ async function serve(options: ServeOptions): Promise<number> {
   process.on("SIGTERM", stopNow);
   try {
     const { network, directory, interfaceName } = await prepare(options, output, stop.signal);
+    const directoryFor = (name: string): NetworkDirectory =>
+      directory ?? new NetworkDirectory(name, values.dir);
     const session = new VpnSession({
       server,
       token,
       api,
       network,
-      privateKey: ({ name }) => findPrivateKey(values.config, directory ?? name, values.dir),
+      privateKey: ({ name }) => findPrivateKey(values.config, directoryFor(name)),
       apply: values.apply
         ? {
             interfaceName,
-            applied: ({ name }) =>
-              new AppliedPeers(directory?.path ?? new NetworkDirectory(name, values.dir).path),
+            applied: ({ name }) => new AppliedPeers(directoryFor(name).path),
+            refreshConfig: (current, signal) =>
+              refreshConfig(api, current, directoryFor(current.name), signal),
           }
         : null,
     });
@@ -119,6 +122,10 @@ async function serve(options: ServeOptions): Promise<number> {
     output.end(rejection);
     return rejection ? 1 : 0;
   } catch (error) {
+    if (error instanceof Rejected) {
+      output.end(error);
+      return 1;
+    }
     if (!stop.signal.aborted) throw error;
     output.end();
     return 0;
@@ -195,17 +202,13 @@ function run(session: VpnSession, stop: AbortSignal): Promise<Rejected | undefin
 /** Of the configuration that was named, or of the keys that --setup made. */
 async function findPrivateKey(
   config: string | undefined,
-  directory: NetworkDirectory | string,
-  dir: string | undefined,
+  directory: NetworkDirectory,
 ): Promise<string | null> {
-  if (config !== undefined) {
-    const text = await readPrivateFile(config);
-    const key = text === null ? null : readPrivateKey(text);
-    if (key === null) throw new SettingsError(`${config} has no PrivateKey`);
-    return key;
-  }
-  const found = typeof directory === "string" ? new NetworkDirectory(directory, dir) : directory;
-  return (await found.readKeys())?.privateKey ?? null;
+  if (config === undefined) return (await directory.readKeys())?.privateKey ?? null;
+  const text = await readPrivateFile(config);
+  const key = text === null ? null : readPrivateKey(text);
+  if (key === null) throw new SettingsError(`${config} has no PrivateKey`);
+  return key;
 }
 
 function newOutput(isJson: boolean): VpnOutput {

@@ -1,7 +1,9 @@
 /** A network that is served, with the names of its devices and, if asked for, the peers of its interface. */
 import { EventEmitter } from "node:events";
 import type { Device, PrivateNetwork } from "../../protocol/resources/networks.ts";
+import { Unreachable } from "../service-api.ts";
 import { SettingsError } from "../settings.ts";
+import { Rejected } from "../tunnel.ts";
 import type { AppliedPeers } from "./server/applied-peers.ts";
 import { PeerApplier } from "./server/apply.ts";
 import { DeviceList } from "./device-list.ts";
@@ -17,6 +19,8 @@ export interface SessionOptions extends NetworkAgentOptions {
   apply: {
     interfaceName: string | undefined;
     applied: (network: PrivateNetwork) => AppliedPeers;
+    /** Brings the configuration file up to date with the peers. */
+    refreshConfig: (network: PrivateNetwork, signal: AbortSignal) => Promise<unknown>;
   } | null;
 }
 
@@ -28,7 +32,11 @@ interface Events {
   device: [device: Device | undefined, publicKey: string, endpoint: string];
 }
 
+/** An interface that was brought up anew gets its peers back within this. */
+const REAPPLY_INTERVAL_MS = 60_000;
 const WAITING_MAX = 100;
+/** Smaller ones overflow within some 10 ms at 300 Mbit/s. */
+const BUFFER_MIN_BYTES = 512 * 1024;
 const LIST_INTERVAL_MS = 30_000;
 /** With `--apply` a new device works within this. */
 const APPLY_INTERVAL_MS = 5_000;
@@ -41,6 +49,9 @@ export class VpnSession extends EventEmitter<Events> {
   #applier: PeerApplier | undefined;
   #serverKey: string | null = null;
   #lastNotice = "";
+  #appliedAtMs = 0;
+  #isBufferChecked = false;
+  readonly #stop = new AbortController();
   /** Endpoints of devices that are not in the list, until it was read again. */
   readonly #waiting = new Map<string, string>();
 
@@ -53,7 +64,11 @@ export class VpnSession extends EventEmitter<Events> {
       read: (signal) => options.api.devices(agent.network!.id, signal),
       intervalMs: options.apply ? APPLY_INTERVAL_MS : LIST_INTERVAL_MS,
       changed: (devices) => this.#devicesChanged(devices),
-      settled: () => this.#showWaiting(),
+      settled: () => {
+        this.#showWaiting();
+        const isDue = performance.now() - this.#appliedAtMs > REAPPLY_INTERVAL_MS;
+        if (isDue && this.devices.length > 0) void this.#apply(this.devices);
+      },
     });
     this.#watch = new InterfaceWatch({
       endpoint: (publicKey, localAddress) => {
@@ -65,6 +80,9 @@ export class VpnSession extends EventEmitter<Events> {
     agent.on("network", (network) => void this.#networkRead(network));
     agent.on("device", (publicKey, endpoint) => this.#deviceSpeaks(publicKey, endpoint));
     agent.on("reconnected", () => this.#list.refresh());
+    agent.on("status", ({ transport }) => {
+      if (transport === "udp") this.#checkBuffers();
+    });
   }
 
   get devices(): readonly Device[] {
@@ -76,6 +94,7 @@ export class VpnSession extends EventEmitter<Events> {
   }
 
   close(): void {
+    this.#stop.abort();
     this.#list.stop();
     this.#watch.stop();
     this.agent.close();
@@ -137,12 +156,17 @@ export class VpnSession extends EventEmitter<Events> {
     if (!this.#options.apply || !network) return;
     try {
       this.#applier ??= await this.#newApplier(network);
+      this.#appliedAtMs = performance.now();
       const { added, removed } = await this.#applier.apply(devices, network.cidr);
       this.#lastNotice = "";
       for (const { name, assigned_ip } of added) this.#notice(`added ${name} (${assigned_ip})`);
       if (removed.length > 0) this.#notice(`removed ${removed.join(", ")}`);
+      if (added.length + removed.length > 0) {
+        await this.#options.apply.refreshConfig(network, this.#stop.signal);
+      }
     } catch (error) {
-      if (!(error instanceof ToolError || error instanceof SettingsError)) throw error;
+      if (this.#stop.signal.aborted) return;
+      if (!isExpected(error)) throw error;
       this.#notice(`the peers could not be applied: ${error.message}`);
       // The interface may come up later: the same list is applied then.
       this.#list.forget();
@@ -158,10 +182,24 @@ export class VpnSession extends EventEmitter<Events> {
     return new PeerApplier(name, applied(network));
   }
 
+  #checkBuffers(): void {
+    const bytes = this.agent.buffers?.receiveBytes;
+    if (this.#isBufferChecked || bytes === undefined) return;
+    this.#isBufferChecked = true;
+    if (bytes >= BUFFER_MIN_BYTES) return;
+    const sizes = "net.core.rmem_max=4194304 net.core.wmem_max=4194304";
+    const advice = process.platform === "linux" ? `; better: sysctl -w ${sizes}` : "";
+    this.#notice(`the system gives UDP ${Math.round(bytes / 1024)} KiB of buffer${advice}`);
+  }
+
   /** The same twice in a row is said once. */
   #notice(message: string): void {
     if (message === this.#lastNotice) return;
     this.#lastNotice = message;
     this.emit("notice", message);
   }
+}
+
+function isExpected(error: unknown): error is Error {
+  return [ToolError, SettingsError, Rejected, Unreachable].some((kind) => error instanceof kind);
 }

@@ -76,8 +76,9 @@ export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
     configHash: written.hash,
   } satisfies NetworkState);
   report(written.note);
+  // Before it is up: a peer of the configuration that nobody remembers would stay for ever.
+  await new AppliedPeers(directory.path).add(written.peers);
   const isUp = await bringUp(interfaceName, path, keys, options);
-  if (isUp) await new AppliedPeers(directory.path).add(written.peers);
   return { network, directory, interfaceName, config: path, isUp };
 }
 
@@ -128,8 +129,27 @@ interface WrittenConfig {
   note: string;
 }
 
+/**
+ * Writes the configuration anew, for a machine that `--setup` made the server: a device that is gone must not
+ * come back with the interface.
+ * @returns what was done; null on any other machine.
+ */
+export async function refreshConfig(
+  api: NetworkApi,
+  network: PrivateNetwork,
+  directory: NetworkDirectory,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const [state, keys] = [await directory.readState(), await directory.readKeys()];
+  const isServer = state?.networkId === network.id && keys?.publicKey === network.server_public_key;
+  if (!state || !keys || !isServer) return null;
+  const written = await writeConfig(api, network, directory, state.interface, keys, signal);
+  await directory.writeState({ ...state, configHash: written.hash });
+  return written.note;
+}
+
 /** Writes the configuration from the API with the private key in it. One that was edited by hand stays. */
-export async function writeConfig(
+async function writeConfig(
   api: NetworkApi,
   network: PrivateNetwork,
   directory: NetworkDirectory,

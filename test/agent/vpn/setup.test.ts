@@ -8,7 +8,7 @@ import { PeerApplier, planPeers } from "../../../agent/vpn/server/apply.ts";
 import { derivePublicKey, generatePrivateKey } from "../../../agent/vpn/wireguard/keys.ts";
 import { NetworkApi } from "../../../agent/vpn/network-api.ts";
 import { NetworkDirectory } from "../../../agent/vpn/server/network-directory.ts";
-import { setUpServer, toInterfaceName } from "../../../agent/vpn/server/setup.ts";
+import { refreshConfig, setUpServer, toInterfaceName } from "../../../agent/vpn/server/setup.ts";
 import { temporaryDir } from "../../harness/directories.ts";
 import { fakeWireGuard, type FakeWireGuard } from "../../harness/networks/fake-wireguard.ts";
 import { startNetworkApi, type NetworkApiServer } from "../../harness/networks/network-api.ts";
@@ -157,6 +157,28 @@ describe("setting a server up", () => {
     await setUp();
     execFileSync("chmod", ["644", join(directory, "private.key")]);
     await expect(setUp()).rejects.toThrow("can be read by others; run: chmod 600");
+  });
+
+  test("keeps the configuration up to date with devices that come and go", async () => {
+    const { network } = await setUp();
+    const { id, public_key: key } = api.addDevice("phone", derivePublicKey(generatePrivateKey()));
+    const refresh = () =>
+      refreshConfig(
+        new NetworkApi(api.url, Buffer.from("token")),
+        network,
+        new NetworkDirectory("home", directory),
+        signal,
+      );
+    await refresh();
+    expect(await read("wg-home.conf")).toContain(key);
+    api.devices = api.devices.filter((device) => device.id !== id);
+    await refresh();
+    expect(await read("wg-home.conf")).not.toContain(key);
+    // It counts as ours still, not as edited by hand.
+    await setUp();
+    expect(await readdir(directory)).not.toContain("wg-home.conf.new");
+    network.server_public_key = derivePublicKey(generatePrivateKey());
+    expect(await refresh()).toBe(null);
   });
 
   test.each([

@@ -1,0 +1,81 @@
+/** A network in an API in memory, behind a real relay, whose server is a WireGuard peer of the test. */
+import { randomUUID } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { PrivateNetwork } from "../../../protocol/resources/networks.ts";
+import { runAgent, type RunningAgent } from "../agent.ts";
+import { temporaryDir } from "../directories.ts";
+import { startTestRelay, type TestRelay } from "../test-relay.ts";
+import { createPeer, type WireGuardPeer } from "../wireguard/peer.ts";
+import { startNetworkApi, type NetworkApiServer } from "./network-api.ts";
+
+export interface ServedNetwork extends AsyncDisposable {
+  relay: TestRelay;
+  api: NetworkApiServer;
+  network: PrivateNetwork;
+  /** It echoes. */
+  server: WireGuardPeer;
+  /** A home with the server's key, as --setup leaves it, and a token. */
+  home: string;
+  /** What stands behind `underpass`. */
+  args: string[];
+  /** Runs `underpass vpn home` with these options too. */
+  vpn(...options: string[]): Promise<RunningAgent>;
+  /** A device called `laptop` that completed a handshake through the relay, and was answered. */
+  connectDevice(): Promise<WireGuardPeer>;
+}
+
+export async function startServedNetwork(): Promise<ServedNetwork> {
+  const relay = await startTestRelay();
+  const api = await startNetworkApi();
+  const server = await createPeer({ echo: true });
+  const network = api.addNetwork("home");
+  network.server_public_key = server.publicKey;
+  network.server_listen_port = server.port;
+  const home = await temporaryDir();
+  await writeFile(join(home, "token"), "token");
+  const keys = join(home, ".config/underpass/networks/home");
+  await mkdir(keys, { recursive: true });
+  await writeFile(join(keys, "private.key"), `${server.privateKey}\n`, { mode: 0o600 });
+  const org = randomUUID();
+  const port = relay.ports[0]!;
+  api.relayAccess = async () => ({
+    ticket: await relay.networkTicket({
+      sub: network.id,
+      org,
+      port,
+      server_public_key: server.publicKey,
+    }),
+    expires_at: new Date(Date.now() + 300_000).toISOString(),
+    relay: { id: relay.id, url: relay.url, host: "127.0.0.1" },
+    port,
+  });
+  const args = ["vpn", "home", "--server", api.url.origin];
+  return {
+    relay,
+    api,
+    network,
+    server,
+    home,
+    args,
+    vpn: (...options) =>
+      runAgent([...args, "--token-file", "TOKEN", ...options], {
+        token: Buffer.from("token"),
+        env: { XDG_CONFIG_HOME: join(home, ".config") },
+      }),
+    async connectDevice() {
+      const device = await createPeer();
+      api.devices = [];
+      api.addDevice("laptop", device.publicKey);
+      await device.handshake({ address: "127.0.0.1", port }, server.publicKey);
+      device.send("hello");
+      await device.arrival("hello");
+      return device;
+    },
+    async [Symbol.asyncDispose]() {
+      await server.close();
+      await api[Symbol.asyncDispose]();
+      await relay[Symbol.asyncDispose]();
+    },
+  };
+}
