@@ -59,7 +59,7 @@ function familiesOf({ tunnels, agents, counters }: Scraped): Family[] {
     },
     {
       name: "underpass_requests_total",
-      help: "Visitors' requests by the class of the answer's status; left: the visitor was gone before it.",
+      help: "Visitors' requests by the class of the answer's status; left: the visitor was gone before it; tcp: a connection to a TCP tunnel.",
       type: "counter",
       samples: outcomesIn(counters),
     },

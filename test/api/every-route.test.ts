@@ -104,6 +104,7 @@ const BODIES: Record<string, unknown> = {
   "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
   "PUT /tunnels/{id}/edge-auth": { allowed_domains: [], allowed_emails: [] },
   "PUT /tunnels/{id}/inspector": {},
+  "PUT /tunnels/{id}/ip-allowlist": { cidrs: ["192.0.2.0/24"] },
   "PUT /tunnels/{id}/policy": { actions: [] },
   "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },
   "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },

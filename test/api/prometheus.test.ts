@@ -61,7 +61,7 @@ describe("an exposition", () => {
 
   test("has zeros for every outcome and step before there is anything, so that a first one is a growth", () => {
     const { families, value } = readExposition(expositionOf(NOTHING));
-    expect(families.get("underpass_requests_total")?.samples).toHaveLength(6);
+    expect(families.get("underpass_requests_total")?.samples).toHaveLength(7);
     expect(value("underpass_requests_total", { code: "5xx" })).toBe(0);
     expect(families.get("underpass_request_duration_seconds")?.samples).toHaveLength(
       LATENCY_BOUNDS_MS.length + 3,

@@ -28,7 +28,12 @@ export function nameOf({ method, path }: Pick<Route, "method" | "path">): string
 }
 
 /** These take credentials of their own, which no person has. */
-const FOR_MACHINES = new Set(["/agent/connect", "/agent/streams", "/relays/connect"]);
+const FOR_MACHINES = new Set([
+  "/agent/connect",
+  "/agent/streams",
+  "/relays/connect",
+  "/tunnels/{id}/relay-ticket",
+]);
 
 export function isGuarded({ security, path }: Route): boolean {
   return security !== undefined && !FOR_MACHINES.has(path);
