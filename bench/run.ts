@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement] [-- --seconds 5]`:
+ * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement relay] [-- --seconds 5]`:
  * the whole path under load, beside peers and limits measured in the same run; what the clock tells of accounts;
  * and whether all that is counted is counted alike. Absolute figures are the machine's; ratios travel.
  */
@@ -13,6 +13,7 @@ import { benchConnections } from "./connections.ts";
 import { benchEnumeration } from "./enumeration.ts";
 import { benchGates } from "./gates.ts";
 import { benchIdle } from "./idle.ts";
+import { benchRelayUdp } from "./relay-udp.ts";
 import { print, save, type Row } from "./report.ts";
 import { benchRequests } from "./requests.ts";
 import { startStack, type Stack } from "./stack.ts";
@@ -31,6 +32,7 @@ const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[
   watching: benchWatching,
   enumeration: benchEnumeration,
   agreement: benchAgreement,
+  relay: (_stack, seconds) => benchRelayUdp(seconds),
 };
 
 const { values, positionals } = parseArgs({

@@ -23,6 +23,8 @@ export interface Machine {
   start(command: string, args: string[], env?: Record<string, string>): ChildProcess;
 }
 
+const STOP_TRIES_MAX = 20;
+
 /** @returns why they can't be used here, or undefined. */
 export function whyNoNamespaces(): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on Linux";
@@ -48,14 +50,21 @@ export function createNamespaces(names: string[]): Namespaces {
   const machines = new Map<string, Machine>();
   const started = new Set<ChildProcess>();
 
+  /** Whatever runs there still would keep the namespace and its interfaces alive. */
+  function killAll(signal: string): boolean {
+    const pids = names.flatMap((name) => {
+      const { stdout } = spawnSync("ip", ["netns", "pids", `u${id}${name}`], { encoding: "utf8" });
+      return (stdout ?? "").split("\n").filter(Boolean);
+    });
+    for (const pid of pids) spawnSync("kill", [`-${signal}`, pid]);
+    return pids.length > 0;
+  }
+
   function remove(): void {
-    for (const name of names) {
-      const namespace = `u${id}${name}`;
-      // Whatever runs there still would keep the namespace and its interfaces alive.
-      const { stdout = "" } = spawnSync("ip", ["netns", "pids", namespace], { encoding: "utf8" });
-      for (const pid of stdout.split("\n").filter(Boolean)) spawnSync("kill", ["-9", pid]);
-      spawnSync("ip", ["netns", "del", namespace]);
-    }
+    // Asked to end, wireguard-go removes its control socket. It is given a moment, and no more.
+    for (let tries = 0; killAll(tries < STOP_TRIES_MAX ? "TERM" : "KILL"); tries += 1)
+      spawnSync("sleep", ["0.05"]);
+    for (const name of names) spawnSync("ip", ["netns", "del", `u${id}${name}`]);
     spawnSync("ip", ["link", "del", bridge]);
   }
 

@@ -102,8 +102,10 @@ export async function addInterface(
 ): Promise<void> {
   machine.start("wireguard-go", ["-f", name], { LOG_LEVEL: "error" });
   await until(() => Promise.resolve(hasInterface(machine, name)));
-  const listen = port === undefined ? [] : ["listen-port", String(port)];
-  machine.run("wg", ["set", name, ...listen, "private-key", "/dev/stdin"], `${privateKey}\n`);
+  const listen = port === undefined ? "" : `listen-port ${port}`;
+  // wg reads keys from files alone, and a pipe of Node.js is none.
+  const command = `f=$(mktemp) && cat > $f && wg set ${name} ${listen} private-key $f; rm $f`;
+  machine.run("sh", ["-c", command], `${privateKey}\n`);
   machine.run("ip", ["addr", "add", address, "dev", name]);
   machine.run("ip", ["link", "set", "mtu", "1420", "up", "dev", name]);
 }
