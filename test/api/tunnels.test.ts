@@ -25,6 +25,8 @@ describe("creating", () => {
       status: "inactive",
       protocol: "http",
       localPort: 3000,
+      publicPort: null,
+      allowedCidrs: null,
       agentConnected: false,
       authEnabled: false,
       edgeAuthEnabled: false,
