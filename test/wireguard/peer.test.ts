@@ -56,6 +56,16 @@ test("a rekey changes the session, and the old one is still read", async () => {
   expect(server.handshakes(client.publicKey)).toBe(2);
 });
 
+test("an initiation that is repeated before its answer comes makes one session", async () => {
+  await using server = await createPeer();
+  await using client = await createPeer();
+  client.initiate(at(server), server.publicKey);
+  await client.handshake(at(server), server.publicKey);
+  client.send("hello");
+  await server.arrival("hello");
+  expect([client.handshakes(), server.handshakes(client.publicKey)]).toEqual([1, 1]);
+});
+
 test("a message that is sent twice is accepted once, and a forged one never", async () => {
   await using server = await createPeer();
   await using client = await createPeer();

@@ -92,6 +92,8 @@ export class WireGuardPeer implements AsyncDisposable {
   readonly #remotes = new Map<string, Remote>();
   readonly #sessions = new Map<number, { session: Session; remote: Remote }>();
   readonly #pending = new Map<number, PendingInitiation>();
+  /** Indices of initiations that were answered, or repeated and then answered: one of them is enough. */
+  readonly #superseded = new Set<number>();
   #socket: Socket | undefined;
 
   constructor(options: PeerOptions) {
@@ -261,6 +263,7 @@ export class WireGuardPeer implements AsyncDisposable {
 
   #takeResponse(message: Buffer, from: Endpoint): void {
     const index = message.byteLength < 12 ? -1 : message.readUInt32LE(8);
+    if (this.#superseded.has(index)) return;
     const pending = this.#pending.get(index);
     const response =
       pending && readResponse(this.#keys, pending.initiation, message, this.#presharedKey);
@@ -268,8 +271,12 @@ export class WireGuardPeer implements AsyncDisposable {
       this.rejected.forged += 1;
       return;
     }
-    this.#pending.delete(index);
     const { remote } = pending;
+    for (const [other, { remote: of }] of this.#pending) {
+      if (of !== remote) continue;
+      this.#pending.delete(other);
+      this.#superseded.add(other);
+    }
     remote.endpoint = from;
     const session = new Session(index, response.index, response.keys);
     this.#addSession(remote, session);
