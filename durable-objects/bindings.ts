@@ -119,6 +119,8 @@ export interface Rows {
   relayConnected(relay: RelayDescription): Promise<void>;
   /** That run of the relay is connected no longer. */
   relayGone(relayId: string, epoch: string): Promise<void>;
+  /** How many of its ports belong to networks (UDP) and to tunnels (TCP). */
+  countReservedPorts(relayId: string): Promise<{ udp: number; tcp: number }>;
 }
 
 export interface ObjectBindings {

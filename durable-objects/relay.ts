@@ -85,7 +85,7 @@ export class Relay extends DurableObject<ObjectBindings> {
 
   /** Blocks that visitors of a TCP tunnel may come from; null: from anywhere. */
   setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void {
-    this.#notify({ type: "allowed_cidrs", tunnelId, cidrs });
+    this.#notify({ type: "allowed_cidrs", tunnelId, cidrs, asOfMs: Date.now() });
   }
 
   /** The server stops: the relay is told to come back later. */
@@ -192,9 +192,22 @@ export class Relay extends DurableObject<ObjectBindings> {
       hasFailed = true;
       this.#hasNewHello = hello !== undefined;
     }
+    await this.#sendReservedPorts();
     // Without a link there is nothing to check for silence.
     if (hasFailed) await this.ctx.storage.setAlarm(Date.now() + RETRY_AFTER_MS);
     else if (this.#link.hello) await this.ctx.storage.setAlarm(Date.now() + CHECK_INTERVAL_MS);
+  }
+
+  /** For the relay's metrics: an operator sees there that ports run out before they do. */
+  async #sendReservedPorts(): Promise<void> {
+    const { hello } = this.#link;
+    if (!hello) return;
+    try {
+      const { udp, tcp } = await this.env.ROWS.countReservedPorts(hello.relayId);
+      this.#link.send({ type: "ports", reservedUdp: udp, reservedTcp: tcp });
+    } catch {
+      // The next check asks again.
+    }
   }
 }
 

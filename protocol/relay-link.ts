@@ -111,7 +111,11 @@ export const ToRelayLink = z.discriminatedUnion("type", [
     type: z.literal("allowed_cidrs"),
     tunnelId: z.uuid(),
     cidrs: z.array(z.string()).nullable(),
+    /** When it was sent: a ticket of a higher generation carries a later list. Milliseconds since the epoch. */
+    asOfMs: z.int(),
   }),
+  /** How many of the relay's ports are reserved, for its metrics: after a hello, and each half minute. */
+  z.object({ type: z.literal("ports"), reservedUdp: z.int(), reservedTcp: z.int() }),
 ]);
 export type ToRelayLink = z.infer<typeof ToRelayLink>;
 export type Revocation = Extract<ToRelayLink, { type: "revoke" }>;

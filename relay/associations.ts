@@ -6,16 +6,19 @@ import type { Revocation } from "../protocol/relay-link.ts";
 import type { RelayTicket } from "../protocol/relay-ticket.ts";
 import type { AgentConnection, Association } from "./association.ts";
 import {
+  ALLOWLIST_UPDATES_MAX,
   ASSOCIATIONS_MAX,
   OWN_PORT_CONNECTIONS_MAX,
   TICKET_CLOCK_TOLERANCE_MS,
+  TICKET_LIFE_MAX_MS,
   TICKET_OVERDUE_MS,
 } from "./limits.ts";
 import { errorMessage, type Log } from "./log.ts";
-import type { Metrics } from "./metrics.ts";
+import type { Metrics, TcpTotals } from "./metrics.ts";
 import { NetworkRecords } from "./network-records.ts";
 import { isRevokedBy, type Revocations } from "./revocations.ts";
 import type { RelaySettings } from "./settings.ts";
+import { AllowlistUpdates } from "./tcp/allowlist-updates.ts";
 import { TunnelAssociation } from "./tcp/tunnel-association.ts";
 import { AgentSocket, type BoundAgent } from "./udp/agent-socket.ts";
 import { FlowTags } from "./udp/flow-tags.ts";
@@ -64,6 +67,10 @@ export class Associations {
   readonly #flowIds = new FlowIds<BoundAgent>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;
   readonly #records = new NetworkRecords();
+  readonly #allowlistUpdates = new AllowlistUpdates({
+    maxEntries: ALLOWLIST_UPDATES_MAX,
+    maxAgeMs: TICKET_LIFE_MAX_MS,
+  });
   /** By kind and port. */
   readonly #byPort = new Map<string, Entry>();
   /** One change of a port at a time. */
@@ -72,6 +79,7 @@ export class Associations {
   /** Tunnels without an agent whose connections go on. */
   readonly #released = new Set<TunnelAssociation>();
   #isClosed = false;
+  readonly #endedTcp: TcpTotals = { connections: 0, bytesIn: 0, bytesOut: 0 };
   /** Called with an association that has ended. */
   onEnd: (association: Association) => void = () => {};
 
@@ -84,6 +92,13 @@ export class Associations {
 
   get flows(): number {
     return this.#flowIds.size;
+  }
+
+  /** Of all TCP tunnels since the relay started. */
+  get tcpTotals(): TcpTotals {
+    const totals = { ...this.#endedTcp };
+    for (const association of this.all()) addTcpTotals(totals, association);
+    return totals;
   }
 
   /** With an agent, and those without whose connections go on. */
@@ -118,7 +133,7 @@ export class Associations {
     }
     const revocation = this.#options.revocations.find(ticket);
     if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
-    if (ticket.generation >= current.generation) association.renew(ticket);
+    if (ticket.generation >= current.generation) association.renew(this.#withNewestCidrs(ticket));
     return null;
   }
 
@@ -130,7 +145,7 @@ export class Associations {
       this.#released.add(association);
     } else {
       association.close();
-      this.onEnd(association);
+      this.#ended(association);
     }
   }
 
@@ -145,7 +160,9 @@ export class Associations {
     }
   }
 
-  setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void {
+  /** @param asOfMs when the API sent it, in milliseconds since the epoch. */
+  setAllowedCidrs(tunnelId: string, cidrs: string[] | null, asOfMs: number): void {
+    if (!this.#allowlistUpdates.add(tunnelId, cidrs, asOfMs)) return;
     for (const association of this.all()) {
       if (association instanceof TunnelAssociation && association.ticket.sub === tunnelId) {
         association.setAllowedCidrs(cidrs);
@@ -172,7 +189,7 @@ export class Associations {
       if (association.usage().openConnections > 0) continue;
       this.#released.delete(association);
       association.close();
-      this.onEnd(association);
+      this.#ended(association);
     }
   }
 
@@ -184,7 +201,7 @@ export class Associations {
     }
     for (const association of this.#released) {
       association.close();
-      this.onEnd(association);
+      this.#ended(association);
     }
     this.#released.clear();
   }
@@ -208,7 +225,7 @@ export class Associations {
       return { refused: "going_away", message: "the relay serves as many agents as it can" };
     }
     if (current) this.#end(current.association, current.agent, "replaced", "by a newer agent");
-    const association = this.#create(ticket, agent);
+    const association = this.#create(this.#withNewestCidrs(ticket), agent);
     // Known from now on: a revocation may come while the port is being bound.
     const entry = { association, agent };
     this.#byPort.set(key, entry);
@@ -253,6 +270,16 @@ export class Associations {
     });
   }
 
+  #ended(association: Association): void {
+    addTcpTotals(this.#endedTcp, association);
+    this.onEnd(association);
+  }
+
+  #withNewestCidrs(ticket: RelayTicket): RelayTicket {
+    if (ticket.kind === "network") return ticket;
+    return { ...ticket, cidrs: this.#allowlistUpdates.effective(ticket) };
+  }
+
   /** Random: it must not name another agent after a restart either. */
   #drawNumber(): number {
     for (;;) {
@@ -264,7 +291,7 @@ export class Associations {
   #end(association: Association, agent: Agent, name: CloseName, message: string): void {
     if (!this.#remove(association)) return;
     association.close();
-    this.onEnd(association);
+    this.#ended(association);
     agent.close(name, message);
   }
 
@@ -289,6 +316,14 @@ export class Associations {
       Math.min(connectedAt + TICKET_OVERDUE_MS, expiresAt + RELAY_TICKET_GRACE_MS),
     );
   }
+}
+
+function addTcpTotals(totals: TcpTotals, association: Association): void {
+  const usage = association.usage?.();
+  if (!usage) return;
+  totals.connections += usage.connections;
+  totals.bytesIn += usage.bytesIn;
+  totals.bytesOut += usage.bytesOut;
 }
 
 function portKey({ kind, port }: RelayTicket): string {

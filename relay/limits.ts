@@ -1,4 +1,5 @@
 /** Bounds of the relay that nobody else needs to know. Those shared with agents are in protocol/limits/relay.ts. */
+import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../protocol/limits/relay.ts";
 
 // ── Control connections ──
 
@@ -15,6 +16,8 @@ export const CONTROL_BACKLOG_MAX_BYTES = 4 * 1024 * 1024;
 export const TICKET_CLOCK_TOLERANCE_MS = 10_000;
 /** An agent whose ticket ended while the API was away has this time to bring a new one. */
 export const TICKET_OVERDUE_MS = 30_000;
+/** How long a ticket can be shown after it was signed: its life, the grace, and clocks that differ. */
+export const TICKET_LIFE_MAX_MS = RELAY_TICKET_SECONDS * 2_000 + RELAY_TICKET_GRACE_MS;
 export const ASSOCIATION_SWEEP_INTERVAL_MS = 1_000;
 /** How long the close messages to agents may take when the relay stops. */
 export const STOP_MAX_MS = 2_000;
@@ -43,6 +46,7 @@ export const NETWORK_STATUS_MAX_AGE_MS = 30_000;
 export const ENDED_USAGE_KEPT_MS = 10 * 60_000;
 export const ENDED_USAGE_MAX = 10_000;
 export const REVOCATIONS_MAX = 10_000;
+export const ALLOWLIST_UPDATES_MAX = 10_000;
 
 // ── UDP ──
 

@@ -1,16 +1,12 @@
 /** `npm run relay`: public TCP and UDP ports for agents that can't have any (docs/relay-protocol.md). */
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
-import {
-  RELAY_STATUS_INTERVAL_MS,
-  RELAY_TICKET_GRACE_MS,
-  RELAY_TICKET_SECONDS,
-} from "../protocol/limits/relay.ts";
+import { RELAY_STATUS_INTERVAL_MS } from "../protocol/limits/relay.ts";
 import { hostAndPort } from "../protocol/relay-settings.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";
-import { ASSOCIATION_SWEEP_INTERVAL_MS, REVOCATIONS_MAX } from "./limits.ts";
+import { ASSOCIATION_SWEEP_INTERVAL_MS, REVOCATIONS_MAX, TICKET_LIFE_MAX_MS } from "./limits.ts";
 import { createLog, errorMessage } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { Revocations } from "./revocations.ts";
@@ -30,7 +26,7 @@ async function main(given: RelaySettings): Promise<void> {
   const reporter = new StatusReporter();
   const revocations = new Revocations({
     maxEntries: REVOCATIONS_MAX,
-    maxAgeMs: RELAY_TICKET_SECONDS * 2_000 + RELAY_TICKET_GRACE_MS,
+    maxAgeMs: TICKET_LIFE_MAX_MS,
   });
   const tickets = new TicketVerifier({
     relayId: settings.id,
@@ -56,8 +52,14 @@ async function main(given: RelaySettings): Promise<void> {
       report(true);
     },
     onMessage(message) {
-      if (message.type === "revoke") associations.revoke(message);
-      else associations.setAllowedCidrs(message.tunnelId, message.cidrs);
+      switch (message.type) {
+        case "revoke":
+          return associations.revoke(message);
+        case "allowed_cidrs":
+          return associations.setAllowedCidrs(message.tunnelId, message.cidrs, message.asOfMs);
+        case "ports":
+          metrics.reservedPorts = { udp: message.reservedUdp, tcp: message.reservedTcp };
+      }
     },
   });
   const associations = new Associations({ settings, epoch, link, revocations, metrics, log });
@@ -95,6 +97,7 @@ async function main(given: RelaySettings): Promise<void> {
         flows: associations.flows,
         ports: settings.lastPort - settings.firstPort + 1,
         openConnections: associations.connections.open,
+        tcp: associations.tcpTotals,
       });
     },
   });

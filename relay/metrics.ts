@@ -30,12 +30,20 @@ export const DROP_REASONS = [
 ] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
+/** Of visitors' connections to TCP tunnels. `bytesIn` came from visitors. */
+export interface TcpTotals {
+  connections: number;
+  bytesIn: number;
+  bytesOut: number;
+}
+
 export interface Gauges {
   isLinked: boolean;
   associations: { network: number; tunnel: number };
   flows: number;
   ports: number;
   openConnections: number;
+  tcp: TcpTotals;
 }
 
 export class Metrics {
@@ -48,6 +56,8 @@ export class Metrics {
   datagramsOut = 0;
   bytesIn = 0;
   bytesOut = 0;
+  /** As the API said last; null while it has not. */
+  reservedPorts: { udp: number; tcp: number } | null = null;
   /** Agents that were refused, by close name. */
   readonly refused = new Map<string, number>();
 
@@ -83,6 +93,18 @@ export class Metrics {
       "Ports that the relay hands out, for each of UDP and TCP.",
       [["", gauges.ports]],
     );
+    if (this.reservedPorts) {
+      const { udp, tcp } = this.reservedPorts;
+      add(
+        "underpass_relay_ports_reserved",
+        "gauge",
+        "Ports that belong to a network (UDP) or a tunnel (TCP), served or not.",
+        [
+          ['{protocol="udp"}', udp],
+          ['{protocol="tcp"}', tcp],
+        ],
+      );
+    }
     add("underpass_relay_flows", "gauge", "Remote WireGuard peers.", [["", gauges.flows]]);
     add("underpass_relay_connections", "gauge", "Open TCP connections of visitors.", [
       ["", gauges.openConnections],
@@ -108,6 +130,15 @@ export class Metrics {
       "counter",
       "Datagrams that were not passed on.",
       DROP_REASONS.map((reason) => [`{reason="${reason}"}`, this.dropped[reason]]),
+    );
+    add("underpass_relay_tcp_connections_total", "counter", "TCP connections of visitors.", [
+      ["", gauges.tcp.connections],
+    ]);
+    add(
+      "underpass_relay_tcp_bytes_total",
+      "counter",
+      "Bytes of TCP tunnels.",
+      directions(gauges.tcp.bytesIn, gauges.tcp.bytesOut),
     );
     add(
       "underpass_relay_agents_refused_total",

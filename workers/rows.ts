@@ -77,6 +77,14 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     await markRelayGone(openDatabase(this.env), relayId, epoch);
   }
 
+  async countReservedPorts(relayId: string): Promise<{ udp: number; tcp: number }> {
+    const [{ openDatabase }, { countReservedPorts }] = await Promise.all([
+      import("./background/outbox.ts"),
+      import("./store/networks/relays.ts"),
+    ]);
+    return countReservedPorts(openDatabase(this.env), relayId);
+  }
+
   async liveWatchers(orgId: string, watchers: WatchingSession[]): Promise<string[]> {
     const [{ openDatabase }, { findLiveWatchers }] = await Promise.all([
       import("./background/outbox.ts"),

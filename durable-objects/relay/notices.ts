@@ -9,7 +9,7 @@ const NOTICE_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
 /** Beyond this the oldest is dropped; the end of its tickets bounds it. */
 const NOTICES_MAX = 20_000;
 
-export type Notice = Exclude<ToRelayLink, { type: "welcome" }>;
+export type Notice = Extract<ToRelayLink, { type: "revoke" | "allowed_cidrs" }>;
 
 export class Notices {
   readonly #sql: SqlStorage;
@@ -48,7 +48,7 @@ export class Notices {
       }>("select message from notices where ends_at_ms > ? order by sequence", nowMs)
       .toArray()
       .map(({ message }) => ToRelayLink.parse(JSON.parse(message)))
-      .filter((notice) => notice.type !== "welcome");
+      .filter((notice) => notice.type === "revoke" || notice.type === "allowed_cidrs");
   }
 
   /** Whether a network was deleted lately. */

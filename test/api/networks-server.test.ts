@@ -198,6 +198,18 @@ describe("ports of a relay", () => {
   });
 });
 
+test("a relay is told how many of its ports are reserved, for the operator's metrics", async () => {
+  const first = await relayWithPorts(5);
+  const { relayId } = first.hello;
+  const { id } = await createNetwork(owner);
+  await registerServer(owner, id, { relay_id: relayId });
+  first[Symbol.dispose]();
+  using again = await RelayLink.connect(api.server, { ...first.hello, epoch: crypto.randomUUID() });
+  await vi.waitFor(() => {
+    expect(again.reservedPorts).toEqual({ type: "ports", reservedUdp: 1, reservedTcp: 0 });
+  }, PATIENT);
+});
+
 describe("a ticket", () => {
   test("lets an agent serve the network's port at its relay, by the service's public keys", async () => {
     const { id } = await createNetwork(owner);

@@ -54,9 +54,16 @@ describe("a relay's link", () => {
     expect(await relay.stub.isConnected()).toBe(false);
   });
 
+  test("tells the relay how many of its ports are reserved", async () => {
+    rows.reservedPorts = { udp: 3, tcp: 14 };
+    const link = await new LiveRelay().link();
+    expect(await link.ports()).toEqual({ type: "ports", reservedUdp: 3, reservedTcp: 14 });
+  });
+
   test("survives that the object is evicted, and heartbeats do not wake it", async () => {
     const relay = new LiveRelay();
     const link = await relay.link();
+    await link.ports();
     await relay.sleep();
     link.socket.send(RELAY_PING);
     expect(await link.message()).toBe(RELAY_PONG);
@@ -241,9 +248,9 @@ describe("what a relay must know", () => {
     await relay.stub.setAllowedCidrs(tunnelId, ["192.0.2.0/24"]);
     await relay.stub.setAllowedCidrs(tunnelId, null);
     const link = await relay.link();
-    expect(await link.next()).toEqual({ type: "allowed_cidrs", tunnelId, cidrs: null });
+    expect(await link.next()).toMatchObject({ type: "allowed_cidrs", tunnelId, cidrs: null });
     await relay.stub.setAllowedCidrs(tunnelId, ["::/0"]);
-    expect(await link.next()).toEqual({ type: "allowed_cidrs", tunnelId, cidrs: ["::/0"] });
+    expect(await link.next()).toMatchObject({ type: "allowed_cidrs", tunnelId, cidrs: ["::/0"] });
   });
 });
 

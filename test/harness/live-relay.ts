@@ -58,8 +58,20 @@ export class TestRelayLink extends TestSocket {
     this.socket.send(JSON.stringify({ type: "status", networks: [], tunnels: [], ...status }));
   }
 
+  /** The next message but those about reserved ports, which come at times of their own. */
   async next(): Promise<ToRelayLink> {
-    return ToRelayLink.parse(JSON.parse(String(await this.message())));
+    for (;;) {
+      const message = ToRelayLink.parse(JSON.parse(String(await this.message())));
+      if (message.type !== "ports") return message;
+    }
+  }
+
+  /** How many ports are reserved, as the relay is told. */
+  async ports(): Promise<ToRelayLink> {
+    for (;;) {
+      const message = ToRelayLink.parse(JSON.parse(String(await this.message())));
+      if (message.type === "ports") return message;
+    }
   }
 }
 

@@ -33,6 +33,7 @@ export const rows = {
   left: new Map<string, number>(),
   /** Relays that are connected. */
   relays: new Map<string, RelayDescription>(),
+  reservedPorts: { udp: 0, tcp: 0 },
   /** Tunnels whose reports can't be taken. */
   failing: new Set<string>(),
 };
@@ -80,6 +81,11 @@ export class Rows
     if (rows.areAway) return Promise.reject(new Error("the rows are away"));
     if (rows.relays.get(relayId)?.epoch === epoch) rows.relays.delete(relayId);
     return Promise.resolve();
+  }
+
+  countReservedPorts(): Promise<{ udp: number; tcp: number }> {
+    if (rows.areAway) return Promise.reject(new Error("the rows are away"));
+    return Promise.resolve(rows.reservedPorts);
   }
 
   tokenKeys(): Promise<JSONWebKeySet> {

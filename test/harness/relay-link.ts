@@ -17,6 +17,8 @@ export const RELAY_ENV = { RELAY_SECRET, LOCAL_RELAY: "off" };
 export class RelayLink implements Disposable {
   readonly hello: RelayHello;
   readonly heard: ToRelayLink[] = [];
+  /** As the relay was told last. */
+  reservedPorts: ToRelayLink | undefined;
   readonly closed: Promise<{ code: number; reason: string }>;
   readonly #socket: WebSocket;
   readonly #heartbeat: ReturnType<typeof setInterval>;
@@ -64,6 +66,7 @@ export class RelayLink implements Disposable {
         if (text === RELAY_PONG) return;
         const message = ToRelayLink.parse(JSON.parse(text));
         if (message.type === "welcome") resolve();
+        else if (message.type === "ports") link.reservedPorts = message;
         else link.heard.push(message);
       });
     });

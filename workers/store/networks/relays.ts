@@ -1,8 +1,8 @@
 /** Relays' rows: where each is reached, as it described itself when it connected last. */
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, count, eq, isNull, sql } from "drizzle-orm";
 import type { RelayDescription } from "../../../durable-objects/bindings.ts";
 import type { Database } from "../client.ts";
-import { relays } from "../tables/networks.ts";
+import { relayPorts, relays } from "../tables/networks.ts";
 
 export type RelayRow = typeof relays.$inferSelect;
 
@@ -38,4 +38,18 @@ export async function markRelayGone(
     .update(relays)
     .set({ connectedEpoch: null, lastSeenAt: sql`now()` })
     .where(and(eq(relays.id, relayId), eq(relays.connectedEpoch, epoch)));
+}
+
+/** Ports that belong to a network or a tunnel now; released ones are not among them. */
+export async function countReservedPorts(
+  { read }: Database,
+  relayId: string,
+): Promise<{ udp: number; tcp: number }> {
+  const rows = await read
+    .select({ protocol: relayPorts.protocol, ports: count() })
+    .from(relayPorts)
+    .where(and(eq(relayPorts.relayId, relayId), isNull(relayPorts.releasedAt)))
+    .groupBy(relayPorts.protocol);
+  const byProtocol = new Map(rows.map(({ protocol, ports }) => [protocol, ports]));
+  return { udp: byProtocol.get("udp") ?? 0, tcp: byProtocol.get("tcp") ?? 0 };
 }
