@@ -25,6 +25,8 @@ export interface RelayProcessOptions {
   secret: string;
   /** How many ports it hands out, beside its own. */
   ports?: number;
+  /** Its own, the others follow; otherwise any that are free. */
+  port?: number;
   /** Where it listens, when agents are to reach it without the proxies. */
   address?: string;
   /** What stands before its command: `ip netns exec …`. */
@@ -50,7 +52,7 @@ export interface RelayProcess extends AsyncDisposable {
 
 export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayProcess> {
   const { id = "main", ports = PORTS, address = "127.0.0.1", prefix = [] } = options;
-  const port = await ownPorts(ports + 1);
+  const port = options.port ?? (await ownPorts(ports + 1));
   const at = { address: PROXY_ADDRESS, port };
   const tcp = await startTcpProxy(port, { host: PROXY_ADDRESS, port });
   const udp = await startUdpProxy(port, at);
