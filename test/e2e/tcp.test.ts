@@ -118,7 +118,7 @@ test("--allow lets in no address but those, and is kept for the tunnel", async (
 
 test("--remote-port asks for a public port, which stays over restarts of the agent", async () => {
   await using echo = await startEcho();
-  const wanted = stack.relay.port + PORTS;
+  const wanted = await findFreePort();
   const args = ["--subdomain", "sticky", "--remote-port", String(wanted)];
   const first = await stack.serve(echo.port, args);
   expect(first.publicPort).toBe(wanted);
@@ -126,6 +126,15 @@ test("--remote-port asks for a public port, which stays over restarts of the age
   await using second = await stack.serve(echo.port, ["--subdomain", "sticky"]);
   expect(second.publicPort).toBe(wanted);
 });
+
+/** The highest port of the relay that none of the organization's tunnels has. */
+async function findFreePort(): Promise<number> {
+  const { body: tunnels } = await stack.owner.get<Tunnel[]>("/tunnels");
+  const taken = new Set(tunnels.map(({ publicPort }) => publicPort));
+  let port = stack.relay.port + PORTS;
+  while (taken.has(port)) port -= 1;
+  return port;
+}
 
 test.each([
   [
