@@ -11,7 +11,12 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PrivateNetwork } from "../protocol/resources/networks.ts";
 import { mintToken, until, type Person } from "../test/harness/api.ts";
-import { whyNoNamespaces, type Machine } from "../test/harness/networks/namespaces.ts";
+import {
+  whyNoNamespaces,
+  type CableEnd,
+  type Machine,
+  type Namespaces,
+} from "../test/harness/networks/namespaces.ts";
 import {
   addInterface,
   startEcho,
@@ -26,12 +31,21 @@ import type { Row } from "./report.ts";
 const [SERVER, CLIENT] = [`bs${process.pid}`, `bc${process.pid}`];
 const [SERVER_ADDRESS, CLIENT_ADDRESS] = ["10.88.0.1", "10.88.0.2"];
 const LISTEN_PORT = 51_820;
+/** The relay has its machine's ports to itself. */
+const RELAY_PORT = 30_000;
 const ROUNDS = 3;
 const JUNK_PER_SECOND = 20_000;
 const UNLIMITED_MBPS = 100_000;
 
+/** Ends of the cables between the client, the relay and the server. */
+interface Cables {
+  relay: { toClient: CableEnd; toServer: CableEnd };
+  server: { toClient: CableEnd; toRelay: CableEnd };
+}
+
 interface Bench {
   real: RealNetwork;
+  cables: Cables;
   seconds: number;
   serverKey: string;
   /** Where the server is reached through the relay, and where without it. */
@@ -48,8 +62,16 @@ export async function benchRelayUdp(seconds: number): Promise<Row[]> {
     console.log(`relay: WireGuard is not measured here (${reason})`);
     return [];
   }
-  await using real = await startRealNetwork(["jnk"]);
-  const bench = await setUp(real, seconds);
+  let cables: Cables | undefined;
+  await using real = await startRealNetwork(["jnk"], (namespaces) => {
+    cables = layCables(namespaces);
+    const port = RELAY_PORT;
+    return {
+      port,
+      env: { RELAY_BIND: "0.0.0.0", RELAY_URL: `ws://${cables.relay.toServer.address}:${port}` },
+    };
+  });
+  const bench = await setUp(real, cables!, seconds);
   return [
     ...(await measureThroughput(bench)),
     await measureLatency(bench),
@@ -63,7 +85,17 @@ function missing(command: string): string | undefined {
   return isThere ? undefined : `there is no ${command}`;
 }
 
-async function setUp(real: RealNetwork, seconds: number): Promise<Bench> {
+function layCables(namespaces: Namespaces): Cables {
+  const [, relayToClient] = namespaces.connect("cli", "rel");
+  const [relayToServer, serverToRelay] = namespaces.connect("rel", "srv");
+  const [, serverToClient] = namespaces.connect("cli", "srv");
+  return {
+    relay: { toClient: relayToClient, toServer: relayToServer },
+    server: { toClient: serverToClient, toRelay: serverToRelay },
+  };
+}
+
+async function setUp(real: RealNetwork, cables: Cables, seconds: number): Promise<Bench> {
   const { client, server, owner } = real;
   const newKey = (): string => client.run("wg", ["genkey"]).trim();
   const toPublic = (key: string): string => client.run("wg", ["pubkey"], key).trim();
@@ -80,27 +112,32 @@ async function setUp(real: RealNetwork, seconds: number): Promise<Bench> {
   });
   const clientPeer = ["peer", toPublic(keys.client), "allowed-ips", `${CLIENT_ADDRESS}/32`];
   server.run("wg", ["set", SERVER, ...clientPeer]);
-  const endpoint = await registerServer(owner, serverKey);
+  const port = await registerServer(owner, serverKey);
   const agentPid = await startAgent(real, owner);
   const iperf = server.start("iperf3", ["-s", "--forceflush", "-B", SERVER_ADDRESS]);
   await once(iperf.stdout!, "data");
   await startEcho(server, SERVER_ADDRESS);
   return {
     real,
+    cables,
     seconds,
     serverKey,
-    endpoints: { relayed: endpoint, direct: `${server.address}:${LISTEN_PORT}` },
+    endpoints: {
+      relayed: `${cables.relay.toClient.address}:${port}`,
+      direct: `${cables.server.toClient.address}:${LISTEN_PORT}`,
+    },
     relayPid: real.relay.pid,
     agentPid,
   };
 }
 
-async function registerServer(owner: Person, publicKey: string): Promise<string> {
+/** @returns the relay's port. */
+async function registerServer(owner: Person, publicKey: string): Promise<number> {
   const network = { name: "bench", cidr: "10.88.0.0/24" };
   const { body } = await owner.post<PrivateNetwork>("/private-networks", network);
   const server = { server_public_key: publicKey, server_listen_port: LISTEN_PORT };
   const registered = await owner.put<PrivateNetwork>(`/private-networks/${body.id}/server`, server);
-  return registered.body.public_endpoint ?? "";
+  return registered.body.reserved_udp_port ?? 0;
 }
 
 async function startAgent({ server, url, dir }: RealNetwork, owner: Person): Promise<number> {
@@ -147,7 +184,7 @@ async function measureThroughput(bench: Bench): Promise<Row[]> {
     for (const variant of variants) {
       await take(bench, variant === "direct" ? "direct" : "relayed");
       const isLossy = variant === "relayed, 1 % lost";
-      if (isLossy) addLoss(bench.real);
+      if (isLossy) addLoss(bench);
       for (const direction of ["up", "down"]) {
         const key = `${variant} ${direction}`;
         transfers.set(key, [...(transfers.get(key) ?? []), await transfer(bench, direction)]);
@@ -178,7 +215,7 @@ async function measureThroughput(bench: Bench): Promise<Row[]> {
 
 async function transfer(bench: Bench, direction: string): Promise<Transfer> {
   const { real, seconds, relayPid, agentPid } = bench;
-  const before = { relay: cpuMs(relayPid), agent: cpuMs(agentPid), packets: packets(real.server) };
+  const before = { relay: cpuMs(relayPid), agent: cpuMs(agentPid), packets: packets(bench) };
   const args = ["-c", SERVER_ADDRESS, "-t", String(seconds), "-J"];
   const client = real.client.start("iperf3", direction === "down" ? [...args, "-R"] : args);
   let output = "";
@@ -191,27 +228,30 @@ async function transfer(bench: Bench, direction: string): Promise<Transfer> {
   if (!end?.sum_received) throw new Error(`iperf3: ${error ?? output}`);
   return {
     mbps: end.sum_received.bits_per_second / 1e6,
-    datagrams: packets(real.server) - before.packets,
+    datagrams: packets(bench) - before.packets,
     relayMs: cpuMs(relayPid) - before.relay,
     agentMs: cpuMs(agentPid) - before.agent,
   };
 }
 
-/** Of both directions on the server's cable: relay and agent send each datagram by itself. */
-function packets(machine: Machine): number {
+/** Of both directions between relay and agent: relay and agent send each datagram by itself. */
+function packets({ real, cables }: Bench): number {
+  const { link } = cables.server.toRelay;
+  const path = (way: string) => `/sys/class/net/${link}/statistics/${way}_packets`;
   return ["rx", "tx"]
-    .map((way) =>
-      Number(machine.run("cat", [`/sys/class/net/${machine.link}/statistics/${way}_packets`])),
-    )
+    .map((way) => Number(real.server.run("cat", [path(way)])))
     .reduce((sum, count) => sum + count, 0);
 }
 
 /** One of a hundred datagrams between relay and agent is lost on arrival, in either direction. */
-function addLoss({ relay, server, namespaces }: RealNetwork): void {
-  const relayMachine = namespaces.machine("rel");
+function addLoss({ real, cables }: Bench): void {
+  const { relay, server, namespaces } = real;
   const rules: [Machine, string][] = [
-    [relayMachine, `ip saddr ${server.address} udp dport ${relay.port}`],
-    [server, `ip saddr ${relayMachine.address} udp sport ${relay.port}`],
+    [
+      namespaces.machine("rel"),
+      `ip saddr ${cables.server.toRelay.address} udp dport ${relay.port}`,
+    ],
+    [server, `ip saddr ${cables.relay.toServer.address} udp sport ${relay.port}`],
   ];
   for (const [machine, match] of rules) {
     machine.run("nft", [
@@ -252,7 +292,8 @@ async function measureLatency(bench: Bench): Promise<Row> {
 async function measureFlood(bench: Bench): Promise<Row> {
   const { real, relayPid, seconds } = bench;
   await take(bench, "relayed");
-  const [address = "", port = ""] = bench.endpoints.relayed.split(":");
+  const port = bench.endpoints.relayed.split(":")[1] ?? "";
+  const { address } = real.namespaces.machine("rel");
   const pings = startPings(real.client, SERVER_ADDRESS, 2);
   await until(() => Promise.resolve(pings.answers.size > 50));
   const junk = real.namespaces

@@ -36,7 +36,11 @@ export interface RealNetwork extends AsyncDisposable {
   startRelay(options: Partial<RelayProcessOptions>): Promise<RelayProcess>;
 }
 
-export async function startRealNetwork(machines: string[] = []): Promise<RealNetwork> {
+/** @param machines further ones. @param relayOptions of the relay that is started. */
+export async function startRealNetwork(
+  machines: string[] = [],
+  relayOptions: (namespaces: Namespaces) => Partial<RelayProcessOptions> = () => ({}),
+): Promise<RealNetwork> {
   const dir = mkdtempSync(join(tmpdir(), "underpass-namespaces-"));
   const namespaces = createNamespaces(["cli", "rel", "srv", ...machines]);
   const closing: (() => unknown)[] = [
@@ -72,7 +76,7 @@ export async function startRealNetwork(machines: string[] = []): Promise<RealNet
       await untilLinked(api, relay);
       return relay;
     };
-    const relay = await startRelay();
+    const relay = await startRelay(relayOptions(namespaces));
     const owner = await api.owner();
     const token = Buffer.from((await mintToken(owner)).wireBytes, "base64");
     return {
