@@ -66,6 +66,9 @@ export const INITIATIONS_BURST = 20;
 export const INITIATION_SOURCES_MAX = 4_096;
 export const NEW_FLOWS_PER_SECOND = 20;
 export const NEW_FLOWS_BURST = 200;
+/** Data of peers that may belong to no session, for all of a port together. */
+export const UNPROVEN_DATA_PER_SECOND = 500;
+export const UNPROVEN_DATA_BURST = 1_000;
 /** How long a receiver index of the server lets a peer move to another address. */
 export const RECEIVER_INDEX_MAX_AGE_MS = 240_000;
 export const RECEIVER_INDICES_PER_PORT_MAX = 65_536;

@@ -12,6 +12,8 @@ export const DROP_REASONS = [
   /** A handshake answer or cookie from an address without a flow, or for an index that the server never sent. */
   "unknown_peer",
   "unknown_index",
+  /** Data of peers that nothing has shown to have a session. */
+  "unproven_rate",
   /** The ticket's Mbit/s. */
   "rate",
   /** To a peer that has not shown that it gets our answers: never more bytes than it sent. */

@@ -9,7 +9,8 @@
  * | transport                          | a known flow, or a new address with an index of the last 4 minutes   |
  *
  * An association that has just begun does not know the indices of sessions that go on, so for
- * `FLOW_LENIENCY_MS` it takes transport messages from new addresses at a bounded rate.
+ * `FLOW_LENIENCY_MS` it takes transport messages from new addresses, at a bounded rate for all of them together
+ * until the server answers: WireGuard sends data only to an address that has proved itself.
  */
 import { addressGroup } from "../../protocol/address-group.ts";
 import { FLOW_LENIENCY_MS } from "../../protocol/limits/relay.ts";
@@ -21,6 +22,8 @@ import {
   NEW_FLOWS_PER_SECOND,
   RECEIVER_INDEX_MAX_AGE_MS,
   RECEIVER_INDICES_PER_PORT_MAX,
+  UNPROVEN_DATA_BURST,
+  UNPROVEN_DATA_PER_SECOND,
 } from "../limits.ts";
 import type { DropReason } from "../metrics.ts";
 import { TokenBucket } from "../token-bucket.ts";
@@ -34,28 +37,37 @@ import {
   WIREGUARD,
 } from "./wireguard.ts";
 
-/** `confirmed`: passed, and from a peer that has seen what the server sent to it. */
-export type Verdict = "pass" | "confirmed" | { drop: DropReason };
+/**
+ * `confirmed`: passed, and from a peer that has seen what the server sent to it. `unproven`: passed from a new
+ * address that may have a session from before the association began.
+ */
+export type Verdict = "pass" | "confirmed" | "unproven" | { drop: DropReason };
 
 /** What the filter needs to know of a flow. */
 export interface KnownFlow {
   /** Whether its peer has shown that it gets what is sent to it: its address is not a forged one. */
   isConfirmed: boolean;
+  /** It began as `unproven`, and nothing has shown yet that it belongs to a session of the server. */
+  isUnproven: boolean;
 }
 
 const PASS = "pass";
 const CONFIRMED = "confirmed";
+const UNPROVEN = "unproven";
 const NOT_WIREGUARD = { drop: "not_wireguard" } as const;
 const WRONG_MAC1 = { drop: "wrong_mac1" } as const;
 const INITIATION_RATE = { drop: "initiation_rate" } as const;
 const NEW_FLOW_RATE = { drop: "new_flow_rate" } as const;
 const UNKNOWN_PEER = { drop: "unknown_peer" } as const;
+const UNPROVEN_RATE = { drop: "unproven_rate" } as const;
 const UNKNOWN_INDEX = { drop: "unknown_index" } as const;
 
 export class WireGuardFilter {
   readonly #startedAt: number;
   readonly #indices = new ReceiverIndices(RECEIVER_INDICES_PER_PORT_MAX, RECEIVER_INDEX_MAX_AGE_MS);
   readonly #newFlows: TokenBucket;
+  /** Data of flows that nothing has shown to belong to a session: anybody can send it. */
+  readonly #unproven: TokenBucket;
   /** By address group; the least recently made is forgotten first. */
   readonly #sources = new Map<string, TokenBucket>();
   #mac1Key: Uint8Array;
@@ -65,6 +77,7 @@ export class WireGuardFilter {
     this.#mac1Key = getMac1Key(serverPublicKey);
     this.#startedAt = now;
     this.#newFlows = new TokenBucket(NEW_FLOWS_PER_SECOND, NEW_FLOWS_BURST, now);
+    this.#unproven = new TokenBucket(UNPROVEN_DATA_PER_SECOND, UNPROVEN_DATA_BURST, now);
   }
 
   setServerPublicKey(serverPublicKey: Uint8Array): void {
@@ -81,11 +94,13 @@ export class WireGuardFilter {
     const type = getMessageType(message);
     switch (type) {
       case WIREGUARD.transport: {
-        if (flow?.isConfirmed) return PASS;
+        if (flow?.isConfirmed && !flow.isUnproven) return PASS;
         const isKnownIndex = this.#indices.has(getReceiverIndex(message, type), now);
-        if (flow) return isKnownIndex ? CONFIRMED : PASS;
+        if (flow && isKnownIndex) return CONFIRMED;
+        if (flow) return this.#unproven.take(1, now) ? PASS : UNPROVEN_RATE;
         if (!isKnownIndex && now - this.#startedAt > FLOW_LENIENCY_MS) return UNKNOWN_INDEX;
-        return this.#newFlows.take(1, now) ? CONFIRMED : NEW_FLOW_RATE;
+        if (!this.#newFlows.take(1, now)) return NEW_FLOW_RATE;
+        return isKnownIndex ? CONFIRMED : UNPROVEN;
       }
       case WIREGUARD.initiation:
         if (!this.#source(address, now).take(1, now)) return INITIATION_RATE;

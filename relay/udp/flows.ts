@@ -27,6 +27,8 @@ export class Flow implements PeerTraffic {
   readonly createdAt: number;
   /** Whether the peer has shown that it gets what is sent to it. */
   isConfirmed: boolean;
+  /** Whether it may belong to no session of the server: see filter.ts. */
+  isUnproven = false;
   /** Whether the agent has answered on it, and so knows it. */
   isKnownToAgent = false;
   /** A handshake response passed and no transport message yet: from the server, or from the peer. */

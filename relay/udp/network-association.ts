@@ -213,6 +213,7 @@ export class NetworkAssociation implements Association, BoundAgent {
     }
     if (!this.#fromAgentRate.take(length, now)) return this.#metrics.drop("rate");
     if (isSendQueueFull(socket)) return this.#metrics.drop("send_queue");
+    if (type === WIREGUARD.transport) flow.isUnproven = false;
     noteHandshake(flow, type, "from_server", now);
     flow.txBytes += length;
     this.#metrics.datagramsOut += 1;
@@ -232,12 +233,14 @@ export class NetworkAssociation implements Association, BoundAgent {
     }
     if (message.length > DATAGRAM_PAYLOAD_MAX_BYTES) return this.#metrics.drop("too_large");
     if (!flow) {
-      const opened = this.#flows.open(address, port, verdict === "confirmed", now);
+      const opened = this.#flows.open(address, port, verdict !== "pass", now);
       if (!opened) return this.#metrics.drop("flow_limit");
       flow = opened;
+      flow.isUnproven = verdict === "unproven";
       this.#announce(flow);
     } else if (verdict === "confirmed") {
       flow.isConfirmed = true;
+      flow.isUnproven = false;
     }
     flow.lastSeenAt = now;
     flow.rxBytes += message.length;

@@ -6,6 +6,7 @@ import {
   NEW_FLOWS_BURST,
   RECEIVER_INDEX_MAX_AGE_MS,
   RECEIVER_INDICES_PER_PORT_MAX,
+  UNPROVEN_DATA_BURST,
 } from "../../relay/limits.ts";
 import { WireGuardFilter } from "../../relay/udp/filter.ts";
 import { ReceiverIndices } from "../../relay/udp/receiver-indices.ts";
@@ -13,8 +14,8 @@ import { newKeyPair } from "../harness/wireguard/crypto.ts";
 import { writeInitiation } from "../harness/wireguard/handshake.ts";
 
 const SERVER = newKeyPair();
-const KNOWN = { isConfirmed: true };
-const UNCONFIRMED = { isConfirmed: false };
+const KNOWN = { isConfirmed: true, isUnproven: false };
+const UNCONFIRMED = { isConfirmed: false, isUnproven: false };
 /** After the leniency of an association that has just begun. */
 const LATER = FLOW_LENIENCY_MS + 1;
 
@@ -67,8 +68,20 @@ describe("from an address without a flow", () => {
     const verdicts = Array.from({ length: NEW_FLOWS_BURST + 5 }, () =>
       filter.fromPeer(transport(99), undefined, "192.0.2.1", 1),
     );
-    expect(verdicts.filter((verdict) => verdict === "confirmed")).toHaveLength(NEW_FLOWS_BURST);
+    expect(verdicts.filter((verdict) => verdict === "unproven")).toHaveLength(NEW_FLOWS_BURST);
     expect(verdicts.at(-1)).toEqual({ drop: "new_flow_rate" });
+  });
+
+  test("data of flows that may have no session is bounded for a port, and an index of the server proves one", () => {
+    const filter = newFilter();
+    const flow = { isConfirmed: true, isUnproven: true };
+    const verdicts = Array.from({ length: UNPROVEN_DATA_BURST + 5 }, () =>
+      filter.fromPeer(transport(99), flow, "192.0.2.1", 1),
+    );
+    expect(verdicts.filter((verdict) => verdict === "pass")).toHaveLength(UNPROVEN_DATA_BURST);
+    expect(verdicts.at(-1)).toEqual({ drop: "unproven_rate" });
+    filter.fromServer(response(5, 1), 1);
+    expect(filter.fromPeer(transport(5), flow, "192.0.2.1", 1)).toBe("confirmed");
   });
 });
 
