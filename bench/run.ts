@@ -13,6 +13,7 @@ import { benchConnections } from "./connections.ts";
 import { benchEnumeration } from "./enumeration.ts";
 import { benchGates } from "./gates.ts";
 import { benchIdle } from "./idle.ts";
+import { benchRelayTcp } from "./relay-tcp.ts";
 import { benchRelayUdp } from "./relay-udp.ts";
 import { print, save, type Row } from "./report.ts";
 import { benchRequests } from "./requests.ts";
@@ -32,7 +33,10 @@ const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[
   watching: benchWatching,
   enumeration: benchEnumeration,
   agreement: benchAgreement,
-  relay: (_stack, seconds) => benchRelayUdp(seconds),
+  relay: async (_stack, seconds) => [
+    ...(await benchRelayTcp(seconds)),
+    ...(await benchRelayUdp(seconds)),
+  ],
 };
 
 const { values, positionals } = parseArgs({

@@ -51,7 +51,7 @@ export async function startStack(): Promise<Stack> {
   };
 }
 
-async function firstAccount(server: TestServer) {
+export async function firstAccount(server: TestServer) {
   const setUp = await postJson(server, "/setup", { code: server.setupCode, label: "bench" });
   const { email, password, wire_bytes_b64: wireBytes } = setUp as Record<string, string>;
   const summary = await postJson(server, "/auth/login", { email, password });

