@@ -15,7 +15,7 @@ import { connect as connectTls, type ConnectionOptions } from "node:tls";
 const BUFFER_MIN_BYTES = 4 * 1024;
 const BUFFER_MAX_BYTES = 256 * 1024;
 /** All buffers of the process together, beyond the smallest size of each. */
-const GROWN_BUFFERS_MAX_BYTES = 12 * 1024 * 1024;
+const GROWN_BUFFERS_MAX_BYTES = 8 * 1024 * 1024;
 /** A buffer grows by at most this part of what is left of that, so that many streams have something each. */
 const GROWTH_MAX_PART = 1 / 16;
 
@@ -49,7 +49,10 @@ class SocketReader {
   }
 
   #read(length: number, buffer: Uint8Array): boolean {
-    const goesOn = this.receive?.(buffer.subarray(0, length)) ?? false;
+    const { receive } = this;
+    const goesOn = receive?.(buffer.subarray(0, length)) ?? false;
+    // The socket was handed over meanwhile, paused, and may have been resumed: that is for its new reader to say.
+    if (receive !== this.receive) return true;
     // While `receive` holds the bytes there is no next read.
     if (goesOn && length === buffer.length && length < BUFFER_MAX_BYTES) this.#resize(length * 4);
     return goesOn;
@@ -99,7 +102,10 @@ interface TcpHandle {
   readStop(): number;
 }
 
-/** Hands what the socket reads to `receive` from now on, in place of an earlier one. `resume()` starts it. */
+/**
+ * Hands what the socket reads to `receive` from now on. An earlier one that is called at the moment must have paused
+ * the socket; `resume()` starts it again.
+ */
 export function readWith(socket: Socket, receive: Receive): void {
   const reader = readers.get(socket);
   if (reader) {
@@ -107,7 +113,9 @@ export function readWith(socket: Socket, receive: Receive): void {
     return;
   }
   socket.removeAllListeners("data");
-  socket.on("data", (chunk: Buffer) => {
-    if (!receive(chunk)) socket.pause();
-  });
+  const take = (chunk: Buffer): void => {
+    const goesOn = receive(chunk);
+    if (!goesOn && socket.listeners("data").includes(take)) socket.pause();
+  };
+  socket.on("data", take);
 }

@@ -49,3 +49,12 @@ describe("an option", () => {
     );
   });
 });
+
+test("a list is given by repeating its option, or in the environment with commas", () => {
+  const specs = { allow: { kind: "list", help: "" } } as const;
+  expect(parseOptions(["--allow", "a", "--allow=b"], specs).values).toEqual({ allow: ["a", "b"] });
+  expect(parseOptions([], specs).values).toEqual({ allow: [] });
+  vi.stubEnv("UNDERPASS_ALLOW", "a, b");
+  expect(parseOptions([], specs).values).toEqual({ allow: ["a", "b"] });
+  expect(parseOptions(["--allow", "c"], specs).values).toEqual({ allow: ["c"] });
+});
