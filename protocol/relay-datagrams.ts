@@ -89,7 +89,8 @@ export function writeBind(association: number, counter: number, key: Uint8Array)
 export function readBind(bytes: Uint8Array, key: Uint8Array): number | null {
   if (bytes.byteLength !== BIND_BYTES) return null;
   const mac = bytes.subarray(BIND_SIGNED_BYTES, BIND_SIGNED_BYTES + RELAY_MAC_BYTES);
-  if (!equalBytesInConstantTime(relayMac(key, bytes.subarray(0, BIND_SIGNED_BYTES)), mac)) return null;
+  if (!equalBytesInConstantTime(relayMac(key, bytes.subarray(0, BIND_SIGNED_BYTES)), mac))
+    return null;
   return readCounter(bytes, DATAGRAM_HEADER_BYTES);
 }
 
@@ -120,7 +121,8 @@ export interface Bound {
 export function readBound(bytes: Uint8Array, key: Uint8Array): Bound | null {
   if (bytes.byteLength !== BOUND_SIGNED_BYTES + RELAY_MAC_BYTES) return null;
   const mac = bytes.subarray(BOUND_SIGNED_BYTES);
-  if (!equalBytesInConstantTime(relayMac(key, bytes.subarray(0, BOUND_SIGNED_BYTES)), mac)) return null;
+  if (!equalBytesInConstantTime(relayMac(key, bytes.subarray(0, BOUND_SIGNED_BYTES)), mac))
+    return null;
   return {
     counter: readCounter(bytes, DATAGRAM_HEADER_BYTES),
     address: bytes.slice(BIND_SIGNED_BYTES, BIND_SIGNED_BYTES + 16),
