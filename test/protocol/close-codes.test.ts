@@ -20,6 +20,7 @@ test("an agent comes back after a lost connection and a restart, and after no ve
     "going_away",
     "heartbeat_timeout",
     "internal",
+    "server_changed",
     "tunnel_stopped",
   ]);
   // Of the network, of a proxy, of the platform: none of them knows the tunnel.
