@@ -2,15 +2,18 @@
  * Bundles what runs without its sources: the Worker (`dist/worker`, served by workerd and by Cloudflare
  * alike) and the agent (`dist/agent`, what `npx underpass` starts).
  */
+import { existsSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
+import { isCurrent, listFiles, writeStamp } from "./build-stamp.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "..");
 export const WORKER_DIR = join(ROOT, "dist/worker");
 const AGENT_DIR = join(ROOT, "dist/agent");
+const WORKER_STAMP = join(ROOT, "dist/worker-sources.json");
 
 /** All modules together, compressed. Cloudflare takes 10 MB; a cold start wants far less. */
 export const WORKER_BUNDLE_MAX_BYTES = 512 * 1024;
@@ -22,7 +25,14 @@ export interface WorkerBundle {
   eagerSources: string[];
 }
 
+/** Builds the Worker unless its bundle is of today's sources already. */
+export async function buildWorkerIfChanged(): Promise<void> {
+  const isBuilt = existsSync(join(WORKER_DIR, "index.js"));
+  if (!isBuilt || !(await isCurrent(WORKER_STAMP))) await buildWorker();
+}
+
 export async function buildWorker(): Promise<WorkerBundle> {
+  const startedAtMs = Date.now();
   const result = await esbuild.build({
     absWorkingDir: ROOT,
     entryPoints: ["workers/index.ts"],
@@ -45,6 +55,7 @@ export async function buildWorker(): Promise<WorkerBundle> {
     logLevel: "error",
   });
   await writeOutputs(WORKER_DIR, result.outputFiles);
+  await writeStamp(WORKER_STAMP, await workerInputs(result.metafile), startedAtMs);
   const gzipBytes = result.outputFiles.reduce(
     (sum, file) => sum + gzipSync(file.contents).length,
     0,
@@ -79,6 +90,13 @@ export async function buildAgent(): Promise<void> {
 export async function build(): Promise<WorkerBundle> {
   const [bundle] = await Promise.all([buildWorker(), buildAgent()]);
   return bundle;
+}
+
+/** The sources of pages are bundled by themselves (`wholePages`), so that esbuild does not list them. */
+async function workerInputs({ inputs }: esbuild.Metafile): Promise<string[]> {
+  const named = Object.keys(inputs).map((path) => join(ROOT, path.replace(/^[a-z-]+:/, "")));
+  const others = ["self-host/build.ts", "package-lock.json"].map((path) => join(ROOT, path));
+  return [...named, ...others, ...(await listFiles(join(ROOT, "dashboard")))];
 }
 
 /**

@@ -5,7 +5,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CRON_INTERVAL_MS } from "../protocol/limits.ts";
-import { buildWorker, ROOT } from "./build.ts";
+import { buildWorkerIfChanged, ROOT } from "./build.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import type { SetupCode } from "./installation.ts";
 import { createLog } from "./log.ts";
@@ -38,7 +38,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   const { host, apiHosts, allowPrivateFetch } = settings;
   const storage = await openStorage(settings, log, cleanup);
   const port = await usablePort(host, settings.port);
-  if (existsSync(join(ROOT, "workers/index.ts"))) await buildWorker();
+  if (existsSync(join(ROOT, "workers/index.ts"))) await buildWorkerIfChanged();
   const workerd = await startWorkerd({
     dataDir: storage.dataDir,
     host,

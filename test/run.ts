@@ -69,10 +69,11 @@ async function tryAgain(outcomes: Outcome[]): Promise<Outcome[]> {
 let passed = 0;
 let failed = 0;
 
-for (const [name, command, args] of CHECKS) {
-  const isGood = await run(command, args);
-  console.log(`${isGood ? "ok" : "FAILED"}: ${name}`);
-  if (isGood) passed += 1;
+// Each of them uses one core.
+const checks = await Promise.all(CHECKS.map(([, command, args]) => run(command, args)));
+for (const [at, [name]] of CHECKS.entries()) {
+  console.log(`${checks[at] ? "ok" : "FAILED"}: ${name}`);
+  if (checks[at]) passed += 1;
   else failed += 1;
 }
 

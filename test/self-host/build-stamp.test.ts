@@ -1,0 +1,54 @@
+/** Whether a bundle needs to be built again. */
+import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { isCurrent, listFiles, writeStamp } from "../../self-host/build-stamp.ts";
+import { temporaryDir } from "../harness/directories.ts";
+
+const EARLIER = new Date("2026-01-01T00:00:00Z");
+
+let directory: string;
+let stamp: string;
+let source: string;
+beforeEach(async () => {
+  directory = await temporaryDir();
+  stamp = join(directory, "stamp.json");
+  source = join(directory, "source.ts");
+  await writeSource("one");
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+async function writeSource(text: string): Promise<void> {
+  await writeFile(source, text);
+  await utimes(source, EARLIER, EARLIER);
+}
+
+test("a bundle is current while none of its sources changes", async () => {
+  expect(await isCurrent(stamp)).toBe(false);
+  await writeStamp(stamp, [source], Date.now());
+  expect(await isCurrent(stamp)).toBe(true);
+});
+
+test("it is not after a source was touched, got another size, or was removed", async () => {
+  await writeStamp(stamp, [source], Date.now());
+  await utimes(source, EARLIER, new Date(EARLIER.getTime() + 5));
+  expect(await isCurrent(stamp)).toBe(false);
+  await writeSource("longer");
+  expect(await isCurrent(stamp)).toBe(false);
+  await rm(source);
+  expect(await isCurrent(stamp)).toBe(false);
+});
+
+test("it is not when a source changed during the build, or the list can't be read", async () => {
+  await writeStamp(stamp, [source], Date.now());
+  await writeStamp(stamp, [source], EARLIER.getTime());
+  expect(await isCurrent(stamp)).toBe(false);
+  await writeFile(stamp, "{");
+  expect(await isCurrent(stamp)).toBe(false);
+});
+
+test("files of folders below count too", async () => {
+  await mkdir(join(directory, "pages"));
+  await writeFile(join(directory, "pages/a.css"), "");
+  expect((await listFiles(directory)).sort()).toEqual([join(directory, "pages/a.css"), source]);
+});
