@@ -16,6 +16,9 @@ export default new WebAssembly.Module(readFileSync(${JSON.stringify(id)}));`;
 /** Only ends what will not end by itself: a busy machine is no failure. */
 const PATIENCE = { testTimeout: 120_000, hookTimeout: 240_000 };
 
+/** They add interfaces to this machine, at which browsers give up what they are loading: these run alone. */
+const CHANGES_THE_NETWORK = ["test/e2e/networks-namespaces.test.ts"];
+
 export default defineConfig({
   test: {
     // Tests wait for other processes most of the time: more of them than cores keep two cores busy.
@@ -26,8 +29,19 @@ export default defineConfig({
         test: {
           name: "node",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.workerd.test.ts"],
+          exclude: ["test/**/*.workerd.test.ts", ...CHANGES_THE_NETWORK],
           globalSetup: "test/harness/build.ts",
+          server: { deps: { inline: [/\.wasm$/] } },
+          ...PATIENCE,
+        },
+      },
+      {
+        plugins: [wasmModules],
+        test: {
+          name: "network",
+          include: CHANGES_THE_NETWORK,
+          globalSetup: "test/harness/build.ts",
+          sequence: { groupOrder: 1 },
           server: { deps: { inline: [/\.wasm$/] } },
           ...PATIENCE,
         },

@@ -44,6 +44,11 @@ export async function prepareDatabase(): Promise<() => Promise<void>> {
   return () => rm(dir, { recursive: true, force: true });
 }
 
+/** Whether `prepareDatabase` has run before the tests. */
+export function isDatabasePrepared(): boolean {
+  return process.env[PREPARED] !== undefined;
+}
+
 /** A data directory for a server that is not about the making of its database. */
 export async function preparedDir(): Promise<string> {
   const dir = await temporaryDir();
