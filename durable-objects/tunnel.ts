@@ -125,7 +125,7 @@ export class Tunnel extends DurableObject<ObjectBindings> {
     if (why === "expired") this.#agents.closeAll("tunnel_expired", "the tunnel's time is over");
     else this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
     this.#visitors.waitNoLonger();
-    this.#clients.endAll("tunnel_deleted", "the tunnel is over");
+    this.#clients.endAll("tunnel_deleted", "the tunnel was deleted or has expired");
     await this.#captures.retire();
     await this.#relay.revoke(why === "expired" ? "tunnel_expired" : "tunnel_deleted");
   }

@@ -57,7 +57,7 @@ export const NetworkStatus = z.object({
 });
 export type NetworkStatus = z.infer<typeof NetworkStatus>;
 
-/** Totals of one association, since it began: whoever gets them twice counts them once. */
+/** Totals of one association since it began, so that a report that arrives twice counts once. */
 export const TunnelUsage = z.object({
   tunnelId: z.uuid(),
   /** `epoch/association` */

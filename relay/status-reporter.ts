@@ -33,14 +33,14 @@ export class StatusReporter {
     const network = association.networkStatus?.(now);
     if (network) {
       const offline = { ...network, state: "offline", latencyMs: null, loss: null } as const;
-      // Sent with the next report, unless another agent serves the network by then.
+      // Sent with the next report, unless another agent serves the network when that is sent.
       this.#networks.delete(network.networkId);
       this.#networks.set(network.networkId, { item: offline, text: "", sentAt: 0 });
       dropOldest(this.#networks, NETWORK_RECORDS_MAX);
     }
   }
 
-  /** A new link: whoever is at its other end knows nothing. */
+  /** After a new link is made: the API knows nothing of this run yet. */
   forgetSent(): void {
     for (const reported of [...this.#networks.values(), ...this.#tunnels.values()]) {
       reported.text = "";

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 
 /**
- * What is asked of the system for each direction. Its default, about 200 KiB, overflows within milliseconds
+ * The buffer size that is requested for each direction. The system default, about 200 KiB, overflows within milliseconds
  * at 300 Mbit/s whenever the process does something else.
  */
 export const SOCKET_BUFFER_BYTES = 4 * 1024 * 1024;

@@ -143,7 +143,7 @@ export class Networks {
   }
 }
 
-/** A run of the relay that is over adds what it counted; its last handshake stays until there is a newer one. */
+/** Adds the bytes of an earlier run of the relay; the last known handshake stays until a newer one is reported. */
 export function nextDevice(
   known: Device | undefined,
   reported: DeviceStatus,

@@ -3,7 +3,7 @@
 // ── Tickets ──
 
 export const RELAY_TICKET_SECONDS = 300;
-/** An agent asks for the next ticket when this part of the current one's life is over. */
+/** An agent asks for the next ticket when this part of the current one's lifetime has passed. */
 export const RELAY_TICKET_RENEW_AFTER = 0.5;
 /** How long an association outlives its ticket while the API can't be reached to renew it. */
 export const RELAY_TICKET_GRACE_MS = 10 * 60_000;

@@ -1,4 +1,4 @@
-/** What is public in a WireGuard datagram (https://www.wireguard.com/protocol/): type, length, indices, mac1. */
+/** The unencrypted fields of a WireGuard datagram (https://www.wireguard.com/protocol/): type, length, indices, mac1. */
 import { blake2s } from "@noble/hashes/blake2.js";
 import { equalBytesInConstantTime } from "../../protocol/constant-time.ts";
 
@@ -60,7 +60,7 @@ export function getMac1Key(serverPublicKey: Uint8Array): Uint8Array {
   return blake2s(input, { dkLen: 32 });
 }
 
-/** Whether an initiation was made by somebody who knows the server's public key. */
+/** Whether the sender of an initiation knows the server's public key. */
 export function hasMac1(initiation: Uint8Array, key: Uint8Array): boolean {
   const expected = blake2s(initiation.subarray(0, MAC1_AT), { key, dkLen: MAC_BYTES });
   return equalBytesInConstantTime(expected, initiation.subarray(MAC1_AT, MAC1_AT + MAC_BYTES));

@@ -83,6 +83,6 @@ function requireServed(found: ServedTunnel | string): ServedTunnel {
     case "tunnel_stopped":
       throw new ApiError("conflict", "The tunnel was stopped.");
     case "tunnel_expired":
-      throw new ApiError("expired", "The tunnel's time is over.");
+      throw new ApiError("expired", "The tunnel has expired. Make a new one.");
   }
 }

@@ -1,6 +1,6 @@
 /**
  * What a TCP tunnel's relay must know: that an agent may serve no longer, and which addresses visitors may come
- * from. What could not be said is kept, and said by the next call or the alarm; whoever asked for it is told of
+ * from. What could not be said is kept, and said by the next call or the alarm; the caller is told of
  * the failure, so that an outbox row stays.
  */
 import type { REVOCATION_REASONS, Revocation } from "../../../protocol/relay-link.ts";

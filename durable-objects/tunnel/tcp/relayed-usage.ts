@@ -22,7 +22,7 @@ export class RelayedUsage {
     this.#sources = kv.get<Map<string, RelayedTotals>>(KEY) ?? new Map<string, RelayedTotals>();
   }
 
-  /** @returns what is new in a report. The caller counts and saves it before anything else happens. */
+  /** @returns by how much a report exceeds the last one. The caller counts and saves it before anything else happens. */
   take({ source, connections, bytesIn, bytesOut }: TunnelUsage): RelayedTotals {
     const known = this.#sources.get(source) ?? { connections: 0, bytesIn: 0, bytesOut: 0 };
     const newest = {
