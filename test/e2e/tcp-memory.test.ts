@@ -5,7 +5,7 @@ import { PATIENT } from "../harness/patience.ts";
 import { startLocalServer, startTcpStack } from "../harness/tcp/stack.ts";
 
 const MiB = 1024 * 1024;
-const VISITORS = 500;
+const VISITORS = 1_000;
 const GROWTH_MAX_MIB = 64;
 
 async function residentMiB(pid: number): Promise<number> {
