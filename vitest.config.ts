@@ -17,7 +17,10 @@ export default new WebAssembly.Module(readFileSync(${JSON.stringify(id)}));`;
 const PATIENCE = { testTimeout: 120_000, hookTimeout: 240_000 };
 
 /** They add interfaces to this machine, at which browsers give up what they are loading: these run alone. */
-const CHANGES_THE_NETWORK = ["test/e2e/networks-namespaces.test.ts"];
+const CHANGES_THE_NETWORK = [
+  "test/e2e/networks-namespaces.test.ts",
+  "test/e2e/tcp-syn-flood.test.ts",
+];
 
 export default defineConfig({
   test: {

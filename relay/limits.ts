@@ -8,6 +8,12 @@ export const AGENT_MESSAGE_MAX_BYTES = 1024 * 1024;
 export const ASSOCIATIONS_MAX = 10_000;
 /** Sockets of the relay's own TCP port: control and data connections. */
 export const OWN_PORT_CONNECTIONS_MAX = 65_536;
+/**
+ * Connections of one TCP port that the kernel keeps for the relay: so many half-open ones, beyond which Linux
+ * answers SYNs with cookies and keeps nothing, and so many that wait to be accepted. Room for all visitors or
+ * agents that come at once after a restart; Node.js has 511 by default. Linux cuts it to net.core.somaxconn.
+ */
+export const LISTEN_BACKLOG = 1_024;
 /** Tickets that are being checked at a time. */
 export const PENDING_UPGRADES_MAX = 1_024;
 /** An agent that stopped reading its JSON messages is disconnected beyond this. */

@@ -13,6 +13,7 @@ import { SPLICED_SOCKET_BUFFER_BYTES } from "../shared/splice.ts";
 import { ControlConnection, type ControlOptions } from "./control-connection.ts";
 import {
   AGENT_MESSAGE_MAX_BYTES,
+  LISTEN_BACKLOG,
   OWN_PORT_CONNECTIONS_MAX,
   PENDING_UPGRADES_MAX,
   STOP_MAX_MS,
@@ -60,7 +61,8 @@ export class RelayServer {
 
   /** @throws the system's error when the port can't be bound. */
   async listen(): Promise<void> {
-    this.#server.listen(this.#options.port, this.#options.bind);
+    const { port, bind } = this.#options;
+    this.#server.listen({ port, host: bind, backlog: LISTEN_BACKLOG });
     await once(this.#server, "listening");
   }
 

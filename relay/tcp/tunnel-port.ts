@@ -21,6 +21,7 @@ import type { TunnelTicket } from "../../protocol/relay-ticket.ts";
 import { RatePacer } from "../../shared/rate-pacer.ts";
 import { adoptSocket } from "../../shared/socket-reader.ts";
 import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../shared/splice.ts";
+import { LISTEN_BACKLOG } from "../limits.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
 
@@ -146,7 +147,7 @@ export class TunnelPort {
   /** Binds the ticket's port. @throws the system's error when that fails: EADDRINUSE, EACCES. */
   async listen(): Promise<void> {
     const { ticket, bind } = this.#options;
-    this.#server.listen({ port: ticket.port, host: bind, backlog: this.#limits.backlogMax });
+    this.#server.listen({ port: ticket.port, host: bind, backlog: LISTEN_BACKLOG });
     await once(this.#server, "listening");
     this.#server.on("error", (error) =>
       this.#options.log.info("a tunnel's port failed", this.#fields({ error: error.message })),
