@@ -35,6 +35,8 @@ export default defineConfig({
           exclude: ["test/**/*.workerd.test.ts", ...CHANGES_THE_NETWORK],
           globalSetup: "test/harness/build.ts",
           server: { deps: { inline: [/\.wasm$/] } },
+          // Loading the harness anew for each file takes a minute of each core.
+          isolate: false,
           ...PATIENCE,
         },
       },

@@ -54,8 +54,12 @@ describe("an agent with a good token", () => {
 
   test("comes back to the tunnel that it serves without a turn of its token's", async () => {
     const { wireBytes, nonce } = await mintToken(owner, { tunnelQuota: 1 });
-    await api.connectAgent(wireBytes, { port: 3000, subdomain: "back" });
-    const back = { port: 3001, subdomain: "back", tunnel: (await tunnelNamed("back"))!.id };
+    await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-back" });
+    const back = {
+      port: 3001,
+      subdomain: "agent-back",
+      tunnel: (await tunnelNamed("agent-back"))!.id,
+    };
     await api.sql("begin");
     try {
       // As agents hold it that come for the first time.
@@ -66,20 +70,24 @@ describe("an agent with a good token", () => {
     } finally {
       await api.sql("rollback");
     }
-    expect(await tunnelNamed("back")).toMatchObject({ id: back.tunnel, localPort: 3001 });
+    expect(await tunnelNamed("agent-back")).toMatchObject({ id: back.tunnel, localPort: 3001 });
   });
 
   test("does not come back once its budget is spent, or to what another token serves", async () => {
     const { wireBytes, nonce } = await mintToken(owner);
-    await api.connectAgent(wireBytes, { port: 3000, subdomain: "spent" });
-    const back = { port: 3001, subdomain: "spent", tunnel: (await tunnelNamed("spent"))!.id };
+    await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-spent" });
+    const back = {
+      port: 3001,
+      subdomain: "agent-spent",
+      tunnel: (await tunnelNamed("agent-spent"))!.id,
+    };
     const other = await api.connectAgent((await mintToken(owner)).wireBytes, back);
     expect(other.code).toBe(CLOSE.duplicate_name);
     await api.sql("update tokens set monthly_budget_usd_cents = 0 where nonce = $1", [nonce]);
     expect((await api.connectAgent(wireBytes, back)).code).toBe(CLOSE.BUDGET_EXCEEDED);
     await api.sql("update tokens set revoked_at = now() where nonce = $1", [nonce]);
     expect((await api.connectAgent(wireBytes, back)).code).toBe(CLOSE.unauthorized);
-    expect(await tunnelNamed("spent")).toMatchObject({ localPort: 3000 });
+    expect(await tunnelNamed("agent-spent")).toMatchObject({ localPort: 3000 });
   });
 
   test("takes a reserved tunnel over", async () => {
@@ -101,8 +109,12 @@ describe("an agent with a good token", () => {
 
   test("is given less time when it asks for less", async () => {
     const { wireBytes } = await mintToken(owner);
-    const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "brief", ttl: 600 });
-    const { createdAt, expiresAt } = (await tunnelNamed("brief"))!;
+    const agent = await api.connectAgent(wireBytes, {
+      port: 3000,
+      subdomain: "agent-brief",
+      ttl: 600,
+    });
+    const { createdAt, expiresAt } = (await tunnelNamed("agent-brief"))!;
     expect(Date.parse(expiresAt!) - Date.parse(createdAt)).toBeCloseTo(600_000, -4);
     agent.socket?.close();
   });
@@ -174,7 +186,7 @@ describe("is refused on its own transport", () => {
 
   test("once its token is revoked, and an agent that was there is disconnected", async () => {
     const { wireBytes, nonce } = await mintToken(owner);
-    const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "revoked" });
+    const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-revoked" });
     const closed = new Promise<[number, string]>((resolve) => {
       agent.socket?.once("close", (code, reason) => resolve([code, reason.toString()]));
     });
@@ -183,7 +195,7 @@ describe("is refused on its own transport", () => {
       CLOSE.unauthorized,
       expect.stringContaining("the token was revoked"),
     ]);
-    const again = await api.connectAgent(wireBytes, { port: 3000, subdomain: "revoked" });
+    const again = await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-revoked" });
     expect(again).toMatchObject({
       code: CLOSE.unauthorized,
       reason: expect.stringContaining("revoked"),
@@ -200,8 +212,11 @@ describe("is refused on its own transport", () => {
 
   test("for a name that another token is serving, until that one is gone", async () => {
     const [mine, other] = [await mintToken(owner), await mintToken(owner)];
-    const first = await api.connectAgent(mine.wireBytes, { port: 1, subdomain: "contested" });
-    const second = await api.connectAgent(other.wireBytes, { port: 1, subdomain: "contested" });
+    const first = await api.connectAgent(mine.wireBytes, { port: 1, subdomain: "agent-contested" });
+    const second = await api.connectAgent(other.wireBytes, {
+      port: 1,
+      subdomain: "agent-contested",
+    });
     expect(second).toMatchObject({
       code: CLOSE.duplicate_name,
       reason: expect.stringContaining("another token"),
@@ -209,7 +224,10 @@ describe("is refused on its own transport", () => {
 
     first.socket?.close();
     const later = await until(async () => {
-      const attempt = await api.connectAgent(other.wireBytes, { port: 1, subdomain: "contested" });
+      const attempt = await api.connectAgent(other.wireBytes, {
+        port: 1,
+        subdomain: "agent-contested",
+      });
       return attempt.socket;
     });
     later.close();

@@ -26,7 +26,7 @@ let shop: VisitedTunnel;
 beforeAll(async () => {
   owned = await startTunnelOwner();
   owner = owned.owner;
-  shop = await visitedTunnel(owned, "shop");
+  shop = await visitedTunnel(owned, "inspected");
 });
 afterAll(() => owned.stop());
 
@@ -329,7 +329,7 @@ describe("captured requests", () => {
   test("are cleared for good, of that tunnel alone, and the next ones are kept", async () => {
     const [one, other] = [
       await visitedTunnel(owned, "cleared"),
-      await visitedTunnel(owned, "kept"),
+      await visitedTunnel(owned, "kept-captures"),
     ];
     await Promise.all(times(20, () => Promise.all([one.send("GET /"), other.send("GET /")])));
     const [{ id }] = (await inspectedWhen(owner, { tunnel_id: one.id }, 20)) as [CaptureSummary];
@@ -348,7 +348,7 @@ describe("captured requests", () => {
   });
 
   test("are gone with their tunnel", async () => {
-    const gone = await visitedTunnel(owned, "gone");
+    const gone = await visitedTunnel(owned, "gone-captures");
     await gone.send("GET /");
     const [{ id }] = (await inspectedWhen(owner, { tunnel_id: gone.id }, 1)) as [CaptureSummary];
     await owner.delete(`/tunnels/${gone.id}`);

@@ -18,7 +18,7 @@ const connect = (token: MintedToken, subdomain: string) =>
 test("of twenty agents who come at once with a quota of five, five are let in", async () => {
   const token = await mintToken(owner, { tunnelQuota: 5 });
   const attempts = await Promise.all(
-    Array.from({ length: 20 }, (_, n) => connect(token, `crowd-${n}`)),
+    Array.from({ length: 20 }, (_, n) => connect(token, `quota-${n}`)),
   );
   const refused = attempts.filter(({ socket }) => socket === undefined);
   expect(refused).toHaveLength(15);

@@ -5,7 +5,7 @@ import { startApi, type TestApi } from "../harness/api.ts";
 
 let api: TestApi;
 beforeAll(async () => {
-  api = await startApi();
+  api = await startApi({ shared: false });
 });
 afterAll(() => api.stop());
 

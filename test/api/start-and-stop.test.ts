@@ -44,14 +44,14 @@ const eventsOf = ({ id }: Tunnel) =>
 
 describe("stopping a tunnel", () => {
   test("disconnects its agent with the reason, and keeps every agent out", async () => {
-    const tunnel = await reserve("stopped");
-    const closed = closeOf(await connect("stopped"));
+    const tunnel = await reserve("start-stopped");
+    const closed = closeOf(await connect("start-stopped"));
     expect(await stop(tunnel)).toMatchObject({
       status: 200,
       body: { id: tunnel.id, status: "offline" },
     });
     expect(await closed).toEqual([CLOSE.tunnel_stopped, "tunnel_stopped: the tunnel was stopped"]);
-    expect(await connect("stopped")).toMatchObject({ code: CLOSE.tunnel_stopped });
+    expect(await connect("start-stopped")).toMatchObject({ code: CLOSE.tunnel_stopped });
     expect(await listed(tunnel)).toMatchObject({ status: "offline", agentConnected: false });
   });
 
@@ -62,7 +62,7 @@ describe("stopping a tunnel", () => {
   });
 
   test("happens once, however many stop it at once", async () => {
-    const tunnel = await reserve("once");
+    const tunnel = await reserve("start-once");
     const replies = await Promise.all(Array.from({ length: 20 }, () => stop(tunnel)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
     const actions = (await eventsOf(tunnel)).map(({ action }) => action);
@@ -140,7 +140,7 @@ describe("starting a tunnel", () => {
   });
 
   test("and stopping by many at once end in one of both, and agents find the same", async () => {
-    const tunnel = await reserve("contested");
+    const tunnel = await reserve("start-contested");
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? stop(tunnel) : start(tunnel))),
     );
@@ -149,7 +149,7 @@ describe("starting a tunnel", () => {
       "select stopped_at from tunnels where id = $1",
       [tunnel.id],
     );
-    const agent = await connect("contested");
+    const agent = await connect("start-contested");
     expect(agent.code).toBe(row!.stopped_at === null ? undefined : CLOSE.tunnel_stopped);
     agent.socket?.close();
   });

@@ -24,7 +24,7 @@ beforeAll(async () => {
     if (url !== "/slow") answer.end("hello");
     else void released.promise.then(() => answer.end("hello"));
   }).listen(0, "127.0.0.1");
-  [api, watchByExample] = await Promise.all([startApi(), loadExample()]);
+  [api, watchByExample] = await Promise.all([startApi({ shared: false }), loadExample()]);
 });
 afterAll(async () => {
   await Promise.all(agents.map((agent) => agent.close()));

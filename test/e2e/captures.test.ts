@@ -28,7 +28,7 @@ const DEFAULTS = {
 describe("what is kept of a tunnel's requests", () => {
   test("is everything but secrets, until its owner says otherwise", async () => {
     const { owner } = world;
-    const tunnel = await world.expose("kept", site.port);
+    const tunnel = await world.expose("captured", site.port);
     const { id } = tunnel;
     const path = `/tunnels/${id}/inspector`;
     expect((await owner.get(path)).body).toEqual({ id, ...DEFAULTS });

@@ -159,7 +159,7 @@ describe("an issuer", () => {
 
   test("without TLS or on a private address is out of reach, unless the operator allows it", async () => {
     const strict = await startTunnelOwner();
-    const desk = await strict.expose("desk", origin.port);
+    const desk = await strict.expose("token-desk", origin.port);
     const rule = (issuer: string) =>
       desk.put("policy", { actions: [{ kind: "jwt_validation", allowed_issuers: [issuer] }] });
     expect(await rule(issuers.origin)).toMatchObject({

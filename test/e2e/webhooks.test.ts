@@ -350,7 +350,7 @@ describe("a server that dies", () => {
 });
 
 test("a server that stops answers a reader who waits, and stops", async () => {
-  await using other = await startApi();
+  await using other = await startApi({ shared: false });
   const person = await other.owner();
   const receiver = await makeReceiver(person);
   const waiting = person.get<DeliveryPage>(`/webhook-receivers/${receiver.id}/events?wait=30`);

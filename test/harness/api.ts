@@ -22,6 +22,7 @@ import {
 } from "../../protocol/limits.ts";
 import type { AccountSummary } from "../../protocol/resources/accounts.ts";
 import type { MintedToken } from "../../protocol/resources/tokens.ts";
+import { leaseServer } from "./server-pool.ts";
 import { type ServerOptions, startServer, type TestServer } from "./server.ts";
 
 export interface Reply<Body> {
@@ -90,8 +91,14 @@ export function newEmail(): string {
   return `person-${people}-${crypto.randomUUID().slice(0, 8)}@example.com`;
 }
 
-export async function startApi(options: ServerOptions = {}): Promise<TestApi> {
-  const server = await startServer(options);
+export interface ApiOptions extends ServerOptions {
+  /** Takes a server of the pool, which other test files used before. The default where there are no options. */
+  shared?: boolean;
+}
+
+export async function startApi({ shared, ...options }: ApiOptions = {}): Promise<TestApi> {
+  const isShared = shared ?? Object.keys(options).length === 0;
+  const server = await (isShared ? leaseServer(options.env) : startServer(options));
   const database = new pg.Client({ connectionString: await server.databaseUrl() });
   await database.connect();
   // The server is stopped while this connection is idle.

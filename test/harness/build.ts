@@ -6,6 +6,7 @@
 import browser from "@sparticuz/chromium";
 import { build } from "../../self-host/build.ts";
 import { isDatabasePrepared, prepareDatabase } from "./directories.ts";
+import { startServerPool } from "./server-pool.ts";
 
 /** @returns what is done after all tests. */
 export async function setup(): Promise<(() => Promise<void>) | undefined> {
@@ -15,5 +16,9 @@ export async function setup(): Promise<(() => Promise<void>) | undefined> {
     build(),
     browser.executablePath(),
   ]);
-  return removeDatabase;
+  const stopServers = await startServerPool();
+  return async () => {
+    await stopServers();
+    await removeDatabase();
+  };
 }

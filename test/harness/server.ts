@@ -23,6 +23,8 @@ export interface ServerOptions {
   relay?: boolean;
   /** Of an earlier server, to start again on; otherwise a new one, removed with the server. */
   dataDir?: string;
+  /** Gets what the server prints, as it comes. */
+  onOutput?: (text: string) => void;
 }
 
 export interface TestServer extends AsyncDisposable {
@@ -49,12 +51,15 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const newDir = options.env?.DATABASE_URL === undefined ? preparedDir : temporaryDir;
   const ownDir = options.dataDir === undefined ? await newDir() : undefined;
   const dataDir = options.dataDir ?? ownDir ?? "";
-  const run = launch({
-    PORT: String(await ownPort()),
-    ...(options.relay && (await relaySettings())),
-    ...options.env,
-    DATA_DIR: dataDir,
-  });
+  const run = launch(
+    {
+      PORT: String(await ownPort()),
+      ...(options.relay && (await relaySettings())),
+      ...options.env,
+      DATA_DIR: dataDir,
+    },
+    options.onOutput,
+  );
   const remove = async () => {
     if (ownDir !== undefined) await rm(ownDir, { recursive: true, force: true });
   };
@@ -62,12 +67,44 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     await remove();
     throw error;
   });
-  const port = Number(new URL(String(listening.url)).port);
+  async function stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
+    run.child.kill(signal);
+    const { code } = await run.exit;
+    await remove();
+    return code;
+  }
+  return describeServer({
+    url: `http://127.0.0.1:${new URL(String(listening.url)).port}`,
+    dataDir,
+    pid: run.child.pid ?? 0,
+    setupCode: typeof listening.setupCode === "string" ? listening.setupCode : undefined,
+    output: run.output,
+    stop,
+    async kill() {
+      run.child.kill("SIGKILL");
+      await run.exit;
+    },
+  });
+}
 
+interface RunningServer extends Pick<TestServer, "url" | "dataDir" | "setupCode"> {
+  pid: number;
+  output: () => string;
+  stop: (signal?: NodeJS.Signals) => Promise<number | null>;
+  kill: () => Promise<void>;
+}
+
+export function describeServer(running: RunningServer): TestServer {
+  const { url, dataDir, pid, setupCode, output, stop, kill } = running;
+  const port = Number(new URL(url).port);
+
+  async function postmaster(): Promise<string[]> {
+    return (await readFile(join(dataDir, "postgres/postmaster.pid"), "utf8")).split("\n");
+  }
   async function pidOf(part: "server" | "workerd" | "postgres"): Promise<number> {
     switch (part) {
       case "server":
-        return run.child.pid ?? 0;
+        return pid;
       case "workerd": {
         const note = await readFile(join(dataDir, "run/server.json"), "utf8");
         return (JSON.parse(note) as { workerd: number }).workerd;
@@ -76,25 +113,16 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
         return Number((await postmaster())[0]);
     }
   }
-  async function postmaster(): Promise<string[]> {
-    return (await readFile(join(dataDir, "postgres/postmaster.pid"), "utf8")).split("\n");
-  }
-  async function stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
-    run.child.kill(signal);
-    const { code } = await run.exit;
-    await remove();
-    return code;
-  }
 
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     port,
     tunnelUrl: (subdomain) => `http://${subdomain}.localhost:${port}`,
     dataDir,
     get output() {
-      return run.output();
+      return output();
     },
-    setupCode: typeof listening.setupCode === "string" ? listening.setupCode : undefined,
+    setupCode,
     async databaseUrl() {
       const secrets = await readFile(join(dataDir, "secrets.json"), "utf8");
       const { postgres: password } = JSON.parse(secrets) as { postgres: string };
@@ -103,10 +131,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
     pidOf,
     stop,
-    async kill() {
-      run.child.kill("SIGKILL");
-      await run.exit;
-    },
+    kill,
     async [Symbol.asyncDispose]() {
       await stop();
     },
@@ -134,12 +159,12 @@ export async function startToFail(env: Record<string, string>): Promise<Ended> {
 interface Run {
   child: ChildProcess;
   exit: Promise<Ended>;
-  output(): string;
+  output: () => string;
   /** The log entry with this message: the one there is, or the next. */
   line(message: string): Promise<Record<string, unknown>>;
 }
 
-function launch(env: Record<string, string>): Run {
+function launch(env: Record<string, string>, onOutput?: (text: string) => void): Run {
   const child = spawn(process.execPath, [join(ROOT, "self-host/start.ts")], {
     // Away from any .env of the checkout, and from the environment of whoever runs the tests.
     cwd: tmpdir(),
@@ -154,8 +179,14 @@ function launch(env: Record<string, string>): Run {
   });
   let stdout = "";
   let stderr = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+    onOutput?.(text);
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+    onOutput?.(text);
+  });
   const exit = once(child, "close").then(([code]) => ({
     code: code as number | null,
     stdout,
