@@ -2,7 +2,7 @@
  * An agent whose UDP is blocked: WebSocket at once, and UDP again when it can. These tests wait for the natural
  * intervals of the protocol (15 s between BINDs, 30 s between probes), side by side: each has a relay of its own.
  */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, test } from "vitest";
 import { UDP_PROBE_INTERVAL_MS } from "../../protocol/limits/relay.ts";
 import { startNetworkStack, type NetworkStack } from "../harness/networks/stack.ts";
 import { exchangeMany, ping, push } from "../harness/networks/traffic.ts";
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 test.concurrent(
   "UDP blocked at the start: the WebSocket carries the session, and UDP takes over when it can",
-  async () => {
+  async ({ expect }) => {
     const relay = await stack.startRelay("blocked-at-start");
     await using network = await stack.createNetwork({ relayId: relay.id });
     relay.udp.block();
@@ -40,9 +40,9 @@ test.concurrent(
   180_000,
 );
 
-test.concurrent.each(["to-client", "to-server"] as const)(
+test.concurrent.for(["to-client", "to-server"] as const)(
   "UDP that dies midway in one direction (%s): the session goes on over the WebSocket",
-  async (direction) => {
+  async (direction, { expect }) => {
     const relay = await stack.startRelay(`dies-${direction}`);
     await using network = await stack.createNetwork({ relayId: relay.id });
     await using agent = await network.serve();

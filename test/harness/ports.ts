@@ -13,19 +13,22 @@ const WORKERS_MAX = 16;
 const size = Math.floor((LAST - FIRST) / WORKERS_MAX);
 const first = FIRST + (Number(process.env.VITEST_POOL_ID ?? 0) % WORKERS_MAX) * size;
 let drawn = Math.floor(Math.random() * size);
+/** Drawing one port or a row of them takes turns: two rows drawn at once would share ports. */
+let turn: Promise<unknown> = Promise.resolve();
 
 /** @returns a port at which nobody listens, and which this process gives to nobody else. */
-export async function ownPort(): Promise<number> {
-  for (let tries = 0; tries < size; tries += 1) {
-    drawn += 1;
-    const port = first + (drawn % size);
-    if (await isFree(port)) return port;
-  }
-  throw new Error(`no port is free from ${first} to ${first + size}`);
+export function ownPort(): Promise<number> {
+  return ownPorts(1);
 }
 
 /** @returns the first of `count` ports in a row, as `ownPort` does one. */
-export async function ownPorts(count: number): Promise<number> {
+export function ownPorts(count: number): Promise<number> {
+  const drawing = turn.then(() => drawPorts(count));
+  turn = drawing.catch(() => undefined);
+  return drawing;
+}
+
+async function drawPorts(count: number): Promise<number> {
   let row = 0;
   for (let tries = 0; tries < size; tries += 1) {
     drawn += 1;
