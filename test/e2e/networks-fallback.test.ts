@@ -42,6 +42,7 @@ test.concurrent(
 
 test.concurrent.for(["to-client", "to-server"] as const)(
   "UDP that dies midway in one direction (%s): the session goes on over the WebSocket",
+  { timeout: 180_000 },
   async (direction, { expect }) => {
     const relay = await stack.startRelay(`dies-${direction}`);
     await using network = await stack.createNetwork({ relayId: relay.id });
@@ -56,5 +57,4 @@ test.concurrent.for(["to-client", "to-server"] as const)(
     // A second session is no different.
     await ping(await network.connectClient());
   },
-  180_000,
 );
