@@ -19,7 +19,7 @@ export async function writeStamp(
 ): Promise<void> {
   const inputs: z.infer<typeof Stamp>["inputs"] = {};
   for (const path of paths) {
-    const facts = await factsOf(path);
+    const facts = await readFileStamp(path);
     // Changed while it was read: nobody knows which state the bundle has.
     if (!facts || facts[0] >= startedAtMs) return void (await rm(stampPath, { force: true }));
     inputs[path] = facts;
@@ -36,7 +36,7 @@ export async function isCurrent(stampPath: string): Promise<boolean> {
     return false;
   }
   const checks = Object.entries(stamp.inputs).map(async ([path, [changedAtMs, bytes]]) => {
-    const facts = await factsOf(path);
+    const facts = await readFileStamp(path);
     return facts !== null && facts[0] === changedAtMs && facts[1] === bytes;
   });
   return (await Promise.all(checks)).every(Boolean);
@@ -50,7 +50,7 @@ export async function listFiles(directory: string): Promise<string[]> {
     .map(({ parentPath, name }) => join(parentPath, name));
 }
 
-async function factsOf(path: string): Promise<[number, number] | null> {
+async function readFileStamp(path: string): Promise<[number, number] | null> {
   try {
     const { mtimeMs, size } = await stat(path);
     return [mtimeMs, size];

@@ -16,7 +16,7 @@ const BUFFER_MIN_BYTES = 4 * 1024;
 const BUFFER_MAX_BYTES = 256 * 1024;
 /** All buffers of the process together, beyond the smallest size of each. */
 const GROWN_BUFFERS_MAX_BYTES = 8 * 1024 * 1024;
-/** A buffer grows by at most this part of what is left of that, so that many streams have something each. */
+/** One growth takes at most this fraction of the remaining budget, so that it lasts for many streams. */
 const GROWTH_MAX_PART = 1 / 16;
 
 /**

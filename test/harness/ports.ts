@@ -1,6 +1,6 @@
 /**
- * Ports for whoever listens later than the test knows the number. Systems hand out those above 32767 for
- * connections of their own: one that was free a moment ago may be somebody's by then.
+ * Ports for servers that start listening after the test chose the number. Systems use those above 32767 for outgoing
+ * connections, so one of them that is free now may be in use when the server starts.
  */
 import { once } from "node:events";
 import { createServer } from "node:net";

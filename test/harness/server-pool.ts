@@ -47,14 +47,9 @@ export async function startServerPool(): Promise<() => Promise<void>> {
     return { id, url: server.url, dataDir: server.dataDir, pid: await server.pidOf("server") };
   }
 
-  /** @throws when another file used one of the names: the two would fail on the same server. */
   function takeBack({ id, file, names }: Return): void {
     servers[id]!.isFree = true;
-    for (const name of names) {
-      const other = fileByName.get(name) ?? file;
-      if (other !== file) throw new Error(`${file} uses the name ${name}, and so does ${other}`);
-      fileByName.set(name, file);
-    }
+    takeNames(fileByName, file, names);
   }
 
   const dir = await temporaryDir();
@@ -76,6 +71,15 @@ export async function startServerPool(): Promise<() => Promise<void>> {
     await Promise.all(servers.map(async ({ started }) => (await started).stop()));
     await rm(dir, { recursive: true, force: true });
   };
+}
+
+/** @throws when another file used one of the names: the two would fail on the same server. */
+export function takeNames(fileByName: Map<string, string>, file: string, names: string[]): void {
+  for (const name of names) {
+    const other = fileByName.get(name) ?? file;
+    if (other !== file) throw new Error(`${file} uses the name ${name}, and so does ${other}`);
+    fileByName.set(name, file);
+  }
 }
 
 async function startLogged(env: Settings): Promise<TestServer> {

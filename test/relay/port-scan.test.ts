@@ -1,4 +1,4 @@
-/** What somebody finds who tries all ports of a relay. */
+/** A scan of every port of a relay shows nothing but its own port and those of connected agents. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
