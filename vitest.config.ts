@@ -18,8 +18,8 @@ const PATIENCE = { testTimeout: 120_000, hookTimeout: 240_000 };
 
 /** They add interfaces to this machine, at which browsers give up what they are loading: these run alone. */
 const CHANGES_THE_NETWORK = [
-  "test/e2e/networks-namespaces.test.ts",
-  "test/e2e/tcp-syn-flood.test.ts",
+  "test/e2e/networks/namespaces.test.ts",
+  "test/e2e/tcp/syn-flood.test.ts",
 ];
 
 export default defineConfig({
@@ -54,7 +54,7 @@ export default defineConfig({
       {
         plugins: [
           cloudflareTest({
-            main: "./test/harness/objects.ts",
+            main: "./test/harness/workerd/objects.ts",
             miniflare: {
               compatibilityDate: "2026-09-18",
               compatibilityFlags: ["enable_request_signal"],

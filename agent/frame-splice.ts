@@ -3,7 +3,7 @@
  * to end, an end of either side (FIN, flag `end`) ends that direction alone, a reset is a reset on the other side.
  */
 import type { Socket } from "node:net";
-import { ReceiveWindow, type SendWindows } from "../protocol/flow.ts";
+import { ReceiveWindow, type SendWindows } from "../protocol/wire/flow.ts";
 import {
   FLAG,
   FRAME,
@@ -11,10 +11,10 @@ import {
   type Frame,
   type FrameWriter,
   type ResetCode,
-} from "../protocol/frames.ts";
+} from "../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../protocol/limits.ts";
-import { readWith } from "../shared/socket-reader.ts";
-import { reset } from "../shared/splice.ts";
+import { readWith } from "../sockets/socket-reader.ts";
+import { reset } from "../sockets/splice.ts";
 
 export interface FrameSpliceOptions {
   /** The frames' stream. */

@@ -3,8 +3,8 @@
  * change ends it. What the tunnel's streams do is up to the kind of tunnel.
  */
 import { EventEmitter } from "node:events";
-import { CLOSE, closeNameOf, mayReconnect } from "../protocol/close-codes.ts";
-import type { Welcome } from "../protocol/frames.ts";
+import { CLOSE, closeNameOf, mayReconnect } from "../protocol/wire/close-codes.ts";
+import type { Welcome } from "../protocol/wire/frames.ts";
 import {
   DRAIN_MAX_MS,
   RECONNECT_MAX_MS,

@@ -2,7 +2,7 @@
  * One HTTP tunnel as the agent keeps it: gives the requests of each connection to the local server.
  */
 import { EventEmitter } from "node:events";
-import type { Welcome } from "../protocol/frames.ts";
+import type { Welcome } from "../protocol/wire/frames.ts";
 import { openStream } from "./origin/open-stream.ts";
 import { Origin, type FinishedRequest } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";

@@ -5,8 +5,8 @@
 import WebSocket, { type RawData } from "ws";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
-import { CLOSE } from "../protocol/close-codes.ts";
-import { SendWindows } from "../protocol/flow.ts";
+import { CLOSE } from "../protocol/wire/close-codes.ts";
+import { SendWindows } from "../protocol/wire/flow.ts";
 import {
   creditOf,
   FRAME,
@@ -22,7 +22,7 @@ import {
   Welcome,
   type Frame,
   type Hello,
-} from "../protocol/frames.ts";
+} from "../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_INTERVAL_MS,

@@ -4,22 +4,22 @@
  * and whether all that is counted is counted alike. Absolute figures are the machine's; ratios travel.
  */
 import { parseArgs } from "node:util";
-import { build } from "../self-host/build.ts";
-import { benchAgreement } from "./agreement.ts";
-import { benchApi } from "./api.ts";
-import { benchBandwidth } from "./bandwidth.ts";
-import { benchCaptures } from "./captures.ts";
-import { benchConnections } from "./connections.ts";
-import { benchEnumeration } from "./enumeration.ts";
-import { benchGates } from "./gates.ts";
-import { benchIdle } from "./idle.ts";
-import { benchRelayTcp } from "./relay-tcp.ts";
-import { benchRelayUdp } from "./relay-udp.ts";
+import { build } from "../self-host/build/build.ts";
+import { benchAgreement } from "./scenarios/agreement.ts";
+import { benchApi } from "./scenarios/api.ts";
+import { benchBandwidth } from "./scenarios/bandwidth.ts";
+import { benchCaptures } from "./scenarios/captures.ts";
+import { benchConnections } from "./scenarios/connections.ts";
+import { benchEnumeration } from "./scenarios/enumeration.ts";
+import { benchGates } from "./scenarios/gates.ts";
+import { benchIdle } from "./scenarios/idle.ts";
+import { benchRelayTcp } from "./relay/tcp.ts";
+import { benchRelayUdp } from "./relay/udp.ts";
 import { print, save, type Row } from "./report.ts";
-import { benchRequests } from "./requests.ts";
+import { benchRequests } from "./scenarios/requests.ts";
 import { startStack, type Stack } from "./stack.ts";
-import { benchTransfers } from "./transfers.ts";
-import { benchWatching } from "./watching.ts";
+import { benchTransfers } from "./scenarios/transfers.ts";
+import { benchWatching } from "./scenarios/watching.ts";
 
 const BENCHMARKS: Record<string, (stack: Stack, seconds: number) => Promise<Row[]>> = {
   requests: benchRequests,

@@ -2,8 +2,8 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { startIdentityProvider, type IdentityProvider } from "../test/harness/identity-provider.ts";
-import { startServer, type TestServer } from "../test/harness/server.ts";
+import { startIdentityProvider, type IdentityProvider } from "../test/harness/fakes/identity-provider.ts";
+import { startServer, type TestServer } from "../test/harness/server/server.ts";
 import { ROOT, startProgram, stopChild, type Program } from "./processes.ts";
 
 export interface Stack {

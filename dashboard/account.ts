@@ -1,5 +1,5 @@
 /** GET /: the account of whoever is signed in, and the organization that they act for. */
-import type { Me } from "../protocol/resources/accounts.ts";
+import type { Me } from "../protocol/schemas/accounts/accounts.ts";
 import { billingSection } from "./account/billing.ts";
 import { eventsSection } from "./account/events.ts";
 import { invitationsSection } from "./account/invitations.ts";
@@ -7,11 +7,11 @@ import { membersSection } from "./account/members.ts";
 import { organizationsSection } from "./account/organizations.ts";
 import { secondFactorSection } from "./account/second-factor.ts";
 import { sessionsSection } from "./account/sessions.ts";
-import { h } from "./element.ts";
-import { form } from "./form.ts";
+import { h } from "./ui/element.ts";
+import { form } from "./ui/form.ts";
 import { openPage, showPage, type Page } from "./page.ts";
 import { signOut } from "./session.ts";
-import { brand, main } from "./view.ts";
+import { brand, main } from "./ui/view.ts";
 
 const page: Page = { title: "Sign in", show };
 openPage(page);

@@ -1,10 +1,10 @@
 /** GET /activate: a person lets a machine in. */
-import type { WaitingDevice } from "../protocol/resources/machines.ts";
-import { h } from "./element.ts";
-import { form, textField } from "./form.ts";
+import type { WaitingDevice } from "../protocol/schemas/accounts/devices.ts";
+import { h } from "./ui/element.ts";
+import { form, textField } from "./ui/form.ts";
 import { openPage } from "./page.ts";
 import { call } from "./session.ts";
-import { showStep } from "./view.ts";
+import { showStep } from "./ui/view.ts";
 
 const TITLE = "Let a machine in";
 /** Of the first step only: whoever goes on from there types the next one. */

@@ -1,13 +1,13 @@
 /** GET /invitation: whoever has the token from the mail joins the organization. */
-import type { AccountSummary, Me } from "../protocol/resources/accounts.ts";
-import type { Organization } from "../protocol/resources/organizations.ts";
+import type { AccountSummary, Me } from "../protocol/schemas/accounts/accounts.ts";
+import type { Organization } from "../protocol/schemas/organizations/organizations.ts";
 import { takeArrival } from "./arrival.ts";
-import { h } from "./element.ts";
-import { form, textField } from "./form.ts";
+import { h } from "./ui/element.ts";
+import { form, textField } from "./ui/form.ts";
 import { keep, kept } from "./kept.ts";
 import { openPage } from "./page.ts";
 import { beginSession, call, signOut } from "./session.ts";
-import { showStep } from "./view.ts";
+import { showStep } from "./ui/view.ts";
 
 const TITLE = "Join an organization";
 /** Kept for this tab: signing in can lead over a provider's pages and back. */

@@ -1,11 +1,11 @@
 /** A page for somebody who is signed in: it finds out who, asks if it must, and begins again when that ends. */
-import type { Me } from "../protocol/resources/accounts.ts";
+import type { Me } from "../protocol/schemas/accounts/accounts.ts";
 import { takeArrival, type Arrival } from "./arrival.ts";
-import { button, h } from "./element.ts";
+import { button, h } from "./ui/element.ts";
 import { wordsOf } from "./request.ts";
 import { call, onSessionEnd, resumeSession } from "./session.ts";
 import { signIn } from "./sign-in.ts";
-import { showStep } from "./view.ts";
+import { showStep } from "./ui/view.ts";
 
 export interface Page {
   /** Of the step that asks who it is. */

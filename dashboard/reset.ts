@@ -1,9 +1,9 @@
 /** GET /reset: whoever has the token from the mail sets a new password. */
 import { takeArrival } from "./arrival.ts";
-import { h, type Child } from "./element.ts";
-import { form, newPasswordField } from "./form.ts";
+import { h, type Child } from "./ui/element.ts";
+import { form, newPasswordField } from "./ui/form.ts";
 import { Problem, send, wordsOf } from "./request.ts";
-import { showStep } from "./view.ts";
+import { showStep } from "./ui/view.ts";
 
 const { token } = takeArrival();
 if (token === null) {

@@ -3,7 +3,7 @@
  * by the refresh cookie, which no script can read.
  */
 import { ACCESS_TOKEN_RENEW_EARLY_SECONDS, ACCESS_TOKEN_SECONDS } from "../protocol/limits.ts";
-import type { AccessToken } from "../protocol/resources/accounts.ts";
+import type { AccessToken } from "../protocol/schemas/accounts/accounts.ts";
 import { keep, kept } from "./kept.ts";
 import { Problem, send } from "./request.ts";
 

@@ -1,7 +1,7 @@
 /** From a stranger to somebody who is signed in: the same steps on every page that wants to know who it is. */
-import type { AccountSummary, MfaRequired } from "../protocol/resources/accounts.ts";
-import type { ProviderName, Providers } from "../protocol/resources/providers.ts";
-import { button, h, whileBusy, type Child } from "./element.ts";
+import type { AccountSummary, MfaRequired } from "../protocol/schemas/accounts/accounts.ts";
+import type { ProviderName, Providers } from "../protocol/schemas/accounts/providers.ts";
+import { button, h, whileBusy, type Child } from "./ui/element.ts";
 import {
   codeField,
   digits,
@@ -10,10 +10,10 @@ import {
   newPasswordField,
   passwordField,
   recoveryCodeField,
-} from "./form.ts";
+} from "./ui/form.ts";
 import { send, wordsOf } from "./request.ts";
 import { beginSession } from "./session.ts";
-import { showStep } from "./view.ts";
+import { showStep } from "./ui/view.ts";
 
 export interface SignInOptions {
   title: string;

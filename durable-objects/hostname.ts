@@ -6,7 +6,8 @@
  * name for a custom one.
  */
 import { DurableObject } from "cloudflare:workers";
-import type { ObjectBindings, Route } from "./bindings.ts";
+import type { ObjectBindings } from "./bindings.ts";
+import type { Route } from "./rpc.ts";
 import { newerRoute } from "./hostname/route.ts";
 
 const ROUTE_KEY = "route";

@@ -14,11 +14,12 @@ import {
   WATCH_TOLD_MAX_MS,
   WATCH_TOLD_MAX_TRIES,
 } from "../protocol/limits/organization.ts";
-import type { Attendance, CaptureNews, ObjectBindings, Watch } from "./bindings.ts";
+import type { ObjectBindings } from "./bindings.ts";
+import type { Attendance, CaptureNews, Watch, OrganizationRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { refuse, retryAfter } from "./gates/refusal.ts";
+import { refuse, retryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/admission.ts";
-import { inParallel } from "./organization/in-parallel.ts";
+import { inParallel } from "../shared/in-parallel.ts";
 import { Roster, type RosterEntry } from "./organization/roster.ts";
 import { organizationsWatchedHere } from "./organization/watched-here.ts";
 import { Watchers } from "./organization/watchers.ts";
@@ -28,7 +29,7 @@ const VERSION_KEY = "watch-version";
 /** Whose watching ends: of these sessions, of one person, or everybody's. */
 export type WatchingEnd = { sessionIds: string[] } | { userId: string } | "everybody";
 
-export class Organization extends DurableObject<ObjectBindings> {
+export class Organization extends DurableObject<ObjectBindings> implements OrganizationRpc {
   readonly #roster: Roster;
   readonly #watchers: Watchers;
   /** Tunnels that are being asked: whoever wants to know at the same time waits for the same answer. */

@@ -8,8 +8,8 @@ import {
   DELIVERY_REFILL_MS,
   RECEIVER_KEPT_MAX_BYTES,
   RECEIVER_SWEEP_MIN_MS,
-} from "../protocol/limits/receivers.ts";
-import { takeFromBucket, type Bucket } from "./address-limiter/bucket.ts";
+} from "../protocol/limits/webhooks.ts";
+import { takeFromBucket, type Bucket } from "../shared/bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import { Arrivals } from "./receiver/arrivals.ts";
 import { Deliveries, type KeptDelivery, type NewDelivery } from "./receiver/deliveries.ts";

@@ -9,10 +9,11 @@ import {
   type RelayHello,
   type RelayStatus,
   type Revocation,
-} from "../protocol/relay-link.ts";
+} from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
+import type { RelayRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { refuse, retryAfter } from "./gates/refusal.ts";
+import { refuse, retryAfter } from "../access/refusal.ts";
 import { Link } from "./relay/link.ts";
 import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";
 import { Notices, type Notice } from "./relay/notices.ts";
@@ -24,7 +25,7 @@ const RETRY_AFTER_MS = 1_000;
 /** The epoch that the rows believe to be connected. Missing: none. */
 const REPORTED_KEY = "reported-epoch";
 
-export class Relay extends DurableObject<ObjectBindings> {
+export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   readonly #link: Link;
   readonly #networks: Networks;
   readonly #notices: Notices;

@@ -7,7 +7,7 @@
  * is in the sockets' attachments or in storage.
  */
 import { DurableObject } from "cloudflare:workers";
-import { FRAME } from "../protocol/frames.ts";
+import { FRAME } from "../protocol/wire/frames.ts";
 import { RECONNECT_MAX_MS } from "../protocol/limits.ts";
 import type {
   CaptureEvent,
@@ -16,36 +16,37 @@ import type {
   Capturing,
   Changes,
   ReplayOutcome,
-} from "../protocol/resources/captures.ts";
-import type { TunnelUsage } from "../protocol/relay-link.ts";
-import type { Attendance, ObjectBindings, TunnelReport, Watch } from "./bindings.ts";
+} from "../protocol/schemas/inspector/captures.ts";
+import type { TunnelUsage } from "../protocol/relay/link.ts";
+import type { ObjectBindings } from "./bindings.ts";
+import type { Attendance, TunnelReport, Watch, TunnelRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { checksOf } from "./gates/checks.ts";
-import { refuse, retryAfter } from "./gates/refusal.ts";
-import type { SettingsInput } from "./gates/settings.ts";
+import { checksOf } from "../access/checks.ts";
+import { refuse, retryAfter } from "../access/refusal.ts";
+import type { SettingsInput } from "../access/settings.ts";
 import {
   Admission,
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
   AGENT_STREAMS_URL,
   attachmentOf,
-} from "./tunnel/admission.ts";
+} from "./tunnel/agents/admission.ts";
 import { Alarm } from "./tunnel/alarm.ts";
-import { AgentTrace } from "./tunnel/agent-trace.ts";
-import { Agents } from "./tunnel/agents.ts";
-import { AttendanceBook } from "./tunnel/attendance.ts";
+import { AgentTrace } from "./tunnel/agents/agent-trace.ts";
+import { Agents } from "./tunnel/agents/agents.ts";
+import { AttendanceBook } from "./tunnel/agents/attendance.ts";
 import { Captures } from "./tunnel/captures/captures.ts";
 import { CaptureFeed } from "./tunnel/captures/feed.ts";
 import { replayOf } from "./tunnel/captures/replay.ts";
-import { CustomHosts, type Residence } from "./tunnel/custom-hosts.ts";
-import { Gatekeeper, type Maintenance } from "./tunnel/gatekeeper.ts";
-import { Lifetime, type Stopping } from "./tunnel/lifetime.ts";
-import { Reports, type Presence } from "./tunnel/reports.ts";
+import { CustomHosts, type Residence } from "./tunnel/proxy/custom-hosts.ts";
+import { Gatekeeper, type Maintenance } from "./tunnel/proxy/gatekeeper.ts";
+import { Lifetime, type Stopping } from "./tunnel/agents/lifetime.ts";
+import { Reports, type Presence } from "./tunnel/metrics/reports.ts";
 import { Clients } from "./tunnel/tcp/clients.ts";
 import { RelayControl } from "./tunnel/tcp/relay-control.ts";
-import { Visitors } from "./tunnel/visitors.ts";
+import { Visitors } from "./tunnel/proxy/visitors.ts";
 
-export class Tunnel extends DurableObject<ObjectBindings> {
+export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   readonly #agents: Agents;
   readonly #agentTrace: AgentTrace;
   readonly #attendance: AttendanceBook;

@@ -1,4 +1,4 @@
-/** The relay's WebSocket to the API (protocol/relay-link.ts): made again whenever it is lost. */
+/** The relay's WebSocket to the API (protocol/relay/link.ts): made again whenever it is lost. */
 import { WebSocket } from "ws";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
@@ -11,7 +11,7 @@ import {
   type RelayHello,
   type RelayStatus,
   ToRelayLink,
-} from "../protocol/relay-link.ts";
+} from "../protocol/relay/link.ts";
 import type { LinkState } from "./associations.ts";
 import { LINK_RETRY_MAX_MS, LINK_RETRY_MIN_MS, LINK_WELCOME_MAX_MS } from "./limits.ts";
 import { errorMessage, type Log } from "./log.ts";

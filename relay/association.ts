@@ -1,7 +1,7 @@
 /** An agent that serves one port: what networks and tunnels have in common. */
-import type { FromAgent, FromRelay } from "../protocol/relay-control.ts";
-import type { NetworkStatus, TunnelUsage } from "../protocol/relay-link.ts";
-import type { RelayTicket } from "../protocol/relay-ticket.ts";
+import type { FromAgent, FromRelay } from "../protocol/relay/control.ts";
+import type { NetworkStatus, TunnelUsage } from "../protocol/relay/link.ts";
+import type { RelayTicket } from "../protocol/relay/ticket.ts";
 
 /** The messages that an association gets; tickets are looked at before. */
 export type AssociationMessage = Exclude<FromAgent, { type: "ticket" }>;

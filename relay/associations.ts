@@ -1,9 +1,9 @@
 /** The agents that serve ports of this relay: who gets a port, and until when. */
 import { randomInt } from "node:crypto";
-import type { CloseName } from "../protocol/close-codes.ts";
+import type { CloseName } from "../protocol/wire/close-codes.ts";
 import { FLOWS_PER_RELAY_MAX, RELAY_TICKET_GRACE_MS } from "../protocol/limits/relay.ts";
-import type { Revocation } from "../protocol/relay-link.ts";
-import type { RelayTicket } from "../protocol/relay-ticket.ts";
+import type { Revocation } from "../protocol/relay/link.ts";
+import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "./association.ts";
 import {
   ALLOWLIST_UPDATES_MAX,

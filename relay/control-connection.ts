@@ -1,12 +1,12 @@
-/** One agent's control connection (protocol/relay-control.ts): its messages, its heartbeat, its end. */
+/** One agent's control connection (protocol/relay/control.ts): its messages, its heartbeat, its end. */
 import type { RawData, WebSocket } from "ws";
-import { CLOSE, type CloseName } from "../protocol/close-codes.ts";
+import { CLOSE, type CloseName } from "../protocol/wire/close-codes.ts";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
 } from "../protocol/limits/relay.ts";
-import { FromAgent, type FromRelay } from "../protocol/relay-control.ts";
-import type { RelayTicket } from "../protocol/relay-ticket.ts";
+import { FromAgent, type FromRelay } from "../protocol/relay/control.ts";
+import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { Agent, Associations } from "./associations.ts";
 import type { Association } from "./association.ts";
 import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { RELAY_STATUS_INTERVAL_MS } from "../protocol/limits/relay.ts";
-import { hostAndPort } from "../protocol/relay-settings.ts";
+import { hostAndPort } from "../protocol/relay/settings.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";

@@ -1,6 +1,6 @@
 /** Which tickets the API took back: remembered for as long as such a ticket could be shown. */
-import type { Revocation } from "../protocol/relay-link.ts";
-import type { RelayTicket } from "../protocol/relay-ticket.ts";
+import type { Revocation } from "../protocol/relay/link.ts";
+import type { RelayTicket } from "../protocol/relay/ticket.ts";
 
 export interface RevocationsOptions {
   maxEntries: number;

@@ -7,9 +7,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { WebSocketServer } from "ws";
-import { equalInConstantTime } from "../protocol/constant-time.ts";
-import { RELAY_SUBPROTOCOL, STREAM_UPGRADE } from "../protocol/relay-datagrams.ts";
-import { SPLICED_SOCKET_BUFFER_BYTES } from "../shared/splice.ts";
+import { equalInConstantTime } from "../shared/constant-time.ts";
+import { RELAY_SUBPROTOCOL, STREAM_UPGRADE } from "../protocol/relay/datagrams.ts";
+import { SPLICED_SOCKET_BUFFER_BYTES } from "../sockets/splice.ts";
 import { ControlConnection, type ControlOptions } from "./control-connection.ts";
 import {
   AGENT_MESSAGE_MAX_BYTES,

@@ -1,6 +1,6 @@
 /** The relay's settings, from the environment. */
 import { z } from "zod";
-import { RELAY_ID } from "../protocol/relay-link.ts";
+import { RELAY_ID } from "../protocol/relay/link.ts";
 import {
   hostAndPort,
   RELAY_PORT_RANGE_DEFAULT,
@@ -8,7 +8,7 @@ import {
   RelayHost,
   RelayPortRange,
   RelayUrl,
-} from "../protocol/relay-settings.ts";
+} from "../protocol/relay/settings.ts";
 
 const Environment = z.object({
   RELAY_ID: RELAY_ID.default("main"),

@@ -1,5 +1,5 @@
 /** What the API is told of networks and tunnels: what changed, and everything after a new link. */
-import type { NetworkStatus, RelayStatus, TunnelUsage } from "../protocol/relay-link.ts";
+import type { NetworkStatus, RelayStatus, TunnelUsage } from "../protocol/relay/link.ts";
 import type { Association } from "./association.ts";
 import {
   ENDED_USAGE_KEPT_MS,

@@ -1,10 +1,10 @@
-/** Checks relay tickets (protocol/relay-ticket.ts) against the API's public keys, which it fetches and caches. */
+/** Checks relay tickets (protocol/relay/ticket.ts) against the API's public keys, which it fetches and caches. */
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
-import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../protocol/relay-ticket.ts";
+import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../protocol/relay/ticket.ts";
 import {
   JWKS_FETCH_MAX_MS,
   JWKS_FIRST_FETCH_MIN_MS,

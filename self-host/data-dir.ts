@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { messageOf, StartFailure } from "./failure.ts";
 import { privateDirectory, writePrivateFile } from "./files.ts";
-import { commandLineOf, stopLeftover } from "./processes.ts";
+import { commandLineOf, stopLeftover } from "./processes/processes.ts";
 
 export interface DataDir {
   path: string;

@@ -12,13 +12,13 @@ import {
   RELAY_CONNECTED_MAX_MS,
   RELAY_STOP_MAX_MS,
 } from "../protocol/limits.ts";
-import { hostAndPort } from "../protocol/relay-settings.ts";
-import { ROOT } from "./build.ts";
-import { Child } from "./child.ts";
+import { hostAndPort } from "../protocol/relay/settings.ts";
+import { ROOT } from "./build/build.ts";
+import { Child } from "./processes/child.ts";
 import { messageOf } from "./failure.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
-import { reachable } from "./workerd.ts";
+import { reachable } from "./workerd/workerd.ts";
 
 export interface RelayOptions {
   settings: LocalRelaySettings;

@@ -7,7 +7,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { z } from "zod";
-import { encryptionKeys } from "../workers/config.ts";
+import { encryptionKeys } from "../workers/config/config.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import { writePrivateFile } from "./files.ts";
 import { environmentWith, readSettings, SECRET_NAMES, type SecretName } from "./settings.ts";

@@ -12,10 +12,10 @@ import {
   RelayHost,
   RelayPortRange,
   RelayUrl,
-} from "../protocol/relay-settings.ts";
-import { checkGroups, Settings as WorkerSettings, smtpUrl } from "../workers/config.ts";
-import { apiHostsOf } from "../workers/hosts.ts";
-import type { SmtpServer } from "../workers/smtp-server.ts";
+} from "../protocol/relay/settings.ts";
+import { checkGroups, Settings as WorkerSettings, smtpUrl } from "../workers/config/config.ts";
+import { apiHostsOf } from "../workers/config/hosts.ts";
+import type { SmtpServer } from "../workers/config/smtp-server.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 
 const flag = z.enum(["true", "false"]);

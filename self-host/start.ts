@@ -5,15 +5,15 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { CRON_INTERVAL_MS } from "../protocol/limits.ts";
-import { buildWorkerIfChanged, ROOT } from "./build.ts";
+import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
 import { messageOf, StartFailure } from "./failure.ts";
-import type { SetupCode } from "./installation.ts";
+import type { SetupCode } from "./postgres/installation.ts";
 import { createLog } from "./log.ts";
-import { usablePort } from "./ports.ts";
+import { usablePort } from "./processes/ports.ts";
 import { environmentWith, readSettings, type ServerSettings } from "./settings.ts";
 import { startRelay } from "./relay.ts";
 import { openStorage, workerBindings } from "./storage.ts";
-import { startWorkerd } from "./workerd.ts";
+import { startWorkerd } from "./workerd/workerd.ts";
 
 const log = createLog(process.stdout);
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

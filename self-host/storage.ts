@@ -1,10 +1,10 @@
 /** Rows and secrets of a self-hosted server, up and checked: what `npm start` and `npm run dev` share. */
 import { type DataDir, openDataDir } from "./data-dir.ts";
-import { type Gateway, startGateway } from "./gateway.ts";
-import { assertSameKeys, newSetupCode, type SetupCode } from "./installation.ts";
+import { type Gateway, startGateway } from "./gateway/gateway.ts";
+import { assertSameKeys, newSetupCode, type SetupCode } from "./postgres/installation.ts";
 import type { Log } from "./log.ts";
-import { connectDatabase, migrate } from "./migrate.ts";
-import { startPostgres } from "./postgres.ts";
+import { connectDatabase, migrate } from "./postgres/migrate.ts";
+import { startPostgres } from "./postgres/postgres.ts";
 import { fingerprints, loadSecrets, type Secrets } from "./secrets.ts";
 import type { ServerSettings } from "./settings.ts";
 

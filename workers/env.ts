@@ -1,13 +1,21 @@
-/** Everything that is bound to the Worker: wrangler.toml when hosted, self-host/workerd.ts on one machine. */
-import type { AddressLimiter } from "../durable-objects/address-limiter.ts";
+/** Everything that is bound to the Worker: wrangler.toml when hosted, self-host/workerd/workerd.ts on one machine. */
+import type { AddressLimiter } from "../durable-objects/rate-limiter.ts";
 import type { ObjectBindings } from "../durable-objects/bindings.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
 import type { Receiver } from "../durable-objects/receiver.ts";
-import type { Rows } from "./rows.ts";
+import type { Organization } from "../durable-objects/organization.ts";
+import type { Relay } from "../durable-objects/relay.ts";
+import type { Tunnel } from "../durable-objects/tunnel.ts";
+import type { RowsBinding } from "./rows-binding.ts";
 
-export interface Env extends ObjectBindings {
-  /** More of it than objects may see. */
-  ROWS: Service<Rows>;
+/** Objects see less of these. */
+type NarrowedForObjects = "ROWS" | "TUNNEL" | "ORGANIZATION" | "RELAY";
+
+export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
+  ROWS: Service<RowsBinding>;
+  TUNNEL: DurableObjectNamespace<Tunnel>;
+  ORGANIZATION: DurableObjectNamespace<Organization>;
+  RELAY: DurableObjectNamespace<Relay>;
   HOSTNAME: DurableObjectNamespace<Hostname>;
   ADDRESS_LIMITER: DurableObjectNamespace<AddressLimiter>;
   RECEIVER: DurableObjectNamespace<Receiver>;

@@ -7,15 +7,15 @@ import { authorityOf, hostOf } from "../protocol/hosts.ts";
 import { startDraining } from "./draining.ts";
 import { visit } from "./edge/visit.ts";
 import type { Env } from "./env.ts";
-import { apiHostsOf } from "./hosts.ts";
+import { apiHostsOf } from "./config/hosts.ts";
 
-export { AddressLimiter } from "../durable-objects/address-limiter.ts";
+export { AddressLimiter } from "../durable-objects/rate-limiter.ts";
 export { Hostname } from "../durable-objects/hostname.ts";
 export { Organization } from "../durable-objects/organization.ts";
 export { Receiver } from "../durable-objects/receiver.ts";
 export { Relay } from "../durable-objects/relay.ts";
 export { Tunnel } from "../durable-objects/tunnel.ts";
-export { Rows } from "./rows.ts";
+export { Rows } from "./rpc.ts";
 
 export default {
   fetch(request, env, ctx): Response | Promise<Response> {
@@ -24,7 +24,7 @@ export default {
   },
 
   async scheduled(_event, env): Promise<void> {
-    const { runCron } = await import("./background/cron.ts");
+    const { runCron } = await import("./jobs/cron.ts");
     await runCron(env);
   },
 } satisfies ExportedHandler<Env>;
@@ -38,7 +38,7 @@ async function callApi(request: Request, env: Env, ctx: ExecutionContext): Promi
 export class Control extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
-    const { drainConnections, runCron } = await import("./background/cron.ts");
+    const { drainConnections, runCron } = await import("./jobs/cron.ts");
     if (pathname === "/drain") {
       startDraining();
       await drainConnections(this.env);

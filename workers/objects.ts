@@ -1,5 +1,5 @@
 /** The one door to Durable Objects: who else names one could name it differently. */
-import type { AddressLimiter } from "../durable-objects/address-limiter.ts";
+import type { AddressLimiter } from "../durable-objects/rate-limiter.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
 import type { Organization } from "../durable-objects/organization.ts";
 import type { Receiver } from "../durable-objects/receiver.ts";

@@ -3,7 +3,7 @@
  * everything that is called from here it gets a bounded time and says a bounded amount.
  */
 import type { Env } from "./env.ts";
-import { GatheredBytes } from "./gathered-bytes.ts";
+import { GatheredBytes } from "../shared/gathered-bytes.ts";
 
 export interface CallBounds {
   /** For all of it, the body included. */

@@ -1,5 +1,5 @@
 /** `underpass tcp <port|host:port>`: a public TCP port for a local server, until it is stopped. */
-import { parseCidr } from "../../protocol/cidr.ts";
+import { parseCidr } from "../../shared/cidr.ts";
 import { tcpJson, tcpLines, tcpScreen, type TcpOutput } from "../output/tcp.ts";
 import { parseOptions, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { renderUnicodeCompact } from "uqr";
-import type { Device, PrivateNetwork } from "../../protocol/resources/networks.ts";
+import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { formatAgo } from "../output/format-ago.ts";
 import { printJson } from "../output/json-lines.ts";
 import { harmless } from "../output/picture.ts";

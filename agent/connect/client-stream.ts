@@ -6,8 +6,8 @@ import type { Socket } from "node:net";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
 import WebSocket, { type RawData } from "ws";
-import { CLOSE, closeNameOf, mayReconnect } from "../../protocol/close-codes.ts";
-import { SendWindows } from "../../protocol/flow.ts";
+import { CLOSE, closeNameOf, mayReconnect } from "../../protocol/wire/close-codes.ts";
+import { SendWindows } from "../../protocol/wire/flow.ts";
 import {
   CLIENT_STREAM,
   ClientWelcome,
@@ -24,7 +24,7 @@ import {
   type Frame,
   type Hello,
   type ResetCode,
-} from "../../protocol/frames.ts";
+} from "../../protocol/wire/frames.ts";
 import {
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,

@@ -2,10 +2,10 @@
 import { EventEmitter, once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import type { ClientWelcome } from "../../protocol/frames.ts";
+import type { ClientWelcome } from "../../protocol/wire/frames.ts";
 import { STREAM_KEEP_ALIVE_MS } from "../../protocol/limits/relay.ts";
-import { adoptSocket } from "../../shared/socket-reader.ts";
-import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../shared/splice.ts";
+import { adoptSocket } from "../../sockets/socket-reader.ts";
+import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { SettingsError } from "../settings.ts";
 import { backOff, Rejected } from "../tunnel-connection.ts";
 import { ClientStream, type ClientFailure } from "./client-stream.ts";

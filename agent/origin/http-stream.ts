@@ -1,8 +1,8 @@
 /** One visitor's request at the local server: sent as it came, answered as it is. */
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
-import { ReceiveWindow } from "../../protocol/flow.ts";
-import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/frames.ts";
+import { ReceiveWindow } from "../../protocol/wire/flow.ts";
+import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { latin1OfUtf8, responsePairs } from "./header-bytes.ts";

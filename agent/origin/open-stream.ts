@@ -1,4 +1,4 @@
-import { FLAG } from "../../protocol/frames.ts";
+import { FLAG } from "../../protocol/wire/frames.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { HttpStream } from "./http-stream.ts";
 import type { Origin } from "./origin.ts";

@@ -1,5 +1,5 @@
 /** What `underpass vpn` prints: JSON for programs, lines for logs, a picture for a person at a terminal. */
-import type { Device } from "../../protocol/resources/networks.ts";
+import type { Device } from "../../protocol/schemas/networks.ts";
 import { formatPath } from "../vpn/path-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";

@@ -1,7 +1,7 @@
 /** Asks the API for the ticket that opens a relay: of a tunnel that this agent serves, or of a network. */
 import { EnvHttpProxyAgent, fetch } from "undici";
 import { z } from "zod";
-import { RelayAccess } from "../../protocol/resources/networks.ts";
+import { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { Rejected } from "../tunnel-connection.ts";
 
 const ANSWER_MAX_MS = 15_000;

@@ -6,7 +6,7 @@ import { EventEmitter } from "node:events";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
 import WebSocket, { type RawData } from "ws";
-import { CLOSE, closeNameOf, mayReconnect } from "../../protocol/close-codes.ts";
+import { CLOSE, closeNameOf, mayReconnect } from "../../protocol/wire/close-codes.ts";
 import { HELLO_MAX_MS } from "../../protocol/limits.ts";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
@@ -19,9 +19,9 @@ import {
   type FromAgent,
   type NetworkWelcome,
   type TunnelWelcome,
-} from "../../protocol/relay-control.ts";
-import { RELAY_SUBPROTOCOL } from "../../protocol/relay-datagrams.ts";
-import type { RelayAccess } from "../../protocol/resources/networks.ts";
+} from "../../protocol/relay/control.ts";
+import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
+import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { backOff, Rejected, retryDelay } from "../tunnel-connection.ts";
 
 /** A ticket that ends sooner is not used to connect again. */

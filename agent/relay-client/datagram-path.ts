@@ -1,6 +1,6 @@
 /** The way of datagrams between agent and relay: UDP where it works, else the control connection. */
-import type { NetworkWelcome } from "../../protocol/relay-control.ts";
-import { DATAGRAM, readDatagrams } from "../../protocol/relay-datagrams.ts";
+import type { NetworkWelcome } from "../../protocol/relay/control.ts";
+import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
 import { UDP_TIMING, UdpPath, type UdpTiming } from "./udp-path.ts";
 import type { SocketBuffers } from "./udp-socket.ts";
 import { WebSocketDatagrams, type BinaryLink } from "./websocket-datagrams.ts";

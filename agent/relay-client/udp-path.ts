@@ -1,7 +1,7 @@
 /**
  * Datagrams between this agent and its relay over UDP. BIND keeps the NAT's mapping open and moves the relay
  * to a new one; BOUND shows that both directions work and measures the latency. One socket carries both and
- * DATA (protocol/relay-datagrams.ts).
+ * DATA (protocol/relay/datagrams.ts).
  */
 import type { Socket } from "node:dgram";
 import {
@@ -17,7 +17,7 @@ import {
   readBound,
   readDatagramHeader,
   writeBind,
-} from "../../protocol/relay-datagrams.ts";
+} from "../../protocol/relay/datagrams.ts";
 import { SEQUENCE_BUCKET_MS, SequenceStats, type DatagramQuality } from "./sequence-stats.ts";
 import {
   closeSocket,

@@ -7,7 +7,7 @@ import {
   WEBSOCKET_DATAGRAM_QUEUE_MAX_MS,
   WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES,
 } from "../../protocol/limits/relay.ts";
-import { DATAGRAM, writeDatagramHeader } from "../../protocol/relay-datagrams.ts";
+import { DATAGRAM, writeDatagramHeader } from "../../protocol/relay/datagrams.ts";
 
 /** Datagrams of one turn of the event loop share messages of up to this size. */
 const MESSAGE_BYTES = 32 * 1024;

@@ -1,6 +1,6 @@
 /** A TCP connection of a client of `underpass connect`, which comes as a stream of the agent's wire. */
 import type { Socket } from "node:net";
-import { RESET, type Frame, type ResetCode, type StreamPeer } from "../../protocol/frames.ts";
+import { RESET, type Frame, type ResetCode, type StreamPeer } from "../../protocol/wire/frames.ts";
 import { FrameSplice } from "../frame-splice.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";

@@ -4,7 +4,7 @@
  */
 import type { Socket } from "node:net";
 import { STREAM_BACKLOG_MAX } from "../../protocol/limits/relay.ts";
-import type { StreamHead } from "../../protocol/relay-control.ts";
+import type { StreamHead } from "../../protocol/relay/control.ts";
 import { backOff } from "../tunnel-connection.ts";
 import { DataConnection, type RelayEndpoint } from "./data-connection.ts";
 

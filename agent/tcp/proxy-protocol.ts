@@ -4,7 +4,7 @@
  */
 import { isIPv4, isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
-import type { StreamHead } from "../../protocol/relay-control.ts";
+import type { StreamHead } from "../../protocol/relay/control.ts";
 
 export const PROXY_PROTOCOLS = ["v1", "v2"] as const;
 export type ProxyProtocol = (typeof PROXY_PROTOCOLS)[number];

@@ -1,8 +1,8 @@
 /** Serves a TCP tunnel at its relay: control connection, data connections, and the visitors' connections. */
 import type { Socket } from "node:net";
-import type { StreamHead, TunnelWelcome } from "../../protocol/relay-control.ts";
-import type { RelayAccess } from "../../protocol/resources/networks.ts";
-import { reset, Splice } from "../../shared/splice.ts";
+import type { StreamHead, TunnelWelcome } from "../../protocol/relay/control.ts";
+import type { RelayAccess } from "../../protocol/schemas/networks.ts";
+import { reset, Splice } from "../../sockets/splice.ts";
 import { RelayControl } from "../relay-client/control.ts";
 import type { Rejected } from "../tunnel-connection.ts";
 import type { FinishedConnection } from "./connect-stream.ts";

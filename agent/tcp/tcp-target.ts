@@ -2,8 +2,8 @@
 import type { Socket } from "node:net";
 import { ORIGIN_CONNECT_MAX_MS } from "../../protocol/limits.ts";
 import { STREAM_KEEP_ALIVE_MS } from "../../protocol/limits/relay.ts";
-import { RESET, type ResetCode } from "../../protocol/frames.ts";
-import { connectSocket } from "../../shared/socket-reader.ts";
+import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
+import { connectSocket } from "../../sockets/socket-reader.ts";
 import { lookupFor } from "../target.ts";
 
 /**

@@ -4,7 +4,7 @@
  * which brings the visitors of the public port.
  */
 import { EventEmitter } from "node:events";
-import { TCP_CAPABILITY, type Welcome } from "../../protocol/frames.ts";
+import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";
 import { TunnelConnection, type Rejected } from "../tunnel-connection.ts";
 import { ConnectStream, type FinishedConnection } from "./connect-stream.ts";

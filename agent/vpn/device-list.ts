@@ -1,6 +1,6 @@
 /** The network's devices, read from the API now and then. */
 import { setTimeout as delay } from "node:timers/promises";
-import type { Device } from "../../protocol/resources/networks.ts";
+import type { Device } from "../../protocol/schemas/networks.ts";
 import { backOff, Rejected } from "../tunnel.ts";
 
 /** What asks for the newest list in between (a device that is not known) waits so long at least. */

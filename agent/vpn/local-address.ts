@@ -1,6 +1,6 @@
 /** Where the local sockets of remote clients are bound. */
 import { createHmac, randomBytes } from "node:crypto";
-import { addressGroup } from "../../protocol/address-group.ts";
+import { addressGroup } from "../../shared/address-group.ts";
 
 /** New in each process: clients can't choose an address that falls on another client's. */
 const SECRET = randomBytes(32);

@@ -5,8 +5,8 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/limits/relay.ts";
-import type { FromAgent, NetworkWelcome } from "../../protocol/relay-control.ts";
-import type { PrivateNetwork, RelayAccess } from "../../protocol/resources/networks.ts";
+import type { FromAgent, NetworkWelcome } from "../../protocol/relay/control.ts";
+import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";
 import { RelayControl, type RelayMessage } from "../relay-client/control.ts";
 import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";

@@ -5,7 +5,7 @@ import {
   EnrolledDevice,
   NetworkConfig,
   PrivateNetwork,
-} from "../../protocol/resources/networks.ts";
+} from "../../protocol/schemas/networks.ts";
 import { ServiceApi } from "../service-api.ts";
 import { Rejected } from "../tunnel.ts";
 

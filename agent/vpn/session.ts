@@ -1,6 +1,6 @@
 /** A network that is served, with the names of its devices and, if asked for, the peers of its interface. */
 import { EventEmitter } from "node:events";
-import type { Device, PrivateNetwork } from "../../protocol/resources/networks.ts";
+import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { Unreachable } from "../service-api.ts";
 import { SettingsError } from "../settings.ts";
 import { Rejected } from "../tunnel.ts";

@@ -11,8 +11,8 @@ import {
   FORWARD_RETRY_MIN_MS,
   FORWARD_STOP_MAX_MS,
   FORWARD_WAIT_SECONDS,
-} from "../../protocol/limits/receivers.ts";
-import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/resources/receivers.ts";
+} from "../../protocol/limits/webhooks.ts";
+import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/schemas/webhooks.ts";
 import { Unreachable } from "../service-api.ts";
 import { backOff, Rejected } from "../tunnel.ts";
 import type { Attempt } from "./local-server.ts";

@@ -2,8 +2,8 @@
 import { Pool } from "undici";
 import { isPassedOn } from "../../protocol/header-names.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../../protocol/limits.ts";
-import { FORWARD_ATTEMPT_MAX_MS } from "../../protocol/limits/receivers.ts";
-import type { Delivery } from "../../protocol/resources/receivers.ts";
+import { FORWARD_ATTEMPT_MAX_MS } from "../../protocol/limits/webhooks.ts";
+import type { Delivery } from "../../protocol/schemas/webhooks.ts";
 import { latin1OfUtf8 } from "../origin/header-bytes.ts";
 import { lookupFor } from "../target.ts";
 import type { ForwardTarget } from "./forward-target.ts";

@@ -5,7 +5,7 @@ import {
   DeliveryPage,
   Receiver,
   ReceiverState,
-} from "../../protocol/resources/receivers.ts";
+} from "../../protocol/schemas/webhooks.ts";
 import { UsageError } from "../options.ts";
 import { ServiceApi } from "../service-api.ts";
 import { Rejected } from "../tunnel.ts";

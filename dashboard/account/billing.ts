@@ -11,9 +11,9 @@ import type {
   CheckoutSession,
   OverLimit,
   PortalSession,
-} from "../../protocol/resources/billing.ts";
-import { h, time, type Child } from "../element.ts";
-import { badge, detail, rows, section, type Row, type Section } from "../section.ts";
+} from "../../protocol/schemas/billing.ts";
+import { h, time, type Child } from "../ui/element.ts";
+import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
 
 /** @param showAgain what else on the page depends on the plan. */

@@ -1,7 +1,7 @@
 /** What happened, newest first, a few at a time. */
-import type { AuditEvent } from "../../protocol/resources/audit.ts";
-import { h, time, type Child } from "../element.ts";
-import { detail, rows, section, type Section } from "../section.ts";
+import type { AuditEvent } from "../../protocol/schemas/organizations/audit.ts";
+import { h, time, type Child } from "../ui/element.ts";
+import { detail, rows, section, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
 
 const AT_ONCE = 8;

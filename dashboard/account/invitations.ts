@@ -1,9 +1,9 @@
 /** Who was asked to join the organization and has not answered yet. */
-import type { Me } from "../../protocol/resources/accounts.ts";
-import type { Invitation } from "../../protocol/resources/organizations.ts";
-import { h, time } from "../element.ts";
-import { selectField, textField } from "../form.ts";
-import { badge, detail, rows, section, type Row, type Section } from "../section.ts";
+import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
+import type { Invitation } from "../../protocol/schemas/organizations/organizations.ts";
+import { h, time } from "../ui/element.ts";
+import { selectField, textField } from "../ui/form.ts";
+import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
 import { rolesToGive } from "./members.ts";
 

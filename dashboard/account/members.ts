@@ -1,9 +1,9 @@
 /** Who belongs to the organization. */
-import type { Me } from "../../protocol/resources/accounts.ts";
-import type { Member } from "../../protocol/resources/organizations.ts";
-import { h, time, type Child } from "../element.ts";
-import { selectField } from "../form.ts";
-import { badge, detail, rows, section, type Section } from "../section.ts";
+import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
+import type { Member } from "../../protocol/schemas/organizations/organizations.ts";
+import { h, time, type Child } from "../ui/element.ts";
+import { selectField } from "../ui/form.ts";
+import { badge, detail, rows, section, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
 
 export type Role = Member["role"];

@@ -1,10 +1,10 @@
 /** The organizations that somebody belongs to, and the one that they act for. */
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../protocol/limits.ts";
-import type { AccountSummary, Me } from "../../protocol/resources/accounts.ts";
-import type { Organization } from "../../protocol/resources/organizations.ts";
-import { h } from "../element.ts";
-import { textField } from "../form.ts";
-import { badge, detail, rows, section, type Row, type Section } from "../section.ts";
+import type { AccountSummary, Me } from "../../protocol/schemas/accounts/accounts.ts";
+import type { Organization } from "../../protocol/schemas/organizations/organizations.ts";
+import { h } from "../ui/element.ts";
+import { textField } from "../ui/form.ts";
+import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
 import { beginSession, call } from "../session.ts";
 
 export function organizationsSection(me: Me, showAgain: () => Promise<void>): Section {

@@ -1,10 +1,10 @@
 /** The second factor: on by a code of an authenticator, off by the password or a recovery code. */
-import type { Me } from "../../protocol/resources/accounts.ts";
-import type { MfaEnabled, PendingSecret } from "../../protocol/resources/mfa.ts";
-import { button, h, type Child } from "../element.ts";
-import { codeField, digits, form, passwordField, recoveryCodeField } from "../form.ts";
-import { qrImage } from "../qr-image.ts";
-import { section, type Section } from "../section.ts";
+import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
+import type { MfaEnabled, PendingSecret } from "../../protocol/schemas/accounts/mfa.ts";
+import { button, h, type Child } from "../ui/element.ts";
+import { codeField, digits, form, passwordField, recoveryCodeField } from "../ui/form.ts";
+import { qrImage } from "../ui/qr-image.ts";
+import { section, type Section } from "../ui/section.ts";
 import { call, callWithProof } from "../session.ts";
 
 /** @param turnedOn other sessions have ended. */

@@ -1,7 +1,7 @@
 /** Where the account is signed in. */
-import type { Session, SessionList } from "../../protocol/resources/accounts.ts";
-import { h, time } from "../element.ts";
-import { badge, detail, rows, section, type Row, type Section } from "../section.ts";
+import type { Session, SessionList } from "../../protocol/schemas/accounts/accounts.ts";
+import { h, time } from "../ui/element.ts";
+import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
 
 export function sessionsSection(): Section {

@@ -1,4 +1,4 @@
-import type { Route } from "../bindings.ts";
+import type { Route } from "../rpc.ts";
 
 /** Versions decide: a read that started before a change must not overwrite what the change published. */
 export function newerRoute(known: Route | undefined, offered: Route): Route {

@@ -1,5 +1,5 @@
 /** What one tunnel tells at once, put into words once for all watchers. */
-import type { CaptureNews } from "../bindings.ts";
+import type { CaptureNews } from "../rpc.ts";
 
 export class News {
   readonly messages: string[];

@@ -7,7 +7,7 @@ import {
   ATTENDANCE_FRESH_MS,
   ATTENDANCE_LEFT_KEEP_MS,
 } from "../../protocol/limits/organization.ts";
-import type { Attendance, PresentAgent } from "../bindings.ts";
+import type { Attendance, PresentAgent } from "../rpc.ts";
 
 export interface RosterEntry extends PresentAgent {
   tunnelId: string;

@@ -14,8 +14,8 @@ import {
   WATCH_PING,
   WATCH_PONG,
   type WatchCloseName,
-} from "../../protocol/resources/watching.ts";
-import type { CaptureNews } from "../bindings.ts";
+} from "../../protocol/schemas/inspector/watching.ts";
+import type { CaptureNews } from "../rpc.ts";
 import type { WatcherAdmission } from "./admission.ts";
 import { News } from "./news.ts";
 import { windowBytes } from "./pace.ts";

@@ -1,5 +1,5 @@
 /** Readers that wait for the next delivery. */
-import { LONG_POLLS_MAX } from "../../protocol/limits/receivers.ts";
+import { LONG_POLLS_MAX } from "../../protocol/limits/webhooks.ts";
 
 type Answer = (isWorthALook: boolean) => void;
 

@@ -2,7 +2,7 @@
 import {
   DELIVERIES_PAGE_MAX_BYTES,
   RECEIVER_SWEEP_BATCH_ROWS,
-} from "../../protocol/limits/receivers.ts";
+} from "../../protocol/limits/webhooks.ts";
 
 export interface NewDelivery {
   id: string;

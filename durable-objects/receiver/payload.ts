@@ -1,6 +1,6 @@
 /** What a vendor's payload says of itself. Read once its signature is known to be right. */
-import { DELIVERY_ID_MAX_CHARS } from "../../protocol/limits/receivers.ts";
-import type { Validator } from "../../protocol/resources/receivers.ts";
+import { DELIVERY_ID_MAX_CHARS } from "../../protocol/limits/webhooks.ts";
+import type { Validator } from "../../protocol/schemas/webhooks.ts";
 import type { Signed } from "./signatures.ts";
 
 /** What a vendor calls this delivery, so that it is kept once. @returns null where it has no name. */

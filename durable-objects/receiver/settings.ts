@@ -1,5 +1,5 @@
 /** What a receiver must know to take deliveries, as its row says. */
-import type { Validator } from "../../protocol/resources/receivers.ts";
+import type { Validator } from "../../protocol/schemas/webhooks.ts";
 
 /** Versions of a receiver only ever grow. */
 export interface ReceiverSettings {

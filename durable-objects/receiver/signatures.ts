@@ -2,9 +2,9 @@
  * Whether a vendor signed a delivery. Signatures are over the bytes as they came: JSON that was parsed and
  * written again is another text.
  */
-import { equalInConstantTime } from "../../protocol/constant-time.ts";
-import { SIGNATURE_TOLERANCE_SECONDS, SIGNATURES_MAX } from "../../protocol/limits/receivers.ts";
-import type { Validator } from "../../protocol/resources/receivers.ts";
+import { equalInConstantTime } from "../../shared/constant-time.ts";
+import { SIGNATURE_TOLERANCE_SECONDS, SIGNATURES_MAX } from "../../protocol/limits/webhooks.ts";
+import type { Validator } from "../../protocol/schemas/webhooks.ts";
 
 export interface Signed {
   headers: Headers;

@@ -1,6 +1,6 @@
 /** How the API hands a relay's link over (its secret was checked), and what the link's socket remembers. */
 import { z } from "zod";
-import { RelayHello } from "../../protocol/relay-link.ts";
+import { RelayHello } from "../../protocol/relay/link.ts";
 
 /** Under this host, which no visitor's request can carry: the edge refuses it. */
 export const RELAY_LINK_URL = "https://agent.internal/relay";

@@ -2,13 +2,13 @@
  * The WebSocket between a relay and its object. The newest one that said hello is the link; it is found again
  * after hibernation by its socket's attachment.
  */
-import { CLOSE, type CloseName } from "../../protocol/close-codes.ts";
+import { CLOSE, type CloseName } from "../../protocol/wire/close-codes.ts";
 import {
   RELAY_PING,
   RELAY_PONG,
   type RelayHello,
   type ToRelayLink,
-} from "../../protocol/relay-link.ts";
+} from "../../protocol/relay/link.ts";
 import { closeQuietly } from "../close-quietly.ts";
 import { LinkAttachment } from "./admission.ts";
 

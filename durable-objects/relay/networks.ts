@@ -4,7 +4,7 @@
  * which the relay reports everything anew.
  */
 import { z } from "zod";
-import { NetworkStatus, type DeviceStatus } from "../../protocol/relay-link.ts";
+import { NetworkStatus, type DeviceStatus } from "../../protocol/relay/link.ts";
 
 const SAVE_AFTER_MS = 10_000;
 

@@ -3,7 +3,7 @@
  * for as long as an agent can go on by a ticket from before it, and sent again on every new link.
  */
 import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../../protocol/limits/relay.ts";
-import { ToRelayLink } from "../../protocol/relay-link.ts";
+import { ToRelayLink } from "../../protocol/relay/link.ts";
 
 const NOTICE_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
 /** Beyond this the oldest is dropped; the end of its tickets bounds it. */

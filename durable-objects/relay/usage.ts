@@ -2,7 +2,7 @@
  * Brings what relays count to the tunnels' objects. Counts are totals, so that only the newest of an association
  * need arrive: while one is on its way, a newer one waits, and replaces another that waits.
  */
-import type { TunnelUsage } from "../../protocol/relay-link.ts";
+import type { TunnelUsage } from "../../protocol/relay/link.ts";
 
 const TRIES_MAX = 5;
 const RETRY_AFTER_MS = 1_000;

@@ -2,7 +2,7 @@
  * Allowlists of TCP tunnels that the API has pushed. A ticket carries the list as it was when it was signed, and
  * may be on its way while the list changes: of the two the later one holds.
  */
-import type { TunnelTicket } from "../../protocol/relay-ticket.ts";
+import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
 
 type Cidrs = string[] | null;
 

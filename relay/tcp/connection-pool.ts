@@ -1,7 +1,7 @@
 /** Brings visitors and the agent's data connections together: whichever comes first waits for the other. */
 import type { Socket } from "node:net";
-import { adoptSocket } from "../../shared/socket-reader.ts";
-import { reset } from "../../shared/splice.ts";
+import { adoptSocket } from "../../sockets/socket-reader.ts";
+import { reset } from "../../sockets/splice.ts";
 
 export interface PoolLimits {
   idleMax: number;

@@ -1,5 +1,5 @@
 /** Bounds what one source address may do at a tunnel's port: connections at a time, and new ones a second. */
-import { addressGroup } from "../../protocol/address-group.ts";
+import { addressGroup } from "../../shared/address-group.ts";
 
 export interface SourceLimits {
   connectionsMax: number;

@@ -2,10 +2,10 @@
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { STREAM_POOL_CONNECTIONS } from "../../protocol/limits/relay.ts";
-import type { TunnelWelcome } from "../../protocol/relay-control.ts";
-import type { TunnelUsage } from "../../protocol/relay-link.ts";
-import { hostAndPort } from "../../protocol/relay-settings.ts";
-import type { RelayTicket, TunnelTicket } from "../../protocol/relay-ticket.ts";
+import type { TunnelWelcome } from "../../protocol/relay/control.ts";
+import type { TunnelUsage } from "../../protocol/relay/link.ts";
+import { hostAndPort } from "../../protocol/relay/settings.ts";
+import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
 import type { Log } from "../log.ts";
 import { type ConnectionCount, TunnelPort } from "./tunnel-port.ts";

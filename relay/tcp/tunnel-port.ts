@@ -4,7 +4,7 @@
  */
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
-import { isAddressIn } from "../../protocol/cidr.ts";
+import { isAddressIn } from "../../shared/cidr.ts";
 import {
   STREAM_BACKLOG_MAX,
   STREAM_CONNECTIONS_PER_SOURCE_MAX,
@@ -16,11 +16,11 @@ import {
   STREAM_SOURCES_MAX,
   STREAM_WAIT_MAX_MS,
 } from "../../protocol/limits/relay.ts";
-import type { StreamHead } from "../../protocol/relay-control.ts";
-import type { TunnelTicket } from "../../protocol/relay-ticket.ts";
-import { RatePacer } from "../../shared/rate-pacer.ts";
-import { adoptSocket } from "../../shared/socket-reader.ts";
-import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../shared/splice.ts";
+import type { StreamHead } from "../../protocol/relay/control.ts";
+import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
+import { RatePacer } from "../../sockets/rate-pacer.ts";
+import { adoptSocket } from "../../sockets/socket-reader.ts";
+import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { LISTEN_BACKLOG } from "../limits.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
@@ -284,7 +284,7 @@ export class TunnelPort {
   }
 }
 
-/** A u16 (big-endian) and so many bytes of JSON: see protocol/relay-control.ts. */
+/** A u16 (big-endian) and so many bytes of JSON: see protocol/relay/control.ts. */
 function encodeHead(head: StreamHead): Buffer {
   const json = Buffer.from(JSON.stringify(head));
   const length = Buffer.alloc(2);

@@ -1,9 +1,9 @@
 /**
  * The relay's own UDP port, which all agents of networks share: BIND and DATA come in, BOUND and DATA go out
- * (protocol/relay-datagrams.ts). A datagram of a source that is not bound gets no answer.
+ * (protocol/relay/datagrams.ts). A datagram of a source that is not bound gets no answer.
  */
 import type { RemoteInfo, Socket } from "node:dgram";
-import { DATAGRAM, readBind, writeBound } from "../../protocol/relay-datagrams.ts";
+import { DATAGRAM, readBind, writeBound } from "../../protocol/relay/datagrams.ts";
 import { DATAGRAM_HEADER_BYTES } from "../../protocol/limits/relay.ts";
 import type { Metrics } from "../metrics.ts";
 import { toAddressBytes, toPlainAddress } from "./addresses.ts";

@@ -12,7 +12,7 @@
  * `FLOW_LENIENCY_MS` it takes transport messages from new addresses, at a bounded rate for all of them together
  * until the server answers: WireGuard sends data only to an address that has proved itself.
  */
-import { addressGroup } from "../../protocol/address-group.ts";
+import { addressGroup } from "../../shared/address-group.ts";
 import { FLOW_LENIENCY_MS } from "../../protocol/limits/relay.ts";
 import {
   INITIATION_SOURCES_MAX,

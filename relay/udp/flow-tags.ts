@@ -3,7 +3,7 @@
  * The key comes from what the relay is started with, so the next run can check what this one made.
  */
 import { createHmac, hkdfSync } from "node:crypto";
-import { equalBytesInConstantTime } from "../../protocol/constant-time.ts";
+import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
 import { RELAY_MAC_BYTES } from "../../protocol/limits/relay.ts";
 
 const KEY_LABEL = "underpass-relay.v1 flow tags";

@@ -3,12 +3,12 @@ import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
 import { DATAGRAM_PAYLOAD_MAX_BYTES, FLOWS_PER_PORT_MAX } from "../../protocol/limits/relay.ts";
-import { toBase64 } from "../../protocol/base64.ts";
-import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay-control.ts";
-import { DATAGRAM, readDatagrams } from "../../protocol/relay-datagrams.ts";
-import type { NetworkStatus } from "../../protocol/relay-link.ts";
-import { hostAndPort } from "../../protocol/relay-settings.ts";
-import type { NetworkTicket, RelayTicket } from "../../protocol/relay-ticket.ts";
+import { toBase64 } from "../../shared/base64.ts";
+import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
+import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
+import type { NetworkStatus } from "../../protocol/relay/link.ts";
+import { hostAndPort } from "../../protocol/relay/settings.ts";
+import type { NetworkTicket, RelayTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association, AssociationMessage } from "../association.ts";
 import {
   BINDING_MAX_AGE_MS,

@@ -3,7 +3,7 @@
  * of the event loop share a message. Nothing waits here for longer: what would, is dropped.
  */
 import type { WebSocket } from "ws";
-import { DATAGRAM, writeDatagramHeader } from "../../protocol/relay-datagrams.ts";
+import { DATAGRAM, writeDatagramHeader } from "../../protocol/relay/datagrams.ts";
 import {
   DATAGRAM_HEADER_BYTES,
   WEBSOCKET_DATAGRAM_QUEUE_MAX_MS,

@@ -1,6 +1,6 @@
 /** The unencrypted fields of a WireGuard datagram (https://www.wireguard.com/protocol/): type, length, indices, mac1. */
 import { blake2s } from "@noble/hashes/blake2.js";
-import { equalBytesInConstantTime } from "../../protocol/constant-time.ts";
+import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
 
 export const WIREGUARD = { initiation: 1, response: 2, cookie: 3, transport: 4 } as const;
 

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join, relative } from "node:path";
-import { ROOT, WORKER_DIR } from "../build.ts";
+import { ROOT, WORKER_DIR } from "../build/build.ts";
 import type { DataDir } from "../data-dir.ts";
 
 /** A small young generation: short pauses and little memory, at the same throughput. */

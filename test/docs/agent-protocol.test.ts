@@ -2,11 +2,11 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { CLOSE, mayReconnect } from "../../protocol/close-codes.ts";
-import { SendWindows } from "../../protocol/flow.ts";
-import { FLAG, FRAME, FrameWriter, PING, PONG, RESET } from "../../protocol/frames.ts";
+import { CLOSE, mayReconnect } from "../../protocol/wire/close-codes.ts";
+import { SendWindows } from "../../protocol/wire/flow.ts";
+import { FLAG, FRAME, FrameWriter, PING, PONG, RESET } from "../../protocol/wire/frames.ts";
 import * as limits from "../../protocol/limits.ts";
-import { ROOT } from "../../self-host/build.ts";
+import { ROOT } from "../../self-host/build/build.ts";
 
 const text = await readFile(join(ROOT, "docs/agent-protocol.md"), "utf8");
 /** Rows of tables, their cells trimmed. */

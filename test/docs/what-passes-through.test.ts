@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { ROOT } from "../../self-host/build.ts";
+import { ROOT } from "../../self-host/build/build.ts";
 
 const text = await readFile(join(ROOT, "docs/what-passes-through.md"), "utf8");
 const promises = text

@@ -4,9 +4,9 @@
  * make databases.
  */
 import browser from "@sparticuz/chromium";
-import { build } from "../../self-host/build.ts";
+import { build } from "../../self-host/build/build.ts";
 import { isDatabasePrepared, prepareDatabase } from "./directories.ts";
-import { startServerPool } from "./server-pool.ts";
+import { startServerPool } from "./server/server-pool.ts";
 
 /** @returns what is done after all tests. */
 export async function setup(): Promise<(() => Promise<void>) | undefined> {

@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Log } from "../../self-host/log.ts";
-import { connectDatabase, migrate } from "../../self-host/migrate.ts";
-import { startPostgres } from "../../self-host/postgres.ts";
+import { connectDatabase, migrate } from "../../self-host/postgres/migrate.ts";
+import { startPostgres } from "../../self-host/postgres/postgres.ts";
 
 /** Processes in which tests run are started after the preparation, and inherit its environment. */
 const PREPARED = "UNDERPASS_TEST_PREPARED_DIR";

@@ -6,7 +6,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { delimiter } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import { PATIENCE_MS } from "./patience.ts";
+import { PATIENCE_MS } from "./timeouts.ts";
 
 export interface TypeOptions {
   cwd: string;

@@ -2,7 +2,7 @@
 import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { isCurrent, listFiles, writeStamp } from "../../self-host/build-stamp.ts";
+import { isCurrent, listFiles, writeStamp } from "../../self-host/build/build-stamp.ts";
 import { temporaryDir } from "../harness/directories.ts";
 
 const EARLIER = new Date("2026-01-01T00:00:00Z");

@@ -1,5 +1,9 @@
 import { beforeAll, expect, test } from "vitest";
-import { buildWorker, WORKER_BUNDLE_MAX_BYTES, type WorkerBundle } from "../../self-host/build.ts";
+import {
+  buildWorker,
+  WORKER_BUNDLE_MAX_BYTES,
+  type WorkerBundle,
+} from "../../self-host/build/build.ts";
 
 let bundle: WorkerBundle;
 beforeAll(async () => {

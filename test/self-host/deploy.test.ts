@@ -4,8 +4,8 @@ import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Settings } from "../../workers/config.ts";
-import { ROOT, WORKER_BUNDLE_MAX_BYTES } from "../../self-host/build.ts";
+import { Settings } from "../../workers/config/config.ts";
+import { ROOT, WORKER_BUNDLE_MAX_BYTES } from "../../self-host/build/build.ts";
 import { SECRET_NAMES } from "../../self-host/settings.ts";
 import { temporaryDir } from "../harness/directories.ts";
 

@@ -8,11 +8,11 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import { GATEWAY_SESSION_CONNECTIONS } from "../../protocol/limits.ts";
-import { type Gateway, startGateway } from "../../self-host/gateway.ts";
+import { type Gateway, startGateway } from "../../self-host/gateway/gateway.ts";
 import type { Log } from "../../self-host/log.ts";
-import { type EmbeddedPostgres, startPostgres } from "../../self-host/postgres.ts";
+import { type EmbeddedPostgres, startPostgres } from "../../self-host/postgres/postgres.ts";
 import { temporaryDir } from "../harness/directories.ts";
-import { PATIENT } from "../harness/patience.ts";
+import { PATIENT } from "../harness/timeouts.ts";
 
 const notes = pgTable("notes", {
   id: integer().primaryKey(),

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { decodeProtectedHeader, type JWK } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Receiver } from "../../protocol/resources/receivers.ts";
-import type { Config } from "../../workers/config.ts";
+import type { Receiver } from "../../protocol/schemas/webhooks.ts";
+import type { Config } from "../../workers/config/config.ts";
 import { currentSealPrefix, seal, unseal } from "../../workers/identity/sealing.ts";
-import { TOTP_SECRET_PURPOSE } from "../../workers/identity/totp.ts";
+import { TOTP_SECRET_PURPOSE } from "../../workers/identity/accounts/totp.ts";
 import {
   callerOf,
   cookieIn,
@@ -19,10 +19,10 @@ import {
   until,
   type Person,
   type TestApi,
-} from "../harness/api.ts";
+} from "../harness/server/api.ts";
 import { preparedDir } from "../harness/directories.ts";
-import { startToFail } from "../harness/server.ts";
-import { deliver, makeReceiver } from "../harness/vendor.ts";
+import { startToFail } from "../harness/server/server.ts";
+import { deliver, makeReceiver } from "../harness/fakes/vendor.ts";
 
 const SECRETS = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const;
 const SEED = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";

@@ -5,8 +5,8 @@ import {
   OUTBOX_RETRY_MAX_MS,
   OUTBOX_RETRY_MIN_MS,
 } from "../../protocol/limits.ts";
-import { newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/api.ts";
-import { startMailServer, type MailServer, type Mood } from "../harness/mail-server.ts";
+import { newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/server/api.ts";
+import { startMailServer, type MailServer, type Mood } from "../harness/fakes/mail-server.ts";
 
 let smtp: MailServer;
 let api: TestApi;

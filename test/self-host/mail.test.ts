@@ -6,9 +6,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
 import { createMailer } from "../../self-host/gateway/mail.ts";
 import type { Log } from "../../self-host/log.ts";
-import { readMailbox } from "../../workers/mailbox.ts";
-import { readSmtpUrl, type SmtpServer } from "../../workers/smtp-server.ts";
-import { startMailServer } from "../harness/mail-server.ts";
+import { readMailbox } from "../../workers/config/mailbox.ts";
+import { readSmtpUrl, type SmtpServer } from "../../workers/config/smtp-server.ts";
+import { startMailServer } from "../harness/fakes/mail-server.ts";
 
 const mail = {
   to: "owner+x@example.com",

@@ -2,9 +2,9 @@
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
-import { PATIENT } from "../harness/patience.ts";
+import { PATIENT } from "../harness/timeouts.ts";
 import { ownPorts } from "../harness/ports.ts";
-import { startServer, startToFail, type TestServer } from "../harness/server.ts";
+import { startServer, startToFail, type TestServer } from "../harness/server/server.ts";
 
 interface Health {
   linked: boolean;

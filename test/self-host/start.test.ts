@@ -6,11 +6,11 @@ import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { connectDatabase, migrate } from "../../self-host/migrate.ts";
-import { commandLineOf } from "../../self-host/processes.ts";
+import { connectDatabase, migrate } from "../../self-host/postgres/migrate.ts";
+import { commandLineOf } from "../../self-host/processes/processes.ts";
 import { temporaryDir } from "../harness/directories.ts";
-import { startServer, startToFail, type TestServer } from "../harness/server.ts";
-import { PATIENT } from "../harness/patience.ts";
+import { startServer, startToFail, type TestServer } from "../harness/server/server.ts";
+import { PATIENT } from "../harness/timeouts.ts";
 
 async function query<Row extends object>(server: TestServer, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: await server.databaseUrl() });

@@ -3,15 +3,15 @@ import { createRoute } from "@hono/zod-openapi";
 import { sql } from "drizzle-orm";
 import { z } from "zod";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
-import { utf8 } from "../identity/encoding.ts";
+import { utf8 } from "../../shared/encoding.ts";
 import { accessTokenKeys, capabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
 import { seal, unseal } from "../identity/sealing.ts";
-import { log } from "../log.ts";
+import { log } from "../../shared/log.ts";
 import { relayObject } from "../objects.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
-import { answer, newArea, type ApiContext } from "./context.ts";
+import { answer, newArea, type ApiContext } from "./route.ts";
 
 const Health = z.object({ status: z.string(), version: z.string() });
 const Ready = Health.extend({

@@ -3,9 +3,9 @@ import account from "../../dashboard/account.html";
 import activate from "../../dashboard/activate.html";
 import invitation from "../../dashboard/invitation.html";
 import reset from "../../dashboard/reset.html";
-import { toBase64 } from "../../protocol/base64.ts";
-import { utf8 } from "../identity/encoding.ts";
-import { newArea } from "./context.ts";
+import { toBase64 } from "../../shared/base64.ts";
+import { utf8 } from "../../shared/encoding.ts";
+import { newArea } from "./route.ts";
 
 export const pages = newArea();
 

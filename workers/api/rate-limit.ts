@@ -3,10 +3,10 @@
  * device's approval is not: it has a pace of its own, and reveals nothing without 256 random bits.
  */
 import { createMiddleware } from "hono/factory";
-import { addressGroup } from "../../protocol/address-group.ts";
+import { addressGroup } from "../../shared/address-group.ts";
 import { ApiError } from "../errors.ts";
 import { addressLimiterObject } from "../objects.ts";
-import type { ApiEnv } from "./context.ts";
+import type { ApiEnv } from "./route.ts";
 
 const limit = createMiddleware<ApiEnv>(async (c, next) => {
   const { config, address } = c.var;

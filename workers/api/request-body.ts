@@ -10,8 +10,8 @@ import {
   UNREAD_BODY_MAX_MS,
 } from "../../protocol/limits/edge.ts";
 import { ApiError } from "../errors.ts";
-import { GatheredBytes } from "../gathered-bytes.ts";
-import type { ApiEnv } from "./context.ts";
+import { GatheredBytes } from "../../shared/gathered-bytes.ts";
+import type { ApiEnv } from "./route.ts";
 
 /** Routes find the body whole: none of them waits for a caller who sends it byte by byte. */
 export const boundedBody = createMiddleware<ApiEnv>(async (c, next) => {

@@ -1,6 +1,6 @@
 /** Routes whose answer is a WebSocket. */
 import { ApiError } from "../errors.ts";
-import type { ApiContext } from "./context.ts";
+import type { ApiContext } from "./route.ts";
 
 /** @param message says what comes with a WebSocket. */
 export function requireUpgrade(c: ApiContext, message: string): void {

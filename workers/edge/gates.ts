@@ -4,12 +4,12 @@
  * believes it when the gates are the newest ones: so a change holds from the next request on, and nothing
  * that was refused here was refused by gates that are no more.
  */
-import { checksOf } from "../../durable-objects/gates/checks.ts";
-import { judge, visitorOf } from "../../durable-objects/gates/judge.ts";
-import { JUDGED_HEADER, writeVerdict } from "../../durable-objects/gates/refusal.ts";
-import { remember } from "../../durable-objects/gates/remember.ts";
-import { GATES_HEADER, readGates, type Gates } from "../../durable-objects/gates/settings.ts";
-import { clientAddress } from "../../protocol/client-address.ts";
+import { checksOf } from "../../access/checks.ts";
+import { judge, visitorOf } from "../../access/judge.ts";
+import { JUDGED_HEADER, writeVerdict } from "../../access/refusal.ts";
+import { remember } from "../../shared/bounded-map.ts";
+import { GATES_HEADER, readGates, type Gates } from "../../access/settings.ts";
+import { clientAddress } from "../../shared/client-address.ts";
 import { GATES_CACHE_MAX_TUNNELS } from "../../protocol/limits.ts";
 import type { Env } from "../env.ts";
 import { tunnelObject } from "../objects.ts";

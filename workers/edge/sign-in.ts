@@ -2,13 +2,13 @@
  * A visitor who could get through a tunnel's identity gate by signing in: the way to the provider for
  * somebody with a browser, and what becomes of them on the way back. Loaded by the first such visitor.
  */
-import { SIGN_IN_HEADER, type SignInStep } from "../../durable-objects/gates/identity.ts";
-import { passCookie } from "../../durable-objects/gates/pass-cookie.ts";
-import { targetOf } from "../../durable-objects/tunnel/heads.ts";
+import { SIGN_IN_HEADER, type SignInStep } from "../../access/identity.ts";
+import { passCookie } from "../../access/pass-cookie.ts";
+import { getRequestTarget } from "../../protocol/request-target.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { authorityOf, hostOf } from "../../protocol/hosts.ts";
 import { RETURN_TO_MAX_CHARS, VISITOR_PASS_SECONDS } from "../../protocol/limits.ts";
-import { configOf, publicUrl, type Config } from "../config.ts";
+import { configOf, publicUrl, type Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { wantsHtml } from "../error-page.ts";
 import { errorPage, refusalPage } from "./pages.ts";
@@ -26,11 +26,11 @@ export async function leadToSignIn(
   switch (step) {
     case "start":
       if (isNavigation(request)) {
-        return redirect(startUrl(config, tunnelId, targetOf(request.url)));
+        return redirect(startUrl(config, tunnelId, getRequestTarget(request.url)));
       }
       return errorPage(request, code, {}, false);
     case "switch": {
-      const href = startUrl(config, tunnelId, targetOf(request.url), "another");
+      const href = startUrl(config, tunnelId, getRequestTarget(request.url), "another");
       return refusalPage(request, code, refusal, { text: "Sign in as somebody else", href });
     }
     case "finish":

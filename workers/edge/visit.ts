@@ -2,13 +2,13 @@
  * A visitor's request: host in, answer out. The steady state is a look-up in this isolate's memory and one
  * call to one object, to which the request is passed as it is and from which the answer streams.
  */
-import { SIGN_IN_HEADER } from "../../durable-objects/gates/identity.ts";
-import { refusalOf } from "../../durable-objects/gates/refusal.ts";
-import { AGENT_HOST } from "../../durable-objects/tunnel/admission.ts";
+import { SIGN_IN_HEADER } from "../../access/identity.ts";
+import { refusalOf } from "../../access/refusal.ts";
+import { AGENT_HOST } from "../../durable-objects/tunnel/agents/admission.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { hostOf, routeNameOf } from "../../protocol/hosts.ts";
 import type { Env } from "../env.ts";
-import { log } from "../log.ts";
+import { log } from "../../shared/log.ts";
 import { callTunnel, withoutNews } from "./gates.ts";
 import { errorPage, refusalPage } from "./pages.ts";
 import { askForTunnel, rememberedTunnel } from "./routes.ts";

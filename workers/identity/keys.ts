@@ -4,7 +4,7 @@
  */
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { z } from "zod";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 
 const PrivateJwk = z.looseObject({
   kty: z.enum(["EC", "OKP"]),

@@ -1,6 +1,6 @@
 /** With what an organization starts: the operator's settings decide. */
-import type { Config } from "../config.ts";
-import type { OrganizationTerms } from "../store/organizations.ts";
+import type { Config } from "../config/config.ts";
+import type { OrganizationTerms } from "../store/organizations/organizations.ts";
 
 const DAY_MS = 24 * 3600_000;
 

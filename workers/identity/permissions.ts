@@ -1,5 +1,5 @@
 /** Who may do what: the one table. A route names a permission, never a role. */
-import type { Forfeit } from "../store/members.ts";
+import type { Forfeit } from "../store/organizations/members.ts";
 
 export const ROLES = ["viewer", "member", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];

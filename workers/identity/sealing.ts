@@ -4,8 +4,8 @@
  *
  *     v1.<key id>.<nonce>.<ciphertext>      the last three in base64url
  */
-import type { Config } from "../config.ts";
-import { fromBase64, toBase64Url, toHex, utf8 } from "./encoding.ts";
+import type { Config } from "../config/config.ts";
+import { fromBase64, toBase64Url, toHex, utf8 } from "../../shared/encoding.ts";
 import { derivedKeys } from "./keys.ts";
 
 const NONCE_BYTES = 12;

@@ -1,5 +1,5 @@
 /** What vendors sign with: sealed wherever it rests, opened by whoever judges a delivery. */
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { seal, unseal } from "./sealing.ts";
 
 const PURPOSE = "webhook secret";

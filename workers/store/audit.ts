@@ -1,6 +1,6 @@
 /** The audit log. Rows are only ever inserted, in the transaction of what they tell of. */
 import { chunks } from "./chunks.ts";
-import type { Transaction } from "./client.ts";
+import type { Transaction } from "./transaction.ts";
 import { auditEvents } from "./tables/records.ts";
 
 /** docs/api.md lists what each of them means. */

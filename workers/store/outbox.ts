@@ -12,13 +12,13 @@ import {
   OUTBOX_RETRY_MIN_MS,
 } from "../../protocol/limits.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
-import type { TunnelSettings } from "../../durable-objects/gates/settings.ts";
-import type { Capturing } from "../../protocol/resources/captures.ts";
-import type { Revocation } from "../../protocol/relay-link.ts";
+import type { TunnelSettings } from "../../access/settings.ts";
+import type { Capturing } from "../../protocol/schemas/inspector/captures.ts";
+import type { Revocation } from "../../protocol/relay/link.ts";
 import type { WatchingEnd } from "../../durable-objects/organization.ts";
-import type { Maintenance } from "../../durable-objects/tunnel/gatekeeper.ts";
-import type { Stopping } from "../../durable-objects/tunnel/lifetime.ts";
-import type { Database, Transaction } from "./client.ts";
+import type { Maintenance } from "../../durable-objects/tunnel/proxy/gatekeeper.ts";
+import type { Stopping } from "../../durable-objects/tunnel/agents/lifetime.ts";
+import type { Queries, Transaction } from "./transaction.ts";
 import { chunks } from "./chunks.ts";
 import { outbox } from "./tables/records.ts";
 
@@ -79,7 +79,7 @@ export async function insertOutbox(
  * later each time.
  */
 export async function claimDueMessages(
-  { read }: Pick<Database, "read">,
+  { read }: { read: Queries },
   what: "mails" | "others",
 ): Promise<OutboxRow[]> {
   const due = read
@@ -111,15 +111,12 @@ export async function claimDueMessages(
   return rows as OutboxRow[];
 }
 
-export async function deleteMessages(
-  { read }: Pick<Database, "read">,
-  ids: number[],
-): Promise<void> {
+export async function deleteMessages({ read }: { read: Queries }, ids: number[]): Promise<void> {
   if (ids.length > 0) await read.delete(outbox).where(inArray(outbox.id, ids));
 }
 
 /** @returns how many mails were given up. */
-export async function dropStaleMail({ read }: Pick<Database, "read">): Promise<number> {
+export async function dropStaleMail({ read }: { read: Queries }): Promise<number> {
   const before = new Date(Date.now() - OUTBOX_MAIL_MAX_MS);
   const rows = await read
     .delete(outbox)

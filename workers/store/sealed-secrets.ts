@@ -1,7 +1,7 @@
 /** What accounts keep sealed: found by the key that it is under, and put under another one. */
 import { and, asc, eq, gt, isNotNull, not, like } from "drizzle-orm";
 import { RESEAL_BATCH_ROWS } from "../../protocol/limits.ts";
-import type { Database } from "./client.ts";
+import type { Database } from "./database.ts";
 import { users } from "./tables/accounts.ts";
 
 export interface SealedSecret {

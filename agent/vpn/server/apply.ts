@@ -1,6 +1,6 @@
 /** `underpass vpn <network> --apply`: the peers of the WireGuard interface follow the network's devices. */
-import { isAddressIn } from "../../../protocol/cidr.ts";
-import { WireGuardKey, type Device } from "../../../protocol/resources/networks.ts";
+import { isAddressIn } from "../../../shared/cidr.ts";
+import { WireGuardKey, type Device } from "../../../protocol/schemas/networks.ts";
 import type { AppliedPeers } from "./applied-peers.ts";
 import { removePeer, setPeer, showAllowedIps, type AllowedIps } from "../wireguard/tools.ts";
 

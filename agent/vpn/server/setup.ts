@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { rm } from "node:fs/promises";
-import { parseCidr } from "../../../protocol/cidr.ts";
-import type { PrivateNetwork } from "../../../protocol/resources/networks.ts";
+import { parseCidr } from "../../../shared/cidr.ts";
+import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { SettingsError } from "../../settings.ts";
 import type { NetworkApi } from "../network-api.ts";
 import {

@@ -18,7 +18,7 @@ import type {
   CaptureFilter,
   CaptureSummary,
   Capturing,
-} from "../../../protocol/resources/captures.ts";
+} from "../../../protocol/schemas/inspector/captures.ts";
 import type { Alarm } from "../alarm.ts";
 import { CaptureStore } from "./capture-store.ts";
 import type { CaptureFeed } from "./feed.ts";

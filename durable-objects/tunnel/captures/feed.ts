@@ -10,8 +10,8 @@ import {
   NEWS_RETRY_MS,
   NEWS_WAITING_MAX_CAPTURES,
 } from "../../../protocol/limits/organization.ts";
-import type { CaptureSummary } from "../../../protocol/resources/captures.ts";
-import type { CaptureNews, Watch } from "../../bindings.ts";
+import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import type { CaptureNews, Watch } from "../../rpc.ts";
 
 const KEY = "watch";
 

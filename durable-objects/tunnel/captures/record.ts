@@ -1,5 +1,5 @@
 /** A captured exchange as a tunnel keeps it, and as it is told. */
-import { toBase64 } from "../../../protocol/base64.ts";
+import { toBase64 } from "../../../shared/base64.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import type {
   CapturedFrame,
@@ -9,7 +9,7 @@ import type {
   CaptureKind,
   CaptureState,
   CaptureSummary,
-} from "../../../protocol/resources/captures.ts";
+} from "../../../protocol/schemas/inspector/captures.ts";
 
 /** What is listed. */
 export interface CaptureRecord {

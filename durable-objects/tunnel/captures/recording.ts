@@ -4,7 +4,7 @@
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import { FRAME_CAPTURE_MAX_BYTES } from "../../../protocol/limits/captures.ts";
-import type { CaptureKind, CaptureState } from "../../../protocol/resources/captures.ts";
+import type { CaptureKind, CaptureState } from "../../../protocol/schemas/inspector/captures.ts";
 import { PassingBody } from "./body.ts";
 import { EventStream } from "./event-stream.ts";
 import type { CaptureMemory } from "./memory.ts";

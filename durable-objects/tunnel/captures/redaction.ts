@@ -1,5 +1,5 @@
 /** Takes out of a head what its owner wants nobody to read later. */
-import { REDACTED } from "../../../protocol/resources/captures.ts";
+import { REDACTED } from "../../../protocol/schemas/inspector/captures.ts";
 
 /**
  * @param lines names and values in turn. They are left as they are: the visit may still need them.

@@ -1,13 +1,13 @@
 /** A captured request as it is sent once more. */
-import { FLAG } from "../../../protocol/frames.ts";
+import { FLAG } from "../../../protocol/wire/frames.ts";
 import { REPLAY_MAX_MS } from "../../../protocol/limits/captures.ts";
 import {
   REDACTED,
   REPLAY_HEADER,
   type Changes,
   type ReplayRefusal,
-} from "../../../protocol/resources/captures.ts";
-import type { RequestHead } from "../heads.ts";
+} from "../../../protocol/schemas/inspector/captures.ts";
+import type { RequestHead } from "../proxy/heads.ts";
 import type { Capture } from "./record.ts";
 
 export interface Replay {

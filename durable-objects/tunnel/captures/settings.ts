@@ -1,6 +1,6 @@
 /** What of a tunnel's requests is kept and for how long, as its object was told. */
 import { RETENTION_DEFAULT_DAYS } from "../../../protocol/limits/captures.ts";
-import { CaptureSettings, type Capturing } from "../../../protocol/resources/captures.ts";
+import { CaptureSettings, type Capturing } from "../../../protocol/schemas/inspector/captures.ts";
 
 const KEY = "capturing";
 const DAY_MS = 24 * 3600_000;

@@ -1,5 +1,10 @@
 /** The WebSocket of a client of `underpass connect`: frames of one turn share a message. */
-import { CLIENT_STREAM, FRAME, FrameWriter, type ResetCode } from "../../../protocol/frames.ts";
+import {
+  CLIENT_STREAM,
+  FRAME,
+  FrameWriter,
+  type ResetCode,
+} from "../../../protocol/wire/frames.ts";
 import { WIRE_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
 import { closeQuietly } from "../../close-quietly.ts";
 

@@ -15,7 +15,7 @@ import {
   RESET,
   type Frame,
   type ResetCode,
-} from "../../../protocol/frames.ts";
+} from "../../../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
   CREDIT_GRANT_BYTES,
@@ -23,9 +23,9 @@ import {
   STREAM_RESERVE_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
-import type { SavedStream } from "../admission.ts";
-import type { AgentLink, Stream } from "../agent-link.ts";
-import type { Usage } from "../usage.ts";
+import type { SavedStream } from "../agents/admission.ts";
+import type { AgentLink, Stream } from "../agents/agent-link.ts";
+import type { Usage } from "../metrics/usage.ts";
 import type { ClientSocket } from "./client-socket.ts";
 import { PacedBytes } from "./paced-bytes.ts";
 

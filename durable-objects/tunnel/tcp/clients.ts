@@ -2,7 +2,7 @@
  * Clients of `underpass connect`, each a WebSocket that carries one TCP connection: taken in, given a stream of
  * the agent's, found again after a hibernation, let go when they have fallen silent.
  */
-import { CLOSE, type CloseName } from "../../../protocol/close-codes.ts";
+import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   FRAME,
   Hello,
@@ -12,7 +12,7 @@ import {
   RESET,
   type ClientWelcome,
   type StreamPeer,
-} from "../../../protocol/frames.ts";
+} from "../../../protocol/wire/frames.ts";
 import {
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
@@ -28,18 +28,18 @@ import {
 } from "../../../protocol/limits/relay.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { closeQuietly } from "../../close-quietly.ts";
-import { isAllowedAddress } from "../../gates/addresses.ts";
-import { refuse } from "../../gates/refusal.ts";
+import { isAllowedAddress } from "../../../access/addresses.ts";
+import { refuse } from "../../../access/refusal.ts";
 import {
   attachmentOf,
   CLIENT_HEADER,
   ClientAdmission,
   type ClientAttachment,
   type SavedStream,
-} from "../admission.ts";
-import type { Agents } from "../agents.ts";
+} from "../agents/admission.ts";
+import type { Agents } from "../agents/agents.ts";
 import type { Alarm } from "../alarm.ts";
-import type { Reports } from "../reports.ts";
+import type { Reports } from "../metrics/reports.ts";
 import { ClientSocket } from "./client-socket.ts";
 import { ClientStream, type SharedWindow } from "./client-stream.ts";
 

@@ -3,7 +3,7 @@
  * window allow, in order. What waits is kept in a few large pieces, however small the frames were that it came in.
  */
 import { FRAME_DATA_MAX_BYTES } from "../../../protocol/limits.ts";
-import type { Pacer } from "../pacer.ts";
+import type { Pacer } from "../proxy/pacer.ts";
 
 const PIECE_MIN_BYTES = 4096;
 

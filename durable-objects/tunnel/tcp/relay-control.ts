@@ -3,9 +3,9 @@
  * from. What could not be said is kept, and said by the next call or the alarm; the caller is told of
  * the failure, so that an outbox row stays.
  */
-import type { REVOCATION_REASONS, Revocation } from "../../../protocol/relay-link.ts";
+import type { REVOCATION_REASONS, Revocation } from "../../../protocol/relay/link.ts";
 import type { ObjectBindings } from "../../bindings.ts";
-import type { Admission } from "../admission.ts";
+import type { Admission } from "../agents/admission.ts";
 
 type RelayPort = NonNullable<Admission["relay"]>;
 type Reason = (typeof REVOCATION_REASONS)[number];

@@ -2,7 +2,7 @@
  * What went through the relay, counted once. A relay reports the totals of each association, and the same ones
  * again when it does not know whether they arrived: what they have grown by since the last report is new.
  */
-import type { TunnelUsage } from "../../../protocol/relay-link.ts";
+import type { TunnelUsage } from "../../../protocol/relay/link.ts";
 
 export type RelayedTotals = Pick<TunnelUsage, "connections" | "bytesIn" | "bytesOut">;
 

@@ -8,7 +8,7 @@ import {
   readDatagramHeader,
   writeBound,
   writeDatagramHeader,
-} from "../../../protocol/relay-datagrams.ts";
+} from "../../../protocol/relay/datagrams.ts";
 import { DATAGRAM_HEADER_BYTES } from "../../../protocol/limits/relay.ts";
 
 export interface FakeRelay extends AsyncDisposable {

@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/resources/networks.ts";
-import { numberToIpv4, parseCidr } from "../../../protocol/cidr.ts";
+import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";
+import { numberToIpv4, parseCidr } from "../../../shared/cidr.ts";
 
 export interface NetworkApiServer extends AsyncDisposable {
   url: URL;

@@ -7,7 +7,7 @@ import {
   DATAGRAM,
   RELAY_SUBPROTOCOL,
   writeDatagramHeader,
-} from "../../../protocol/relay-datagrams.ts";
+} from "../../../protocol/relay/datagrams.ts";
 
 export interface Probe extends AsyncDisposable {
   port: number;

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { mintToken, startApi, until, type Person, type TestApi } from "../api.ts";
+import { mintToken, startApi, until, type Person, type TestApi } from "../server/api.ts";
 import { createNamespaces, type Machine, type Namespaces } from "./namespaces.ts";
 import {
   startRelayProcess,

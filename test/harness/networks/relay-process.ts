@@ -5,11 +5,14 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { ROOT } from "../../../self-host/build.ts";
-import { until, type TestApi } from "../api.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
+import { until, type TestApi } from "../server/api.ts";
 import { ownPorts } from "../ports.ts";
-import { startRelay as startTcpProxy, type Relay as TcpProxy } from "../relay.ts";
-import { startUdpProxy, type UdpProxy } from "../udp-proxy.ts";
+import {
+  startRelay as startTcpProxy,
+  type Relay as TcpProxy,
+} from "../tunnel/faulty-connection.ts";
+import { startUdpProxy, type UdpProxy } from "../relay/udp-proxy.ts";
 
 /**
  * Another address of this machine, so that the proxies have the relay's own port numbers. macOS has no other

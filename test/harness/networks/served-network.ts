@@ -2,10 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { PrivateNetwork } from "../../../protocol/resources/networks.ts";
-import { runAgent, type RunningAgent } from "../agent.ts";
+import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import { runAgent, type RunningAgent } from "../tunnel/agent.ts";
 import { temporaryDir } from "../directories.ts";
-import { startTestRelay, type TestRelay } from "../test-relay.ts";
+import { startTestRelay, type TestRelay } from "../relay/test-relay.ts";
 import { createPeer, type WireGuardPeer } from "../wireguard/peer.ts";
 import { startNetworkApi, type NetworkApiServer } from "./network-api.ts";
 

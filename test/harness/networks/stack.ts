@@ -5,10 +5,10 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { vi } from "vitest";
-import type { PrivateNetwork } from "../../../protocol/resources/networks.ts";
-import { runAgent, type RunningAgent } from "../agent.ts";
-import { mintToken, startApi, type Person, type TestApi } from "../api.ts";
-import { PATIENT } from "../patience.ts";
+import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import { runAgent, type RunningAgent } from "../tunnel/agent.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../server/api.ts";
+import { PATIENT } from "../timeouts.ts";
 import { ping } from "./traffic.ts";
 import { createPeer, type Endpoint, type WireGuardPeer } from "../wireguard/peer.ts";
 import {

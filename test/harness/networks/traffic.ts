@@ -1,6 +1,6 @@
 /** Traffic between a WireGuard client and a server that echoes. */
 import { vi } from "vitest";
-import { PATIENT } from "../patience.ts";
+import { PATIENT } from "../timeouts.ts";
 import type { WireGuardPeer } from "../wireguard/peer.ts";
 
 let messages = 0;

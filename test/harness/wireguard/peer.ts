@@ -6,7 +6,7 @@
 import { randomInt } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { EventEmitter, on, once } from "node:events";
-import { PATIENCE_MS } from "../patience.ts";
+import { PATIENCE_MS } from "../timeouts.ts";
 import { newKeyPair, toKeyPair } from "./crypto.ts";
 import {
   MESSAGE,

@@ -2,34 +2,34 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expose } from "../../../agent/expose.ts";
-import type { AccountSummary, SessionList } from "../../../protocol/resources/accounts.ts";
-import type { Billing } from "../../../protocol/resources/billing.ts";
-import type { CustomDomain } from "../../../protocol/resources/domains.ts";
-import type { MintedToken } from "../../../protocol/resources/tokens.ts";
-import type { Tunnel } from "../../../protocol/resources/tunnels.ts";
-import { runAgent } from "../../harness/agent.ts";
-import type { TestApi } from "../../harness/api.ts";
-import { CookieBrowser } from "../../harness/cookie-browser.ts";
+import type { AccountSummary, SessionList } from "../../../protocol/schemas/accounts/accounts.ts";
+import type { Billing } from "../../../protocol/schemas/billing.ts";
+import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
+import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { runAgent } from "../../harness/tunnel/agent.ts";
+import type { TestApi } from "../../harness/server/api.ts";
+import { CookieBrowser } from "../../harness/browser/cookie-browser.ts";
 import {
   readRecord,
   startUpgraded,
   type TokenName,
   type UpgradedServer,
-} from "../../harness/old-server.ts";
-import { startRawOrigin } from "../../harness/origin.ts";
-import { basic, codeOf } from "../../harness/owned-tunnel.ts";
-import { PATIENT } from "../../harness/patience.ts";
+} from "../../harness/server/old-server.ts";
+import { startRawOrigin } from "../../harness/tunnel/origin.ts";
+import { basic, codeOf } from "../../harness/tunnel/owned-tunnel.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
 import {
   delivery,
   newEvent,
   PRICES,
   subscriptionObject,
   type SubscriptionState,
-} from "../../harness/payments.ts";
-import { exchange } from "../../harness/raw-http.ts";
-import { startEcho, openSocket } from "../../harness/tcp/stack.ts";
-import { readAll } from "../../harness/tcp/tunnel-port.ts";
-import { deliver } from "../../harness/vendor.ts";
+} from "../../harness/fakes/payments.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { startEcho, openSocket } from "../../harness/relay/tcp/stack.ts";
+import { readAll } from "../../harness/relay/tcp/tunnel-port.ts";
+import { deliver } from "../../harness/fakes/vendor.ts";
 
 const RECORD_DIR = join(import.meta.dirname, "71058ae");
 const old = readRecord(RECORD_DIR);

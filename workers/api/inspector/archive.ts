@@ -1,8 +1,8 @@
 /** An HTTP archive as it is sent: entry by entry, so that no more than a few are in memory at once. */
 import { HAR_READ_AT_ONCE, HAR_WHOLE_MAX_CHARS } from "../../../protocol/limits/inspector.ts";
-import type { CaptureEvent } from "../../../protocol/resources/captures.ts";
-import { utf8 } from "../../identity/encoding.ts";
-import type { ApiContext } from "../context.ts";
+import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
+import { utf8 } from "../../../shared/encoding.ts";
+import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, harEntry } from "./har.ts";
 import { originOf, readCapture, type Listed } from "./reading.ts";
 

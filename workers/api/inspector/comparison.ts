@@ -5,9 +5,9 @@ import {
   COMPARISON_PATH_MAX_CHARS,
   COMPARISON_VALUE_MAX_CHARS,
 } from "../../../protocol/limits/inspector.ts";
-import type { CaptureEvent } from "../../../protocol/resources/captures.ts";
-import type { Comparison, Difference } from "../../../protocol/resources/replays.ts";
-import { fromBase64 } from "../../identity/encoding.ts";
+import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
+import type { Comparison, Difference } from "../../../protocol/schemas/inspector/replays.ts";
+import { fromBase64 } from "../../../shared/encoding.ts";
 import { textOf, unpacked } from "./bodies.ts";
 
 type Headers = Record<string, string>;

@@ -3,11 +3,11 @@
  * it may be anything but an argument, in any POSIX shell, and none of its characters may speak to the
  * terminal that it is pasted into.
  */
-import { toBase64 } from "../../../protocol/base64.ts";
+import { toBase64 } from "../../../shared/base64.ts";
 import { isPassedOn, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
 import { CURL_ARGUMENT_MAX_BYTES, CURL_SPELLED_MAX } from "../../../protocol/limits/inspector.ts";
-import type { CaptureEvent } from "../../../protocol/resources/captures.ts";
-import { fromBase64 } from "../../identity/encoding.ts";
+import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
+import { fromBase64 } from "../../../shared/encoding.ts";
 import { textOf } from "./bodies.ts";
 
 /** curl would read these as something of its own in a URL; then the target is said beside it. */

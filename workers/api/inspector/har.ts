@@ -2,10 +2,10 @@
  * Captured requests as an HTTP archive (HAR 1.2), which browsers' developer tools and debugging proxies read.
  * What the format has no field for is in fields that start with an underscore, as it wants.
  */
-import { toBase64 } from "../../../protocol/base64.ts";
-import type { CaptureEvent, CapturedFrame } from "../../../protocol/resources/captures.ts";
+import { toBase64 } from "../../../shared/base64.ts";
+import type { CaptureEvent, CapturedFrame } from "../../../protocol/schemas/inspector/captures.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { fromBase64 } from "../../identity/encoding.ts";
+import { fromBase64 } from "../../../shared/encoding.ts";
 import { textOf, unpacked } from "./bodies.ts";
 
 export interface HarOptions {

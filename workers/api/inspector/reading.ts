@@ -3,9 +3,9 @@ import type {
   CaptureEvent,
   CaptureFilter,
   CaptureSummary,
-} from "../../../protocol/resources/captures.ts";
-import type { InspectorQuery } from "../../../protocol/resources/inspector.ts";
-import { publicUrl } from "../../config.ts";
+} from "../../../protocol/schemas/inspector/captures.ts";
+import type { InspectorQuery } from "../../../protocol/schemas/inspector/inspector.ts";
+import { publicUrl } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
 import { tunnelObject } from "../../objects.ts";
 import {
@@ -13,8 +13,8 @@ import {
   listInspectedTunnels,
   listTunnelsOf,
   type InspectedTunnel,
-} from "../../store/inspector.ts";
-import { notFound, type ApiContext } from "../context.ts";
+} from "../../store/inspector/inspector.ts";
+import { notFound, type ApiContext } from "../route.ts";
 
 export interface Found {
   tunnel: InspectedTunnel;

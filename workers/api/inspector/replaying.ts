@@ -3,13 +3,13 @@ import type {
   Changes,
   ReplayOutcome,
   ReplayRefusal,
-} from "../../../protocol/resources/captures.ts";
-import type { Replayed, ReplayRequest } from "../../../protocol/resources/replays.ts";
+} from "../../../protocol/schemas/inspector/captures.ts";
+import type { Replayed, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
 import { ApiError } from "../../errors.ts";
-import { fromBase64, utf8 } from "../../identity/encoding.ts";
+import { fromBase64, utf8 } from "../../../shared/encoding.ts";
 import { tunnelObject } from "../../objects.ts";
-import { noteReplay } from "../../store/inspector.ts";
-import { actorOf, notFound, roleChanged, type ApiContext } from "../context.ts";
+import { noteReplay } from "../../store/inspector/inspector.ts";
+import { actorOf, notFound, roleChanged, type ApiContext } from "../route.ts";
 import { compareAnswers } from "./comparison.ts";
 import { reached, readCapture, type Found } from "./reading.ts";
 

@@ -3,8 +3,8 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { ApiError } from "../../errors.ts";
 import { findNetwork, type Network } from "../../store/networks/networks.ts";
-import { orgOf, unauthorized } from "../allow.ts";
-import { invalidInput, notFound, roleChanged, type ApiContext, type ApiEnv } from "../context.ts";
+import { orgOf, unauthorized } from "../guard.ts";
+import { invalidInput, notFound, roleChanged, type ApiContext, type ApiEnv } from "../route.ts";
 
 export const FOR_AGENTS =
   "The bearer is an access token, or a capability token that is confined to nothing.";

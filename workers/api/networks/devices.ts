@@ -7,8 +7,8 @@ import {
   EnrollDevice,
   EnrolledDevice,
   NetworkConfig,
-} from "../../../protocol/resources/networks.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/resources/scalars.ts";
+} from "../../../protocol/schemas/networks.ts";
+import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import {
   enrollDevice,
@@ -16,8 +16,8 @@ import {
   listDevices,
   removeDevice,
 } from "../../store/networks/devices.ts";
-import { allowOrAgent } from "../allow.ts";
-import { answer, failures, getCaller, invalidField, jsonBody, notFound } from "../context.ts";
+import { allowOrAgent } from "../guard.ts";
+import { answer, failures, getCaller, invalidField, jsonBody, notFound } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,

@@ -2,12 +2,12 @@
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { NETWORKS_PER_ORG_MAX } from "../../../protocol/limits/relay.ts";
-import { CreateNetwork, PrivateNetwork } from "../../../protocol/resources/networks.ts";
-import { Id, Ok, PageQuery } from "../../../protocol/resources/scalars.ts";
+import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
-import { allowOrAgent, orgOf } from "../allow.ts";
-import { answer, failures, getCaller, jsonBody } from "../context.ts";
+import { allowOrAgent, orgOf } from "../guard.ts";
+import { answer, failures, getCaller, jsonBody } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,

@@ -1,13 +1,13 @@
 /** GET /relays/connect: a relay opens its link. From then on the connection belongs to the relay's object. */
 import { RELAY_LINK_URL } from "../../../durable-objects/relay/admission.ts";
-import { equalInConstantTime } from "../../../protocol/constant-time.ts";
+import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
-import { RelayConnectQuery } from "../../../protocol/relay-link.ts";
+import { RelayConnectQuery } from "../../../protocol/relay/link.ts";
 import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { relayObject } from "../../objects.ts";
-import { unauthorized } from "../allow.ts";
-import { failures, invalidInput, newArea, type ApiContext } from "../context.ts";
+import { unauthorized } from "../guard.ts";
+import { failures, invalidInput, newArea, type ApiContext } from "../route.ts";
 import { requireUpgrade } from "../upgrade.ts";
 
 export const relayLink = newArea();

@@ -1,30 +1,23 @@
 /** /private-networks/{id}/server: the WireGuard server of a network, and what its agent needs at the relay. */
 import { createRoute } from "@hono/zod-openapi";
-import { parseCidr } from "../../../protocol/cidr.ts";
+import { parseCidr } from "../../../shared/cidr.ts";
 import { TOKEN_BANDWIDTH_DEFAULT_MBPS } from "../../../protocol/limits.ts";
 import {
   NetworkConfig,
   PrivateNetwork,
   RegisterServer,
   RelayAccess,
-} from "../../../protocol/resources/networks.ts";
-import { Id } from "../../../protocol/resources/scalars.ts";
+} from "../../../protocol/schemas/networks.ts";
+import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
-import { issueRelayAccess } from "../../identity/relay-tickets.ts";
+import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { listAllDevices } from "../../store/networks/devices.ts";
 import { findRelay } from "../../store/networks/relays.ts";
 import { registerServer, unregisterServer } from "../../store/networks/server.ts";
 import { userNonce } from "../../store/networks/ticket-revocations.ts";
-import { findOrganization } from "../../store/organizations.ts";
-import { allowOrAgent } from "../allow.ts";
-import {
-  answer,
-  failures,
-  getCaller,
-  invalidField,
-  jsonBody,
-  type ApiContext,
-} from "../context.ts";
+import { findOrganization } from "../../store/organizations/organizations.ts";
+import { allowOrAgent } from "../guard.ts";
+import { answer, failures, getCaller, invalidField, jsonBody, type ApiContext } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,

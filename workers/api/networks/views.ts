@@ -1,10 +1,10 @@
 /** Networks and devices as callers see them: their rows, and what their relay reports. */
 import type { DeviceTotals, NetworkSummary } from "../../../durable-objects/relay/networks.ts";
-import { numberToIpv4, parseCidr } from "../../../protocol/cidr.ts";
-import type { Device, NetworkRelay, PrivateNetwork } from "../../../protocol/resources/networks.ts";
+import { numberToIpv4, parseCidr } from "../../../shared/cidr.ts";
+import type { Device, NetworkRelay, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { Env } from "../../env.ts";
 import { describeError } from "../../errors.ts";
-import { log } from "../../log.ts";
+import { log } from "../../../shared/log.ts";
 import { relayObject } from "../../objects.ts";
 import type { DeviceRow } from "../../store/networks/devices.ts";
 import type { Network } from "../../store/networks/networks.ts";

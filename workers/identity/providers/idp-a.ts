@@ -4,7 +4,7 @@ import {
   PROVIDER_CLOCK_TOLERANCE_SECONDS,
   PROVIDER_METADATA_MAX_MS,
 } from "../../../protocol/limits.ts";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { callOptions, isRefusedCode } from "./calls.ts";
 import {

@@ -1,7 +1,7 @@
 /** `idp_b`: an OAuth 2 provider that says who somebody is at `<API>/user` and `<API>/user/emails`. */
 import * as oauth from "oauth4webapi";
 import { z } from "zod";
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { callOptions, isRefusedCode } from "./calls.ts";
 import {

@@ -2,10 +2,10 @@
 import { calculatePKCECodeChallenge, type AuthorizationServer } from "oauth4webapi";
 import { z } from "zod";
 import { PROVIDER_SUBJECT_MAX_CHARS } from "../../../protocol/limits.ts";
-import type { ProviderName } from "../../../protocol/resources/providers.ts";
-import type { Config } from "../../config.ts";
-import type { Attempt } from "../attempts.ts";
-import { isEmailAddress, normalizeEmail } from "../emails.ts";
+import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
+import type { Config } from "../../config/config.ts";
+import type { Attempt } from "./attempts.ts";
+import { isEmailAddress, normalizeEmail } from "../accounts/emails.ts";
 
 /** Both methods throw when the provider can't be reached or says what can't be believed. */
 export interface Provider {

@@ -1,9 +1,10 @@
 /** Devices of private networks: a public key, and an address that the database picks. */
 import { and, desc, eq, sql } from "drizzle-orm";
-import { parseCidr } from "../../../protocol/cidr.ts";
-import { prepared, type Database, type Transaction } from "../client.ts";
+import { parseCidr } from "../../../shared/cidr.ts";
+import { prepared, type Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
 import { isOnPageBy, pageValues, type Page } from "../page.ts";
-import { isStillAllowed, type CallerActor } from "../standing.ts";
+import { isStillAllowed, type CallerActor } from "../locks.ts";
 import { privateNetworkDevices } from "../tables/networks.ts";
 import { lockNetwork, toActor, type NetworkRow } from "./networks.ts";
 

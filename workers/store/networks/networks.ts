@@ -1,11 +1,12 @@
 /** Private networks' rows, and whom their relays are told of. */
 import { and, count, desc, eq, sql } from "drizzle-orm";
 import { NETWORKS_PER_ORG_MAX } from "../../../protocol/limits/relay.ts";
-import type { Revocation } from "../../../protocol/relay-link.ts";
+import type { Revocation } from "../../../protocol/relay/link.ts";
 import type { Actor } from "../audit.ts";
-import { prepared, type Change, type Database, type Transaction } from "../client.ts";
+import { prepared, type Change, type Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
-import { lockOrganization, type CallerActor } from "../standing.ts";
+import { lockOrganization, type CallerActor } from "../locks.ts";
 import { privateNetworks, relays } from "../tables/networks.ts";
 import { releasePort } from "./relay-ports.ts";
 

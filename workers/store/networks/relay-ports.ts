@@ -4,8 +4,8 @@
  */
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { RELAY_PORT_COOL_DOWN_MS } from "../../../protocol/limits/relay.ts";
-import { log } from "../../log.ts";
-import type { Change } from "../client.ts";
+import { log } from "../../../shared/log.ts";
+import type { Change } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
 
 /** With less than this part of its ports free, the operator is warned in the log. */

@@ -1,7 +1,7 @@
 /** Relays' rows: where each is reached, as it described itself when it connected last. */
 import { and, asc, count, eq, isNull, sql } from "drizzle-orm";
-import type { RelayDescription } from "../../../durable-objects/bindings.ts";
-import type { Database } from "../client.ts";
+import type { RelayDescription } from "../../../durable-objects/rpc.ts";
+import type { Database } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
 
 export type RelayRow = typeof relays.$inferSelect;

@@ -1,7 +1,7 @@
 /** The WireGuard server of a private network: its public key, and the relay's port that leads to it. */
 import { and, eq } from "drizzle-orm";
-import type { Change, Database } from "../client.ts";
-import { isStillAllowed, type CallerActor } from "../standing.ts";
+import type { Change, Database } from "../database.ts";
+import { isStillAllowed, type CallerActor } from "../locks.ts";
 import { privateNetworkDevices, privateNetworks, relays } from "../tables/networks.ts";
 import { lockNetwork, revokeAccess, toActor, type Network, type NetworkRow } from "./networks.ts";
 import { reservePort, type PortRefusal, type ReservedPort } from "./relay-ports.ts";

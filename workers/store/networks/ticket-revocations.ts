@@ -1,7 +1,7 @@
 /** Tickets of a credential that has ended: every relay on which its organization has ports is told. */
 import { and, eq, isNull } from "drizzle-orm";
-import type { Revocation } from "../../../protocol/relay-link.ts";
-import type { Change } from "../client.ts";
+import type { Revocation } from "../../../protocol/relay/link.ts";
+import type { Change } from "../database.ts";
 import { relayPorts } from "../tables/networks.ts";
 
 /** What a ticket names as its credential when a person asked for it. */

@@ -9,13 +9,10 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
-import { organizations } from "./organizations.ts";
-
-const moment = () => timestamp({ withTimezone: true });
+import { timestamptz } from "./columns.ts";
 
 export const users = pgTable(
   "users",
@@ -25,45 +22,17 @@ export const users = pgTable(
     email: text().notNull(),
     /** Argon2id in PHC form. null: this account signs in through a provider only. */
     passwordHash: text(),
-    emailVerifiedAt: moment(),
+    emailVerifiedAt: timestamptz(),
     isSuperadmin: boolean().notNull().default(false),
     /** The TOTP secret, sealed. null: there is no second factor. */
     mfaSecret: text(),
     /** The newest time step whose code was accepted: it and all before it are spent. */
     mfaLastStep: bigint({ mode: "number" }),
-    createdAt: moment().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     uniqueIndex("users_email_key").on(table.email),
     check("users_email_lower", sql`${table.email} = lower(${table.email})`),
-  ],
-);
-
-export const sessions = pgTable(
-  "sessions",
-  {
-    id: uuid().primaryKey().defaultRandom(),
-    userId: uuid()
-      .notNull()
-      .references(() => users.id, { onDelete: "cascade" }),
-    /** The organization that this session's access tokens act for. */
-    orgId: uuid()
-      .notNull()
-      .references(() => organizations.id, { onDelete: "cascade" }),
-    /** SHA-256 in hex of the one refresh secret that is good now, and of the one before it. */
-    refreshHash: text().notNull(),
-    previousRefreshHash: text(),
-    rotatedAt: moment().notNull().defaultNow(),
-    expiresAt: moment().notNull(),
-    revokedAt: moment(),
-    device: text().notNull(),
-    ip: text().notNull(),
-    createdAt: moment().notNull().defaultNow(),
-    lastSeenAt: moment().notNull().defaultNow(),
-  },
-  (table) => [
-    index("sessions_user_id_idx").on(table.userId),
-    index("sessions_expires_at_idx").on(table.expiresAt),
   ],
 );
 
@@ -79,10 +48,10 @@ export const emailCodes = pgTable(
     attempts: integer().notNull().default(0),
     /** Over all codes since then: another code is no new count. */
     guesses: integer().notNull().default(0),
-    guessesSince: moment().notNull().defaultNow(),
-    expiresAt: moment().notNull(),
-    consumedAt: moment(),
-    createdAt: moment().notNull().defaultNow(),
+    guessesSince: timestamptz().notNull().defaultNow(),
+    expiresAt: timestamptz().notNull(),
+    consumedAt: timestamptz(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [index("email_codes_expires_at_idx").on(table.expiresAt)],
 );
@@ -98,7 +67,7 @@ export const identities = pgTable(
     userId: uuid()
       .notNull()
       .references(() => users.id, { onDelete: "cascade" }),
-    createdAt: moment().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     primaryKey({ columns: [table.provider, table.issuer, table.subject] }),
@@ -117,9 +86,9 @@ export const mfaChallenges = pgTable(
       .notNull()
       .references(() => users.id, { onDelete: "cascade" }),
     attempts: integer().notNull().default(0),
-    expiresAt: moment().notNull(),
-    consumedAt: moment(),
-    createdAt: moment().notNull().defaultNow(),
+    expiresAt: timestamptz().notNull(),
+    consumedAt: timestamptz(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     index("mfa_challenges_user_id_idx").on(table.userId, table.createdAt),
@@ -135,7 +104,7 @@ export const recoveryCodes = pgTable(
       .references(() => users.id, { onDelete: "cascade" }),
     /** SHA-256 in hex: a code has 80 random bits. */
     codeHash: text().notNull(),
-    usedAt: moment(),
+    usedAt: timestamptz(),
   },
   (table) => [primaryKey({ columns: [table.userId, table.codeHash] })],
 );
@@ -148,9 +117,9 @@ export const passwordResets = pgTable(
     userId: uuid()
       .notNull()
       .references(() => users.id, { onDelete: "cascade" }),
-    expiresAt: moment().notNull(),
-    usedAt: moment(),
-    createdAt: moment().notNull().defaultNow(),
+    expiresAt: timestamptz().notNull(),
+    usedAt: timestamptz(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     index("password_resets_user_id_idx").on(table.userId),

@@ -7,15 +7,14 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
+import { timestamptz } from "./columns.ts";
 import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/paid-plans.ts";
-import { SUBSCRIPTION_STATUSES } from "../../../protocol/resources/billing.ts";
+import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
 import { organizations } from "./organizations.ts";
 
-const moment = () => timestamp({ withTimezone: true });
 /** `mock`: of a rehearsal, which no provider knows of. */
 const source = () => text({ enum: ["payments", "mock"] }).notNull();
 
@@ -49,17 +48,17 @@ export const subscriptions = pgTable(
     status: text({ enum: SUBSCRIPTION_STATUSES }).notNull(),
     plan: text({ enum: PAID_PLANS }).notNull(),
     cycle: text({ enum: BILLING_CYCLES }).notNull(),
-    periodEnd: moment(),
+    periodEnd: timestamptz(),
     cancelAtPeriodEnd: boolean().notNull(),
     /** Of the newest event that was believed: by the provider's clock, to the second. */
-    eventAt: moment().notNull(),
+    eventAt: timestamptz().notNull(),
     /** When the provider was asked last, by ours. */
-    askedAt: moment(),
-    overdueSince: moment(),
-    overduePeriodEnd: moment(),
+    askedAt: timestamptz(),
+    overdueSince: timestamptz(),
+    overduePeriodEnd: timestamptz(),
     /** As of the last look: the scheduled job looks again at whatever has a grace. */
     isEntitling: boolean().notNull(),
-    createdAt: moment().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     index("subscriptions_org_id_idx").on(table.orgId),
@@ -82,7 +81,7 @@ export const billingEvents = pgTable(
   {
     id: text().primaryKey(),
     type: text().notNull(),
-    receivedAt: moment().notNull().defaultNow(),
+    receivedAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [index("billing_events_received_at_idx").on(table.receivedAt)],
 );

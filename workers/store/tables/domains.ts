@@ -1,10 +1,9 @@
 /** Names that organizations hold beyond those of their tunnels: domains of their own, and reserved labels. */
 import { sql } from "drizzle-orm";
-import { check, index, pgTable, text, timestamp, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { check, index, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
+import { timestamptz } from "./columns.ts";
 import { organizations } from "./organizations.ts";
-import { tunnels } from "./routing.ts";
-
-const moment = () => timestamp({ withTimezone: true });
+import { tunnels } from "./tunnels.ts";
 
 /** Claims. Several organizations may claim a domain; one of them can have verified it. */
 export const domains = pgTable(
@@ -18,9 +17,9 @@ export const domains = pgTable(
     domain: text().notNull(),
     /** Not a secret: it is published in the DNS. */
     verificationToken: text().notNull(),
-    verifiedAt: moment(),
+    verifiedAt: timestamptz(),
     boundTunnelId: uuid().references(() => tunnels.id),
-    createdAt: moment().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     uniqueIndex("domains_domain_org_id_key").on(table.domain, table.orgId),
@@ -49,7 +48,7 @@ export const reservedSubdomains = pgTable(
       .notNull()
       .references(() => organizations.id, { onDelete: "cascade" }),
     subdomain: text().notNull(),
-    createdAt: moment().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     uniqueIndex("reserved_subdomains_subdomain_key").on(table.subdomain),

@@ -3,22 +3,12 @@
  * changes the organization, and hold up a tunnel's report.
  */
 import { sql } from "drizzle-orm";
-import {
-  bigint,
-  check,
-  index,
-  jsonb,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  uuid,
-} from "drizzle-orm/pg-core";
-import type { Counters } from "../../../durable-objects/tunnel/outcomes.ts";
-import { tunnels } from "./routing.ts";
+import { bigint, check, index, jsonb, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
+import { counter, timestamptz } from "./columns.ts";
+import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
+import { tokens } from "./tokens.ts";
+import { tunnels } from "./tunnels.ts";
 
-const moment = () => timestamp({ withTimezone: true });
-const counter = () => bigint({ mode: "number" }).notNull();
 const tunnelId = () =>
   uuid()
     .notNull()
@@ -30,7 +20,7 @@ export const traffic = pgTable(
   {
     orgId: uuid().notNull(),
     grain: text({ enum: ["minute", "hour"] }).notNull(),
-    startsAt: moment().notNull(),
+    startsAt: timestamptz().notNull(),
     tunnelId: tunnelId(),
     requests: counter(),
     bytesIn: counter(),
@@ -53,9 +43,9 @@ export const tunnelCounters = pgTable(
     sequence: counter(),
     counters: jsonb().$type<Counters>().notNull(),
     /** When the tunnel was deleted or expired. */
-    endedAt: moment(),
+    endedAt: timestamptz(),
     /** Its totals are among `ended_counters` from then on, and reports come too late. */
-    foldedAt: moment(),
+    foldedAt: timestamptz(),
   },
   (table) => [
     index("tunnel_counters_org_id_idx")
@@ -72,3 +62,24 @@ export const endedCounters = pgTable("ended_counters", {
   orgId: uuid().primaryKey(),
   counters: jsonb().$type<Counters>().notNull(),
 });
+
+/** What came of a token's agents at each tunnel in a month (UTC): totals, as the tunnel counts them. */
+export const tokenUsage = pgTable(
+  "token_usage",
+  {
+    tokenId: uuid()
+      .notNull()
+      .references(() => tokens.id, { onDelete: "cascade" }),
+    /** `2026-11` */
+    month: text().notNull(),
+    tunnelId: uuid()
+      .notNull()
+      .references(() => tunnels.id, { onDelete: "cascade" }),
+    bytes: bigint({ mode: "number" }).notNull(),
+    requests: bigint({ mode: "number" }).notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.tokenId, table.month, table.tunnelId] }),
+    check("token_usage_month", sql`${table.month} ~ '^[0-9]{4}-[0-9]{2}$'`),
+  ],
+);

@@ -1,18 +1,17 @@
 /** Organizations: who belongs to them, and who is asked to. */
 import { sql } from "drizzle-orm";
 import {
+  boolean,
   check,
   index,
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
+import { timestamptz } from "./columns.ts";
 import { users } from "./accounts.ts";
-
-const moment = () => timestamp({ withTimezone: true });
 
 export const organizations = pgTable(
   "organizations",
@@ -22,9 +21,9 @@ export const organizations = pgTable(
     slug: text().notNull(),
     plan: text({ enum: ["free", "pro", "team", "enterprise"] }).notNull(),
     approvalStatus: text({ enum: ["approved", "pending", "rejected"] }).notNull(),
-    trialEndsAt: moment(),
-    deletedAt: moment(),
-    createdAt: moment().notNull().defaultNow(),
+    trialEndsAt: timestamptz(),
+    deletedAt: timestamptz(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     uniqueIndex("organizations_slug_key")
@@ -48,7 +47,7 @@ export const memberships = pgTable(
       .notNull()
       .references(() => organizations.id, { onDelete: "cascade" }),
     role: text({ enum: ["owner", "admin", "member", "viewer"] }).notNull(),
-    createdAt: moment().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     primaryKey({ columns: [table.userId, table.orgId] }),
@@ -70,10 +69,10 @@ export const invitations = pgTable(
     /** SHA-256 in hex. */
     tokenHash: text().notNull(),
     invitedBy: uuid().references(() => users.id, { onDelete: "set null" }),
-    expiresAt: moment().notNull(),
-    acceptedAt: moment(),
-    revokedAt: moment(),
-    createdAt: moment().notNull().defaultNow(),
+    expiresAt: timestamptz().notNull(),
+    acceptedAt: timestamptz(),
+    revokedAt: timestamptz(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     uniqueIndex("invitations_token_hash_key").on(table.tokenHash),
@@ -85,3 +84,33 @@ export const invitations = pgTable(
     check("invitations_role", sql`${table.role} in ('owner', 'admin', 'member', 'viewer')`),
   ],
 );
+
+export const projects = pgTable(
+  "projects",
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    orgId: uuid()
+      .notNull()
+      .references(() => organizations.id, { onDelete: "cascade" }),
+    slug: text().notNull(),
+    name: text().notNull(),
+    isDefault: boolean().notNull().default(false),
+    deletedAt: timestamptz(),
+    createdAt: timestamptz().notNull().defaultNow(),
+  },
+  (table) => [
+    uniqueIndex("projects_org_id_slug_key")
+      .on(table.orgId, table.slug)
+      .where(sql`${table.deletedAt} is null`),
+    uniqueIndex("projects_default_key")
+      .on(table.orgId)
+      .where(sql`${table.isDefault}`),
+    check("projects_slug", sql`${table.slug} ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'`),
+    check(
+      "projects_default_stays",
+      sql`not (${table.isDefault} and ${table.deletedAt} is not null)`,
+    ),
+  ],
+);
+
+export type OrganizationRow = typeof organizations.$inferSelect;

@@ -1,18 +1,7 @@
 /** What happened and what is still to be told. */
 import { sql } from "drizzle-orm";
-import {
-  bigint,
-  check,
-  index,
-  integer,
-  jsonb,
-  pgTable,
-  text,
-  timestamp,
-  uuid,
-} from "drizzle-orm/pg-core";
-
-const moment = () => timestamp({ withTimezone: true });
+import { bigint, check, index, integer, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import { timestamptz } from "./columns.ts";
 
 /** Append only: a trigger refuses every update and delete. No foreign keys: it outlives what it tells of. */
 export const auditEvents = pgTable(
@@ -26,7 +15,7 @@ export const auditEvents = pgTable(
     resourceId: text().notNull(),
     ip: text(),
     metadata: jsonb().$type<Record<string, unknown>>().notNull().default({}),
-    createdAt: moment().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     index("audit_events_org_id_idx").on(table.orgId, table.createdAt),
@@ -64,8 +53,8 @@ export const outbox = pgTable(
     kind: text({ enum: OUTBOX_KINDS }).notNull(),
     payload: jsonb().notNull(),
     attempts: integer().notNull().default(0),
-    nextAttemptAt: moment().notNull().defaultNow(),
-    createdAt: moment().notNull().defaultNow(),
+    nextAttemptAt: timestamptz().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     index("outbox_next_attempt_at_idx").on(table.nextAttemptAt),

@@ -1,0 +1,320 @@
+/**
+ * A TCP tunnel through relay and agent, beside the same local server without them: small requests, one long
+ * stream, a thousand connections at once, a thousand that take nothing; and `underpass connect` over the API.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startRelayProcess, type RelayProcess } from "../../test/harness/networks/relay-process.ts";
+import { startServer, type TestServer } from "../../test/harness/server/server.ts";
+import { cpuMs, residentMiB, ROOT, runLoad, startProgram, stopChild } from "../processes.ts";
+import type { Program } from "../processes.ts";
+import type { Row } from "../report.ts";
+import { firstAccount } from "../stack.ts";
+
+const SECRET = "relay-secret-of-benchmarks-and-of-nothing-else";
+const UNLIMITED_MBPS = 100_000;
+const ROUNDS = 3;
+const CONNECTIONS = 32;
+const STREAM_BYTES = 2e9;
+const MANY = 1_000;
+const SOURCE_REST_MS = 5_000;
+const GiB = 2 ** 30;
+/** What a stalled visitor asks for, and never reads. */
+const STALLED_BYTES = 64 * 2 ** 20;
+const RECEIVE_BUFFER = Buffer.alloc(256 * 1024);
+const CHUNK = Buffer.alloc(256 * 1024, "u");
+
+interface Bench {
+  server: TestServer;
+  relay: RelayProcess;
+  origin: Program;
+  agent: ChildProcess;
+  publicPort: number;
+  /** Of `underpass connect`. */
+  connectPort: number;
+  stop(): Promise<void>;
+}
+
+export async function benchRelayTcp(seconds: number): Promise<Row[]> {
+  const bench = await start();
+  try {
+    return [
+      // Memory first: of processes that have not grown by anything else.
+      await measureStalled(bench),
+      await measureMany(bench),
+      ...(await measureRequests(bench, seconds)),
+      ...(await measureStream(bench)),
+      ...(await measureConnect(bench)),
+    ];
+  } finally {
+    await bench.stop();
+  }
+}
+
+async function start(): Promise<Bench> {
+  const server = await startServer({ env: { LOCAL_RELAY: "off", RELAY_SECRET: SECRET } });
+  const relay = await startRelayProcess({
+    apiUrl: server.url,
+    secret: SECRET,
+    address: "127.0.0.1",
+  });
+  const origin = await startProgram("origin.ts");
+  const { accessToken } = await firstAccount(server);
+  const tokenFile = join(server.dataDir, "tcp.token");
+  await writeFile(tokenFile, await mintToken(server, accessToken), { mode: 0o600 });
+  const common = ["--server", server.url, "--token-file", tokenFile, "--json"];
+  const tcp = await startCommand(["tcp", `127.0.0.1:${origin.port}`, ...common]);
+  const { tunnelId, publicPort } = tcp.ready as { tunnelId: string; publicPort: number };
+  const client = await startCommand(["connect", tunnelId, "--listen", "0", ...common]);
+  return {
+    server,
+    relay,
+    origin,
+    agent: tcp.child,
+    publicPort,
+    connectPort: (client.ready as { port: number }).port,
+    async stop() {
+      await stopChild(client.child);
+      await stopChild(tcp.child);
+      await origin.stop();
+      await relay[Symbol.asyncDispose]();
+      await server.stop();
+    },
+  };
+}
+
+async function mintToken(server: TestServer, accessToken: string): Promise<Buffer> {
+  const answer = await fetch(`${server.url}/tokens`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${accessToken}` },
+    body: JSON.stringify({ name: "unlimited", bandwidthLimitMbps: UNLIMITED_MBPS }),
+  });
+  if (!answer.ok) throw new Error(`no token: ${await answer.text()}`);
+  const { wireBytes } = (await answer.json()) as { wireBytes: string };
+  return Buffer.from(wireBytes, "base64");
+}
+
+/** Resolves with its first line, which must be `ready`. The relay may be known a moment later than it listens. */
+async function startCommand(args: string[]): Promise<{ child: ChildProcess; ready: unknown }> {
+  for (;;) {
+    const child = spawn(process.execPath, [join(ROOT, "dist/agent/underpass.js"), ...args], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+    child.stdout.resume();
+    const first = JSON.parse(line) as { event: string };
+    if (first.event === "ready") return { child, ready: first };
+    await stopChild(child);
+    await sleep(200);
+  }
+}
+
+// ── Small requests ──
+
+async function measureRequests(bench: Bench, seconds: number): Promise<Row[]> {
+  const { relay, agent, origin, publicPort } = bench;
+  const rows: Row[] = [];
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    const load = (port: number) =>
+      runLoad({
+        port,
+        host: "tcp",
+        path: "/",
+        connections: CONNECTIONS,
+        seconds,
+        warmUpSeconds: 1,
+      });
+    const direct = await load(origin.port);
+    const before = [cpuMs(relay.pid), cpuMs(agent.pid ?? 0)] as const;
+    const tunneled = await load(publicPort);
+    const requests = tunneled.requestsPerSecond * (seconds + 1);
+    const cost = (pid: number, earlier: number) =>
+      Math.round(((cpuMs(pid) - earlier) * 10_000) / requests) / 10;
+    rows.push({
+      group: "tcp: GETs over 32 connections",
+      round,
+      "direct req/s": Math.round(direct.requestsPerSecond),
+      "tunnel req/s": Math.round(tunneled.requestsPerSecond),
+      ratio: percent(tunneled.requestsPerSecond / direct.requestsPerSecond),
+      "p50 ms": Math.round(tunneled.p50 * 100) / 100,
+      "p99 ms": Math.round(tunneled.p99 * 100) / 100,
+      errors: tunneled.errors,
+      "relay µs/req": cost(relay.pid, before[0]),
+      "agent µs/req": cost(agent.pid ?? 0, before[1]),
+    });
+  }
+  return rows;
+}
+
+// ── One stream ──
+
+async function measureStream({ relay, agent, origin, publicPort }: Bench): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const [path, transfer] of [
+    ["download", download],
+    ["upload", upload],
+  ] as const) {
+    for (let round = 1; round <= ROUNDS; round += 1) {
+      const direct = await transfer(origin.port, STREAM_BYTES);
+      const before = [cpuMs(relay.pid), cpuMs(agent.pid ?? 0)] as const;
+      const tunneled = await transfer(publicPort, STREAM_BYTES);
+      const cost = (pid: number, earlier: number) =>
+        Math.round((cpuMs(pid) - earlier) / (STREAM_BYTES / 1e9));
+      rows.push({
+        group: "tcp: one stream",
+        path,
+        round,
+        "direct MB/s": Math.round(direct),
+        "tunnel MB/s": Math.round(tunneled),
+        ratio: percent(tunneled / direct),
+        "relay ms/GB": cost(relay.pid, before[0]),
+        "agent ms/GB": cost(agent.pid ?? 0, before[1]),
+      });
+    }
+  }
+  return rows;
+}
+
+/** @returns megabytes a second. */
+async function download(port: number, bytes: number): Promise<number> {
+  let received = 0;
+  const socket = connect({
+    port,
+    host: "127.0.0.1",
+    onread: {
+      buffer: RECEIVE_BUFFER,
+      callback: (length) => {
+        received += length;
+        if (received >= bytes) socket.destroy();
+        return true;
+      },
+    },
+  });
+  await once(socket, "connect");
+  const startedAt = performance.now();
+  socket.write(`GET /bytes?n=${bytes} HTTP/1.1\r\nhost: tcp\r\n\r\n`);
+  await once(socket, "close");
+  if (received < bytes) throw new Error(`${received} of ${bytes} bytes came`);
+  return bytes / 1000 / (performance.now() - startedAt);
+}
+
+async function upload(port: number, bytes: number): Promise<number> {
+  const socket = connect({ port, host: "127.0.0.1" });
+  await once(socket, "connect");
+  const startedAt = performance.now();
+  socket.write(`POST / HTTP/1.1\r\nhost: tcp\r\ncontent-length: ${bytes}\r\n\r\n`);
+  let left = bytes;
+  while (left > 0) {
+    const part = left < CHUNK.length ? CHUNK.subarray(0, left) : CHUNK;
+    left -= part.length;
+    if (!socket.write(part)) await once(socket, "drain");
+  }
+  const [answer] = (await once(socket, "data")) as [Buffer];
+  if (!answer.includes(`read ${bytes}`)) throw new Error(`answered ${answer.toString()}`);
+  socket.destroy();
+  return bytes / 1000 / (performance.now() - startedAt);
+}
+
+// ── Many connections ──
+
+async function measureMany({ relay, agent, publicPort }: Bench): Promise<Row> {
+  const startedAt = performance.now();
+  const sockets = await Promise.all(Array.from({ length: MANY }, () => get(publicPort, "/")));
+  const answered = await Promise.all(
+    sockets.map((socket) =>
+      Promise.race([
+        once(socket.resume(), "data").then(() => true),
+        once(socket, "close").then(() => false),
+      ]).catch(() => false),
+    ),
+  );
+  const row = {
+    group: "tcp: connections at once",
+    connections: MANY,
+    answered: answered.filter((isAnswered) => isAnswered).length,
+    "ms until all were": Math.round(performance.now() - startedAt),
+    "relay MiB": Math.round(residentMiB(relay.pid)),
+    "agent MiB": Math.round(residentMiB(agent.pid ?? 0)),
+  };
+  await close(sockets);
+  // The relay lets one address in with a burst, and then with so many a second.
+  await sleep(SOURCE_REST_MS);
+  return row;
+}
+
+/** Connected visitors who asked for a lot and read nothing. */
+async function measureStalled({ relay, agent, publicPort }: Bench): Promise<Row> {
+  const pids = { relay: relay.pid, agent: agent.pid ?? 0 };
+  const before = { relay: residentMiB(pids.relay), agent: residentMiB(pids.agent) };
+  const sockets = await Promise.all(
+    Array.from({ length: MANY }, () => get(publicPort, `/bytes?n=${STALLED_BYTES}`)),
+  );
+  const most = { ...before };
+  for (let second = 0; second < 10; second += 1) {
+    await sleep(1_000);
+    most.relay = Math.max(most.relay, residentMiB(pids.relay));
+    most.agent = Math.max(most.agent, residentMiB(pids.agent));
+  }
+  await close(sockets);
+  await sleep(SOURCE_REST_MS);
+  return {
+    group: "tcp: memory with readers that take nothing",
+    connections: MANY,
+    "relay before MiB": Math.round(before.relay),
+    "relay grew MiB": Math.round(most.relay - before.relay),
+    "agent before MiB": Math.round(before.agent),
+    "agent grew MiB": Math.round(most.agent - before.agent),
+  };
+}
+
+async function get(port: number, path: string): Promise<Socket> {
+  const socket = connect({ port, host: "127.0.0.1" });
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  socket.pause();
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: tcp\r\n\r\n`);
+  return socket;
+}
+
+async function close(sockets: Socket[]): Promise<void> {
+  await Promise.all(
+    sockets.map(async (socket) => {
+      if (socket.closed) return;
+      const closed = once(socket, "close");
+      socket.destroy();
+      await closed;
+    }),
+  );
+}
+
+// ── underpass connect ──
+
+async function measureConnect({ origin, connectPort, server }: Bench): Promise<Row[]> {
+  const workerd = await server.pidOf("workerd");
+  const rows: Row[] = [];
+  for (const [path, transfer] of [
+    ["download", download],
+    ["upload", upload],
+  ] as const) {
+    const direct = await transfer(origin.port, GiB);
+    const before = cpuMs(workerd);
+    const tunneled = await transfer(connectPort, GiB);
+    rows.push({
+      group: "connect: 1 GiB",
+      path,
+      "direct MB/s": Math.round(direct),
+      "MB/s": Math.round(tunneled),
+      "workerd ms/GB": Math.round((cpuMs(workerd) - before) / (GiB / 1e9)),
+    });
+  }
+  return rows;
+}
+
+function percent(ratio: number): string {
+  return `${Math.round(ratio * 100)} %`;
+}

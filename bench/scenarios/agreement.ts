@@ -1,0 +1,137 @@
+/**
+ * A hundred thousand requests, counted by the visitors who send them, and how many each part of the API says
+ * there were. Every line must say the same.
+ */
+import { connect } from "node:net";
+import type { Row } from "../report.ts";
+import type { Stack } from "../stack.ts";
+
+const REQUESTS = 100_000;
+const CONNECTIONS = 64;
+const PAGE_ROWS = 500;
+/** From the last answer until everybody has heard of it. */
+const TOLD_MAX_MS = 60_000;
+
+interface Counted {
+  requests: number;
+  bytesOut: number;
+}
+
+export async function benchAgreement(stack: Stack): Promise<Row[]> {
+  const startedAt = performance.now();
+  const visitors = await visit(stack);
+  const seconds = (performance.now() - startedAt) / 1000;
+  await told(stack, visitors);
+
+  const [tunnel] = await get<{ totalRequests: number; bytesOut: number }[]>(stack, "/tunnels");
+  const metrics = await get<Record<string, number>>(stack, "/metrics");
+  const exposition = await get<string>(stack, "/metrics/prometheus");
+  const found: [string, Counted][] = [
+    ["visitors", visitors],
+    ["GET /inspector, page by page", await inspected(stack)],
+    ["GET /tunnels", { requests: tunnel!.totalRequests, bytesOut: tunnel!.bytesOut }],
+    [
+      "GET /metrics",
+      { requests: metrics.requests_last_24h!, bytesOut: metrics.bytes_out_last_24h! },
+    ],
+    [
+      "GET /metrics/timeseries",
+      { requests: await series(stack, "requests"), bytesOut: await series(stack, "bytes_out") },
+    ],
+    [
+      "GET /metrics/prometheus",
+      {
+        requests: sample(exposition, "underpass_requests_total"),
+        bytesOut: sample(exposition, "underpass_bytes_out_total"),
+      },
+    ],
+  ];
+  const agree = ({ requests, bytesOut }: Counted) =>
+    requests === visitors.requests && bytesOut === visitors.bytesOut;
+  return found.map(([path, counted]) => ({
+    group: `agreement, ${Math.round(visitors.requests / seconds)} requests/s`,
+    path,
+    requests: counted.requests,
+    "bytes out": counted.bytesOut,
+    agrees: agree(counted) ? "yes" : "no",
+  }));
+}
+
+/** Each connection sends its next request when the last answer is whole, until all are sent. */
+async function visit({ server, host }: Stack): Promise<Counted> {
+  const counted: Counted = { requests: 0, bytesOut: 0 };
+  const request = `GET / HTTP/1.1\r\nhost: ${host}\r\n\r\n`;
+  let left = REQUESTS;
+  const visitor = () =>
+    new Promise<void>((resolve, reject) => {
+      const socket = connect(server.port, "127.0.0.1");
+      let pending = "";
+      const next = () => {
+        if (left === 0) {
+          socket.destroy();
+          return resolve();
+        }
+        left -= 1;
+        socket.write(request);
+      };
+      socket.setNoDelay(true).setEncoding("latin1").on("error", reject).on("connect", next);
+      socket.on("data", (text: string) => {
+        pending += text;
+        const end = pending.indexOf("\r\n\r\n");
+        const length = Number(/content-length: (\d+)/i.exec(pending)?.[1] ?? 0);
+        if (end < 0 || pending.length < end + 4 + length) return;
+        pending = "";
+        counted.requests += 1;
+        counted.bytesOut += length;
+        next();
+      });
+    });
+  await Promise.all(Array.from({ length: CONNECTIONS }, visitor));
+  return counted;
+}
+
+/** Waits until the last report has arrived: rows are told a few seconds later. */
+async function told(stack: Stack, { requests }: Counted): Promise<void> {
+  const until = Date.now() + TOLD_MAX_MS;
+  while (Date.now() < until) {
+    const metrics = await get<{ requests_last_24h: number }>(stack, "/metrics");
+    if (metrics.requests_last_24h >= requests) return;
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}
+
+async function inspected(stack: Stack): Promise<Counted> {
+  const ids = new Set<string>();
+  let bytesOut = 0;
+  for (let after = ""; ;) {
+    const path = `/inspector?limit=${PAGE_ROWS}${after === "" ? "" : `&after=${after}`}`;
+    const page = await get<{ id: string; response_size: number }[]>(stack, path);
+    for (const { id, response_size: size } of page) {
+      ids.add(id);
+      bytesOut += size;
+    }
+    if (page.length < PAGE_ROWS) return { requests: ids.size, bytesOut };
+    after = page.at(-1)!.id;
+  }
+}
+
+async function series(stack: Stack, metric: string): Promise<number> {
+  const path = `/metrics/timeseries?metric=${metric}&window=1h`;
+  const points = await get<{ value: number }[]>(stack, path);
+  return points.reduce((sum, { value }) => sum + value, 0);
+}
+
+/** The sum of a family's samples, whatever their labels. */
+function sample(exposition: string, family: string): number {
+  const lines = exposition.matchAll(new RegExp(`^${family}(?:\\{.*\\})? (\\d+)$`, "gm"));
+  return [...lines].reduce((sum, [, value]) => sum + Number(value), 0);
+}
+
+async function get<Body>({ server, accessToken }: Stack, path: string): Promise<Body> {
+  const headers = { authorization: `Bearer ${accessToken}` };
+  const answer = await fetch(server.url + path, { headers });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`);
+  const isJson = answer.headers.get("content-type")?.startsWith("application/json");
+  return (isJson ? JSON.parse(text) : text) as Body;
+}

@@ -1,0 +1,38 @@
+/** The management API on the embedded database: one authenticated list of tunnels after the other. */
+import { cpuMs, runLoad } from "../processes.ts";
+import type { Row } from "../report.ts";
+import type { Stack } from "../stack.ts";
+
+const CONNECTIONS = 8;
+const WARM_UP_SECONDS = 1;
+
+export async function benchApi(stack: Stack, seconds: number): Promise<Row[]> {
+  const pids = [stack.workerdPid, await stack.server.pidOf("server")];
+  const before = pids.map(cpuMs);
+  const result = await runLoad({
+    port: stack.server.port,
+    host: `127.0.0.1:${stack.server.port}`,
+    path: "/tunnels",
+    headers: { authorization: `Bearer ${stack.accessToken}` },
+    connections: CONNECTIONS,
+    seconds,
+    warmUpSeconds: WARM_UP_SECONDS,
+  });
+  const requests = result.requestsPerSecond * (seconds + WARM_UP_SECONDS);
+  const [workerd, gateway] = pids.map((pid, i) =>
+    Math.round(((cpuMs(pid) - before[i]!) * 1000) / requests),
+  );
+  return [
+    {
+      group: "API",
+      path: "GET /tunnels",
+      connections: CONNECTIONS,
+      "req/s": Math.round(result.requestsPerSecond),
+      "p50 ms": Math.round(result.p50 * 100) / 100,
+      "p99 ms": Math.round(result.p99 * 100) / 100,
+      errors: result.errors,
+      "workerd µs/req": workerd!,
+      "gateway µs/req": gateway!,
+    },
+  ];
+}

@@ -1,0 +1,120 @@
+/**
+ * Whether the clock tells what the answers don't: if an address has an account. Each route is asked for
+ * known and unknown addresses in random order. What the difference of the medians is worth is told by the
+ * same samples with their labels shuffled: the noise is what 99 of 100 shuffles stay below. The request
+ * right after is measured too, since work that an answer did not wait for could slow that one.
+ */
+import { setTimeout as wait } from "node:timers/promises";
+import pg from "pg";
+import type { Row } from "../report.ts";
+import type { Stack } from "../stack.ts";
+
+const SAMPLES_PER_SECOND = 20;
+const WARM_UP_SAMPLES = 10;
+/** Longer than what goes on after an answer. */
+const SETTLE_MS = 40;
+const SHUFFLES = 1_000;
+const NOISE_QUANTILE = 0.99;
+const CONFIRMED = "confirmed@example.com";
+const UNCONFIRMED = "unconfirmed@example.com";
+const PASSWORD = "the right password of both";
+
+interface Sample {
+  isKnown: boolean;
+  ms: number;
+  nextMs: number;
+}
+
+export async function benchEnumeration({ server }: Stack, seconds: number): Promise<Row[]> {
+  const database = new pg.Client({ connectionString: await server.databaseUrl() });
+  await database.connect();
+  for (const email of [CONFIRMED, UNCONFIRMED]) {
+    await post(server.url, "/auth/signup", { email, password: PASSWORD });
+  }
+  await database.query("update users set email_verified_at = now() where email = $1", [CONFIRMED]);
+  const routes = [
+    { path: "/auth/signup", known: CONFIRMED, fields: { password: PASSWORD } },
+    { path: "/auth/login", known: CONFIRMED, fields: { password: "not the right password" } },
+    { path: "/auth/forgot", known: CONFIRMED, fields: {} },
+    { path: "/auth/resend-verify-otp", known: UNCONFIRMED, fields: {} },
+  ];
+
+  const rows: Row[] = [];
+  for (const { path, known, fields } of routes) {
+    const samples: Sample[] = [];
+    for (let taken = -WARM_UP_SAMPLES; taken < 2 * seconds * SAMPLES_PER_SECOND; taken++) {
+      // The account may always be sent another token: refusing one is less work.
+      await database.query("delete from password_resets");
+      await wait(SETTLE_MS);
+      const isKnown = Math.random() < 0.5;
+      const email = isKnown ? known : `${crypto.randomUUID()}@example.com`;
+      const ms = await timed(() => post(server.url, path, { email, ...fields }));
+      const nextMs = await timed(async () => (await fetch(`${server.url}/health`)).text());
+      if (taken >= 0) samples.push({ isKnown, ms, nextMs });
+    }
+    rows.push(compare(path, samples, ({ ms }) => ms));
+    rows.push(compare(`GET /health after ${path}`, samples, ({ nextMs }) => nextMs));
+  }
+  await database.end();
+  return rows;
+}
+
+async function post(url: string, path: string, body: object): Promise<void> {
+  const answer = await fetch(url + path, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  await answer.text();
+  const asMeant = answer.ok || (path === "/auth/login" && answer.status === 401);
+  if (!asMeant) throw new Error(`${path} answered ${answer.status}`);
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startedAt = performance.now();
+  await work();
+  return performance.now() - startedAt;
+}
+
+function compare(path: string, samples: Sample[], msOf: (sample: Sample) => number): Row {
+  const times = samples.map(msOf);
+  const labels = samples.map(({ isKnown }) => isKnown);
+  const { known, unknown } = medians(times, labels);
+  const shuffled = Array.from({ length: SHUFFLES }, () => {
+    const { known, unknown } = medians(times, shuffle(labels));
+    return Math.abs(known - unknown);
+  }).sort((a, b) => a - b);
+  const noise = shuffled[Math.floor(SHUFFLES * NOISE_QUANTILE)]!;
+  const difference = known - unknown;
+  return {
+    group: "enumeration",
+    path,
+    samples: samples.length,
+    "known p50 ms": round(known),
+    "unknown p50 ms": round(unknown),
+    "difference ms": round(difference),
+    "noise ms": round(noise),
+    verdict: Math.abs(difference) <= noise ? "within the noise" : "BEYOND THE NOISE",
+  };
+}
+
+function medians(times: number[], labels: boolean[]) {
+  const median = (label: boolean) => {
+    const own = times.filter((_, at) => labels[at] === label).sort((a, b) => a - b);
+    return own[Math.floor(own.length / 2)]!;
+  };
+  return { known: median(true), unknown: median(false) };
+}
+
+function shuffle<Value>(values: Value[]): Value[] {
+  const shuffled = [...values];
+  for (let at = shuffled.length - 1; at > 0; at--) {
+    const other = Math.floor(Math.random() * (at + 1));
+    [shuffled[at], shuffled[other]] = [shuffled[other]!, shuffled[at]!];
+  }
+  return shuffled;
+}
+
+function round(value: number): number {
+  return Math.round(value * 1000) / 1000;
+}

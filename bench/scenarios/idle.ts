@@ -1,0 +1,57 @@
+/** Thousands of tunnels that nobody visits: what each costs, and whether all of them answer. */
+import { request as httpRequest } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { expose, type ExposedTunnel } from "../../agent/expose.ts";
+import { AT_ONCE, inParallel, wideToken } from "../many-agents.ts";
+import { residentMiB } from "../processes.ts";
+import type { Row } from "../report.ts";
+import type { Stack } from "../stack.ts";
+
+const TUNNELS = 5_000;
+/** Each visit wakes two objects, whose files stay open for ten seconds: the limit of open files is real. */
+const VISITS_PER_SECOND = 100;
+
+export async function benchIdle(stack: Stack): Promise<Row[]> {
+  const before = { workerd: residentMiB(stack.workerdPid), agent: residentMiB(process.pid) };
+  const startedAt = performance.now();
+  const token = await wideToken(stack, TUNNELS);
+  const tunnels: ExposedTunnel[] = [];
+  const target = `127.0.0.1:${stack.origin.port}`;
+  await inParallel(TUNNELS, async () => {
+    tunnels.push(await expose({ target, server: stack.server.url, token }));
+  });
+  const seconds = (performance.now() - startedAt) / 1000;
+  // Past the ten seconds after which an idle object is put to sleep.
+  await sleep(15_000);
+  const after = { workerd: residentMiB(stack.workerdPid), agent: residentMiB(process.pid) };
+  let answered = 0;
+  await inParallel(TUNNELS, async (i) => {
+    const paced = sleep((AT_ONCE * 1000) / VISITS_PER_SECOND);
+    if ((await visit(stack, new URL(tunnels[i]!.url).host)) === 200) answered += 1;
+    await paced;
+  });
+  await Promise.all(tunnels.map((tunnel) => tunnel.close()));
+  const perTunnel = (mib: number): string => `${Math.round((mib * 1024) / TUNNELS)} KiB`;
+  return [
+    {
+      group: "idle tunnels",
+      tunnels: TUNNELS,
+      "connected in s": Math.round(seconds),
+      "workerd each": perTunnel(after.workerd - before.workerd),
+      "agent each": perTunnel(after.agent - before.agent),
+      "answered when visited": answered,
+    },
+  ];
+}
+
+function visit(stack: Stack, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({ host: "127.0.0.1", port: stack.server.port, headers: { host } });
+    request.on("response", (answer) => {
+      answer.resume();
+      answer.on("end", () => resolve(answer.statusCode ?? 0));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}

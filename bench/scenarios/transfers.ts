@@ -1,0 +1,143 @@
+/** Megabytes a second through the tunnel, and what both ends hold while somebody reads slowly. */
+import { request as httpRequest, type ClientRequest } from "node:http";
+import { Readable } from "node:stream";
+import { residentMiB, runLoad } from "../processes.ts";
+import type { Row } from "../report.ts";
+import type { Stack } from "../stack.ts";
+
+const MB = 1_000_000;
+const TRANSFER_BYTES = 600 * MB;
+const SLOW_TRANSFER_BYTES = 2 * 2 ** 30;
+const CHUNK = Buffer.alloc(256 * 1024, "u");
+/** A slow reader rests this long after each `SLOW_READ_BYTES`: some 100 MB a second at the most. */
+const SLOW_REST_MS = 20;
+const SLOW_READ_BYTES = 2 * MB;
+
+export async function benchTransfers(stack: Stack): Promise<Row[]> {
+  // Memory first: on a server that has served small requests, and has not grown by anything else.
+  const { port } = stack.server;
+  const warmUp = { port, host: stack.host, path: "/", connections: 32, seconds: 3 };
+  await runLoad({ ...warmUp, warmUpSeconds: 0 });
+  const rows: Row[] = [
+    await slow(stack, "2 GiB download, slow reader", () => slowDownload(stack)),
+    await slow(stack, "2 GiB upload, slow origin", () => slowUpload(stack)),
+  ];
+  for (const streams of [1, 16]) {
+    for (const [direction, transfer] of [
+      ["download", download],
+      ["upload", upload],
+    ] as const) {
+      const startedAt = performance.now();
+      const each = Math.floor(TRANSFER_BYTES / streams);
+      await Promise.all(Array.from({ length: streams }, () => transfer(stack, each)));
+      const seconds = (performance.now() - startedAt) / 1000;
+      rows.push({
+        group: "transfers",
+        streams,
+        path: direction,
+        "MB/s": Math.round(TRANSFER_BYTES / MB / seconds),
+      });
+    }
+  }
+  return rows;
+}
+
+async function slow(stack: Stack, path: string, transfer: () => Promise<void>): Promise<Row> {
+  const pids = { workerd: stack.workerdPid, agent: stack.agent.pid ?? 0 };
+  const before = { workerd: residentMiB(pids.workerd), agent: residentMiB(pids.agent) };
+  const most = { ...before };
+  const watch = setInterval(() => {
+    most.workerd = Math.max(most.workerd, residentMiB(pids.workerd));
+    most.agent = Math.max(most.agent, residentMiB(pids.agent));
+  }, 50);
+  const startedAt = performance.now();
+  await transfer();
+  clearInterval(watch);
+  return {
+    group: "memory",
+    path,
+    seconds: Math.round((performance.now() - startedAt) / 1000),
+    "workerd before MiB": Math.round(before.workerd),
+    "workerd grew MiB": Math.round(most.workerd - before.workerd),
+    "agent before MiB": Math.round(before.agent),
+    "agent grew MiB": Math.round(most.agent - before.agent),
+  };
+}
+
+function open(stack: Stack, method: string, path: string, headers = {}): ClientRequest {
+  return httpRequest({
+    host: "127.0.0.1",
+    port: stack.server.port,
+    agent: false,
+    method,
+    path,
+    headers: { host: stack.host, ...headers },
+  });
+}
+
+function download(stack: Stack, bytes: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = open(stack, "GET", `/bytes?n=${bytes}`);
+    request.on("response", (answer) => {
+      let received = 0;
+      answer.on("data", (chunk: Buffer) => (received += chunk.length));
+      answer.on("end", () =>
+        received === bytes ? resolve() : reject(new Error(`${received} bytes`)),
+      );
+      answer.on("error", reject);
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}
+
+function upload(stack: Stack, bytes: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = open(stack, "POST", "/", { "content-length": bytes });
+    request.on("response", (answer) => {
+      answer.resume();
+      answer.on("end", resolve);
+    });
+    request.on("error", reject);
+    Readable.from(chunks(bytes)).pipe(request);
+  });
+}
+
+function* chunks(bytes: number): Generator<Buffer> {
+  for (let left = bytes; left > 0; left -= CHUNK.length) {
+    yield left < CHUNK.length ? CHUNK.subarray(0, left) : CHUNK;
+  }
+}
+
+function slowDownload(stack: Stack): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = open(stack, "GET", `/bytes?n=${SLOW_TRANSFER_BYTES}`);
+    request.on("response", (answer) => {
+      let sinceRest = 0;
+      answer.on("data", (chunk: Buffer) => {
+        sinceRest += chunk.length;
+        if (sinceRest < SLOW_READ_BYTES) return;
+        sinceRest = 0;
+        answer.pause();
+        setTimeout(() => answer.resume(), SLOW_REST_MS);
+      });
+      answer.on("end", resolve);
+      answer.on("error", reject);
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}
+
+/** The origin is told by the path to read slowly. */
+function slowUpload(stack: Stack): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const request = open(stack, "POST", "/slow", { "content-length": SLOW_TRANSFER_BYTES });
+    request.on("response", (answer) => {
+      answer.resume();
+      answer.on("end", resolve);
+    });
+    request.on("error", reject);
+    Readable.from(chunks(SLOW_TRANSFER_BYTES)).pipe(request);
+  });
+}

@@ -1,0 +1,117 @@
+/** Watchers beside 500 requests a second: whether each hears of all of them, and how late. */
+import { Agent, request as httpRequest } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+import { WebSocket } from "ws";
+import type { Row } from "../report.ts";
+import type { Stack } from "../stack.ts";
+
+const REQUESTS_PER_SECOND = 500;
+const TICKS_PER_SECOND = 50;
+const WATCHERS = [1, 200];
+
+export async function benchWatching(stack: Stack, seconds: number): Promise<Row[]> {
+  const rows: Row[] = [];
+  for (const watchers of WATCHERS) rows.push(await measure(stack, watchers, seconds));
+  return rows;
+}
+
+async function measure(stack: Stack, watchers: number, seconds: number): Promise<Row> {
+  const heardAtMs = new Map<string, number>();
+  const crowd = Array.from({ length: watchers }, () => new Watcher(stack));
+  await Promise.all(crowd.map(({ opened }) => opened));
+  crowd[0]!.onPath = (path) => heardAtMs.set(path, performance.now());
+  const answeredAtMs = await visitPaced(stack, seconds);
+  const sent = answeredAtMs.size;
+  const untilMs = performance.now() + 30_000;
+  while (crowd.some(({ accounted }) => accounted < sent) && performance.now() < untilMs) {
+    await sleep(50);
+  }
+  const late = [...answeredAtMs].map(([path, atMs]) => (heardAtMs.get(path) ?? Infinity) - atMs);
+  late.sort((a, b) => a - b);
+  const quantile = (part: number) => Math.max(0, Math.round(late[Math.floor(sent * part)] ?? NaN));
+  for (const watcher of crowd) watcher.close();
+  return {
+    group: "watching",
+    watchers,
+    "requests/s": Math.round(sent / seconds),
+    requests: sent,
+    "told all": crowd.filter(({ told }) => told === sent).length,
+    missed: crowd.reduce((sum, { missed }) => sum + missed, 0),
+    "late p50 ms": quantile(0.5),
+    "late p99 ms": quantile(0.99),
+  };
+}
+
+class Watcher {
+  told = 0;
+  missed = 0;
+  onPath: ((path: string) => void) | undefined;
+  readonly opened: Promise<void>;
+  readonly #socket: WebSocket;
+
+  constructor({ server, accessToken, tunnelId }: Stack) {
+    const query = `batch=1&tunnel_id=${tunnelId}`;
+    const url = `${server.url.replace("http", "ws")}/inspector/ws?${query}`;
+    this.#socket = new WebSocket(url, ["underpass.inspector", `bearer.${accessToken}`], {
+      perMessageDeflate: false,
+    });
+    this.opened = new Promise((resolve, reject) => {
+      this.#socket.on("open", resolve);
+      this.#socket.on("error", reject);
+    });
+    this.#socket.on("message", (data: Buffer) => this.#received(data.toString("latin1")));
+  }
+
+  get accounted(): number {
+    return this.told + this.missed;
+  }
+
+  close(): void {
+    this.#socket.terminate();
+  }
+
+  /** Reading each message as JSON two hundred times would be what is measured. */
+  #received(text: string): void {
+    if (text.startsWith('{"type":"sync"')) return this.#socket.send(text);
+    if (text.startsWith('{"type":"missed"')) {
+      this.missed += (JSON.parse(text) as { count: number }).count;
+      return;
+    }
+    this.told += text.split('"tunnel_id"').length - 1;
+    if (!this.onPath) return;
+    const { requests } = JSON.parse(text) as { requests: { path: string }[] };
+    for (const { path } of requests) this.onPath(path);
+  }
+}
+
+/** @returns when each was answered, by its path. */
+async function visitPaced(stack: Stack, seconds: number): Promise<Map<string, number>> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 64 });
+  const answeredAtMs = new Map<string, number>();
+  const visits: Promise<void>[] = [];
+  const startedAt = performance.now();
+  for (let tick = 0; tick < seconds * TICKS_PER_SECOND; tick++) {
+    const dueMs = startedAt + (tick * 1000) / TICKS_PER_SECOND;
+    await sleep(Math.max(0, dueMs - performance.now()));
+    for (let i = 0; i < REQUESTS_PER_SECOND / TICKS_PER_SECOND; i++) {
+      const path = `/${crypto.randomUUID()}`;
+      visits.push(visit(stack, agent, path).then((atMs) => void answeredAtMs.set(path, atMs)));
+    }
+  }
+  await Promise.all(visits);
+  agent.destroy();
+  return answeredAtMs;
+}
+
+function visit({ server, host }: Stack, agent: Agent, path: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = { host };
+    const request = httpRequest({ host: "127.0.0.1", port: server.port, path, headers, agent });
+    request.on("response", (answer) => {
+      answer.resume();
+      answer.on("end", () => resolve(performance.now()));
+    });
+    request.on("error", reject);
+    request.end();
+  });
+}

@@ -1,0 +1,100 @@
+/**
+ * Which capability token a tunnel's traffic is charged to: the one whose agent serves. Kept for each token
+ * and month, so that a token which comes back goes on where it was and a report can be sent twice.
+ */
+import type { TokenSpending } from "../../rpc.ts";
+import type { UsageTotals } from "./usage.ts";
+
+type Storage = Pick<DurableObjectStorage["kv"], "get" | "put" | "delete" | "list">;
+
+/** Charged, and whether the rows have heard of it. */
+interface Account {
+  bytes: number;
+  requests: number;
+  isTold: boolean;
+}
+
+const PREFIX = "spending:";
+
+/** `2026-11`, in UTC. */
+export function monthOf(nowMs: number): string {
+  return new Date(nowMs).toISOString().slice(0, 7);
+}
+
+export class Spending {
+  readonly #storage: Storage;
+  readonly #totals: UsageTotals;
+  /** Null while no agent serves: then nobody is charged. */
+  #tokenNonce: string | null;
+  #charged: { bytes: number; requests: number };
+
+  /** @param totals what the tunnel counts, now and from now on. */
+  constructor(storage: Storage, totals: UsageTotals, tokenNonce: string | null) {
+    this.#storage = storage;
+    this.#totals = totals;
+    this.#tokenNonce = tokenNonce;
+    this.#charged = countOf(totals);
+  }
+
+  /** What is counted from here on is this token's. */
+  charge(tokenNonce: string | null, nowMs: number): void {
+    this.#settle(nowMs);
+    this.#tokenNonce = tokenNonce;
+  }
+
+  /** What is counted in `count` is this token's, whoever's agent serves. */
+  chargeTo(tokenNonce: string, count: () => void, nowMs: number): void {
+    const serving = this.#tokenNonce;
+    this.charge(tokenNonce, nowMs);
+    count();
+    this.charge(serving, nowMs);
+  }
+
+  /** What the rows have yet to hear of. To be saved together with the totals. */
+  untold(nowMs: number): TokenSpending[] {
+    this.#settle(nowMs);
+    const untold: TokenSpending[] = [];
+    for (const [key, { bytes, requests, isTold }] of this.#accounts()) {
+      const [month = "", tokenNonce = ""] = key.slice(PREFIX.length).split(":");
+      if (!isTold) untold.push({ tokenNonce, month, bytes, requests });
+      else if (month !== monthOf(nowMs)) this.#storage.delete(key);
+    }
+    return untold;
+  }
+
+  told(spending: TokenSpending[]): void {
+    for (const { tokenNonce, month, bytes, requests } of spending) {
+      const key = keyOf(month, tokenNonce);
+      const account = this.#storage.get<Account>(key);
+      if (account?.bytes !== bytes || account.requests !== requests) continue;
+      this.#storage.put<Account>(key, { ...account, isTold: true });
+    }
+  }
+
+  #settle(nowMs: number): void {
+    const now = countOf(this.#totals);
+    const bytes = now.bytes - this.#charged.bytes;
+    const requests = now.requests - this.#charged.requests;
+    this.#charged = now;
+    if (this.#tokenNonce === null || (bytes === 0 && requests === 0)) return;
+    const key = keyOf(monthOf(nowMs), this.#tokenNonce);
+    const before = this.#storage.get<Account>(key) ?? { bytes: 0, requests: 0 };
+    this.#storage.put<Account>(key, {
+      bytes: before.bytes + bytes,
+      requests: before.requests + requests,
+      isTold: false,
+    });
+  }
+
+  #accounts(): [string, Account][] {
+    return [...this.#storage.list<Account>({ prefix: PREFIX })];
+  }
+}
+
+function keyOf(month: string, tokenNonce: string): string {
+  return `${PREFIX}${month}:${tokenNonce}`;
+}
+
+function countOf({ bytesIn, bytesOut, requests }: UsageTotals) {
+  return { bytes: bytesIn + bytesOut, requests };
+}

@@ -1,0 +1,121 @@
+/**
+ * The link between a relay and the API: a WebSocket at `/relays/connect?relay_id=…` of the API, opened by the
+ * relay with `RELAY_SECRET` as the bearer. Messages are the JSON objects below. The relay needs no other way in: what the
+ * API has to say (a revocation) goes the same way back.
+ */
+import { z } from "zod";
+
+/** Text that the platform answers without waking the object: see frames.ts. */
+export { PING as RELAY_PING, PONG as RELAY_PONG } from "../wire/frames.ts";
+
+export const RELAY_ID = z
+  .string()
+  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "must be lower-case letters, digits and hyphens");
+
+/** Of `/relays/connect`: says which relay connects before its hello does, which must name the same. */
+export const RelayConnectQuery = z.object({ relay_id: RELAY_ID });
+
+export const RelayHello = z.object({
+  type: z.literal("hello"),
+  relayId: RELAY_ID,
+  version: z.string().max(50),
+  /** What remote peers and TCP visitors are given. */
+  host: z.string().min(1).max(253),
+  /** What agents open their control connection at: `ws://…` or `wss://…`, without a path. */
+  url: z.url({ protocol: /^wss?$/ }),
+  /** The ports it hands out: its own, the first of its range, is not among them. */
+  firstPort: z.int().min(1).max(65_535),
+  lastPort: z.int().min(1).max(65_535),
+  /** Of this run. */
+  epoch: z.string().max(100),
+});
+export type RelayHello = z.infer<typeof RelayHello>;
+
+export const DeviceStatus = z.object({
+  publicKey: z.string().max(44),
+  lastHandshakeAtMs: z.number().nullable(),
+  /** `address:port`, IPv6 in brackets. */
+  endpoint: z.string().nullable(),
+  /** From and to the device, since the relay started. */
+  rxBytes: z.number(),
+  txBytes: z.number(),
+});
+export type DeviceStatus = z.infer<typeof DeviceStatus>;
+
+export const NetworkStatus = z.object({
+  networkId: z.uuid(),
+  orgId: z.uuid(),
+  state: z.enum(["offline", "udp", "websocket"]),
+  latencyMs: z.number().nullable(),
+  loss: z.number().nullable(),
+  lastSeenAtMs: z.number(),
+  /** null while no agent told. */
+  isLocalListening: z.boolean().nullable(),
+  /** First messages of a handshake for another server key: a device uses an old configuration. */
+  wrongKeyHandshakes: z.int(),
+  devices: z.array(DeviceStatus),
+});
+export type NetworkStatus = z.infer<typeof NetworkStatus>;
+
+/** Totals of one association since it began, so that a report that arrives twice counts once. */
+export const TunnelUsage = z.object({
+  tunnelId: z.uuid(),
+  /** `epoch/association` */
+  source: z.string().max(200),
+  tokenNonce: z.string(),
+  connections: z.int(),
+  openConnections: z.int(),
+  /** From and to visitors. */
+  bytesIn: z.number(),
+  bytesOut: z.number(),
+});
+export type TunnelUsage = z.infer<typeof TunnelUsage>;
+
+/** What changed since the last one; the first after a hello has everything. */
+export const RelayStatus = z.object({
+  type: z.literal("status"),
+  networks: z.array(NetworkStatus),
+  tunnels: z.array(TunnelUsage),
+});
+export type RelayStatus = z.infer<typeof RelayStatus>;
+
+export const FromRelayLink = z.discriminatedUnion("type", [RelayHello, RelayStatus]);
+
+/** Names of close codes that end an association for a reason of the API's. */
+export const REVOCATION_REASONS = [
+  "unauthorized",
+  "BUDGET_EXCEEDED",
+  "tunnel_deleted",
+  "tunnel_expired",
+  "tunnel_stopped",
+  "connection_ended",
+  "network_deleted",
+  "server_changed",
+] as const;
+
+export const ToRelayLink = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("welcome") }),
+  /** Ends associations, and refuses tickets that were signed before. */
+  z.object({
+    type: z.literal("revoke"),
+    kind: z.enum(["network", "tunnel"]),
+    /** Of the network or tunnel; left out: all of the token's. */
+    id: z.uuid().optional(),
+    tokenNonce: z.string().optional(),
+    reason: z.enum(REVOCATION_REASONS),
+    /** Tickets of a generation up to this are refused from now on. Milliseconds since the epoch. */
+    untilGeneration: z.int(),
+  }),
+  /** Blocks that visitors of a TCP tunnel may come from, from the next connection on. */
+  z.object({
+    type: z.literal("allowed_cidrs"),
+    tunnelId: z.uuid(),
+    cidrs: z.array(z.string()).nullable(),
+    /** When it was sent: a ticket of a higher generation carries a later list. Milliseconds since the epoch. */
+    asOfMs: z.int(),
+  }),
+  /** How many of the relay's ports are reserved, for its metrics: after a hello, and each half minute. */
+  z.object({ type: z.literal("ports"), reservedUdp: z.int(), reservedTcp: z.int() }),
+]);
+export type ToRelayLink = z.infer<typeof ToRelayLink>;
+export type Revocation = Extract<ToRelayLink, { type: "revoke" }>;

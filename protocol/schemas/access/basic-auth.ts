@@ -1,0 +1,34 @@
+/** The password of a tunnel (HTTP Basic, RFC 7617). */
+import { z } from "zod";
+import {
+  BASIC_AUTH_PASSWORD_MIN_CHARS,
+  BASIC_AUTH_USERNAME_MAX_CHARS,
+  PASSWORD_MAX_BYTES,
+} from "../../limits.ts";
+import { ONE_LINE } from "../scalars.ts";
+
+/** What stands before the colon can't have one; and nobody can type a control character. */
+const Username = z
+  .string()
+  .min(1)
+  .max(BASIC_AUTH_USERNAME_MAX_CHARS)
+  .regex(/^[^:]*$/, "must not contain a colon")
+  .regex(...ONE_LINE);
+const Password = z
+  .string()
+  .min(BASIC_AUTH_PASSWORD_MIN_CHARS)
+  .regex(...ONE_LINE)
+  .refine(
+    (password) => new TextEncoder().encode(password.normalize("NFKC")).length <= PASSWORD_MAX_BYTES,
+    `must be at most ${PASSWORD_MAX_BYTES} bytes`,
+  );
+
+/** The name goes by either field. */
+export const SetBasicAuth = z
+  .object({ username: Username.optional(), user: Username.optional(), password: Password })
+  .refine(({ username, user }) => (username ?? user) !== undefined, {
+    path: ["username"],
+    message: "is missing",
+  });
+
+export const BasicAuthState = z.object({ id: z.uuid(), auth_enabled: z.boolean() });

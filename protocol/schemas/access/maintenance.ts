@@ -1,0 +1,18 @@
+/** A tunnel that is closed for a while, with a word to its visitors. */
+import { z } from "zod";
+import { MAINTENANCE_MESSAGE_MAX_CHARS } from "../../limits.ts";
+import { STORABLE } from "../scalars.ts";
+
+export const StartMaintenance = z.object({
+  message: z
+    .string()
+    .max(MAINTENANCE_MESSAGE_MAX_CHARS)
+    .regex(...STORABLE)
+    .optional(),
+});
+
+export const MaintenanceState = z.object({
+  id: z.uuid(),
+  maintenance: z.boolean(),
+  message: z.string().nullable(),
+});

@@ -1,0 +1,102 @@
+/** Traffic policies: what is done with a visitor's request before it goes to the agent. */
+import { z } from "zod";
+import { isSettable } from "../../header-names.ts";
+import {
+  AUDIENCE_MAX_CHARS,
+  HEADER_NAME_MAX_CHARS,
+  HEADER_VALUE_MAX_CHARS,
+  ISSUER_MAX_CHARS,
+  PATH_PREFIX_MAX_CHARS,
+  POLICY_MAX_ACTIONS,
+  POLICY_MAX_AUDIENCES,
+  POLICY_MAX_ISSUERS,
+  REQUESTS_PER_MINUTE_MAX,
+} from "../../limits.ts";
+import { FIELD_NAME, ONE_LINE, STORABLE } from "../scalars.ts";
+
+/** A header line that is an owner's to set. */
+export const SettableName = z
+  .string()
+  .max(HEADER_NAME_MAX_CHARS)
+  .regex(...FIELD_NAME)
+  .refine(isSettable, "is a header that belongs to the connection or to this service");
+export const HeaderValue = z
+  .string()
+  .max(HEADER_VALUE_MAX_CHARS)
+  .regex(...ONE_LINE);
+
+const HeaderSet = z.object({
+  kind: z.literal("header_set"),
+  name: SettableName,
+  value: HeaderValue,
+});
+
+const Deny = z.object({
+  kind: z.literal("deny"),
+  path_prefix: z
+    .string()
+    .max(PATH_PREFIX_MAX_CHARS)
+    .startsWith("/", 'must start with "/"')
+    .regex(/^[^?#]*$/, "must be a path: without query and fragment")
+    .regex(...ONE_LINE),
+});
+
+/** The issuer of a token, to the letter. Its discovery document is found below it. */
+const Issuer = z
+  .url({ protocol: /^https?$/, error: "must be a URL that starts with https://" })
+  .max(ISSUER_MAX_CHARS)
+  .regex(/^[^?#@\s]*$/, "must be without query, fragment and user")
+  .regex(...ONE_LINE);
+
+const JwtValidation = z.object({
+  kind: z.literal("jwt_validation"),
+  /** Left out: tokens of this service. */
+  allowed_issuers: z.array(Issuer).min(1).max(POLICY_MAX_ISSUERS).optional(),
+  /** Left out: for whomever the token was made. */
+  allowed_audiences: z
+    .array(
+      z
+        .string()
+        .min(1)
+        .max(AUDIENCE_MAX_CHARS)
+        .regex(...STORABLE),
+    )
+    .min(1)
+    .max(POLICY_MAX_AUDIENCES)
+    .optional(),
+});
+
+const RateLimit = z.object({
+  kind: z.literal("rate_limit"),
+  requests_per_minute: z.int().min(1).max(REQUESTS_PER_MINUTE_MAX),
+  /** Otherwise all visitors together. */
+  per_client_ip: z.boolean().default(false),
+});
+
+export const PolicyAction = z.discriminatedUnion("kind", [
+  HeaderSet,
+  Deny,
+  JwtValidation,
+  RateLimit,
+]);
+export type PolicyAction = z.output<typeof PolicyAction>;
+export type JwtValidation = z.output<typeof JwtValidation>;
+export type RateLimit = z.output<typeof RateLimit>;
+
+export const TrafficPolicy = z.object({
+  actions: z
+    .array(PolicyAction)
+    .max(POLICY_MAX_ACTIONS)
+    .superRefine((actions, context) => {
+      for (const kind of ["jwt_validation", "rate_limit"]) {
+        actions.forEach((action, index) => {
+          if (action.kind !== kind || actions.findIndex((it) => it.kind === kind) === index) return;
+          const message = `can be ${kind} in one action only`;
+          context.addIssue({ code: "custom", path: [index, "kind"], message });
+        });
+      }
+    }),
+});
+export type TrafficPolicy = z.output<typeof TrafficPolicy>;
+
+export const TunnelPolicy = z.object({ id: z.uuid(), policy: TrafficPolicy.nullable() });

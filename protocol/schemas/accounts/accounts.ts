@@ -1,0 +1,74 @@
+/** Accounts, their sessions and second factors. */
+import { z } from "zod";
+import { Instant } from "../scalars.ts";
+
+/** As it was typed: what an address must be is checked once it is normalised, where one is made. */
+const TypedEmail = z.string().regex(/^[^\0]*$/, "must not contain a NUL character");
+
+/** For signing up too. */
+export const Credentials = z.object({ email: TypedEmail, password: z.string() });
+export const EmailAddress = z.object({ email: TypedEmail });
+export const EmailCode = z.object({ email: TypedEmail, code: z.string() });
+export const Status = z.object({ status: z.string() });
+
+export const AccountSummary = z.object({
+  access_token: z.string(),
+  user: z.object({ id: z.uuid(), email: z.string() }),
+  active_org: z.object({
+    id: z.uuid(),
+    name: z.string(),
+    slug: z.string(),
+    role: z.enum(["viewer", "member", "admin", "owner"]),
+    approval_status: z.enum(["approved", "pending", "rejected"]),
+  }),
+  is_superadmin: z.boolean(),
+});
+export type AccountSummary = z.infer<typeof AccountSummary>;
+
+/** What logging in answers when a second factor is on. */
+export const MfaRequired = z.object({
+  mfa_required: z.literal(true),
+  challenge_token: z.string(),
+});
+export type MfaRequired = z.infer<typeof MfaRequired>;
+
+/** What the active organization may use right now, a running trial included. */
+export const Entitlements = z.object({
+  plan: z.enum(["free", "pro", "team", "enterprise"]),
+  trial_ends_at: Instant.nullable(),
+  /** null: tunnels stay. */
+  tunnel_ttl_seconds: z.int().nullable(),
+  /** null: as many as one likes. */
+  max_reserved_subdomains: z.int().nullable(),
+  inspector_retention_days: z.int(),
+  tunnel_password: z.boolean(),
+  edge_identity_gate: z.boolean(),
+  master_keys: z.boolean(),
+});
+export type Entitlements = z.infer<typeof Entitlements>;
+
+export const Me = AccountSummary.extend({
+  mfa_enabled: z.boolean(),
+  entitlements: Entitlements,
+});
+export type Me = z.infer<typeof Me>;
+
+export const AccessToken = z.object({ access_token: z.string() });
+export type AccessToken = z.infer<typeof AccessToken>;
+
+export const Session = z.object({
+  id: z.uuid(),
+  /** `Firefox on Linux`, or what the client said of itself. */
+  device: z.string(),
+  ip: z.string(),
+  createdAt: Instant,
+  /** To the minute while it is used. */
+  lastSeenAt: Instant,
+  /** The one that asks. */
+  current: z.boolean(),
+});
+export type Session = z.infer<typeof Session>;
+export const SessionList = z.object({ sessions: z.array(Session) });
+export type SessionList = z.infer<typeof SessionList>;
+
+export const PasswordReset = z.object({ token: z.string(), new_password: z.string() });

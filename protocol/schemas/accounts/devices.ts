@@ -1,0 +1,33 @@
+/** Machines that are let in: the device flow, and the first account of a self-hosted server. */
+import { z } from "zod";
+import { LABEL_MAX_CHARS } from "../../limits.ts";
+import { Line } from "../scalars.ts";
+
+export const StartDevice = z.object({ label: Line(LABEL_MAX_CHARS).default("command line") });
+export const StartedDevice = z.object({
+  device_code: z.string(),
+  user_code: z.string(),
+  verification_uri: z.string(),
+  verification_uri_complete: z.string(),
+  /** Seconds. */
+  interval: z.int(),
+  expires_in: z.int(),
+});
+export const DeviceCode = z.object({ device_code: z.string() });
+export const DeviceQuery = z.object({ code: z.string() });
+export const WaitingDevice = z.object({ label: z.string(), user_code: z.string() });
+export type WaitingDevice = z.infer<typeof WaitingDevice>;
+export const DeviceToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
+
+export const Setup = z.object({
+  code: z.string(),
+  email: z.string().optional(),
+  password: z.string().optional(),
+  label: Line(LABEL_MAX_CHARS).default("first machine"),
+});
+export const SetupDone = DeviceToken.extend({
+  email: z.string(),
+  /** Only when the caller chose none. */
+  password: z.string().optional(),
+});
+export type SetupDone = z.infer<typeof SetupDone>;

@@ -1,0 +1,41 @@
+/** The second factor: turning it on and off, and getting past it. */
+import { z } from "zod";
+import { RECOVERY_CODES } from "../../limits.ts";
+
+export const PendingSecret = z.object({
+  /** For a QR code. */
+  otpauth_uri: z.string(),
+  secret_base32: z.string(),
+});
+export type PendingSecret = z.infer<typeof PendingSecret>;
+
+/** Without the secret, the one that the cookie of the enrollment holds is meant. */
+export const ConfirmSecret = z.object({
+  code: z.string(),
+  secret_base32: z.string().optional(),
+});
+
+export const MfaEnabled = z.object({
+  status: z.literal("enabled"),
+  recovery_codes: z.array(z.string()).length(RECOVERY_CODES),
+});
+export type MfaEnabled = z.infer<typeof MfaEnabled>;
+
+export const DisableMfa = z
+  .object({ password: z.string().optional(), recovery_code: z.string().optional() })
+  .refine(({ password, recovery_code }) => password === undefined || recovery_code === undefined, {
+    path: ["recovery_code"],
+    error: "must not come together with a password",
+  });
+
+export const PassChallenge = z
+  .object({
+    challenge_token: z.string(),
+    code: z.string().optional(),
+    recovery_code: z.string().optional(),
+  })
+  .refine(({ code, recovery_code }) => (code === undefined) !== (recovery_code === undefined), {
+    path: ["code"],
+    error: "either this or recovery_code is needed",
+  });
+export type PassChallenge = z.infer<typeof PassChallenge>;

@@ -1,0 +1,136 @@
+/** Private networks: WireGuard networks whose server stands behind an agent, reached through a relay's port. */
+import { z } from "zod";
+import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
+import { DEVICE_NAME_MAX_CHARS, NETWORK_NAME_MAX_CHARS } from "../limits/relay.ts";
+import { RELAY_ID } from "../relay/link.ts";
+import { Instant, Line } from "./scalars.ts";
+
+/** What a network's block must be inside: RFC 1918 and RFC 6598 (shared address space). */
+const PRIVATE_BLOCKS = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"];
+const NETWORK_PREFIX_MIN = 16;
+const NETWORK_PREFIX_MAX = 30;
+
+/** Why a block can't be a private network's; null when it can. */
+export function findCidrFault(text: string): string | null {
+  const cidr = parseCidr(text);
+  if (!cidr || !text.includes("/")) return "must be an IPv4 block such as 10.88.0.0/24";
+  const { ipv4, prefix } = cidr;
+  if (!ipv4) return "must be an IPv4 block, not one of IPv6";
+  if (prefix < NETWORK_PREFIX_MIN || prefix > NETWORK_PREFIX_MAX) {
+    return `must have a prefix from /${NETWORK_PREFIX_MIN} to /${NETWORK_PREFIX_MAX}`;
+  }
+  if (!isAddressIn(numberToIpv4(ipv4.first), PRIVATE_BLOCKS)) {
+    return `must be inside one of ${PRIVATE_BLOCKS.join(", ")}`;
+  }
+  return cidr.text === text ? null : `has host bits set: the network is ${cidr.text}`;
+}
+
+/** IPv4, /16 to /30, inside `PRIVATE_BLOCKS`, written canonically. */
+const NetworkCidr = z
+  .string()
+  .trim()
+  .max(64)
+  .superRefine((text, context) => {
+    const fault = findCidrFault(text);
+    if (fault !== null) context.addIssue(fault);
+  });
+
+/** `host:port`; an IPv6 address in brackets. */
+const ENDPOINT =
+  /^(?:\[(?<ipv6>[0-9a-f:.]{2,45})\]|(?<host>(?=.{1,253}:)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*)):(?<port>[1-9]\d{0,4})$/i;
+
+function isEndpoint(text: string): boolean {
+  const { ipv6, port } = ENDPOINT.exec(text)?.groups ?? {};
+  if (port === undefined || Number(port) > 65_535) return false;
+  return ipv6 === undefined || parseCidr(ipv6) !== null;
+}
+
+/** A WireGuard key as `wg` writes it: 32 bytes in base64 (RFC 4648 §4), with its padding. */
+export const WireGuardKey = z
+  .string()
+  .regex(/^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/, "must be 32 bytes in base64")
+  .refine((key) => !/^A{43}=$/.test(key), "must not be all zeros");
+
+export const CreateNetwork = z.object({
+  name: Line(NETWORK_NAME_MAX_CHARS),
+  cidr: NetworkCidr,
+});
+
+export const RegisterServer = z.object({
+  server_public_key: WireGuardKey,
+  server_listen_port: z.int().min(1).max(65_535),
+  /** For a server that its clients reach without the relay: `host:port`. */
+  public_endpoint: z.string().max(260).refine(isEndpoint, "must be host:port").optional(),
+  /** Left out: the relay with the most free ports. */
+  relay_id: RELAY_ID.optional(),
+});
+
+export const NetworkRelay = z.object({
+  state: z.enum(["offline", "udp", "websocket"]),
+  /** Between agent and relay and back, in milliseconds; null while unknown. */
+  latency_ms: z.number().nullable(),
+  /** Of the datagrams between agent and relay in the last minute, 0 to 1; null while unknown. */
+  loss: z.number().nullable(),
+  last_seen_at: Instant.nullable(),
+  /** Whether the WireGuard server answers on its port behind the agent; null while unknown. */
+  server_listening: z.boolean().nullable(),
+  /** Handshakes for another server key since the relay started: a device uses an old configuration. */
+  wrong_key_handshakes: z.int(),
+});
+export type NetworkRelay = z.infer<typeof NetworkRelay>;
+
+export const PrivateNetwork = z.object({
+  id: z.uuid(),
+  name: z.string(),
+  cidr: z.string(),
+  server_public_key: z.string().nullable(),
+  public_endpoint: z.string().nullable(),
+  server_listen_port: z.int().nullable(),
+  reserved_udp_port: z.int().nullable(),
+  relay_id: z.string().nullable(),
+  relay: NetworkRelay,
+  created_at: Instant,
+});
+export type PrivateNetwork = z.infer<typeof PrivateNetwork>;
+
+export const EnrollDevice = z.object({
+  name: Line(DEVICE_NAME_MAX_CHARS),
+  public_key: WireGuardKey,
+});
+
+export const Device = z.object({
+  id: z.uuid(),
+  name: z.string(),
+  /** Without a prefix: `10.88.0.2`. */
+  assigned_ip: z.string(),
+  public_key: z.string(),
+  /** As the relay sees it; null while unknown. */
+  last_handshake_at: Instant.nullable(),
+  endpoint: z.string().nullable(),
+  rx_bytes: z.number().nullable(),
+  tx_bytes: z.number().nullable(),
+  created_at: Instant,
+});
+export type Device = z.infer<typeof Device>;
+
+/** The parameters of a device's path. */
+export const DeviceId = z.object({ id: z.uuid(), device_id: z.uuid() });
+
+export const EnrolledDevice = z.object({ device: Device, network_cidr: z.string() });
+export const NetworkConfig = z.object({ config: z.string() });
+
+/** What an agent needs to serve a network or a TCP tunnel at its relay. */
+export const RelayAccess = z.object({
+  /** A JWT of five minutes: relay-ticket.ts. */
+  ticket: z.string(),
+  expires_at: Instant,
+  relay: z.object({
+    id: z.string(),
+    /** Of the control connection: `ws://…` or `wss://…`, without a path. */
+    url: z.string(),
+    /** What visitors and remote peers reach. */
+    host: z.string(),
+  }),
+  port: z.int(),
+});
+export type RelayAccess = z.infer<typeof RelayAccess>;

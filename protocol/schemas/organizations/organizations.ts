@@ -1,0 +1,52 @@
+/** Organizations: who belongs to them, and who is asked to. */
+import { z } from "zod";
+import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
+import { Instant, Label, Line } from "../scalars.ts";
+
+export const OrganizationRole = z.enum(["viewer", "member", "admin", "owner"]);
+
+export const Organization = z.object({
+  id: z.uuid(),
+  name: z.string(),
+  slug: z.string(),
+  /** The caller's. */
+  role: OrganizationRole,
+  plan: z.enum(["free", "pro", "team", "enterprise"]),
+  approval_status: z.enum(["approved", "pending", "rejected"]),
+  created_at: Instant,
+});
+export type Organization = z.infer<typeof Organization>;
+
+export const CreateOrganization = z.object({
+  name: Line(ORGANIZATION_NAME_MAX_CHARS),
+  /** Left out: made from the name. */
+  slug: Label.optional(),
+});
+export const RenameOrganization = z.object({ name: Line(ORGANIZATION_NAME_MAX_CHARS) });
+
+export const Member = z.object({
+  user_id: z.uuid(),
+  email: z.string(),
+  role: OrganizationRole,
+  joined_at: Instant,
+});
+export type Member = z.infer<typeof Member>;
+
+export const MemberId = z.object({ id: z.uuid(), user_id: z.uuid() });
+export const ChangeRole = z.object({ role: OrganizationRole });
+
+/** Its token is in the mail, and nowhere else. */
+export const Invitation = z.object({
+  id: z.uuid(),
+  email: z.string(),
+  role: OrganizationRole,
+  invited_by: z.uuid().nullable(),
+  created_at: Instant,
+  expires_at: Instant,
+});
+export type Invitation = z.infer<typeof Invitation>;
+
+export const InvitationId = z.object({ id: z.uuid(), invitation_id: z.uuid() });
+/** The address is checked once it is normalised. */
+export const Invite = z.object({ email: z.string(), role: OrganizationRole });
+export const AcceptInvitation = z.object({ token: z.string() });

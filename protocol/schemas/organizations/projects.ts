@@ -1,0 +1,18 @@
+/** Projects: a namespace of tunnels, and of the tokens that open them. */
+import { z } from "zod";
+import { PROJECT_NAME_MAX_CHARS } from "../../limits.ts";
+import { Instant, Label, Line } from "../scalars.ts";
+
+export const Project = z.object({
+  id: z.uuid(),
+  slug: z.string(),
+  name: z.string(),
+  /** Every organization has one, for good; its tunnels carry no suffix. */
+  isDefault: z.boolean(),
+  createdAt: Instant,
+});
+export type Project = z.infer<typeof Project>;
+
+export const ProjectSlug = z.object({ slug: Label });
+export const CreateProject = z.object({ slug: Label, name: Line(PROJECT_NAME_MAX_CHARS) });
+export const RenameProject = z.object({ name: Line(PROJECT_NAME_MAX_CHARS) });

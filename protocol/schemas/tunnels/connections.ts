@@ -1,0 +1,14 @@
+/** Agents that are connected now. */
+import { z } from "zod";
+import { Instant } from "../scalars.ts";
+
+export const Connection = z.object({
+  /** Of this connection alone: an agent that comes back has another one. */
+  agent_id: z.uuid(),
+  remote_ip: z.string(),
+  connected_at: Instant,
+  tunnels: z.array(z.uuid()),
+});
+export type Connection = z.infer<typeof Connection>;
+
+export const AgentId = z.object({ agent_id: z.uuid() });

@@ -1,0 +1,96 @@
+/** Tunnels, and the query of an agent's connection. */
+import { z } from "zod";
+import { TUNNEL_TTL_MAX_SECONDS, TUNNEL_TTL_MIN_SECONDS } from "../../limits.ts";
+import { RELAY_ID } from "../../relay/link.ts";
+import { AllowedCidrs } from "../access/ip-allowlist.ts";
+import { Instant, Label } from "../scalars.ts";
+
+export const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
+export const LocalPort = z.int().min(1).max(65_535);
+/** A TCP port of a relay. */
+const PublicPort = z.int().min(1).max(65_535);
+export const TtlSeconds = z.int().min(TUNNEL_TTL_MIN_SECONDS).max(TUNNEL_TTL_MAX_SECONDS);
+
+export const CreateTunnel = z
+  .object({
+    localPort: LocalPort,
+    /** Left out: a random one. */
+    subdomain: Label.optional(),
+    protocol: TunnelProtocol.default("http"),
+    ttlSeconds: TtlSeconds.optional(),
+    projectSlug: Label.optional(),
+    /** Of a tunnel of protocol `tcp`, inside the range of a relay. Left out: a free one. */
+    publicPort: PublicPort.optional(),
+    /** The relay that hands the port out. Left out: the connected one with the most free ports. */
+    relayId: RELAY_ID.optional(),
+  })
+  .superRefine(({ protocol, publicPort, relayId }, context) => {
+    if (protocol === "tcp") return;
+    for (const [name, value] of Object.entries({ publicPort, relayId })) {
+      if (value !== undefined) {
+        context.addIssue({ code: "custom", path: [name], message: "is for protocol tcp only" });
+      }
+    }
+  });
+
+/** The query of an agent's connection. */
+export const ConnectQuery = z
+  .object({
+    port: z.coerce.number().pipe(LocalPort),
+    subdomain: Label.optional(),
+    project: Label.optional(),
+    protocol: TunnelProtocol.default("http"),
+    ttl: z.coerce.number().pipe(TtlSeconds).optional(),
+    /** Of an agent that comes back: the tunnel that it served. */
+    tunnel: z.uuid().optional(),
+    /** With protocol `tcp`: the public port that the agent wants. */
+    remote_port: z.coerce.number().pipe(PublicPort).optional(),
+    /** With protocol `tcp`: blocks that visitors may come from, separated by commas. */
+    allow: z
+      .string()
+      .transform((text) => text.split(","))
+      .pipe(AllowedCidrs)
+      .optional(),
+  })
+  .superRefine(({ protocol, remote_port, allow }, context) => {
+    if (protocol === "tcp") return;
+    for (const [name, value] of Object.entries({ remote_port, allow })) {
+      if (value !== undefined) {
+        context.addIssue({ code: "custom", path: [name], message: "is for protocol tcp only" });
+      }
+    }
+  });
+
+/** The query of a client of `underpass connect`: a tunnel's id or its subdomain. */
+export const StreamsQuery = z.object({ tunnel: z.union([z.uuid(), Label]) });
+
+export const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
+/** What starting and stopping a tunnel answer. */
+export const StatusOfTunnel = z.object({ id: z.uuid(), status: TunnelStatus });
+export const Tunnel = z.object({
+  id: z.uuid(),
+  name: z.string(),
+  subdomain: z.string(),
+  projectSlug: z.string(),
+  publicUrl: z.string(),
+  status: TunnelStatus,
+  protocol: TunnelProtocol,
+  localPort: z.int(),
+  /** Of a tunnel of protocol `tcp`: the port of its relay that visitors connect to. null for others. */
+  publicPort: z.int().nullable(),
+  /** Blocks that visitors may come from. null: from anywhere. */
+  allowedCidrs: z.array(z.string()).nullable(),
+  agentConnected: z.boolean(),
+  authEnabled: z.boolean(),
+  edgeAuthEnabled: z.boolean(),
+  maintenance: z.boolean(),
+  policyActions: z.int(),
+  customDomains: z.array(z.string()),
+  bytesIn: z.int(),
+  bytesOut: z.int(),
+  totalRequests: z.int(),
+  createdAt: Instant,
+  expiresAt: Instant.nullable(),
+  lastSeenAt: Instant.nullable(),
+});
+export type Tunnel = z.infer<typeof Tunnel>;

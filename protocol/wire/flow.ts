@@ -1,0 +1,162 @@
+/**
+ * Flow control by credit, the same on both ends of the wire.
+ *
+ * A receiver grants a stream's sender as many bytes as it has consumed. The sender keeps each stream
+ * within its window, and all streams together within the connection's. The first `STREAM_RESERVE_BYTES`
+ * outstanding on each stream are outside the connection's window, so that streams whose readers have
+ * stalled can fill it without stopping the others.
+ */
+import { CREDIT_GRANT_BYTES, STREAM_RESERVE_BYTES } from "../limits.ts";
+
+interface Outgoing {
+  outstanding: number;
+  ended: boolean;
+  wake: (() => void) | undefined;
+}
+
+/** What one end may still send. */
+export class SendWindows {
+  readonly #streamWindow: number;
+  readonly #connectionWindow: number;
+  readonly #streams = new Map<number, Outgoing>();
+  /** Outstanding bytes beyond each stream's reserve. */
+  #shared = 0;
+  #waiting = 0;
+
+  constructor(streamWindow: number, connectionWindow: number) {
+    this.#streamWindow = streamWindow;
+    this.#connectionWindow = connectionWindow;
+  }
+
+  /** How many bytes may be sent on the stream now. */
+  available(stream: number): number {
+    const outstanding = this.#streams.get(stream)?.outstanding ?? 0;
+    const reserve = Math.max(0, STREAM_RESERVE_BYTES - outstanding);
+    const shared = Math.max(0, this.#connectionWindow - this.#shared);
+    return Math.min(this.#streamWindow - outstanding, reserve + shared);
+  }
+
+  /** Bytes that were sent on the stream and not granted again. */
+  outstanding(stream: number): number {
+    return this.#streams.get(stream)?.outstanding ?? 0;
+  }
+
+  sent(stream: number, bytes: number): void {
+    let outgoing = this.#streams.get(stream);
+    if (!outgoing) {
+      outgoing = { outstanding: 0, ended: false, wake: undefined };
+      this.#streams.set(stream, outgoing);
+    }
+    this.#move(outgoing, bytes);
+  }
+
+  /** @returns false when the other end granted more than it was sent. */
+  credit(stream: number, bytes: number): boolean {
+    const outgoing = this.#streams.get(stream);
+    // A stream that is over here may still be granted what was on its way.
+    if (!outgoing) return true;
+    if (bytes > outgoing.outstanding) return false;
+    this.#move(outgoing, -bytes);
+    if (outgoing.ended && outgoing.outstanding <= STREAM_RESERVE_BYTES)
+      this.#streams.delete(stream);
+    this.#wakeThoseWhoMay();
+    return true;
+  }
+
+  /** Calls `resume` once, when the stream may send again. A later call replaces an earlier one. */
+  whenAvailable(stream: number, resume: () => void): void {
+    if (this.available(stream) > 0) return resume();
+    const outgoing = this.#streams.get(stream);
+    if (!outgoing) return resume();
+    if (!outgoing.wake) this.#waiting += 1;
+    outgoing.wake = resume;
+  }
+
+  /** The sender is done; what is outstanding still counts until the other end has consumed it. */
+  end(stream: number): void {
+    const outgoing = this.#streams.get(stream);
+    if (!outgoing) return;
+    outgoing.ended = true;
+    if (outgoing.outstanding <= STREAM_RESERVE_BYTES) this.#streams.delete(stream);
+  }
+
+  /** The stream was reset: neither end holds anything of it. A sender that waits is woken to find out. */
+  drop(stream: number): void {
+    const outgoing = this.#streams.get(stream);
+    if (!outgoing) return;
+    this.#move(outgoing, -outgoing.outstanding);
+    this.#streams.delete(stream);
+    this.#wake(outgoing);
+    this.#wakeThoseWhoMay();
+  }
+
+  /** The connection is gone: everybody who waits is woken to find out. */
+  close(): void {
+    for (const stream of [...this.#streams.keys()]) this.drop(stream);
+  }
+
+  #move(outgoing: Outgoing, bytes: number): void {
+    const before = Math.max(0, outgoing.outstanding - STREAM_RESERVE_BYTES);
+    outgoing.outstanding += bytes;
+    this.#shared += Math.max(0, outgoing.outstanding - STREAM_RESERVE_BYTES) - before;
+  }
+
+  #wakeThoseWhoMay(): void {
+    if (this.#waiting === 0) return;
+    for (const [stream, outgoing] of [...this.#streams]) {
+      if (outgoing.wake && this.available(stream) > 0) this.#wake(outgoing);
+    }
+  }
+
+  #wake(outgoing: Outgoing): void {
+    const { wake } = outgoing;
+    if (!wake) return;
+    outgoing.wake = undefined;
+    this.#waiting -= 1;
+    wake();
+  }
+}
+
+/** What one end has received on a stream, and what of it it has yet to grant again. */
+export class ReceiveWindow {
+  readonly #window: number;
+  #held = 0;
+  #ungranted = 0;
+  #total = 0;
+  #ended = false;
+
+  constructor(window: number) {
+    this.#window = window;
+  }
+
+  /** @returns false when the sender went beyond its window. */
+  received(bytes: number): boolean {
+    this.#held += bytes;
+    this.#total += bytes;
+    return this.#held + this.#ungranted <= this.#window;
+  }
+
+  end(): void {
+    this.#ended = true;
+  }
+
+  /**
+   * Tells that `bytes` of what was received are held no longer.
+   * @returns how many bytes to grant now; 0: not yet, or never.
+   */
+  consumed(bytes: number): number {
+    this.#held -= bytes;
+    this.#ungranted += bytes;
+    // The last of an ended stream is granted too where it counts against the connection's window.
+    const isLast = this.#ended && this.#held === 0 && this.#total > STREAM_RESERVE_BYTES;
+    const due = isLast || this.#ungranted >= CREDIT_GRANT_BYTES;
+    return due ? this.takeGrant() : 0;
+  }
+
+  /** Everything that may be granted, due or not: for streams that must leave nothing behind. */
+  takeGrant(): number {
+    const grant = this.#ungranted;
+    this.#ungranted = 0;
+    return grant;
+  }
+}

@@ -1,0 +1,309 @@
+/**
+ * The wire between an agent and its tunnel (docs/agent-protocol.md): each binary WebSocket message is one
+ * or more frames, each frame a header of ten bytes and its payload. Numbers are big-endian.
+ *
+ *     type u8 | flags u8 | stream u32 | length u32 | payload
+ */
+import { z } from "zod";
+import { FRAME_HEADER_BYTES, FRAME_MAX_BYTES } from "../limits.ts";
+
+export const PROTOCOL_VERSION = 1;
+/** Offered and answered in `Sec-WebSocket-Protocol`, so that a version mismatch shows before a frame. */
+export const SUBPROTOCOL = "underpass.v1";
+/** The same between a client of `underpass connect` and the service. */
+export const STREAMS_SUBPROTOCOL = "underpass-streams.v1";
+/** What an agent's hello lists when it takes `connect` streams. */
+export const TCP_CAPABILITY = "tcp";
+/** A client's WebSocket carries one TCP connection, on this stream. */
+export const CLIENT_STREAM = 1;
+
+/**
+ * The heartbeat: text messages, which the platform answers without waking the tunnel. Visitors' sockets
+ * share that automatic answer, so the text is one that no application sends by chance.
+ */
+export const PING = "underpass-heartbeat-ping:7d1f0c52";
+export const PONG = "underpass-heartbeat-pong:7d1f0c52";
+
+export const FRAME = {
+  /** Agent's first frame. Stream 0, payload: `Hello` as JSON. */
+  hello: 1,
+  /** The tunnel's answer to it. Stream 0, payload: `Welcome` as JSON. */
+  welcome: 2,
+  /** A visitor's request opens a stream. Payload: JSON `[method, target, name, value, …]`. */
+  request: 3,
+  /** The origin's answer. Payload: JSON `[status, name, value, …]`. */
+  response: 4,
+  /** Body bytes, either way. */
+  data: 5,
+  /** The stream is over before its time, either way. Payload: code u16, then UTF-8 text. */
+  reset: 6,
+  /** The sender of this frame consumed `u32` bytes of the stream. */
+  credit: 7,
+  /** One WebSocket message, or a part of one when flagged `more`. */
+  text: 8,
+  binary: 9,
+  /** A WebSocket's Close. Payload: code u16 (1005: none), then the UTF-8 reason. */
+  close: 10,
+  /** The sender finishes what is in flight and then closes. Stream 0, payload: UTF-8 reason. */
+  goingAway: 11,
+  /** A client of `underpass connect` opens a TCP stream. Payload: `StreamPeer` as JSON. */
+  connect: 12,
+} as const;
+export type FrameType = (typeof FRAME)[keyof typeof FRAME];
+
+export const FLAG = {
+  /** On request, response and data: the sender's body ends with this frame. */
+  end: 1,
+  /** On request: the visitor asks for a WebSocket. */
+  socket: 2,
+  /** On text and binary: the message goes on in the stream's next frame of this type. */
+  more: 4,
+} as const;
+
+/** Why a stream was reset. */
+export const RESET = {
+  /** The other end does not want it any longer: a visitor who left. */
+  cancelled: 1,
+  /** Nothing accepted the connection to the local server. */
+  originUnreachable: 2,
+  /** The local server took too long. */
+  originTimeout: 3,
+  /** The local server broke off, or spoke no HTTP. */
+  originFailed: 4,
+  /** Never forwarded; safe to send again elsewhere. */
+  refused: 5,
+  /** More bytes than the window, or frames in an order that has no meaning. */
+  protocolError: 6,
+  /** A WebSocket message above the limit. */
+  tooLarge: 7,
+  /** No agent serves the tunnel, or it went away. To clients of `underpass connect` alone. */
+  agentOffline: 8,
+} as const;
+export type ResetCode = (typeof RESET)[keyof typeof RESET];
+
+export const Hello = z.object({
+  protocol: z.int(),
+  /** Product and version, for logs and the list of connections. */
+  agent: z.string().max(200),
+  capabilities: z.array(z.string().max(50)).max(50),
+  streamWindow: z.int().min(1),
+  connectionWindow: z.int().min(1),
+});
+export type Hello = z.infer<typeof Hello>;
+
+export const Welcome = z.object({
+  protocol: z.int(),
+  server: z.string(),
+  capabilities: z.array(z.string()),
+  tunnelId: z.uuid(),
+  agentId: z.uuid(),
+  /** What to ask for when coming back. The subdomain is the name with its project's suffix. */
+  name: z.string(),
+  subdomain: z.string(),
+  url: z.string(),
+  streamWindow: z.int().min(1),
+  connectionWindow: z.int().min(1),
+  heartbeatIntervalMs: z.int().min(1),
+  heartbeatTimeoutMs: z.int().min(1),
+});
+export type Welcome = z.infer<typeof Welcome>;
+
+/** Where a TCP connection comes from. */
+export const StreamPeer = z.object({
+  address: z.string(),
+  /** 0 where the platform does not say. */
+  port: z.int().min(0).max(65_535),
+});
+export type StreamPeer = z.infer<typeof StreamPeer>;
+
+/** The answer to the hello of a client of `underpass connect`. */
+export const ClientWelcome = z.object({
+  protocol: z.int(),
+  server: z.string(),
+  tunnelId: z.uuid(),
+  /** Of the local server behind the agent: what a client listens at when it is told nothing else. */
+  localPort: z.int().min(1).max(65_535).optional(),
+  /** What the client may send beyond what was granted: less where a tunnel has many clients. */
+  streamWindow: z.int().min(1),
+  heartbeatIntervalMs: z.int().min(1),
+  heartbeatTimeoutMs: z.int().min(1),
+});
+export type ClientWelcome = z.infer<typeof ClientWelcome>;
+
+export interface Frame {
+  type: number;
+  flags: number;
+  stream: number;
+  /** A view into the message it came in: copy what must outlive the turn. */
+  payload: Uint8Array;
+}
+
+/**
+ * Splits a message into its frames.
+ * @returns false when the message is not a row of whole frames within the limits; frames before the
+ * fault have been delivered by then.
+ */
+export function readFrames(message: Uint8Array, deliver: (frame: Frame) => void): boolean {
+  const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
+  let at = 0;
+  while (at < message.byteLength) {
+    if (message.byteLength - at < FRAME_HEADER_BYTES) return false;
+    const length = view.getUint32(at + 6);
+    const start = at + FRAME_HEADER_BYTES;
+    if (length > FRAME_MAX_BYTES || length > message.byteLength - start) return false;
+    deliver({
+      type: view.getUint8(at),
+      flags: view.getUint8(at + 1),
+      stream: view.getUint32(at + 2),
+      payload: message.subarray(start, start + length),
+    });
+    at = start + length;
+  }
+  return true;
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+/** Refuses invalid UTF-8, where decoding it would change what was sent. */
+const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+const WRITER_START_BYTES = 4096;
+const WRITER_SPARES_MAX = 4;
+
+/**
+ * Gathers the frames of one turn into one message. Its buffers are used again: whoever takes a message
+ * gives it back when it is sent, so that a long transfer leaves nothing for the garbage collector.
+ */
+export class FrameWriter {
+  #bytes = new Uint8Array(WRITER_START_BYTES);
+  #view = new DataView(this.#bytes.buffer);
+  #length = 0;
+  #spares: Uint8Array<ArrayBuffer>[] = [];
+
+  get length(): number {
+    return this.#length;
+  }
+
+  take(): Uint8Array<ArrayBuffer> {
+    const message = this.#bytes.subarray(0, this.#length);
+    this.#bytes = this.#spares.pop() ?? new Uint8Array(WRITER_START_BYTES);
+    this.#view = new DataView(this.#bytes.buffer);
+    this.#length = 0;
+    return message;
+  }
+
+  /** The message is sent: its bytes may be overwritten. */
+  giveBack(message: Uint8Array<ArrayBuffer>): void {
+    if (this.#spares.length < WRITER_SPARES_MAX) this.#spares.push(new Uint8Array(message.buffer));
+  }
+
+  bytes(type: FrameType, flags: number, stream: number, payload: Uint8Array): void {
+    this.#reserve(FRAME_HEADER_BYTES + payload.byteLength);
+    this.#header(type, flags, stream, payload.byteLength);
+    this.#bytes.set(payload, this.#length);
+    this.#length += payload.byteLength;
+  }
+
+  text(type: FrameType, flags: number, stream: number, text: string): void {
+    this.#reserve(FRAME_HEADER_BYTES + text.length * 3);
+    const start = this.#length + FRAME_HEADER_BYTES;
+    const { written } = encoder.encodeInto(text, this.#bytes.subarray(start));
+    this.#header(type, flags, stream, written);
+    this.#length += written;
+  }
+
+  json(type: FrameType, flags: number, stream: number, value: unknown): void {
+    this.text(type, flags, stream, JSON.stringify(value));
+  }
+
+  credit(stream: number, bytes: number): void {
+    this.#reserve(FRAME_HEADER_BYTES + 4);
+    this.#header(FRAME.credit, 0, stream, 4);
+    this.#view.setUint32(this.#length, bytes);
+    this.#length += 4;
+  }
+
+  /** A frame whose payload is a code and a text: reset and close. */
+  coded(type: typeof FRAME.reset | typeof FRAME.close, stream: number, code: number, text: string) {
+    this.#reserve(FRAME_HEADER_BYTES + 2 + text.length * 3);
+    const start = this.#length + FRAME_HEADER_BYTES;
+    const { written } = encoder.encodeInto(text, this.#bytes.subarray(start + 2));
+    this.#header(type, 0, stream, written + 2);
+    this.#view.setUint16(start, code);
+    this.#length += written + 2;
+  }
+
+  #header(type: FrameType, flags: number, stream: number, length: number): void {
+    const at = this.#length;
+    this.#view.setUint8(at, type);
+    this.#view.setUint8(at + 1, flags);
+    this.#view.setUint32(at + 2, stream);
+    this.#view.setUint32(at + 6, length);
+    this.#length = at + FRAME_HEADER_BYTES;
+  }
+
+  #reserve(bytes: number): void {
+    const needed = this.#length + bytes;
+    if (needed <= this.#bytes.byteLength) return;
+    const grown = new Uint8Array(Math.max(needed, this.#bytes.byteLength * 2));
+    grown.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = grown;
+    this.#view = new DataView(grown.buffer);
+  }
+}
+
+export function textOf(payload: Uint8Array): string {
+  return decoder.decode(payload);
+}
+
+/** @returns null when the payload is not valid UTF-8. */
+export function strictTextOf(payload: Uint8Array): string | null {
+  try {
+    return strictDecoder.decode(payload);
+  } catch {
+    return null;
+  }
+}
+
+/** @returns undefined when the payload is not JSON. */
+export function jsonOf(payload: Uint8Array): unknown {
+  try {
+    return JSON.parse(decoder.decode(payload));
+  } catch {
+    return undefined;
+  }
+}
+
+/** @returns null when the payload is no code and text. */
+export function codedOf(payload: Uint8Array): { code: number; text: string } | null {
+  if (payload.byteLength < 2) return null;
+  const code = (payload[0]! << 8) | payload[1]!;
+  return { code, text: decoder.decode(payload.subarray(2)) };
+}
+
+/** @returns null when the payload is no credit. */
+export function creditOf(payload: Uint8Array): number | null {
+  if (payload.byteLength !== 4) return null;
+  return new DataView(payload.buffer, payload.byteOffset, 4).getUint32(0);
+}
+
+/**
+ * A head as it travels: the method and target, or the status, followed by header names and values in
+ * turn. Pairs in a flat array keep repeated names apart and in order.
+ * @returns null when it is not that.
+ */
+export function requestHeadOf(payload: Uint8Array): string[] | null {
+  const head = jsonOf(payload);
+  if (!Array.isArray(head) || head.length < 2 || head.length % 2 !== 0) return null;
+  return head.every((part) => typeof part === "string") ? head : null;
+}
+
+/** @returns null when it is not a whole number and pairs of strings; HTTP may still not allow them. */
+export function responseHeadOf(payload: Uint8Array): { status: number; pairs: string[] } | null {
+  const head = jsonOf(payload);
+  if (!Array.isArray(head) || head.length % 2 !== 1) return null;
+  const [status, ...pairs] = head as unknown[];
+  if (!Number.isInteger(status)) return null;
+  if (!pairs.every((part) => typeof part === "string")) return null;
+  return { status: status as number, pairs };
+}

@@ -1,0 +1,184 @@
+/**
+ * The door between the Worker and what it can't reach itself: PostgreSQL in the protocol that Neon's
+ * driver speaks (`POST /sql` for single queries, a WebSocket on `/v2` for transactions), and mail. It
+ * listens on this machine alone, and every caller proves to know the secret.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import pg from "pg";
+import { WebSocketServer } from "ws";
+import {
+  GATEWAY_CONNECTION_WAIT_MS,
+  GATEWAY_QUERY_CONNECTIONS,
+  GATEWAY_REQUEST_MAX_BYTES,
+  GATEWAY_SESSION_CONNECTIONS,
+} from "../../protocol/limits.ts";
+import { messageOf } from "../failure.ts";
+import { type Answer, type CheckSecret, errorAnswer } from "./answer.ts";
+import { Backend } from "./backend.ts";
+import { createMailer } from "./mail.ts";
+import { serveSession } from "./session.ts";
+import { answerSql } from "./sql.ts";
+import type { SmtpServer } from "../../workers/config/smtp-server.ts";
+import type { Log } from "../log.ts";
+
+export interface GatewayOptions {
+  databaseUrl: string;
+  secret: string;
+  /** Where mail goes when there is no SMTP server. */
+  mailDir: string;
+  smtpServer: SmtpServer | undefined;
+  log: Log;
+}
+
+export interface Gateway {
+  /** `127.0.0.1:<port>` */
+  address: string;
+  /** A connection string for the Worker: not the database's own, and with the gateway's secret. */
+  databaseUrl: string;
+  close(): Promise<void>;
+}
+
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const { log } = options;
+  const queries = poolOf(options, GATEWAY_QUERY_CONNECTIONS);
+  const sessions = poolOf(options, GATEWAY_SESSION_CONNECTIONS);
+  const mailer = createMailer(options);
+  const isSecret = secretChecker(options.secret);
+
+  const server = createServer((request, response) => {
+    void answer(request).then(
+      (result) => respond(response, result),
+      (error: unknown) => {
+        log.error(`gateway: ${messageOf(error)}`);
+        respond(response, errorAnswer(503, "the gateway can't answer now"));
+      },
+    );
+  });
+  // The Worker keeps its connections for as long as it runs.
+  server.keepAliveTimeout = 0;
+
+  async function answer(request: IncomingMessage): Promise<Answer> {
+    if (request.method !== "POST") return errorAnswer(404, "not found");
+    switch (request.url) {
+      case "/sql":
+        if (!isSecret(passwordIn(request.headers["neon-connection-string"]))) return WRONG_SECRET;
+        break;
+      case "/mail":
+        if (!isSecret(request.headers.authorization?.replace(/^Bearer /, "") ?? "")) {
+          return { ...WRONG_SECRET, status: 401 };
+        }
+        break;
+      default:
+        return errorAnswer(404, "not found");
+    }
+    const body = await readBody(request);
+    if (body === undefined) {
+      const tooLarge = errorAnswer(413, "the request is too large");
+      return { ...tooLarge, headers: { connection: "close" } };
+    }
+    return request.url === "/sql" ? answerSql(queries, request.headers, body) : mailer.answer(body);
+  }
+
+  const sockets = new WebSocketServer({
+    noServer: true,
+    perMessageDeflate: false,
+    maxPayload: GATEWAY_REQUEST_MAX_BYTES,
+  });
+  server.on("upgrade", (request, socket, head) => {
+    // The driver adds the database's address, which is not its to choose here.
+    if (request.url?.split("?")[0] !== "/v2") {
+      socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+      return;
+    }
+    sockets.handleUpgrade(request, socket, head, (client) => {
+      void serveSession(client, sessions, isSecret).catch((error: unknown) => {
+        log.error(`gateway: ${messageOf(error)}`);
+        client.terminate();
+      });
+    });
+  });
+
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    address: `127.0.0.1:${port}`,
+    databaseUrl: `postgresql://underpass:${options.secret}@gateway.underpass.internal/underpass`,
+    async close() {
+      for (const client of sockets.clients) client.terminate();
+      server.close();
+      server.closeAllConnections();
+      mailer.close();
+      await Promise.all([queries.end(), sessions.end()]);
+    },
+  };
+}
+
+function poolOf({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool {
+  const pool = new pg.Pool({
+    Client: Backend,
+    connectionString: databaseUrl,
+    max,
+    connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
+    keepAlive: true,
+  });
+  // An idle connection that breaks (PostgreSQL restarted) leaves the pool by itself.
+  pool.on("error", (error) => log.warn(`gateway: ${messageOf(error)}`));
+  return pool;
+}
+
+/** Digests of equal length, so that the time taken says nothing about the secret. */
+function secretChecker(secret: string): CheckSecret {
+  const digest = (text: string) => createHash("sha256").update(text).digest();
+  const expected = digest(secret);
+  return (candidate) => timingSafeEqual(digest(candidate), expected);
+}
+
+function passwordIn(connectionString: string | string[] | undefined): string {
+  try {
+    return decodeURIComponent(new URL(String(connectionString)).password);
+  } catch {
+    return "";
+  }
+}
+
+/** @returns undefined when it is too large; its rest is not read. */
+function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  request.on("error", reject);
+  request.on("end", () => resolve(Buffer.concat(chunks).toString("utf8")));
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= GATEWAY_REQUEST_MAX_BYTES) {
+      chunks.push(chunk);
+      return;
+    }
+    request.pause();
+    resolve(undefined);
+  });
+  return promise;
+}
+
+function respond(response: ServerResponse, { status, body, headers }: Answer): void {
+  response.writeHead(status, {
+    "content-type": "application/json",
+    "content-length": Buffer.byteLength(body),
+    ...headers,
+  });
+  response.end(body);
+}
+
+/** As PostgreSQL says it, which the driver shows as a NeonDbError with this code. */
+const WRONG_SECRET: Answer = {
+  status: 400,
+  body: JSON.stringify({
+    message: "password authentication failed",
+    severity: "FATAL",
+    code: "28P01",
+  }),
+};

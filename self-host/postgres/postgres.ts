@@ -1,0 +1,186 @@
+/**
+ * The embedded PostgreSQL: real binaries out of an npm package, a cluster in `DATA_DIR/postgres`, reachable
+ * from this machine alone and with a password.
+ */
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { chown, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { CHILD_STOP_MAX_MS } from "../../protocol/limits.ts";
+import { Child } from "../processes/child.ts";
+import { messageOf, StartFailure } from "../failure.ts";
+import { writePrivateFile } from "../files.ts";
+import type { Log } from "../log.ts";
+import { usablePort } from "../processes/ports.ts";
+import { type Account, accountToRunAs } from "./account.ts";
+import { type Binaries, findBinaries } from "./binaries.ts";
+import { stopLeftover } from "../processes/processes.ts";
+
+const USER = "underpass";
+/** Both pools of the gateway, the start itself, and a few for an operator's psql. */
+const MAX_CONNECTIONS = 40;
+
+export interface EmbeddedPostgres {
+  /** With its password: for this process, never for a log. */
+  url: string;
+  stop(): Promise<void>;
+}
+
+/** @throws StartFailure when it can't run here. */
+export async function startPostgres(
+  dataDir: string,
+  password: string,
+  log: Log,
+): Promise<EmbeddedPostgres> {
+  const clusterDir = join(dataDir, "postgres");
+  const account = await accountToRunAs(clusterDir);
+  const binaries = await findBinaries(account);
+  await stopOrphan(clusterDir);
+  await initialise(clusterDir, binaries, password, account);
+
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await run(clusterDir, binaries, password, account, log);
+    } catch (error) {
+      if (attempt === START_MAX_ATTEMPTS) throw new StartFailure(messageOf(error));
+      await sleep(START_RETRY_MS);
+    }
+  }
+}
+
+/** The port may be gone again, and processes of a killed PostgreSQL need a moment to notice. */
+const START_MAX_ATTEMPTS = 4;
+const START_RETRY_MS = 500;
+
+/**
+ * The data directory as a user sees it who may not pass the directories above it, which belong to root and
+ * can be closed to everybody else: the one that was opened for it as its fourth descriptor.
+ */
+const THROUGH_DESCRIPTOR = "/proc/self/fd/3";
+
+async function run(
+  clusterDir: string,
+  binaries: Binaries,
+  password: string,
+  account: Account | undefined,
+  log: Log,
+): Promise<EmbeddedPostgres> {
+  const port = await usablePort("127.0.0.1", 0);
+  const url = `postgresql://${USER}:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
+  const settings = {
+    cluster_name: clusterName(clusterDir),
+    listen_addresses: "127.0.0.1",
+    port: String(port),
+    unix_socket_directories: "",
+    max_connections: String(MAX_CONNECTIONS),
+    timezone: "UTC",
+    // Its errors travel to whoever asked; only its own troubles belong in the server's log.
+    log_min_messages: "fatal",
+    log_min_error_statement: "panic",
+  };
+  const directory = await open(clusterDir);
+  const child = new Child(
+    {
+      name: "postgres",
+      command: binaries.postgres,
+      args: [
+        "-D",
+        account ? THROUGH_DESCRIPTOR : clusterDir,
+        ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+      ],
+      options: { ...account, cwd: "/", env: { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" } },
+      descriptor: directory.fd,
+      probe: () => askOnce(url),
+      onLine: (line) => {
+        if (isWorthLogging(line)) log.passOn("postgres", "warn", line);
+      },
+      stopSignal: "SIGINT",
+      stopMaxMs: CHILD_STOP_MAX_MS,
+      lastSignal: "SIGINT",
+    },
+    log,
+  );
+  try {
+    await child.start();
+  } catch (error) {
+    await directory.close();
+    throw error;
+  }
+  return {
+    url,
+    async stop() {
+      await child.stop();
+      await directory.close();
+    },
+  };
+}
+
+/** While it starts or stops, PostgreSQL says so to each one who asks: that is our own question. */
+function isWorthLogging(line: string): boolean {
+  return !/the database system is (starting up|not yet accepting|shutting down|in recovery)/.test(
+    line,
+  );
+}
+
+async function askOnce(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  client.on("error", () => {});
+  await client.connect();
+  await client.end();
+}
+
+/** Made under another name and renamed, so that a start that was cut short leaves no half of a cluster. */
+async function initialise(
+  clusterDir: string,
+  { initdb }: Binaries,
+  password: string,
+  account: Account | undefined,
+): Promise<void> {
+  if (await stat(clusterDir).catch(() => undefined)) return;
+  const fresh = `${clusterDir}.new`;
+  const passwordFile = join(fresh, "..", "postgres.password");
+  await rm(fresh, { recursive: true, force: true });
+  await mkdir(fresh, { mode: 0o700 });
+  await writePrivateFile(passwordFile, password);
+  if (account) {
+    await chown(fresh, account.uid, account.gid);
+    await chown(passwordFile, account.uid, account.gid);
+  }
+  const [cluster, secret] = await Promise.all([open(fresh), open(passwordFile)]);
+  try {
+    const child = spawn(
+      initdb,
+      [
+        ...["-D", account ? THROUGH_DESCRIPTOR : fresh],
+        ...[`--username=${USER}`, "--auth=scram-sha-256", "--pwfile=/dev/stdin"],
+        ...["--encoding=UTF8", "--locale=C"],
+        ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
+      ],
+      { ...account, cwd: "/", stdio: [secret.fd, "ignore", "pipe", cluster.fd] },
+    );
+    let complaint = "";
+    child.stderr?.on("data", (text: Buffer) => (complaint += text.toString()));
+    const [code] = (await once(child, "close")) as [number | null];
+    if (code !== 0) throw new Error(complaint || `initdb ended with code ${code}`);
+  } catch (error) {
+    throw new StartFailure(`the database can't be created: ${messageOf(error)}`);
+  } finally {
+    await Promise.all([cluster.close(), secret.close(), rm(passwordFile, { force: true })]);
+  }
+  await rename(fresh, clusterDir);
+}
+
+/** After a `kill -9` of the server its PostgreSQL runs on. */
+async function stopOrphan(clusterDir: string): Promise<void> {
+  const pidFile = await readFile(join(clusterDir, "postmaster.pid"), "utf8").catch(() => "");
+  const pid = Number(pidFile.split("\n")[0]);
+  if (pid > 0) await stopLeftover(pid, clusterName(clusterDir), "SIGINT");
+}
+
+/** Tells this cluster's process from those of other servers on the machine. */
+function clusterName(clusterDir: string): string {
+  return `underpass-${createHash("sha256").update(clusterDir).digest("hex").slice(0, 12)}`;
+}

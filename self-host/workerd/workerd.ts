@@ -1,0 +1,125 @@
+/**
+ * workerd with the production bundle: its configuration, and the two things that the server asks of the
+ * Worker's `Control` entry point over a socket that only its owner can open.
+ */
+import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DRAIN_MAX_MS, WORKERD_STOP_MAX_MS } from "../../protocol/limits.ts";
+import { Child } from "../processes/child.ts";
+import type { DataDir } from "../data-dir.ts";
+import { writePrivateFile } from "../files.ts";
+import type { Log } from "../log.ts";
+import { configuration } from "./configuration.ts";
+
+export interface WorkerdOptions {
+  dataDir: DataDir;
+  host: string;
+  port: number;
+  /** A host name that the API answers to. */
+  apiHost: string;
+  gatewayAddress: string;
+  bindings: Record<string, string>;
+  allowPrivateFetch: boolean;
+  log: Log;
+}
+
+export interface Workerd {
+  child: Child;
+  /** Tells the agents to go and waits for requests in flight. */
+  drain(): Promise<void>;
+  runCron(): Promise<void>;
+}
+
+/** Resolves when the Worker answers. */
+export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
+  const { dataDir, host, port, apiHost, bindings, log } = options;
+  const controlSocket = await socketPath(dataDir);
+  const configPath = join(dataDir.runDir, "workerd.capnp");
+  await writePrivateFile(
+    configPath,
+    await configuration({ ...options, controlSocket, bindingNames: Object.keys(bindings) }),
+  );
+
+  const child = new Child(
+    {
+      name: "workerd",
+      command: createRequire(import.meta.url).resolve("workerd/bin/workerd"),
+      args: ["serve", configPath],
+      // Secrets are in its environment: in a file they could be left behind.
+      options: { env: bindings },
+      probe: async () => {
+        const target = { host: reachable(host), port, headers: { host: apiHost } };
+        await ask({ ...target, method: "GET", path: "/health" }, HEALTH_MAX_MS);
+      },
+      // One that was killed leaves its socket behind, and the next can't bind to it.
+      prepare: () => rm(controlSocket, { force: true }),
+      onSpawn: (pid) => dataDir.noteWorkerd(pid),
+      onLine: (line, stream) => {
+        if (!isStackOfAddresses(line)) {
+          log.passOn("worker", stream === "stdout" ? "info" : "warn", line);
+        }
+      },
+      stopSignal: "SIGTERM",
+      stopMaxMs: WORKERD_STOP_MAX_MS,
+      lastSignal: "SIGKILL",
+    },
+    log,
+  );
+  await child.start();
+  const control = (path: string, maxMs: number) =>
+    ask({ socketPath: controlSocket, method: "POST", path }, maxMs);
+  return {
+    child,
+    drain: () => control("/drain", DRAIN_MAX_MS + HEALTH_MAX_MS),
+    runCron: () => control("/cron", CRON_MAX_MS),
+  };
+}
+
+const HEALTH_MAX_MS = 2_000;
+const CRON_MAX_MS = 10 * 60_000;
+/** The kernel's limit for the path of a socket is 104 bytes on macOS, 108 on Linux. */
+const SOCKET_PATH_MAX_BYTES = 103;
+
+async function socketPath({ runDir }: DataDir): Promise<string> {
+  const path = join(runDir, "control.sock");
+  if (Buffer.byteLength(path) <= SOCKET_PATH_MAX_BYTES) return path;
+  return join(await mkdtemp(join(tmpdir(), "underpass-")), "control.sock");
+}
+
+/** workerd's own failures come with one, which says nothing to anybody without its symbols. */
+function isStackOfAddresses(line: string): boolean {
+  return line.startsWith("stack: ");
+}
+
+/** An address that listens everywhere is reached by this machine's own. */
+export function reachable(host: string): string {
+  return host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+}
+
+interface Question {
+  method: string;
+  path: string;
+  socketPath?: string;
+  host?: string;
+  port?: number;
+  headers?: Record<string, string>;
+}
+
+function ask(question: Question, maxMs: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const { method, path } = question;
+  request({ ...question, agent: false, signal: AbortSignal.timeout(maxMs) }, (response) => {
+    const { statusCode = 0 } = response;
+    response.on("error", reject);
+    response.resume().on("end", () => {
+      if (statusCode >= 200 && statusCode < 300) resolve();
+      else reject(new Error(`${method} ${path} answered ${statusCode}`));
+    });
+  })
+    .on("error", reject)
+    .end();
+  return promise;
+}

@@ -1,0 +1,181 @@
+import { exportJWK, generateKeyPair, SignJWT, type JWK } from "jose";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { listen, type Listening } from "../../harness/fakes/listening.ts";
+import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import {
+  codeOf,
+  startTunnelOwner,
+  type OwnedTunnel,
+  type TunnelOwner,
+} from "../../harness/tunnel/owned-tunnel.ts";
+import { valueOf } from "../../harness/tunnel/raw-http.ts";
+
+interface Pair {
+  jwk: JWK;
+  privateKey: CryptoKey;
+}
+
+async function newPair(kid: string): Promise<Pair> {
+  const { publicKey, privateKey } = await generateKeyPair("ES256", { extractable: true });
+  return { jwk: { ...(await exportJWK(publicKey)), kid, alg: "ES256" }, privateKey };
+}
+
+let owner: TunnelOwner;
+let origin: RawOrigin;
+let shop: OwnedTunnel;
+let issuers: Listening;
+/** What an issuer publishes: keys, or an answer of its own. */
+type Published = JWK[] | { status: number; body?: string; location?: string };
+const published = new Map<string, Published>();
+/** Paths that were fetched. */
+let fetched: string[] = [];
+let first: Pair;
+let second: Pair;
+
+beforeAll(async () => {
+  [first, second] = await Promise.all([newPair("one"), newPair("two")]);
+  issuers = await listen((request, response) => {
+    const path = request.url ?? "";
+    fetched.push(path);
+    const name = path.split("/")[1] ?? "";
+    const issuer = `${issuers.origin}/${name}`;
+    const what = published.get(name) ?? { status: 404 };
+    if (!Array.isArray(what)) {
+      if (what.location !== undefined) response.setHeader("location", what.location);
+      response.writeHead(what.status).end(what.body);
+    } else if (path.endsWith("/jwks")) response.end(JSON.stringify({ keys: what }));
+    else response.end(JSON.stringify({ issuer, jwks_uri: `${issuer}/jwks` }));
+  });
+  origin = await startRawOrigin();
+  owner = await startTunnelOwner({ env: { ALLOW_PRIVATE_FETCH: "true" } });
+  shop = await owner.expose("shop", origin.port);
+});
+afterAll(async () => {
+  await owner.stop();
+  await origin.stop();
+  await issuers.stop();
+});
+afterEach(() => {
+  published.clear();
+  fetched = [];
+});
+
+/** An issuer of its own for each test: the server remembers keys. */
+function newIssuer(what: Published) {
+  const name = crypto.randomUUID();
+  published.set(name, what);
+  return { name, issuer: `${issuers.origin}/${name}` };
+}
+
+const wantToken = (rule: object = {}) =>
+  shop.put("policy", { actions: [{ kind: "jwt_validation", ...rule }] });
+const token = (issuer: string, claims: object = {}, { jwk, privateKey } = first) =>
+  new SignJWT({ iss: issuer, ...claims })
+    .setProtectedHeader({ alg: "ES256", kid: jwk.kid! })
+    .setExpirationTime("10m")
+    .sign(privateKey);
+const show = (jwt: string) => shop.visit("/", { authorization: `Bearer ${jwt}` });
+
+describe("a tunnel that wants a token", () => {
+  test("takes those of its issuers and audiences, and passes them on", async () => {
+    const { issuer } = newIssuer([first.jwk]);
+    await wantToken({ allowed_issuers: [issuer], allowed_audiences: ["shop"] });
+    const jwt = await token(issuer, { aud: "shop" });
+    for (let n = 0; n < 3; n++) expect(codeOf(await show(jwt))).toBe("passed");
+    expect(valueOf(origin.seen.at(-1)!.headers, "authorization")).toBe(`Bearer ${jwt}`);
+
+    const refused = await show(await token(issuer, { aud: "desk" }));
+    expect([refused.status, codeOf(refused)]).toEqual([401, "unauthorized"]);
+    expect(valueOf(refused.headers, "www-authenticate")).toBe('Bearer error="invalid_token"');
+    const bare = await shop.visit("/");
+    expect([bare.status, valueOf(bare.headers, "www-authenticate")]).toEqual([401, "Bearer"]);
+    for (const path of [`/?access_token=${jwt}`, `/?token=${jwt}`]) {
+      expect(codeOf(await shop.visit(path))).toBe("unauthorized");
+    }
+  });
+
+  test("asks an issuer once, however many come at once", async () => {
+    const { issuer, name } = newIssuer([first.jwk]);
+    await wantToken({ allowed_issuers: [issuer] });
+    const tokens = await Promise.all(Array.from({ length: 30 }, (_, n) => token(issuer, { n })));
+    const codes = (await Promise.all(tokens.map(show))).map(codeOf);
+    expect(codes).toEqual(Array(30).fill("passed"));
+    expect(fetched.filter((path) => path === `/${name}/jwks`)).toHaveLength(1);
+  });
+
+  test("knows a new issuer's key, and no key of another with the same name", async () => {
+    const [a, b] = [newIssuer([first.jwk]), newIssuer([{ ...second.jwk, kid: "one" }])];
+    await wantToken({ allowed_issuers: [a.issuer, b.issuer] });
+    expect(codeOf(await show(await token(a.issuer)))).toBe("passed");
+    expect(codeOf(await show(await token(b.issuer)))).toBe("unauthorized");
+    const ofB = await token(b.issuer, {}, { ...second, jwk: { ...second.jwk, kid: "one" } });
+    expect(codeOf(await show(ofB))).toBe("passed");
+  });
+
+  test("counts only requests with a token against its limit", async () => {
+    const { issuer } = newIssuer([first.jwk]);
+    const actions = [
+      { kind: "rate_limit", requests_per_minute: 3 },
+      { kind: "jwt_validation", allowed_issuers: [issuer] },
+    ];
+    await shop.put("policy", { actions });
+    for (let n = 0; n < 10; n++) expect(codeOf(await shop.visit("/"))).toBe("unauthorized");
+    expect(codeOf(await show(await token(issuer)))).toBe("passed");
+  });
+
+  test("takes this service's own where it names no issuer", async () => {
+    await wantToken();
+    const { accessToken } = owner.owner;
+    expect(codeOf(await show(accessToken))).toBe("passed");
+    expect(codeOf(await show(`${accessToken.slice(0, -4)}AAAA`))).toBe("unauthorized");
+    expect(codeOf(await show(await token("http://localhost")))).toBe("unauthorized");
+    expect(fetched).toEqual([]);
+  });
+});
+
+describe("an issuer", () => {
+  test.each([
+    ["that is down", { status: 500 }],
+    ["that has no document", { status: 404 }],
+    ["that says nothing sensible", { status: 200, body: "<html>" }],
+    ["that speaks for another", { status: 200, body: '{"issuer":"x","jwks_uri":"http://x/"}' }],
+    ["that talks without end", { status: 200, body: `{"x":"${"y".repeat(300_000)}"}` }],
+  ])("%s lets nobody in", async (_, what) => {
+    const { issuer } = newIssuer(what);
+    await wantToken({ allowed_issuers: [issuer] });
+    const answer = await show(await token(issuer));
+    expect([answer.status, codeOf(answer)]).toEqual([503, "unavailable"]);
+    expect(Number(valueOf(answer.headers, "retry-after"))).toBeGreaterThan(0);
+  });
+
+  test("leads nowhere but to what was named", async () => {
+    const { name: elsewhere } = newIssuer([first.jwk]);
+    const location = `${issuers.origin}/${elsewhere}/.well-known/openid-configuration`;
+    const { issuer } = newIssuer({ status: 302, location });
+    await wantToken({ allowed_issuers: [issuer] });
+    expect(codeOf(await show(await token(issuer)))).toBe("unavailable");
+    expect(fetched.filter((path) => path.startsWith(`/${elsewhere}/`))).toEqual([]);
+  });
+
+  test("without TLS or on a private address is out of reach, unless the operator allows it", async () => {
+    const strict = await startTunnelOwner();
+    const desk = await strict.expose("token-desk", origin.port);
+    const rule = (issuer: string) =>
+      desk.put("policy", { actions: [{ kind: "jwt_validation", allowed_issuers: [issuer] }] });
+    expect(await rule(issuers.origin)).toMatchObject({
+      status: 400,
+      body: { error: "bad_policy" },
+    });
+    for (const host of ["127.0.0.1", "localhost", "[::1]", "0x7f000001"]) {
+      const issuer = `https://${host}:${new URL(issuers.origin).port}`;
+      expect((await rule(issuer)).status).toBe(200);
+      const authorization = `Bearer ${await token(issuer)}`;
+      expect([host, codeOf(await desk.visit("/", { authorization }))]).toEqual([
+        host,
+        "unavailable",
+      ]);
+    }
+    expect(fetched).toEqual([]);
+    await strict.stop();
+  });
+});

@@ -1,0 +1,365 @@
+import { once } from "node:events";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { until } from "../../harness/server/api.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import {
+  basic,
+  codeOf,
+  startTunnelOwner,
+  type OwnedTunnel,
+  type TunnelOwner,
+} from "../../harness/tunnel/owned-tunnel.ts";
+import { exchange, valueOf, type Answer } from "../../harness/tunnel/raw-http.ts";
+
+let owner: TunnelOwner;
+let origin: RawOrigin;
+let shop: OwnedTunnel;
+
+beforeAll(async () => {
+  [owner, origin] = await Promise.all([startTunnelOwner(), startRawOrigin()]);
+  shop = await owner.expose("shop", origin.port);
+});
+afterAll(async () => {
+  await owner.stop();
+  await origin.stop();
+});
+beforeEach(async () => {
+  for (const what of ["policy", "auth", "maintenance"]) await shop.remove(what);
+  origin.respond = () => OK;
+  origin.seen.length = 0;
+});
+
+const HTML = { accept: "text/html" };
+const PASSWORD = { username: "ann", password: "open sesame" };
+const ANN = basic("ann", "open sesame");
+const DENY = { kind: "deny", path_prefix: "/admin" };
+const line = ({ headers }: Answer, name: string) => valueOf(headers, name);
+const policy = (...actions: object[]) => shop.put("policy", { actions });
+const codesOf = async (...visits: Promise<Answer>[]) => (await Promise.all(visits)).map(codeOf);
+
+describe("a refusal", () => {
+  test("is a page for people and JSON for programs, with a code for both", async () => {
+    await policy(DENY);
+    const page = await shop.visit("/admin", HTML);
+    expect([page.status, codeOf(page)]).toEqual([403, "forbidden"]);
+    expect(page.body.toString()).toContain("<h1>Not allowed</h1>");
+    expect(line(page, "content-security-policy")).toContain("default-src 'none'");
+    const json = await shop.visit("/admin");
+    expect(JSON.parse(json.body.toString())).toMatchObject({ error: "forbidden" });
+    expect(line(json, "cache-control")).toBe("no-store");
+    expect(origin.seen).toEqual([]);
+  });
+
+  test("never reaches the local server, in any spelling of the path", async () => {
+    await policy(DENY);
+    const spellings = [
+      "//admin",
+      "/%61dmin",
+      "/./admin",
+      "/x/../admin",
+      "/x/%2e%2e/admin",
+      "/%2fadmin",
+    ];
+    const more = [
+      "/x/..;/admin",
+      "/admin;x",
+      "/x%2f..%2fadmin",
+      "/\\admin",
+      "/admin?x",
+      "/admin/../admin",
+    ];
+    for (const path of [...spellings, ...more]) {
+      expect([path, codeOf(await shop.visit(path))]).toEqual([path, "forbidden"]);
+    }
+    expect(origin.seen).toEqual([]);
+    expect(await codesOf(shop.visit("/%2561dmin"), shop.visit("/ADMIN"))).toEqual([
+      "passed",
+      "passed",
+    ]);
+  });
+});
+
+describe("a password", () => {
+  beforeEach(async () => {
+    expect((await shop.put("auth", PASSWORD)).status).toBe(200);
+  });
+
+  test("is asked for in the tunnel's name, taken from whoever has it, and spent", async () => {
+    const asked = await shop.visit("/", HTML);
+    expect([asked.status, line(asked, "www-authenticate")]).toEqual([401, 'Basic realm="shop"']);
+    expect(await codesOf(shop.visit("/", basic("ann", "open barley")))).toEqual(["unauthorized"]);
+    expect(await codesOf(shop.visit("/", basic("bob", "open sesame")))).toEqual(["unauthorized"]);
+    for (let n = 0; n < 3; n++) expect(codeOf(await shop.visit("/", ANN))).toBe("passed");
+    expect(origin.seen).toHaveLength(3);
+    for (const { headers } of origin.seen)
+      expect(valueOf(headers, "authorization")).toBeUndefined();
+    expect(await shop.listed()).toMatchObject({ authEnabled: true });
+  });
+
+  test("is not taken from any other line, nor from two of the right one", async () => {
+    const { authorization } = ANN;
+    const wrong = basic("ann", "wrong").authorization;
+    const elsewhere: Record<string, string>[] = [
+      { "proxy-authorization": authorization },
+      { "proxy-authorization": authorization, authorization: wrong },
+      { authorization: `${wrong}\r\nAuthorization: ${authorization}` },
+      { authorization: `${authorization}\r\nAuthorization: ${wrong}` },
+      { "x-forwarded-authorization": authorization },
+      { cookie: `authorization=${authorization}` },
+    ];
+    for (const lines of elsewhere) {
+      expect([lines, codeOf(await shop.visit("/", lines))]).toEqual([lines, "unauthorized"]);
+    }
+    const absolute = `http://ann:open%20sesame@shop.localhost:${owner.api.server.port}/`;
+    const answer = await shop.visit(absolute).catch(() => null);
+    expect(answer?.status ?? 400).toBeGreaterThanOrEqual(400);
+    expect(origin.seen).toEqual([]);
+  });
+
+  test("that was changed or removed is so for the very next request", async () => {
+    expect(codeOf(await shop.visit("/", ANN))).toBe("passed");
+    await shop.put("auth", { user: "ann", password: "open barley" });
+    expect(codeOf(await shop.visit("/", ANN))).toBe("unauthorized");
+    expect(codeOf(await shop.visit("/", basic("ann", "open barley")))).toBe("passed");
+    await shop.remove("auth");
+    expect(codeOf(await shop.visit("/", ANN))).toBe("passed");
+    // Now it is the local server's own.
+    expect(valueOf(origin.seen.at(-1)!.headers, "authorization")).toBe(ANN.authorization);
+  });
+
+  test("stays right for those who have it while others guess from everywhere", async () => {
+    expect(codeOf(await shop.visit("/", ANN))).toBe("passed");
+    const guesses = Array.from({ length: 200 }, (_, n) =>
+      shop.visit("/", basic("ann", `guess ${n}`)),
+    );
+    const rights = Array.from({ length: 200 }, () => shop.visit("/", ANN));
+    expect(await codesOf(...rights)).toEqual(Array(200).fill("passed"));
+    const refused = await Promise.all(guesses);
+    expect(new Set(refused.map(codeOf))).toEqual(new Set(["unauthorized", "rate_limited"]));
+    const limited = refused.find(({ status }) => status === 429)!;
+    expect(Number(line(limited, "retry-after"))).toBeGreaterThan(0);
+    expect(origin.seen).toHaveLength(201);
+  });
+});
+
+describe("what is between the edge and the object", () => {
+  const FORGED = ["{}", "true", "pass", "00000000-0000-4000-8000-000000000000", '* {"code":"ok"}'];
+
+  // Gates that are quick to judge are the object's own, and nothing is between them.
+  beforeEach(() => shop.put("auth", PASSWORD));
+
+  test("is not for visitors to say: a forged verdict opens nothing", async () => {
+    await policy(DENY);
+    for (const value of FORGED) {
+      for (const name of ["underpass-judged", "Underpass-Judged", "underpass_judged"]) {
+        const forged = { [name]: value, "underpass-gates": "null" };
+        const answers = [shop.visit("/", forged), shop.visit("/admin", { ...forged, ...ANN })];
+        expect([value, ...(await codesOf(...answers))]).toEqual([
+          value,
+          "unauthorized",
+          "forbidden",
+        ]);
+      }
+    }
+    for (const what of ["policy", "auth"]) await shop.remove(what);
+    expect(
+      codeOf(await shop.visit("/admin", { "underpass-judged": '* {"code":"forbidden"}' })),
+    ).toBe("passed");
+  });
+
+  test("is not for local servers to say, nor for anybody to see", async () => {
+    origin.respond = () =>
+      "HTTP/1.1 200 OK\r\nUnderpass-Gates: null\r\nunderpass-error: forbidden\r\ncontent-length: 0\r\n\r\n";
+    await policy(DENY);
+    for (const path of ["/", "/admin", "/", "/admin"]) {
+      const { headers } = await shop.visit(path, { "underpass-judged": "x", ...ANN });
+      const ours = headers
+        .map(([name]) => name.toLowerCase())
+        .filter((name) => name.startsWith("underpass-"));
+      expect(ours).toEqual(path === "/" ? [] : ["underpass-error"]);
+    }
+    for (const { headers } of origin.seen) {
+      expect(headers.filter(([name]) => name.includes("judged"))).toEqual([]);
+    }
+  });
+
+  test("leaves answers as they are, also those that bring the edge news", async () => {
+    const packed = gzipSync("hello").toString("latin1");
+    const lines = "Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Encoding: gzip\r\n";
+    const whole = `HTTP/1.1 206 Partial Content\r\n${lines}content-length: ${packed.length}\r\n\r\n${packed}`;
+    const bare = (status: string) => `HTTP/1.1 ${status}\r\netag: "x"\r\n\r\n`;
+    const head = "HTTP/1.1 200 OK\r\ncontent-length: 1234\r\n\r\n";
+    for (const [text, method] of [
+      [whole, "GET"],
+      [bare("204 No Content"), "GET"],
+      [bare("304 Not Modified"), "GET"],
+      [head, "HEAD"],
+    ] as const) {
+      await shop.remove("auth");
+      origin.respond = () => text;
+      const before = await shop.visit("/", {}, method);
+      await shop.put("auth", PASSWORD);
+      for (const round of ["news", "known"]) {
+        const after = await shop.visit("/", ANN, method);
+        expect([round, after.startLine, after.headers, after.body]).toEqual([
+          round,
+          before.startLine,
+          before.headers,
+          before.body,
+        ]);
+      }
+    }
+  });
+
+  test("carries requests whole: bodies, odd methods, odd targets", async () => {
+    const body = "x".repeat(100_000);
+    const host = `Host: shop.localhost:${owner.api.server.port}\r\nAuthorization: ${ANN.authorization}`;
+    for (let round = 0; round < 2; round++) {
+      for (const method of ["POST", "GET", "PURGE"]) {
+        const head = `${method} /a%2fb//c?d=%zz HTTP/1.1\r\n${host}\r\nContent-Length: ${body.length}\r\n\r\n`;
+        expect((await exchange(owner.api.server.port, head + body)).status).toBe(200);
+        const seen = origin.seen.at(-1)!;
+        expect([seen.method, seen.target, seen.body.length]).toEqual([
+          method,
+          "/a%2fb//c?d=%zz",
+          body.length,
+        ]);
+        expect(valueOf(seen.headers, "x-forwarded-for")).toBe("127.0.0.1");
+      }
+    }
+  });
+});
+
+describe("a policy", () => {
+  test("sets what the local server is told, over what the visitor says", async () => {
+    await policy({ kind: "header_set", name: "X-Team", value: "bl\u00fce" });
+    await shop.visit("/", { "x-team": "red" });
+    const values = origin.seen[0]!.headers.filter(([name]) => name === "x-team");
+    expect(values.map(([, value]) => Buffer.from(value, "latin1").toString())).toEqual([
+      "bl\u00fce",
+    ]);
+    expect(await shop.listed()).toMatchObject({ policyActions: 1 });
+  });
+
+  test("counts requests of each address, whatever a visitor says of his", async () => {
+    await policy({ kind: "rate_limit", requests_per_minute: 5, per_client_ip: true });
+    const visits = Array.from({ length: 20 }, (_, n) =>
+      shop.visit("/", {
+        "x-forwarded-for": `192.0.2.${n}`,
+        "cf-connecting-ip": `192.0.2.${n}`,
+        x_real_ip: "::1",
+      }),
+    );
+    const answers = await Promise.all(visits);
+    // A minute may have ended in between.
+    const passed = answers.filter((answer) => codeOf(answer) === "passed").length;
+    expect([5, 10]).toContain(passed);
+    expect(origin.seen).toHaveLength(passed);
+    const refused = answers.find(({ status }) => status === 429)!;
+    expect(line(refused, "ratelimit-limit")).toBe("5");
+    expect(line(refused, "ratelimit-reset")).toBe(line(refused, "retry-after"));
+  });
+
+  test("that changes under load judges every request that starts after its answer", async () => {
+    // With a password the edge judges too, by what it remembers.
+    await shop.put("auth", PASSWORD);
+    let isDenied = false;
+    /** Between the call and its answer either may be. */
+    let isChanging = false;
+    let isOver = false;
+    const wrong: string[] = [];
+    let judged = 0;
+    async function hammer(): Promise<void> {
+      while (!isOver) {
+        const [expected, wasChanging] = [isDenied ? "forbidden" : "passed", isChanging];
+        const changes = changed;
+        const code = codeOf(await shop.visit("/admin", ANN));
+        if (wasChanging || isChanging || changes !== changed) continue;
+        judged += 1;
+        if (code !== expected) wrong.push(`${code} instead of ${expected}`);
+      }
+    }
+    let changed = 0;
+    const visitors = Array.from({ length: 64 }, hammer);
+    for (let flips = 0; flips < 12; flips++) {
+      isChanging = true;
+      const { status } = await (isDenied ? policy() : policy(DENY));
+      expect(status).toBe(200);
+      isDenied = !isDenied;
+      changed += 1;
+      isChanging = false;
+      const seen = judged;
+      await until(() => Promise.resolve(judged > seen + 64));
+    }
+    isOver = true;
+    await Promise.all(visitors);
+    expect(wrong).toEqual([]);
+    expect(judged).toBeGreaterThan(12 * 64);
+  });
+});
+
+describe("maintenance", () => {
+  test("is a page with the owner's words, which are no markup, and JSON for programs", async () => {
+    await shop.put("maintenance", { message: '<script>alert("x")</script> `back` at & noon' });
+    const page = await shop.visit("/", HTML);
+    expect([page.status, codeOf(page)]).toEqual([503, "maintenance"]);
+    expect(Number(line(page, "retry-after"))).toBeGreaterThan(0);
+    expect(page.body.toString()).not.toContain("<script");
+    expect(page.body.toString()).toContain(
+      "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; `back` at &amp; noon",
+    );
+    const json = await shop.visit("/");
+    expect(JSON.parse(json.body.toString())).toMatchObject({
+      error: "maintenance",
+      message: '<script>alert("x")</script> `back` at & noon',
+    });
+    expect(line(json, "content-type")).toBe("application/json");
+    await shop.remove("maintenance");
+    expect(codeOf(await shop.visit("/"))).toBe("passed");
+  });
+
+  test("is listed at once, ends with the last agent, and then is not listed any more", async () => {
+    const desk = await owner.expose("desk", origin.port);
+    await desk.put("maintenance");
+    expect(await desk.listed()).toMatchObject({ maintenance: true });
+    expect(codeOf(await desk.visit("/"))).toBe("maintenance");
+    await desk.agent.close();
+    await until(async () => codeOf(await desk.visit("/")) === "agent_offline");
+    await until(async () => !(await desk.listed()).maintenance);
+  });
+});
+
+describe("a WebSocket", () => {
+  test("stands before the same gates as any request", async () => {
+    const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    await once(server, "listening");
+    const room = await owner.expose("room", (server.address() as { port: number }).port);
+    const { port } = owner.api.server;
+    async function open(path: string, headers: Record<string, string> = {}): Promise<number> {
+      const socket = new WebSocket(`ws://127.0.0.1:${port}${path}`, {
+        headers: { host: `room.localhost:${port}`, ...headers },
+      });
+      return new Promise((resolve) => {
+        socket.on("open", () => (socket.close(), resolve(101)));
+        socket.on(
+          "unexpected-response",
+          (_, answer) => (socket.terminate(), resolve(answer.statusCode!)),
+        );
+        socket.on("error", () => undefined);
+      });
+    }
+    await room.put("auth", PASSWORD);
+    await room.put("policy", { actions: [DENY, { kind: "rate_limit", requests_per_minute: 2 }] });
+    for (const known of [false, true]) {
+      expect([known, await open("/", basic("ann", "wrong one"))]).toEqual([known, 401]);
+      expect([known, await open("/%61dmin", ANN)]).toEqual([known, 403]);
+    }
+    await room.put("policy", { actions: [DENY] });
+    expect(await open("/", ANN)).toBe(101);
+    await room.put("maintenance");
+    expect(await open("/", ANN)).toBe(503);
+    server.close();
+  });
+});

@@ -1,0 +1,289 @@
+/** What visitors may try against an identity gate, its way to the provider and its way back. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { importJWK, SignJWT, type JWK } from "jose";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { ExposedTunnel } from "../../../agent/expose.ts";
+import { callerOf } from "../../harness/server/api.ts";
+import type { Visit } from "../../harness/browser/cookie-browser.ts";
+import {
+  COOKIE,
+  startGatedVisits,
+  TICKET_PATH,
+  TunnelBrowser,
+  type GatedVisits,
+} from "../../harness/tunnel/gated-visits.ts";
+import { valueOf, type Answer } from "../../harness/tunnel/raw-http.ts";
+
+let visits: GatedVisits;
+let tunnel: ExposedTunnel;
+beforeAll(async () => {
+  visits = await startGatedVisits();
+  tunnel = await visits.gated();
+});
+afterAll(() => visits?.[Symbol.asyncDispose]());
+beforeEach(() => {
+  visits.seat("ann@example.com");
+  visits.origin.seen.length = 0;
+});
+
+const codeOf = ({ status, headers }: Answer) => [status, valueOf(headers, "underpass-error")];
+const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
+const REFUSED = [401, "unauthorized"];
+const PASSED = [200, undefined];
+const showing = (pass: string) => `Cookie: ${COOKIE}=${pass}\r\n`;
+const setsPass = ({ headers }: Pick<Visit, "headers">) =>
+  headers.getSetCookie().some((line) => line.includes(COOKIE));
+
+/** Up to the address that the provider leads back to. */
+const callback = (browser: TunnelBrowser, to = tunnel) =>
+  visits.upTo(browser, to.url, "/edge-auth/callback");
+/** Up to the address on the tunnel's own host that gives the pass. */
+const ticket = (browser: TunnelBrowser, to = tunnel) => visits.upTo(browser, to.url, TICKET_PATH);
+
+describe("an answer of the provider is good", () => {
+  test("once", async () => {
+    const ann = new TunnelBrowser();
+    const back = await callback(ann);
+    expect((await ann.open(back)).location?.pathname).toBe(TICKET_PATH);
+    expect(outcomeOf(await ann.open(back))).toEqual([400, "invalid_request"]);
+  });
+
+  test("once, also for whoever kept the cookie of the attempt", async () => {
+    const ann = new TunnelBrowser();
+    const back = await callback(ann);
+    const name = `underpass-visit-${back.searchParams.get("state")!.slice(0, 8)}`;
+    const kept = ann.cookie("localhost", name)!;
+    expect((await ann.open(back)).status).toBe(302);
+    expect(ann.cookie("localhost", name)).toBeUndefined();
+    ann.setCookie("localhost", name, kept);
+    expect(outcomeOf(await ann.open(back))).toEqual([400, "invalid_request"]);
+  });
+
+  test("in the browser that asked for it alone", async () => {
+    const back = await callback(new TunnelBrowser());
+    expect(outcomeOf(await new TunnelBrowser().open(back))).toEqual([400, "invalid_request"]);
+  });
+
+  test.each(["", "x", "../../x", "a".repeat(5_000), "%0d%0aset-cookie:x", "<script>"])(
+    "with its own state, not %j",
+    async (state) => {
+      const ann = new TunnelBrowser();
+      const back = await callback(ann);
+      back.searchParams.set("state", state);
+      const refused = await ann.open(back);
+      expect(outcomeOf(refused)).toEqual([400, "invalid_request"]);
+      expect(refused.body).not.toContain("<script>");
+      back.searchParams.delete("state");
+      expect((await ann.open(back)).status).toBe(400);
+    },
+  );
+
+  test("for visiting, not for an account, nor the other way round", async () => {
+    const ann = new TunnelBrowser();
+    const back = await callback(ann);
+    const atLogin = new URL(back);
+    atLogin.pathname = "/auth/oauth/idp_a/callback";
+    const name = `underpass-visit-${back.searchParams.get("state")!.slice(0, 8)}`;
+    ann.setCookie("localhost", "underpass-oauth", ann.cookie("localhost", name)!);
+    expect(outcomeOf(await ann.open(atLogin))).toEqual([400, "invalid_request"]);
+    expect(await visits.api.sql("select 1 from users where email = 'ann@example.com'")).toEqual([]);
+  });
+
+  test("while there is a gate to come back to", async () => {
+    const other = await visits.gated();
+    const ann = new TunnelBrowser();
+    const back = await callback(ann, other);
+    await visits.remove(other.tunnelId);
+    expect(outcomeOf(await ann.open(back))).toEqual([404, "not_found"]);
+  });
+
+  test("and what it says of an error is shown as text, or not at all", async () => {
+    const ann = new TunnelBrowser();
+    const back = await callback(ann);
+    back.searchParams.delete("code");
+    back.searchParams.set("error", "<script>alert(1)</script>");
+    back.searchParams.set("error_description", "<script>alert(2)</script>");
+    const denied = await ann.open(back);
+    expect(outcomeOf(denied)).toEqual([403, "forbidden"]);
+    expect(denied.body).not.toContain("<script");
+  });
+});
+
+describe("a ticket is good", () => {
+  test("for one of twenty who bring it at once", async () => {
+    const url = await ticket(new TunnelBrowser());
+    const all = await Promise.all(Array.from({ length: 20 }, () => new TunnelBrowser().open(url)));
+    expect(all.filter(setsPass)).toHaveLength(1);
+    const losers = all.filter((visit) => !setsPass(visit)).map(outcomeOf);
+    expect(losers).toEqual(Array(19).fill([400, "invalid_token"]));
+  });
+
+  test("on the host of its tunnel alone, also within an organization", async () => {
+    const other = await visits.gated();
+    const url = await ticket(new TunnelBrowser());
+    const elsewhere = new URL(url);
+    elsewhere.host = new URL(other.url).host;
+    expect(outcomeOf(await new TunnelBrowser().open(elsewhere))).toEqual([400, "invalid_token"]);
+    expect(setsPass(await new TunnelBrowser().open(url))).toBe(true);
+  });
+
+  test("for whoever goes there, not for who only looks where a link leads", async () => {
+    const url = await ticket(new TunnelBrowser());
+    for (const method of ["HEAD", "POST", "OPTIONS"]) {
+      const answer = await visits.ask(
+        tunnel,
+        "Content-Length: 0\r\n",
+        url.pathname + url.search,
+        method,
+      );
+      expect([method, answer.status]).toEqual([method, 400]);
+    }
+    expect(setsPass(await new TunnelBrowser().open(url))).toBe(true);
+  });
+
+  test("when it is ours: the rest ends in words that can't be a page's own", async () => {
+    for (const forged of ["", "x", "v1.a.b.c", "<script>", `v1.${"A".repeat(9_000)}`]) {
+      const url = `${tunnel.url}${TICKET_PATH}?ticket=${encodeURIComponent(forged)}`;
+      const refused = await new TunnelBrowser().open(url);
+      expect([forged, ...outcomeOf(refused)]).toEqual([forged, 400, "invalid_token"]);
+      expect([setsPass(refused), refused.body.includes("<script")]).toEqual([false, false]);
+    }
+  });
+});
+
+describe("a pass", () => {
+  /** Signed with the service's own key, as nobody outside could. */
+  async function signed(claims: object, header: object = {}): Promise<string> {
+    const file = await readFile(join(visits.api.server.dataDir, "secrets.json"), "utf8");
+    const { JWT_PRIVATE_KEY } = JSON.parse(file) as { JWT_PRIVATE_KEY: string };
+    const jwk = JSON.parse(JWT_PRIVATE_KEY) as JWK;
+    const [kid] = (
+      await visits.api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json")
+    ).body.keys.map((key) => key.kid!);
+    const exp = Math.floor(Date.now() / 1000) + 60;
+    const aud = new URL(tunnel.url).hostname;
+    return new SignJWT({ email: "ann@example.com", tunnel: tunnel.tunnelId, aud, exp, ...claims })
+      .setProtectedHeader({ alg: "ES256", typ: "underpass-visitor+jwt", kid: kid!, ...header })
+      .sign(await importJWK(jwk, "ES256"));
+  }
+
+  test("is what these tests can make", async () => {
+    expect(codeOf(await visits.ask(tunnel, showing(await signed({}))))).toEqual(PASSED);
+  });
+
+  test.each<[string, object, object]>([
+    ["has ended", { exp: Math.floor(Date.now() / 1000) - 1 }, {}],
+    ["is of another tunnel", { tunnel: crypto.randomUUID() }, {}],
+    ["is of another host", { aud: "other.localhost" }, {}],
+    ["is an access token", {}, { typ: "at+jwt" }],
+    ["is of no type", {}, { typ: undefined }],
+  ])("that %s opens nothing", async (_, claims, header) => {
+    const pass = await signed(claims, header);
+    expect(codeOf(await visits.ask(tunnel, showing(pass)))).toEqual(REFUSED);
+    expect(visits.origin.seen).toEqual([]);
+  });
+
+  test("of one tunnel opens no other, of the same organization or of another", async () => {
+    const pass = await visits.passOf("ann@example.com", tunnel);
+    expect(codeOf(await visits.ask(tunnel, showing(pass)))).toEqual(PASSED);
+    const others = [await visits.gated(), await visits.gated({}, await visits.api.owner())];
+    for (const other of others) {
+      expect(codeOf(await visits.ask(other, showing(pass)))).toEqual(REFUSED);
+    }
+  });
+
+  test("is no access token, nor is an access token a pass", async () => {
+    const pass = await visits.passOf("ann@example.com", tunnel);
+    const bearer = callerOf(visits.api.server, { authorization: `Bearer ${pass}` });
+    expect((await bearer.get("/auth/me")).status).toBe(401);
+    expect(codeOf(await visits.ask(tunnel, showing(visits.owner.accessToken)))).toEqual(REFUSED);
+    const asBearer = `Authorization: Bearer ${pass}\r\n`;
+    expect(codeOf(await visits.ask(tunnel, asBearer))).toEqual(REFUSED);
+  });
+
+  test("is found beside others, in one line or two, and not beyond a bound", async () => {
+    const pass = `${COOKIE}=${await visits.passOf("ann@example.com", tunnel)}`;
+    const junk = `${COOKIE}=junk`;
+    expect(codeOf(await visits.ask(tunnel, `Cookie: ${junk}; ${pass}\r\n`))).toEqual(PASSED);
+    const lines = `Cookie: ${junk}\r\nCookie: ${pass}\r\n`;
+    expect(codeOf(await visits.ask(tunnel, lines))).toEqual(PASSED);
+    const flood = Array(1_000).fill(junk).join("; ");
+    expect(codeOf(await visits.ask(tunnel, `Cookie: ${flood}; ${pass}\r\n`))).toEqual(REFUSED);
+    const upper = pass.replace(COOKIE, COOKIE.toUpperCase());
+    expect(codeOf(await visits.ask(tunnel, `Cookie: ${upper}\r\n`))).toEqual(REFUSED);
+    const host = pass.replace(COOKIE, `__Host-${COOKIE}`);
+    expect(codeOf(await visits.ask(tunnel, `Cookie: ${host}\r\n`))).toEqual(REFUSED);
+  });
+
+  test("is not made by what a visitor says of how the edge judged", async () => {
+    for (const line of [
+      "underpass-judged: x",
+      "underpass-sign-in: start",
+      "underpass-gates: null",
+    ]) {
+      expect([line, ...codeOf(await visits.ask(tunnel, `${line}\r\n`))]).toEqual([
+        line,
+        ...REFUSED,
+      ]);
+    }
+  });
+});
+
+describe("where a sign-in leads back to", () => {
+  test.each([
+    ["//evil.test", "//evil.test"],
+    ["/\\evil.test", "/\\evil.test"],
+    ["http://evil.test/", "/"],
+    ["https:evil.test", "/"],
+    ["javascript:alert(1)", "/"],
+    ["@evil.test", "/"],
+    [".evil.test", "/"],
+    [":1@evil.test/", "/"],
+    ["/a\r\nset-cookie: x=1", "/"],
+    ["/a\tb", "/"],
+    ["/é", "/"],
+    [`/${"a".repeat(3_000)}`, "/"],
+    ["", "/"],
+  ])("is on the tunnel's own host, with a wish for %j", async (wish, target) => {
+    const ann = new TunnelBrowser();
+    const start = new URL(`http://localhost:${visits.api.server.port}/edge-auth/start`);
+    start.search = new URLSearchParams({ tunnel_id: tunnel.tunnelId, return_to: wish }).toString();
+    const last = await visits.upTo(ann, start, TICKET_PATH);
+    expect(last.host).toBe(new URL(tunnel.url).host);
+    const { headers } = await ann.open(last);
+    expect(headers.get("location")).toBe(`${tunnel.url}${target}`);
+    expect(new URL(headers.get("location")!).host).toBe(new URL(tunnel.url).host);
+    expect(headers.getSetCookie()).toHaveLength(1);
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    expect(headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("is the tunnel's address in our settings, whatever a Host line says", async () => {
+    const headers = { "x-forwarded-host": "evil.test", forwarded: "host=evil.test" };
+    const start = `http://127.0.0.1:${visits.api.server.port}/edge-auth/start?tunnel_id=${tunnel.tunnelId}`;
+    const moved = await new TunnelBrowser().open(start, headers);
+    expect(moved.location?.host).toBe(`localhost:${visits.api.server.port}`);
+    const { location } = await new TunnelBrowser().open(moved.location!, headers);
+    expect(location?.searchParams.get("redirect_uri")).toBe(
+      `http://localhost:${visits.api.server.port}/edge-auth/callback`,
+    );
+    expect(location?.searchParams.get("code_challenge_method")).toBe("S256");
+    expect(location?.searchParams.get("nonce")).toMatch(/^[\w-]{43}$/);
+  });
+});
+
+test("nobody starts a sign-in for a tunnel that has no gate, or is gone", async () => {
+  const ungated = await visits.gated();
+  await visits.remove(ungated.tunnelId);
+  const gone = await visits.gated();
+  await visits.owner.delete(`/tunnels/${gone.tunnelId}`);
+  const start = async (id: string) => {
+    const { headers } = await visits.api.stranger.get(`/edge-auth/start?moved=1&tunnel_id=${id}`);
+    return headers.get("underpass-error");
+  };
+  for (const id of [ungated.tunnelId, gone.tunnelId, crypto.randomUUID()]) {
+    expect(await start(id)).toBe("not_found");
+  }
+  expect(await start("x")).toBe("invalid_request");
+});

@@ -1,0 +1,221 @@
+/** What a plan that becomes another one does to tunnels that are there, in a rehearsal of paying. */
+import PostalMime from "postal-mime";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
+import type { Billing, CheckoutSession, PortalSession } from "../../../protocol/schemas/billing.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { until } from "../../harness/server/api.ts";
+import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import {
+  basic,
+  codeOf,
+  startTunnelOwner,
+  type TunnelOwner,
+} from "../../harness/tunnel/owned-tunnel.ts";
+import { deliver, makeReceiver } from "../../harness/fakes/vendor.ts";
+import { inspectedWhen } from "../../harness/tunnel/visited-tunnel.ts";
+
+const provider = { IDP_A_ISSUER: "http://127.0.0.1:1", IDP_A_CLIENT_ID: "id" };
+
+let stack: TunnelOwner;
+let origin: RawOrigin;
+beforeAll(async () => {
+  origin = await startRawOrigin();
+  const env = { ...provider, IDP_A_CLIENT_SECRET: "x", BILLING_MODE: "mock", DEFAULT_PLAN: "free" };
+  stack = await startTunnelOwner({ env });
+});
+afterAll(async () => {
+  await stack?.stop();
+  await origin?.stop();
+});
+
+async function checkout(body: object): Promise<string> {
+  const reply = await stack.owner.post<CheckoutSession>("/billing/checkout-session", body);
+  return reply.body.checkout_url;
+}
+
+/** On the host of the API that Node resolves. */
+function open(url: string, init: RequestInit = {}): Promise<Response> {
+  const { pathname, search } = new URL(url);
+  return fetch(stack.api.server.url + pathname + search, { redirect: "manual", ...init });
+}
+
+async function buy(plan: "pro" | "team"): Promise<void> {
+  expect((await open(await checkout({ plan }))).status).toBe(200);
+}
+
+const cancel = () => stack.owner.post<Billing>("/billing/cancel");
+const billing = async () => (await stack.owner.get<Billing>("/billing")).body;
+const planNow = async () => (await stack.owner.get<Me>("/auth/me")).body.entitlements.plan;
+
+beforeEach(() => cancel());
+
+test("a password or sign-in that the plan lacks lets nobody in from the next request on, and is back with the plan", async () => {
+  await buy("pro");
+  const [locked, signIn, free] = [
+    await stack.expose("with-password", origin.port),
+    await stack.expose("with-sign-in", origin.port),
+    await stack.expose("with-nothing", origin.port),
+  ];
+  await locked.put("auth", { username: "ann", password: "open sesame" });
+  await signIn.put("edge-auth", { provider: "idp_a", allowed_domains: [], allowed_emails: [] });
+  const right = basic("ann", "open sesame");
+  const codes = async () => [
+    codeOf(await locked.visit("/", right)),
+    codeOf(await locked.visit()),
+    codeOf(await signIn.visit()),
+    codeOf(await free.visit()),
+  ];
+  expect(await codes()).toEqual(["passed", "unauthorized", "unauthorized", "passed"]);
+
+  await cancel();
+  const closed = "upgrade_required";
+  expect(await codes()).toEqual([closed, closed, closed, "passed"]);
+  const told = await locked.visit("/", { ...right, accept: "text/html" });
+  expect([told.status, told.body.toString()]).toEqual([
+    402,
+    expect.stringContaining("Closed for now"),
+  ]);
+  expect(await locked.listed()).toMatchObject({ authEnabled: true });
+  expect((await billing()).overLimits).toEqual([
+    { what: "tunnel_passwords", count: 1, allowed: 0 },
+    { what: "identity_gates", count: 1, allowed: 0 },
+  ]);
+  expect(await locked.put("auth", { username: "a", password: "another one" })).toMatchObject({
+    status: 402,
+    body: { error: closed },
+  });
+  // Something else that changes does not open it.
+  await locked.put("policy", { actions: [{ kind: "deny", path_prefix: "/admin" }] });
+  expect(codeOf(await locked.visit("/", right))).toBe(closed);
+
+  await buy("pro");
+  expect(await codes()).toEqual(["passed", "unauthorized", "unauthorized", "passed"]);
+  await cancel();
+  await locked.remove("auth");
+  expect(codeOf(await locked.visit())).toBe("passed");
+  expect(codeOf(await locked.visit("/admin"))).toBe("forbidden");
+});
+
+test("owners are mailed what has stopped", async () => {
+  await buy("team");
+  for (const n of [1, 2])
+    await stack.owner.post("/reserved-subdomains", { subdomain: `kept-${n}` });
+  await cancel();
+  const mail = await until(async () => {
+    const mails = await stack.api.mailsTo(stack.owner.email);
+    const read = await Promise.all(mails.map((source) => PostalMime.parse(source)));
+    return read.find(({ text }) => text?.includes("Reserved subdomains: you keep all 2"));
+  });
+  expect(mail.subject).toBe("Your Underpass plan is free now");
+  const more = await stack.owner.post("/reserved-subdomains", { subdomain: "kept-3" });
+  expect(more).toMatchObject({ status: 402, body: { error: "upgrade_required" } });
+  expect((await stack.owner.get<unknown[]>("/reserved-subdomains")).body).toHaveLength(2);
+});
+
+test("tunnels have the time of the plan that there is, and none ends later than was asked", async () => {
+  await buy("team");
+  const connected = await stack.expose("long-lived", origin.port);
+  const { body: brief } = await stack.owner.post<Tunnel>("/tunnels", {
+    localPort: 1,
+    ttlSeconds: 600,
+  });
+  const leftMs = async (id: string) => {
+    const { body } = await stack.owner.get<Tunnel[]>("/tunnels");
+    return Date.parse(body.find((tunnel) => tunnel.id === id)!.expiresAt!) - Date.now();
+  };
+  const HOUR_MS = 3600_000;
+  expect(await leftMs(connected.id)).toBeGreaterThan(6 * 24 * HOUR_MS);
+  const before = await leftMs(brief.id);
+  await cancel();
+  expect(await leftMs(connected.id)).toBeLessThanOrEqual(HOUR_MS + 60_000);
+  expect(await leftMs(brief.id)).toBeLessThanOrEqual(before);
+  expect(codeOf(await connected.visit())).toBe("passed");
+
+  await buy("pro");
+  expect(await leftMs(connected.id)).toBeGreaterThan(23 * HOUR_MS);
+  expect(await leftMs(brief.id)).toBeLessThanOrEqual(before);
+});
+
+test("a tunnel hears how long its requests are kept, and keeps of them what it kept before", async () => {
+  const tunnel = await stack.expose("captured", origin.port);
+  await tunnel.put("inspector", { capture: false });
+  await buy("pro");
+  // Told before the purchase was answered: nothing is left to tell.
+  const waiting = await stack.api.sql("select 1 from outbox where kind = 'tunnel_capturing'");
+  expect(waiting).toEqual([]);
+  await tunnel.visit("/unseen");
+  await tunnel.put("inspector", { capture: true });
+  await cancel();
+  await tunnel.visit("/seen");
+  const paths = (await inspectedWhen(stack.owner, { tunnel_id: tunnel.id }, 1)).map(
+    ({ path }) => path,
+  );
+  expect(paths).toEqual(["/seen"]);
+});
+
+test("a webhook receiver hears how long its deliveries are kept, and goes on taking them", async () => {
+  await buy("pro");
+  const receiver = await makeReceiver(stack.owner);
+  const delivered = async () => (await deliver(stack.api.server, receiver)).status;
+  expect(await delivered()).toBe(200);
+  const versions = () =>
+    stack.api.sql("select version from webhook_receivers where id = $1", [receiver.id]);
+  expect(await versions()).toEqual([{ version: 1 }]);
+  await cancel();
+  expect(await versions()).toEqual([{ version: 2 }]);
+  expect(await delivered()).toBe(200);
+});
+
+describe("in a rehearsal", () => {
+  test("a checkout's address completes the purchase, once, however many open it", async () => {
+    const url = await checkout({ plan: "team", billing_cycle: "yearly" });
+    expect(await planNow()).toBe("free");
+    const opened = await Promise.all(Array.from({ length: 10 }, () => open(url)));
+    expect(opened.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(9).fill(410)]);
+    expect(await billing()).toMatchObject({ mode: "mock", plan: "team", cycle: "yearly" });
+    await cancel();
+    expect((await open(url)).status).toBe(410);
+    expect(await planNow()).toBe("free");
+  });
+
+  test("an address that was changed, or is for something else, opens nothing", async () => {
+    const url = await checkout({ plan: "pro" });
+    const { body } = await stack.owner.post<PortalSession>("/billing/portal");
+    const [token, portal] = [url, body.portal_url].map((link) => new URL(link).search);
+    for (const address of [
+      `/billing/mock/checkout${portal}`,
+      `/billing/mock/portal${token}`,
+      `/billing/mock/checkout${token}x`,
+      `/billing/mock/checkout?token=v1.x.y.z`,
+      "/billing/mock/checkout",
+    ])
+      expect([address, (await open(`http://x${address}`)).status]).toEqual([address, 404]);
+    expect(await planNow()).toBe("free");
+  });
+
+  test("canceling ends what there is, and again changes nothing", async () => {
+    await buy("pro");
+    expect(await cancel()).toMatchObject({
+      status: 200,
+      body: { plan: "free", status: "canceled" },
+    });
+    expect(await cancel()).toMatchObject({
+      status: 200,
+      body: { plan: "free", status: "canceled" },
+    });
+  });
+
+  test("the portal refuses what it does not know, and what there is nothing to do to", async () => {
+    const { body } = await stack.owner.post<PortalSession>("/billing/portal");
+    const act = (action: string) =>
+      open(body.portal_url, { method: "POST", body: new URLSearchParams({ action }) });
+    expect((await act("fail")).status).toBe(400);
+    await buy("pro");
+    expect((await act("explode")).status).toBe(400);
+    expect((await act("give_up")).status).toBe(303);
+    expect(await billing()).toMatchObject({ plan: "free", status: "unpaid" });
+    expect((await act("pay")).status).toBe(303);
+    expect(await billing()).toMatchObject({ plan: "pro", status: "active" });
+  });
+});

@@ -1,0 +1,281 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { commandLineOf } from "../../../self-host/processes/processes.ts";
+import { runAgent } from "../../harness/tunnel/agent.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+
+let api: TestApi;
+let owner: Person;
+let origin: RawOrigin;
+let token: Buffer;
+
+beforeAll(async () => {
+  [api, origin] = await Promise.all([startApi(), startRawOrigin()]);
+  owner = await api.owner();
+  token = Buffer.from((await mintToken(owner)).wireBytes, "base64");
+});
+afterAll(async () => {
+  await api.stop();
+  await origin.stop();
+});
+beforeEach(() => {
+  origin.seen.length = 0;
+  origin.respond = () => OK;
+});
+
+/** The command line of an agent that shares the local server of this file. */
+const sharing = (...more: string[]) => [
+  ...["http", String(origin.port), "--server", api.server.url, "--token-file", "TOKEN"],
+  ...more,
+];
+
+const visit = (subdomain: string, path = "/") =>
+  exchange(api.server.port, `GET ${path} HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
+
+describe("underpass http --json", () => {
+  test("tells of the tunnel and of each request, a line of JSON each", async () => {
+    await using agent = await runAgent(sharing("--subdomain", "lines", "--json"), { token });
+    const { tunnelId, ...ready } = await agent.event("ready");
+    expect(ready).toEqual({
+      event: "ready",
+      url: `http://lines.localhost:${api.server.port}`,
+      local: `http://localhost:${origin.port}`,
+    });
+    expect(tunnelId).toMatch(/^[0-9a-f-]{36}$/);
+    await visit("lines", "/menu?of=today");
+    const { durationMs, ...request } = await agent.event("request");
+    expect(request).toEqual({
+      event: "request",
+      method: "GET",
+      path: "/menu?of=today",
+      status: 200,
+    });
+    expect(durationMs).toBeGreaterThanOrEqual(0);
+  });
+
+  test.each(["SIGINT", "SIGTERM"] as const)(
+    "ends with 0 by %s, and the tunnel is offline",
+    async (signal) => {
+      await using agent = await runAgent(sharing("--subdomain", "stopped", "--json"), { token });
+      await agent.event("ready");
+      agent.child.kill(signal);
+      expect(await agent.exit).toBe(0);
+      expect((await visit("stopped")).status).toBe(502);
+    },
+  );
+
+  test("can be told everything in the environment", async () => {
+    const env = {
+      UNDERPASS_SERVER: api.server.url,
+      UNDERPASS_SUBDOMAIN: "environment",
+      UNDERPASS_JSON: "1",
+    };
+    const args = ["http", String(origin.port), "--token-file", "TOKEN"];
+    await using agent = await runAgent(args, { token, env });
+    expect((await agent.event("ready")).url).toContain("//environment.");
+  });
+
+  test("shows its token nowhere", async () => {
+    await using agent = await runAgent(sharing("--subdomain", "secret", "--log-level", "debug"), {
+      token,
+    });
+    await expect.poll(() => agent.stdout, PATIENT).toContain("secret.localhost");
+    await visit("secret");
+    const commandLine = commandLineOf(agent.child.pid!) ?? "";
+    expect(commandLine).toContain("--token-file");
+    for (const encoding of ["base64", "base64url", "hex"] as const) {
+      const secret = token.toString(encoding).slice(0, 40);
+      expect(agent.stdout + agent.stderr + commandLine).not.toContain(secret);
+    }
+  });
+});
+
+describe("a token that will not do ends the agent with 1 and a sentence:", () => {
+  const changed = (at: number) => {
+    const bytes = Buffer.from(token);
+    bytes[(at + bytes.length) % bytes.length]! ^= 1;
+    return bytes;
+  };
+  const cases: Record<string, () => Buffer> = {
+    "cut short": () => token.subarray(0, -1),
+    "with a byte too many": () => Buffer.concat([token, Buffer.from([0])]),
+    "of no bytes": () => Buffer.alloc(0),
+    "of another kind of file": () => Buffer.from("-----BEGIN PRIVATE KEY-----\n"),
+    "with another version": () => changed(0),
+    "of another kind": () => changed(4),
+    "with another nonce": () => changed(8),
+    "of another organization": () => changed(24),
+    "with another end": () => changed(-80),
+    "with another signature": () => changed(-1),
+  };
+
+  test.each(Object.entries(cases))("%s", async (_, bytes) => {
+    await using agent = await runAgent(sharing("--json"), { token: bytes() });
+    expect(await agent.exit).toBe(1);
+    expect(await agent.event("rejected")).toMatchObject({ reason: "unauthorized" });
+    expect(agent.stdout.trim().split("\n")).toHaveLength(1);
+  });
+
+  test("of another server", async () => {
+    await using other = await startApi();
+    const { wireBytes } = await mintToken(await other.owner());
+    await using agent = await runAgent(sharing("--json"), {
+      token: Buffer.from(wireBytes, "base64"),
+    });
+    expect(await agent.exit).toBe(1);
+    expect(await agent.event("rejected")).toMatchObject({ reason: "unauthorized" });
+  });
+
+  test("revoked while it serves", async () => {
+    const { wireBytes, nonce } = await mintToken(owner);
+    await using agent = await runAgent(sharing("--subdomain", "revoked", "--json"), {
+      token: Buffer.from(wireBytes, "base64"),
+    });
+    await agent.event("ready");
+    await owner.delete(`/tokens/${nonce}`);
+    expect(await agent.exit).toBe(1);
+    expect(await agent.event("rejected")).toEqual({
+      event: "rejected",
+      reason: "unauthorized",
+      message: "the token was revoked",
+    });
+  });
+
+  test("and to a person it says what to do", async () => {
+    await using agent = await runAgent(sharing(), { token: changed(-1) });
+    expect(await agent.exit).toBe(1);
+    expect(agent.stderr).toMatch(
+      /^underpass: unauthorized: [^\n]+\nGet a new token with `underpass login`\.\n$/,
+    );
+  });
+});
+
+describe("bad usage ends the agent with 2 and says what is wrong:", () => {
+  test.each([
+    [["http"], "say which port"],
+    [["http", "nowhere/at/all"], "is no port"],
+    [["http", "3000", "4000"], "what is 4000"],
+    [["http", "3000", "--ttl", "soon"], "--ttl"],
+    [["http", "3000", "--colour"], "--colour"],
+    [["http", "3000", "--log-level", "loud"], "--log-level"],
+    [["http", "3000", "--url", "a.localhost", "--subdomain", "a"], "same thing"],
+    [["serve"], "no command serve"],
+    [[], "underpass http <port"],
+  ])("%j", async (args, expected) => {
+    const token = Buffer.from("x");
+    const complete = args.length > 1 ? [...args, "--token-file", "TOKEN"] : args;
+    await using agent = await runAgent(complete, { token });
+    expect(await agent.exit).toBe(2);
+    expect(agent.stderr).toContain(expected);
+    expect(agent.stdout).toBe("");
+  });
+
+  test("while a missing token is not bad usage", async () => {
+    await using agent = await runAgent(["http", "3000", "--server", api.server.url]);
+    expect(await agent.exit).toBe(1);
+    expect(agent.stderr).toContain("run: underpass login");
+  });
+});
+
+describe("a proxy on the way to the server", () => {
+  async function startProxy() {
+    const asked: string[] = [];
+    const sockets = new Set<Socket>();
+    const proxy = createServer();
+    proxy.on("connect", ({ url = "" }, near: Socket) => {
+      asked.push(url);
+      sockets.add(near);
+      const [host, port] = url.split(":");
+      if (host !== "127.0.0.1") return void near.end("HTTP/1.1 403 Forbidden\r\n\r\n");
+      const far = connect(Number(port), host, () => near.write("HTTP/1.1 200 OK\r\n\r\n"));
+      for (const socket of [near, far]) socket.on("error", () => undefined);
+      near.pipe(far).pipe(near);
+    });
+    proxy.listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    return {
+      asked,
+      url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+      async [Symbol.asyncDispose]() {
+        for (const socket of sockets) socket.destroy();
+        proxy.close();
+        await once(proxy, "close");
+      },
+    };
+  }
+
+  test("is used, as the environment says", async () => {
+    await using proxy = await startProxy();
+    await using agent = await runAgent(sharing("--subdomain", "proxied", "--json"), {
+      token,
+      env: { HTTP_PROXY: proxy.url },
+    });
+    await agent.event("ready");
+    expect((await visit("proxied")).status).toBe(200);
+    expect(proxy.asked).toEqual([`127.0.0.1:${api.server.port}`]);
+  });
+
+  test("is used for https too, and not where the environment excepts the server", async () => {
+    await using proxy = await startProxy();
+    const args = ["http", "1", "--server", "https://underpass.test", "--token-file", "TOKEN"];
+    const env = { HTTPS_PROXY: proxy.url, NO_PROXY: "127.0.0.1" };
+    await using refused = await runAgent([...args, "--json"], { token, env });
+    await refused.event("retrying");
+    expect(proxy.asked[0]).toBe("underpass.test:443");
+    const before = proxy.asked.length;
+    await using agent = await runAgent(sharing("--subdomain", "direct", "--json"), {
+      token,
+      env: { ...env, HTTP_PROXY: proxy.url },
+    });
+    await agent.event("ready");
+    expect(proxy.asked.slice(before)).not.toContain(`127.0.0.1:${api.server.port}`);
+  });
+});
+
+describe("--host-header", () => {
+  const BLOCKED = 'Blocked request. This host ("x") is not allowed.';
+  const hostsSeen = () =>
+    origin.seen.map(({ headers }) => headers.find(([name]) => name.toLowerCase() === "host")?.[1]);
+  const own = () => `localhost:${origin.port}`;
+
+  test.each<[mode: string, expected: () => string]>([
+    ["preserve", () => "name.localhost"],
+    ["rewrite", own],
+    ["app.test", () => "app.test"],
+  ])("%s decides what the local server is called", async (mode, expected) => {
+    await using agent = await runAgent(
+      sharing("--subdomain", "name", "--json", "--host-header", mode),
+      { token },
+    );
+    await agent.event("ready");
+    await visit("name");
+    expect(hostsSeen()).toEqual([expected()]);
+  });
+
+  test("auto asks again by the local server's own name where the public one is refused", async () => {
+    origin.respond = ({ headers }) =>
+      headers.some(([name, value]) => name.toLowerCase() === "host" && value === own())
+        ? OK
+        : `HTTP/1.1 403 Forbidden\r\ncontent-length: ${BLOCKED.length}\r\n\r\n${BLOCKED}`;
+    await using agent = await runAgent(sharing("--subdomain", "auto", "--json"), { token });
+    await agent.event("ready");
+    expect((await visit("auto")).body.toString()).toBe("ok");
+    expect((await visit("auto")).body.toString()).toBe("ok");
+    expect(hostsSeen()).toEqual(["auto.localhost", own(), own()]);
+    expect((await agent.event("notice")).message).toContain("its own is used from now on");
+  });
+
+  test("auto leaves an application's own 403 alone", async () => {
+    origin.respond = () => "HTTP/1.1 403 Forbidden\r\ncontent-length: 4\r\n\r\nmine";
+    await using agent = await runAgent(sharing("--subdomain", "mine", "--json"), { token });
+    await agent.event("ready");
+    const { status, body } = await visit("mine");
+    expect([status, body.toString()]).toEqual([403, "mine"]);
+    expect(hostsSeen()).toEqual(["mine.localhost"]);
+  });
+});

@@ -1,0 +1,63 @@
+import { once } from "node:events";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { ExposedTunnel } from "../../../agent/expose.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { startRelay, type Relay } from "../../harness/tunnel/faulty-connection.ts";
+import { startStack, type Stack } from "../../harness/server/stack.ts";
+
+let stack: Stack;
+let origin: RawOrigin;
+let relay: Relay;
+let tunnel: ExposedTunnel;
+
+beforeAll(async () => {
+  [stack, origin] = await Promise.all([startStack(), startRawOrigin()]);
+  relay = await startRelay(stack.server.port);
+  tunnel = await stack.expose({ server: relay.url, port: origin.port, subdomain: "shop" });
+});
+afterAll(async () => {
+  await stack.stop();
+  await relay[Symbol.asyncDispose]();
+  await origin.stop();
+});
+beforeEach(() => {
+  origin.seen.length = 0;
+  origin.respond = () => OK;
+});
+
+test("five losses in a row are five pauses: the URL stays, and who visits meanwhile is answered", async () => {
+  const { url } = tunnel;
+  for (let round = 1; round <= 5; round += 1) {
+    const reconnected = once(tunnel.events, "reconnected");
+    relay.cut();
+    const { status, body } = await stack.visit("shop", `/${round}`);
+    expect([status, body.toString()]).toEqual([200, "ok"]);
+    expect(await reconnected).toMatchObject([{ url }]);
+  }
+  expect(origin.seen.map(({ target }) => target)).toEqual(["/1", "/2", "/3", "/4", "/5"]);
+});
+
+test("a link that goes dead without a word is noticed at both ends, and replaced", async () => {
+  const before = relay.connections;
+  const disconnected = once(tunnel.events, "disconnected");
+  relay.freeze();
+  // The server notices because somebody waits, the agent because nobody answers its heartbeat.
+  const answer = stack.visit("shop");
+  await disconnected;
+  expect((await answer).status).toBe(200);
+  expect(relay.connections).toBe(before + 1);
+  expect(origin.seen).toHaveLength(1);
+});
+
+test("a request that may have done something is not sent again", async () => {
+  origin.respond = () => undefined;
+  const answer = stack.visit("shop", "/order", "", "POST");
+  await expect.poll(() => origin.seen.length, PATIENT).toBe(1);
+  relay.cut();
+  const { status, headers } = await answer;
+  expect([status, Object.fromEntries(headers)["underpass-error"]]).toEqual([502, "agent_offline"]);
+  origin.respond = () => OK;
+  expect((await stack.visit("shop")).status).toBe(200);
+  expect(origin.seen.map(({ method }) => method)).toEqual(["POST", "GET"]);
+});

@@ -1,0 +1,91 @@
+/** The agent's command through a tunnel's life: stopped, started, deleted, over. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { runAgent } from "../../harness/tunnel/agent.ts";
+import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+
+let api: TestApi;
+let owner: Person;
+let origin: RawOrigin;
+let token: Buffer;
+
+beforeAll(async () => {
+  [api, origin] = await Promise.all([startApi(), startRawOrigin()]);
+  owner = await api.owner();
+  token = Buffer.from((await mintToken(owner)).wireBytes, "base64");
+});
+afterAll(async () => {
+  await api.stop();
+  await origin.stop();
+});
+
+const share = (...more: string[]) =>
+  runAgent(
+    ["http", String(origin.port), "--server", api.server.url, "--token-file", "TOKEN", ...more],
+    { token },
+  );
+const visit = (subdomain: string) =>
+  exchange(api.server.port, `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
+
+test("stopped, it waits and says so; started, it serves again by itself", async () => {
+  await using agent = await share("--subdomain", "paused", "--json");
+  const { tunnelId } = await agent.event("ready");
+  await owner.post(`/tunnels/${String(tunnelId)}/stop`);
+  expect(await agent.event("disconnected")).toEqual({
+    event: "disconnected",
+    reason: "tunnel_stopped: the tunnel was stopped",
+  });
+  const { status, headers } = await visit("paused");
+  expect([status, headers.find(([name]) => name === "underpass-error")?.[1]]).toEqual([
+    502,
+    "agent_offline",
+  ]);
+  await owner.post(`/tunnels/${String(tunnelId)}/start`);
+  await agent.event("reconnected");
+  expect((await visit("paused")).status).toBe(200);
+});
+
+test("of a tunnel that is stopped already it waits as well, and tells a person", async () => {
+  const { body } = await owner.post<{ id: string }>("/tunnels", {
+    localPort: 1,
+    subdomain: "not-yet",
+  });
+  await owner.post(`/tunnels/${body.id}/stop`);
+  await using agent = await share("--subdomain", "not-yet");
+  await until(() =>
+    Promise.resolve(
+      agent.stdout.includes("the tunnel was stopped; waiting until it is started again\n"),
+    ),
+  );
+  await owner.post(`/tunnels/${body.id}/start`);
+  await until(() => Promise.resolve(agent.stdout.includes("Forwarding http://not-yet.")));
+});
+
+test("it ends with 1 when the tunnel that it waits for is deleted, and makes no new one", async () => {
+  await using agent = await share("--subdomain", "given-up", "--json");
+  const { tunnelId } = await agent.event("ready");
+  await owner.post(`/tunnels/${String(tunnelId)}/stop`);
+  await agent.event("disconnected");
+  await owner.delete(`/tunnels/${String(tunnelId)}`);
+  expect(await agent.exit).toBe(1);
+  expect(await agent.event("rejected")).toMatchObject({ reason: "tunnel_deleted" });
+  expect((await visit("given-up")).status).toBe(404);
+});
+
+test("it ends with 1 when the tunnel's time is over, with a sentence for a person", async () => {
+  const { body } = await owner.post<{ id: string }>("/tunnels", {
+    localPort: 1,
+    subdomain: "brief",
+  });
+  await api.sql("update tunnels set expires_at = now() + interval '2 seconds' where id = $1", [
+    body.id,
+  ]);
+  await using agent = await share("--subdomain", "brief");
+  expect(await agent.exit).toBe(1);
+  expect(agent.stderr).toBe(
+    "underpass: tunnel_expired: the tunnel's time is over\n" +
+      "Run the command again to make a new tunnel, for as long as the plan allows.\n",
+  );
+  expect((await visit("brief")).status).toBe(404);
+});

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { startStack, type Stack } from "../../harness/server/stack.ts";
+
+let stack: Stack;
+let shop: RawOrigin;
+let other: RawOrigin;
+
+beforeAll(async () => {
+  const answering = (name: string) =>
+    startRawOrigin(() => `HTTP/1.1 200 OK\r\ncontent-length: ${name.length}\r\n\r\n${name}`);
+  [stack, shop, other] = await Promise.all([startStack(), answering("shop"), answering("other")]);
+  await stack.expose({ port: shop.port, subdomain: "shop" });
+  await stack.expose({ port: other.port, subdomain: "other" });
+});
+afterAll(async () => {
+  await stack.stop();
+  await Promise.all([shop.stop(), other.stop()]);
+});
+beforeEach(() => {
+  shop.seen.length = 0;
+  other.seen.length = 0;
+});
+
+/** @param hosts the Host lines, without their names. */
+const ask = (...hosts: string[]) => {
+  const lines = hosts.map((host) => `Host:${host}\r\n`).join("");
+  return exchange(stack.server.port, `GET / HTTP/1.1\r\n${lines}\r\n`);
+};
+
+describe("a tunnel is reached by", () => {
+  test.each([
+    " shop.localhost",
+    " SHOP.LocalHost",
+    " shop.localhost.",
+    " shop.localhost:1",
+    " shop.localhost.:65535",
+    " shop.localhost:",
+    "shop.localhost",
+  ])("Host:%s", async (host) => {
+    const { status, body } = await ask(host);
+    expect([status, body.toString()]).toEqual([200, "shop"]);
+  });
+});
+
+async function expectNobody(host: string, statuses: number[]): Promise<void> {
+  const { status } = await ask(host);
+  expect(statuses).toContain(status);
+  expect([...shop.seen, ...other.seen]).toEqual([]);
+}
+
+describe("nobody is reached by", () => {
+  test.each([
+    "",
+    " ",
+    " x.shop.localhost",
+    " shop.localhost.evil",
+    " shop..localhost",
+    ` ${"a".repeat(300)}.localhost`,
+    " agent.internal",
+    " AGENT.internal.:443",
+    " shop",
+    " -shop.localhost",
+  ])("Host:%s", (host) => expectNobody(host, [400, 404]));
+
+  // Not even the Worker: workerd's own listener gives up on what is no host name, with a 500.
+  test.each([
+    " shop.localhost@evil.test",
+    " other@shop.localhost",
+    " shop.localhost:80@other.localhost",
+    " shop%2elocalhost",
+    " shop.localhost/other",
+    " shop.localhost\\other",
+    " shop.localhost#other",
+    " shop.localhost?other",
+    " shop.localhost,other.localhost",
+    " shop localhost",
+    " shop.localhost  ",
+    " sh\u00f6p.localhost",
+  ])("Host:%s", (host) => expectNobody(host, [400, 404, 500]));
+
+  test("two Host lines", async () => {
+    const { status } = await ask(" shop.localhost", " other.localhost");
+    expect(status).toBeGreaterThanOrEqual(400);
+    expect([...shop.seen, ...other.seen]).toEqual([]);
+  });
+
+  test("the agents' own way in", async () => {
+    for (const host of ["agent.internal", "shop.localhost"]) {
+      const answer = await exchange(
+        stack.server.port,
+        `GET /connect HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nunderpass-admission: {}\r\n\r\n`,
+      );
+      expect(answer.status).not.toBe(101);
+    }
+  });
+});
+
+test("no header of a visitor's leads to another tunnel", async () => {
+  const lines = ["X-Forwarded-Host", "X-Host", "Forwarded", "X-Original-Host", "X-Original-URL"]
+    .map((name) => `${name}: other.localhost\r\n`)
+    .join("");
+  const { body } = await exchange(
+    stack.server.port,
+    `GET / HTTP/1.1\r\nHost: shop.localhost\r\n${lines}\r\n`,
+  );
+  expect(body.toString()).toBe("shop");
+  expect(other.seen).toEqual([]);
+});

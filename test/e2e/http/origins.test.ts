@@ -1,0 +1,75 @@
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { OK } from "../../harness/tunnel/origin.ts";
+import { startStack, type Stack } from "../../harness/server/stack.ts";
+
+let stack: Stack;
+beforeAll(async () => void (stack = await startStack()));
+afterAll(() => stack.stop());
+
+/** Listens on one address of this machine only. */
+async function listening(address: string, port = 0) {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.on("data", () => socket.write(OK));
+  });
+  server.listen(port, address);
+  await once(server, "listening");
+  return { port: (server.address() as AddressInfo).port, stop: () => server.close() };
+}
+
+describe("a local server called by its port", () => {
+  test.each(["127.0.0.1", "::1"])("is found where it listens on %s only", async (address) => {
+    const server = await listening(address);
+    const subdomain = address === "::1" ? "six" : "four";
+    const tunnel = await stack.expose({ port: server.port, subdomain });
+    expect((await stack.visit(subdomain)).body.toString()).toBe("ok");
+    await tunnel.close();
+    server.stop();
+  });
+});
+
+describe("while the local server is down", () => {
+  let port: number;
+  beforeAll(async () => {
+    const server = await listening("127.0.0.1");
+    ({ port } = server);
+    server.stop();
+    await stack.expose({ port, subdomain: "down" });
+  });
+
+  test("a person sees a page that says what to do", async () => {
+    const { status, headers, body } = await stack.visit("down", "/", "Accept: text/html\r\n");
+    const named = Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
+    expect(status).toBe(502);
+    expect(named).toMatchObject({
+      "underpass-error": "origin_unreachable",
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": "no-store",
+    });
+    expect(body.toString()).toContain("Start the local server");
+  });
+
+  test("a program gets the same as JSON", async () => {
+    const { status, body } = await stack.visit("down");
+    expect(status).toBe(502);
+    expect(JSON.parse(body.toString())).toMatchObject({ error: "origin_unreachable" });
+  });
+
+  test("nothing has to be started again when it is back", async () => {
+    const server = await listening("127.0.0.1", port);
+    expect((await stack.visit("down")).status).toBe(200);
+    server.stop();
+  });
+});
+
+test("a name that nobody serves says so to people and programs", async () => {
+  const page = await stack.visit("nobody", "/<script>", "Accept: text/html\r\n");
+  expect(page.status).toBe(404);
+  expect(page.body.toString()).toContain("Nobody has a tunnel at this address");
+  expect(page.body.toString()).not.toContain("<script");
+  expect(JSON.parse((await stack.visit("nobody")).body.toString())).toMatchObject({
+    error: "tunnel_not_found",
+  });
+});

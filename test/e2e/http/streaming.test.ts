@@ -1,0 +1,250 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { dial, framingOf, MessageReader } from "../../harness/tunnel/raw-http.ts";
+import { startStack, type Stack } from "../../harness/server/stack.ts";
+
+let stack: Stack;
+let handle: (request: IncomingMessage, response: ServerResponse) => void;
+const site = createServer((request, response) => handle(request, response));
+
+beforeAll(async () => {
+  site.listen(0, "127.0.0.1");
+  [stack] = await Promise.all([startStack(), once(site, "listening")]);
+  await stack.expose({ port: (site.address() as AddressInfo).port, subdomain: "shop" });
+});
+afterAll(async () => {
+  await stack.stop();
+  site.closeAllConnections();
+  site.close();
+});
+
+/** A visitor's connection, on which the head of a request was sent. */
+async function visitor(head = "GET / HTTP/1.1", lines: string[] = []) {
+  const socket = await dial(stack.server.port);
+  socket.on("error", () => undefined);
+  const host = `Host: shop.localhost:${stack.server.port}`;
+  socket.write([head, host, ...lines, "", ""].join("\r\n"));
+  const reader = new MessageReader(socket);
+  return {
+    socket,
+    reader,
+    /** The answer's head, and a reader of its pieces. */
+    answer: async () => {
+      const head = await reader.head();
+      const status = Number(head?.startLine.split(" ")[1]);
+      const framing = framingOf(head?.headers ?? [], "GET", status);
+      return { status, piece: async () => (await reader.chunk(framing))?.toString() };
+    },
+  };
+}
+
+/** The local server's end of the next request. */
+function nextRequest(): Promise<{ request: IncomingMessage; response: ServerResponse }> {
+  return new Promise((resolve) => {
+    handle = (request, response) => resolve({ request, response });
+  });
+}
+
+describe("each piece of an answer arrives before the next is written:", () => {
+  test.each([
+    "text/event-stream",
+    "text/html; charset=utf-8",
+    "application/x-ndjson",
+    "application/octet-stream",
+    "application/grpc",
+  ])("%s", async (type) => {
+    const asked = nextRequest();
+    const { answer, socket } = await visitor();
+    const { response } = await asked;
+    response.writeHead(200, { "content-type": type }).flushHeaders();
+    const { piece } = await answer();
+    for (const text of ["data: 1\n\n", "data: 2\n\n", "no line end"]) {
+      response.write(text);
+      expect(await piece()).toBe(text);
+    }
+    response.end();
+    expect(await piece()).toBeUndefined();
+    socket.destroy();
+  });
+});
+
+describe("an upload", () => {
+  const chunkOf = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+
+  test("arrives piece by piece before the visitor has finished it", async () => {
+    const asked = nextRequest();
+    const { answer, socket } = await visitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
+    socket.write(chunkOf("one"));
+    const { request, response } = await asked;
+    const piece = async () => String(((await once(request, "data")) as [Buffer])[0]);
+    expect(await piece()).toBe("one");
+    for (const text of ["two", "three"]) {
+      socket.write(chunkOf(text));
+      expect(await piece()).toBe(text);
+    }
+    socket.write("0\r\n\r\n");
+    await once(request, "end");
+    response.end("thanks");
+    expect(await (await answer()).piece()).toBe("thanks");
+    socket.destroy();
+  });
+
+  test("flows beside its own answer", async () => {
+    const asked = nextRequest();
+    const { answer, socket } = await visitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
+    socket.write(chunkOf("ping"));
+    const { request, response } = await asked;
+    request.pipe(response);
+    const { piece } = await answer();
+    expect(await piece()).toBe("ping");
+    for (const text of ["pong", "pang"]) {
+      socket.write(chunkOf(text));
+      expect(await piece()).toBe(text);
+    }
+    socket.destroy();
+  });
+
+  test("that is answered before it is whole is not read to its end", async () => {
+    const asked = nextRequest();
+    const lines = ["Content-Length: 100000000"];
+    const { answer, socket } = await visitor("POST / HTTP/1.1", lines);
+    socket.write(Buffer.alloc(100_000));
+    const { request, response } = await asked;
+    const closed = once(request.socket, "close");
+    response.writeHead(413, { connection: "close" }).end("too large");
+    const { status, piece } = await answer();
+    expect([status, await piece()]).toEqual([413, "too large"]);
+    await closed;
+    socket.destroy();
+  });
+});
+
+describe("who leaves is missed at the other end:", () => {
+  test("a visitor, in the middle of an answer", async () => {
+    const asked = nextRequest();
+    const { answer, socket } = await visitor();
+    const { response } = await asked;
+    response.write("first");
+    await (await answer()).piece();
+    const closed = once(response, "close");
+    socket.destroy();
+    const more = setInterval(() => response.write("more"), 20);
+    await closed;
+    clearInterval(more);
+    expect(response.writableFinished).toBe(false);
+  });
+
+  test("a visitor, with much still on its way, every time", async () => {
+    let open = 0;
+    handle = (_, response) => {
+      open += 1;
+      response.on("close", () => (open -= 1));
+      response.write(Buffer.alloc(5 * 1024 * 1024));
+    };
+    for (let visits = 0; visits < 20; visits += 1) {
+      const { answer, socket } = await visitor();
+      await (await answer()).piece();
+      socket.resetAndDestroy();
+    }
+    await vi.waitUntil(() => open === 0, PATIENT);
+  });
+
+  test("a visitor, before the answer", async () => {
+    const asked = nextRequest();
+    const { socket } = await visitor();
+    const { response } = await asked;
+    const closed = once(response, "close");
+    socket.resetAndDestroy();
+    await closed;
+  });
+
+  test("a visitor, in the middle of an upload", async () => {
+    const asked = nextRequest();
+    const { socket } = await visitor("POST / HTTP/1.1", ["Content-Length: 1000"]);
+    socket.write("half of it");
+    const { request } = await asked;
+    request.on("error", () => undefined).resume();
+    const gone = new Promise((resolve) => request.socket.once("close", resolve));
+    socket.resetAndDestroy();
+    await gone;
+    expect(request.complete).toBe(false);
+  });
+
+  test("the local server, in the middle of an answer of known length", async () => {
+    const asked = nextRequest();
+    const { answer, socket } = await visitor();
+    const { response } = await asked;
+    response.writeHead(200, { "content-length": "100" }).write("half");
+    const { piece } = await answer();
+    expect(await piece()).toBe("half");
+    response.destroy();
+    await expect(piece()).rejects.toThrow();
+    socket.destroy();
+  });
+
+  test("the local server, in the middle of server-sent events, whose readers then come again", async () => {
+    const asked = nextRequest();
+    const { answer, socket } = await visitor();
+    const { response } = await asked;
+    response.writeHead(200, { "content-type": "text/event-stream" }).write("data: 1\n\n");
+    const { piece } = await answer();
+    await piece();
+    response.destroy();
+    expect(await piece()).toBeUndefined();
+    socket.destroy();
+  });
+
+  test("the local server, before its answer", async () => {
+    handle = (request) => void request.socket.destroy();
+    const { status, headers } = await stack.visit("shop");
+    expect([status, Object.fromEntries(headers)["underpass-error"]]).toEqual([
+      502,
+      "origin_failed",
+    ]);
+  });
+});
+
+test("an answer without length that is cut off is never taken for whole", async () => {
+  const asked = nextRequest();
+  const { answer, socket } = await visitor();
+  const { response } = await asked;
+  response.write("half");
+  const { piece } = await answer();
+  await piece();
+  let ending = "open";
+  void piece().then(
+    () => (ending = "whole"),
+    () => (ending = "cut"),
+  );
+  response.destroy();
+  handle = (_, next) => void next.end("later");
+  expect((await stack.visit("shop")).body.toString()).toBe("later");
+  expect(ending).not.toBe("whole");
+  socket.destroy();
+});
+
+test("a slow reader slows its own stream down, and no other", async () => {
+  const asked = nextRequest();
+  const { answer, socket } = await visitor();
+  const { response } = await asked;
+  response.flushHeaders();
+  await answer();
+  socket.pause();
+  const chunk = Buffer.alloc(1024 * 1024);
+  let written = 0;
+  while (response.write(chunk)) written += chunk.length;
+  for (; written < 200 * chunk.length; written += chunk.length) {
+    const drained = once(response, "drain").then(() => true);
+    handle = (_, next) => void next.end("quick");
+    expect((await stack.visit("shop")).body.toString()).toBe("quick");
+    if (!(await Promise.race([drained, stack.visit("shop").then(() => false)]))) break;
+    response.write(chunk);
+  }
+  // What the windows and the system's own buffers hold, far from what it would send.
+  expect(written).toBeLessThan(100 * chunk.length);
+  socket.destroy();
+  await once(response, "close");
+});

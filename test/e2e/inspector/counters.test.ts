@@ -1,0 +1,256 @@
+/** What a tunnel's row says of its traffic is what its visitors counted themselves. */
+import { once } from "node:events";
+import { Agent, createServer, request, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { WebSocket, WebSocketServer } from "ws";
+import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
+import type { Metrics, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { faultsOf, readExposition } from "../../harness/formats/exposition.ts";
+import { seeded } from "../../harness/random.ts";
+
+const BODY_MAX_BYTES = 100_000;
+
+interface Counted {
+  totalRequests: number;
+  bytesIn: number;
+  bytesOut: number;
+}
+
+let api: TestApi;
+let owner: Person;
+let site: Server;
+let token: Buffer;
+const connections = new Agent({ keepAlive: true });
+
+beforeAll(async () => {
+  // Answers with as many bytes as the path says, if it says any, and echoes WebSocket messages.
+  site = createServer((asked, answer) => {
+    if (asked.url === "/never") return;
+    asked.resume().on("end", () => answer.end(Buffer.alloc(Number(asked.url?.slice(1)))));
+  });
+  new WebSocketServer({ server: site }).on("connection", (socket) => {
+    socket.on("message", (message: Buffer) => socket.send(message));
+  });
+  site.listen(0, "127.0.0.1");
+  api = await startApi();
+  owner = await api.owner();
+  token = Buffer.from((await mintToken(owner)).wireBytes, "base64");
+});
+afterAll(async () => {
+  connections.destroy();
+  site.closeAllConnections();
+  site.close();
+  await api.stop();
+});
+
+const share = (subdomain: string, by = token): Promise<ExposedTunnel> => {
+  const { port } = site.address() as AddressInfo;
+  return expose({ port, server: api.server.url, token: by, subdomain });
+};
+
+async function visit(subdomain: string, sent: number, wanted: number): Promise<Counted> {
+  const asked = request({
+    agent: connections,
+    port: api.server.port,
+    host: "127.0.0.1",
+    method: "POST",
+    path: `/${wanted}`,
+    headers: { host: `${subdomain}.localhost` },
+  });
+  asked.end(Buffer.alloc(sent));
+  const [answer] = (await once(asked, "response")) as [
+    NodeJS.ReadableStream & { statusCode: number },
+  ];
+  let bytesOut = 0;
+  for await (const chunk of answer) bytesOut += (chunk as Buffer).length;
+  if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`);
+  return { totalRequests: 1, bytesIn: sent, bytesOut };
+}
+
+async function counted(subdomain: string): Promise<Counted> {
+  const { body } = await owner.get<Tunnel[]>("/tunnels");
+  const { totalRequests, bytesIn, bytesOut } = body.find(({ name }) => name === subdomain)!;
+  return { totalRequests, bytesIn, bytesOut };
+}
+
+/** Waits until no count is less than that. */
+function untilCounted(subdomain: string, least: Counted): Promise<Counted> {
+  return until(async () => {
+    const now = await counted(subdomain).catch(() => undefined);
+    const isThere =
+      now &&
+      now.totalRequests >= least.totalRequests &&
+      now.bytesIn >= least.bytesIn &&
+      now.bytesOut >= least.bytesOut;
+    return isThere && now;
+  });
+}
+
+function sumOf(parts: Counted[]): Counted {
+  const sum = { totalRequests: 0, bytesIn: 0, bytesOut: 0 };
+  for (const { totalRequests, bytesIn, bytesOut } of parts) {
+    sum.totalRequests += totalRequests;
+    sum.bytesIn += bytesIn;
+    sum.bytesOut += bytesOut;
+  }
+  return sum;
+}
+
+/** The same of the whole organization, in each of the ways in which it can be read. */
+async function countedElsewhere(): Promise<Record<string, Counted>> {
+  const { body: metrics } = await owner.get<Metrics>("/metrics");
+  const sumOfSeries = async (metric: string) => {
+    const path = `/metrics/timeseries?metric=${metric}&window=1h`;
+    const { body } = await owner.get<SeriesPoint[]>(path);
+    return body.reduce((sum, { value }) => sum + value, 0);
+  };
+  const { body: text } = await owner.get<string>("/metrics/prometheus");
+  const exposition = readExposition(text);
+  expect(faultsOf(exposition)).toEqual([]);
+  return {
+    metrics: {
+      totalRequests: metrics.requests_last_24h,
+      bytesIn: metrics.bytes_in_last_24h,
+      bytesOut: metrics.bytes_out_last_24h,
+    },
+    series: {
+      totalRequests: await sumOfSeries("requests"),
+      bytesIn: await sumOfSeries("bytes_in"),
+      bytesOut: await sumOfSeries("bytes_out"),
+    },
+    prometheus: {
+      totalRequests: exposition.sum("underpass_requests_total"),
+      bytesIn: exposition.value("underpass_bytes_in_total"),
+      bytesOut: exposition.value("underpass_bytes_out_total"),
+    },
+    tunnels: {
+      totalRequests: exposition.sum("underpass_tunnel_requests_total"),
+      bytesIn: exposition.sum("underpass_tunnel_bytes_in_total"),
+      bytesOut: exposition.sum("underpass_tunnel_bytes_out_total"),
+    },
+  };
+}
+
+test("every request and every byte is in the row once the next report is due", async () => {
+  const tunnel = await share("exact");
+  const random = seeded(1);
+  const size = () => random.below(BODY_MAX_BYTES);
+  const parts: Counted[] = [];
+  for (let round = 0; round < 20; round += 1) {
+    const visits = Array.from({ length: 10 }, () => visit("exact", size(), size()));
+    parts.push(...(await Promise.all(visits)));
+  }
+  const socket = new WebSocket(`ws://127.0.0.1:${api.server.port}/`, {
+    headers: { host: "exact.localhost" },
+  });
+  await once(socket, "open");
+  socket.send(Buffer.alloc(BODY_MAX_BYTES));
+  await once(socket, "message");
+  socket.close();
+  parts.push({ totalRequests: 1, bytesIn: BODY_MAX_BYTES, bytesOut: BODY_MAX_BYTES });
+
+  const sum = sumOf(parts);
+  expect(await untilCounted("exact", sum)).toEqual(sum);
+  // One transaction writes all of them.
+  const elsewhere = await countedElsewhere();
+  expect(Object.values(elsewhere)).toEqual(Object.values(elsewhere).map(() => sum));
+  await tunnel.close();
+});
+
+test("a kill -9 loses nothing that the row has shown, and invents nothing", async () => {
+  const tunnel = await share("killed");
+  const visits = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => visit("killed", 1_000, 2_000)));
+  const shown = sumOf(await visits(20));
+  await untilCounted("killed", shown);
+  const before = await countedElsewhere();
+  const lost = sumOf(await visits(20));
+  const reconnected = once(tunnel.events, "reconnected");
+  process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+  await reconnected;
+
+  const least = sumOf([shown, ...(await visits(1))]);
+  const counts = await untilCounted("killed", least);
+  const most = sumOf([least, lost]);
+  for (const count of ["totalRequests", "bytesIn", "bytesOut"] as const) {
+    expect(counts[count]).toBeGreaterThanOrEqual(least[count]);
+    expect(counts[count]).toBeLessThanOrEqual(most[count]);
+  }
+  const after = await countedElsewhere();
+  for (const [where, { totalRequests, bytesIn, bytesOut }] of Object.entries(before)) {
+    // Of the whole organization: what other tunnels carried has not changed.
+    const beside = totalRequests - shown.totalRequests;
+    expect(after[where]!.totalRequests).toBeGreaterThan(totalRequests);
+    expect(after[where]!.totalRequests).toBeLessThanOrEqual(most.totalRequests + beside);
+    expect(after[where]!.bytesIn).toBeGreaterThan(bytesIn);
+    expect(after[where]!.bytesOut).toBeGreaterThan(bytesOut);
+  }
+  await tunnel.close();
+});
+
+test("who was refused and who left is counted by its reason, of the caller's organization alone", async () => {
+  const by = await api.owner();
+  const its = Buffer.from((await mintToken(by)).wireBytes, "base64");
+  const tunnel = await share("refusing", its);
+  const scrape = async (person: Person) =>
+    readExposition((await person.get<string>("/metrics/prometheus")).body);
+  const ask = (path: string) =>
+    request({
+      port: api.server.port,
+      host: "127.0.0.1",
+      path,
+      headers: { host: "refusing.localhost" },
+    }).end();
+  const labels = { tunnel: "refusing" };
+
+  await visit("refusing", 0, 10);
+  await visit("refusing", 0, 10);
+  const asked = once(site, "request");
+  const left = ask("/never").on("error", () => undefined);
+  await asked;
+  // By a reset: workerd takes a mere end of what a visitor sends for one who still listens.
+  left.socket!.resetAndDestroy();
+  await by.put(`/tunnels/${tunnel.tunnelId}/maintenance`, {});
+  for (let n = 0; n < 3; n += 1) {
+    const [answer] = (await once(ask("/1"), "response")) as [IncomingMessage];
+    answer.resume();
+    expect(answer.statusCode).toBe(503);
+  }
+  await until(async () => (await scrape(by)).sum("underpass_tunnel_requests_total", labels) === 6);
+  // One transaction writes all of it; a scrape reads its families one by one, so the next one has all of it.
+  const told = await scrape(by);
+  const ofTunnel = (code: string) =>
+    told.value("underpass_tunnel_requests_total", { ...labels, code });
+  expect(["2xx", "5xx", "left"].map(ofTunnel)).toEqual([2, 3, 1]);
+  expect(told.sum("underpass_refusals_total", { error: "maintenance" })).toBe(3);
+  expect(told.sum("underpass_refusals_total")).toBe(3);
+  expect(told.sum("underpass_request_duration_seconds_count")).toBe(2);
+  const stranger = await api.owner();
+  expect((await scrape(stranger)).sum("underpass_requests_total")).toBe(0);
+  expect((await scrape(stranger)).families.get("underpass_tunnel_requests_total")?.samples).toEqual(
+    [],
+  );
+  await tunnel.close();
+});
+
+test("a scrape after a crash counts no agent that did not come back", async () => {
+  const by = await api.owner();
+  const its = Buffer.from((await mintToken(by)).wireBytes, "base64");
+  const [gone, back] = [await share("gone", its), await share("back", its)];
+  const agents = async () => {
+    const { body } = await by.get<string>("/metrics/prometheus");
+    return readExposition(body).value("underpass_agents_connected");
+  };
+  await until(async () => (await agents()) === 2);
+  const reconnected = once(back.events, "reconnected");
+  process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+  await gone.close();
+  await reconnected;
+  expect(await agents()).toBe(1);
+  // Rows are believed for a while: an agent that has just registered is not on the list yet either.
+  await until(async () => (await by.get<Metrics>("/metrics")).body.active_tunnels === 1);
+  await back.close();
+});

@@ -1,0 +1,162 @@
+/** Private networks when something fails: each row of the table of failures that is not an attack. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  startNetworkStack,
+  type NetworkStack,
+  type TestNetwork,
+} from "../../harness/networks/stack.ts";
+import { ping, push } from "../../harness/networks/traffic.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import type { RunningAgent } from "../../harness/tunnel/agent.ts";
+import type { Device } from "../../../protocol/schemas/networks.ts";
+import { mintToken } from "../../harness/server/api.ts";
+import { createPeer } from "../../harness/wireguard/peer.ts";
+
+let stack: NetworkStack;
+let network: TestNetwork;
+let agent: RunningAgent;
+
+beforeAll(async () => {
+  stack = await startNetworkStack();
+  network = await stack.createNetwork();
+  agent = await network.serve();
+});
+afterAll(async () => {
+  await agent?.[Symbol.asyncDispose]();
+  await network?.[Symbol.asyncDispose]();
+  await stack?.[Symbol.asyncDispose]();
+});
+
+describe("a relay", () => {
+  test.each(["SIGTERM", "SIGKILL"] as const)(
+    "that is restarted (%s) keeps the session: no handshake, and the server may speak first",
+    async (signal) => {
+      const client = await network.connectClient();
+      await ping(client);
+      await stack.relay.stop(signal);
+      client.send("lost");
+      network.server.send("lost too", client.publicKey);
+      await stack.relay.start();
+      await push(network.server, client);
+      await ping(client);
+      expect([client.handshakes(), network.server.handshakes(client.publicKey)]).toEqual([1, 1]);
+      expect(agent.child.exitCode).toBe(null);
+      await network.reaches("udp");
+    },
+  );
+
+  test("that is restarted lets a client go on that moves to another port meanwhile", async () => {
+    const client = await network.connectClient();
+    await ping(client);
+    await stack.relay.stop();
+    await client.rebind();
+    await stack.relay.start();
+    await ping(client);
+    expect(client.handshakes()).toBe(1);
+  });
+
+  test("that is gone is seen as offline, and the agent waits for it", async () => {
+    await stack.relay.stop("SIGKILL");
+    await network.reaches("offline");
+    expect(agent.child.exitCode).toBe(null);
+    await stack.relay.start();
+    await network.reaches("udp");
+    await ping(await network.connectClient());
+  });
+
+  test("whose connection to the agent is cut takes the same agent back", async () => {
+    const client = await network.connectClient();
+    stack.relay.tcp.cut();
+    await push(network.server, client);
+    await ping(client);
+    expect(client.handshakes()).toBe(1);
+  });
+
+  test("that cannot hand out another port says so with 503, until one is free again", async () => {
+    const { id: relayId } = await stack.startRelay("small", { ports: 2 });
+    const networks = [
+      await stack.createNetwork({ relayId }),
+      await stack.createNetwork({ relayId }),
+    ];
+    await expect(stack.createNetwork({ relayId })).rejects.toThrow(/503.*unavailable/);
+    for (const each of networks) {
+      await stack.owner.delete(`/private-networks/${each.id}`);
+      await each[Symbol.asyncDispose]();
+    }
+    // The organization's own released ports need no rest.
+    await using last = await stack.createNetwork({ relayId });
+    expect(last.endpoint.port).toBeGreaterThan(0);
+  });
+});
+
+describe("an agent", () => {
+  test("that is started a second time takes over, and the first is told why it ends", async () => {
+    const second = await network.vpn();
+    expect(await agent.exit).toBe(1);
+    expect(agent.stdout + agent.stderr).toContain("replaced");
+    agent = second;
+    await network.reaches("udp");
+    await ping(await network.connectClient());
+  });
+
+  test("whose token is revoked ends, and nobody gets through any more", async () => {
+    await using own = await stack.createNetwork();
+    const { nonce, wireBytes } = await mintToken(stack.owner);
+    await using revoked = await own.vpn({ token: Buffer.from(wireBytes, "base64") });
+    await own.reaches("udp");
+    const client = await own.connectClient();
+    await ping(client);
+    expect((await stack.owner.delete(`/tokens/${nonce}`)).status).toBe(200);
+    expect(await revoked.exit).toBe(1);
+    await own.reaches("offline");
+    const before = own.server.received.length;
+    client.send("too late");
+    await ping(await network.connectClient());
+    expect(own.server.received).toHaveLength(before);
+  });
+
+  test("of a network that is deleted ends", async () => {
+    const own = await stack.createNetwork();
+    await using running = await own.serve();
+    expect((await stack.owner.delete(`/private-networks/${own.id}`)).status).toBe(200);
+    expect(await running.exit).toBe(1);
+    await own[Symbol.asyncDispose]();
+  });
+
+  test("goes on with the network's new key when its server is registered anew", async () => {
+    await using own = await stack.createNetwork();
+    await using running = await own.serve();
+    await ping(await own.connectClient());
+    const successor = await own.replaceServer();
+    await using client = await createPeer();
+    await client.handshake(own.endpoint, successor.publicKey);
+    await ping(client);
+    expect(running.child.exitCode).toBe(null);
+  });
+});
+
+test("a device that is revoked loses its row; its peer stays until the configuration is applied", async () => {
+  const client = await network.connectClient();
+  const path = `/private-networks/${network.id}/devices`;
+  const { body } = await stack.owner.post<{ device: Device }>(path, {
+    name: "phone",
+    public_key: client.publicKey,
+  });
+  expect((await stack.owner.delete(`${path}/${body.device.id}`)).status).toBe(200);
+  expect((await stack.owner.get<Device[]>(path)).body).toEqual([]);
+  await ping(client);
+});
+
+test("while the API is down the network goes on, for new sessions too", async () => {
+  const client = await network.connectClient();
+  const workerd = await stack.api.server.pidOf("workerd");
+  process.kill(workerd, "SIGSTOP");
+  try {
+    await ping(client);
+    await ping(await network.connectClient());
+  } finally {
+    process.kill(workerd, "SIGCONT");
+  }
+  await expect.poll(async () => (await network.read()).relay.state, PATIENT).toBe("udp");
+  await ping(client);
+});

@@ -1,0 +1,177 @@
+/** Private networks that work: WireGuard sessions through a real relay and a real agent. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DATAGRAM_PAYLOAD_MAX_BYTES } from "../../../protocol/limits/relay.ts";
+import type { Device } from "../../../protocol/schemas/networks.ts";
+import type { RunningAgent } from "../../harness/tunnel/agent.ts";
+import {
+  startNetworkStack,
+  type NetworkStack,
+  type TestNetwork,
+} from "../../harness/networks/stack.ts";
+import { exchangeMany, ping, push } from "../../harness/networks/traffic.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { startUdpProxy } from "../../harness/relay/udp-proxy.ts";
+import { DATA_OVERHEAD_BYTES } from "../../harness/wireguard/session.ts";
+import { createPeer } from "../../harness/wireguard/peer.ts";
+
+let stack: NetworkStack;
+let network: TestNetwork;
+let agent: RunningAgent;
+
+beforeAll(async () => {
+  stack = await startNetworkStack();
+  network = await stack.createNetwork();
+  agent = await network.serve();
+});
+afterAll(async () => {
+  await agent?.[Symbol.asyncDispose]();
+  await network?.[Symbol.asyncDispose]();
+  await stack?.[Symbol.asyncDispose]();
+});
+
+describe("a session", () => {
+  test("begins with a handshake, and carries data in both directions", async () => {
+    const client = await network.connectClient();
+    client.send("from the client");
+    await client.arrival("from the client");
+    network.server.send("from the server", client.publicKey);
+    await client.arrival("from the server");
+    expect(network.server.texts(client.publicKey)).toContain("from the client");
+  });
+
+  test("of each client comes from an endpoint of its own, as if there were no relay", async () => {
+    const [one, other] = [await network.connectClient(), await network.connectClient()];
+    await Promise.all([exchangeMany(one, 100), exchangeMany(other, 100)]);
+    expect(network.server.endpoint(one.publicKey)).not.toEqual(
+      network.server.endpoint(other.publicKey),
+    );
+    expect(new Set(network.server.texts(one.publicKey)).size).toBeGreaterThanOrEqual(100);
+    const ofOne = new Set(network.server.texts(one.publicKey));
+    expect(network.server.texts(other.publicKey).filter((text) => ofOne.has(text))).toEqual([]);
+  });
+
+  test("is renewed by either end", async () => {
+    const client = await network.connectClient();
+    await client.handshake(network.endpoint, network.server.publicKey);
+    await ping(client);
+    await network.server.handshake(network.server.endpoint(client.publicKey), client.publicKey);
+    await ping(client);
+    expect(network.server.handshakes(client.publicKey)).toBe(3);
+  });
+
+  test("goes on without a handshake when the client changes its port, in both directions", async () => {
+    const client = await network.connectClient();
+    await ping(client);
+    await client.rebind();
+    await ping(client);
+    await push(network.server, client);
+    expect([client.handshakes(), network.server.handshakes(client.publicKey)]).toEqual([1, 1]);
+  });
+
+  test("carries datagrams up to the largest that there are, and survives larger ones", async () => {
+    const client = await network.connectClient();
+    const largest = DATAGRAM_PAYLOAD_MAX_BYTES - DATA_OVERHEAD_BYTES;
+    for (const length of [1, 15, 16, 1_392, 9_000, largest]) {
+      const text = "x".repeat(length);
+      client.send(text);
+      await client.arrival(text);
+    }
+    // Fits into UDP, but not with the header between relay and agent.
+    client.send("y".repeat(largest + 1));
+    await ping(client);
+  });
+});
+
+describe("a path with loss, duplicates and reordering", () => {
+  const FAULTS = { loss: 0.1, duplicates: 0.1, reordered: 0.2, seed: 7 };
+
+  test("between client and relay delivers what is sent again, and nothing twice", async () => {
+    await using path = await startUdpProxy(network.endpoint.port);
+    path.setFaults(FAULTS);
+    const client = await network.connectClient({ address: "127.0.0.1", port: path.port });
+    for (let round = 0; round < 20; round += 1) await ping(client);
+    expect(await exchangeMany(client, 300)).toBeGreaterThan(150);
+    const { replayed } = network.server.rejected;
+    expect(replayed).toBeGreaterThan(0);
+  });
+
+  test("between relay and agent does so too, and stays with UDP", async () => {
+    const client = await network.connectClient();
+    stack.relay.udp.setFaults(FAULTS);
+    for (let round = 0; round < 20; round += 1) await ping(client);
+    expect(await exchangeMany(client, 300)).toBeGreaterThan(150);
+    stack.relay.udp.setFaults({});
+    expect((await network.read()).relay.state).toBe("udp");
+    await expect.poll(async () => (await network.read()).relay.loss, PATIENT).toBeGreaterThan(0.02);
+  });
+
+  test("whose NAT forgets the agent's mapping works again with the next BIND", async () => {
+    const client = await network.connectClient();
+    await stack.relay.udp.rebind();
+    await push(network.server, client);
+    await ping(client);
+    expect(client.handshakes()).toBe(1);
+  });
+});
+
+describe("the API", () => {
+  test("knows each device's last handshake, address and traffic", async () => {
+    const client = await createPeer();
+    const enrolled = await stack.owner.post<{ device: Device }>(
+      `/private-networks/${network.id}/devices`,
+      { name: "laptop", public_key: client.publicKey },
+    );
+    expect(enrolled.status).toBe(201);
+    const before = Date.now();
+    await client.handshake(network.endpoint, network.server.publicKey);
+    await exchangeMany(client, 50);
+    const read = async () =>
+      (await stack.owner.get<Device[]>(`/private-networks/${network.id}/devices`)).body[0];
+    const endpoint = `127.0.0.1:${client.port}`;
+    await expect.poll(async () => (await read())?.endpoint, PATIENT).toBe(endpoint);
+    const device = await read();
+    expect(device?.rx_bytes).toBeGreaterThan(50 * 32);
+    expect(device?.tx_bytes).toBeGreaterThan(50 * 32);
+    expect(Date.parse(device?.last_handshake_at ?? "")).toBeGreaterThanOrEqual(before - 1_000);
+    await client.close();
+  });
+
+  test("says when nothing listens behind the agent, as the agent does, and when that is over", async () => {
+    const { port } = network.server;
+    const client = await network.connectClient();
+    await network.server.close();
+    client.send("into the void");
+    const isListening = async () => (await network.read()).relay.server_listening;
+    await expect.poll(isListening, PATIENT).toBe(false);
+    await expect
+      .poll(() => agent.stdout, PATIENT)
+      .toMatch(/"event":"path".*"isLocalListening":false/);
+    await network.server.bind(port);
+    await ping(client);
+    await expect.poll(isListening, PATIENT).toBe(true);
+  });
+
+  test("counts handshakes for another key: a device has an old configuration", async () => {
+    await using other = await createPeer();
+    await using client = await createPeer();
+    for (let tries = 0; tries < 3; tries += 1) client.initiate(network.endpoint, other.publicKey);
+    await expect
+      .poll(async () => (await network.read()).relay.wrong_key_handshakes, PATIENT)
+      .toBe(3);
+    expect(client.handshakes(other.publicKey)).toBe(0);
+  });
+});
+
+test("two networks of one relay have ports of their own, and nothing in common", async () => {
+  await using second = await stack.createNetwork();
+  await using running = await second.serve();
+  expect(second.endpoint.port).not.toBe(network.endpoint.port);
+  const [one, two] = [await network.connectClient(), await second.connectClient()];
+  await Promise.all([exchangeMany(one, 100), exchangeMany(two, 100)]);
+  expect(second.server.texts(one.publicKey)).toEqual([]);
+  expect(network.server.texts(two.publicKey)).toEqual([]);
+  // A client of one network gets nowhere at the other's port.
+  one.initiate(second.endpoint, network.server.publicKey);
+  await expect.poll(async () => (await second.read()).relay.wrong_key_handshakes, PATIENT).toBe(1);
+  expect(running.child.exitCode).toBe(null);
+});

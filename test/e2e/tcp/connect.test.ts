@@ -1,0 +1,128 @@
+/** `underpass connect` end to end: a local port that leads to a TCP tunnel over the API's own address. */
+import { createHash, randomBytes } from "node:crypto";
+import pg from "pg";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { runAgent } from "../../harness/tunnel/agent.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import {
+  startEcho,
+  startLocalServer,
+  startTcpStack,
+  type TcpStack,
+} from "../../harness/relay/tcp/stack.ts";
+import { endOf, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
+
+const MiB = 1024 * 1024;
+
+let stack: TcpStack;
+beforeAll(async () => {
+  stack = await startTcpStack({ address: "127.0.0.1", ports: 20 });
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+test("PostgreSQL is used through the local port", async () => {
+  const url = new URL(await stack.api.server.databaseUrl());
+  await using tunnel = await stack.serve(Number(url.port), ["--subdomain", "database"]);
+  await using local = await stack.connect("database");
+  url.port = String(local.port);
+  const client = new pg.Client({ connectionString: url.href });
+  await client.connect();
+  const { rows } = await client.query<{ n: string }>(
+    "select count(*) as n from generate_series(1, 100000)",
+  );
+  expect(rows).toEqual([{ n: "100000" }]);
+  await client.end();
+  expect(await tunnel.event("connection")).toMatchObject({ via: "connect" });
+});
+
+test("64 MiB each way at once arrive whole, and each direction ends alone", async () => {
+  await using echo = await startEcho();
+  await using tunnel = await stack.serve(echo.port);
+  await using local = await stack.connect(tunnel.tunnelId);
+  const client = await local.visit();
+  const payload = randomBytes(64 * MiB);
+  client.end(payload);
+  const received = await readAll(client);
+  expect(createHash("sha256").update(received).digest("hex")).toBe(
+    createHash("sha256").update(payload).digest("hex"),
+  );
+  expect(await local.event("connection")).toMatchObject({
+    bytesIn: payload.length,
+    bytesOut: payload.length,
+  });
+});
+
+test("what comes after the other side's end still arrives, in both directions", async () => {
+  await using server = await startLocalServer((socket) => {
+    socket.write("220 ready\n");
+    // The command's own first connection is given up at once.
+    void readAll(socket).then(
+      (bytes) => socket.end(`read ${bytes.length}`),
+      () => undefined,
+    );
+  });
+  await using tunnel = await stack.serve(server.port);
+  await using local = await stack.connect(tunnel.tunnelId);
+  const client = await local.visit();
+  expect(String(await readExactly(client, 10))).toBe("220 ready\n");
+  client.end(Buffer.alloc(300_000));
+  expect(String(await readAll(client))).toBe("read 300000");
+});
+
+test("a reset of either side is a reset of the other", async () => {
+  await using server = await startLocalServer((socket) =>
+    socket.once("data", (bytes) => String(bytes) === "break" && socket.resetAndDestroy()),
+  );
+  await using tunnel = await stack.serve(server.port);
+  await using local = await stack.connect(tunnel.tunnelId);
+  const client = await local.visit();
+  client.write("break");
+  expect(await endOf(client)).toBe("ECONNRESET");
+  const other = await local.visit();
+  other.write("hello");
+  await vi.waitUntil(() => server.sockets.size === 1, PATIENT);
+  const [socket] = server.sockets;
+  const end = endOf(socket!);
+  other.resetAndDestroy();
+  expect(await end).toBe("ECONNRESET");
+});
+
+test("a reader that takes nothing stops the sender, and loses nothing", async () => {
+  const bytes = 48 * MiB;
+  await using server = await startLocalServer(
+    (socket) => void socket.end(Buffer.alloc(bytes, "a")),
+  );
+  await using tunnel = await stack.serve(server.port);
+  await using local = await stack.connect(tunnel.tunnelId);
+  const client = await local.visit();
+  await vi.waitUntil(() => client.readableLength > 0, PATIENT);
+  expect((await readAll(client)).length).toBe(bytes);
+});
+
+test("while nothing listens behind the tunnel, local connections are reset and it is said why", async () => {
+  const echo = await startEcho();
+  await using tunnel = await stack.serve(echo.port);
+  await using local = await stack.connect(tunnel.tunnelId);
+  await echo[Symbol.asyncDispose]();
+  expect(await endOf(await local.visit())).toBe("ECONNRESET");
+  expect(await local.event("connection")).toMatchObject({
+    problem: `nothing listens at localhost:${echo.port}`,
+  });
+});
+
+test("without --listen it is the tunnel's own port", async () => {
+  const echo = await startEcho();
+  await using tunnel = await stack.serve(echo.port);
+  await echo[Symbol.asyncDispose]();
+  await using local = await stack.connect(tunnel.tunnelId, []);
+  expect(local.port).toBe(echo.port);
+});
+
+test("a tunnel that does not exist ends the command with 1", async () => {
+  const args = ["connect", "nothing-of-that-name", "--listen", "0", "--token-file", "TOKEN"];
+  await using agent = await runAgent([...args, "--server", stack.api.server.url], {
+    token: stack.token,
+  });
+  expect(await agent.exit).toBe(1);
+  expect(agent.stderr).toContain("tunnel_deleted: there is no such tunnel");
+});

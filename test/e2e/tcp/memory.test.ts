@@ -1,0 +1,53 @@
+/** What relay and agent hold for visitors who read nothing. */
+import { readFile } from "node:fs/promises";
+import { expect, test, vi } from "vitest";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { startLocalServer, startTcpStack } from "../../harness/relay/tcp/stack.ts";
+
+const MiB = 1024 * 1024;
+const VISITORS = 1_000;
+const GROWTH_MAX_MIB = 64;
+
+async function residentMiB(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, "latin1");
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+}
+
+test.skipIf(process.platform !== "linux")(
+  `${VISITORS} visitors who read nothing cost relay and agent less than ${GROWTH_MAX_MIB} MiB each`,
+  async () => {
+    await using stack = await startTcpStack({ address: "127.0.0.1" });
+    const endless = Buffer.alloc(MiB, "a");
+    let sent = 0;
+    await using server = await startLocalServer((socket) => {
+      const more = (): void => {
+        let mayGoOn = true;
+        while (mayGoOn && !socket.destroyed) {
+          mayGoOn = socket.write(endless);
+          sent += 1;
+        }
+      };
+      socket.on("drain", more);
+      more();
+    });
+    await using tunnel = await stack.serve(server.port);
+    const pids = [stack.relay.pid, tunnel.child.pid!];
+    const before = await Promise.all(pids.map(residentMiB));
+    const visitors = await Promise.all(Array.from({ length: VISITORS }, () => tunnel.visit()));
+    for (const visitor of visitors) visitor.pause();
+    // The system's own buffers are full once the local server can write no more.
+    let last = -1;
+    await vi.waitUntil(
+      () => {
+        const isFull = server.sockets.size === VISITORS && sent === last;
+        last = sent;
+        return isFull;
+      },
+      { ...PATIENT, interval: 500 },
+    );
+    const after = await Promise.all(pids.map(residentMiB));
+    const grown = after.map((value, i) => Math.round(value - before[i]!));
+    expect(Math.max(...grown), `relay and agent: ${grown.join(", ")}`).toBeLessThan(GROWTH_MAX_MIB);
+    for (const visitor of visitors) visitor.destroy();
+  },
+);

@@ -1,0 +1,170 @@
+/** `underpass tcp` end to end: server, relay and agent as processes of their own. */
+import { createHash, randomBytes } from "node:crypto";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import pg from "pg";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import {
+  startEcho,
+  startLocalServer,
+  startTcpStack,
+  type TcpStack,
+} from "../../harness/relay/tcp/stack.ts";
+import { endOf, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
+
+const MiB = 1024 * 1024;
+/** Of the relay; a tunnel keeps the one that it was given. */
+const PORTS = 30;
+
+let stack: TcpStack;
+beforeAll(async () => {
+  stack = await startTcpStack({ address: "127.0.0.1", ports: PORTS });
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+test("a visitor of the public port reaches the local server", async () => {
+  const site = createServer((_request, response) => response.end("hello")).listen(0, "127.0.0.1");
+  await once(site, "listening");
+  await using tunnel = await stack.serve((site.address() as AddressInfo).port);
+  expect(tunnel.url).toBe(`tcp://127.0.0.1:${tunnel.publicPort}`);
+  const answer = await fetch(`http://127.0.0.1:${tunnel.publicPort}/`);
+  expect(await answer.text()).toBe("hello");
+  site.closeAllConnections();
+  site.close();
+});
+
+test("PostgreSQL is used through the tunnel", async () => {
+  const url = new URL(await stack.api.server.databaseUrl());
+  await using tunnel = await stack.serve(Number(url.port));
+  url.port = String(tunnel.publicPort);
+  const client = new pg.Client({ connectionString: url.href });
+  await client.connect();
+  const { rows } = await client.query<{ n: string }>(
+    "select count(*) as n from generate_series(1, 100000)",
+  );
+  expect(rows).toEqual([{ n: "100000" }]);
+  await client.end();
+});
+
+test("64 MiB each way at once arrive whole, and each direction ends alone", async () => {
+  await using echo = await startEcho();
+  await using tunnel = await stack.serve(echo.port);
+  const visitor = await tunnel.visit();
+  const payload = randomBytes(64 * MiB);
+  visitor.end(payload);
+  const received = await readAll(visitor);
+  expect(createHash("sha256").update(received).digest("hex")).toBe(
+    createHash("sha256").update(payload).digest("hex"),
+  );
+  expect(await tunnel.event("connection")).toMatchObject({
+    address: "127.0.0.1",
+    bytesIn: payload.length,
+    bytesOut: payload.length,
+  });
+});
+
+test("a reset by the local server is a reset for the visitor", async () => {
+  await using local = await startLocalServer((socket) =>
+    socket.once("data", () => socket.resetAndDestroy()),
+  );
+  await using tunnel = await stack.serve(local.port);
+  const visitor = await tunnel.visit();
+  visitor.write("x");
+  expect(await endOf(visitor)).toBe("ECONNRESET");
+});
+
+test("while nothing listens locally, visitors are reset and the agent says why", async () => {
+  const local = await startEcho();
+  await using tunnel = await stack.serve(local.port);
+  await local[Symbol.asyncDispose]();
+  const visitor = await tunnel.visit();
+  expect(await endOf(visitor)).toBe("ECONNRESET");
+  expect(await tunnel.event("connection")).toMatchObject({
+    problem: `nothing listens at localhost:${local.port}`,
+  });
+});
+
+test("1,000 visitors at once are each served", async () => {
+  await using echo = await startEcho();
+  await using tunnel = await stack.serve(echo.port);
+  const visitors = await Promise.all(Array.from({ length: 1_000 }, () => tunnel.visit()));
+  const answers = visitors.map(async (visitor, i) => {
+    visitor.write(`visitor ${i};`);
+    const answer = await readExactly(visitor, `visitor ${i};`.length);
+    return String(answer) === `visitor ${i};`;
+  });
+  expect((await Promise.all(answers)).filter((isRight) => isRight)).toHaveLength(1_000);
+  for (const visitor of visitors) visitor.destroy();
+});
+
+test("--allow lets in no address but those, and is kept for the tunnel", async () => {
+  await using echo = await startEcho();
+  await using tunnel = await stack.serve(echo.port, [
+    "--allow",
+    "203.0.113.0/24",
+    "--allow",
+    "::1",
+  ]);
+  const visitor = await tunnel.visit().catch(() => null);
+  if (visitor) expect(await endOf(visitor)).toBe("ECONNRESET");
+  const { body } = await stack.owner.get<Tunnel[]>("/tunnels");
+  const row = body.find(({ id }) => id === tunnel.tunnelId);
+  expect(row?.allowedCidrs).toEqual(["203.0.113.0/24", "::1/128"]);
+  await stack.owner.put(`/tunnels/${tunnel.tunnelId}/ip-allowlist`, { cidrs: ["127.0.0.0/8"] });
+  await vi.waitUntil(async () => {
+    const next = await tunnel.visit().catch(() => null);
+    next?.end("in");
+    return next && String(await readAll(next).catch(() => "")) === "in";
+  }, PATIENT);
+});
+
+test("--remote-port asks for a public port, which stays over restarts of the agent", async () => {
+  await using echo = await startEcho();
+  const wanted = await findFreePort();
+  const args = ["--subdomain", "sticky", "--remote-port", String(wanted)];
+  const first = await stack.serve(echo.port, args);
+  expect(first.publicPort).toBe(wanted);
+  await first[Symbol.asyncDispose]();
+  await using second = await stack.serve(echo.port, ["--subdomain", "sticky"]);
+  expect(second.publicPort).toBe(wanted);
+});
+
+/** The highest port of the relay that none of the organization's tunnels has. */
+async function findFreePort(): Promise<number> {
+  const { body: tunnels } = await stack.owner.get<Tunnel[]>("/tunnels");
+  const taken = new Set(tunnels.map(({ publicPort }) => publicPort));
+  let port = stack.relay.port + PORTS;
+  while (taken.has(port)) port -= 1;
+  return port;
+}
+
+test.each([
+  [
+    "v1",
+    (port: number, publicPort: number) =>
+      `PROXY TCP4 127.0.0.1 127.0.0.1 ${port} ${publicPort}\r\n`,
+  ],
+  [
+    "v2",
+    (port: number, publicPort: number) => {
+      const ports = Buffer.alloc(4);
+      ports.writeUInt16BE(port, 0);
+      ports.writeUInt16BE(publicPort, 2);
+      const fixed = "0d0a0d0a000d0a515549540a2111000c7f0000017f000001";
+      return Buffer.concat([Buffer.from(fixed, "hex"), ports]).toString("latin1");
+    },
+  ],
+])(
+  "--proxy-protocol %s begins a connection with the visitor's address",
+  async (version, header) => {
+    await using echo = await startEcho();
+    await using tunnel = await stack.serve(echo.port, ["--proxy-protocol", version]);
+    const visitor = await tunnel.visit();
+    visitor.end("and the rest");
+    const expected = `${header(visitor.localPort ?? 0, tunnel.publicPort)}and the rest`;
+    expect((await readAll(visitor)).toString("latin1")).toBe(expected);
+  },
+);

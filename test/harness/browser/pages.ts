@@ -1,0 +1,106 @@
+/** The service's own pages as a person uses them, in a browser that keeps an eye on what they do. */
+import type { Browser, Page } from "playwright-core";
+import PostalMime from "postal-mime";
+import { afterAll, afterEach, beforeAll, expect } from "vitest";
+import { PASSWORD, startApi, until, type TestApi } from "../server/api.ts";
+import { openBrowser, openPage, type WatchedPage } from "./browser.ts";
+import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-provider.ts";
+
+export interface Pages {
+  api: TestApi;
+  origin: string;
+  provider: IdentityProvider;
+  /** In a browser of its own: nobody is signed in. */
+  open(path: string): Promise<Page>;
+  /** The same, and somebody signs in. */
+  openAs(email: string, path?: string): Promise<Page>;
+  /** In the newest mail to an address that has one to this page. */
+  linkTo(page: string, email: string): Promise<string>;
+}
+
+/**
+ * For one test file. After each test no page has complained of anything but of failures that it showed, and
+ * none has asked anything of anybody but the service and, where somebody signs in there, the provider.
+ */
+export function usePages(settings: Record<string, string> = {}): Pages {
+  let browser: Browser;
+  const visits: WatchedPage[] = [];
+  const pages = { open, openAs, linkTo } as Pages;
+
+  beforeAll(async () => {
+    pages.provider = await startIdentityProvider();
+    [pages.api, browser] = await Promise.all([
+      startApi({ env: { ...pages.provider.settings, ...settings } }),
+      openBrowser(),
+    ]);
+    pages.origin = `http://localhost:${pages.api.server.port}`;
+    await pages.provider.register(`${pages.origin}/auth/oauth/idp_a/callback`);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await pages.api?.stop();
+    await pages.provider?.[Symbol.asyncDispose]();
+  });
+  afterEach(async () => {
+    const ours = [pages.origin, pages.provider.issuer].map((url) => new URL(url).host);
+    for (const { page, complaints, hosts } of visits.splice(0)) {
+      await page.close();
+      expect(complaints.filter((text) => !/status of 4\d\d/.test(text))).toEqual([]);
+      expect([...hosts].filter((host) => !ours.includes(host))).toEqual([]);
+    }
+  });
+
+  async function open(path: string): Promise<Page> {
+    const visit = await openPage(browser);
+    visits.push(visit);
+    await visit.page.goto(pages.origin + path);
+    return visit.page;
+  }
+
+  async function openAs(email: string, path = "/"): Promise<Page> {
+    const page = await open(path);
+    await signIn(page, email);
+    if (path === "/") await accountOf(page);
+    return page;
+  }
+
+  function linkTo(page: string, email: string): Promise<string> {
+    return until(async () => {
+      const mails = await pages.api.mailsTo(email);
+      const texts = await Promise.all(
+        mails.map(async (mail) => (await PostalMime.parse(mail)).text),
+      );
+      const links = texts.map((text) => text?.match(/http\S+/g)?.find((url) => url.includes(page)));
+      return links.findLast((link) => link !== undefined)?.replace(pages.origin, "");
+    });
+  }
+  return pages;
+}
+
+export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  await page.getByLabel("E-mail address").fill(email);
+  await page.getByLabel("Password").fill(password);
+  await press(page, "Sign in");
+}
+
+/** At rest: what a part still loads can move or replace what a test is about to press. */
+export async function accountOf(page: Page): Promise<void> {
+  await page.getByRole("heading", { name: "Your account", exact: true }).waitFor();
+  await page.getByText("Loading…").first().waitFor({ state: "detached" });
+}
+
+export async function press(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name, exact: true }).click();
+}
+
+/** A part of the page of the account. */
+export function part(page: Page, name: string) {
+  return page.getByRole("region", { name, exact: true });
+}
+
+/** What waits in front of everything else, answered. */
+export async function answer(page: Page, name: string): Promise<void> {
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name, exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+}

@@ -1,0 +1,73 @@
+/** Vendors that deliver to a receiver, each signing in its way. */
+import { createHmac } from "node:crypto";
+import type { Receiver, Validator } from "../../../protocol/schemas/webhooks.ts";
+import type { Person } from "../server/api.ts";
+
+export interface Delivering {
+  body?: string | Buffer;
+  /** What the vendor calls the delivery, where it says so in a header line. */
+  id?: string;
+  secret?: string;
+  /** Seconds since 1970 by the vendor's clock. */
+  time?: number;
+  /** Over those that the vendor sends. */
+  headers?: Record<string, string>;
+}
+
+export const SECRET = "whsec_of_the_tests";
+
+export async function makeReceiver(
+  owner: Person,
+  validator: Validator = "generic_hmac_sha256",
+  name: string = validator,
+): Promise<Receiver> {
+  const reply = await owner.post<Receiver>("/webhook-receivers", {
+    validator,
+    secret: SECRET,
+    name,
+  });
+  if (reply.status !== 201) throw new Error(`no receiver: ${JSON.stringify(reply.body)}`);
+  return reply.body;
+}
+
+/** @param server where the API answers: a receiver's own URL names a host that Node does not resolve. */
+export function deliver(
+  server: { url: string },
+  { id, validator }: Pick<Receiver, "id" | "validator">,
+  delivering: Delivering = {},
+): Promise<Response> {
+  const { body = "{}" } = delivering;
+  const headers = { ...signatureOf(validator, delivering), ...delivering.headers };
+  return fetch(`${server.url}/hooks/${id}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: typeof body === "string" ? body : new Uint8Array(body),
+  });
+}
+
+function signatureOf(
+  validator: Validator,
+  { body = "{}", id, secret = SECRET, time = Math.floor(Date.now() / 1000) }: Delivering,
+): Record<string, string> {
+  const sign = (prefix = "") =>
+    createHmac("sha256", secret).update(prefix).update(body).digest("hex");
+  switch (validator) {
+    case "code_host":
+      return {
+        "x-hub-signature-256": `sha256=${sign()}`,
+        ...(id === undefined ? {} : { "x-github-delivery": id }),
+      };
+    case "chat_app":
+      return {
+        "x-slack-request-timestamp": String(time),
+        "x-slack-signature": `v0=${sign(`v0:${time}:`)}`,
+      };
+    case "payments":
+      return { "stripe-signature": `t=${time},v1=${sign(`${time}.`)}` };
+    case "generic_hmac_sha256":
+      return {
+        "x-signature-256": `sha256=${sign()}`,
+        ...(id === undefined ? {} : { "x-delivery-id": id }),
+      };
+  }
+}

@@ -1,0 +1,154 @@
+/** An agent's side of a relay, bare: what a test of the relay itself says and hears. */
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { vi } from "vitest";
+import { WebSocket } from "ws";
+import type { FromAgent, FromRelay, NetworkWelcome } from "../../../protocol/relay/control.ts";
+import {
+  DATAGRAM,
+  RELAY_SUBPROTOCOL,
+  readBound,
+  readDatagramHeader,
+  readDatagrams,
+  writeBind,
+  writeDatagramHeader,
+} from "../../../protocol/relay/datagrams.ts";
+import { DATAGRAM_HEADER_BYTES } from "../../../protocol/limits/relay.ts";
+import { PATIENT } from "../timeouts.ts";
+
+export interface ReceivedDatagram {
+  flow: number;
+  payload: Buffer;
+  over: "udp" | "websocket";
+}
+
+export class RelayAgent implements AsyncDisposable {
+  readonly messages: FromRelay[] = [];
+  readonly datagrams: ReceivedDatagram[] = [];
+  /** Counters that BOUND answered. */
+  readonly bound: number[] = [];
+  /** Everything that came over UDP, in bytes. */
+  udpBytes = 0;
+  closed: { code: number; reason: string } | null = null;
+  readonly socket: WebSocket;
+  udp: Socket | undefined;
+  #counter = Date.now();
+
+  constructor(
+    relayUrl: string,
+    ticket: string | null,
+    protocol: string | null = RELAY_SUBPROTOCOL,
+  ) {
+    this.socket = new WebSocket(`${relayUrl}/agent`, protocol === null ? [] : [protocol], {
+      headers: ticket === null ? {} : { authorization: `Bearer ${ticket}` },
+    });
+    this.socket.on("message", (data, isBinary) => {
+      const bytes = data as Buffer;
+      if (!isBinary) {
+        this.messages.push(JSON.parse(bytes.toString()) as FromRelay);
+        return;
+      }
+      readDatagrams(bytes, ({ flow }, payload) =>
+        this.datagrams.push({ flow, payload: Buffer.from(payload), over: "websocket" }),
+      );
+    });
+    this.socket.on("close", (code, reason) => (this.closed = { code, reason: reason.toString() }));
+    this.socket.on("error", () => {});
+  }
+
+  /** The welcome, once it is there; fails when the relay closes instead. */
+  async welcome<Kind extends "network" | "tunnel">(kind: Kind) {
+    await this.until(() => this.messages.length > 0);
+    const [welcome] = this.messages;
+    if (welcome?.type !== "welcome" || welcome.kind !== kind) throw new Error("no welcome");
+    return welcome as Extract<FromRelay, { type: "welcome"; kind: Kind }>;
+  }
+
+  send(message: FromAgent): void {
+    this.socket.send(JSON.stringify(message));
+  }
+
+  /** Resolves when the relay has read everything that was sent so far. */
+  async settled(): Promise<void> {
+    const pong = once(this.socket, "pong");
+    this.socket.ping();
+    await pong;
+  }
+
+  async end(): Promise<{ code: number; reason: string }> {
+    await vi.waitUntil(() => this.closed !== null, PATIENT);
+    return this.closed!;
+  }
+
+  /** Waits for a condition; fails when the relay closes before. */
+  async until(condition: () => boolean): Promise<void> {
+    await vi.waitUntil(() => {
+      if (condition()) return true;
+      if (this.closed) throw new Error(`closed: ${this.closed.code} ${this.closed.reason}`);
+      return false;
+    }, PATIENT);
+  }
+
+  /** A UDP socket, bound to the association by a BIND that was answered. */
+  async bind(welcome: NetworkWelcome): Promise<Socket> {
+    const udp = createSocket("udp4");
+    udp.on("message", (message) => this.#receive(message, welcome));
+    udp.bind(0, "127.0.0.1");
+    await once(udp, "listening");
+    this.udp?.close();
+    this.udp = udp;
+    const before = this.bound.length;
+    udp.send(this.nextBind(welcome), welcome.udpPort, "127.0.0.1");
+    await this.until(() => this.bound.length > before);
+    return udp;
+  }
+
+  nextBind({ association, key }: NetworkWelcome): Uint8Array {
+    this.#counter += 1;
+    return writeBind(association, this.#counter, Buffer.from(key, "base64"));
+  }
+
+  /** Sends a datagram of a flow over UDP. */
+  sendUdp(welcome: NetworkWelcome, flow: number, payload: Uint8Array, from = this.udp): void {
+    from?.send(toDatagram(flow, 0, payload), welcome.udpPort, "127.0.0.1");
+  }
+
+  sendWebSocket(flow: number, payload: Uint8Array): void {
+    this.socket.send(toDatagram(flow, payload.byteLength, payload));
+  }
+
+  /** The flow of a peer's port, once the relay has named it. */
+  async flow(port: number) {
+    const find = () =>
+      this.messages.findLast((message) => message.type === "flow" && message.flow.port === port);
+    await this.until(() => find() !== undefined);
+    const message = find();
+    if (message?.type !== "flow") throw new Error("no flow");
+    return message.flow;
+  }
+
+  async [Symbol.asyncDispose]() {
+    this.udp?.close();
+    this.socket.terminate();
+    if (this.socket.readyState !== WebSocket.CLOSED) await once(this.socket, "close");
+  }
+
+  #receive(message: Buffer, { key }: NetworkWelcome): void {
+    this.udpBytes += message.length;
+    const header = readDatagramHeader(message);
+    if (header?.type === DATAGRAM.bound) {
+      const bound = readBound(message, Buffer.from(key, "base64"));
+      if (bound) this.bound.push(bound.counter);
+    } else if (header?.type === DATAGRAM.data) {
+      const payload = message.subarray(DATAGRAM_HEADER_BYTES);
+      this.datagrams.push({ flow: header.flow, payload, over: "udp" });
+    }
+  }
+}
+
+function toDatagram(flow: number, u16: number, payload: Uint8Array): Buffer {
+  const bytes = Buffer.alloc(DATAGRAM_HEADER_BYTES + payload.byteLength);
+  writeDatagramHeader(bytes, 0, { type: DATAGRAM.data, u16, flow });
+  bytes.set(payload, DATAGRAM_HEADER_BYTES);
+  return bytes;
+}

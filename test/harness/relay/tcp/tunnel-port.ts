@@ -1,0 +1,127 @@
+/** A relay's port of a TCP tunnel by itself, with an agent of the test's own: plain sockets on both sides. */
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { StreamHead } from "../../../../protocol/relay/control.ts";
+import { TunnelPort, type TunnelPortLimits } from "../../../../relay/tcp/tunnel-port.ts";
+import { ownPort } from "../../ports.ts";
+
+export interface TestTunnelPort extends AsyncDisposable {
+  port: TunnelPort;
+  number: number;
+  /** How many data connections the port has asked for. */
+  readonly asked: number;
+  /** A data connection. It is given the next visitor who has none. */
+  openDataConnection(): Promise<Socket>;
+  /** A visitor's connection. */
+  visit(): Promise<Socket>;
+  /** The error code with which a visitor's connection ends. */
+  visitEnd(): Promise<string | null>;
+}
+
+export interface TunnelPortSettings {
+  cidrs?: string[];
+  mbps?: number;
+  limits?: Partial<TunnelPortLimits>;
+  /** Opens data connections that the port asks for, and calls this with each. */
+  serve?: (connection: Socket) => void;
+}
+
+export async function startTunnelPort(settings: TunnelPortSettings = {}): Promise<TestTunnelPort> {
+  const number = await ownPort();
+  let asked = 0;
+  const port = new TunnelPort({
+    ticket: {
+      kind: "tunnel",
+      sub: "0190d6a0-0000-7000-8000-000000000001",
+      org: "0190d6a0-0000-7000-8000-000000000002",
+      port: number,
+      generation: 1,
+      mbps: settings.mbps ?? 100_000,
+      nonce: "00",
+      exp: 0,
+      cidrs: settings.cidrs ?? null,
+    },
+    association: 1,
+    streamKey: "key",
+    bind: "127.0.0.1",
+    log: { info: () => undefined },
+    limits: settings.limits,
+    sendOpen(count) {
+      asked += count;
+      if (!settings.serve) return;
+      for (let i = 0; i < count; i += 1) void openDataConnection().then(settings.serve);
+    },
+  });
+  await port.listen();
+  const upgrades = createServer({ allowHalfOpen: true }, (socket) =>
+    port.takeDataConnection(socket, Buffer.alloc(0)),
+  );
+  upgrades.listen(0, "127.0.0.1");
+  await once(upgrades, "listening");
+  const sockets = new Set<Socket>();
+
+  async function open(target: number): Promise<Socket> {
+    const socket = connect({ port: target, host: "127.0.0.1", allowHalfOpen: true });
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    await once(socket, "connect");
+    return socket;
+  }
+  function openDataConnection(): Promise<Socket> {
+    return open((upgrades.address() as AddressInfo).port);
+  }
+
+  return {
+    port,
+    number,
+    get asked() {
+      return asked;
+    },
+    openDataConnection,
+    visit: () => open(number),
+    visitEnd() {
+      const socket = connect({ port: number, host: "127.0.0.1" });
+      sockets.add(socket);
+      return endOf(socket);
+    },
+    async [Symbol.asyncDispose]() {
+      port.close();
+      for (const socket of sockets) socket.destroy();
+      upgrades.close();
+      await once(upgrades, "close");
+    },
+  };
+}
+
+/** Reads the head that comes before a visitor's first byte, and leaves the rest to be read. */
+export async function readHead(connection: Socket): Promise<StreamHead> {
+  const length = await readExactly(connection, 2);
+  const json = await readExactly(connection, length.readUInt16BE());
+  return StreamHead.parse(JSON.parse(json.toString()));
+}
+
+export async function readExactly(socket: Socket, count: number): Promise<Buffer> {
+  for (;;) {
+    const bytes = socket.read(count) as Buffer | null;
+    if (bytes && bytes.length === count) return bytes;
+    if (socket.readableEnded || socket.destroyed) throw new Error("ended early");
+    await Promise.race([once(socket, "readable"), once(socket, "close"), once(socket, "end")]);
+  }
+}
+
+/** Everything until the end of the other side. */
+export async function readAll(socket: Socket): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket.iterator({ destroyOnReturn: false }))
+    chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+/** @returns the error code with which the connection ended, or null where it ended without. */
+export async function endOf(socket: Socket): Promise<string | null> {
+  let code: string | null = null;
+  socket.on("error", (error: NodeJS.ErrnoException) => (code = error.code ?? "unknown"));
+  socket.resume();
+  if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve));
+  return code;
+}

@@ -1,0 +1,295 @@
+/**
+ * The API as its callers know it: people with accounts in organizations, machines with tokens. Behind it is
+ * a whole self-hosted server, with a database that a test can look into.
+ */
+import { readdir, readFile } from "node:fs/promises";
+import { request } from "node:http";
+import { join } from "node:path";
+import pg from "pg";
+import { WebSocket } from "ws";
+import {
+  FRAME,
+  FrameWriter,
+  PING,
+  PROTOCOL_VERSION,
+  SUBPROTOCOL,
+  type Hello,
+} from "../../../protocol/wire/frames.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_INTERVAL_MS,
+  STREAM_WINDOW_BYTES,
+} from "../../../protocol/limits.ts";
+import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
+import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
+import { leaseServer } from "./server-pool.ts";
+import { type ServerOptions, startServer, type TestServer } from "./server.ts";
+
+export interface Reply<Body> {
+  status: number;
+  body: Body;
+  headers: Headers;
+}
+
+export interface Caller {
+  get<Body>(path: string): Promise<Reply<Body>>;
+  post<Body>(path: string, body?: unknown): Promise<Reply<Body>>;
+  put<Body>(path: string, body: unknown): Promise<Reply<Body>>;
+  patch<Body>(path: string, body: unknown): Promise<Reply<Body>>;
+  delete<Body>(path: string): Promise<Reply<Body>>;
+  send<Body>(method: string, path: string, init?: RequestInit): Promise<Reply<Body>>;
+}
+
+export interface Person extends Caller {
+  email: string;
+  password: string;
+  userId: string;
+  orgId: string;
+  accessToken: string;
+  /** `qnt_refresh=…`, as a browser sends it back. */
+  cookie: string;
+}
+
+export type Role = "viewer" | "member" | "admin" | "owner";
+
+/** How an agent's attempt to connect ended. */
+export interface Attempt {
+  /** Set while the connection is open. */
+  socket: WebSocket | undefined;
+  protocol: string;
+  code?: number;
+  reason?: string;
+}
+
+export interface TestApi extends AsyncDisposable {
+  server: TestServer;
+  stranger: Caller;
+  /** Somebody who signed up, confirmed the address and logged in. */
+  owner(): Promise<Person>;
+  /** Another person in the organization of `of`. */
+  colleague(of: Person, role: Role): Promise<Person>;
+  logIn(email: string, password: string): Promise<Person>;
+  /** The newest code that was mailed to an address. */
+  codeFor(email: string): Promise<string>;
+  mailsTo(email: string): Promise<string[]>;
+  sql<Row>(text: string, values?: unknown[]): Promise<Row[]>;
+  connectAgent(
+    bearer: string | undefined,
+    query: Record<string, string | number>,
+    options?: { protocols?: string[] },
+  ): Promise<Attempt>;
+  /** What the server does by itself once a minute. */
+  runCron(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export const PASSWORD = "correct horse battery staple";
+let people = 0;
+
+export function newEmail(): string {
+  people += 1;
+  return `person-${people}-${crypto.randomUUID().slice(0, 8)}@example.com`;
+}
+
+export interface ApiOptions extends ServerOptions {
+  /** Takes a server of the pool, which other test files used before. The default where there are no options. */
+  shared?: boolean;
+}
+
+export async function startApi({ shared, ...options }: ApiOptions = {}): Promise<TestApi> {
+  const isShared = shared ?? Object.keys(options).length === 0;
+  const server = await (isShared ? leaseServer(options.env) : startServer(options));
+  const database = new pg.Client({ connectionString: await server.databaseUrl() });
+  await database.connect();
+  // The server is stopped while this connection is idle.
+  database.on("error", () => {});
+  const stranger = callerOf(server, {});
+
+  async function mailsTo(email: string): Promise<string[]> {
+    const dir = join(server.dataDir, "mail");
+    const names = await readdir(dir).catch(() => []);
+    const mails = await Promise.all(
+      names
+        .filter((name) => name.endsWith(".eml"))
+        .sort()
+        .map((name) => readFile(join(dir, name), "utf8")),
+    );
+    return mails.filter((mail) => mail.includes(`To: ${email}`));
+  }
+
+  async function codeFor(email: string): Promise<string> {
+    return until(async () => /^Subject: (\d{6}) /m.exec((await mailsTo(email)).at(-1) ?? "")?.[1]);
+  }
+
+  async function logIn(email: string, password: string): Promise<Person> {
+    const { body, headers } = await stranger.post<AccountSummary>("/auth/login", {
+      email,
+      password,
+    });
+    return {
+      ...callerOf(server, { authorization: `Bearer ${body.access_token}` }),
+      email,
+      password,
+      userId: body.user.id,
+      orgId: body.active_org.id,
+      accessToken: body.access_token,
+      cookie: cookieIn(headers),
+    };
+  }
+
+  async function owner(): Promise<Person> {
+    const email = newEmail();
+    await stranger.post("/auth/signup", { email, password: PASSWORD });
+    await stranger.post("/auth/verify-email-otp", { email, code: await codeFor(email) });
+    return logIn(email, PASSWORD);
+  }
+
+  async function colleague(of: Person, role: Role): Promise<Person> {
+    const { email, userId } = await owner();
+    await database.query("update memberships set org_id = $1, role = $2 where user_id = $3", [
+      of.orgId,
+      role,
+      userId,
+    ]);
+    return logIn(email, PASSWORD);
+  }
+
+  async function stop(): Promise<void> {
+    await database.end();
+    await server.stop();
+  }
+
+  return {
+    server,
+    stranger,
+    owner,
+    colleague,
+    logIn,
+    codeFor,
+    mailsTo,
+    async sql<Row>(text: string, values: unknown[] = []) {
+      return (await database.query(text, values)).rows as Row[];
+    },
+    connectAgent: (bearer, query, { protocols = [SUBPROTOCOL] } = {}) =>
+      connectAgent(server, bearer, query, protocols),
+    runCron: () => runCron(server),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+export function callerOf(server: TestServer, headers: Record<string, string>): Caller {
+  async function send<Body>(
+    method: string,
+    path: string,
+    init: RequestInit = {},
+  ): Promise<Reply<Body>> {
+    const response = await fetch(server.url + path, {
+      method,
+      redirect: "manual",
+      ...init,
+      headers: { ...headers, ...(init.headers as Record<string, string> | undefined) },
+    });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.startsWith("application/json");
+    const body = (isJson ? JSON.parse(text) : text) as Body;
+    return { status: response.status, body, headers: response.headers };
+  }
+  const json = (body: unknown): RequestInit => ({
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return {
+    send,
+    get: (path) => send("GET", path),
+    delete: (path) => send("DELETE", path),
+    put: (path, body) => send("PUT", path, json(body)),
+    patch: (path, body) => send("PATCH", path, json(body)),
+    post: (path, body) => send("POST", path, body === undefined ? {} : json(body)),
+  };
+}
+
+/** `name=value` of the first cookie that an answer sets. */
+export function cookieIn(headers: Headers): string {
+  return headers.getSetCookie()[0]?.split(";")[0] ?? "";
+}
+
+export async function mintToken(person: Person, scope: object = {}): Promise<MintedToken> {
+  const reply = await person.post<MintedToken>("/tokens", { name: "test", ...scope });
+  if (reply.status !== 200) throw new Error(`no token: ${JSON.stringify(reply.body)}`);
+  return reply.body;
+}
+
+function runCron(server: TestServer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socketPath = join(server.dataDir, "run/control.sock");
+    request({ socketPath, method: "POST", path: "/cron" }, (response) => {
+      response.resume();
+      response.on("end", () => {
+        if (response.statusCode === 204) resolve();
+        else reject(new Error(`cron: ${response.statusCode}`));
+      });
+    })
+      .on("error", reject)
+      .end();
+  });
+}
+
+/** Says hello, as agents do. Resolves with the welcome, or with the Close that came instead. */
+function connectAgent(
+  server: TestServer,
+  bearer: string | undefined,
+  query: Record<string, string | number>,
+  protocols: string[],
+): Promise<Attempt> {
+  const params = new URLSearchParams(
+    Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
+  );
+  const socket = new WebSocket(
+    `ws://127.0.0.1:${server.port}/agent/connect?${params.toString()}`,
+    protocols,
+    {
+      headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` },
+      perMessageDeflate: false,
+    },
+  );
+  return new Promise((resolve, reject) => {
+    socket.on("error", reject);
+    // Who is silent for long is taken for gone.
+    const heartbeat = setInterval(() => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(PING);
+    }, HEARTBEAT_INTERVAL_MS);
+    socket.on("close", () => clearInterval(heartbeat));
+    socket.on("open", () => socket.send(hello()));
+    socket.once("message", () => resolve({ socket, protocol: socket.protocol }));
+    socket.on("close", (code, reason) => {
+      resolve({ socket: undefined, protocol: socket.protocol, code, reason: reason.toString() });
+    });
+  });
+}
+
+function hello(): Uint8Array {
+  const writer = new FrameWriter();
+  writer.json(FRAME.hello, 0, 0, {
+    protocol: PROTOCOL_VERSION,
+    agent: "test",
+    capabilities: [],
+    streamWindow: STREAM_WINDOW_BYTES,
+    connectionWindow: CONNECTION_WINDOW_BYTES,
+  } satisfies Hello);
+  return writer.take();
+}
+
+/** Asks again until there is an answer. */
+export async function until<Value>(
+  ask: () => Promise<Value | undefined | null | false>,
+  maxMs = 60_000,
+): Promise<Value> {
+  const deadline = Date.now() + maxMs;
+  for (;;) {
+    const value = await ask();
+    if (value !== undefined && value !== null && value !== false) return value;
+    if (Date.now() > deadline) throw new Error(`no answer within ${maxMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}

@@ -1,0 +1,97 @@
+/** A whole server that sells plans, its payment provider, and organizations that buy them. */
+import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
+import type { Billing, CheckoutSession } from "../../../protocol/schemas/billing.ts";
+import { startApi, type Person, type Reply, type TestApi } from "./api.ts";
+import {
+  delivery,
+  newEvent,
+  NOW,
+  PRICES,
+  startPaymentProvider,
+  subscriptionObject,
+  type PaymentProvider,
+  type SubscriptionState,
+} from "../fakes/payments.ts";
+
+/** An organization that the provider knows. */
+export interface Customer {
+  owner: Person;
+  id: string;
+}
+
+export interface Paying {
+  api: TestApi;
+  provider: PaymentProvider;
+  checkout(owner: Person, body?: object): Promise<Reply<CheckoutSession>>;
+  /** One that has not paid yet. */
+  newCustomer(): Promise<Customer>;
+  newSubscriptionId(): string;
+  tell(event: object, options?: Parameters<typeof delivery>[1]): Promise<Reply<object>>;
+  /** The provider tells it as it is from now on, and says the same when it is asked. @param seconds from now. */
+  tellState(state: SubscriptionState, seconds: number, type?: string): Promise<void>;
+  /** An hour ago. */
+  buy(customer: Customer, price?: string): Promise<SubscriptionState>;
+  billingOf(customer: Customer): Promise<Billing>;
+  planOf(customer: Customer): Promise<string>;
+  auditOf(customer: Customer, action: string): Promise<object[]>;
+  stop(): Promise<void>;
+}
+
+export async function startPaying(): Promise<Paying> {
+  const provider = await startPaymentProvider();
+  const api = await startApi({ env: { ...provider.settings, DEFAULT_PLAN: "free" } });
+  let subscriptions = 0;
+  const newSubscriptionId = () => `sub_${(subscriptions += 1)}`;
+
+  const checkout: Paying["checkout"] = (owner, body = { plan: "pro" }) =>
+    owner.post<CheckoutSession>("/billing/checkout-session", body);
+  const tell: Paying["tell"] = (event, options) =>
+    api.stranger.send("POST", "/billing/webhook", delivery(event, options));
+
+  async function newCustomer(): Promise<Customer> {
+    const owner = await api.owner();
+    await checkout(owner);
+    const [row] = await api.sql<{ customer_id: string }>(
+      "select customer_id from billing_customers where org_id = $1",
+      [owner.orgId],
+    );
+    provider.calls.splice(0);
+    return { owner, id: row!.customer_id };
+  }
+
+  async function tellState(state: SubscriptionState, seconds: number, type = "updated") {
+    const object = subscriptionObject(state);
+    provider.subscriptions.set(state.id, object);
+    const { status } = await tell(newEvent(`customer.subscription.${type}`, object, NOW + seconds));
+    if (status !== 200) throw new Error(`an event was answered with ${status}`);
+  }
+
+  return {
+    api,
+    provider,
+    checkout,
+    newCustomer,
+    newSubscriptionId,
+    tell,
+    tellState,
+    async buy({ id: customer }, price = PRICES.pro.monthly) {
+      const id = newSubscriptionId();
+      const state: SubscriptionState = { id, customer, status: "active", price };
+      await tellState(state, -3600, "created");
+      return state;
+    },
+    billingOf: async ({ owner }) => (await owner.get<Billing>("/billing")).body,
+    planOf: async ({ owner }) => (await owner.get<Me>("/auth/me")).body.entitlements.plan,
+    async auditOf({ owner }, action) {
+      const rows = await api.sql<{ metadata: object }>(
+        "select metadata from audit_events where org_id = $1 and action = $2 order by created_at",
+        [owner.orgId, action],
+      );
+      return rows.map(({ metadata }) => metadata);
+    },
+    async stop() {
+      await api.stop();
+      await provider[Symbol.asyncDispose]();
+    },
+  };
+}

@@ -1,0 +1,148 @@
+/**
+ * The Worker as it is when it is hosted: the bundle in workerd with settings alone, and no gateway for its
+ * mail. Behind the protocol of its database is a PostgreSQL of its own.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { writeFile } from "node:fs/promises";
+import { request } from "node:http";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { rm } from "node:fs/promises";
+import pg from "pg";
+import { openDataDir } from "../../../self-host/data-dir.ts";
+import { startGateway } from "../../../self-host/gateway/gateway.ts";
+import { connectDatabase, migrate } from "../../../self-host/postgres/migrate.ts";
+import { startPostgres } from "../../../self-host/postgres/postgres.ts";
+import { loadSecrets } from "../../../self-host/secrets.ts";
+import { configuration } from "../../../self-host/workerd/configuration.ts";
+import { Settings, type Config } from "../../../workers/config/config.ts";
+import { seal } from "../../../workers/identity/sealing.ts";
+import { until } from "./api.ts";
+import { preparedDir, silent } from "../directories.ts";
+import { ownPort } from "../ports.ts";
+
+export interface HostedService extends AsyncDisposable {
+  url: string;
+  sql<Row>(text: string, values?: unknown[]): Promise<Row[]>;
+  /** What the cron trigger does. */
+  runCron(): Promise<void>;
+  /** Everything that the Worker logged so far. */
+  output(): string;
+  /** A mail as a change leaves it behind. */
+  queueMail(mail: { to: string; subject: string; text: string; html: string }): Promise<void>;
+}
+
+export interface HostedOptions {
+  settings: Record<string, string>;
+  /** In PEM: believed besides those that browsers believe. */
+  trusted?: string;
+}
+
+export async function startHosted({
+  settings,
+  trusted = "",
+}: HostedOptions): Promise<HostedService> {
+  await using undo = new AsyncDisposableStack();
+  const path = await preparedDir();
+  undo.defer(() => rm(path, { recursive: true, force: true }));
+  const dataDir = await openDataDir(path);
+  const secrets = await loadSecrets(path, {});
+  const postgres = await startPostgres(path, secrets.postgres, silent);
+  undo.defer(() => postgres.stop());
+  const database: pg.Client = await connectDatabase(postgres.url);
+  undo.defer(() => database.end());
+  await migrate(database);
+  const gateway = await startGateway({
+    databaseUrl: postgres.url,
+    secret: secrets.gateway,
+    mailDir: dataDir.mailDir,
+    smtpServer: undefined,
+    log: silent,
+  });
+  undo.defer(() => gateway.close());
+
+  const port = await ownPort();
+  const bindings: Record<string, string> = {
+    HOSTED: "true",
+    API_HOSTS: "127.0.0.1",
+    SERVICE_DOMAIN: "tunnels.example",
+    AUTH_RATE_LIMIT: "off",
+    DATABASE_URL: gateway.databaseUrl,
+    GATEWAY_SECRET: secrets.gateway,
+    ENCRYPTION_KEY: secrets.ENCRYPTION_KEY,
+    JWT_PRIVATE_KEY: secrets.JWT_PRIVATE_KEY,
+    TOKEN_SIGNING_KEY: secrets.TOKEN_SIGNING_KEY,
+    ...settings,
+  };
+  const controlSocket = join(dataDir.runDir, "control.sock");
+  const text = await configuration({
+    dataDir,
+    host: "127.0.0.1",
+    port,
+    controlSocket,
+    gatewayAddress: gateway.address,
+    allowPrivateFetch: true,
+    bindingNames: Object.keys(bindings),
+  });
+  const configPath = join(dataDir.runDir, "hosted.capnp");
+  await writeFile(configPath, asHosted(text, trusted));
+  const workerd = createRequire(import.meta.url).resolve("workerd/bin/workerd");
+  const child = spawn(workerd, ["serve", configPath], { env: bindings });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8").on("data", (words: string) => (output += words));
+  }
+  undo.defer(() => end(child));
+  const url = `http://127.0.0.1:${port}`;
+  await until(() =>
+    fetch(`${url}/health`).then(
+      ({ ok }) => ok,
+      () => child.exitCode !== null,
+    ),
+  );
+  if (child.exitCode !== null) throw new Error(output);
+
+  const owned = undo.move();
+  const config = Settings.parse(bindings) as unknown as Config;
+  const sql = async (words: string, values: unknown[] = []) =>
+    (await database.query(words, values)).rows;
+  return {
+    url,
+    sql: sql as HostedService["sql"],
+    runCron: () => control(controlSocket, "/cron"),
+    output: () => output,
+    async queueMail(mail) {
+      const payload = { sealed: await seal(config, "mail", JSON.stringify(mail)) };
+      await sql("insert into outbox (kind, payload) values ('mail', $1::jsonb)", [
+        JSON.stringify(payload),
+      ]);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Nothing is there that delivers mail for it, and a test's certificate counts. */
+function asHosted(text: string, trusted: string): string {
+  const [mailGateway = ""] = /^.*"MAIL_GATEWAY".*\n/m.exec(text) ?? [];
+  const trust = trusted === "" ? "" : `, trustedCertificates = [${JSON.stringify(trusted)}]`;
+  return text
+    .replace(mailGateway, "")
+    .replace("trustBrowserCas = true", `trustBrowserCas = true${trust}`);
+}
+
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  child.kill("SIGKILL");
+  await once(child, "exit");
+}
+
+function control(socketPath: string, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    request({ socketPath, method: "POST", path }, (response) => {
+      response.resume().on("end", resolve);
+    })
+      .on("error", reject)
+      .end();
+  });
+}

@@ -1,0 +1,94 @@
+/** A relay's link to a whole server, played by a test: it describes itself, reports, and hears what it must know. */
+import { WebSocket } from "ws";
+import {
+  RELAY_PING,
+  RELAY_PONG,
+  ToRelayLink,
+  type RelayHello,
+  type RelayStatus,
+} from "../../../protocol/relay/link.ts";
+import { RELAY_HEARTBEAT_INTERVAL_MS } from "../../../protocol/limits/relay.ts";
+import type { TestServer } from "./server.ts";
+
+export const RELAY_SECRET = "a secret that only relays and this service know";
+/** For `startApi`: a server that the relay is played for. */
+export const RELAY_ENV = { RELAY_SECRET, LOCAL_RELAY: "off" };
+
+export class RelayLink implements Disposable {
+  readonly hello: RelayHello;
+  readonly heard: ToRelayLink[] = [];
+  /** As the relay was told last. */
+  reservedPorts: ToRelayLink | undefined;
+  readonly closed: Promise<{ code: number; reason: string }>;
+  readonly #socket: WebSocket;
+  readonly #heartbeat: ReturnType<typeof setInterval>;
+
+  private constructor(socket: WebSocket, hello: RelayHello) {
+    this.hello = hello;
+    this.#socket = socket;
+    this.#heartbeat = setInterval(() => socket.send(RELAY_PING), RELAY_HEARTBEAT_INTERVAL_MS);
+    this.closed = new Promise((resolve) => {
+      socket.on("close", (code, reason) => resolve({ code, reason: reason.toString() }));
+    });
+    void this.closed.then(() => clearInterval(this.#heartbeat));
+  }
+
+  /** @throws what the server answered in place of a WebSocket, as `Unexpected server response: 401`. */
+  static async connect(
+    server: Pick<TestServer, "port">,
+    change: Partial<RelayHello> & { secret?: string } = {},
+  ): Promise<RelayLink> {
+    const { secret = RELAY_SECRET, ...described } = change;
+    const hello: RelayHello = {
+      type: "hello",
+      relayId: "main",
+      version: "test",
+      host: "relay.example.com",
+      url: "ws://relay.example.com:40000",
+      firstPort: 40_001,
+      lastPort: 40_010,
+      epoch: crypto.randomUUID(),
+      ...described,
+    };
+    const address = `ws://127.0.0.1:${server.port}/relays/connect?relay_id=${hello.relayId}`;
+    const socket = new WebSocket(address, {
+      headers: { authorization: `Bearer ${secret}` },
+      perMessageDeflate: false,
+    });
+    await new Promise<void>((resolve, reject) => {
+      socket.once("open", resolve);
+      socket.once("error", reject);
+    });
+    const link = new RelayLink(socket, hello);
+    const welcomed = new Promise<void>((resolve) => {
+      socket.on("message", (data) => {
+        const text = (data as Buffer).toString();
+        if (text === RELAY_PONG) return;
+        const message = ToRelayLink.parse(JSON.parse(text));
+        if (message.type === "welcome") resolve();
+        else if (message.type === "ports") link.reservedPorts = message;
+        else link.heard.push(message);
+      });
+    });
+    socket.send(JSON.stringify(hello));
+    await Promise.race([
+      welcomed,
+      link.closed.then(({ reason }) => Promise.reject(new Error(`closed: ${reason}`))),
+    ]);
+    return link;
+  }
+
+  report(status: Partial<RelayStatus>): void {
+    this.#socket.send(JSON.stringify({ type: "status", networks: [], tunnels: [], ...status }));
+  }
+
+  async close(): Promise<void> {
+    this.#socket.close(1000);
+    await this.closed;
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#heartbeat);
+    this.#socket.terminate();
+  }
+}

@@ -1,0 +1,75 @@
+/** The routes of the API as its own document tells them, for tests that walk all of them. */
+import type { Caller, TestApi } from "./api.ts";
+
+export interface Route {
+  method: string;
+  /** With its parameters in braces. */
+  path: string;
+  security?: unknown[];
+  requestBody?: unknown;
+  responses: Record<string, unknown>;
+}
+
+export async function readRoutes(api: TestApi): Promise<Route[]> {
+  const { body } = await api.stranger.get<{
+    paths: Record<string, Record<string, Omit<Route, "method" | "path">>>;
+  }>("/openapi.json");
+  return Object.entries(body.paths).flatMap(([path, operations]) =>
+    Object.entries(operations).map(([method, operation]) => ({
+      ...operation,
+      method: method.toUpperCase(),
+      path,
+    })),
+  );
+}
+
+export function nameOf({ method, path }: Pick<Route, "method" | "path">): string {
+  return `${method} ${path}`;
+}
+
+/** These take credentials of their own, which no person has. */
+const FOR_MACHINES = new Set([
+  "/agent/connect",
+  "/agent/streams",
+  "/relays/connect",
+  "/tunnels/{id}/relay-ticket",
+]);
+
+export function isGuarded({ security, path }: Route): boolean {
+  return security !== undefined && !FOR_MACHINES.has(path);
+}
+
+/** A value for every parameter that there is: a new one must be thought of here. */
+const NOTHING: Record<string, string> = {
+  "{id}": "00000000-0000-4000-8000-000000000000",
+  "{user_id}": "00000000-0000-4000-8000-000000000000",
+  "{invitation_id}": "00000000-0000-4000-8000-000000000000",
+  "{device_id}": "00000000-0000-4000-8000-000000000000",
+  "{agent_id}": "00000000-0000-4000-8000-000000000000",
+  "{nonce}": "0".repeat(32),
+  "{slug}": "nowhere",
+};
+
+/** @param values what parameters stand for; those left out name nothing that exists. */
+export function addressOf({ path }: Route, values: Record<string, string> = {}): string {
+  return path.replace(/\{\w+\}/g, (name) => {
+    const value = values[name] ?? NOTHING[name];
+    if (value === undefined)
+      throw new Error(`no value for ${name}: add one to test/harness/server/routes.ts`);
+    return value;
+  });
+}
+
+/** Without a body, unless one is given. */
+export async function statusOf(
+  route: Route,
+  by: Caller,
+  values?: Record<string, string>,
+  body?: unknown,
+): Promise<number> {
+  const init =
+    body === undefined
+      ? {}
+      : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  return (await by.send(route.method, addressOf(route, values), init)).status;
+}

@@ -1,0 +1,216 @@
+/**
+ * A real self-hosted server for a test: the same command as `npm start`, in a process of its own, on a
+ * free port and a directory of its own.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import "../connections.ts";
+import { preparedDir, temporaryDir } from "../directories.ts";
+import { ownPort, ownPorts } from "../ports.ts";
+
+const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
+/** Only ends a wait for what will not come. */
+const READY_MAX_MS = 150_000;
+
+export interface ServerOptions {
+  /** Settings by their names, over those that suit most tests. */
+  env?: Record<string, string>;
+  /** Starts its relay too, on ports of its own. */
+  relay?: boolean;
+  /** Of an earlier server, to start again on; otherwise a new one, removed with the server. */
+  dataDir?: string;
+  /** Gets what the server prints, as it comes. */
+  onOutput?: (text: string) => void;
+}
+
+export interface TestServer extends AsyncDisposable {
+  /** `http://127.0.0.1:<port>`: the API. */
+  url: string;
+  port: number;
+  /** The address of a tunnel: browsers and curl resolve it, Node does not. */
+  tunnelUrl(subdomain: string): string;
+  dataDir: string;
+  /** Everything that it printed so far. */
+  readonly output: string;
+  /** What the first account is made with, while there is none. */
+  setupCode: string | undefined;
+  /** Of the embedded database, for a test that looks behind the API. */
+  databaseUrl(): Promise<string>;
+  pidOf(part: "server" | "workerd" | "postgres"): Promise<number>;
+  /** Resolves with the exit code once it is gone. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+  /** `kill -9` of the server alone: its children go on, as they would. */
+  kill(): Promise<void>;
+}
+
+export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
+  const newDir = options.env?.DATABASE_URL === undefined ? preparedDir : temporaryDir;
+  const ownDir = options.dataDir === undefined ? await newDir() : undefined;
+  const dataDir = options.dataDir ?? ownDir ?? "";
+  const run = launch(
+    {
+      PORT: String(await ownPort()),
+      ...(options.relay && (await relaySettings())),
+      ...options.env,
+      DATA_DIR: dataDir,
+    },
+    options.onOutput,
+  );
+  const remove = async () => {
+    if (ownDir !== undefined) await rm(ownDir, { recursive: true, force: true });
+  };
+  const listening = await run.line("listening").catch(async (error: unknown) => {
+    await remove();
+    throw error;
+  });
+  async function stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {
+    run.child.kill(signal);
+    const { code } = await run.exit;
+    await remove();
+    return code;
+  }
+  return describeServer({
+    url: `http://127.0.0.1:${new URL(String(listening.url)).port}`,
+    dataDir,
+    pid: run.child.pid ?? 0,
+    setupCode: typeof listening.setupCode === "string" ? listening.setupCode : undefined,
+    output: run.output,
+    stop,
+    async kill() {
+      run.child.kill("SIGKILL");
+      await run.exit;
+    },
+  });
+}
+
+interface RunningServer extends Pick<TestServer, "url" | "dataDir" | "setupCode"> {
+  pid: number;
+  output: () => string;
+  stop: (signal?: NodeJS.Signals) => Promise<number | null>;
+  kill: () => Promise<void>;
+}
+
+export function describeServer(running: RunningServer): TestServer {
+  const { url, dataDir, pid, setupCode, output, stop, kill } = running;
+  const port = Number(new URL(url).port);
+
+  async function postmaster(): Promise<string[]> {
+    return (await readFile(join(dataDir, "postgres/postmaster.pid"), "utf8")).split("\n");
+  }
+  async function pidOf(part: "server" | "workerd" | "postgres"): Promise<number> {
+    switch (part) {
+      case "server":
+        return pid;
+      case "workerd": {
+        const note = await readFile(join(dataDir, "run/server.json"), "utf8");
+        return (JSON.parse(note) as { workerd: number }).workerd;
+      }
+      case "postgres":
+        return Number((await postmaster())[0]);
+    }
+  }
+
+  return {
+    url,
+    port,
+    tunnelUrl: (subdomain) => `http://${subdomain}.localhost:${port}`,
+    dataDir,
+    get output() {
+      return output();
+    },
+    setupCode,
+    async databaseUrl() {
+      const secrets = await readFile(join(dataDir, "secrets.json"), "utf8");
+      const { postgres: password } = JSON.parse(secrets) as { postgres: string };
+      const [, , , databasePort = ""] = await postmaster();
+      return `postgresql://underpass:${password}@127.0.0.1:${databasePort}/postgres`;
+    },
+    pidOf,
+    stop,
+    kill,
+    async [Symbol.asyncDispose]() {
+      await stop();
+    },
+  };
+}
+
+const RELAY_PORTS = 20;
+
+async function relaySettings(): Promise<Record<string, string>> {
+  const first = await ownPorts(RELAY_PORTS);
+  return { LOCAL_RELAY: "on", RELAY_PORT_RANGE: `${first}-${first + RELAY_PORTS - 1}` };
+}
+
+export interface Ended {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** A start that is expected to fail. */
+export async function startToFail(env: Record<string, string>): Promise<Ended> {
+  return launch(env).exit;
+}
+
+interface Run {
+  child: ChildProcess;
+  exit: Promise<Ended>;
+  output: () => string;
+  /** The log entry with this message: the one there is, or the next. */
+  line(message: string): Promise<Record<string, unknown>>;
+}
+
+function launch(env: Record<string, string>, onOutput?: (text: string) => void): Run {
+  const child = spawn(process.execPath, [join(ROOT, "self-host/start.ts")], {
+    // Away from any .env of the checkout, and from the environment of whoever runs the tests.
+    cwd: tmpdir(),
+    env: {
+      PATH: process.env.PATH,
+      PORT: "0",
+      AUTH_RATE_LIMIT: "off",
+      LOCAL_RELAY: "off",
+      ...env,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    stdout += text;
+    onOutput?.(text);
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    stderr += text;
+    onOutput?.(text);
+  });
+  const exit = once(child, "close").then(([code]) => ({
+    code: code as number | null,
+    stdout,
+    stderr,
+  }));
+  const find = (message: string) =>
+    stdout
+      .split("\n")
+      .filter((line) => line.includes(message) && line.endsWith("}"))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .find((entry) => entry.message === message);
+
+  async function line(message: string): Promise<Record<string, unknown>> {
+    const deadline = AbortSignal.timeout(READY_MAX_MS);
+    const ended = exit.then(() => "ended" as const);
+    for (;;) {
+      const entry = find(message);
+      if (entry) return entry;
+      const more = once(child.stdout, "data", { signal: deadline }).catch(() => "late" as const);
+      const event = await Promise.race([more, ended]);
+      if (event !== "ended" && event !== "late") continue;
+      child.kill();
+      throw new Error(`no server (${event}):\n${stdout}${stderr}`);
+    }
+  }
+  return { child, exit, output: () => stdout + stderr, line };
+}

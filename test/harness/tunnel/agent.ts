@@ -1,0 +1,74 @@
+/** The agent as people run it: the built command, in a process and with a home of its own. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ROOT } from "../../../self-host/build/build.ts";
+import { temporaryDir } from "../directories.ts";
+
+export interface AgentOptions {
+  /** The bytes of its token, which it reads from a file. */
+  token?: Uint8Array;
+  env?: Record<string, string>;
+  /** What stands before the command: `ip netns exec …`. */
+  prefix?: string[];
+}
+
+export interface RunningAgent extends AsyncDisposable {
+  child: ChildProcess;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Resolves with the first JSON line of this event that comes from now on or came already. */
+  event(name: string): Promise<Record<string, unknown>>;
+  exit: Promise<number | null>;
+}
+
+/** @param args what stands behind `underpass`; `TOKEN` stands for the token's file. */
+export async function runAgent(args: string[], options: AgentOptions = {}): Promise<RunningAgent> {
+  const home = await temporaryDir();
+  const tokenFile = join(home, "token");
+  if (options.token) await writeFile(tokenFile, options.token);
+  const command = [process.execPath, join(ROOT, "dist/agent/underpass.js")];
+  const [program = "", ...rest] = [...(options.prefix ?? []), ...command];
+  const child = spawn(program, [...rest, ...args.map((arg) => arg.replace("TOKEN", tokenFile))], {
+    cwd: home,
+    env: { PATH: process.env.PATH, HOME: home, ...options.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const exit = once(child, "close").then(([code]) => code as number | null);
+  const find = (name: string) =>
+    stdout
+      .split("\n")
+      .filter((line) => line.endsWith("}"))
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .find(({ event }) => event === name);
+
+  return {
+    child,
+    get stdout() {
+      return stdout;
+    },
+    get stderr() {
+      return stderr;
+    },
+    async event(name) {
+      const ended = exit.then(() => "ended" as const);
+      for (;;) {
+        const found = find(name);
+        if (found) return found;
+        if ((await Promise.race([once(child.stdout, "data"), ended])) === "ended")
+          throw new Error(`no ${name}:\n${stdout}${stderr}`);
+      }
+    },
+    exit,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await exit;
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,126 @@
+/** Visitors of a tunnel with an identity gate: a server, a real provider, a local server behind an agent. */
+import type { ExposedTunnel } from "../../../agent/expose.ts";
+import { expose } from "../../../agent/expose.ts";
+import { mintToken, startApi, type Person, type Reply, type TestApi } from "../server/api.ts";
+import { CookieBrowser, type Visit } from "../browser/cookie-browser.ts";
+import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-provider.ts";
+import { OK, startRawOrigin, type RawOrigin } from "./origin.ts";
+import { exchange, type Answer } from "./raw-http.ts";
+
+export const BROWSER = { accept: "text/html,application/xhtml+xml", "sec-fetch-mode": "navigate" };
+export const COOKIE = "underpass-visitor";
+export const TICKET_PATH = "/.underpass/edge-auth";
+
+export interface Lists {
+  allowed_domains?: string[];
+  allowed_emails?: string[];
+}
+
+export interface GateState {
+  id: string;
+  edge_auth_enabled: boolean;
+}
+
+export interface GatedVisits extends AsyncDisposable {
+  api: TestApi;
+  owner: Person;
+  provider: IdentityProvider;
+  origin: RawOrigin;
+  /** A tunnel to the local server, with a gate. */
+  gated(lists?: Lists, by?: Person): Promise<ExposedTunnel>;
+  put(tunnelId: string, lists: object, by?: Person): Promise<Reply<GateState>>;
+  remove(tunnelId: string): Promise<Reply<GateState>>;
+  /** Whoever sits at the browsers from now on. */
+  seat(email: string, verified?: boolean): void;
+  /** Up to a redirect to a path that contains this, which is not followed. */
+  upTo(browser: CookieBrowser, url: string | URL, path: string): Promise<URL>;
+  /** In by the whole way. @returns the pass. */
+  passOf(email: string, tunnel: ExposedTunnel): Promise<string>;
+  /** One request, its header lines each with its line break. */
+  ask(
+    tunnel: ExposedTunnel | string,
+    headers?: string,
+    path?: string,
+    method?: string,
+  ): Promise<Answer>;
+}
+
+/** Says what browsers say, and finds names below `localhost` here, as they do: Node asks the network. */
+export class TunnelBrowser extends CookieBrowser {
+  override open(url: string | URL, headers: Record<string, string> = {}): Promise<Visit> {
+    return super.open(url, { ...BROWSER, ...headers });
+  }
+
+  protected override async send(href: string, headers: Record<string, string>): Promise<Response> {
+    const { host, hostname, port, pathname, search } = new URL(href);
+    if (!hostname.endsWith(".localhost")) return super.send(href, headers);
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    const request = `GET ${pathname}${search} HTTP/1.1\r\nHost: ${host}\r\n${lines.join("")}\r\n`;
+    const answer = await exchange(Number(port), request);
+    const { status, headers: pairs, body } = answer;
+    return new Response(new Uint8Array(body), { status, headers: pairs });
+  }
+}
+
+export async function startGatedVisits(env: Record<string, string> = {}): Promise<GatedVisits> {
+  const provider = await startIdentityProvider();
+  const api = await startApi({ env: { ...provider.settings, ...env } });
+  await provider.register(`http://localhost:${api.server.port}/edge-auth/callback`);
+  const origin = await startRawOrigin(() => OK);
+  const owner = await api.owner();
+  const tunnels: ExposedTunnel[] = [];
+
+  async function put(tunnelId: string, lists: object, by = owner) {
+    return by.send<GateState>("PUT", `/tunnels/${tunnelId}/edge-auth`, {
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ allowed_domains: [], allowed_emails: [], ...lists }),
+    });
+  }
+  async function gated(lists: Lists = {}, by = owner): Promise<ExposedTunnel> {
+    const { wireBytes } = await mintToken(by);
+    const token = Buffer.from(wireBytes, "base64");
+    const tunnel = await expose({ port: origin.port, server: api.server.url, token });
+    tunnels.push(tunnel);
+    const set = await put(tunnel.tunnelId, lists, by);
+    if (set.status !== 200) throw new Error(`no gate: ${JSON.stringify(set.body)}`);
+    return tunnel;
+  }
+  async function upTo(browser: CookieBrowser, url: string | URL, path: string): Promise<URL> {
+    const isEnd = ({ pathname }: URL) => pathname.includes(path);
+    const { location, status, body } = await browser.travel(url, isEnd);
+    if (!location) throw new Error(`no way to ${path}: ${status} ${body}`);
+    return location;
+  }
+  function seat(email: string, verified = true): void {
+    provider.person = { sub: `of ${email}`, email, email_verified: verified };
+  }
+  return {
+    api,
+    owner,
+    provider,
+    origin,
+    gated,
+    put,
+    remove: (tunnelId) => owner.delete(`/tunnels/${tunnelId}/edge-auth`),
+    seat,
+    upTo,
+    async passOf(email, tunnel) {
+      seat(email);
+      const browser = new TunnelBrowser();
+      await browser.travel(tunnel.url);
+      const pass = browser.cookie(new URL(tunnel.url).hostname, COOKIE);
+      if (pass === undefined) throw new Error(`${email} was not let in`);
+      return pass;
+    },
+    ask(tunnel, headers = "", path = "/", method = "GET") {
+      const host = typeof tunnel === "string" ? tunnel : new URL(tunnel.url).host;
+      const request = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n${headers}\r\n`;
+      return exchange(api.server.port, request);
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(tunnels.map((tunnel) => tunnel.close()));
+      await api.stop();
+      await Promise.all([provider[Symbol.asyncDispose](), origin.stop()]);
+    },
+  };
+}

@@ -1,0 +1,79 @@
+/** A tunnel on a whole server, and the person who owns it. */
+import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, type Person, type Reply, type TestApi } from "../server/api.ts";
+import { exchange, valueOf, type Answer } from "./raw-http.ts";
+import type { ServerOptions } from "../server/server.ts";
+
+export interface OwnedTunnel {
+  id: string;
+  agent: ExposedTunnel;
+  /** `PUT /tunnels/{id}/<what>`. */
+  put(what: string, body?: object): Promise<Reply<{ error?: string }>>;
+  remove(what: string): Promise<Reply<unknown>>;
+  listed(): Promise<Tunnel>;
+  /** One request. `lines` are further header lines. */
+  visit(path?: string, lines?: Record<string, string>, method?: string): Promise<Answer>;
+}
+
+export interface TunnelOwner {
+  api: TestApi;
+  owner: Person;
+  /** A tunnel to a local port. */
+  expose(subdomain: string, port: number): Promise<OwnedTunnel>;
+  stop(): Promise<void>;
+}
+
+export async function startTunnelOwner(options: ServerOptions = {}): Promise<TunnelOwner> {
+  const api = await startApi(options);
+  const owner = await api.owner();
+  const { wireBytes } = await mintToken(owner, { tunnelQuota: 50 });
+  const agents: ExposedTunnel[] = [];
+  const { server } = api;
+
+  async function exposeOwned(subdomain: string, port: number): Promise<OwnedTunnel> {
+    const token = Buffer.from(wireBytes, "base64");
+    const agent = await expose({ server: server.url, token, port, subdomain });
+    agents.push(agent);
+    const { tunnelId: id } = agent;
+    return {
+      id,
+      agent,
+      put: (what, body = {}) =>
+        owner.send("PUT", `/tunnels/${id}/${what}`, {
+          headers: { "content-type": "application/json" },
+          body: JSON.stringify(body),
+        }),
+      remove: (what) => owner.delete(`/tunnels/${id}/${what}`),
+      async listed() {
+        const { body } = await owner.get<Tunnel[]>("/tunnels");
+        return body.find((tunnel) => tunnel.id === id)!;
+      },
+      visit(path = "/", lines = {}, method = "GET") {
+        const host = `${subdomain}.localhost:${server.port}`;
+        const head = Object.entries({ host, ...lines }).map(([k, v]) => `${k}: ${v}\r\n`);
+        return exchange(server.port, `${method} ${path} HTTP/1.1\r\n${head.join("")}\r\n`);
+      },
+    };
+  }
+
+  return {
+    api,
+    owner,
+    expose: exposeOwned,
+    async stop() {
+      await Promise.all(agents.map((agent) => agent.close()));
+      await api.stop();
+    },
+  };
+}
+
+/** What the service itself said, or `passed` where the local server answered. */
+export function codeOf({ headers }: Answer): string {
+  return valueOf(headers, "underpass-error") ?? "passed";
+}
+
+export function basic(username: string, password: string): { authorization: string } {
+  const text = Buffer.from(`${username}:${password}`).toString("base64");
+  return { authorization: `Basic ${text}` };
+}

@@ -1,0 +1,211 @@
+/**
+ * HTTP/1.1 by hand: bytes out and bytes in over a socket, nothing normalised on the way. What a client
+ * library would correct is what the tests are about.
+ */
+import { connect, type Socket } from "node:net";
+import { PATIENCE_MS } from "../timeouts.ts";
+
+export interface Message {
+  /** `GET /x HTTP/1.1` or `HTTP/1.1 200 OK`. */
+  startLine: string;
+  /** Names and values as they came, in their order. */
+  headers: [name: string, value: string][];
+  body: Buffer;
+  /** Interim answers (1xx) that came before it. */
+  interim: number[];
+}
+
+export interface Answer extends Message {
+  status: number;
+}
+
+/** What a message of this head has for a body (RFC 9112 §6.3). */
+type Framing =
+  { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" | "close" };
+
+/** Reads messages from a connection, one after the other. */
+export class MessageReader {
+  readonly #socket: Socket;
+  /** What came and was not read, beginning at `#at`. Grows by doubling: bodies are megabytes. */
+  #bytes = Buffer.alloc(64 * 1024);
+  #at = 0;
+  #end = 0;
+  #ended = false;
+  #error: Error | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    const wake = (): void => this.#wake?.();
+    socket.on("data", (chunk: Buffer) => {
+      this.#append(chunk);
+      wake();
+    });
+    socket.on("end", () => ((this.#ended = true), wake()));
+    socket.on("close", () => ((this.#ended = true), wake()));
+    socket.on("error", (error) => ((this.#error = error), wake()));
+  }
+
+  /** The start line and the header lines; null at the end of the connection. */
+  async head(): Promise<Omit<Message, "body" | "interim"> | null> {
+    const end = await this.#until(() => this.#buffer.indexOf("\r\n\r\n"));
+    if (end < 0) return null;
+    const [startLine = "", ...lines] = this.#take(end + 4)
+      .subarray(0, end)
+      .toString("latin1")
+      .split("\r\n");
+    const headers = lines.map((line): [string, string] => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon), line.slice(colon + 1).trim()];
+    });
+    return { startLine, headers };
+  }
+
+  /** The next bytes of a body of this framing; null at its end. */
+  async chunk(framing: Framing & { left?: number }): Promise<Buffer | null> {
+    switch (framing.kind) {
+      case "none":
+        return null;
+      case "length": {
+        framing.left ??= framing.length;
+        if (framing.left === 0) return null;
+        if ((await this.#until(() => (this.#buffer.length > 0 ? 0 : -1))) < 0) throw this.#cut();
+        const chunk = this.#take(Math.min(framing.left, this.#buffer.length));
+        framing.left -= chunk.length;
+        return chunk;
+      }
+      case "chunked": {
+        const line = await this.#line();
+        const size = Number.parseInt(line, 16);
+        if (!Number.isInteger(size)) throw new Error(`no chunk size: ${line}`);
+        if (size > 0) {
+          const chunk = await this.#exactly(size);
+          await this.#line();
+          return chunk;
+        }
+        while ((await this.#line()) !== "");
+        return null;
+      }
+      case "close":
+        if ((await this.#until(() => (this.#buffer.length > 0 ? 0 : -1))) < 0) return null;
+        return this.#take(this.#buffer.length);
+    }
+  }
+
+  async body(framing: Framing): Promise<Buffer> {
+    const chunks: Buffer[] = [];
+    for (let chunk = await this.chunk(framing); chunk; chunk = await this.chunk(framing))
+      chunks.push(chunk);
+    return Buffer.concat(chunks);
+  }
+
+  /** @throws when the connection ended within the answer. */
+  async answer(method: string): Promise<Answer> {
+    const interim: number[] = [];
+    for (;;) {
+      const head = await this.head();
+      if (!head) throw this.#cut();
+      const status = Number(head.startLine.split(" ")[1]);
+      if (status < 200 && status !== 101) {
+        interim.push(status);
+        continue;
+      }
+      const body = await this.body(framingOf(head.headers, method, status));
+      return { ...head, status, body, interim };
+    }
+  }
+
+  #cut(): Error {
+    return this.#error ?? new Error("the connection ended early");
+  }
+
+  async #line(): Promise<string> {
+    const end = await this.#until(() => this.#buffer.indexOf("\r\n"));
+    if (end < 0) throw this.#cut();
+    return this.#take(end + 2)
+      .subarray(0, end)
+      .toString("latin1");
+  }
+
+  async #exactly(length: number): Promise<Buffer> {
+    if ((await this.#until(() => (this.#buffer.length >= length ? 0 : -1))) < 0) throw this.#cut();
+    return this.#take(length);
+  }
+
+  get #buffer(): Buffer {
+    return this.#bytes.subarray(this.#at, this.#end);
+  }
+
+  #append(chunk: Buffer): void {
+    const waiting = this.#buffer;
+    if (this.#end + chunk.length > this.#bytes.length) {
+      const size = 2 * (waiting.length + chunk.length);
+      if (size > this.#bytes.length) this.#bytes = Buffer.alloc(size);
+      waiting.copy(this.#bytes);
+      this.#at = 0;
+      this.#end = waiting.length;
+    }
+    chunk.copy(this.#bytes, this.#end);
+    this.#end += chunk.length;
+  }
+
+  #take(length: number): Buffer {
+    const taken = Buffer.from(this.#buffer.subarray(0, length));
+    this.#at += length;
+    return taken;
+  }
+
+  /** @returns what `find` found, or -1 when the connection ended first. */
+  async #until(find: () => number): Promise<number> {
+    for (;;) {
+      const at = find();
+      if (at >= 0 || this.#ended || this.#error) return at;
+      await new Promise<void>((resolve, reject) => {
+        const late = setTimeout(() => {
+          this.#socket.destroy();
+          reject(new Error(`nothing came for ${PATIENCE_MS} ms`));
+        }, PATIENCE_MS);
+        this.#wake = () => {
+          clearTimeout(late);
+          resolve();
+        };
+      });
+    }
+  }
+}
+
+export function framingOf(headers: [string, string][], method?: string, status?: number): Framing {
+  if (method === "HEAD" || status === 204 || status === 304 || status === 101)
+    return { kind: "none" };
+  if (/chunked/i.test(valueOf(headers, "transfer-encoding") ?? "")) return { kind: "chunked" };
+  const length = valueOf(headers, "content-length");
+  if (length !== undefined) return { kind: "length", length: Number(length) };
+  return { kind: status === undefined ? "none" : "close" };
+}
+
+export function valueOf(headers: [string, string][], name: string): string | undefined {
+  return headers.find(([known]) => known.toLowerCase() === name)?.[1];
+}
+
+/** A connection of a client's own. */
+export async function dial(port: number, host = "127.0.0.1"): Promise<Socket> {
+  const socket = connect({ port, host, noDelay: true });
+  await new Promise<void>((resolve, reject) => {
+    socket.once("connect", resolve);
+    socket.once("error", reject);
+  });
+  return socket;
+}
+
+/** Sends the bytes as they are and reads one answer. */
+export async function exchange(port: number, request: Buffer | string): Promise<Answer> {
+  const socket = await dial(port);
+  const reader = new MessageReader(socket);
+  const bytes = typeof request === "string" ? Buffer.from(request, "latin1") : request;
+  socket.write(bytes);
+  try {
+    return await reader.answer(bytes.subarray(0, bytes.indexOf(" ")).toString());
+  } finally {
+    socket.destroy();
+  }
+}

@@ -1,0 +1,144 @@
+/** A server that a test plays itself, frame by frame, for a real agent to connect to. */
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { WebSocketServer, type WebSocket } from "ws";
+import { parseHostMode } from "../../../agent/host-header.ts";
+import { parseTarget } from "../../../agent/target.ts";
+import { AgentTunnel } from "../../../agent/tunnel.ts";
+import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
+import {
+  codedOf,
+  FRAME,
+  FrameWriter,
+  readFrames,
+  responseHeadOf,
+  SUBPROTOCOL,
+  type Frame,
+  type Welcome,
+} from "../../../protocol/wire/frames.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  HEARTBEAT_INTERVAL_MS,
+  HEARTBEAT_TIMEOUT_MS,
+  STREAM_WINDOW_BYTES,
+} from "../../../protocol/limits.ts";
+
+const WELCOME: Welcome = {
+  protocol: 1,
+  server: "scripted",
+  capabilities: [],
+  tunnelId: crypto.randomUUID(),
+  agentId: crypto.randomUUID(),
+  name: "shop",
+  subdomain: "shop",
+  url: "http://shop.localhost",
+  streamWindow: STREAM_WINDOW_BYTES,
+  connectionWindow: CONNECTION_WINDOW_BYTES,
+  heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
+  heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+};
+
+/** The server's end of one agent's connection. */
+export class ScriptedConnection {
+  readonly socket: WebSocket;
+  readonly #frames: Frame[] = [];
+  readonly closed: Promise<number>;
+  #wake: (() => void) | undefined;
+
+  constructor(socket: WebSocket) {
+    this.socket = socket;
+    socket.on("message", (data: Buffer, isBinary) => {
+      if (isBinary) readFrames(data, (frame) => this.#frames.push(frame));
+      this.#wake?.();
+    });
+    this.closed = once(socket, "close").then(([code]) => code as number);
+  }
+
+  send(write: (writer: FrameWriter) => void): void {
+    const writer = new FrameWriter();
+    write(writer);
+    this.socket.send(Buffer.from(writer.take()));
+  }
+
+  /** The next frame that is no credit. */
+  async next(): Promise<Frame> {
+    for (;;) {
+      const frame = this.#frames.shift();
+      if (frame && frame.type !== FRAME.credit) return frame;
+      if (!frame) await new Promise<void>((resolve) => (this.#wake = resolve));
+    }
+  }
+
+  /** What becomes of a request: an answer, or the code of a reset. */
+  async outcomeOf(stream: number): Promise<{ status: number; body: string } | { reset: number }> {
+    let status = 0;
+    let body = "";
+    for (;;) {
+      const frame = await this.next();
+      if (frame.stream !== stream) continue;
+      if (frame.type === FRAME.reset) return { reset: codedOf(frame.payload)!.code };
+      if (frame.type === FRAME.response) ({ status } = responseHeadOf(frame.payload)!);
+      if (frame.type === FRAME.data) body += Buffer.from(frame.payload).toString();
+      if (frame.flags & 1) return { status, body };
+    }
+  }
+
+  request(stream: number, head: string[], flags = 1): void {
+    this.send((writer) => writer.json(FRAME.request, flags, stream, head));
+  }
+}
+
+export interface ScriptedTunnel extends AsyncDisposable {
+  /** The agent under test. */
+  agent: AgentTunnel;
+  /** The next connection of the agent, welcomed. */
+  connection(): Promise<ScriptedConnection>;
+  /** The next one, closed instead. */
+  refuse(name: CloseName, explanation: string): Promise<void>;
+}
+
+/** @param originPort the local server behind the agent. */
+export async function startScriptedTunnel(originPort: number): Promise<ScriptedTunnel> {
+  const server = new WebSocketServer({
+    port: 0,
+    host: "127.0.0.1",
+    handleProtocols: () => SUBPROTOCOL,
+  });
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const agent = new AgentTunnel({
+    target: parseTarget(`127.0.0.1:${originPort}`)!,
+    server: new URL(`http://127.0.0.1:${port}`),
+    token: Buffer.from("token"),
+    hostMode: parseHostMode("preserve"),
+    insecureUpstream: false,
+    subdomain: undefined,
+    project: undefined,
+    ttlSeconds: undefined,
+  });
+  async function greeted(): Promise<ScriptedConnection> {
+    const [socket] = (await once(server, "connection")) as [WebSocket];
+    const connection = new ScriptedConnection(socket);
+    const hello = await connection.next();
+    if (hello.type !== FRAME.hello) throw new Error("no hello");
+    return connection;
+  }
+  return {
+    agent,
+    async connection() {
+      const connection = await greeted();
+      connection.send((writer) => writer.json(FRAME.welcome, 0, 0, WELCOME));
+      return connection;
+    },
+    async refuse(name, explanation) {
+      const connection = await greeted();
+      connection.socket.close(CLOSE[name], `${name}: ${explanation}`);
+      await connection.closed;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of server.clients) socket.terminate();
+      await agent.close();
+      server.close();
+    },
+  };
+}

@@ -1,0 +1,45 @@
+/** A tunnel whose visits are looked at afterwards, and the local server behind it. */
+import type { CaptureEvent, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import { until, type Person, type Reply } from "../server/api.ts";
+import { startRawOrigin, type RawOrigin } from "./origin.ts";
+import type { OwnedTunnel, TunnelOwner } from "./owned-tunnel.ts";
+import { exchange, type Answer } from "./raw-http.ts";
+
+export interface VisitedTunnel extends OwnedTunnel {
+  origin: RawOrigin;
+  /** Sends a request of these bytes behind its start line and Host. */
+  send: (startLine: string, rest?: Buffer | string) => Promise<Answer>;
+}
+
+export async function visitedTunnel(owned: TunnelOwner, subdomain: string): Promise<VisitedTunnel> {
+  const origin = await startRawOrigin();
+  const tunnel = await owned.expose(subdomain, origin.port);
+  const host = `${subdomain}.localhost:${owned.api.server.port}`;
+  return {
+    ...tunnel,
+    origin,
+    send(startLine, rest = "\r\n") {
+      const head = Buffer.from(`${startLine} HTTP/1.1\r\nHost: ${host}\r\n`, "latin1");
+      return exchange(owned.api.server.port, Buffer.concat([head, Buffer.from(rest)]));
+    },
+  };
+}
+
+export type Query = Record<string, string | number>;
+
+export function inspect(by: Person, query: Query = {}): Promise<Reply<CaptureSummary[]>> {
+  const params = Object.entries(query).map(([name, value]) => [name, String(value)]);
+  return by.get(`/inspector?${new URLSearchParams(params as [string, string][]).toString()}`);
+}
+
+/** Waits until so many are over. */
+export function inspectedWhen(by: Person, query: Query, count: number): Promise<CaptureSummary[]> {
+  return until(async () => {
+    const { body } = await inspect(by, { limit: 500, ...query });
+    return body.length === count && body.every(({ state }) => state !== "open") && body;
+  }, 60_000);
+}
+
+export async function inspectOne(by: Person, id: string): Promise<CaptureEvent> {
+  return (await by.get<CaptureEvent>(`/inspector/${id}`)).body;
+}

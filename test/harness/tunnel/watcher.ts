@@ -1,0 +1,59 @@
+/** A watcher on a whole server: the example of docs/live-view.md, as it stands there. */
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import { ROOT } from "../../../self-host/build/build.ts";
+import { until } from "../server/api.ts";
+
+export type Watch = (
+  server: string,
+  accessToken: string,
+  onRequest: (request: CaptureSummary) => void,
+  onMissed: (count: number) => void,
+) => WebSocket;
+
+export async function exampleSource(): Promise<string> {
+  const text = await readFile(join(ROOT, "docs/live-view.md"), "utf8");
+  const source = /## Watching[^]*?```js\n([^]*?)```/.exec(text)?.[1];
+  if (source === undefined) throw new Error("docs/live-view.md has no example of a watcher");
+  return source;
+}
+
+export async function loadExample(): Promise<Watch> {
+  const url = `data:text/javascript,${encodeURIComponent(await exampleSource())}`;
+  return ((await import(/* @vite-ignore */ url)) as { watch: Watch }).watch;
+}
+
+export class NodeWatcher implements Disposable {
+  readonly socket: WebSocket;
+  readonly requests: CaptureSummary[] = [];
+  missed = 0;
+  readonly opened: Promise<void>;
+  readonly closed: Promise<{ code: number; reason: string }>;
+
+  constructor(watch: Watch, server: string, accessToken: string) {
+    this.socket = watch(
+      server,
+      accessToken,
+      (request) => this.requests.push(request),
+      (count) => (this.missed += count),
+    );
+    this.opened = new Promise((resolve, reject) => {
+      this.socket.addEventListener("open", () => resolve());
+      this.socket.addEventListener("error", () => reject(new Error("it was not let in")));
+    });
+    this.closed = new Promise((resolve) => {
+      this.socket.addEventListener("close", ({ code, reason }) => resolve({ code, reason }));
+    });
+  }
+
+  /** The first request of this path that is over. */
+  hears(path: string): Promise<CaptureSummary> {
+    const isIt = (request: CaptureSummary) => request.path === path && request.state !== "open";
+    return until(() => Promise.resolve(this.requests.find(isIt)), 30_000);
+  }
+
+  [Symbol.dispose](): void {
+    this.socket.close();
+  }
+}

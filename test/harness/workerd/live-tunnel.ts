@@ -1,0 +1,232 @@
+/**
+ * A Tunnel object with an agent that a test plays itself, frame by frame, and visitors who come straight
+ * to the object. For tests inside workerd.
+ */
+import { env } from "cloudflare:workers";
+import { evictDurableObject } from "cloudflare:test";
+import type { AddressLimiter } from "../../../durable-objects/rate-limiter.ts";
+import type { Hostname } from "../../../durable-objects/hostname.ts";
+import type { Organization } from "../../../durable-objects/organization.ts";
+import type { Tunnel } from "../../../durable-objects/tunnel.ts";
+import {
+  ADMISSION_HEADER,
+  AGENT_CONNECT_URL,
+  type Admission,
+} from "../../../durable-objects/tunnel/agents/admission.ts";
+import {
+  codedOf,
+  FLAG,
+  FRAME,
+  FrameWriter,
+  jsonOf,
+  PROTOCOL_VERSION,
+  readFrames,
+  requestHeadOf,
+  SUBPROTOCOL,
+  Welcome,
+  type Frame,
+  type FrameType,
+} from "../../../protocol/wire/frames.ts";
+import { CONNECTION_WINDOW_BYTES, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
+
+export const bindings = env as unknown as {
+  TUNNEL: DurableObjectNamespace<Tunnel>;
+  HOSTNAME: DurableObjectNamespace<Hostname>;
+  ORGANIZATION: DurableObjectNamespace<Organization>;
+  ADDRESS_LIMITER: DurableObjectNamespace<AddressLimiter>;
+};
+
+export const HELLO = {
+  protocol: PROTOCOL_VERSION,
+  agent: "test/1",
+  capabilities: [],
+  streamWindow: STREAM_WINDOW_BYTES,
+  connectionWindow: CONNECTION_WINDOW_BYTES,
+};
+
+export interface Ended {
+  code: number;
+  reason: string;
+}
+
+/** A request as the agent sees it. */
+export interface Asked {
+  stream: number;
+  flags: number;
+  method: string;
+  target: string;
+  /** Names and values in turn. */
+  pairs: string[];
+}
+
+export class LiveTunnel {
+  readonly id = crypto.randomUUID();
+  readonly stub = bindings.TUNNEL.getByName(this.id);
+
+  /** An agent that said hello and was welcomed. */
+  async agent(admission: Partial<Admission> = {}): Promise<TestAgent> {
+    const agent = await this.connection(admission);
+    agent.send((writer) => writer.json(FRAME.hello, 0, 0, HELLO));
+    agent.welcome = Welcome.parse(jsonOf((await agent.next(FRAME.welcome)).payload));
+    return agent;
+  }
+
+  /** A connection on which nothing was said yet. */
+  async connection(admission: Partial<Admission> = {}): Promise<TestAgent> {
+    const full: Admission = {
+      tunnelId: this.id,
+      orgId: this.id,
+      name: "shop",
+      subdomain: "shop",
+      url: "http://shop.localhost",
+      tokenNonce: "token-a",
+      tokenExpiresAtMs: Date.now() + 3600_000,
+      endsAtMs: null,
+      bandwidthLimitMbps: 10_000,
+      remoteIp: "192.0.2.1",
+      ...admission,
+    };
+    const answer = await this.stub.fetch(AGENT_CONNECT_URL, {
+      headers: {
+        upgrade: "websocket",
+        "sec-websocket-protocol": SUBPROTOCOL,
+        [ADMISSION_HEADER]: JSON.stringify(full),
+      },
+    });
+    if (!answer.webSocket) throw new Refused(answer);
+    return new TestAgent(answer.webSocket);
+  }
+
+  visit(path: string, init?: RequestInit): Promise<Response> {
+    return this.stub.fetch(`http://shop.localhost${path}`, init);
+  }
+
+  /** A visitor's WebSocket, accepted by the agent. */
+  async visitorSocket(agent: TestAgent): Promise<{ socket: TestSocket; stream: number }> {
+    const answer = this.visit("/socket", { headers: { upgrade: "websocket" } });
+    const { stream } = await agent.asked();
+    agent.answer(stream, 101);
+    const { webSocket } = await answer;
+    return { socket: new TestSocket(webSocket!), stream };
+  }
+
+  /** Puts the object to sleep; what comes next wakes a new instance, with the old sockets. */
+  sleep(): Promise<void> {
+    return evictDurableObject(this.stub, { webSockets: "hibernate" });
+  }
+}
+
+export class Refused extends Error {
+  readonly answer: Response;
+  constructor(answer: Response) {
+    super(`refused with ${answer.status}`);
+    this.answer = answer;
+  }
+}
+
+/** A queue that a test takes from as things arrive. */
+class Arrivals<Item> {
+  readonly #items: Item[] = [];
+  #waiting: ((item: Item) => void) | undefined;
+
+  push(item: Item): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting) waiting(item);
+    else this.#items.push(item);
+  }
+
+  next(): Promise<Item> {
+    const item = this.#items.shift();
+    if (item !== undefined) return Promise.resolve(item);
+    return new Promise((resolve) => (this.#waiting = resolve));
+  }
+
+  get size(): number {
+    return this.#items.length;
+  }
+}
+
+/** A WebSocket whose messages are taken one by one. */
+export class TestSocket {
+  readonly socket: WebSocket;
+  readonly closed: Promise<Ended>;
+  readonly #messages = new Arrivals<string | Uint8Array>();
+
+  constructor(socket: WebSocket) {
+    this.socket = socket;
+    socket.binaryType = "arraybuffer";
+    socket.addEventListener("message", ({ data }) => {
+      this.received(typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer));
+    });
+    this.closed = new Promise((resolve) => {
+      socket.addEventListener("close", ({ code, reason }) => resolve({ code, reason }));
+    });
+    socket.accept();
+  }
+
+  message(): Promise<string | Uint8Array> {
+    return this.#messages.next();
+  }
+
+  protected received(message: string | Uint8Array): void {
+    this.#messages.push(message);
+  }
+}
+
+export class TestAgent extends TestSocket {
+  welcome: Welcome | undefined;
+  readonly #frames = new Arrivals<Frame>();
+
+  send(write: (writer: FrameWriter) => void): void {
+    const writer = new FrameWriter();
+    write(writer);
+    this.socket.send(writer.take().slice());
+  }
+
+  /** The next frame, which must be of this type. */
+  async next(type: FrameType): Promise<Frame> {
+    const frame = await this.#frames.next();
+    if (frame.type !== type) throw new Error(`frame ${frame.type} instead of ${type}`);
+    return frame;
+  }
+
+  anything(): Promise<Frame> {
+    return this.#frames.next();
+  }
+
+  /** How many frames came that nobody took. */
+  get untaken(): number {
+    return this.#frames.size;
+  }
+
+  async asked(): Promise<Asked> {
+    const { stream, flags, payload } = await this.next(FRAME.request);
+    const [method = "", target = "", ...pairs] = requestHeadOf(payload)!;
+    return { stream, flags, method, target, pairs };
+  }
+
+  /** The stream's next data frame, as text. */
+  async data(): Promise<{ text: string; isLast: boolean }> {
+    const { flags, payload } = await this.next(FRAME.data);
+    return { text: new TextDecoder().decode(payload), isLast: (flags & FLAG.end) !== 0 };
+  }
+
+  async coded(type: typeof FRAME.reset | typeof FRAME.close) {
+    const frame = await this.next(type);
+    return { stream: frame.stream, ...codedOf(frame.payload)! };
+  }
+
+  /** A head, and with a body the whole answer. */
+  answer(stream: number, status: number, pairs: string[] = [], body?: string): void {
+    this.send((writer) => {
+      writer.json(FRAME.response, 0, stream, [status, ...pairs]);
+      if (body !== undefined) writer.text(FRAME.data, FLAG.end, stream, body);
+    });
+  }
+
+  protected override received(message: string | Uint8Array): void {
+    if (typeof message === "string") return super.received(message);
+    readFrames(message, (frame) => this.#frames.push(frame));
+  }
+}

@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { startApi, type Caller, type Person, type TestApi } from "../../harness/server/api.ts";
+
+/** Nobody signs in here: that there are settings of one is all that it takes. */
+const PROVIDER = {
+  IDP_A_ISSUER: "http://127.0.0.1:1",
+  IDP_A_CLIENT_ID: "client",
+  IDP_A_CLIENT_SECRET: "secret",
+};
+
+let api: TestApi;
+let owner: Person;
+let id: string;
+beforeAll(async () => {
+  api = await startApi({ env: PROVIDER });
+  owner = await api.owner();
+  id = await newTunnel();
+});
+afterAll(() => api?.stop());
+
+const NOBODY = { allowed_domains: [], allowed_emails: [] };
+interface Refusal {
+  error: string;
+  fields: { path: string }[];
+}
+
+const put = (body: unknown, tunnelId = id, by: Caller = owner) =>
+  by.send<Refusal>("PUT", `/tunnels/${tunnelId}/edge-auth`, {
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+
+async function newTunnel(by: Person = owner): Promise<string> {
+  return (await by.post<Tunnel>("/tunnels", { localPort: 1 })).body.id;
+}
+
+async function keptOf(tunnelId: string): Promise<unknown> {
+  const [row] = await api.sql<{ identity_gate: unknown }>(
+    "select identity_gate from tunnels where id = $1",
+    [tunnelId],
+  );
+  return row!.identity_gate;
+}
+
+test("is put, replaced whole, listed, removed and logged", async () => {
+  const tunnelId = await newTunnel();
+  const listed = async () =>
+    (await owner.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === tunnelId)!
+      .edgeAuthEnabled;
+  expect(await listed()).toBe(false);
+  const lists = { provider: "idp_a", allowed_domains: ["example.com"], allowed_emails: [] };
+  const answer = { status: 200, body: { id: tunnelId, edge_auth_enabled: true } };
+  expect(await put(lists, tunnelId)).toMatchObject(answer);
+  expect(await put({ ...NOBODY, allowed_emails: ["a@b.test"] }, tunnelId)).toMatchObject(answer);
+  expect(await keptOf(tunnelId)).toEqual({ domains: [], emails: ["a@b.test"] });
+  expect(await listed()).toBe(true);
+  const removed = await owner.delete(`/tunnels/${tunnelId}/edge-auth`);
+  expect(removed).toMatchObject({ status: 200, body: { id: tunnelId, edge_auth_enabled: false } });
+  expect([await listed(), await keptOf(tunnelId)]).toEqual([false, null]);
+  const events = await api.sql<{ action: string }>(
+    "select action from audit_events where resource_id = $1 order by created_at",
+    [tunnelId],
+  );
+  expect(events.map(({ action }) => action)).toEqual([
+    "tunnel_created",
+    "tunnel_edge_auth_set",
+    "tunnel_edge_auth_set",
+    "tunnel_edge_auth_removed",
+  ]);
+});
+
+test("is kept as providers' addresses are compared, each entry once", async () => {
+  const allowed_emails = [" Ann@Example.COM ", "ann@example.com", "ｂob@example.com"];
+  const allowed_domains = [
+    "EXAMPLE.com",
+    "example.com.",
+    " bücher.example ",
+    "xn--bcher-kva.example",
+  ];
+  expect((await put({ allowed_domains, allowed_emails })).status).toBe(200);
+  expect(await keptOf(id)).toEqual({
+    domains: ["example.com", "xn--bcher-kva.example"],
+    emails: ["ann@example.com", "bob@example.com"],
+  });
+});
+
+describe("is refused", () => {
+  const MANY = Array.from({ length: 101 }, (_, n) => `a${n}@b.test`);
+  test.each<[string, object, string]>([
+    ["with 101 addresses", { ...NOBODY, allowed_emails: MANY }, "allowed_emails"],
+    [
+      "with 101 domains",
+      { ...NOBODY, allowed_domains: Array(101).fill("b.test") },
+      "allowed_domains",
+    ],
+    ["without domains", { allowed_emails: [] }, "allowed_domains"],
+    ["without addresses", { allowed_domains: [] }, "allowed_emails"],
+    ["with one text for a list", { ...NOBODY, allowed_emails: "a@b.test" }, "allowed_emails"],
+    ["with a number", { ...NOBODY, allowed_emails: ["a@b.test", 1] }, "allowed_emails.1"],
+    [
+      "with an address for a domain",
+      { ...NOBODY, allowed_domains: ["a@b.test"] },
+      "allowed_domains.0",
+    ],
+    ["with a domain for an address", { ...NOBODY, allowed_emails: ["b.test"] }, "allowed_emails.0"],
+    ["with everybody in a pattern", { ...NOBODY, allowed_domains: ["*"] }, "allowed_domains.0"],
+    ["with a pattern", { ...NOBODY, allowed_domains: ["*.b.test"] }, "allowed_domains.0"],
+    ["with a top level", { ...NOBODY, allowed_domains: ["b.test", "com"] }, "allowed_domains.1"],
+    ["with nothing", { ...NOBODY, allowed_domains: [""] }, "allowed_domains.0"],
+    ["with a network address", { ...NOBODY, allowed_domains: ["127.0.0.1"] }, "allowed_domains.0"],
+    ["with a URL", { ...NOBODY, allowed_domains: ["http://b.test"] }, "allowed_domains.0"],
+    ["with a port", { ...NOBODY, allowed_domains: ["b.test:80"] }, "allowed_domains.0"],
+    [
+      "with a line break",
+      { ...NOBODY, allowed_emails: ["a@b.test\r\nc@d.test"] },
+      "allowed_emails.0",
+    ],
+    ["with a NUL", { ...NOBODY, allowed_emails: ["a\0@b.test"] }, "allowed_emails.0"],
+    [
+      "with 300 characters",
+      { ...NOBODY, allowed_emails: [`${"a".repeat(300)}@b.test`] },
+      "allowed_emails.0",
+    ],
+  ])("%s", async (_, body, field) => {
+    const { status, body: refusal } = await put(body);
+    expect([status, refusal.error, refusal.fields[0]?.path]).toEqual([
+      400,
+      "invalid_request",
+      field,
+    ]);
+  });
+
+  test.each(["idp_b", "google", ""])("for the provider %j", async (provider) => {
+    const refused = await put({ ...NOBODY, provider });
+    expect(refused).toMatchObject({ status: 400, body: { error: "unsupported_provider" } });
+    expect((await put({ ...NOBODY, provider: 1 })).body.error).toBe("invalid_request");
+  });
+
+  test("for a tunnel of others, one that is gone, and to viewers", async () => {
+    const stranger = await api.owner();
+    expect((await put(NOBODY, id, stranger)).status).toBe(404);
+    expect((await stranger.delete(`/tunnels/${id}/edge-auth`)).status).toBe(404);
+    expect((await put(NOBODY, id, await api.colleague(owner, "viewer"))).status).toBe(403);
+    const gone = await newTunnel();
+    await owner.delete(`/tunnels/${gone}`);
+    expect((await put(NOBODY, gone)).status).toBe(404);
+    expect((await owner.delete(`/tunnels/${gone}/edge-auth`)).status).toBe(404);
+  });
+
+  test("on the plan free, also during a trial, and is taken off on any", async () => {
+    const person = await api.owner();
+    const tunnelId = await newTunnel(person);
+    const plan = (values: string) =>
+      api.sql(`update organizations set ${values} where id = $1`, [person.orgId]);
+    const UPGRADE = { status: 402, body: { error: "upgrade_required" } };
+    await plan("plan = 'free', trial_ends_at = null");
+    expect(await put(NOBODY, tunnelId, person)).toMatchObject(UPGRADE);
+    await plan("trial_ends_at = now() + interval '1 hour'");
+    expect(await put(NOBODY, tunnelId, person)).toMatchObject(UPGRADE);
+    await plan("plan = 'pro', trial_ends_at = null");
+    expect((await put(NOBODY, tunnelId, person)).status).toBe(200);
+    await plan("plan = 'free'");
+    expect((await person.delete(`/tunnels/${tunnelId}/edge-auth`)).status).toBe(200);
+  });
+
+  test("where no provider is set up, and nobody is sent to one", async () => {
+    await using bare = await startApi();
+    const person = await bare.owner();
+    const { body } = await person.post<Tunnel>("/tunnels", { localPort: 1 });
+    const refused = await put(NOBODY, body.id, person);
+    expect(refused).toMatchObject({ status: 503, body: { error: "provider_not_configured" } });
+    for (const path of [`start?moved=1&tunnel_id=${body.id}`, "callback?code=a&state=b"]) {
+      const { headers } = await bare.stranger.get(`/edge-auth/${path}`);
+      expect([path, headers.get("underpass-error")]).toEqual([path, "provider_not_configured"]);
+    }
+  });
+});
+
+test("starting to sign in is limited by address, the provider's answers are not", async () => {
+  await using strict = await startApi({ env: { ...PROVIDER, AUTH_RATE_LIMIT: "on" } });
+  const ask = (path: string) => strict.stranger.get<Refusal>(`/edge-auth/${path}`);
+  const start = `start?moved=1&tunnel_id=${crypto.randomUUID()}`;
+  const replies = await Promise.all(Array.from({ length: 20 }, () => ask(start)));
+  const codes = replies.map(({ body }) => body.error).sort();
+  expect(codes).toEqual([...Array(5).fill("not_found"), ...Array(15).fill("rate_limited")]);
+  expect((await ask("callback?code=a&state=b")).body.error).toBe("invalid_request");
+});

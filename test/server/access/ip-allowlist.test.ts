@@ -1,0 +1,186 @@
+/** Which addresses a tunnel's visitors may come from: set in the API, and held from the next request on. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import type { ErrorBody } from "../../../protocol/errors.ts";
+import { ALLOWED_CIDRS_MAX } from "../../../protocol/limits/relay.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken } from "../../harness/server/api.ts";
+import { startRawOrigin, OK, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import {
+  startTunnelOwner,
+  codeOf,
+  type OwnedTunnel,
+  type TunnelOwner,
+} from "../../harness/tunnel/owned-tunnel.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+
+interface Allowlist {
+  id: string;
+  cidrs: string[] | null;
+}
+
+let owned: TunnelOwner;
+let origin: RawOrigin;
+let shop: OwnedTunnel;
+beforeAll(async () => {
+  [owned, origin] = await Promise.all([
+    startTunnelOwner({ env: { ...RELAY_ENV, TRUST_PROXY: "true" } }),
+    startRawOrigin(() => OK),
+  ]);
+  shop = await owned.expose("shop", origin.port);
+});
+afterAll(async () => {
+  await owned.stop();
+  await origin.stop();
+});
+beforeEach(async () => {
+  for (const what of ["ip-allowlist", "auth", "maintenance", "policy"]) await shop.remove(what);
+  origin.seen.length = 0;
+});
+
+const allow = (...cidrs: string[]) => shop.put("ip-allowlist", { cidrs });
+const visitFrom = async (address: string, lines: Record<string, string> = {}) =>
+  codeOf(await shop.visit("/", { "x-forwarded-for": address, ...lines }));
+const read = async () =>
+  (await owned.owner.get<Allowlist>(`/tunnels/${shop.id}/ip-allowlist`)).body;
+
+describe("an allowlist", () => {
+  test("is read back in canonical form, listed with the tunnel, and removed", async () => {
+    expect(await read()).toEqual({ id: shop.id, cidrs: null });
+    const cidrs = ["192.0.2.0/24", "2001:db8::/32", "198.51.100.7/32"];
+    const set = await allow("192.0.2.77/24", "2001:DB8:0::1/32", "198.51.100.7", "192.0.2.0/24");
+    expect([set.status, set.body]).toEqual([200, { id: shop.id, cidrs }]);
+    expect(await read()).toEqual({ id: shop.id, cidrs });
+    expect((await shop.listed()).allowedCidrs).toEqual(cidrs);
+    expect((await shop.remove("ip-allowlist")).body).toEqual({ id: shop.id, cidrs: null });
+    expect((await shop.listed()).allowedCidrs).toBe(null);
+  });
+
+  test.each([
+    ["none", []],
+    ["too many", Array.from({ length: ALLOWED_CIDRS_MAX + 1 }, (_, at) => `10.0.${at}.0/24`)],
+    ["a prefix too long", ["192.0.2.0/33"]],
+    ["a name", ["example.com"]],
+    ["an octal address", ["010.0.0.1"]],
+    ["a number", [10]],
+  ])("of %s is refused and changes nothing", async (_, cidrs) => {
+    await allow("192.0.2.0/24");
+    const reply = await shop.put("ip-allowlist", { cidrs });
+    expect([reply.status, reply.body.error]).toEqual([400, "invalid_request"]);
+    expect((await read()).cidrs).toEqual(["192.0.2.0/24"]);
+  });
+
+  test("is written into the log of the organization", async () => {
+    await allow("192.0.2.0/24");
+    await shop.remove("ip-allowlist");
+    const { body } =
+      await owned.owner.get<{ action: string; resourceId: string }[]>("/events?limit=2");
+    expect(body.map(({ action }) => action)).toEqual([
+      "tunnel_ip_allowlist_removed",
+      "tunnel_ip_allowlist_set",
+    ]);
+  });
+
+  test("is not a viewer's to set, and nobody's of another organization", async () => {
+    const path = `/tunnels/${shop.id}/ip-allowlist`;
+    const viewer = await owned.api.colleague(owned.owner, "viewer");
+    expect((await viewer.get(path)).status).toBe(200);
+    expect((await viewer.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(403);
+    expect((await viewer.delete(path)).status).toBe(403);
+    const stranger = await owned.api.owner();
+    expect((await stranger.get(path)).status).toBe(404);
+    expect((await stranger.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(404);
+    expect((await stranger.delete(path)).status).toBe(404);
+  });
+});
+
+describe("a visitor", () => {
+  test("gets through from a block of the list only, from the next request on", async () => {
+    expect(await visitFrom("203.0.113.9")).toBe("passed");
+    await allow("192.0.2.0/24", "2001:db8::/32");
+    for (const address of ["192.0.2.1", "192.0.2.255", "::ffff:192.0.2.1", "2001:db8:ffff::1"]) {
+      expect([address, await visitFrom(address)]).toEqual([address, "passed"]);
+    }
+    for (const address of ["192.0.3.1", "203.0.113.9", "::ffff:203.0.113.9", "2001:db9::1"]) {
+      expect([address, await visitFrom(address)]).toEqual([address, "forbidden"]);
+    }
+    expect(origin.seen).toHaveLength(5);
+    await shop.remove("ip-allowlist");
+    expect(await visitFrom("203.0.113.9")).toBe("passed");
+  });
+
+  test("is refused with 403 and a reason, before it is asked for a password", async () => {
+    await shop.put("auth", { username: "ann", password: "open sesame" });
+    await allow("192.0.2.0/24");
+    const refused = await shop.visit("/", {
+      "x-forwarded-for": "203.0.113.9",
+      accept: "text/html",
+    });
+    expect([refused.status, codeOf(refused)]).toEqual([403, "forbidden"]);
+    expect(refused.body.toString()).toContain("from your network");
+    // By now the edge judges, too: a list that changes holds at once all the same.
+    for (let n = 0; n < 3; n++) {
+      expect(await visitFrom("192.0.2.9")).toBe("unauthorized");
+      expect(await visitFrom("203.0.113.9")).toBe("forbidden");
+    }
+    await allow("203.0.113.0/24");
+    expect(await visitFrom("192.0.2.9")).toBe("forbidden");
+    expect(await visitFrom("203.0.113.9")).toBe("unauthorized");
+  });
+
+  test("meets maintenance first, whatever its address", async () => {
+    await allow("192.0.2.0/24");
+    await shop.put("maintenance");
+    expect(await visitFrom("203.0.113.9")).toBe("maintenance");
+    expect(await visitFrom("192.0.2.9")).toBe("maintenance");
+  });
+
+  test("of a custom domain meets the same list", async () => {
+    const { api, owner } = owned;
+    const { body: domain } = await owner.post<{ id: string }>("/domains", {
+      domain: "shop.example",
+    });
+    await api.sql("update domains set verified_at = now() where id = $1", [domain.id]);
+    await owner.put(`/domains/${domain.id}/bind`, { tunnel_id: shop.id });
+    const visit = async (address: string) =>
+      codeOf(
+        await exchange(
+          api.server.port,
+          `GET / HTTP/1.1\r\nHost: shop.example\r\nX-Forwarded-For: ${address}\r\n\r\n`,
+        ),
+      );
+    expect(await visit("203.0.113.9")).toBe("passed");
+    await allow("192.0.2.0/24");
+    expect(await visit("203.0.113.9")).toBe("forbidden");
+    expect(await visit("192.0.2.9")).toBe("passed");
+    await owner.delete(`/domains/${domain.id}`);
+  });
+});
+
+test("the list of a TCP tunnel is told to its relay", async () => {
+  const { api, owner } = owned;
+  using relay = await RelayLink.connect(api.server);
+  const { body } = await owner.post<Tunnel & ErrorBody>("/tunnels", {
+    localPort: 1,
+    protocol: "tcp",
+  });
+  const path = `/tunnels/${body.id}/ip-allowlist`;
+  expect((await owner.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(200);
+  expect((await owner.get<Allowlist>(path)).body.cidrs).toEqual(["192.0.2.0/24"]);
+  // Before any agent came there is nothing at the relay: the list is in the first ticket.
+  expect(relay.heard).toEqual([]);
+  const { wireBytes } = await mintToken(owner);
+  const query = { port: 1, protocol: "tcp", subdomain: body.subdomain };
+  const agent = await api.connectAgent(wireBytes, query);
+  expect((await owner.put(path, { cidrs: ["198.51.100.0/24"] })).status).toBe(200);
+  await owner.delete(path);
+  const told = { type: "allowed_cidrs", tunnelId: body.id };
+  await vi.waitFor(() => {
+    expect(relay.heard).toMatchObject([
+      { ...told, cidrs: ["198.51.100.0/24"] },
+      { ...told, cidrs: null },
+    ]);
+  }, PATIENT);
+  agent.socket?.close();
+});

@@ -1,0 +1,272 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { exportSPKI, importJWK, SignJWT, type CryptoKey, type JWK } from "jose";
+import { createHmac, generateKeyPairSync, sign } from "node:crypto";
+import PostalMime from "postal-mime";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
+import { fromBase64, toBase64Url, utf8 } from "../../../shared/encoding.ts";
+import {
+  callerOf,
+  mintToken,
+  startApi,
+  until,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+let jwk: JWK & { kid: string };
+let key: CryptoKey;
+let claims: Record<string, unknown>;
+
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+  const secrets = await readFile(join(api.server.dataDir, "secrets.json"), "utf8");
+  const { JWT_PRIVATE_KEY } = JSON.parse(secrets) as { JWT_PRIVATE_KEY: string | object };
+  jwk = (
+    typeof JWT_PRIVATE_KEY === "string" ? JSON.parse(JWT_PRIVATE_KEY) : JWT_PRIVATE_KEY
+  ) as typeof jwk;
+  key = (await importJWK(jwk, "ES256")) as CryptoKey;
+  claims = claimsOf(owner);
+});
+afterAll(() => api.stop());
+
+const HEADER = { alg: "ES256", typ: "at+jwt" };
+const encode = (part: object) => toBase64Url(utf8(JSON.stringify(part)));
+const claimsOf = ({ accessToken }: Person) =>
+  JSON.parse(new TextDecoder().decode(fromBase64(accessToken.split(".")[1]!)!)) as Record<
+    string,
+    unknown
+  >;
+const signed = (changes: object, header: object = {}, by = key) =>
+  new SignJWT({ ...claims, ...changes })
+    .setProtectedHeader({ ...HEADER, kid: jwk.kid, ...header })
+    .sign(by);
+
+async function statusWith(token: string): Promise<number> {
+  const caller = callerOf(api.server, { authorization: `Bearer ${token}` });
+  return (await caller.get("/auth/me")).status;
+}
+
+test("what the tests sign with is the service's own key", async () => {
+  expect(await statusWith(await signed({}))).toBe(200);
+});
+
+test("the key set has the public half of it, and nothing of the private one", async () => {
+  const { body } = await api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json");
+  expect(body.keys).toEqual([
+    { kty: "EC", crv: "P-256", x: jwk.x, y: jwk.y, kid: jwk.kid, use: "sig", alg: "ES256" },
+  ]);
+});
+
+test.each(["none", "None", "nOnE"])(
+  "alg %s is refused, with and without a signature",
+  async (alg) => {
+    const [, , signature] = owner.accessToken.split(".");
+    const unsigned = `${encode({ alg, typ: "at+jwt", kid: jwk.kid })}.${encode(claims)}`;
+    expect(await statusWith(`${unsigned}.`)).toBe(401);
+    expect(await statusWith(`${unsigned}.${signature}`)).toBe(401);
+  },
+);
+
+test("HS256 keyed with the public key is refused", async () => {
+  const { kty, crv, x, y } = jwk;
+  const publicJwk: JWK = { kty: kty!, crv: crv!, x: x!, y: y! };
+  const spki = await exportSPKI((await importJWK(publicJwk, "ES256")) as CryptoKey);
+  const unsigned = `${encode({ ...HEADER, alg: "HS256", kid: jwk.kid })}.${encode(claims)}`;
+  const body = spki.replace(/-----.*-----|\n/g, "");
+  const served = (await api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json")).body;
+  for (const secret of [
+    spki,
+    spki.trim(),
+    body,
+    Buffer.from(body, "base64"),
+    JSON.stringify(publicJwk),
+    JSON.stringify(served.keys[0]),
+    JSON.stringify(served),
+    jwk.x!,
+    Buffer.from(jwk.x!, "base64url"),
+    "",
+  ]) {
+    const mac = createHmac("sha256", secret).update(unsigned).digest("base64url");
+    expect(await statusWith(`${unsigned}.${mac}`)).toBe(401);
+  }
+});
+
+test("a key that the token brings along is not used", async () => {
+  const other = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const brought = other.publicKey.export({ format: "jwk" });
+  for (const header of [
+    {},
+    { jwk: brought },
+    { x5c: [other.publicKey.export({ format: "der", type: "spki" }).toString("base64")] },
+    { jku: "https://evil.test/jwks.json" },
+    { x5u: "https://evil.test/cert.pem" },
+  ]) {
+    const unsigned = `${encode({ ...HEADER, kid: jwk.kid, ...header })}.${encode(claims)}`;
+    const signature = sign("sha256", utf8(unsigned), {
+      key: other.privateKey,
+      dsaEncoding: "ieee-p1363",
+    });
+    expect(await statusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
+  }
+});
+
+test.each([
+  "unknown",
+  "",
+  "../../etc/passwd",
+  "' or '1'='1",
+  "https://evil.test/key",
+  "k".repeat(10_000),
+])("the key id %.40j names no key", async (kid) => {
+  expect([400, 401, 431]).toContain(await statusWith(await signed({}, { kid })));
+});
+
+const now = () => Math.floor(Date.now() / 1000);
+test.each<[string, () => object]>([
+  ["has expired", () => ({ exp: now() - 1 })],
+  ["never expires", () => ({ exp: undefined })],
+  ["expires at a text", () => ({ exp: String(now() + 900) })],
+  ["expires at a fraction", () => ({ exp: now() + 900.5 })],
+  ["expires at null", () => ({ exp: null })],
+  ["expires at a list", () => ({ exp: [now() + 900] })],
+  ["expires before 1970", () => ({ exp: -1 })],
+  ["is of no time", () => ({ iat: undefined })],
+  ["is not good yet", () => ({ nbf: now() + 60 })],
+  ["is for another audience", () => ({ aud: "somebody-else" })],
+  ["is for nobody", () => ({ aud: undefined })],
+  ["is of another issuer", () => ({ iss: "https://evil.test" })],
+  ["is of no issuer", () => ({ iss: undefined })],
+  ["names no session", () => ({ sid: undefined })],
+  ["names a session that never was", () => ({ sid: crypto.randomUUID() })],
+  ["names another user", () => ({ sub: crypto.randomUUID() })],
+  ["names an organization of others", () => ({ org: crypto.randomUUID() })],
+  ["names things by SQL", () => ({ sid: "' or true --" })],
+])("a well signed token is refused when it %s", async (_, changes) => {
+  expect(await statusWith(await signed(changes()))).toBe(401);
+});
+
+/** As it is written, for what no serializer would write. */
+async function signedText(payload: string): Promise<string> {
+  const unsigned = `${encode({ ...HEADER, kid: jwk.kid })}.${toBase64Url(utf8(payload))}`;
+  const algorithm = { name: "ECDSA", hash: "SHA-256" };
+  const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, utf8(unsigned)));
+  return `${unsigned}.${toBase64Url(signature)}`;
+}
+
+test.each([
+  ["that expires beyond all numbers", () => textOf().replace(/"exp":\d+/, '"exp":1e400')],
+  ["that expires twice", () => textOf().replace(/}$/, `,"exp":${now() - 1}}`)],
+  ["of two audiences, one after the other", () => textOf().replace(/}$/, ',"aud":"other"}')],
+  ["of two sessions", () => textOf().replace(/}$/, `,"sid":"${crypto.randomUUID()}"}`)],
+  ["that is a list", () => `[${textOf()}]`],
+  ["that is cut", () => textOf().slice(0, -1)],
+  ["that is empty", () => ""],
+])("a well signed payload %s is refused", async (_, payload) => {
+  expect(await statusWith(await signedText(textOf()))).toBe(200);
+  expect(await statusWith(await signedText(payload()))).toBe(401);
+});
+const textOf = () => JSON.stringify(claims);
+
+test("a well signed token opens no organization that its user is not a member of", async () => {
+  const other = await api.owner();
+  const token = await signed({ org: other.orgId });
+  expect(await statusWith(token)).toBe(401);
+  const caller = callerOf(api.server, { authorization: `Bearer ${token}` });
+  expect((await caller.get("/tunnels")).status).toBe(401);
+  expect(await statusWith(await signed({ sid: claimsOf(other).sid }))).toBe(401);
+  expect(await statusWith(await signed({ sub: other.userId }))).toBe(401);
+});
+
+test("another spelling of a revoked token is as revoked", async () => {
+  const person = await api.owner();
+  const [header, payload, signature] = person.accessToken.split(".") as [string, string, string];
+  // The last letter of 64 bytes carries four bits that say nothing.
+  const last = BASE64URL.indexOf(signature.at(-1)!);
+  const spellings = [1, 2, 3, 15].map(
+    (bits) => `${header}.${payload}.${signature.slice(0, -1)}${BASE64URL[last ^ bits]}`,
+  );
+  spellings.push(`${person.accessToken}==`, person.accessToken.replaceAll("_", "/"));
+  for (const spelling of spellings) await statusWith(spelling);
+  expect((await person.post("/auth/logout")).status).toBe(200);
+  for (const spelling of [person.accessToken, ...spellings]) {
+    expect(await statusWith(spelling)).toBe(401);
+  }
+});
+const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+test("a role in the token grants nothing: the row's counts", async () => {
+  const viewer = await api.colleague(owner, "viewer");
+  const promoted = await new SignJWT({ ...claimsOf(viewer), role: "owner" })
+    .setProtectedHeader({ ...HEADER, kid: jwk.kid })
+    .sign(key);
+  const caller = callerOf(api.server, { authorization: `Bearer ${promoted}` });
+  expect((await caller.post("/tunnels", { localPort: 1 })).status).toBe(403);
+});
+
+test.each([
+  ["another type of token", { typ: "JWT" }],
+  ["no type", { typ: undefined }],
+  ["a critical extension that nobody knows", { crit: ["exp2"], exp2: 1 }],
+])("%s is refused", async (_, header) => {
+  const protectedHeader = { ...HEADER, kid: jwk.kid, ...header };
+  const unsigned = `${encode(protectedHeader)}.${encode(claims)}`;
+  const algorithm = { name: "ECDSA", hash: "SHA-256" };
+  const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, utf8(unsigned)));
+  expect(await statusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
+});
+
+test("a token cut, padded or with another letter is refused", async () => {
+  const [header, payload, signature] = owner.accessToken.split(".") as [string, string, string];
+  const changed = signature.startsWith("A") ? `B${signature.slice(1)}` : `A${signature.slice(1)}`;
+  for (const token of [
+    `${header}.${payload}.`,
+    `${header}.${payload}`,
+    `${header}.${payload}.${changed}`,
+    `${header}.${payload}.${signature}.${signature}`,
+    `.${payload}.${signature}`,
+    "...",
+  ]) {
+    expect(await statusWith(token)).toBe(401);
+  }
+});
+
+test("other credentials of ours are no access tokens", async () => {
+  const person = await api.owner();
+  const { wireBytes } = await mintToken(person);
+  await api.stranger.post("/auth/forgot", { email: person.email });
+  const reset = await until(async () => {
+    const mails = (await api.mailsTo(person.email)).map((mail) => PostalMime.parse(mail));
+    const texts = (await Promise.all(mails)).map(({ text }) => text);
+    return texts.flatMap((text) => /#token=([\w-]+)/.exec(text ?? "")?.[1] ?? [])[0];
+  });
+  await api.sql("update users set mfa_secret = 'sealed' where id = $1", [person.userId]);
+  const { email, password } = person;
+  const { body } = await api.stranger.post<MfaRequired>("/auth/login", { email, password });
+  expect(body.challenge_token).toHaveLength(43);
+  const refresh = person.cookie.slice("qnt_refresh=".length);
+  for (const credential of [
+    wireBytes,
+    refresh,
+    ...refresh.split("."),
+    reset,
+    body.challenge_token,
+  ]) {
+    expect(await statusWith(credential)).toBe(401);
+  }
+});
+
+test("a token that the key of capability tokens signed is no access token", async () => {
+  const secrets = await readFile(join(api.server.dataDir, "secrets.json"), "utf8");
+  const { TOKEN_SIGNING_KEY } = JSON.parse(secrets) as { TOKEN_SIGNING_KEY: string };
+  const other = JSON.parse(TOKEN_SIGNING_KEY) as JWK & { kid: string };
+  const otherKey = (await importJWK(other, "EdDSA")) as CryptoKey;
+  for (const kid of [jwk.kid, other.kid]) {
+    const token = await signed({}, { alg: "EdDSA", kid }, otherKey);
+    expect(await statusWith(token)).toBe(401);
+  }
+});

@@ -1,0 +1,374 @@
+import { createHash } from "node:crypto";
+import { argon2id } from "@noble/hashes/argon2.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { fromBase64 } from "../../../shared/encoding.ts";
+import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/accounts.ts";
+import {
+  callerOf,
+  cookieIn,
+  newEmail,
+  PASSWORD,
+  startApi,
+  until,
+  type Reply,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.stop());
+
+const signUp = (email: string, password = PASSWORD) =>
+  api.stranger.post("/auth/signup", { email, password });
+const verify = (email: string, code: string) =>
+  api.stranger.post("/auth/verify-email-otp", { email, code });
+const logIn = (email: string, password = PASSWORD) =>
+  api.stranger.post<AccountSummary>("/auth/login", { email, password });
+const refresh = (cookie: string, headers: Record<string, string> = {}) =>
+  callerOf(api.server, { cookie, ...headers }).post<{ access_token: string }>("/auth/refresh");
+const wrongCode = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
+
+function withoutRequestId({ status, body, headers }: Reply<unknown>) {
+  const kept = [...headers].filter(([name]) => !/^(underpass-request-id|date)$/.test(name));
+  return { status, body, headers: kept };
+}
+
+const bodyAndStatus = ({ status, body }: Reply<unknown>) => ({ status, body });
+
+describe("signing up", () => {
+  test("mails a code that makes an account with an organization of its own", async () => {
+    const email = newEmail();
+    expect(await signUp(email)).toMatchObject({
+      status: 201,
+      body: { status: "pending_email_verification" },
+    });
+    const code = await api.codeFor(email);
+    expect(await verify(email, code)).toMatchObject({ status: 200, body: { status: "verified" } });
+
+    const { status, body } = await logIn(email);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      user: { email },
+      active_org: { role: "owner", approval_status: "approved" },
+      is_superadmin: false,
+    });
+    const projects = await api.sql("select slug, is_default from projects where org_id = $1", [
+      body.active_org.id,
+    ]);
+    expect(projects).toEqual([{ slug: "default", is_default: true }]);
+  });
+
+  test("stores the password as Argon2id that another implementation verifies", async () => {
+    const { userId } = await api.owner();
+    const [row] = await api.sql<{ password_hash: string }>(
+      "select password_hash from users where id = $1",
+      [userId],
+    );
+    const [, kind, version, cost, salt, hash] = row!.password_hash.split("$");
+    expect([kind, version, cost]).toEqual(["argon2id", "v=19", "m=19456,t=2,p=1"]);
+    const oracle = argon2id(PASSWORD, fromBase64(salt!)!, {
+      m: 19_456,
+      t: 2,
+      p: 1,
+      dkLen: 32,
+    });
+    expect(fromBase64(hash!)).toEqual(new Uint8Array(oracle));
+  });
+
+  test("answers the same for an address that has an account, and tells that address", async () => {
+    const { email } = await api.owner();
+    const again = await signUp(email, "another good password");
+    expect(withoutRequestId(again)).toEqual(withoutRequestId(await signUp(newEmail())));
+    await until(async () =>
+      (await api.mailsTo(email)).some((mail) => mail.includes("You already have")),
+    );
+    expect((await logIn(email, "another good password")).status).toBe(401);
+    expect((await logIn(email)).status).toBe(200);
+  });
+
+  test("counts the password of whoever asked for the code that is entered", async () => {
+    const email = newEmail();
+    await signUp(email, "the thief's password");
+    const stale = await api.codeFor(email);
+    await signUp(email, PASSWORD);
+    const code = await until(async () => {
+      const newest = await api.codeFor(email);
+      return newest === stale ? null : newest;
+    });
+    await verify(email, code);
+    expect((await logIn(email, "the thief's password")).status).toBe(401);
+    expect((await logIn(email)).status).toBe(200);
+  });
+
+  test.each([
+    ["an address without an @", { email: "nobody", password: PASSWORD }, "email"],
+    [
+      "an address of 300 characters",
+      { email: `${"a".repeat(300)}@example.com`, password: PASSWORD },
+      "email",
+    ],
+    [
+      "a password of 11 characters",
+      { email: "a@example.com", password: "elevenchars" },
+      "password",
+    ],
+    [
+      "a password of 1,025 bytes",
+      { email: "a@example.com", password: "é".repeat(513) },
+      "password",
+    ],
+    [
+      "the address for a password",
+      { email: "long.name@example.com", password: "Long.Name@example.com" },
+      "password",
+    ],
+    [
+      "a password with a NUL",
+      { email: "a@example.com", password: "twelve\0chars and more" },
+      "password",
+    ],
+  ])("refuses %s", async (_, body, field) => {
+    expect(await api.stranger.post("/auth/signup", body)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_request", fields: [{ path: field }] },
+    });
+  });
+
+  test("twenty times at once makes one account, whose newest code is the good one", async () => {
+    const email = newEmail();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => signUp(email)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
+    await until(async () => (await api.mailsTo(email)).length === 20);
+    const codes = (await api.mailsTo(email)).map((mail) => /^Subject: (\d{6}) /m.exec(mail)![1]!);
+    const events = await api.sql(
+      "select action, count(*)::integer as times from audit_events join users on users.id = user_id where email = $1 group by action order by action",
+      [email],
+    );
+    expect(events).toEqual([
+      { action: "account_created", times: 1 },
+      { action: "sign_up_repeated", times: 19 },
+    ]);
+    // Which of them was the last is the database's to say.
+    const tried = [];
+    for (const code of new Set(codes)) {
+      await api.sql("update email_codes set attempts = 0");
+      tried.push((await verify(email, code)).status);
+    }
+    expect(tried.filter((status) => status === 200)).toHaveLength(1);
+  });
+
+  test("takes another spelling of an address for the same address", async () => {
+    const email = newEmail();
+    await signUp(` ${email.toUpperCase()} `);
+    await verify(email, await api.codeFor(email));
+    expect((await logIn(email.toUpperCase())).status).toBe(200);
+  });
+
+  test("takes another composition of the same letters for the same password", async () => {
+    const email = newEmail();
+    await signUp(email, "cafe\u0301 au lait, svp");
+    await verify(email, await api.codeFor(email));
+    expect((await logIn(email, "caf\u00e9 au lait, svp")).status).toBe(200);
+  });
+});
+
+describe("a code", () => {
+  test("fails in one way, whatever is wrong with it", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const code = await api.codeFor(email);
+    const attempts = [
+      await verify(email, wrongCode(code)),
+      await verify(email, "12345"),
+      await verify(email, ""),
+      await verify("nobody@example.com", code),
+    ];
+    for (const { status, body } of attempts) {
+      expect({ status, body }).toEqual({
+        status: 400,
+        body: { error: "invalid_code", message: expect.any(String) },
+      });
+    }
+  });
+
+  test("is burned by five wrong guesses, however many arrive at once", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const code = await api.codeFor(email);
+    const guesses = Array.from({ length: 40 }, () => verify(email, wrongCode(code)));
+    const replies = await Promise.all(guesses);
+    const right = await verify(email, code);
+    expect(right.status).toBe(400);
+    for (const { status, body } of replies) expect({ status, body }).toEqual(bodyAndStatus(right));
+    const [{ attempts } = { attempts: 0 }] = await api.sql<{ attempts: number }>(
+      "select attempts from email_codes join users on users.id = user_id where email = $1",
+      [email],
+    );
+    expect(attempts).toBe(5);
+  });
+
+  test("is guessed at twenty times an hour, however often another one is asked for", async () => {
+    const email = newEmail();
+    await signUp(email);
+    for (let codes = 0; codes < 4; codes++) {
+      const code = await api.codeFor(email);
+      for (let guess = 0; guess < 5; guess++) await verify(email, wrongCode(code));
+      await api.stranger.post("/auth/resend-verify-otp", { email });
+      await until(async () => (await api.codeFor(email)) !== code);
+    }
+    const code = await api.codeFor(email);
+    expect((await verify(email, code)).status).toBe(400);
+    await api.sql(
+      "update email_codes set guesses_since = now() - interval '61 minutes' where user_id = (select id from users where email = $1)",
+      [email],
+    );
+    expect((await verify(email, code)).status).toBe(200);
+  });
+
+  test("is not found by guessing on while it is right, nor confirmed twice", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const code = await api.codeFor(email);
+    const replies = await Promise.all(
+      Array.from({ length: 40 }, (_, i) => verify(email, i === 20 ? code : wrongCode(code))),
+    );
+    const confirmed = replies.filter(({ status }) => status === 200).length;
+    expect(confirmed).toBe(replies[20]!.status === 200 ? 1 : 0);
+    const [row] = await api.sql<{ attempts: number; consumed: boolean }>(
+      "select attempts, consumed_at is not null as consumed from email_codes join users on users.id = user_id where email = $1",
+      [email],
+    );
+    expect(row!.attempts).toBeLessThanOrEqual(5);
+    expect(row!.consumed).toBe(confirmed === 1);
+  });
+
+  test("of six digits is stored as a keyed hash", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const code = await api.codeFor(email);
+    expect(code).toMatch(/^\d{6}$/);
+    const [row] = await api.sql<{ code_hash: string }>(
+      "select code_hash from email_codes join users on users.id = user_id where email = $1",
+      [email],
+    );
+    expect(row!.code_hash).toMatch(/^[0-9a-f]{64}$/);
+    const plain = [code, `${email} ${code}`].map((text) =>
+      createHash("sha256").update(text).digest("hex"),
+    );
+    expect(plain).not.toContain(row!.code_hash);
+  });
+
+  test("is good once, however many enter it at once", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const code = await api.codeFor(email);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => verify(email, code)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    const organizations = await api.sql(
+      "select 1 from memberships join users on users.id = user_id where email = $1",
+      [email],
+    );
+    expect(organizations).toHaveLength(1);
+  });
+
+  test("is void once another is asked for", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const first = await api.codeFor(email);
+    expect(await api.stranger.post("/auth/resend-verify-otp", { email })).toMatchObject({
+      status: 200,
+      body: { ok: true },
+    });
+    const second = await until(async () =>
+      (await api.mailsTo(email)).length === 2 ? api.codeFor(email) : null,
+    );
+    if (first !== second) expect((await verify(email, first)).status).toBe(400);
+    expect((await verify(email, second)).status).toBe(200);
+  });
+
+  test("is good for ten minutes", async () => {
+    const email = newEmail();
+    await signUp(email);
+    const code = await api.codeFor(email);
+    await api.sql(
+      "update email_codes set expires_at = now() where user_id = (select id from users where email = $1)",
+      [email],
+    );
+    expect((await verify(email, code)).status).toBe(400);
+  });
+
+  test("asked for again by an address that has none is answered alike", async () => {
+    const known = newEmail();
+    await signUp(known);
+    const replies = await Promise.all(
+      [known, newEmail()].map((email) => api.stranger.post("/auth/resend-verify-otp", { email })),
+    );
+    expect(withoutRequestId(replies[0]!)).toEqual(withoutRequestId(replies[1]!));
+  });
+});
+
+describe("logging in", () => {
+  test("fails in one way: no account, wrong password, address not confirmed", async () => {
+    const { email } = await api.owner();
+    const unconfirmed = newEmail();
+    await signUp(unconfirmed);
+    const [wrong, unknown, early] = [
+      await logIn(email, "not the right password"),
+      await logIn(newEmail()),
+      await logIn(unconfirmed),
+    ].map(withoutRequestId);
+    expect(wrong).toMatchObject({ status: 401, body: { error: "unauthorized" } });
+    expect(unknown).toEqual(wrong);
+    expect(early).toEqual(wrong);
+  });
+
+  test("sets a cookie that only /auth sees and no script", async () => {
+    const { email } = await api.owner();
+    const [cookie] = (await logIn(email)).headers.getSetCookie();
+    expect(cookie).toMatch(
+      /^qnt_refresh=[^;]+; Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/,
+    );
+  });
+});
+
+describe("the account", () => {
+  test("says who is signed in and what the plan grants", async () => {
+    const owner = await api.owner();
+    const { status, body } = await owner.get<Me>("/auth/me");
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      access_token: owner.accessToken,
+      user: { id: owner.userId, email: owner.email },
+      active_org: expect.objectContaining({ id: owner.orgId, role: "owner" }),
+      is_superadmin: false,
+      mfa_enabled: false,
+      entitlements: {
+        plan: "enterprise",
+        trial_ends_at: null,
+        tunnel_ttl_seconds: null,
+        max_reserved_subdomains: null,
+        inspector_retention_days: 365,
+        tunnel_password: true,
+        edge_identity_gate: true,
+        master_keys: true,
+      },
+    });
+  });
+
+  test("is signed out at once by logging out: bearer and cookie alike", async () => {
+    const owner = await api.owner();
+    const reply = await owner.post("/auth/logout");
+    expect(reply).toMatchObject({ status: 200, body: { ok: true } });
+    expect(cookieIn(reply.headers)).toBe("qnt_refresh=");
+    expect((await owner.get("/auth/me")).status).toBe(401);
+    expect((await refresh(owner.cookie)).status).toBe(401);
+  });
+
+  test("is out of an organization the moment its membership ends", async () => {
+    const owner = await api.owner();
+    await api.sql("delete from memberships where user_id = $1", [owner.userId]);
+    expect((await owner.get("/auth/me")).status).toBe(401);
+  });
+});

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { fromBase64 } from "../../../shared/encoding.ts";
+import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+
+interface Started {
+  device_code: string;
+  user_code: string;
+  verification_uri: string;
+  verification_uri_complete: string;
+  interval: number;
+  expires_in: number;
+}
+interface Collected {
+  wire_bytes_b64: string;
+  label: string;
+}
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+async function start(label = "a laptop"): Promise<Started> {
+  return (await api.stranger.post<Started>("/auth/cli/start", { label })).body;
+}
+const poll = (code: string) =>
+  api.stranger.post<Collected>("/auth/cli/poll", { device_code: code });
+const approve = (code: string, by = owner) =>
+  by.post<Collected>("/auth/cli/authorize", { device_code: code });
+
+describe("the device flow", () => {
+  test("starts with a code for the machine and one for its person", async () => {
+    const started = await start();
+    expect(started).toMatchObject({
+      user_code: expect.stringMatching(/^[B-DF-HJ-NP-TV-Z]{4}-[B-DF-HJ-NP-TV-Z]{4}$/),
+      verification_uri: `http://localhost:${api.server.port}/activate`,
+      interval: 2,
+      expires_in: 600,
+    });
+    expect(started.verification_uri_complete).toContain(`?code=${started.user_code}`);
+    expect(fromBase64(started.device_code)).toHaveLength(32);
+  });
+
+  test("hands the machine the token that its person approved, once", async () => {
+    const { device_code, user_code } = await start("my laptop");
+    expect(await poll(device_code)).toMatchObject({
+      status: 400,
+      body: { error: "authorization_pending" },
+    });
+    const asked = await owner.get(`/auth/cli/request?code=${user_code}`);
+    expect(asked).toMatchObject({ status: 200, body: { label: "my laptop", user_code } });
+
+    const approved = await approve(user_code.toLowerCase().replace("-", " "));
+    expect(approved).toMatchObject({ status: 200, body: { label: "my laptop" } });
+    const collected = await poll(device_code);
+    expect(collected).toMatchObject({ status: 200, body: approved.body });
+    expect(await poll(device_code)).toMatchObject({ status: 410, body: { error: "expired" } });
+
+    const agent = await api.connectAgent(collected.body.wire_bytes_b64, { port: 3000 });
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+  });
+
+  test("mints a token of 90 days that is named after the machine", async () => {
+    const { device_code } = await start("the build server");
+    await approve(device_code);
+    const { body } =
+      await owner.get<{ name: string; issuedAt: number; expiresAt: number }[]>("/tokens");
+    const token = body.find(({ name }) => name === "the build server")!;
+    expect(token.expiresAt - token.issuedAt).toBe(90 * 24 * 3600);
+  });
+
+  test("tells a machine that asks too often to slow down", async () => {
+    const { device_code } = await start();
+    await poll(device_code);
+    expect(await poll(device_code)).toMatchObject({
+      status: 400,
+      body: { error: "slow_down", retry_after_seconds: 2 },
+    });
+  });
+
+  test("approves once, however many approve at once", async () => {
+    const { user_code } = await start();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => approve(user_code)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 400)).toHaveLength(19);
+  });
+
+  test("hands over once, however many collect at once", async () => {
+    const { device_code, user_code } = await start();
+    await approve(user_code);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => poll(device_code)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 410)).toHaveLength(19);
+  });
+
+  test("hands over nothing that was revoked in the meantime", async () => {
+    const { device_code } = await start("regretted");
+    await approve(device_code);
+    const { body } = await owner.get<{ name: string; nonce: string }[]>("/tokens");
+    await owner.delete(`/tokens/${body.find(({ name }) => name === "regretted")!.nonce}`);
+    expect(await poll(device_code)).toMatchObject({ status: 410, body: { error: "expired" } });
+  });
+
+  test("ends after ten minutes", async () => {
+    const { device_code, user_code } = await start("late");
+    await api.sql("update device_codes set expires_at = now() where label = 'late'");
+    expect((await approve(user_code)).status).toBe(400);
+    expect((await poll(device_code)).status).toBe(410);
+  });
+
+  test("lets nobody approve who may not mint", async () => {
+    const viewer = await api.colleague(owner, "viewer");
+    const { user_code } = await start();
+    expect((await approve(user_code, viewer)).status).toBe(403);
+    expect((await viewer.get(`/auth/cli/request?code=${user_code}`)).status).toBe(403);
+  });
+
+  test.each(["", "XXXX", "AAAA-EEEE", "BCDF-GHJK", "' or true --"])(
+    "knows nothing of the code %j",
+    async (code) => {
+      expect(await approve(code)).toMatchObject({ status: 400, body: { error: "invalid_code" } });
+      expect(await poll(code)).toMatchObject({ status: 410 });
+    },
+  );
+
+  test("keeps no code in the clear that a machine could be impersonated with", async () => {
+    const { device_code } = await start();
+    const rows = await api.sql("select * from device_codes");
+    expect(JSON.stringify(rows)).not.toContain(device_code);
+  });
+});

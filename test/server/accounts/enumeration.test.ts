@@ -1,0 +1,113 @@
+/** What a stranger sees of an address, whoever it belongs to. How long it takes is for a benchmark. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  newEmail,
+  PASSWORD,
+  startApi,
+  until,
+  type Reply,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+let addresses: Record<string, string>;
+
+beforeAll(async () => {
+  api = await startApi();
+  const [confirmed, withSecondFactor, withoutPassword] = [
+    await api.owner(),
+    await api.owner(),
+    await api.owner(),
+  ];
+  await api.sql("update users set mfa_secret = 'sealed' where id = $1", [withSecondFactor.userId]);
+  await api.sql("update users set password_hash = null where id = $1", [withoutPassword.userId]);
+  const unconfirmed = newEmail();
+  await api.stranger.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
+  addresses = {
+    confirmed: confirmed.email,
+    withSecondFactor: withSecondFactor.email,
+    withoutPassword: withoutPassword.email,
+    unconfirmed,
+  };
+});
+afterAll(() => api.stop());
+
+const OWN_TO_EACH = /^(underpass-request-id|date)$/;
+function seen({ status, body, headers }: Reply<unknown>) {
+  return { status, body, headers: [...headers].filter(([name]) => !OWN_TO_EACH.test(name)) };
+}
+
+test.each([
+  ["/auth/signup", { password: "another good password" }, 201],
+  ["/auth/login", { password: "not the right password" }, 401],
+  ["/auth/login", { password: "" }, 401],
+  ["/auth/login", { password: "é".repeat(513) }, 401],
+  ["/auth/resend-verify-otp", {}, 200],
+  ["/auth/forgot", {}, 202],
+  ["/auth/verify-email-otp", { code: "no code" }, 400],
+])("POST %s %j answers %d, the same for everybody", async (path, fields, status) => {
+  const unknown = seen(await api.stranger.post(path, { ...fields, email: newEmail() }));
+  expect(unknown.status).toBe(status);
+  for (const [kind, email] of Object.entries(addresses)) {
+    const known = seen(await api.stranger.post(path, { ...fields, email }));
+    expect([kind, known]).toEqual([kind, unknown]);
+  }
+});
+
+test("the right password of an account that can't be logged in to looks like a wrong one", async () => {
+  const [wrong, right] = await Promise.all([
+    api.stranger.post("/auth/login", { email: newEmail(), password: PASSWORD }),
+    api.stranger.post("/auth/login", { email: addresses.unconfirmed, password: PASSWORD }),
+  ]);
+  expect(seen(right)).toEqual(seen(wrong));
+});
+
+test("signing up leaves the same rows behind for everybody: a code, an event, a mail", async () => {
+  const outcomes = [];
+  for (const email of [addresses.confirmed!, addresses.unconfirmed!, newEmail()]) {
+    const rows = async () => {
+      const [row] = await api.sql<{ id: string }>("select id from users where email = $1", [email]);
+      const count = async (table: string) =>
+        (await api.sql(`select 1 from ${table} where user_id = $1`, [row?.id])).length;
+      return { events: await count("audit_events"), codes: await count("email_codes") };
+    };
+    const before = await rows();
+    const mailsBefore = (await api.mailsTo(email)).length;
+    await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+    await until(async () => (await api.mailsTo(email)).length === mailsBefore + 1);
+    const after = await rows();
+    outcomes.push({ events: after.events - before.events, codes: after.codes });
+  }
+  expect(outcomes).toEqual(outcomes.map(() => ({ events: 1, codes: 1 })));
+});
+
+test("a code for an account that is confirmed already confirms nothing, even the right one", async () => {
+  const email = newEmail();
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  const code = await api.codeFor(email);
+  const verify = () => api.stranger.post("/auth/verify-email-otp", { email, code });
+  const ofThis = "where user_id = (select id from users where email = $1)";
+  const [first] = await api.sql<{ hash: string }>(
+    `select code_hash as hash from email_codes ${ofThis}`,
+    [email],
+  );
+  expect((await verify()).status).toBe(200);
+  await api.stranger.post("/auth/signup", { email, password: "another good password" });
+  const live = await api.sql(
+    `update email_codes set code_hash = $2 ${ofThis} and consumed_at is null returning 1`,
+    [email, first!.hash],
+  );
+  expect(live).toHaveLength(1);
+  expect((await verify()).status).toBe(400);
+  expect(await api.sql(`select 1 from memberships ${ofThis}`, [email])).toHaveLength(1);
+  expect((await api.stranger.post("/auth/login", { email, password: PASSWORD })).status).toBe(200);
+});
+
+test.each(["/auth/signup", "/auth/login", "/auth/forgot", "/auth/resend-verify-otp"])(
+  "POST %s refuses an address that no database could look up",
+  async (path) => {
+    const email = "some\0body@example.com";
+    const { status, body } = await api.stranger.post(path, { email, password: PASSWORD });
+    expect([status, body]).toEqual([400, expect.objectContaining({ error: "invalid_request" })]);
+  },
+);

@@ -1,0 +1,219 @@
+/** Mail straight from the Worker to a mail server, as a hosted service sends it. */
+import type { SMTPServerOptions } from "smtp-server";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { MAIL_DELIVERY_MAX_MS } from "../../../protocol/limits.ts";
+import { newEmail, PASSWORD, until } from "../../harness/server/api.ts";
+import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
+import { startHosted, type HostedService } from "../../harness/server/hosted.ts";
+import { startMailServer, type MailServer, type Mood } from "../../harness/fakes/mail-server.ts";
+
+const MAIL = {
+  to: "to@example.com",
+  subject: "A subject",
+  text: "Some text.\n",
+  html: "<p>Some</p>",
+};
+const CREDENTIALS = { user: "under@pass", password: "p:ä/%" };
+const LOGIN = `${encodeURIComponent(CREDENTIALS.user)}:${encodeURIComponent(CREDENTIALS.password)}`;
+const certificate = selfSignedCertificate();
+const withPassword: SMTPServerOptions = {
+  ...certificate,
+  disabledCommands: [],
+  authOptional: false,
+  onAuth({ username, password }, _session, done) {
+    const isRight = username === CREDENTIALS.user && password === CREDENTIALS.password;
+    done(isRight ? null : new Error("wrong"), { user: isRight ? username : undefined });
+  },
+};
+
+const waiting = (service: HostedService) => service.sql("select id from outbox");
+const makeDue = (service: HostedService) =>
+  service.sql("update outbox set next_attempt_at = now()");
+const logged = (service: HostedService, pattern: RegExp) =>
+  until(() => Promise.resolve(pattern.test(service.output())));
+
+describe("a mail", () => {
+  let smtp: MailServer;
+  let service: HostedService;
+  beforeAll(async () => {
+    smtp = await startMailServer();
+    service = await startHosted({
+      settings: {
+        SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
+        MAIL_FROM: "Ünder, Pass <mail@underpass.example>",
+      },
+    });
+  });
+  beforeEach(async () => {
+    await smtp.stop();
+    await smtp.start();
+    smtp.mood = "takes";
+    smtp.mails.length = 0;
+    smtp.connections = 0;
+    await service.sql("delete from outbox");
+  });
+  afterAll(async () => {
+    await smtp.stop();
+    await service[Symbol.asyncDispose]();
+  });
+
+  test("of a sign-up arrives with its code", async () => {
+    const email = newEmail();
+    const reply = await fetch(`${service.url}/auth/signup`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "cf-connecting-ip": "192.0.2.1" },
+      body: JSON.stringify({ email, password: PASSWORD }),
+    });
+    expect(reply.status).toBe(201);
+    const [mail] = await until(() => Promise.resolve(smtp.mails.length > 0 && smtp.mails));
+    const code = /^\d{6}/.exec(mail?.subject ?? "")?.[0] ?? "none";
+    expect(mail).toMatchObject({ recipients: [email], to: [{ address: email }] });
+    expect(mail?.from).toEqual({ name: "Ünder, Pass", address: "mail@underpass.example" });
+    expect(mail?.text).toContain(code);
+    expect(mail?.html).toContain(code);
+    expect(mail?.messageId).toMatch(/^<[^@\s]+@underpass\.example>$/);
+    expect(Math.abs(Date.parse(mail?.date ?? "") - Date.now())).toBeLessThan(60_000);
+    expect(mail?.raw).toMatch(/^Auto-Submitted: auto-generated\r$/m);
+    await until(async () => (await waiting(service)).length === 0);
+  });
+
+  test("arrives as it was written: accents, lines that are dots, lines that are long", async () => {
+    const text = `Grüße 🚇\n.\n..two\n${"long ".repeat(500)}\nFrom here on =20 it ends.\n`;
+    const subject = `Einladung von ${"Größe 🚇 ".repeat(30)}`.trim();
+    await service.queueMail({ ...MAIL, subject, text, html: `<p>${text}</p>` });
+    await service.runCron();
+    const [mail] = smtp.mails;
+    expect(mail?.subject).toBe(subject);
+    expect(mail?.text?.trimEnd()).toBe(text.trimEnd());
+    expect(mail?.html?.trimEnd()).toBe(`<p>${text}</p>`);
+    const lines = mail!.raw.split("\r\n");
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThan(998);
+    expect(mail?.raw).toMatch(/^[\x00-\x7f]*$/);
+  });
+
+  test.each([
+    "One\r\nBcc: eve@example.com\r\n\r\nbody",
+    "One\nBcc: eve@example.com",
+    "One\u2028Bcc: eve@example.com",
+    "=?UTF-8?Q?=0D=0ABcc:_eve@example.com?=",
+  ])("can't be given a header by its subject: %j", async (subject) => {
+    await service.queueMail({ ...MAIL, subject });
+    await service.runCron();
+    const [mail] = smtp.mails;
+    expect(mail?.bcc).toBeUndefined();
+    expect(mail?.recipients).toEqual([MAIL.to]);
+    expect(mail?.text?.trim()).toBe(MAIL.text.trim());
+    expect(mail?.raw.split("\r\n\r\n")[0]).not.toMatch(/^Bcc/im);
+  });
+
+  test("can't be given another recipient by its address", async () => {
+    await service.queueMail({ ...MAIL, to: "to@example.com>\r\nRCPT TO:<eve@example.com" });
+    await service.queueMail({ ...MAIL, to: "to@example.com, eve@example.com" });
+    await service.runCron();
+    expect(smtp.mails).toEqual([]);
+    await logged(service, /mail_refused/);
+  });
+
+  test.each<[string, Mood | "is down"]>([
+    ["is down", "is down"],
+    ["can't just now", "451 4.3.0 try again later"],
+    ["does not relay", "550 5.7.1 relaying denied"],
+  ])("waits for a server that %s, and arrives once", async (_, mood) => {
+    if (mood === "is down") await smtp.stop();
+    else smtp.mood = mood;
+    await service.queueMail(MAIL);
+    await service.runCron();
+    await logged(service, /delivery_failed/);
+    expect(service.output()).not.toContain(MAIL.to);
+    expect(await waiting(service)).toHaveLength(1);
+
+    smtp.mood = "takes";
+    if (mood === "is down") await smtp.start();
+    await makeDue(service);
+    await Promise.all(Array.from({ length: 20 }, () => service.runCron()));
+    expect(smtp.mails).toHaveLength(1);
+    expect(await waiting(service)).toEqual([]);
+  });
+
+  test("to somebody whom the server does not know is given up at once", async () => {
+    smtp.mood = "550 5.1.1 no such user";
+    await service.queueMail(MAIL);
+    await service.runCron();
+    expect(await waiting(service)).toEqual([]);
+  });
+
+  test("is tried again when the server hangs up, and the Worker goes on", async () => {
+    smtp.mood = "hangs up";
+    await service.queueMail(MAIL);
+    const startedAt = Date.now();
+    await service.runCron();
+    expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_MAX_MS);
+    await logged(service, /the mail server hung up/);
+    expect(await waiting(service)).toHaveLength(1);
+    expect((await fetch(`${service.url}/health`)).status).toBe(200);
+  });
+
+  test("is given up in time when the server says nothing, and the others go on", async () => {
+    smtp.mood = "is silent";
+    await service.queueMail(MAIL);
+    const startedAt = Date.now();
+    await service.runCron();
+    expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
+    expect(await waiting(service)).toHaveLength(1);
+    smtp.mood = "takes";
+    await service.queueMail({ ...MAIL, to: "other@example.com" });
+    await service.runCron();
+    expect(smtp.mails.map(({ recipients }) => recipients)).toEqual([["other@example.com"]]);
+  });
+});
+
+describe("with a password", () => {
+  /** Where a certificate counts, and a password needs TLS: not a name that is this machine's own. */
+  const ELSEWHERE = "0.0.0.0";
+
+  test.each([
+    ["smtps", "127.0.0.1", { secure: true }],
+    ["smtp", "127.0.0.1", {}],
+  ])("%s://…@%s is logged in to, over TLS", async (scheme, host, options) => {
+    await using smtp = await startMailServer({ ...withPassword, ...options });
+    await using service = await startHosted({
+      settings: { SMTP_URL: `${scheme}://${LOGIN}@${host}:${smtp.port}` },
+      trusted: certificate.cert,
+    });
+    await service.queueMail(MAIL);
+    await service.runCron();
+    expect(service.output()).toBe("");
+    expect(smtp.mails[0]?.session).toMatchObject({ secure: true, user: CREDENTIALS.user });
+  });
+
+  test.each<[string, SMTPServerOptions, RegExp]>([
+    ["that offers no TLS", { hideSTARTTLS: true, allowInsecureAuth: true }, /offers no TLS/],
+    ["whose certificate nobody vouches for", {}, /connection lost|certificate/i],
+  ])("nothing of it goes to a server elsewhere %s", async (_, options, cause) => {
+    const tried: string[] = [];
+    await using smtp = await startMailServer({
+      ...withPassword,
+      ...options,
+      onAuth({ username }, _session, done) {
+        tried.push(username ?? "");
+        done(null, { user: username });
+      },
+    });
+    await using service = await startHosted({
+      settings: { SMTP_URL: `smtp://${LOGIN}@${ELSEWHERE}:${smtp.port}` },
+    });
+    await service.queueMail(MAIL);
+    await service.runCron();
+    await logged(service, cause);
+    expect(tried).toEqual([]);
+    expect(await waiting(service)).toHaveLength(1);
+  });
+});
+
+test("without a mail server a mail waits, and the log says why", async () => {
+  await using service = await startHosted({ settings: {} });
+  await service.queueMail(MAIL);
+  await service.runCron();
+  await logged(service, /SMTP_URL is not set/);
+  expect(await waiting(service)).toHaveLength(1);
+});

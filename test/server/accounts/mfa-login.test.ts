@@ -1,0 +1,302 @@
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type {
+  AccountSummary,
+  Me,
+  MfaRequired,
+} from "../../../protocol/schemas/accounts/accounts.ts";
+import {
+  callerOf,
+  cookieIn,
+  startApi,
+  until,
+  type Person,
+  type Reply,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import {
+  challengeOf,
+  codeOf,
+  turnOn,
+  wrongCodeOf,
+  type SecondFactor,
+} from "../../harness/browser/second-factor.ts";
+
+let api: TestApi;
+let owner: Person & SecondFactor;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.stop());
+
+async function personWithMfa(): Promise<Person & SecondFactor> {
+  const person = await api.owner();
+  return { ...person, ...(await turnOn(api, person)) };
+}
+
+const pass = (challenge_token: string, shown: object) =>
+  api.stranger.post<AccountSummary>("/auth/login/mfa", { challenge_token, ...shown });
+const guess = async (challenge: string, times: number) => {
+  const code = wrongCodeOf(owner.secret);
+  for (let n = 0; n < times; n++) expect((await pass(challenge, { code })).status).toBe(401);
+};
+const successes = (replies: Reply<unknown>[]) => replies.filter(({ status }) => status === 200);
+const failedEvents = () =>
+  api.sql("select 1 from audit_events where user_id = $1 and action = 'mfa_failed'", [
+    owner.userId,
+  ]);
+/** As if so long had gone by. */
+const later = (interval: string) =>
+  api.sql(`update mfa_challenges set expires_at = expires_at - $2::interval where user_id = $1`, [
+    owner.userId,
+    interval,
+  ]);
+function withoutRequestId({ status, body, headers }: Reply<unknown>) {
+  const kept = [...headers].filter(([name]) => !/^(underpass-request-id|date)$/.test(name));
+  return { status, body, headers: kept };
+}
+
+describe("with a second factor on, a password", () => {
+  test("leads to a challenge and to nothing else", async () => {
+    owner = await personWithMfa();
+    const { email, password } = owner;
+    const { status, body, headers } = await api.stranger.post<MfaRequired>("/auth/login", {
+      email,
+      password,
+    });
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: { mfa_required: true, challenge_token: expect.stringMatching(/^[\w-]{43}$/) },
+    });
+    expect(headers.getSetCookie()).toEqual([]);
+    const rows = await api.sql("select * from mfa_challenges where user_id = $1", [owner.userId]);
+    expect(JSON.stringify(rows)).not.toContain(body.challenge_token);
+  });
+
+  test("that is wrong leads to the same 401 as without one", async () => {
+    owner = await personWithMfa();
+    const plain = await api.owner();
+    const [guarded, open] = await Promise.all(
+      [owner, plain].map(({ email }) =>
+        api.stranger.post("/auth/login", { email, password: "not the right password" }),
+      ),
+    );
+    expect(withoutRequestId(guarded!)).toEqual(withoutRequestId(open!));
+  });
+
+  test("opens neither the account nor a machine's request nor a session by its challenge", async () => {
+    owner = await personWithMfa();
+    const challenge = await challengeOf(api, owner);
+    const asBearer = callerOf(api.server, { authorization: `Bearer ${challenge}` });
+    expect((await asBearer.get("/auth/me")).status).toBe(401);
+    const { body: machine } = await api.stranger.post<{ device_code: string }>(
+      "/auth/cli/start",
+      {},
+    );
+    expect((await asBearer.post("/auth/cli/authorize", machine)).status).toBe(401);
+    const asCookie = callerOf(api.server, { cookie: `qnt_refresh=${challenge}` });
+    expect((await asCookie.post("/auth/refresh")).status).toBe(401);
+  });
+});
+
+describe("the second factor", () => {
+  test("signs in by a code of the authenticator, as a password alone does elsewhere", async () => {
+    owner = await personWithMfa();
+    const reply = await pass(await challengeOf(api, owner), { code: codeOf(owner.secret, 1) });
+    expect(reply).toMatchObject({
+      status: 200,
+      body: { user: { email: owner.email }, active_org: { id: owner.orgId, role: "owner" } },
+    });
+    expect(reply.headers.getSetCookie()[0]).toMatch(
+      /^qnt_refresh=[^;]+; Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/,
+    );
+    const caller = callerOf(api.server, { authorization: `Bearer ${reply.body.access_token}` });
+    expect((await caller.get<Me>("/auth/me")).body).toMatchObject({ mfa_enabled: true });
+    const cookie = cookieIn(reply.headers);
+    expect((await callerOf(api.server, { cookie }).post("/auth/refresh")).status).toBe(200);
+  });
+
+  test("signs in by a recovery code, however it is typed, and the account's events say so", async () => {
+    owner = await personWithMfa();
+    const typed = owner.recoveryCodes[3]!.toUpperCase().replaceAll("-", " ");
+    const reply = await pass(await challengeOf(api, owner), { recovery_code: typed });
+    expect(reply.status).toBe(200);
+    const caller = callerOf(api.server, { authorization: `Bearer ${reply.body.access_token}` });
+    const { body: events } = await caller.get("/me/events");
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        action: "session_created",
+        metadata: expect.objectContaining({ secondFactor: "recovery_code" }),
+      }),
+    );
+  });
+
+  test("is one of the two, not both and not none", async () => {
+    owner = await personWithMfa();
+    const challenge = await challengeOf(api, owner);
+    const code = codeOf(owner.secret, 1);
+    for (const shown of [{}, { code, recovery_code: owner.recoveryCodes[0] }]) {
+      expect(await pass(challenge, shown)).toMatchObject({
+        status: 400,
+        body: { error: "invalid_request", fields: [{ path: "code" }] },
+      });
+    }
+    expect((await pass(challenge, { code })).status).toBe(200);
+  });
+
+  test("fails in one way, whatever is wrong", async () => {
+    owner = await personWithMfa();
+    const [used, ...unused] = owner.recoveryCodes as [string, ...string[]];
+    const consumed = await challengeOf(api, owner);
+    expect((await pass(consumed, { recovery_code: used })).status).toBe(200);
+    const expired = await challengeOf(api, owner);
+    await later("5 minutes");
+    const open = await challengeOf(api, owner);
+    const stranger = await personWithMfa().then((person) => challengeOf(api, person));
+
+    const failures = [
+      await pass("unknown", { recovery_code: unused[0] }),
+      await pass("", { recovery_code: unused[0] }),
+      await pass(consumed, { recovery_code: unused[0] }),
+      await pass(expired, { recovery_code: unused[0] }),
+      await pass(stranger, { recovery_code: unused[0] }),
+      await pass(open, { code: owner.spentCode }),
+      await pass(open, { recovery_code: used }),
+      await pass(open, { code: wrongCodeOf(owner.secret) }),
+      await pass(open, { code: "not six digits" }),
+      await pass(open, { code: codeOf(owner.secret, -2) }),
+      await pass(open, { recovery_code: unused[0] }),
+    ].map(withoutRequestId);
+    for (const failure of failures) expect(failure).toEqual(failures[0]);
+    expect(failures[0]).toMatchObject({ status: 401, body: { error: "unauthorized" } });
+    expect((await pass(await challengeOf(api, owner), { recovery_code: unused[0] })).status).toBe(
+      200,
+    );
+  });
+
+  test("ends with a reset of the password: its challenge was the old one's", async () => {
+    owner = await personWithMfa();
+    const challenge = await challengeOf(api, owner);
+    await api.sql("insert into password_resets values ($1, $2, now() + interval '1 hour')", [
+      createHash("sha256").update("the token").digest("hex"),
+      owner.userId,
+    ]);
+    const body = { token: "the token", new_password: "another good password" };
+    expect((await api.stranger.post("/auth/reset", body)).status).toBe(200);
+    const shown = { recovery_code: owner.recoveryCodes[0] };
+    expect((await pass(challenge, shown)).status).toBe(401);
+    const again = await challengeOf(api, { ...owner, password: body.new_password });
+    expect((await pass(again, shown)).status).toBe(200);
+  });
+});
+
+describe("a sign-in that is on its way", () => {
+  test.each([
+    ["to a session", "a second factor is turned on", false, "mfa_secret = 'v1.a.b.c'"],
+    ["to a session", "the password changes", false, "password_hash = 'another'"],
+    ["to a challenge", "the password changes", true, "password_hash = 'another'"],
+  ])("%s does not arrive when meanwhile %s", async (_, __, guarded, change) => {
+    const { userId, email, password } = guarded ? await personWithMfa() : await api.owner();
+    await api.sql("begin");
+    await api.sql(`update users set ${change} where id = $1`, [userId]);
+    const signIn = api.stranger.post("/auth/login", { email, password });
+    await until(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
+    await api.sql("commit");
+    expect(await signIn).toMatchObject({ status: 401, body: { error: "unauthorized" } });
+  });
+});
+
+describe("twenty at once", () => {
+  const twenty = () => Array.from({ length: 20 }, () => challengeOf(api, owner));
+
+  test("sign in once with one code of the authenticator", async () => {
+    owner = await personWithMfa();
+    const challenges = await Promise.all(twenty());
+    const code = codeOf(owner.secret, 1);
+    const replies = await Promise.all(challenges.map((challenge) => pass(challenge, { code })));
+    expect(successes(replies)).toHaveLength(1);
+  });
+
+  test("sign in once with one recovery code", async () => {
+    owner = await personWithMfa();
+    const challenges = await Promise.all(twenty());
+    const shown = { recovery_code: owner.recoveryCodes[0] };
+    const replies = await Promise.all(challenges.map((challenge) => pass(challenge, shown)));
+    expect(successes(replies)).toHaveLength(1);
+  });
+
+  test("sign in once with one challenge, and spend one recovery code", async () => {
+    owner = await personWithMfa();
+    const challenge = await challengeOf(api, owner);
+    const codes = [...owner.recoveryCodes, ...owner.recoveryCodes];
+    const replies = await Promise.all(
+      codes.map((recovery_code) => pass(challenge, { recovery_code })),
+    );
+    expect(successes(replies)).toHaveLength(1);
+    const spent = await api.sql(
+      "select 1 from recovery_codes where user_id = $1 and used_at is not null",
+      [owner.userId],
+    );
+    expect(spent).toHaveLength(1);
+  });
+});
+
+describe("guessing", () => {
+  test("burns a challenge with the fifth wrong code: the sixth is refused though it is right", async () => {
+    owner = await personWithMfa();
+    const challenge = await challengeOf(api, owner);
+    await guess(challenge, 5);
+    expect((await pass(challenge, { code: codeOf(owner.secret, 1) })).status).toBe(401);
+    expect((await pass(challenge, { recovery_code: owner.recoveryCodes[0] })).status).toBe(401);
+    expect(await failedEvents()).toHaveLength(5);
+    const next = await challengeOf(api, owner);
+    expect((await pass(next, { code: codeOf(owner.secret, 1) })).status).toBe(200);
+  });
+
+  test("has five tries at a challenge, however many arrive at once", async () => {
+    owner = await personWithMfa();
+    const challenge = await challengeOf(api, owner);
+    const code = wrongCodeOf(owner.secret);
+    const replies = await Promise.all(Array.from({ length: 40 }, () => pass(challenge, { code })));
+    expect(successes(replies)).toEqual([]);
+    expect(await failedEvents()).toHaveLength(5);
+  });
+
+  test("has ten tries at an account, over as many challenges as there may be", async () => {
+    owner = await personWithMfa();
+    const challenges = await Promise.all(Array.from({ length: 10 }, () => challengeOf(api, owner)));
+    const code = wrongCodeOf(owner.secret);
+    await Promise.all(
+      challenges.flatMap((challenge) => [1, 2, 3, 4].map(() => pass(challenge, { code }))),
+    );
+    expect(await failedEvents()).toHaveLength(10);
+  });
+
+  test("locks the account for an hour, which a new sign-in does not shorten", async () => {
+    owner = await personWithMfa();
+    for (const times of [4, 4, 2]) await guess(await challengeOf(api, owner), times);
+    const right = { code: codeOf(owner.secret, 1) };
+    expect((await pass(await challengeOf(api, owner), right)).status).toBe(401);
+    const recovery = { recovery_code: owner.recoveryCodes[0] };
+    expect((await pass(await challengeOf(api, owner), recovery)).status).toBe(401);
+    await later("59 minutes");
+    expect((await pass(await challengeOf(api, owner), recovery)).status).toBe(401);
+    await later("10 minutes");
+    expect((await pass(await challengeOf(api, owner), recovery)).status).toBe(200);
+  });
+
+  test("starts anew after a success, and leaves no challenge with more than five tries", async () => {
+    owner = await personWithMfa();
+    const guessed = await challengeOf(api, owner);
+    await guess(guessed, 4);
+    await guess(await challengeOf(api, owner), 5);
+    const untouched = await challengeOf(api, owner);
+    const [first, second, third] = owner.recoveryCodes;
+    const right = await challengeOf(api, owner);
+    expect((await pass(right, { recovery_code: first })).status).toBe(200);
+    expect((await pass(guessed, { recovery_code: second })).status).toBe(401);
+    await guess(await challengeOf(api, owner), 5);
+    await guess(await challengeOf(api, owner), 4);
+    expect((await pass(untouched, { recovery_code: third })).status).toBe(200);
+  });
+});

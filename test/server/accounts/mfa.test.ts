@@ -1,0 +1,331 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
+import type { Config } from "../../../workers/config/config.ts";
+import { seal } from "../../../workers/identity/sealing.ts";
+import { callerOf, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  challengeOf,
+  codeOf,
+  confirm,
+  enroll,
+  turnOn,
+  wrongCodeOf,
+} from "../../harness/browser/second-factor.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.stop());
+
+interface StoredUser {
+  mfa_secret: string | null;
+  mfa_last_step: string | null;
+}
+async function stored({ userId }: Person): Promise<StoredUser> {
+  const [row] = await api.sql<StoredUser>(
+    "select mfa_secret, mfa_last_step from users where id = $1",
+    [userId],
+  );
+  return row!;
+}
+const eventsOf = async ({ userId }: Person, action: string) =>
+  api.sql<{ metadata: object }>(
+    "select metadata from audit_events where user_id = $1 and action = $2",
+    [userId, action],
+  );
+
+describe("enrolling", () => {
+  test("gives a secret for an authenticator and stores nothing", async () => {
+    const owner = await api.owner();
+    const { secret, uri } = await enroll(owner);
+    expect(secret).toMatch(/^[A-Z2-7]{32}$/);
+    expect(uri).toContain(`otpauth://totp/Underpass:${encodeURIComponent(owner.email)}?`);
+    expect(new URL(uri).searchParams.get("secret")).toBe(secret);
+    expect(await stored(owner)).toEqual({ mfa_secret: null, mfa_last_step: null });
+    expect((await owner.get<Me>("/auth/me")).body.mfa_enabled).toBe(false);
+  });
+
+  test("keeps the secret, sealed, in a cookie that only /auth/mfa sees and no script", async () => {
+    const { secret, setCookie } = await enroll(await api.owner());
+    expect(setCookie).toMatch(
+      /^underpass-mfa=v1\.[^;]+; Max-Age=900; Path=\/auth\/mfa; HttpOnly; SameSite=Lax$/,
+    );
+    expect(setCookie).not.toContain(secret);
+  });
+
+  test("is confirmed by a code, with the cookie or with the secret in the body", async () => {
+    for (const form of ["cookie", "body"]) {
+      const owner = await api.owner();
+      const { secret, cookie } = await enroll(owner);
+      const body = form === "body" ? { secret_base32: secret } : {};
+      const reply = await confirm(api, owner, form === "cookie" ? cookie : "", {
+        code: codeOf(secret),
+        ...body,
+      });
+      expect(reply).toMatchObject({ status: 200, body: { status: "enabled" } });
+      expect(reply.body.recovery_codes).toHaveLength(10);
+      expect(reply.headers.getSetCookie()[0]).toMatch(
+        /^underpass-mfa=; Max-Age=0; Path=\/auth\/mfa/,
+      );
+      expect((await owner.get<Me>("/auth/me")).body.mfa_enabled).toBe(true);
+      expect(await eventsOf(owner, "mfa_enabled")).toHaveLength(1);
+    }
+  });
+
+  test("prefers the secret in the body to the cookie's", async () => {
+    const owner = await api.owner();
+    const first = await enroll(owner);
+    const second = await enroll(owner);
+    const body = { code: codeOf(first.secret), secret_base32: first.secret };
+    expect((await confirm(api, owner, second.cookie, body)).status).toBe(200);
+  });
+
+  test("is not confirmed by a wrong code, nor by one from too long ago", async () => {
+    const owner = await api.owner();
+    const { secret, cookie } = await enroll(owner);
+    for (const code of [wrongCodeOf(secret), codeOf(secret, -2), codeOf(secret, 3), "12345", ""]) {
+      expect(await confirm(api, owner, cookie, { code })).toMatchObject({
+        status: 400,
+        body: { error: "invalid_code" },
+      });
+    }
+    expect((await stored(owner)).mfa_secret).toBeNull();
+  });
+
+  test("is not confirmed without the cookie, with a broken one or somebody else's", async () => {
+    const owner = await api.owner();
+    const { secret, cookie } = await enroll(owner);
+    const other = await api.owner();
+    const code = codeOf(secret);
+    for (const [by, shown] of [
+      [owner, ""],
+      [owner, "underpass-mfa=v1.nonsense"],
+      [owner, `${cookie.slice(0, -4)}AAAA`],
+      [other, cookie],
+    ] as const) {
+      expect(await confirm(api, by, shown, { code })).toMatchObject({
+        status: 400,
+        body: { error: "invalid_code", message: expect.stringContaining("start again") },
+      });
+    }
+  });
+
+  test("is not confirmed a quarter of an hour later", async () => {
+    const owner = await api.owner();
+    const { secret } = await enroll(owner);
+    const secrets = await readFile(join(api.server.dataDir, "secrets.json"), "utf8");
+    type Secrets = { ENCRYPTION_KEY: string };
+    const config = { ENCRYPTION_KEY: [(JSON.parse(secrets) as Secrets).ENCRYPTION_KEY] };
+    const cookieThatEnds = async (expiresAt: number) => {
+      const text = JSON.stringify({ userId: owner.userId, secret, expiresAt });
+      return `underpass-mfa=${await seal(config as Config, "mfa enrollment", text)}`;
+    };
+    const over = await cookieThatEnds(Date.now() - 1);
+    expect((await confirm(api, owner, over, { code: codeOf(secret) })).status).toBe(400);
+    const open = await cookieThatEnds(Date.now() + 60_000);
+    expect((await confirm(api, owner, open, { code: codeOf(secret) })).status).toBe(200);
+  });
+
+  test.each(["", "GEZDGNBV", "not base32!", "1".repeat(32)])(
+    "refuses %j for a secret",
+    async (secret) => {
+      const owner = await api.owner();
+      expect(
+        await confirm(api, owner, "", { code: "123456", secret_base32: secret }),
+      ).toMatchObject({
+        status: 400,
+        body: { error: "invalid_request", fields: [{ path: "secret_base32" }] },
+      });
+    },
+  );
+
+  test("a second time needs turning it off first", async () => {
+    const owner = await api.owner();
+    const { cookie, secret } = await enroll(owner);
+    await turnOn(api, owner);
+    const conflict = { status: 409, body: { error: "conflict" } };
+    expect(await owner.post("/auth/mfa/enroll")).toMatchObject(conflict);
+    expect(await confirm(api, owner, cookie, { code: codeOf(secret) })).toMatchObject(conflict);
+  });
+
+  test("confirmed by twenty at once has one winner, whose recovery codes count", async () => {
+    const owner = await api.owner();
+    const { secret, cookie } = await enroll(owner);
+    const code = codeOf(secret);
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => confirm(api, owner, cookie, { code })),
+    );
+    const winners = replies.filter(({ status }) => status === 200);
+    expect(winners).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 409)).toHaveLength(19);
+    expect(
+      await api.sql("select 1 from recovery_codes where user_id = $1", [owner.userId]),
+    ).toHaveLength(10);
+    const [recovery_code] = winners[0]!.body.recovery_codes;
+    const passed = await api.stranger.post("/auth/login/mfa", {
+      challenge_token: await challengeOf(api, owner),
+      recovery_code,
+    });
+    expect(passed.status).toBe(200);
+  });
+
+  test("is told to the account's address when it goes on, and when it goes off", async () => {
+    const person = await api.owner();
+    await turnOn(api, person);
+    const subjects = async () =>
+      (await api.mailsTo(person.email)).flatMap(
+        (mail) => /^Subject: (.*second factor.*)$/m.exec(mail)?.[1] ?? [],
+      );
+    await until(async () => (await subjects()).length === 1);
+    expect(await subjects()).toEqual(["The second factor of your Underpass account is on"]);
+    await person.post("/auth/mfa/disable", { password: person.password });
+    await until(async () => (await subjects()).length === 2);
+    expect((await subjects()).at(-1)).toBe("The second factor of your Underpass account is off");
+  });
+
+  test("ends the account's other sessions, and not the one that did it", async () => {
+    const owner = await api.owner();
+    const elsewhere = await api.logIn(owner.email, owner.password);
+    await turnOn(api, owner);
+    expect((await owner.get("/auth/me")).status).toBe(200);
+    expect((await elsewhere.get("/auth/me")).status).toBe(401);
+    const { cookie } = elsewhere;
+    expect((await callerOf(api.server, { cookie }).post("/auth/refresh")).status).toBe(401);
+    expect(await eventsOf(owner, "session_revoked")).toHaveLength(1);
+  });
+});
+
+describe("what is stored", () => {
+  test("is a sealed secret and hashes of the recovery codes", async () => {
+    const owner = await api.owner();
+    const { secret, recoveryCodes } = await turnOn(api, owner);
+    const { mfa_secret: sealed } = await stored(owner);
+    expect(sealed).toMatch(/^v1\.[\w-]+\.[\w-]+\.[\w-]+$/);
+    const codes = await api.sql<{ code_hash: string; used_at: Date | null }>(
+      "select code_hash, used_at from recovery_codes where user_id = $1",
+      [owner.userId],
+    );
+    expect(codes).toHaveLength(10);
+    for (const { code_hash: hash } of codes) expect(hash).toMatch(/^[0-9a-f]{64}$/);
+    const everything = JSON.stringify([sealed, codes, api.server.output]);
+    for (const plain of [secret, ...recoveryCodes]) expect(everything).not.toContain(plain);
+  });
+});
+
+describe("turning it off", () => {
+  const disable = (person: Person, body?: object) => person.post("/auth/mfa/disable", body);
+
+  test("takes the password or a recovery code", async () => {
+    for (const form of ["password", "recovery_code"]) {
+      const owner = await api.owner();
+      const { secret, recoveryCodes, spentCode } = await turnOn(api, owner);
+      const { mfa_last_step: lastStep } = await stored(owner);
+      const proof = form === "password" ? owner.password : recoveryCodes[0]!.toUpperCase();
+      expect(await disable(owner, { [form]: proof })).toMatchObject({
+        status: 200,
+        body: { status: "disabled" },
+      });
+      expect(await stored(owner)).toEqual({ mfa_secret: null, mfa_last_step: lastStep });
+      expect(
+        await api.sql("select 1 from recovery_codes where user_id = $1", [owner.userId]),
+      ).toEqual([]);
+      expect(await eventsOf(owner, "mfa_disabled")).toEqual([{ metadata: { factor: form } }]);
+      expect((await api.logIn(owner.email, owner.password)).accessToken).toBeDefined();
+
+      // With the same secret the code that turned it on is spent still.
+      const again = (code: string) => confirm(api, owner, "", { code, secret_base32: secret });
+      expect((await again(spentCode)).status).toBe(400);
+      expect((await again(codeOf(secret, 1))).status).toBe(200);
+    }
+  });
+
+  test("takes nothing wrong, and says what it needs", async () => {
+    const owner = await api.owner();
+    const { secret } = await turnOn(api, owner);
+    for (const [body, word] of [
+      [undefined, "needed"],
+      [{}, "needed"],
+      [{ password: "not the right password" }, "password is wrong"],
+      [{ recovery_code: "aaaa-aaaa-aaaa-aaaa" }, "recovery code is wrong"],
+      [{ code: codeOf(secret, 1) }, "needed"],
+    ] as const) {
+      expect(await disable(owner, body)).toMatchObject({
+        status: 401,
+        body: { error: "unauthorized", message: expect.stringContaining(word) },
+      });
+    }
+    const both = { password: owner.password, recovery_code: "aaaa-aaaa-aaaa-aaaa" };
+    expect(await disable(owner, both)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_request", fields: [{ path: "recovery_code" }] },
+    });
+    expect((await stored(owner)).mfa_secret).not.toBeNull();
+    expect(await eventsOf(owner, "mfa_failed")).toHaveLength(2);
+  });
+
+  test("is a conflict when it is not on", async () => {
+    const owner = await api.owner();
+    expect(await disable(owner, { password: owner.password })).toMatchObject({
+      status: 409,
+      body: { error: "conflict" },
+    });
+  });
+
+  test("looks at ten wrong passwords an hour, however many arrive at once", async () => {
+    const owner = await api.owner();
+    await turnOn(api, owner);
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => disable(owner, { password: "not the right password" })),
+    );
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([401]));
+    expect(await eventsOf(owner, "mfa_failed")).toHaveLength(10);
+    expect((await disable(owner, { password: owner.password })).status).toBe(401);
+    await api.sql(
+      "update mfa_challenges set expires_at = expires_at - interval '1 hour' where user_id = $1",
+      [owner.userId],
+    );
+    expect((await disable(owner, { password: owner.password })).status).toBe(200);
+  });
+
+  test("ends sign-ins that wait for a second factor", async () => {
+    const owner = await api.owner();
+    const { recoveryCodes, secret } = await turnOn(api, owner);
+    const challenge = await challengeOf(api, owner);
+    await disable(owner, { password: owner.password });
+    for (const shown of [{ recovery_code: recoveryCodes[0] }, { code: codeOf(secret, 1) }]) {
+      const body = { challenge_token: challenge, ...shown };
+      expect((await api.stranger.post("/auth/login/mfa", body)).status).toBe(401);
+    }
+  });
+
+  test("by twenty at once with one recovery code happens once", async () => {
+    const owner = await api.owner();
+    const { recoveryCodes } = await turnOn(api, owner);
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => disable(owner, { recovery_code: recoveryCodes[0] })),
+    );
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 409)).toHaveLength(19);
+  });
+});
+
+test("hosted behind https the cookie is Secure, and guessing is slowed down by address", async () => {
+  await using slow = await startApi({
+    env: { AUTH_RATE_LIMIT: "on", PUBLIC_SCHEME: "https" },
+  });
+  const owner = await slow.owner();
+  expect((await enroll(owner)).setCookie).toMatch(/; Secure/);
+  const guess = { challenge_token: "x", code: "123456" };
+  for (const [ask, isTried] of [
+    [() => slow.stranger.post("/auth/login/mfa", guess), 401],
+    [() => owner.post("/auth/mfa/disable", { password: "x" }), 409],
+  ] as const) {
+    const replies = await Promise.all(Array.from({ length: 10 }, ask));
+    const statuses = replies.map(({ status }) => status);
+    expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(5);
+    for (const status of statuses) expect([isTried, 429]).toContain(status);
+  }
+});

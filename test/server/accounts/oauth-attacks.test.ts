@@ -1,0 +1,303 @@
+/** What a provider, or whoever stands between it and us, may try. */
+import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey } from "jose";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { PROVIDER_ANSWER_MAX_BYTES, PROVIDER_CALL_MAX_MS } from "../../../protocol/limits.ts";
+import { newEmail, startApi, until, type TestApi } from "../../harness/server/api.ts";
+import { CookieBrowser, type Visit } from "../../harness/browser/cookie-browser.ts";
+import {
+  json,
+  startMaliciousProvider,
+  type Claims,
+  type Lies,
+  type MaliciousProvider,
+} from "../../harness/fakes/malicious-provider.ts";
+
+let provider: MaliciousProvider;
+let api: TestApi;
+let origin: string;
+
+beforeAll(async () => {
+  provider = await startMaliciousProvider();
+  api = await startApi({ env: provider.settings });
+  origin = `http://localhost:${api.server.port}`;
+});
+afterAll(async () => {
+  await api.stop();
+  await provider[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  provider.lies = {};
+  provider.email = newEmail();
+});
+
+const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
+
+/** Up to the provider's answer, which the browser has not followed yet. */
+async function answerIn(browser: CookieBrowser): Promise<URL> {
+  const { location } = await browser.travel(`${origin}/auth/oauth/idp_a/start`, isCallback);
+  return location!;
+}
+
+async function signIn(): Promise<Visit> {
+  const browser = new CookieBrowser();
+  return browser.open(await answerIn(browser));
+}
+
+function failureLogged(requestId: string): Promise<string> {
+  const find = () =>
+    api.server.output
+      .split("\n")
+      .find((line) => line.includes("provider_failed") && line.includes(requestId));
+  return until(() => Promise.resolve(find()));
+}
+
+const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
+const SIGNED_IN = [302, null];
+
+async function expectNobody(visit: Visit): Promise<void> {
+  expect(visit.location).toBeNull();
+  expect(visit.headers.getSetCookie().join()).not.toContain("qnt_refresh");
+  expect(await api.sql("select 1 from users where email = $1", [provider.email])).toEqual([]);
+}
+
+describe("an ID token is believed when it is", () => {
+  test.each(["RS256", "ES256", "EdDSA"])("signed with %s", async (alg) => {
+    await provider.rotateKey(alg);
+    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+  });
+
+  test("for us among others, and says so", async () => {
+    provider.lies = { claims: (claims) => ({ ...claims, aud: ["x", "client"], azp: "client" }) };
+    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+  });
+
+  test("without the address, which is then asked for", async () => {
+    provider.lies = claim({ email: undefined });
+    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+    expect(provider.asked.at(-1)).toBe("/userinfo");
+  });
+
+  test("signed with a key that is newer than those we know: they are looked at once more", async () => {
+    await signIn();
+    await provider.rotateKey();
+    provider.asked.length = 0;
+    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+    expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
+    expect(provider.asked.filter((path) => path === "/keys")).toHaveLength(1);
+  });
+});
+
+const seconds = () => Math.floor(Date.now() / 1000);
+const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const unsigned = (alg: string) => (claims: Claims) =>
+  Promise.resolve(`${part({ alg, kid: provider.key.kid })}.${part(claims)}.`);
+const mac = (claims: Claims, key: Uint8Array) =>
+  new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: provider.key.kid }).sign(key);
+const bytes = (text: string) => new TextEncoder().encode(text);
+const claim = (change: Claims): Lies => ({ claims: (claims) => ({ ...claims, ...change }) });
+
+async function signWith(claims: Claims, key: CryptoKey, header: object): Promise<string> {
+  return new SignJWT(claims).setProtectedHeader({ alg: "RS256", ...header }).sign(key);
+}
+const foreignKey = () => generateKeyPair("RS256", { extractable: true });
+
+describe("an ID token is not believed when", () => {
+  const attacks: [string, () => Lies][] = [
+    ["nobody signed it", () => ({ idToken: unsigned("none") })],
+    ["nobody signed it, in capitals", () => ({ idToken: unsigned("None") })],
+    ["its signature is missing", () => ({ idToken: unsigned("RS256") })],
+    ["its MAC is by our secret", () => ({ idToken: (c) => mac(c, bytes(provider.secret)) })],
+    [
+      "its MAC is by the public key",
+      () => ({
+        async idToken(claims) {
+          const key = (await importJWK(provider.key.jwk, "RS256")) as CryptoKey;
+          return mac(claims, bytes(await exportSPKI(key)));
+        },
+      }),
+    ],
+    [
+      "another key signed it",
+      () => ({
+        idToken: async (c) =>
+          signWith(c, (await foreignKey()).privateKey, { kid: provider.key.kid }),
+      }),
+    ],
+    [
+      "an unknown key signed it",
+      () => ({ idToken: async (c) => signWith(c, (await foreignKey()).privateKey, { kid: "x" }) }),
+    ],
+    [
+      "it brings its key along",
+      () => ({
+        async idToken(claims) {
+          const { privateKey } = await foreignKey();
+          return signWith(claims, privateKey, { jwk: provider.key.jwk, jku: "http://evil.test" });
+        },
+      }),
+    ],
+    [
+      "its header has rules that we don't know",
+      () => ({
+        idToken: async (c) =>
+          (await signWith(c, provider.key.privateKey, { kid: provider.key.kid })).replace(
+            /^[^.]+/,
+            part({ alg: "RS256", kid: provider.key.kid, crit: ["x"], x: 1 }),
+          ),
+      }),
+    ],
+    [
+      "it was changed",
+      () => ({
+        idToken: async (c) =>
+          (await signWith(c, provider.key.privateKey, { kid: provider.key.kid })).replace(
+            /\.[^.]+\./,
+            `.${part({ ...c, sub: "somebody else" })}.`,
+          ),
+      }),
+    ],
+    ["it is none", () => ({ idToken: () => Promise.resolve("x.y.z") })],
+    ["it is missing", () => ({ idToken: () => Promise.resolve(undefined) })],
+    ["another issuer made it", () => claim({ iss: "https://evil.test" })],
+    ["it has no issuer", () => claim({ iss: undefined })],
+    ["it is for somebody else", () => claim({ aud: "somebody" })],
+    ["it is for nobody", () => claim({ aud: undefined })],
+    ["it is for others as well", () => claim({ aud: ["client", "somebody"] })],
+    ["another of its clients got it", () => claim({ aud: ["client", "x"], azp: "x" })],
+    ["another client got it", () => claim({ azp: "somebody" })],
+    ["it is over", () => claim({ exp: seconds() - 60 })],
+    ["it has no end", () => claim({ exp: undefined })],
+    ["its end is a text", () => claim({ exp: "9999999999" })],
+    ["it is of the future", () => claim({ iat: seconds() + 600 })],
+    ["it has no beginning", () => claim({ iat: undefined })],
+    ["it is not good yet", () => claim({ nbf: seconds() + 600 })],
+    ["its nonce is another's", () => claim({ nonce: "x".repeat(43) })],
+    ["it has no nonce", () => claim({ nonce: undefined })],
+    ["it has no subject", () => claim({ sub: undefined })],
+    ["its subject is empty", () => claim({ sub: "" })],
+    ["its subject is a number", () => claim({ sub: 1 })],
+    ["its subject is endless", () => claim({ sub: "x".repeat(1_000) })],
+    [
+      "the address is of another subject",
+      () => ({
+        ...claim({ email: undefined }),
+        userinfo: { sub: "somebody", email: provider.email, email_verified: true },
+      }),
+    ],
+  ];
+  test.each(attacks)("%s", async (_, lies) => {
+    provider.lies = lies();
+    const visit = await signIn();
+    expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
+    await expectNobody(visit);
+  });
+
+  test.each([
+    ["confirmed elsewhere", { email_verified: undefined }, { email_verified: false }],
+    ["not confirmed", { email_verified: false }, {}],
+    ["confirmed in other words", { email_verified: "true" }, {}],
+    ["confirmed by a number", { email_verified: 1 }, {}],
+    ["several", { email: ["a@example.com"] }, {}],
+  ])("its address is %s", async (_, claims, userinfo) => {
+    const sub = `of ${provider.email}`;
+    provider.lies = { ...claim(claims), userinfo: { sub, email: provider.email, ...userinfo } };
+    const visit = await signIn();
+    expect(outcomeOf(visit)).toEqual([403, "email_not_verified"]);
+    await expectNobody(visit);
+  });
+});
+
+describe("a provider that answers nonsense is not there:", () => {
+  type Answer = NonNullable<Lies["answers"]>[string];
+  const page: Answer = (response) => void response.end("<h1>no</h1>");
+  const failure: Answer = (response) => void response.writeHead(500).end();
+  const elsewhere: Answer = (response) =>
+    void response.writeHead(302, { location: `${provider.issuer}/other` }).end();
+  const endless: Answer = (response) =>
+    json(response, { keys: [], access_token: "x".repeat(PROVIDER_ANSWER_MAX_BYTES) });
+  const broken: Answer = (response) => void response.socket?.destroy();
+  const answers: [string, Answer][] = [
+    ["a page", page],
+    ["a failure", failure],
+    ["a redirect", elsewhere],
+    ["an answer without end", endless],
+    ["a connection that breaks", broken],
+    ["an array", (response) => json(response, [])],
+    ["nothing", (response) => json(response, null)],
+  ];
+  const cases = ["/token", "/keys", "/userinfo"].flatMap((path) =>
+    answers.map(([name, answer]) => [`${name} at ${path}`, path, answer] as const),
+  );
+  test.each(cases)("%s", async (_, path, answer) => {
+    if (path === "/keys") await provider.rotateKey();
+    provider.lies = { answers: { [path]: answer }, ...claim({ email: undefined }) };
+    const visit = await signIn();
+    expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
+    expect(provider.asked).not.toContain("/other");
+    await expectNobody(visit);
+  });
+
+  test("and what it answered is not in the log, but that it failed is, with the request's id", async () => {
+    const idToken = () => Promise.resolve("not-a-token-but-secret");
+    provider.lies = { idToken };
+    const { headers, body } = await signIn();
+    const id = headers.get("underpass-request-id")!;
+    expect(await failureLogged(id)).toContain("Invalid JWT");
+    expect(api.server.output).not.toContain("but-secret");
+    expect(body).not.toContain("JWT");
+  });
+
+  test("a silence, in front of or within an answer", async () => {
+    const silence: Answer = () => {};
+    const pause: Answer = (response) =>
+      void response.writeHead(200, { "content-type": "application/json" }).write('{"a":');
+    const turns = [silence, pause];
+    provider.lies = { answers: { "/token": (response) => turns.pop()?.(response) } };
+    const before = performance.now();
+    const visits = await Promise.all([signIn(), signIn()]);
+    expect(visits.map(outcomeOf)).toEqual(visits.map(() => [503, "unavailable"]));
+    expect(performance.now() - before).toBeLessThan(5 * PROVIDER_CALL_MAX_MS);
+  });
+
+  test("one that refuses our secret: the log says so", async () => {
+    const refuse: Answer = (response) => json(response, { error: "invalid_client" }, 400);
+    provider.lies = { answers: { "/token": refuse } };
+    const visit = await signIn();
+    expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
+    const id = visit.headers.get("underpass-request-id")!;
+    expect(await failureLogged(id)).toContain("the provider says invalid_client");
+  });
+});
+
+describe("an answer is refused that", () => {
+  test("another issuer gave", async () => {
+    provider.lies = { iss: "https://evil.test" };
+    const visit = await signIn();
+    expect(outcomeOf(visit)).toEqual([400, "invalid_request"]);
+    await expectNobody(visit);
+  });
+
+  test("carries a code of somebody else's sign-in: the provider wants its verifier", async () => {
+    const thief = new CookieBrowser();
+    const stolen = await answerIn(thief);
+    const browser = new CookieBrowser();
+    const answer = await answerIn(browser);
+    answer.searchParams.set("code", stolen.searchParams.get("code")!);
+    expect(outcomeOf(await browser.open(answer))).toEqual([400, "invalid_request"]);
+  });
+
+  test("belongs to the other provider", async () => {
+    const browser = new CookieBrowser();
+    const answer = await answerIn(browser);
+    answer.pathname = "/auth/oauth/idp_b/callback";
+    expect(outcomeOf(await browser.open(answer))).toEqual([503, "provider_not_configured"]);
+  });
+});
+
+test("a provider that names itself otherwise than the settings do, or is not there, is not used", async () => {
+  for (const issuer of [`${provider.issuer}/other`, "http://127.0.0.1:9"]) {
+    await using other = await startApi({ env: { ...provider.settings, IDP_A_ISSUER: issuer } });
+    const start = `http://localhost:${other.server.port}/auth/oauth/idp_a/start`;
+    expect(outcomeOf(await new CookieBrowser().open(start))).toEqual([503, "unavailable"]);
+  }
+});

@@ -1,0 +1,233 @@
+/** Third-party sign-in with a provider of OAuth 2, and what two providers on one server must keep apart. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { newEmail, startApi, type TestApi } from "../../harness/server/api.ts";
+import { CookieBrowser, type Visit } from "../../harness/browser/cookie-browser.ts";
+import {
+  startMaliciousProvider,
+  type MaliciousProvider,
+} from "../../harness/fakes/malicious-provider.ts";
+import { startOAuthProvider, type OAuthProvider } from "../../harness/fakes/oauth-provider.ts";
+
+let idpA: MaliciousProvider;
+let idpB: OAuthProvider;
+let api: TestApi;
+let origin: string;
+let browser: CookieBrowser;
+
+beforeAll(async () => {
+  idpA = await startMaliciousProvider();
+  idpB = await startOAuthProvider();
+  api = await startApi({ env: { ...idpA.settings, ...idpB.settings } });
+  origin = `http://localhost:${api.server.port}`;
+});
+afterAll(async () => {
+  await api.stop();
+  await idpA[Symbol.asyncDispose]();
+  await idpB[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  browser = new CookieBrowser();
+});
+
+let ids = 0;
+function somebody(email = newEmail()): string {
+  ids += 1;
+  idpB.user = { id: ids, login: "somebody", email: "shown@example.com" };
+  idpB.emails = [
+    { email: "second@example.com", primary: false, verified: true, visibility: null },
+    { email, primary: true, verified: true, visibility: "private" },
+  ];
+  return email;
+}
+
+const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
+
+async function answerFrom(provider: "idp_a" | "idp_b", by = browser): Promise<URL> {
+  const start = `${origin}/auth/oauth/${provider}/start?return_to=/tunnels`;
+  return (await by.travel(start, isCallback)).location!;
+}
+
+async function signIn(): Promise<Visit> {
+  browser = new CookieBrowser();
+  return browser.open(await answerFrom("idp_b"));
+}
+
+const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
+const usersWith = (email: string) =>
+  api.sql<{ id: string }>("select id from users where email = $1", [email]);
+
+test("the primary address makes an account, and the number of the user is who it is", async () => {
+  const email = somebody();
+  const { location } = await signIn();
+  expect([location?.pathname, [...location!.searchParams.keys()]]).toEqual([
+    "/tunnels",
+    ["oauth_token"],
+  ]);
+  expect(browser.cookie("localhost", "qnt_refresh")).toBeDefined();
+  const [user] = await usersWith(email);
+  const identities = await api.sql("select * from identities where user_id = $1", [user!.id]);
+  expect(identities).toMatchObject([{ provider: "idp_b", subject: String(ids) }]);
+
+  idpB.emails = [{ email: newEmail(), primary: true, verified: true }];
+  expect((await signIn()).status).toBe(302);
+  expect(await api.sql("select 1 from sessions where user_id = $1", [user!.id])).toHaveLength(2);
+});
+
+test("asks as code hosts want it: with an agent's name, for JSON, with the token in a header", async () => {
+  somebody();
+  idpB.headers.length = 0;
+  await signIn();
+  expect(idpB.headers).toHaveLength(2);
+  for (const headers of idpB.headers) {
+    expect(headers["user-agent"]).toBe("Underpass");
+    expect(headers.accept).toBe("application/json");
+    expect(headers.authorization).toMatch(/^Bearer /);
+  }
+});
+
+test("an account with the address is linked, from both providers", async () => {
+  const owner = await api.owner();
+  somebody(owner.email);
+  expect((await signIn()).status).toBe(302);
+  idpA.email = owner.email;
+  expect((await browser.open(await answerFrom("idp_a"))).status).toBe(302);
+  const links = await api.sql("select provider from identities where user_id = $1", [owner.userId]);
+  expect(links).toHaveLength(2);
+});
+
+test("of twenty first sign-ins of one person at both providers at once there is one account", async () => {
+  const email = somebody();
+  idpA.email = email;
+  const attempts = [];
+  for (let tab = 0; tab < 20; tab++) {
+    const by = new CookieBrowser();
+    attempts.push({ by, answer: await answerFrom(tab % 2 === 0 ? "idp_a" : "idp_b", by) });
+  }
+  const visits = await Promise.all(attempts.map(({ by, answer }) => by.open(answer)));
+  expect(visits.map(({ status }) => status)).toEqual(visits.map(() => 302));
+  const [user, ...others] = await usersWith(email);
+  expect(others).toEqual([]);
+  expect(await api.sql("select 1 from memberships where user_id = $1", [user!.id])).toHaveLength(1);
+  expect(await api.sql("select 1 from identities where user_id = $1", [user!.id])).toHaveLength(2);
+});
+
+describe("without a primary address that is confirmed there is no account:", () => {
+  const address = { email: "x@example.com", primary: true, verified: true };
+  test.each([
+    ["none", []],
+    ["not confirmed", [{ ...address, verified: false }]],
+    [
+      "another one is confirmed",
+      [
+        { ...address, verified: false },
+        { ...address, primary: false },
+      ],
+    ],
+    ["not primary", [{ ...address, primary: false }]],
+    ["no address", [{ ...address, email: "x" }]],
+  ])("%s", async (_, emails) => {
+    somebody();
+    idpB.emails = emails;
+    const visit = await signIn();
+    expect(outcomeOf(visit)).toEqual([403, "email_not_verified"]);
+    expect(visit.headers.getSetCookie().join()).not.toContain("qnt_refresh");
+    expect(await usersWith(address.email)).toEqual([]);
+  });
+});
+
+describe("an API that answers nonsense is not there:", () => {
+  test.each([
+    ["a user without an id", { login: "x" }, undefined],
+    ["a user whose id is empty", { id: "" }, undefined],
+    ["a user whose id is a fraction", { id: 1.5 }, undefined],
+    ["no user", null, undefined],
+    ["addresses that are none", undefined, { message: "?" }],
+    [
+      "a confirmation that is a text",
+      undefined,
+      [{ email: "x@y.zz", primary: true, verified: "true" }],
+    ],
+  ])("%s", async (_, user, emails) => {
+    somebody();
+    if (user !== undefined) idpB.user = user;
+    if (emails !== undefined) idpB.emails = emails;
+    expect(outcomeOf(await signIn())).toEqual([503, "unavailable"]);
+  });
+});
+
+describe("an answer is refused that", () => {
+  const REFUSED = [400, "invalid_request"];
+
+  test.each([
+    ["has no code", (answer: URL) => answer.searchParams.delete("code")],
+    ["has another code", (answer: URL) => answer.searchParams.set("code", "x")],
+    ["has no state", (answer: URL) => answer.searchParams.delete("state")],
+    ["has another state", (answer: URL) => answer.searchParams.set("state", "x")],
+    [
+      "belongs to the other provider",
+      (answer: URL) => (answer.pathname = "/auth/oauth/idp_a/callback"),
+    ],
+  ])("%s", async (_, tamper) => {
+    somebody();
+    const answer = await answerFrom("idp_b");
+    tamper(answer);
+    expect(outcomeOf(await browser.open(answer))).toEqual(REFUSED);
+    expect(browser.cookie("localhost", "underpass-oauth")).toBeUndefined();
+  });
+
+  test("carries a code of somebody else's sign-in", async () => {
+    somebody();
+    const stolen = (await answerFrom("idp_b", new CookieBrowser())).searchParams.get("code")!;
+    const answer = await answerFrom("idp_b");
+    answer.searchParams.set("code", stolen);
+    expect(outcomeOf(await browser.open(answer))).toEqual(REFUSED);
+  });
+
+  test("comes twice", async () => {
+    somebody();
+    const answer = await answerFrom("idp_b");
+    const cookie = browser.cookie("localhost", "underpass-oauth")!;
+    expect((await browser.open(answer)).status).toBe(302);
+    browser.setCookie("localhost", "underpass-oauth", cookie);
+    expect(outcomeOf(await browser.open(answer))).toEqual(REFUSED);
+  });
+});
+
+test("the provider's refusal leads back with its code", async () => {
+  const answer = await answerFrom("idp_b");
+  answer.searchParams.delete("code");
+  answer.searchParams.set("error", "access_denied");
+  const { location } = await browser.open(answer);
+  expect(location?.href).toBe(`${origin}/tunnels?oauth_error=access_denied`);
+});
+
+test("on a server with a public name its address is that name's, the cookie secure, and five at once are enough", async () => {
+  await using other = await startApi({
+    env: {
+      ...idpB.settings,
+      AUTH_RATE_LIMIT: "on",
+      API_HOSTS: "underpass.example,localhost,127.0.0.1",
+      PUBLIC_SCHEME: "https",
+    },
+  });
+  const start = `http://localhost:${other.server.port}/auth/oauth/idp_b/start`;
+  const moved = await browser.open(start, { "x-forwarded-host": "evil.test" });
+  const publicOrigin = `https://underpass.example:${other.server.port}`;
+  expect(moved.location?.origin).toBe(publicOrigin);
+  const { location, headers } = await browser.open(`${start}?moved=1`);
+  expect(location?.searchParams.get("redirect_uri")).toBe(
+    `${publicOrigin}/auth/oauth/idp_b/callback`,
+  );
+  expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
+
+  const firstLimited = async (url: string) => {
+    const visits = Array.from({ length: 10 }, () => browser.open(url, { accept: "text/html" }));
+    return (await Promise.all(visits)).find(({ status }) => status === 429)!;
+  };
+  const limited = await firstLimited(start);
+  expect(outcomeOf(limited)).toEqual([429, "rate_limited"]);
+  expect(limited.headers.get("content-type")).toMatch(/^text\/html/);
+  expect(Number(limited.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await firstLimited(start.replace("start", "callback"))).status).toBe(429);
+  expect((await other.stranger.get("/auth/providers")).body).toEqual({ providers: ["idp_b"] });
+});

@@ -1,0 +1,375 @@
+/** Third-party sign-in with a real provider of OpenID Connect. What a false one may try is a file of its own. */
+import { Secret, TOTP } from "otpauth";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import {
+  callerOf,
+  newEmail,
+  PASSWORD,
+  startApi,
+  until,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { CookieBrowser } from "../../harness/browser/cookie-browser.ts";
+import {
+  startIdentityProvider,
+  type IdentityProvider,
+  type Someone,
+} from "../../harness/fakes/identity-provider.ts";
+
+let provider: IdentityProvider;
+let api: TestApi;
+/** Where the settings say that the service is; `api.server.url` is another of its hosts. */
+let origin: string;
+let browser: CookieBrowser;
+
+beforeAll(async () => {
+  provider = await startIdentityProvider();
+  api = await startApi({ env: provider.settings });
+  origin = `http://localhost:${api.server.port}`;
+  await provider.register(`${origin}/auth/oauth/idp_a/callback`);
+});
+afterAll(async () => {
+  await api.stop();
+  await provider[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  browser = new CookieBrowser();
+});
+
+function someone(details: Partial<Someone> = {}): Someone {
+  return { sub: crypto.randomUUID(), email: newEmail(), email_verified: true, ...details };
+}
+
+const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
+const START = "/auth/oauth/idp_a/start";
+
+/** Up to the provider's answer, which the browser has not followed yet. */
+async function answerFor(person: Someone | null, by = browser, start = START): Promise<URL> {
+  provider.person = person;
+  const { location } = await by.travel(origin + start, isCallback);
+  return location!;
+}
+
+async function signIn(person: Someone | null, returnTo = "/tunnels") {
+  const start = `${START}?return_to=${encodeURIComponent(returnTo)}`;
+  return browser.open(await answerFor(person, browser, start));
+}
+
+async function accountOf(token: string) {
+  const caller = callerOf(api.server, { authorization: `Bearer ${token}` });
+  return (await caller.get<{ user: { id: string; email: string } }>("/auth/me")).body.user;
+}
+
+/** In the order of the alphabet: those of one transaction have no other. */
+async function actionsOf(userId: string): Promise<string[]> {
+  const rows = await api.sql<{ action: string }>(
+    "select action from audit_events where user_id = $1 order by action",
+    [userId],
+  );
+  return rows.map(({ action }) => action);
+}
+
+test("whoever is new gets an account, an organization, a session, and lands where they wanted", async () => {
+  const person = someone();
+  const { status, location, headers } = await signIn(person, "/tunnels?sort=name#top");
+  expect(status).toBe(302);
+  expect(location?.origin).toBe(origin);
+  expect(location?.pathname).toBe("/tunnels");
+  expect([location?.searchParams.get("sort"), location?.hash]).toEqual(["name", "#top"]);
+  const token = location?.searchParams.get("oauth_token") ?? "";
+  expect(await accountOf(token)).toMatchObject({ email: person.email });
+
+  const cookies = headers.getSetCookie();
+  expect(cookies.find((line) => line.startsWith("qnt_refresh="))).toMatch(/HttpOnly; SameSite=Lax/);
+  expect(headers.get("referrer-policy")).toBe("no-referrer");
+  expect(headers.get("cache-control")).toBe("no-store");
+  const refreshed = await api.stranger.send("POST", "/auth/refresh", {
+    headers: { cookie: `qnt_refresh=${browser.cookie("localhost", "qnt_refresh")}` },
+  });
+  expect(refreshed.status).toBe(200);
+  const { id } = await accountOf(token);
+  expect(await actionsOf(id)).toEqual(["account_created", "identity_linked", "session_created"]);
+  expect(await api.mailsTo(person.email!)).toEqual([]);
+});
+
+test("whoever comes again is the same account, whatever has become of the address", async () => {
+  const person = someone();
+  const first = (await signIn(person)).location!.searchParams.get("oauth_token")!;
+  for (const email of [undefined, newEmail()]) {
+    browser = new CookieBrowser();
+    const { location } = await signIn({ sub: person.sub, email, email_verified: false });
+    const again = location!.searchParams.get("oauth_token")!;
+    expect(await accountOf(again)).toEqual(await accountOf(first));
+  }
+});
+
+test("an account with the address is linked, keeps its password, and is told by mail", async () => {
+  const owner = await api.owner();
+  const { location } = await signIn(someone({ email: owner.email.toUpperCase() }));
+  const token = location!.searchParams.get("oauth_token")!;
+  expect((await accountOf(token)).id).toBe(owner.userId);
+  expect((await api.logIn(owner.email, PASSWORD)).userId).toBe(owner.userId);
+  expect(await actionsOf(owner.userId)).toContain("identity_linked");
+  const mail = await until(async () =>
+    (await api.mailsTo(owner.email)).find((text) => text.includes("A new way to sign in")),
+  );
+  expect(mail).toContain(new URL(provider.issuer).host);
+});
+
+test("a stranger's sign-up that waits for the owner of the address gets nothing", async () => {
+  const email = newEmail();
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  const code = await api.codeFor(email);
+  const { location } = await signIn(someone({ email }));
+  const { id } = await accountOf(location!.searchParams.get("oauth_token")!);
+
+  expect((await api.stranger.post("/auth/login", { email, password: PASSWORD })).status).toBe(401);
+  expect((await api.stranger.post("/auth/verify-email-otp", { email, code })).status).toBe(400);
+  expect(await actionsOf(id)).toEqual([
+    "account_created",
+    "email_verified",
+    "identity_linked",
+    "session_created",
+  ]);
+  expect(await api.sql("select 1 from memberships where user_id = $1", [id])).toHaveLength(1);
+});
+
+test("of twenty first sign-ins of one person at once there is one account and one organization", async () => {
+  const person = someone();
+  const attempts = [];
+  for (let tab = 0; tab < 20; tab++) {
+    const by = new CookieBrowser();
+    attempts.push({ by, answer: await answerFor(person, by) });
+  }
+  const visits = await Promise.all(attempts.map(({ by, answer }) => by.open(answer)));
+  expect(visits.map(({ status }) => status)).toEqual(visits.map(() => 302));
+  const users = await api.sql<{ id: string }>("select id from users where email = $1", [
+    person.email,
+  ]);
+  expect(users).toHaveLength(1);
+  const { id } = users[0]!;
+  expect(await api.sql("select 1 from memberships where user_id = $1", [id])).toHaveLength(1);
+  expect(await api.sql("select 1 from identities where user_id = $1", [id])).toHaveLength(1);
+  expect(await api.sql("select 1 from sessions where user_id = $1", [id])).toHaveLength(20);
+  const actions = await actionsOf(id);
+  expect(actions.filter((action) => action !== "session_created")).toEqual([
+    "account_created",
+    "identity_linked",
+  ]);
+});
+
+test("another account of the provider with the same address is refused", async () => {
+  const person = someone();
+  await signIn(person);
+  browser = new CookieBrowser();
+  const { status, body } = await signIn(someone({ email: person.email }));
+  expect([status, JSON.parse(body)]).toMatchObject([403, { error: "forbidden" }]);
+});
+
+test("a second factor is asked for, and there is no session before it", async () => {
+  const owner = await api.owner();
+  const { body: pending } = await owner.post<{ secret_base32: string }>("/auth/mfa/enroll");
+  const secret_base32 = pending.secret_base32;
+  const code = new TOTP({ secret: Secret.fromBase32(secret_base32) }).generate();
+  const { body } = await owner.post<{ recovery_codes: string[] }>("/auth/mfa/enroll/verify", {
+    code,
+    secret_base32,
+  });
+  const sessions = () => api.sql("select id from sessions where user_id = $1", [owner.userId]);
+  const before = await sessions();
+
+  const { status, location, headers } = await signIn(someone({ email: owner.email }));
+  expect([status, location?.pathname]).toEqual([302, "/tunnels"]);
+  expect([...location!.searchParams.keys()]).toEqual(["mfa_challenge"]);
+  expect(headers.getSetCookie().join()).not.toContain("qnt_refresh");
+  expect(await sessions()).toEqual(before);
+  const passed = await api.stranger.post<{ access_token: string }>("/auth/login/mfa", {
+    challenge_token: location!.searchParams.get("mfa_challenge"),
+    recovery_code: body.recovery_codes[0],
+  });
+  expect(passed.status).toBe(200);
+  expect((await accountOf(passed.body.access_token)).id).toBe(owner.userId);
+});
+
+describe("an address that the provider does not vouch for", () => {
+  test.each([
+    ["is not confirmed there", { email_verified: false }],
+    ["is not said to be confirmed", { email_verified: undefined }],
+    ["is said to be in other words", { email_verified: "true" as unknown as boolean }],
+    ["is missing", { email: undefined }],
+    ["is none", { email: "nobody" }],
+    ["has look-alike letters", { email: "ｐerson@example.com" }],
+  ])("%s: no account, and no link", async (_, details) => {
+    const { email, ...owner } = await api.owner();
+    const { status, body } = await signIn(someone({ email, ...details }));
+    expect([status, JSON.parse(body)]).toMatchObject([403, { error: "email_not_verified" }]);
+    const links = await api.sql("select 1 from identities where user_id = $1", [owner.userId]);
+    expect(links).toEqual([]);
+  });
+});
+
+test("a look-alike address does not lead to the account that it is normalised to", async () => {
+  const owner = await api.owner();
+  const email = `\u{ff50}${owner.email.slice(1)}`;
+  expect(email.normalize("NFKC")).toBe(owner.email);
+  expect((await signIn(someone({ email }))).status).toBe(403);
+});
+
+describe("the provider's refusal", () => {
+  test("leads back with its code, and nothing else of it", async () => {
+    const { status, location } = await signIn(null, "/tunnels?a=b");
+    expect([status, location?.href]).toEqual([
+      302,
+      `${origin}/tunnels?a=b&oauth_error=access_denied`,
+    ]);
+  });
+
+  test("in words of its own is a server error", async () => {
+    const answer = await answerFor(null);
+    answer.searchParams.set("error", "<script>");
+    const { location } = await browser.open(answer);
+    expect(location?.href).toBe(`${origin}/?oauth_error=server_error`);
+  });
+});
+
+describe("an answer is good", () => {
+  const refused = { error: "invalid_request" };
+
+  test("once: the cookie is gone then, and the provider takes no code twice", async () => {
+    const answer = await answerFor(someone());
+    const cookie = browser.cookie("localhost", "underpass-oauth")!;
+    expect((await browser.open(answer)).status).toBe(302);
+    expect(browser.cookie("localhost", "underpass-oauth")).toBeUndefined();
+    const replay = await browser.open(answer);
+    expect([replay.status, JSON.parse(replay.body)]).toMatchObject([400, refused]);
+    browser.setCookie("localhost", "underpass-oauth", cookie);
+    const stolen = await browser.open(answer);
+    expect([stolen.status, JSON.parse(stolen.body)]).toMatchObject([400, refused]);
+  });
+
+  test("in the browser that asked for it", async () => {
+    const answer = await answerFor(someone());
+    const victim = new CookieBrowser();
+    expect((await victim.open(answer)).status).toBe(400);
+    await answerFor(someone(), victim);
+    expect((await victim.open(answer)).status).toBe(400);
+  });
+
+  test.each([
+    ["no state", (answer: URL) => answer.searchParams.delete("state")],
+    ["another state", (answer: URL) => answer.searchParams.set("state", "x".repeat(43))],
+    ["an empty state", (answer: URL) => answer.searchParams.set("state", "")],
+    ["two states", (answer: URL) => answer.searchParams.append("state", "x")],
+    ["no code", (answer: URL) => answer.searchParams.delete("code")],
+    ["two codes", (answer: URL) => answer.searchParams.append("code", "x")],
+    ["another code", (answer: URL) => answer.searchParams.set("code", "x")],
+    ["another issuer", (answer: URL) => answer.searchParams.set("iss", "http://evil.test")],
+    ["no issuer", (answer: URL) => answer.searchParams.delete("iss")],
+  ])("not with %s, and that ends the attempt", async (_, tamper) => {
+    const answer = await answerFor(someone());
+    tamper(answer);
+    const { status, body } = await browser.open(answer);
+    expect([status, JSON.parse(body)]).toMatchObject([400, refused]);
+    expect(browser.cookie("localhost", "underpass-oauth")).toBeUndefined();
+  });
+
+  test("not with a cookie that is not ours", async () => {
+    for (const forged of ["x", "v1.a.b.c", "%7B%7D"]) {
+      const answer = await answerFor(someone());
+      browser.setCookie("localhost", "underpass-oauth", forged);
+      expect((await browser.open(answer)).status).toBe(400);
+    }
+  });
+});
+
+describe("starting", () => {
+  test("asks for what it must, and remembers it in a cookie for these routes alone", async () => {
+    const { status, location, headers } = await browser.open(origin + START);
+    expect([status, location?.origin]).toEqual([302, provider.issuer]);
+    expect(Object.fromEntries(location!.searchParams)).toEqual({
+      client_id: "underpass-test",
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge_method: "S256",
+      nonce: expect.stringMatching(/^[\w-]{43}$/),
+      redirect_uri: `${origin}/auth/oauth/idp_a/callback`,
+      response_type: "code",
+      scope: "openid email",
+      state: expect.stringMatching(/^[\w-]{43}$/),
+    });
+    expect(headers.getSetCookie()).toEqual([
+      expect.stringMatching(
+        /^underpass-oauth=v1\.[^;]+; Max-Age=600; Path=\/auth\/oauth; HttpOnly; SameSite=Lax$/,
+      ),
+    ]);
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+  });
+
+  test("on another of the service's hosts leads to the first one, once", async () => {
+    const { location } = await browser.open(`${api.server.url}${START}?return_to=/a`);
+    expect(location?.href).toBe(`${origin}${START}?return_to=%2Fa&moved=1`);
+    const stuck = await browser.open(`${api.server.url}${location!.pathname}${location!.search}`);
+    expect(stuck.location?.origin).toBe(provider.issuer);
+  });
+
+  test("trusts no header for the address that the provider leads back to", async () => {
+    const forgeries: Record<string, string>[] = [
+      { "x-forwarded-host": "evil.test" },
+      { "x-forwarded-proto": "https", "x-forwarded-port": "444" },
+      { forwarded: "host=evil.test" },
+      { "x-original-host": "evil.test", origin: "https://evil.test" },
+    ];
+    for (const headers of forgeries) {
+      const { location } = await browser.open(origin + START, headers);
+      expect(location?.searchParams.get("redirect_uri")).toBe(
+        `${origin}/auth/oauth/idp_a/callback`,
+      );
+    }
+  });
+
+  test.each(["//evil.test", "/\\evil.test", "https:evil.test", "javascript:alert(1)", "/%09/evil"])(
+    "with a wish to return to %s ends at home",
+    async (wish) => {
+      const { location } = await signIn(someone(), wish);
+      expect([location?.origin, location?.pathname]).toEqual([origin, "/"]);
+    },
+  );
+});
+
+describe("a failure", () => {
+  test("is a page for a browser, and says nothing of what it was sent", async () => {
+    const injected = encodeURIComponent("<script>alert(1)</script>");
+    const { status, body, headers } = await browser.open(
+      `${origin}/auth/oauth/idp_a/callback?error=${injected}&error_description=${injected}&state=x`,
+      { accept: "text/html,application/xhtml+xml" },
+    );
+    expect([status, headers.get("content-type")]).toEqual([400, "text/html; charset=utf-8"]);
+    expect(headers.get("underpass-error")).toBe("invalid_request");
+    expect(headers.get("content-security-policy")).toContain("default-src 'none'");
+    expect(body).toContain("Signing in did not work");
+    expect(body).not.toContain("script");
+  });
+});
+
+test("which providers there are is told to anybody", async () => {
+  expect((await api.stranger.get("/auth/providers")).body).toEqual({ providers: ["idp_a"] });
+});
+
+test.each(["start", "callback", "callback?code=x&state=y"])(
+  "a provider that is not configured: %s is 503",
+  async (path) => {
+    const { status, body } = await api.stranger.get(`/auth/oauth/idp_b/${path}`);
+    expect([status, body]).toMatchObject([503, { error: "provider_not_configured" }]);
+  },
+);
+
+test("no secret of a sign-in is logged", async () => {
+  const answer = await answerFor(someone());
+  const { location } = await browser.open(answer);
+  const { headers } = await browser.open(answer);
+  const lastId = headers.get("underpass-request-id")!;
+  await until(() => Promise.resolve(api.server.output.includes(lastId)));
+  const secrets = ["code", "state"].map((name) => answer.searchParams.get(name)!);
+  for (const secret of [...secrets, location!.searchParams.get("oauth_token")!]) {
+    expect(api.server.output).not.toContain(secret);
+  }
+});

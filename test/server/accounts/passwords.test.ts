@@ -1,0 +1,234 @@
+import { createHash } from "node:crypto";
+import { request } from "node:http";
+import PostalMime from "postal-mime";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PASSWORD_RESETS_MAX } from "../../../protocol/limits.ts";
+import type { PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
+import {
+  callerOf,
+  newEmail,
+  PASSWORD,
+  startApi,
+  until,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.stop());
+
+const NEW_PASSWORD = "a wholly different sentence";
+const forgot = (email: string) => api.stranger.post("/auth/forgot", { email });
+const reset = (token: string, password = NEW_PASSWORD) =>
+  api.stranger.post<{ error?: string; fields?: object }>("/auth/reset", {
+    token,
+    new_password: password,
+  });
+const logIn = (email: string, password: string) =>
+  api.stranger.post("/auth/login", { email, password });
+const mailsTo = async (email: string) =>
+  Promise.all((await api.mailsTo(email)).map((mail) => PostalMime.parse(mail)));
+const tokensOf = async (email: string) =>
+  (await mailsTo(email)).flatMap(({ text }) => /\/reset#token=([\w-]+)$/m.exec(text!)?.[1] ?? []);
+
+/** The token of the next mail. */
+async function askForToken(email: string): Promise<string> {
+  const before = (await tokensOf(email)).length;
+  expect(await forgot(email)).toMatchObject({ status: 202, body: { status: "reset_requested" } });
+  return until(async () => (await tokensOf(email))[before]);
+}
+
+describe("a reset", () => {
+  test("sets the password, ends every session at once, and tells the mailbox", async () => {
+    const person = await api.owner();
+    const elsewhere = await api.logIn(person.email, PASSWORD);
+    const token = await askForToken(person.email);
+    expect(await reset(token)).toMatchObject({ status: 200, body: { status: "password_reset" } });
+
+    for (const { accessToken, cookie } of [person, elsewhere]) {
+      const caller = callerOf(api.server, { authorization: `Bearer ${accessToken}`, cookie });
+      expect((await caller.get("/auth/me")).status).toBe(401);
+      expect((await caller.post("/auth/refresh")).status).toBe(401);
+    }
+    expect((await logIn(person.email, PASSWORD)).status).toBe(401);
+    expect((await logIn(person.email, NEW_PASSWORD)).status).toBe(200);
+    await until(async () =>
+      (await mailsTo(person.email)).some(({ subject }) => subject?.includes("was changed")),
+    );
+  });
+
+  test("is in the account's history: asked for, done, each session that it ended", async () => {
+    const { email } = await api.owner();
+    await reset(await askForToken(email));
+    const person = await api.logIn(email, NEW_PASSWORD);
+    const { body } = await person.get<PersonalEvent[]>("/me/events");
+    expect(
+      body
+        .map(({ action }) => action)
+        .slice(0, 4)
+        .sort(),
+    ).toEqual(["password_reset", "password_reset_requested", "session_created", "session_revoked"]);
+  });
+
+  test("is done once by a token, however many try at once", async () => {
+    const { email } = await api.owner();
+    const token = await askForToken(email);
+    const passwords = Array.from({ length: 20 }, (_, i) => `${NEW_PASSWORD} ${i}`);
+    const replies = await Promise.all(passwords.map((password) => reset(token, password)));
+    const winners = passwords.filter((_, i) => replies[i]!.status === 200);
+    expect(winners).toHaveLength(1);
+    expect((await logIn(email, winners[0]!)).status).toBe(200);
+    const losers = replies.filter(({ status }) => status !== 200);
+    expect(new Set(losers.map(({ body }) => body.error))).toEqual(new Set(["invalid_token"]));
+  });
+
+  test("makes every other token of the account worthless, also when all come at once", async () => {
+    const { email } = await api.owner();
+    const tokens = [await askForToken(email), await askForToken(email), await askForToken(email)];
+    const replies = await Promise.all(
+      Array.from({ length: 21 }, (_, i) => reset(tokens[i % tokens.length]!)),
+    );
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200, 400]));
+  });
+
+  test("leaves nobody inside who logged in with the old password meanwhile", async () => {
+    const { email, userId } = await api.owner();
+    const token = await askForToken(email);
+    const [{ status }] = await Promise.all([
+      reset(token),
+      ...Array.from({ length: 20 }, () => logIn(email, PASSWORD)),
+    ]);
+    expect(status).toBe(200);
+    const alive = await api.sql(
+      "select 1 from sessions where user_id = $1 and revoked_at is null",
+      [userId],
+    );
+    expect(alive).toEqual([]);
+  });
+
+  test("gives a password to an account that had none", async () => {
+    const { email, userId } = await api.owner();
+    await api.sql("update users set password_hash = null where id = $1", [userId]);
+    expect((await logIn(email, PASSWORD)).status).toBe(401);
+    await reset(await askForToken(email));
+    expect((await logIn(email, NEW_PASSWORD)).status).toBe(200);
+  });
+
+  test("does not skip the second factor, and ends what waited for one", async () => {
+    const { email, userId } = await api.owner();
+    const token = await askForToken(email);
+    await api.sql("update users set mfa_secret = 'sealed' where id = $1", [userId]);
+    await logIn(email, PASSWORD);
+    await reset(token);
+    const open = await api.sql(
+      "select 1 from mfa_challenges where user_id = $1 and expires_at > now()",
+      [userId],
+    );
+    expect(open).toEqual([]);
+    expect((await logIn(email, NEW_PASSWORD)).body).toMatchObject({ mfa_required: true });
+  });
+});
+
+describe("a reset token", () => {
+  test("is refused in one way when it is unknown, spent or older than an hour", async () => {
+    const { email, userId } = await api.owner();
+    const spent = await askForToken(email);
+    await reset(spent);
+    const late = await askForToken(email);
+    const [row] = await api.sql<{ good_for: string }>(
+      "select extract(epoch from expires_at - created_at)::integer as good_for from password_resets where token_hash = $1",
+      [createHash("sha256").update(late).digest("hex")],
+    );
+    expect(row!.good_for).toBe(3600);
+    await api.sql("update password_resets set expires_at = now() where user_id = $1", [userId]);
+    for (const token of [spent, late, "x".repeat(43), "", `${late}=`]) {
+      const { status, body } = await reset(token);
+      expect([status, body]).toEqual([
+        400,
+        { error: "invalid_token", message: "The token is wrong or no longer good." },
+      ]);
+    }
+  });
+
+  test("is not spent on a password that can't be one", async () => {
+    const { email } = await api.owner();
+    const token = await askForToken(email);
+    for (const weak of ["eleven char", email, "é".repeat(513)]) {
+      expect(await reset(token, weak)).toMatchObject({
+        status: 400,
+        body: { error: "invalid_request", fields: [{ path: "new_password" }] },
+      });
+    }
+    expect((await reset(token)).status).toBe(200);
+  });
+
+  test("of 256 bits is stored as a hash only, and is in no log", async () => {
+    const { email } = await api.owner();
+    const token = await askForToken(email);
+    expect(Buffer.from(token, "base64url")).toHaveLength(32);
+    const rows = await api.sql("select * from password_resets");
+    expect(JSON.stringify(rows)).not.toContain(token);
+    expect(JSON.stringify(rows)).toContain(createHash("sha256").update(token).digest("hex"));
+    expect(JSON.stringify(await api.sql("select * from outbox"))).not.toContain(token);
+    await reset(token);
+    expect(api.server.output).not.toContain(token);
+  });
+
+  test(`exists ${PASSWORD_RESETS_MAX} times at most, however often it is asked for at once`, async () => {
+    const { email, userId } = await api.owner();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => forgot(email)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([202]));
+    await until(async () => (await tokensOf(email)).length === PASSWORD_RESETS_MAX);
+    const rows = await api.sql("select 1 from password_resets where user_id = $1", [userId]);
+    expect(rows).toHaveLength(PASSWORD_RESETS_MAX);
+  });
+
+  test("is mailed to nobody without a confirmed account", async () => {
+    const [unknown, unconfirmed] = [newEmail(), newEmail()];
+    await api.stranger.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
+    await api.codeFor(unconfirmed);
+    await Promise.all([forgot(unknown), forgot(unconfirmed)]);
+    // Whoever asks later has got theirs: those before would have, too.
+    await askForToken((await api.owner()).email);
+    expect(await api.mailsTo(unknown)).toEqual([]);
+    expect(await api.mailsTo(unconfirmed)).toHaveLength(1);
+  });
+});
+
+describe("the mail", () => {
+  test("leads to the service's own page, whatever the request says of hosts", async () => {
+    const own = `http://localhost:${api.server.port}`;
+    const requests: Record<string, string>[] = [
+      { host: "api.localhost" },
+      { host: `API.localhost.:${api.server.port}` },
+      { "x-forwarded-host": "evil.test", "x-forwarded-proto": "https" },
+      { forwarded: "host=evil.test;proto=https", "x-original-host": "evil.test" },
+      { origin: "https://evil.test", referer: "https://evil.test/reset" },
+    ];
+    for (const headers of requests) {
+      const person = await api.owner();
+      expect(await askAs(person, headers)).toBe(202);
+      await until(async () => (await tokensOf(person.email))[0]);
+      const { text, html } = (await mailsTo(person.email)).at(-1)!;
+      const links = `${text}${html}`.match(/https?:\/\/[^\s"<]+/g)!;
+      expect(new Set(links.map((link) => new URL(link).origin))).toEqual(new Set([own]));
+    }
+    expect(await askAs(await api.owner(), { host: "evil.test" })).toBe(404);
+  });
+
+  function askAs({ email }: Person, headers: Record<string, string>): Promise<number> {
+    const json = { "content-type": "application/json", ...headers };
+    const options = { port: api.server.port, method: "POST", path: "/auth/forgot", headers: json };
+    return new Promise((resolve, reject) => {
+      request(options, (answer) => {
+        answer.resume().on("end", () => resolve(answer.statusCode ?? 0));
+      })
+        .on("error", reject)
+        .end(JSON.stringify({ email }));
+    });
+  }
+});

@@ -1,0 +1,122 @@
+import { rm } from "node:fs/promises";
+import { expect, test } from "vitest";
+import { startApi, type TestApi } from "../../harness/server/api.ts";
+import { preparedDir } from "../../harness/directories.ts";
+
+const ON = { AUTH_RATE_LIMIT: "on" };
+const BURST = 5;
+
+interface Limited {
+  error: string;
+  retry_after_seconds: number;
+}
+
+/** Costs the server little, and counts as any other. */
+const attempt = (api: TestApi, headers: Record<string, string> = {}) =>
+  api.stranger.send<Limited>("POST", "/auth/resend-verify-otp", {
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify({ email: "nobody@example.com" }),
+  });
+const from = async (api: TestApi, forwarded: string) =>
+  (await attempt(api, { "x-forwarded-for": forwarded })).status;
+
+test("one address may try five times at once on /auth, and forged headers do not help", async () => {
+  await using api = await startApi({ env: ON });
+  const burst = await Promise.all(Array.from({ length: 20 }, () => attempt(api)));
+  expect(burst.filter(({ status }) => status === 200)).toHaveLength(BURST);
+
+  const forgeries: Record<string, string>[] = [
+    {},
+    { "x-forwarded-for": "192.0.2.1" },
+    { "X-FORWARDED-FOR": "192.0.2.1, 192.0.2.2" },
+    { x_forwarded_for: "192.0.2.1" },
+    { "cf-connecting-ip": "192.0.2.1" },
+    { "CF-Connecting-IP": "192.0.2.1" },
+    { "cf-connecting-ipv6": "2001:db8::1" },
+    { cf_connecting_ip: "192.0.2.1" },
+    { "cf-pseudo-ipv4": "192.0.2.1" },
+    { "x-real-ip": "192.0.2.1" },
+    { "X-Real-Ip": "192.0.2.1" },
+    { "true-client-ip": "192.0.2.1" },
+    { "x-client-ip": "192.0.2.1" },
+    { "x-cluster-client-ip": "192.0.2.1" },
+    { forwarded: "for=192.0.2.1" },
+    { "cf-blob": '{"clientIp":"192.0.2.1"}' },
+    { host: "api.localhost" },
+  ];
+  // All at once: another one is let through after twelve seconds.
+  const answers = await Promise.all(forgeries.map((forged) => attempt(api, forged)));
+  for (const [n, { status, body, headers }] of answers.entries()) {
+    expect([forgeries[n], status, body.error]).toEqual([forgeries[n], 429, "rate_limited"]);
+    expect(body.retry_after_seconds).toBeGreaterThanOrEqual(1);
+    expect(body.retry_after_seconds).toBeLessThanOrEqual(12);
+    expect(headers.get("retry-after")).toBe(String(body.retry_after_seconds));
+  }
+});
+
+test("all public routes of /auth, and the setup, draw from one bucket", async () => {
+  await using api = await startApi({ env: ON });
+  await Promise.all(Array.from({ length: BURST }, () => attempt(api)));
+  const email = "nobody@example.com";
+  const routes = [
+    ["/auth/signup", { email, password: "a password that is long" }],
+    ["/auth/verify-email-otp", { email, code: "123456" }],
+    ["/auth/resend-verify-otp", { email }],
+    ["/auth/login", { email, password: "does not matter" }],
+    ["/auth/login/mfa", { challenge_token: "x", code: "123456" }],
+    ["/auth/forgot", { email }],
+    ["/auth/reset", { token: "x", new_password: "a password that is long" }],
+    ["/auth/refresh", undefined],
+    ["/setup", { code: "guess" }],
+  ] as const;
+  const asked = routes.map(async ([path, body]) => [
+    path,
+    (await api.stranger.post(path, body)).status,
+  ]);
+  expect(await Promise.all(asked)).toEqual(routes.map(([path]) => [path, 429]));
+  // A machine that waits for approval has a pace of its own.
+  expect((await api.stranger.post("/auth/cli/poll", { device_code: "x" })).status).toBe(410);
+});
+
+test("behind a proxy of one's own the last entry that it added is the address", async () => {
+  await using api = await startApi({ env: { ...ON, TRUST_PROXY: "true" } });
+  const burst = Array.from({ length: BURST }, (_, i) => from(api, `10.0.0.${i}, 192.0.2.1`));
+  expect(new Set(await Promise.all(burst))).toEqual(new Set([200]));
+  expect(await from(api, "10.0.0.9, 192.0.2.1")).toBe(429);
+  expect(await from(api, "192.0.2.1:50123")).toBe(429);
+  expect(await from(api, "192.0.2.2")).toBe(200);
+});
+
+test("an IPv6 address counts by its /64, however it is written", async () => {
+  await using api = await startApi({ env: { ...ON, TRUST_PROXY: "true" } });
+  const network = [
+    "2001:db8:1:2::1",
+    "2001:DB8:1:2::ffff",
+    "2001:0db8:0001:0002:aaaa:bbbb:cccc:dddd",
+    "[2001:db8:1:2::5]:443",
+    "2001:db8:1:2:0:0:0:7",
+  ];
+  const statuses = await Promise.all(network.map((address) => from(api, address)));
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  expect(await from(api, "2001:db8:1:2:9999::1")).toBe(429);
+  expect(await from(api, "2001:db8:1:3::1")).toBe(200);
+  await Promise.all(Array.from({ length: BURST }, () => from(api, "::ffff:192.0.2.9")));
+  expect(await from(api, "192.0.2.9")).toBe(429);
+});
+
+test("a restart gives nobody another burst", async () => {
+  const dataDir = await preparedDir();
+  try {
+    {
+      await using api = await startApi({ dataDir, env: ON });
+      await Promise.all(Array.from({ length: BURST }, () => attempt(api)));
+      expect((await attempt(api)).status).toBe(429);
+    }
+    await using api = await startApi({ dataDir, env: ON });
+    // One comes back every 12 seconds: five would take longer than any start.
+    const burst = await Promise.all(Array.from({ length: BURST }, () => attempt(api)));
+    expect(burst.map(({ status }) => status)).toContain(429);
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,317 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
+import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
+import {
+  callerOf,
+  cookieIn,
+  PASSWORD,
+  startApi,
+  until,
+  type Caller,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.stop());
+
+const refresh = (cookie: string, headers: Record<string, string> = {}) =>
+  callerOf(api.server, { cookie, ...headers }).post<{ access_token: string; error?: string }>(
+    "/auth/refresh",
+  );
+const sessionsOf = async (person: Caller) =>
+  (await person.get<{ sessions: Session[] }>("/auth/sessions")).body.sessions;
+const currentOf = async (person: Caller) =>
+  (await sessionsOf(person)).find(({ current }) => current)!;
+const bearer = (token: string) => callerOf(api.server, { authorization: `Bearer ${token}` });
+const eventsOf = async (person: Caller) =>
+  (await person.get<PersonalEvent[]>("/me/events")).body.map(({ action }) => action);
+
+describe("the list of sessions", () => {
+  test("has each with its device, address and times, newest first, and says which one asks", async () => {
+    const first = await api.owner();
+    await api.stranger.send("POST", "/auth/login", {
+      headers: {
+        "content-type": "application/json",
+        "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+      },
+      body: JSON.stringify({ email: first.email, password: PASSWORD }),
+    });
+    const sessions = await sessionsOf(first);
+    expect(sessions.map(({ current }) => current)).toEqual([false, true]);
+    expect(sessions[0]).toEqual({
+      id: expect.any(String),
+      device: "Firefox on Linux",
+      ip: "127.0.0.1",
+      createdAt: expect.stringMatching(/^\d{4}-.+Z$/),
+      lastSeenAt: expect.stringMatching(/^\d{4}-.+Z$/),
+      current: false,
+    });
+    expect(sessions[0]!.createdAt > sessions[1]!.createdAt).toBe(true);
+  });
+
+  test("has none of another person, none that ended and none that ran out", async () => {
+    const person = await api.owner();
+    const [gone, over] = [
+      await api.logIn(person.email, PASSWORD),
+      await api.logIn(person.email, PASSWORD),
+    ];
+    await gone.post("/auth/logout");
+    const { id } = await currentOf(over);
+    await api.sql("update sessions set expires_at = now() where id = $1", [id]);
+    await api.owner();
+    expect(await sessionsOf(person)).toMatchObject([{ current: true }]);
+  });
+
+  test("says to the minute when a session was used, without writing each time", async () => {
+    const person = await api.owner();
+    const { id, lastSeenAt } = await currentOf(person);
+    expect((await currentOf(person)).lastSeenAt).toBe(lastSeenAt);
+    await api.sql(
+      "update sessions set last_seen_at = now() - interval '61 seconds', ip = '' where id = $1",
+      [id],
+    );
+    await person.get("/auth/me");
+    const seen = await until(async () => {
+      const [row] = await api.sql<{ ip: string; fresh: boolean }>(
+        "select ip, last_seen_at > now() - interval '10 seconds' as fresh from sessions where id = $1",
+        [id],
+      );
+      return row!.fresh ? row : null;
+    });
+    expect(seen.ip).toBe("127.0.0.1");
+  });
+});
+
+describe("ending a session", () => {
+  test("ends its access tokens with the next request and its cookie with them, and no other", async () => {
+    const owner = await api.owner();
+    const elsewhere = await api.logIn(owner.email, PASSWORD);
+    const { id } = await currentOf(elsewhere);
+    expect(await owner.delete(`/auth/sessions/${id}`)).toMatchObject({
+      status: 200,
+      body: { ok: true },
+    });
+    expect((await elsewhere.get("/auth/me")).status).toBe(401);
+    expect((await refresh(elsewhere.cookie)).status).toBe(401);
+    expect(await sessionsOf(owner)).toMatchObject([{ current: true }]);
+    expect((await eventsOf(owner))[0]).toBe("session_revoked");
+    expect((await owner.delete(`/auth/sessions/${id}`)).status).toBe(404);
+  });
+
+  test("that asks takes its cookie away", async () => {
+    const owner = await api.owner();
+    const { id } = await currentOf(owner);
+    const { status, headers } = await owner.delete(`/auth/sessions/${id}`);
+    expect([status, cookieIn(headers)]).toEqual([200, "qnt_refresh="]);
+    expect((await owner.get("/auth/sessions")).status).toBe(401);
+  });
+
+  test("works for nobody else's, which is as if there were none", async () => {
+    const [owner, other] = [await api.owner(), await api.owner()];
+    const { id } = await currentOf(other);
+    for (const path of [id, crypto.randomUUID(), "nonsense"]) {
+      expect((await owner.delete(`/auth/sessions/${path}`)).status).toBe(404);
+    }
+    expect((await other.get("/auth/me")).status).toBe(200);
+  });
+
+  test("leaves no later request a chance, however many are under way", async () => {
+    const person = await api.owner();
+    const { id } = await currentOf(person);
+    const underWay = Array.from({ length: 20 }, () => person.get("/auth/me"));
+    await person.delete(`/auth/sessions/${id}`);
+    const later = await Promise.all(Array.from({ length: 20 }, () => person.get("/auth/me")));
+    expect(new Set(later.map(({ status }) => status))).toEqual(new Set([401]));
+    await Promise.all(underWay);
+  });
+
+  test("twenty times at once is one event", async () => {
+    const owner = await api.owner();
+    const { id } = await currentOf(await api.logIn(owner.email, PASSWORD));
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => owner.delete(`/auth/sessions/${id}`)),
+    );
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect((await eventsOf(owner)).filter((action) => action === "session_revoked")).toHaveLength(
+      1,
+    );
+  });
+});
+
+test("whoever was removed from the organization renews into another one, and can sign out", async () => {
+  const owner = await api.owner();
+  const guest = await api.colleague(owner, "member");
+  await api.sql("delete from memberships where user_id = $1", [guest.userId]);
+  expect((await guest.post("/auth/logout")).status).toBe(401);
+
+  const renewed = await refresh(guest.cookie);
+  const again = bearer(renewed.body.access_token);
+  const { body } = await again.get<{ active_org: { id: string; role: string } }>("/auth/me");
+  expect(body.active_org.role).toBe("owner");
+  expect(body.active_org.id).not.toBe(owner.orgId);
+  expect((await again.post("/auth/logout")).status).toBe(200);
+  expect((await refresh(cookieIn(renewed.headers))).status).toBe(401);
+});
+
+describe("the refresh cookie", () => {
+  let owner: Person;
+  beforeAll(async () => {
+    owner = await api.owner();
+  });
+  const logIn = () => api.logIn(owner.email, PASSWORD);
+  const rotatedAgo = async (person: Caller, seconds: number) => {
+    const { id } = await currentOf(person);
+    await api.sql(
+      "update sessions set rotated_at = now() - $1 * interval '1 second' where id = $2",
+      [seconds, id],
+    );
+  };
+
+  test("is replaced at each use by one that only /auth sees and no script", async () => {
+    const seen = new Set<string>();
+    let { cookie } = await logIn();
+    for (let use = 0; use < 5; use++) {
+      const { status, body, headers } = await refresh(cookie);
+      expect(status).toBe(200);
+      expect((await bearer(body.access_token).get("/auth/me")).status).toBe(200);
+      const [set] = headers.getSetCookie();
+      expect(set).toMatch(
+        /^qnt_refresh=[^;]+; Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/,
+      );
+      seen.add((cookie = cookieIn(headers)));
+    }
+    expect(seen.size).toBe(5);
+  });
+
+  test("is taken away when it is not good any more", async () => {
+    const { status, headers } = await refresh("qnt_refresh=anything");
+    expect(status).toBe(401);
+    expect(headers.getSetCookie()).toEqual([
+      "qnt_refresh=; Max-Age=0; Path=/auth; HttpOnly; SameSite=Lax",
+    ]);
+    expect(headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  test("is the same successor for twenty at once, nine seconds later too, and not after eleven", async () => {
+    const person = await logIn();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => refresh(person.cookie)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+    const [successor, ...others] = new Set(replies.map(({ headers }) => cookieIn(headers)));
+    expect(others).toEqual([]);
+
+    await rotatedAgo(person, 9);
+    expect(cookieIn((await refresh(person.cookie)).headers)).toBe(successor);
+    await rotatedAgo(person, 11);
+    expect((await refresh(person.cookie)).status).toBe(401);
+    expect((await refresh(successor!)).status).toBe(401);
+    expect((await person.get("/auth/me")).status).toBe(401);
+  });
+
+  test("of two generations ago is a theft within the grace, and its owner reads of it", async () => {
+    const person = await logIn();
+    const second = await refresh(person.cookie);
+    const third = await refresh(cookieIn(second.headers));
+    expect((await refresh(person.cookie)).status).toBe(401);
+    expect((await refresh(cookieIn(third.headers))).status).toBe(401);
+    for (const token of [person.accessToken, second.body.access_token, third.body.access_token]) {
+      expect((await bearer(token).get("/auth/me")).status).toBe(401);
+    }
+    const { body } = await owner.get<PersonalEvent[]>("/me/events");
+    expect(body[0]).toMatchObject({
+      action: "session_reuse_detected",
+      resourceType: "session",
+      userEmail: owner.email,
+      ipAddress: "127.0.0.1",
+    });
+  });
+
+  test("signs nobody out whose two tabs always renew together", async () => {
+    const person = await logIn();
+    let { cookie } = person;
+    for (let round = 0; round < 10; round++) {
+      const pair = await Promise.all([refresh(cookie), refresh(cookie)]);
+      expect(pair.map(({ status }) => status)).toEqual([200, 200]);
+      expect(cookieIn(pair[0].headers)).toBe(cookieIn(pair[1].headers));
+      cookie = cookieIn(pair[0].headers);
+    }
+    await rotatedAgo(person, 60);
+    expect((await refresh(cookie)).status).toBe(200);
+  });
+
+  test("has at most one living leaf once the grace is over, whatever was tried", async () => {
+    const { cookie: first } = await logIn();
+    const held = new Set([first]);
+    for (let round = 0; round < 3; round++) {
+      const replies = await Promise.all(
+        [...held].flatMap((cookie) => Array.from({ length: 7 }, () => refresh(cookie))),
+      );
+      for (const { headers } of replies) held.add(cookieIn(headers));
+    }
+    await api.sql(
+      "update sessions set rotated_at = now() - interval '1 minute' where user_id = $1",
+      [owner.userId],
+    );
+    const outcomes = [];
+    for (const cookie of held) outcomes.push((await refresh(cookie)).status);
+    expect(outcomes.filter((status) => status === 200).length).toBeLessThanOrEqual(1);
+  });
+
+  test("that nobody gave out ends nobody's session", async () => {
+    const { cookie } = await logIn();
+    const [sessionId, secret, proof] = cookie.slice("qnt_refresh=".length).split(".");
+    for (const forged of [
+      "",
+      "nonsense",
+      `${sessionId}.guess.${proof}`,
+      `${sessionId}.${secret}.${"0".repeat(64)}`,
+      `${crypto.randomUUID()}.${secret}.${proof}`,
+    ]) {
+      expect((await refresh(`qnt_refresh=${forged}`)).status).toBe(401);
+    }
+    expect((await refresh(cookie)).status).toBe(200);
+  });
+
+  test("is stored as a hash only", async () => {
+    const { cookie } = await logIn();
+    const secret = cookie.split(".")[1]!;
+    const rows = await api.sql("select * from sessions where user_id = $1", [owner.userId]);
+    expect(JSON.stringify(rows)).not.toContain(secret);
+  });
+
+  test("that ran out renews nothing", async () => {
+    const person = await logIn();
+    const { id } = await currentOf(person);
+    await api.sql("update sessions set expires_at = now() where id = $1", [id]);
+    expect((await refresh(person.cookie)).status).toBe(401);
+    expect((await person.get("/auth/me")).status).toBe(401);
+  });
+
+  test.each([
+    ["a tunnel's page", () => ({ origin: api.server.tunnelUrl("evil") })],
+    ["a sandboxed page", () => ({ origin: "null" })],
+    ["another site's page", () => ({ origin: "https://evil.test" })],
+    ["another site's page, without an origin", () => ({ "sec-fetch-site": "cross-site" })],
+    [
+      "another site's page that lies of its origin",
+      () => ({ origin: api.server.url, "sec-fetch-site": "cross-site" }),
+    ],
+  ])("is not renewed for %s, and lives on", async (_, headers) => {
+    const { cookie } = await logIn();
+    const { status, body, headers: answered } = await refresh(cookie, headers());
+    expect([status, body.error]).toEqual([403, "forbidden"]);
+    expect(answered.getSetCookie()).toEqual([]);
+    const own = { origin: api.server.url, "sec-fetch-site": "same-origin" };
+    expect((await refresh(cookie, own)).status).toBe(200);
+  });
+});
+
+test("where the service is on https its cookie travels on nothing else", async () => {
+  await using secure = await startApi({ env: { PUBLIC_SCHEME: "https" } });
+  const { email } = await secure.owner();
+  const { headers } = await secure.stranger.post("/auth/login", { email, password: PASSWORD });
+  expect(headers.getSetCookie()[0]).toMatch(/; HttpOnly; Secure; SameSite=Lax$/);
+});

@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
+import type { SetupDone } from "../../../protocol/schemas/accounts/devices.ts";
+import { startApi, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi({ shared: false });
+});
+afterAll(() => api.stop());
+
+const setUp = (body: object) => api.stranger.post<SetupDone>("/setup", body);
+
+test("refuses a wrong code and leaves everything as it was", async () => {
+  const { setupCode: code } = api.server;
+  for (const wrong of ["", "0000", `${code}X`]) {
+    expect(await setUp({ code: wrong })).toMatchObject({
+      status: 400,
+      body: { error: "invalid_code" },
+    });
+  }
+  expect(await api.sql("select 1 from users")).toHaveLength(0);
+});
+
+test.each([
+  ["an address that is none", { email: "nobody" }, "email"],
+  ["a short password", { password: "short" }, "password"],
+])("refuses %s", async (_, chosen, field) => {
+  expect(await setUp({ code: api.server.setupCode, ...chosen })).toMatchObject({
+    status: 400,
+    body: { fields: [{ path: field }] },
+  });
+});
+
+test("makes one owner, however many try at once, with a token that opens tunnels", async () => {
+  const { setupCode: code } = api.server;
+  const replies = await Promise.all(Array.from({ length: 20 }, () => setUp({ code })));
+  const made = replies.filter(({ status }) => status === 201);
+  expect(made).toHaveLength(1);
+  expect(replies.filter(({ status }) => status === 404)).toHaveLength(19);
+
+  const { email, password, wire_bytes_b64: token } = made[0]!.body;
+  expect(email).toBe("owner@localhost");
+  const owner = await api.logIn(email, password!);
+  const { body } = await owner.get<Me>("/auth/me");
+  expect(body).toMatchObject({ active_org: { role: "owner" }, is_superadmin: true });
+
+  const agent = await api.connectAgent(token, { port: 3000, subdomain: "first" });
+  expect(agent.code).toBeUndefined();
+  agent.socket?.close();
+});
+
+test("is not there once there is an account", async () => {
+  const { setupCode: code } = api.server;
+  expect((await setUp({ code })).status).toBe(404);
+  expect((await setUp({ code: "wrong" })).status).toBe(404);
+});

@@ -1,0 +1,399 @@
+/** Paying, with a provider that this test plays: what is asked of it, and what its news comes to. */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { PortalSession, SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
+import { until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { startPaying, type Paying } from "../../harness/server/billing-server.ts";
+import {
+  delivery,
+  newEvent,
+  NOW,
+  PRICES,
+  subscriptionObject,
+  type PaymentProvider,
+  type SubscriptionState,
+} from "../../harness/fakes/payments.ts";
+
+let paying: Paying;
+let provider: PaymentProvider;
+let api: TestApi;
+beforeAll(async () => {
+  paying = await startPaying();
+  ({ api, provider } = paying);
+});
+afterAll(() => paying?.stop());
+beforeEach(() => void provider.calls.splice(0));
+const checkout = (owner: Person, body?: object) => paying.checkout(owner, body);
+
+describe("a checkout", () => {
+  test("leads to the provider, for the organization and the price of the plan", async () => {
+    const owner = await api.owner();
+    const body = { plan: "team", billing_cycle: "yearly" };
+    const reply = await checkout(owner, body);
+    expect(reply).toMatchObject({
+      status: 200,
+      body: { checkout_url: expect.stringMatching(/^https:\/\/pay\.example\/cs_/) },
+    });
+    const [create, session] = provider.calls;
+    expect(create).toMatchObject({
+      path: "/v1/customers",
+      authorization: "Bearer sk_test",
+      fields: { email: owner.email, "metadata[org_id]": owner.orgId },
+      idempotencyKey: expect.stringContaining(owner.orgId),
+    });
+    expect(session).toMatchObject({
+      path: "/v1/checkout/sessions",
+      fields: {
+        mode: "subscription",
+        customer: expect.stringMatching(/^cus_/),
+        client_reference_id: owner.orgId,
+        "line_items[0][price]": PRICES.team.yearly,
+        success_url: expect.stringMatching(/^http:\/\/localhost:\d+\/#paid$/),
+      },
+    });
+    expect(await paying.planOf({ owner, id: "" })).toBe("free");
+  });
+
+  test("of twenty owners' clicks at once makes one customer", async () => {
+    const owner = await api.owner();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => checkout(owner)));
+    expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    const customers = provider.calls.filter(({ path }) => path.includes("checkout"));
+    expect(new Set(customers.map(({ fields }) => fields.customer)).size).toBe(1);
+  });
+
+  test.each([
+    ["no plan", {}],
+    ["a plan that is not for sale", { plan: "enterprise" }],
+    ["another cycle", { plan: "pro", billing_cycle: "weekly" }],
+  ])("of %s is refused", async (_what, body) => {
+    expect(await checkout(await api.owner(), body)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_request" },
+    });
+  });
+
+  test("of whoever pays already leads to where that is changed, so that nobody pays twice", async () => {
+    const customer = await paying.newCustomer();
+    const { id } = await paying.buy(customer);
+    const change = await checkout(customer.owner, { plan: "team" });
+    expect(change.body.checkout_url).toContain(`${customer.id}/subscription_update_confirm`);
+    expect(provider.calls.at(-1)!.fields).toMatchObject({
+      "flow_data[subscription_update_confirm][subscription]": id,
+      "flow_data[subscription_update_confirm][items][0][id]": `si_${id}`,
+      "flow_data[subscription_update_confirm][items][0][price]": PRICES.team.monthly,
+    });
+    const same = await checkout(customer.owner, { plan: "pro" });
+    expect(same.body.checkout_url).toContain(`${customer.id}/home`);
+    expect(provider.calls.map(({ path }) => path)).not.toContain("/v1/checkout/sessions");
+  });
+
+  test("and the portal are for owners alone", async () => {
+    const owner = await api.owner();
+    const admin = await api.colleague(owner, "admin");
+    for (const [method, path] of [
+      ["POST", "/billing/checkout-session"],
+      ["POST", "/billing/portal"],
+      ["POST", "/billing/cancel"],
+      ["GET", "/billing"],
+    ] as const) {
+      const init = { headers: { "content-type": "application/json" }, body: '{"plan":"pro"}' };
+      const reply = await admin.send(method, path, method === "GET" ? {} : init);
+      expect([path, reply.status]).toEqual([path, 403]);
+    }
+    expect(provider.calls).toEqual([]);
+  });
+
+  test("says that the provider can't be reached, and can be asked for again", async () => {
+    const owner = await api.owner();
+    provider.outage = 503;
+    const reply = await checkout(owner);
+    const { status } = await owner.post("/billing/portal");
+    provider.outage = null;
+    expect([status, reply]).toMatchObject([503, { status: 503, body: { error: "unavailable" } }]);
+    expect(await checkout(owner)).toMatchObject({ status: 200 });
+    expect(api.server.output).not.toContain("sk_test");
+  });
+});
+
+test("the portal is the provider's, and canceling is done there", async () => {
+  const { owner, id } = await paying.newCustomer();
+  const { status, body } = await owner.post<PortalSession>("/billing/portal");
+  expect([status, body.portal_url]).toEqual([200, `https://pay.example/portal/${id}/home`]);
+  expect(await owner.post("/billing/cancel")).toMatchObject({
+    status: 405,
+    body: { error: "method_not_allowed" },
+  });
+  expect(await owner.get("/billing/mock/portal?token=x")).toMatchObject({ status: 404 });
+});
+
+describe("an event", () => {
+  test("that is not signed by the provider, or was long ago, is refused and changes nothing", async () => {
+    const customer = await paying.newCustomer();
+    const object = subscriptionObject({ id: "sub_x", customer: customer.id, status: "active" });
+    const event = newEvent("customer.subscription.created", object);
+    const good = delivery(event);
+    const json = { "content-type": "application/json" };
+    const attempts: RequestInit[] = [
+      delivery(event, { secret: "whsec_other" }),
+      delivery(event, { signedAt: NOW - 600 }),
+      { ...good, headers: json },
+      { ...good, headers: { ...json, "stripe-signature": "t=1,v1=" } },
+      { ...good, headers: { ...json, "stripe-signature": "v1=00" } },
+      { ...good, body: `${good.body as string} ` },
+      { ...good, body: "" },
+    ];
+    for (const attempt of attempts) {
+      const reply = await api.stranger.send("POST", "/billing/webhook", attempt);
+      expect(reply).toMatchObject({ status: 401, body: { error: "unauthorized" } });
+    }
+    expect(await paying.planOf(customer)).toBe("free");
+    expect(await api.sql("select from subscriptions where id = 'sub_x'")).toEqual([]);
+  });
+
+  test("that is too large is refused before it is looked at", async () => {
+    const reply = await paying.tell(newEvent("other", { padding: "x".repeat(1024 * 1024) }));
+    expect(reply).toMatchObject({ status: 413, body: { error: "payload_too_large" } });
+  });
+
+  test("of a purchase gives the plan at once", async () => {
+    const customer = await paying.newCustomer();
+    await paying.buy(customer, PRICES.team.yearly);
+    expect(await paying.planOf(customer)).toBe("team");
+    expect(await paying.billingOf(customer)).toMatchObject({
+      mode: "payments",
+      plan: "team",
+      status: "active",
+      cycle: "yearly",
+      currentPeriodEnd: new Date(4e12).toISOString(),
+      graceEndsAt: null,
+      cancelAtPeriodEnd: false,
+      overLimits: [],
+      prices: { pro: { monthly: 10, yearly: 100 }, team: { monthly: 40, yearly: 400 } },
+    });
+    expect(await paying.auditOf(customer, "plan_changed")).toEqual([
+      { from: "free", to: "team", reason: "paid" },
+    ]);
+  });
+
+  test("that comes twenty times at once is heard once", async () => {
+    const customer = await paying.newCustomer();
+    const object = subscriptionObject({
+      id: paying.newSubscriptionId(),
+      customer: customer.id,
+      status: "active",
+    });
+    const event = newEvent("customer.subscription.created", object);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => paying.tell(event)));
+    expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(await paying.auditOf(customer, "subscription_changed")).toHaveLength(1);
+    expect(await paying.auditOf(customer, "plan_changed")).toHaveLength(1);
+  });
+
+  test("that is older than what is known changes nothing", async () => {
+    const customer = await paying.newCustomer();
+    const state = await paying.buy(customer);
+    await paying.tellState({ ...state, price: PRICES.team.monthly }, 0);
+    const older = subscriptionObject({ ...state, status: "unpaid" });
+    await paying.tell(newEvent("customer.subscription.updated", older, NOW - 1800));
+    expect(await paying.billingOf(customer)).toMatchObject({ plan: "team", status: "active" });
+  });
+
+  test("of the same second as another one has the provider asked for what is true", async () => {
+    const customer = await paying.newCustomer();
+    const state: SubscriptionState = {
+      id: paying.newSubscriptionId(),
+      customer: customer.id,
+      status: "active",
+    };
+    await paying.tellState(state, 0, "created");
+    const stale = subscriptionObject({ ...state, status: "incomplete" });
+    await paying.tell(newEvent("customer.subscription.updated", stale, NOW));
+    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", status: "active" });
+    expect(provider.calls.map(({ path }) => path)).toEqual([`/v1/subscriptions/${state.id}`]);
+  });
+
+  test("that says only that something is new has the provider asked", async () => {
+    const customer = await paying.newCustomer();
+    const state: SubscriptionState = {
+      id: paying.newSubscriptionId(),
+      customer: customer.id,
+      status: "active",
+    };
+    provider.subscriptions.set(state.id, subscriptionObject(state));
+    const session = { object: "checkout.session", customer: customer.id, subscription: state.id };
+    await paying.tell(newEvent("checkout.session.completed", session, NOW - 60));
+    expect(await paying.planOf(customer)).toBe("pro");
+    provider.subscriptions.set(state.id, subscriptionObject({ ...state, status: "past_due" }));
+    const details = { subscription_details: { subscription: state.id } };
+    await paying.tell(
+      newEvent("invoice.payment_failed", { object: "invoice", parent: details }, NOW - 50),
+    );
+    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", status: "past_due" });
+  });
+
+  test("that can't be settled now is answered with 503, and heard when it is told again", async () => {
+    const customer = await paying.newCustomer();
+    const state: SubscriptionState = {
+      id: paying.newSubscriptionId(),
+      customer: customer.id,
+      status: "active",
+    };
+    provider.subscriptions.set(state.id, subscriptionObject(state));
+    const session = { object: "checkout.session", subscription: state.id };
+    const event = newEvent("checkout.session.completed", session);
+    provider.outage = 500;
+    expect(await paying.tell(event)).toMatchObject({ status: 503, body: { error: "unavailable" } });
+    provider.outage = null;
+    expect(await paying.tell(event)).toMatchObject({ status: 200 });
+    expect(await paying.planOf(customer)).toBe("pro");
+  });
+
+  test("of somebody or something unknown, and one of another kind, is answered and logged", async () => {
+    const stranger = subscriptionObject({ id: "sub_z", customer: "cus_z", status: "active" });
+    const events = [
+      newEvent("customer.subscription.created", stranger),
+      newEvent("invoice.paid", { object: "invoice", subscription: "sub_nowhere" }),
+      newEvent("customer.subscription.updated", { id: 7 }),
+      newEvent("charge.succeeded", { object: "charge" }),
+    ];
+    for (const event of events) expect(await paying.tell(event)).toMatchObject({ status: 200 });
+    for (const line of [
+      "billing_unknown_customer",
+      "billing_unknown_subscription",
+      "billing_event_unreadable",
+    ])
+      await until(() => Promise.resolve(api.server.output.includes(line)));
+  });
+});
+
+describe("a subscription that is", () => {
+  test("overdue keeps its plan for seven days, says so, and loses it when nobody paid", async () => {
+    const customer = await paying.newCustomer();
+    const state = await paying.buy(customer);
+    await paying.tellState({ ...state, status: "past_due" }, 0);
+    const { plan, graceEndsAt } = await paying.billingOf(customer);
+    expect([plan, graceEndsAt]).toEqual(["pro", new Date((NOW + 7 * 86_400) * 1000).toISOString()]);
+    await until(async () =>
+      (await api.mailsTo(customer.owner.email)).some((mail) => mail.includes("did not go through")),
+    );
+
+    await api.runCron();
+    expect(await paying.planOf(customer)).toBe("pro");
+    await api.sql(
+      "update subscriptions set overdue_since = now() - interval '7 days' where id = $1",
+      [state.id],
+    );
+    await api.runCron();
+    expect(await paying.planOf(customer)).toBe("free");
+    expect((await paying.auditOf(customer, "plan_changed")).at(-1)).toEqual({
+      from: "pro",
+      to: "free",
+      reason: "payment_overdue",
+    });
+    await until(async () =>
+      (await api.mailsTo(customer.owner.email)).some((mail) => mail.includes("plan is free now")),
+    );
+
+    await paying.tellState({ ...state, status: "active" }, 60);
+    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", graceEndsAt: null });
+  });
+
+  test.each<[SubscriptionStatus, string]>([
+    ["trialing", "pro"],
+    ["active", "pro"],
+    ["unpaid", "free"],
+    ["paused", "free"],
+    ["canceled", "free"],
+  ])("%s has the plan %s at once", async (status, plan) => {
+    const customer = await paying.newCustomer();
+    const state = await paying.buy(customer);
+    await paying.tellState({ ...state, status }, 0, status === "canceled" ? "deleted" : "updated");
+    expect([await paying.planOf(customer), (await paying.billingOf(customer)).status]).toEqual([
+      plan,
+      status,
+    ]);
+  });
+
+  test("to end with its period is what it was until then", async () => {
+    const customer = await paying.newCustomer();
+    const state = await paying.buy(customer);
+    await paying.tellState({ ...state, cancelAtPeriodEnd: true }, 0);
+    expect(await paying.billingOf(customer)).toMatchObject({
+      plan: "pro",
+      cancelAtPeriodEnd: true,
+    });
+    await paying.tellState({ ...state, status: "canceled" }, 60, "deleted");
+    await paying.tellState({ ...state, status: "active" }, 90);
+    expect(await paying.planOf(customer)).toBe("free");
+  });
+
+  test("of a price that left the settings goes on as what was bought", async () => {
+    const customer = await paying.newCustomer();
+    const state = await paying.buy(customer, PRICES.team.monthly);
+    await paying.tellState({ ...state, price: "price_of_last_year" }, 0);
+    expect(await paying.billingOf(customer)).toMatchObject({ plan: "team", cycle: "monthly" });
+  });
+});
+
+test("three events in each of their six orders leave the same plan", async () => {
+  const orders = ["012", "021", "102", "120", "201", "210"];
+  for (const order of orders) {
+    const customer = await paying.newCustomer();
+    const state = { id: paying.newSubscriptionId(), customer: customer.id };
+    const [bought, failed, upgraded] = [
+      subscriptionObject({ ...state, status: "active" }),
+      subscriptionObject({ ...state, status: "past_due" }),
+      subscriptionObject({ ...state, status: "active", price: PRICES.team.yearly }),
+    ];
+    const told = [
+      newEvent("customer.subscription.created", bought, NOW - 300),
+      newEvent("customer.subscription.updated", failed, NOW - 200),
+      newEvent("customer.subscription.updated", upgraded, NOW - 100),
+    ];
+    for (const which of order) await paying.tell(told[Number(which)]!);
+    const { plan, status, cycle } = await paying.billingOf(customer);
+    expect([order, plan, status, cycle]).toEqual([order, "team", "active", "yearly"]);
+  }
+});
+
+test("of two subscriptions the better one counts, and the log tells of it", async () => {
+  const customer = await paying.newCustomer();
+  const team = await paying.buy(customer, PRICES.team.monthly);
+  await paying.buy(customer, PRICES.pro.monthly);
+  expect(await paying.planOf(customer)).toBe("team");
+  await until(() => Promise.resolve(api.server.output.includes("paid_twice")));
+  await paying.tellState({ ...team, status: "canceled" }, 0, "deleted");
+  expect(await paying.planOf(customer)).toBe("pro");
+});
+
+test("a plan that the operator gave stays where nothing that is paid for changes", async () => {
+  const customer = await paying.newCustomer();
+  await api.sql("update organizations set plan = 'enterprise' where id = $1", [
+    customer.owner.orgId,
+  ]);
+  const state: SubscriptionState = {
+    id: paying.newSubscriptionId(),
+    customer: customer.id,
+    status: "incomplete",
+  };
+  await paying.tellState(state, 0, "created");
+  await paying.tellState({ ...state, status: "incomplete_expired" }, 60);
+  expect(await paying.planOf(customer)).toBe("enterprise");
+});
+
+test("nobody is charged for an organization that was deleted, before or after it was paid for", async () => {
+  const [paid, late] = [await paying.newCustomer(), await paying.newCustomer()];
+  const { id } = await paying.buy(paid);
+  await paid.owner.delete(`/orgs/${paid.owner.orgId}`);
+  await late.owner.delete(`/orgs/${late.owner.orgId}`);
+  const { id: lateId } = await paying.buy(late);
+  for (const ended of [id, lateId]) {
+    await until(() =>
+      Promise.resolve(
+        provider.calls.some(
+          ({ method, path }) => method === "DELETE" && path === `/v1/subscriptions/${ended}`,
+        ),
+      ),
+    );
+  }
+});

@@ -1,0 +1,105 @@
+/** What a plan grants on the hosted service alone. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { newEmail, PASSWORD } from "../../harness/server/api.ts";
+import type { Billing, CheckoutSession } from "../../../protocol/schemas/billing.ts";
+import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
+import { configOf } from "../../../workers/config/config.ts";
+import { startHosted, type HostedService } from "../../harness/server/hosted.ts";
+import {
+  delivery,
+  newEvent,
+  NOW,
+  startPaymentProvider,
+  subscriptionObject,
+  type PaymentProvider,
+} from "../../harness/fakes/payments.ts";
+
+let provider: PaymentProvider;
+let service: HostedService;
+let accessToken: string;
+
+async function post(path: string, body: object, bearer = accessToken) {
+  return send(path, { method: "POST", body: JSON.stringify(body) }, bearer);
+}
+
+async function send(
+  path: string,
+  init: RequestInit,
+  bearer = accessToken,
+): Promise<{ status: number; body: unknown }> {
+  const headers = {
+    "content-type": "application/json",
+    "cf-connecting-ip": "192.0.2.1",
+    authorization: `Bearer ${bearer}`,
+    ...(init.headers as Record<string, string>),
+  };
+  const reply = await fetch(service.url + path, { ...init, headers });
+  return { status: reply.status, body: await reply.json() };
+}
+
+beforeAll(async () => {
+  provider = await startPaymentProvider();
+  service = await startHosted({ settings: { DEFAULT_PLAN: "free", ...provider.settings } });
+  const email = newEmail();
+  await post("/auth/signup", { email, password: PASSWORD });
+  await service.sql("update users set email_verified_at = now()");
+  const { body } = await post("/auth/login", { email, password: PASSWORD });
+  accessToken = (body as { access_token: string }).access_token;
+});
+afterAll(async () => {
+  await service?.[Symbol.asyncDispose]();
+  await provider?.[Symbol.asyncDispose]();
+});
+
+test.each([
+  ["free", 402],
+  ["pro", 200],
+  ["team", 200],
+  ["enterprise", 200],
+])("on %s, asking for a master key is answered with %d", async (plan, status) => {
+  await service.sql("update organizations set plan = $1", [plan]);
+  const reply = await post("/tokens/master", { name: "ci" });
+  expect(reply.status).toBe(status);
+  if (status === 402) expect(reply.body).toMatchObject({ error: "upgrade_required" });
+});
+
+test("a master key mints tokens while the plan is paid for, and again when it is paid for again", async () => {
+  await service.sql("update organizations set plan = 'free'");
+  const { body: checkout } = await post("/billing/checkout-session", { plan: "pro" });
+  expect((checkout as CheckoutSession).checkout_url).toMatch(/^https:\/\/pay\.example\/cs_/);
+  const [customer] = await service.sql<{ customer_id: string }>(
+    "select customer_id from billing_customers",
+  );
+  let seconds = 0;
+  const tell = async (id: string, status: "active" | "canceled") => {
+    const object = subscriptionObject({ id, customer: customer!.customer_id, status });
+    const event = newEvent("customer.subscription.updated", object, NOW + (seconds += 1));
+    expect(await send("/billing/webhook", delivery(event))).toMatchObject({ status: 200 });
+  };
+  await tell("sub_first", "active");
+  const { body: master } = await post("/tokens/master", { name: "ci" });
+  const { bearer } = master as MintedToken;
+  const mint = () => post("/projects/default/tokens", { name: "job" }, bearer);
+  expect(await mint()).toMatchObject({ status: 200 });
+
+  await tell("sub_first", "canceled");
+  expect(await mint()).toMatchObject({ status: 402, body: { error: "upgrade_required" } });
+  const { body: billing } = await send("/billing", {});
+  expect((billing as Billing).overLimits).toContainEqual(
+    expect.objectContaining({ what: "master_keys", allowed: 0 }),
+  );
+
+  await tell("sub_second", "active");
+  expect(await mint()).toMatchObject({ status: 200 });
+});
+
+test("a rehearsal of paying is refused where it would give plans away", () => {
+  const keys = {
+    ENCRYPTION_KEY: btoa("k".repeat(32)),
+    JWT_PRIVATE_KEY: "{}",
+    TOKEN_SIGNING_KEY: "{}",
+    BILLING_MODE: "mock",
+  };
+  expect(configOf(keys).BILLING_MODE).toBe("mock");
+  expect(() => configOf({ ...keys, HOSTED: "true" })).toThrow(/mock is refused/);
+});

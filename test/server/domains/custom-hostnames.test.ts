@@ -1,0 +1,112 @@
+/** The hosted service's custom domains at the platform: made and taken away in step with the rows. */
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  startCustomHostnames,
+  type CustomHostnames,
+} from "../../harness/fakes/custom-hostnames.ts";
+import { startResolver, type Resolver } from "../../harness/fakes/resolver.ts";
+
+let resolver: Resolver;
+let platform: CustomHostnames;
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  [resolver, platform] = await Promise.all([startResolver(), startCustomHostnames()]);
+  api = await startApi({ env: { DNS_OVER_HTTPS_URL: resolver.url, ...platform.settings } });
+  owner = await api.owner();
+});
+afterAll(async () => {
+  await api.stop();
+  await Promise.all([resolver[Symbol.asyncDispose](), platform[Symbol.asyncDispose]()]);
+});
+beforeEach(() => {
+  platform.failure = undefined;
+  platform.before = () => Promise.resolve();
+});
+
+let names = 0;
+async function verified(): Promise<CustomDomain> {
+  const domain = `hosted-${(names += 1)}.example`;
+  const { body } = await owner.post<CustomDomain>("/domains", { domain });
+  resolver.records[`_svc-challenge.${domain}`] = [body.verificationToken];
+  return (await owner.post<CustomDomain>(`/domains/${body.id}/verify`)).body;
+}
+
+const hasHostname = (domain: string) => [...platform.hostnames.values()].includes(domain);
+const isEmpty = async () => (await api.sql("select 1 from outbox")).length === 0;
+const retry = async () => {
+  await api.sql("update outbox set next_attempt_at = now()");
+  await api.runCron();
+};
+
+test("a claim is not told to the platform, a verified domain is, until it is released", async () => {
+  const calls = platform.calls.length;
+  await owner.post("/domains", { domain: "claimed.example" });
+  expect(platform.calls).toHaveLength(calls);
+  const { id, domain } = await verified();
+  await until(() => Promise.resolve(hasHostname(domain)));
+  await until(isEmpty);
+  await owner.delete(`/domains/${id}`);
+  await until(() => Promise.resolve(!hasHostname(domain)));
+  await until(isEmpty);
+});
+
+test("binding one makes its hostname where it is missing, and never a second one", async () => {
+  const { id, domain } = await verified();
+  await until(isEmpty);
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  const bind = () =>
+    owner.send("PUT", `/domains/${id}/bind`, {
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ tunnel_id: tunnel.id }),
+    });
+  await bind();
+  await until(isEmpty);
+  expect([...platform.hostnames.values()].filter((name) => name === domain)).toHaveLength(1);
+
+  platform.hostnames.clear();
+  await owner.delete(`/domains/${id}/bind`);
+  await bind();
+  await until(() => Promise.resolve(hasHostname(domain)));
+});
+
+test("a name that only contains the domain is another one", async () => {
+  const other = crypto.randomUUID();
+  platform.hostnames.set(other, `www.hosted-${names + 1}.example`);
+  const { id, domain } = await verified();
+  await until(() => Promise.resolve(hasHostname(domain)));
+  await owner.delete(`/domains/${id}`);
+  await until(() => Promise.resolve(!hasHostname(domain)));
+  expect(platform.hostnames.has(other)).toBe(true);
+});
+
+test("a platform that refuses holds nobody up, is in the log, and is asked again", async () => {
+  platform.failure = { status: 500, code: 1_000 };
+  const { domain, verified: isVerified } = await verified();
+  expect(isVerified).toBe(true);
+  await until(() => Promise.resolve(api.server.output.includes("answered 500 (1000)")));
+  expect(api.server.output).not.toContain(platform.settings.CF_API_TOKEN);
+  expect(await api.sql("select kind from outbox")).toEqual([{ kind: "custom_hostname" }]);
+  await retry();
+  expect(hasHostname(domain)).toBe(false);
+
+  platform.failure = undefined;
+  await retry();
+  expect(hasHostname(domain)).toBe(true);
+  expect(await isEmpty()).toBe(true);
+});
+
+test("a release that overtakes the making leaves nothing behind", async () => {
+  const released = Promise.withResolvers<void>();
+  platform.before = (method) => (method === "POST" ? released.promise : Promise.resolve());
+  const calls = platform.calls.length;
+  const { id, domain } = await verified();
+  await until(() => Promise.resolve(platform.calls.slice(calls).includes("POST custom_hostnames")));
+  await owner.delete(`/domains/${id}`);
+  released.resolve();
+  await until(isEmpty);
+  expect(hasHostname(domain)).toBe(false);
+});

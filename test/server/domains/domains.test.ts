@@ -1,0 +1,359 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { callerOf, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { startResolver, type Resolver } from "../../harness/fakes/resolver.ts";
+
+let resolver: Resolver;
+let api: TestApi;
+let owner: Person;
+let other: Person;
+beforeAll(async () => {
+  resolver = await startResolver();
+  api = await startApi({ env: { DNS_OVER_HTTPS_URL: resolver.url } });
+  [owner, other] = [await api.owner(), await api.owner()];
+});
+afterAll(async () => {
+  await api.stop();
+  await resolver[Symbol.asyncDispose]();
+});
+
+let names = 0;
+const newName = () => `shop-${(names += 1)}.example`;
+
+const claim = (domain: string, by = owner) => by.post<CustomDomain>("/domains", { domain });
+const verify = ({ id }: CustomDomain, by = owner) => by.post<CustomDomain>(`/domains/${id}/verify`);
+const bind = ({ id }: CustomDomain, tunnel: { id: string }, by = owner) =>
+  by.send<CustomDomain>("PUT", `/domains/${id}/bind`, {
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ tunnel_id: tunnel.id }),
+  });
+const publish = ({ domain, verificationToken }: CustomDomain) =>
+  (resolver.records[`_svc-challenge.${domain}`] ??= []).push(verificationToken);
+
+async function verified(domain = newName(), by = owner): Promise<CustomDomain> {
+  const { body } = await claim(domain, by);
+  publish(body);
+  return (await verify(body, by)).body;
+}
+
+async function newTunnel(by = owner): Promise<Tunnel> {
+  return (await by.post<Tunnel>("/tunnels", { localPort: 1 })).body;
+}
+
+const tunnelOf = (domain: string) =>
+  api
+    .sql<{ id: string | null }>("select tunnel_id as id from hostnames where host = $1", [domain])
+    .then(([row]) => row?.id ?? null);
+const actionsOn = ({ id }: { id: string }) =>
+  api
+    .sql<{ action: string }>(
+      "select action from audit_events where resource_id = $1 order by created_at, action",
+      [id],
+    )
+    .then((rows) => rows.map(({ action }) => action));
+
+describe("claiming", () => {
+  test("gives what is to be published, and nothing else yet", async () => {
+    const { status, body } = await claim("Bücher-Laden.Example");
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      id: expect.any(String),
+      domain: "xn--bcher-laden-thb.example",
+      verified: false,
+      verificationToken: expect.stringMatching(/^[\w-]{43}$/),
+      boundTunnelId: null,
+    });
+    expect((await owner.get<CustomDomain[]>("/domains")).body[0]).toEqual(body);
+    expect((await other.get("/domains")).body).toEqual([]);
+  });
+
+  test.each(["127.0.0.1", "localhost", "shop.localhost", "api.localhost", "*.a.example", "co.uk"])(
+    "is refused for %s",
+    async (domain) => {
+      expect(await claim(domain)).toMatchObject({ status: 400, body: { error: "invalid_name" } });
+    },
+  );
+
+  test("is refused for what is no text, or too much of it", async () => {
+    for (const domain of [1, null, "a".repeat(1_001)]) {
+      const reply = await owner.post("/domains", { domain });
+      expect(reply).toMatchObject({ status: 400, body: { error: "invalid_request" } });
+    }
+  });
+
+  test("is refused when the organization has claimed it, however it is written", async () => {
+    const domain = newName();
+    await claim(domain);
+    for (const again of [domain, `${domain.toUpperCase()}.`]) {
+      expect(await claim(again)).toMatchObject({ status: 409, body: { error: "duplicate_name" } });
+    }
+  });
+
+  test("happens once, of twenty at once", async () => {
+    const domain = newName();
+    const replies = await Promise.all(Array.from({ length: 20 }, () => claim(domain)));
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 409)).toHaveLength(19);
+  });
+
+  test("blocks nobody, until it is verified", async () => {
+    const domain = newName();
+    const { body: first } = await claim(domain);
+    const { status, body: second } = await claim(domain, other);
+    expect(status).toBe(201);
+    expect(second.verificationToken).not.toBe(first.verificationToken);
+    publish(second);
+    expect((await verify(second, other)).status).toBe(200);
+
+    expect((await owner.get<CustomDomain[]>("/domains")).body).not.toContainEqual(first);
+    expect(await actionsOn(first)).toEqual(["domain_claimed", "domain_released"]);
+    expect(await claim(domain)).toMatchObject({ status: 409, body: { error: "duplicate_name" } });
+  });
+
+  test("has a bound for claims that wait", async () => {
+    const person = await api.owner();
+    await api.sql(
+      "insert into domains (org_id, domain, verification_token) select $1, 'wait-' || n || '.example', 't' from generate_series(1, 99) n",
+      [person.orgId],
+    );
+    const replies = await Promise.all(Array.from({ length: 20 }, () => claim(newName(), person)));
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(replies.filter(({ body }) => "error" in body && body.error === "conflict")).toHaveLength(
+      19,
+    );
+  });
+
+  test("that nobody verifies is forgotten after a week, and what is verified never", async () => {
+    const [{ body: waiting }, { body: old }, kept] = [
+      await claim(newName()),
+      await claim(newName()),
+      await verified(),
+    ];
+    await api.sql(
+      "update domains set created_at = now() - interval '7 days 1 minute' where id = any($1)",
+      [[old.id, kept.id]],
+    );
+    await api.runCron();
+    const ids = (await owner.get<CustomDomain[]>("/domains")).body.map(({ id }) => id);
+    expect(ids).toEqual(expect.arrayContaining([waiting.id, kept.id]));
+    expect(ids).not.toContain(old.id);
+    expect(await actionsOn(old)).toEqual(["domain_claimed", "domain_released"]);
+  });
+});
+
+describe("verifying", () => {
+  test("twenty times at once is one event", async () => {
+    const { body } = await claim(newName());
+    publish(body);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => verify(body)));
+    expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    expect(await actionsOn(body)).toEqual(["domain_claimed", "domain_verified"]);
+  });
+
+  test("gives a domain to one of two who prove it at once", async () => {
+    for (let round = 0; round < 5; round++) {
+      const domain = newName();
+      const claims = [(await claim(domain)).body, (await claim(domain, other)).body] as const;
+      claims.forEach(publish);
+      const replies = await Promise.all(
+        Array.from({ length: 20 }, (_, n) =>
+          n % 2 === 0 ? verify(claims[0]) : verify(claims[1], other),
+        ),
+      );
+      const statuses = replies.map(({ status }) => status);
+      expect(statuses.filter((status) => status === 200)).toHaveLength(10);
+      const rows = await api.sql("select verified_at from domains where domain = $1", [domain]);
+      expect(rows).toEqual([{ verified_at: expect.any(Date) }]);
+    }
+  });
+
+  test("again asks nobody", async () => {
+    const domain = await verified();
+    const before = resolver.asked.length;
+    expect(await verify(domain)).toMatchObject({ status: 200, body: domain });
+    expect(resolver.asked).toHaveLength(before);
+  });
+
+  test("takes another record after a release", async () => {
+    const domain = await verified();
+    await owner.delete(`/domains/${domain.id}`);
+    const { body: again } = await claim(domain.domain);
+    expect(again.verificationToken).not.toBe(domain.verificationToken);
+    expect((await verify(again)).status).toBe(400);
+  });
+});
+
+describe("binding", () => {
+  test("wants a verified domain, and a tunnel of the organization that has not ended", async () => {
+    const [tunnel, ended, foreign] = [await newTunnel(), await newTunnel(), await newTunnel(other)];
+    const { body: unverified } = await claim(newName());
+    expect(await bind(unverified, tunnel)).toMatchObject({
+      status: 400,
+      body: { error: "verification_failed" },
+    });
+    const domain = await verified();
+    await owner.delete(`/tunnels/${ended.id}`);
+    for (const wrong of [foreign, ended, { id: crypto.randomUUID() }]) {
+      expect((await bind(domain, wrong)).status).toBe(404);
+    }
+    expect((await bind(domain, await newTunnel(other), other)).status).toBe(404);
+    expect((await owner.send("PUT", `/domains/${domain.id}/bind`)).status).toBe(400);
+    expect(await tunnelOf(domain.domain)).toBeNull();
+  });
+
+  test("is seen in the lists of domains and of tunnels", async () => {
+    const tunnel = await newTunnel();
+    const domains = [await verified("zz.listed.example"), await verified("aa.listed.example")];
+    for (const domain of domains) {
+      const bound = { ...domain, boundTunnelId: tunnel.id };
+      expect(await bind(domain, tunnel)).toMatchObject({ status: 200, body: bound });
+    }
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    expect(body.find(({ id }) => id === tunnel.id)?.customDomains).toEqual([
+      "aa.listed.example",
+      "zz.listed.example",
+    ]);
+    expect(body.filter(({ customDomains }) => customDomains.length > 0)).toHaveLength(1);
+  });
+
+  test("moves a domain from one tunnel to another, and the same again is no event", async () => {
+    const [first, second] = [await newTunnel(), await newTunnel()];
+    const domain = await verified();
+    await bind(domain, first);
+    await bind(domain, second);
+    await bind(domain, second);
+    expect(await tunnelOf(domain.domain)).toBe(second.id);
+    expect(await actionsOn(domain)).toEqual([
+      "domain_claimed",
+      "domain_verified",
+      "domain_bound",
+      "domain_bound",
+    ]);
+  });
+
+  test("of twenty at once leaves the tunnel that the row names", async () => {
+    const tunnels = [await newTunnel(), await newTunnel()];
+    const domain = await verified();
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => bind(domain, tunnels[n % 2]!)),
+    );
+    expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
+    const [row] = await api.sql<{ id: string }>(
+      "select bound_tunnel_id as id from domains where id = $1",
+      [domain.id],
+    );
+    expect(await tunnelOf(domain.domain)).toBe(row?.id);
+  });
+
+  test("and the tunnel's end at once never leave a domain that leads to what is gone", async () => {
+    for (let round = 0; round < 5; round++) {
+      const tunnel = await newTunnel();
+      const domain = await verified();
+      await Promise.all([
+        ...Array.from({ length: 10 }, () => bind(domain, tunnel)),
+        owner.delete(`/tunnels/${tunnel.id}`),
+        ...Array.from({ length: 10 }, () => bind(domain, tunnel)),
+      ]);
+      const rows = await api.sql("select bound_tunnel_id from domains where id = $1", [domain.id]);
+      expect(rows).toEqual([{ bound_tunnel_id: null }]);
+      expect(await tunnelOf(domain.domain)).toBeNull();
+    }
+  });
+});
+
+describe("a domain leads nowhere any more", () => {
+  async function bound(): Promise<{ domain: CustomDomain; tunnel: Tunnel }> {
+    const [domain, tunnel] = [await verified(), await newTunnel()];
+    await bind(domain, tunnel);
+    return { domain, tunnel };
+  }
+  const listed = async ({ id }: CustomDomain) =>
+    (await owner.get<CustomDomain[]>("/domains")).body.find((domain) => domain.id === id);
+
+  test("once it is unbound, which it can be again", async () => {
+    const { domain } = await bound();
+    for (let times = 0; times < 2; times++) {
+      expect((await owner.delete(`/domains/${domain.id}/bind`)).status).toBe(200);
+      expect(await tunnelOf(domain.domain)).toBeNull();
+    }
+    expect(await listed(domain)).toEqual(domain);
+    expect(await actionsOn(domain)).toHaveLength(4);
+  });
+
+  test("once it is released, and it is anybody's to claim", async () => {
+    const { domain } = await bound();
+    expect((await owner.delete(`/domains/${domain.id}`)).status).toBe(200);
+    expect((await owner.delete(`/domains/${domain.id}`)).status).toBe(404);
+    expect(await tunnelOf(domain.domain)).toBeNull();
+    expect((await claim(domain.domain, other)).status).toBe(201);
+    expect(await actionsOn(domain)).toContain("domain_released");
+  });
+
+  test("once its tunnel is deleted, and it stays verified", async () => {
+    const { domain, tunnel } = await bound();
+    await owner.delete(`/tunnels/${tunnel.id}`);
+    expect(await listed(domain)).toEqual(domain);
+    expect(await tunnelOf(domain.domain)).toBeNull();
+    expect(await actionsOn(domain)).toContain("domain_unbound");
+  });
+
+  test("once its tunnel has expired", async () => {
+    const { domain, tunnel } = await bound();
+    await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);
+    await api.runCron();
+    expect(await listed(domain)).toEqual(domain);
+    expect(await tunnelOf(domain.domain)).toBeNull();
+  });
+
+  test("once its organization is deleted", async () => {
+    const person = await api.owner();
+    const domain = await verified(newName(), person);
+    await bind(domain, await newTunnel(person), person);
+    await person.delete(`/orgs/${person.orgId}`);
+    expect(await tunnelOf(domain.domain)).toBeNull();
+    expect((await claim(domain.domain)).status).toBe(201);
+  });
+});
+
+test("viewers see domains, and change nothing", async () => {
+  const domain = await verified();
+  const viewer = await api.colleague(owner, "viewer");
+  expect((await viewer.get<CustomDomain[]>("/domains")).body).toContainEqual(domain);
+  expect((await claim(newName(), viewer)).status).toBe(403);
+  expect((await verify(domain, viewer)).status).toBe(403);
+});
+
+describe("a TLS proxy may get a certificate for", () => {
+  const allowed = async (domain: string) =>
+    (await api.stranger.get(`/domains/allowed?domain=${encodeURIComponent(domain)}`)).status;
+
+  test("a domain while it is bound, a tunnel while it is there, and the API", async () => {
+    const [domain, tunnel] = [await verified(), await newTunnel()];
+    expect(await allowed(domain.domain)).toBe(404);
+    await bind(domain, tunnel);
+    for (const host of [
+      domain.domain,
+      domain.domain.toUpperCase(),
+      `${tunnel.subdomain}.localhost`,
+    ]) {
+      expect([host, await allowed(host)]).toEqual([host, 200]);
+    }
+    await owner.delete(`/tunnels/${tunnel.id}`);
+    expect(await allowed(domain.domain)).toBe(404);
+    expect(await allowed(`${tunnel.subdomain}.localhost`)).toBe(404);
+    expect(await allowed("api.localhost")).toBe(200);
+  });
+
+  test.each(["nobody.example", "nobody.localhost", "a.b.localhost", "no host", "a".repeat(250)])(
+    "nothing like %s",
+    async (host) => expect(await allowed(host)).toBe(404),
+  );
+
+  test("and is told so when it names nothing", async () => {
+    const anybody = callerOf(api.server, {});
+    for (const query of ["", "?domain=", `?domain=${"a".repeat(300)}`]) {
+      expect((await anybody.get(`/domains/allowed${query}`)).status).toBe(400);
+    }
+  });
+});

@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+let other: Person;
+beforeAll(async () => {
+  api = await startApi();
+  [owner, other] = [await api.owner(), await api.owner()];
+});
+afterAll(() => api.stop());
+
+let names = 0;
+const newName = () => `kept-${(names += 1)}`;
+
+const reserve = (subdomain: string, by = owner) =>
+  by.post<ReservedSubdomain>("/reserved-subdomains", { subdomain });
+const createTunnel = (subdomain: string, by = owner) =>
+  by.post<Tunnel>("/tunnels", { localPort: 1, subdomain });
+const list = async (by = owner) =>
+  (await by.get<ReservedSubdomain[]>("/reserved-subdomains")).body.map(
+    ({ subdomain }) => subdomain,
+  );
+const isDuplicate = { status: 409, body: { error: "duplicate_name" } };
+
+async function onPlan(plan: string): Promise<Person> {
+  const person = await api.owner();
+  await api.sql("update organizations set plan = $2 where id = $1", [person.orgId, plan]);
+  return person;
+}
+
+describe("reserving", () => {
+  test("keeps a name, and is seen by the organization alone", async () => {
+    const subdomain = newName();
+    const { status, body } = await reserve(subdomain);
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      id: expect.any(String),
+      subdomain,
+      organization_id: owner.orgId,
+      created_at: expect.stringMatching(/Z$/),
+    });
+    expect((await owner.get("/reserved-subdomains")).body).toContainEqual(body);
+    expect(await list(other)).not.toContain(subdomain);
+  });
+
+  test.each(["Kept", "-kept", "kept-", "ke.pt", "", "k".repeat(64), 1])(
+    "is refused for %j",
+    async (subdomain) => {
+      const reply = await owner.post("/reserved-subdomains", { subdomain });
+      expect(reply).toMatchObject({ status: 400, body: { error: "invalid_request" } });
+    },
+  );
+
+  test.each(["api", "www", "admin", "xn--kept"])(
+    "is refused for %s, which is ours",
+    async (name) => {
+      expect(await reserve(name)).toMatchObject(isDuplicate);
+    },
+  );
+
+  test("is refused for what another organization has reserved, or has a tunnel at", async () => {
+    const [reserved, served] = [newName(), newName()];
+    await reserve(reserved, other);
+    await createTunnel(served, other);
+    expect(await reserve(reserved)).toMatchObject(isDuplicate);
+    expect(await reserve(served)).toMatchObject(isDuplicate);
+    expect(await list()).not.toContain(served);
+  });
+
+  test("is refused for what the organization has reserved, not for where it has a tunnel", async () => {
+    const subdomain = newName();
+    await createTunnel(subdomain);
+    expect((await reserve(subdomain)).status).toBe(201);
+    expect(await reserve(subdomain)).toMatchObject(isDuplicate);
+  });
+
+  test("gives a contested name to exactly one of twenty", async () => {
+    const subdomain = newName();
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => reserve(subdomain, n % 2 === 0 ? owner : other)),
+    );
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 409)).toHaveLength(19);
+  });
+
+  test("and a tunnel of another organization: of both at once one gets the name", async () => {
+    for (let round = 0; round < 10; round++) {
+      const subdomain = newName();
+      const replies = await Promise.all(
+        Array.from({ length: 20 }, (_, n) =>
+          n % 2 === 0 ? reserve(subdomain) : createTunnel(subdomain, other),
+        ),
+      );
+      expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+      expect(replies.filter(({ status }) => status === 409)).toHaveLength(19);
+    }
+  });
+
+  test("and a tunnel of the same organization: both get the name", async () => {
+    for (let round = 0; round < 10; round++) {
+      const subdomain = newName();
+      const replies = await Promise.all([reserve(subdomain), createTunnel(subdomain)]);
+      expect(replies.map(({ status }) => status)).toEqual([201, 201]);
+    }
+  });
+});
+
+describe("a plan", () => {
+  test.each([
+    ["free", 0],
+    ["pro", 5],
+  ])("%s has room for %i, also when twenty come at once", async (plan, room) => {
+    const person = await onPlan(plan);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => reserve(newName(), person)));
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(room);
+    expect(replies.find(({ status }) => status !== 201)).toMatchObject({
+      status: 402,
+      body: { error: "upgrade_required" },
+    });
+    expect(await list(person)).toHaveLength(room);
+  });
+
+  test.each(["team", "enterprise"])("%s has room for more", async (plan) => {
+    const person = await onPlan(plan);
+    for (let n = 0; n < 6; n++) expect((await reserve(newName(), person)).status).toBe(201);
+  });
+
+  test("has room again when one is given up, and keeps what a higher one had", async () => {
+    const person = await onPlan("pro");
+    for (let n = 0; n < 5; n++) await reserve(newName(), person);
+    const { body } = await person.get<ReservedSubdomain[]>("/reserved-subdomains");
+    await person.delete(`/reserved-subdomains/${body[0]!.id}`);
+    expect((await reserve(newName(), person)).status).toBe(201);
+    await api.sql("update organizations set plan = 'free' where id = $1", [person.orgId]);
+    expect(await list(person)).toHaveLength(5);
+    expect((await reserve(newName(), person)).status).toBe(402);
+  });
+});
+
+describe("a reserved name", () => {
+  test("is a tunnel's of the organization only, by the API and by an agent", async () => {
+    const subdomain = newName();
+    await reserve(subdomain);
+    expect(await createTunnel(subdomain, other)).toMatchObject(isDuplicate);
+    const foreign = await mintToken(other);
+    const refused = await api.connectAgent(foreign.wireBytes, { port: 1, subdomain });
+    expect(refused.code).toBe(CLOSE.duplicate_name);
+
+    const own = await mintToken(owner);
+    const agent = await api.connectAgent(own.wireBytes, { port: 1, subdomain });
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+  });
+
+  test("stays reserved when its tunnel is deleted", async () => {
+    const subdomain = newName();
+    await reserve(subdomain);
+    const { body: tunnel } = await createTunnel(subdomain);
+    await owner.delete(`/tunnels/${tunnel.id}`);
+    expect(await createTunnel(subdomain, other)).toMatchObject(isDuplicate);
+    expect((await createTunnel(subdomain)).status).toBe(201);
+  });
+});
+
+describe("a name that was given up", () => {
+  async function givenUp(by = owner): Promise<string> {
+    const subdomain = newName();
+    const { body } = await reserve(subdomain, by);
+    expect((await by.delete(`/reserved-subdomains/${body.id}`)).status).toBe(200);
+    expect((await by.delete(`/reserved-subdomains/${body.id}`)).status).toBe(404);
+    return subdomain;
+  }
+  const pass = (subdomain: string, time: string) =>
+    api.sql("update hostnames set held_until = held_until - $2::interval where host = $1", [
+      subdomain,
+      time,
+    ]);
+
+  test("is kept from others for a day, from whichever side they come", async () => {
+    const [asTunnel, asReservation] = [await givenUp(), await givenUp()];
+    for (const subdomain of [asTunnel, asReservation]) await pass(subdomain, "23 hours 59 minutes");
+    expect(await createTunnel(asTunnel, other)).toMatchObject(isDuplicate);
+    expect(await reserve(asReservation, other)).toMatchObject(isDuplicate);
+    for (const subdomain of [asTunnel, asReservation]) await pass(subdomain, "2 minutes");
+    expect((await createTunnel(asTunnel, other)).status).toBe(201);
+    expect((await reserve(asReservation, other)).status).toBe(201);
+    expect(await reserve(asTunnel)).toMatchObject(isDuplicate);
+  });
+
+  test("is the organization's own to have again at once", async () => {
+    const [asTunnel, asReservation] = [await givenUp(), await givenUp()];
+    expect((await createTunnel(asTunnel)).status).toBe(201);
+    expect((await reserve(asReservation)).status).toBe(201);
+    expect(await reserve(asReservation, other)).toMatchObject(isDuplicate);
+  });
+
+  test("by its organization's end is kept from others too", async () => {
+    const person = await api.owner();
+    const subdomain = newName();
+    const { body } = await reserve(subdomain, person);
+    await person.delete(`/orgs/${person.orgId}`);
+    expect(await createTunnel(subdomain)).toMatchObject(isDuplicate);
+    await pass(subdomain, "1 day");
+    expect((await createTunnel(subdomain)).status).toBe(201);
+    const events = await api.sql(
+      "select action from audit_events where resource_id = $1 order by created_at",
+      [body.id],
+    );
+    expect(events).toEqual([{ action: "subdomain_reserved" }, { action: "subdomain_released" }]);
+  });
+});
+
+test("viewers see reserved names, and change nothing", async () => {
+  const { body } = await reserve(newName());
+  const viewer = await api.colleague(owner, "viewer");
+  expect(await list(viewer)).toContain(body.subdomain);
+  expect((await reserve(newName(), viewer)).status).toBe(403);
+  expect((await viewer.delete(`/reserved-subdomains/${body.id}`)).status).toBe(403);
+  expect((await other.delete(`/reserved-subdomains/${body.id}`)).status).toBe(404);
+});

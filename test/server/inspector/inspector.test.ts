@@ -1,0 +1,367 @@
+/** What visitors asked, as the API tells it afterwards. */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CaptureIds } from "../../../protocol/capture-id.ts";
+import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
+import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import { until, type Person } from "../../harness/server/api.ts";
+import { HttpArchive } from "../../harness/formats/http-archive.ts";
+import { startTunnelOwner, type TunnelOwner } from "../../harness/tunnel/owned-tunnel.ts";
+import { seeded } from "../../harness/random.ts";
+import {
+  inspect,
+  inspectedWhen,
+  inspectOne,
+  visitedTunnel,
+  type Query,
+  type VisitedTunnel,
+} from "../../harness/tunnel/visited-tunnel.ts";
+
+const run = promisify(execFile);
+
+let owned: TunnelOwner;
+let owner: Person;
+let shop: VisitedTunnel;
+beforeAll(async () => {
+  owned = await startTunnelOwner();
+  owner = owned.owner;
+  shop = await visitedTunnel(owned, "inspected");
+});
+afterAll(() => owned.stop());
+
+const times = <Item>(count: number, make: (at: number) => Item) =>
+  Array.from({ length: count }, (_, at) => make(at));
+
+const isOver = ({ state }: CaptureSummary) => state !== "open";
+
+/** Walks from page to page, to the end. */
+async function paged(query: Query, limit: number): Promise<CaptureSummary[]> {
+  const all: CaptureSummary[] = [];
+  for (;;) {
+    const last = all.at(-1);
+    const { body } = await inspect(owner, { ...query, limit, ...(last && { after: last.id }) });
+    all.push(...body);
+    if (body.length < limit) return all;
+  }
+}
+
+test("a request is listed with what came of it, and read with all that passed", async () => {
+  const { id: tunnel_id, origin } = shop;
+  origin.respond = () =>
+    "HTTP/1.1 201 Created\r\ncontent-length: 5\r\nx-answer: yes\r\nset-cookie: a=b\r\n\r\nthere";
+  const before = new Date().toISOString();
+  await shop.send(
+    "POST /orders/7?a=%20b&",
+    "content-type: text/plain\r\nauthorization: Bearer secret\r\nx-asked: yes\r\ncontent-length: 4\r\n\r\nhere",
+  );
+  const [summary] = await inspectedWhen(owner, { tunnel_id, path: "/orders/7" }, 1);
+  expect(summary).toEqual({
+    id: expect.any(String),
+    tunnel_id,
+    timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+    method: "POST",
+    path: "/orders/7",
+    status: 201,
+    latency_ms: expect.any(Number),
+    duration_ms: expect.any(Number),
+    request_size: 4,
+    response_size: 5,
+    client_ip: "127.0.0.1",
+    kind: "http",
+    state: "complete",
+    error: null,
+    replay_of: null,
+  });
+  expect(summary!.timestamp >= before).toBe(true);
+  expect(await inspectOne(owner, summary!.id)).toMatchObject({
+    ...summary,
+    query: "a=%20b&",
+    request_headers: {
+      "content-type": "text/plain",
+      "x-asked": "yes",
+      authorization: "[redacted]",
+    },
+    response_headers: { "x-answer": "yes", "set-cookie": "[redacted]" },
+    request_body: Buffer.from("here").toString("base64"),
+    response_body: Buffer.from("there").toString("base64"),
+    truncated: { request: false, response: false },
+  });
+  expect(await inspectOne(owner, summary!.id.toUpperCase())).toMatchObject({ id: summary!.id });
+});
+
+describe("the list", () => {
+  const METHODS = ["GET", "POST", "PUT", "DELETE"];
+  const STATUSES = [200, 204, 301, 404, 418, 500, 503];
+
+  test("has what its filters ask for, whatever they are", { timeout: 240_000 }, async () => {
+    const random = seeded(5);
+    const tunnels = [await visitedTunnel(owned, "one"), await visitedTunnel(owned, "two")];
+    for (const { origin } of tunnels) {
+      origin.respond = ({ target }) => {
+        const status = /\d{3}$/.exec(target)![0];
+        return `HTTP/1.1 ${status} X\r\ncontent-length: 0\r\n\r\n`;
+      };
+    }
+    const visits = times(80, () => {
+      const [method, status] = [random.pick(METHODS), random.pick(STATUSES)];
+      const path = `/${random.pick(["a", "A", "b%20c", "100%", "under_score"])}/${random.below(3)}`;
+      return random.pick(tunnels).send(`${method} ${path}?s=${status}`);
+    });
+    await Promise.all(visits);
+    for (const { id } of tunnels)
+      await until(async () => (await inspect(owner, { tunnel_id: id })).body.every(isOver));
+    const ids = tunnels.map(({ id }) => id);
+    const lists = ids.map((tunnel_id) => inspect(owner, { tunnel_id, limit: 500 }));
+    const all = (await Promise.all(lists))
+      .flatMap(({ body }) => body)
+      .sort((a, b) => (a.id < b.id ? 1 : -1));
+    expect(all).toHaveLength(80);
+    const since = all.map(({ timestamp }) => timestamp).sort()[0]!;
+
+    for (let i = 0; i < 60; i++) {
+      const query: Query = { limit: 1 + random.below(100), since };
+      const moment = random.pick(all);
+      if (random.below(2)) query.tunnel_id = random.pick(ids);
+      if (random.below(2)) query.method = random.pick([...METHODS, "get", "PATCH"]);
+      if (random.below(2)) query.status = random.pick(["2xx", "4XX", "5xx", "1xx", 404, 418, 599]);
+      if (random.below(2)) query.path = random.pick(["a", "/A", "%", "_", "/2", "b%20", "?", "s="]);
+      if (random.below(3) === 0) query.since = moment.timestamp;
+      if (random.below(3) === 0) query.after = moment.id;
+      const expected = all.filter(
+        (one) =>
+          (query.tunnel_id === undefined || one.tunnel_id === query.tunnel_id) &&
+          (query.method === undefined || one.method === String(query.method).toUpperCase()) &&
+          (query.status === undefined ||
+            (/xx/i.test(String(query.status))
+              ? String(one.status)[0] === String(query.status)[0]
+              : one.status === query.status)) &&
+          (query.path === undefined || one.path.includes(String(query.path))) &&
+          one.timestamp >= String(query.since) &&
+          (query.after === undefined || one.id < query.after),
+      );
+      const { body } = await inspect(owner, query);
+      expect([query, body]).toEqual([query, expected.slice(0, Number(query.limit))]);
+    }
+  });
+
+  test(
+    "is read page by page, nothing twice, nothing left out, while more come",
+    { timeout: 240_000 },
+    async () => {
+      const tunnels = [await visitedTunnel(owned, "left"), await visitedTunnel(owned, "right")];
+      // Together, so that many have one time.
+      await Promise.all(times(150, (at) => tunnels[at % 2]!.send(`GET /n/${at}`)));
+      const { id: tunnel_id } = tunnels[0]!;
+      await inspectedWhen(owner, { path: "/n/" }, 150);
+      const whole = (await inspect(owner, { path: "/n/", limit: 500 })).body;
+      expect(new Set(whole.map(({ path }) => path)).size).toBe(150);
+      expect(whole).toEqual(whole.toSorted((a, b) => (a.id < b.id ? 1 : -1)));
+
+      for (const limit of [1, 7, 75, 150, 500]) {
+        const meanwhile = tunnels[1]!.send("GET /later");
+        const some = limit === 1 ? { path: "/n/1" } : { path: "/n/" };
+        const expected = whole.filter(({ path }) => path.startsWith(some.path));
+        expect([limit, await paged(some, limit)]).toEqual([limit, expected]);
+        const ofOne = expected.filter((one) => one.tunnel_id === tunnel_id);
+        expect([limit, await paged({ ...some, tunnel_id }, limit)]).toEqual([limit, ofOne]);
+        await meanwhile;
+      }
+    },
+  );
+
+  test.each<Query>([
+    { limit: 0 },
+    { limit: 501 },
+    { limit: "all" },
+    { after: "the beginning" },
+    { tunnel_id: "shop" },
+    { method: "GET /" },
+    { method: "" },
+    { status: "6xx" },
+    { status: "20" },
+    { status: "2xx,3xx" },
+    { path: "" },
+    { path: "a\0b" },
+    { path: "x".repeat(1_001) },
+    { since: "yesterday" },
+    { since: "1767225600" },
+  ])("refuses %j", async (query) => {
+    const { status, body } = await inspect(owner, query);
+    expect([status, body]).toEqual([400, expect.objectContaining({ error: "invalid_request" })]);
+  });
+
+  test("of a tunnel that never had a visitor, or an agent, is empty", async () => {
+    const { body: tunnel } = await owner.post<{ id: string }>("/tunnels", { localPort: 1 });
+    expect(await inspect(owner, { tunnel_id: tunnel.id })).toMatchObject({ status: 200, body: [] });
+  });
+});
+
+describe("exported", () => {
+  const archiveOf = async (path: string) => {
+    const { status, body, headers } = await owner.get(path);
+    expect([status, headers.get("content-disposition")]).toEqual([
+      200,
+      expect.stringMatching(/^attachment; filename="[\w-]+\.har"$/),
+    ]);
+    return HttpArchive.parse(body).log.entries;
+  };
+
+  test("what a query lists is an archive of it", async () => {
+    const { id: tunnel_id, origin, send } = await visitedTunnel(owned, "exported");
+    origin.respond = ({ target }) =>
+      `HTTP/1.1 200 OK\r\ncontent-length: ${target.length}\r\n\r\n${target}`;
+    for (const path of ["/1", "/2", "/3"]) await send(`GET ${path}`);
+    const listed = await inspectedWhen(owner, { tunnel_id }, 3);
+    const entries = await archiveOf(`/inspector/har?tunnel_id=${tunnel_id}&limit=2`);
+    expect(
+      entries.map(({ _id, request, response }) => [_id, request.url, response.content.text]),
+    ).toEqual(
+      listed
+        .slice(0, 2)
+        .map(({ id, path }) => [id, owned.api.server.tunnelUrl("exported") + path, path]),
+    );
+    const [one, ...others] = await archiveOf(`/inspector/${listed[2]!.id}/har`);
+    expect([one?._id, others]).toEqual([listed[2]!.id, []]);
+    expect(await archiveOf(`/inspector/har?tunnel_id=${tunnel_id}&method=PUT`)).toEqual([]);
+  });
+
+  test(
+    "a large one goes out whole, without the bodies that it has no room for",
+    { timeout: 120_000 },
+    async () => {
+      const { id: tunnel_id, origin, send } = await visitedTunnel(owned, "large");
+      const body = "x".repeat(512 * 1024);
+      origin.respond = () => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+      const COUNT = 75;
+      for (let at = 0; at < COUNT; at++) await send(`GET /${at}`);
+      await inspectedWhen(owner, { tunnel_id }, COUNT);
+      const entries = await archiveOf(`/inspector/har?tunnel_id=${tunnel_id}`);
+      expect(entries).toHaveLength(COUNT);
+      const kept = entries.filter(({ response }) => response.content.text === body);
+      expect(kept.length).toBeGreaterThanOrEqual(60);
+      expect(kept.length).toBeLessThan(COUNT);
+      for (const { response } of entries.slice(kept.length)) {
+        expect(response.content).toMatchObject({
+          size: body.length,
+          comment: expect.stringMatching(/^left out/),
+        });
+      }
+    },
+  );
+
+  test("a command that is run sends the same through the tunnel", async () => {
+    const { id: tunnel_id, origin, send } = await visitedTunnel(owned, "command");
+    const body = `it's "$(id)" @file\n`;
+    const lines = [`content-length: ${body.length}`, "content-type: x/y", "x-quote: '\"$(id)"];
+    await send("PUT /a/../b'c?d=[1-2]", `${lines.join("\r\n")}\r\n\r\n${body}`);
+    const [summary] = await inspectedWhen(owner, { tunnel_id }, 1);
+    const reply = await owner.get<string>(`/inspector/${summary!.id}/curl`);
+    expect(reply.headers.get("content-type")).toMatch(/^text\/plain/);
+    const { stdout } = await run("sh", ["-c", reply.body]);
+    expect(stdout).toBe("ok");
+    const [first, again] = origin.seen;
+    const about = ({ method, target, headers, body }: (typeof origin.seen)[number]) => [
+      method,
+      target,
+      headers.map(([name, value]) => [name.toLowerCase(), value]).sort(),
+      body.toString(),
+    ];
+    expect(about(again!)).toEqual(about(first!));
+  });
+
+  test("a command of a body that was cut is refused", async () => {
+    const { id: tunnel_id, send } = await visitedTunnel(owned, "cut");
+    const body = "x".repeat(600 * 1024);
+    await send("POST /", `content-length: ${body.length}\r\n\r\n${body}`);
+    const [summary] = await inspectedWhen(owner, { tunnel_id }, 1);
+    expect(await owner.get(`/inspector/${summary!.id}/curl`)).toMatchObject({
+      status: 409,
+      body: { error: "conflict" },
+    });
+  });
+});
+
+describe("captured requests", () => {
+  const everyWay = (id: string, tunnelId: string) =>
+    [
+      ["GET", `/inspector/${id}`],
+      ["GET", `/inspector/${id}/har`],
+      ["GET", `/inspector/${id}/curl`],
+      ["POST", `/inspector/${id}/replay`],
+      ["GET", `/inspector?tunnel_id=${tunnelId}`],
+      ["GET", `/inspector/har?tunnel_id=${tunnelId}`],
+      ["DELETE", `/inspector?tunnel_id=${tunnelId}`],
+    ] as const;
+
+  test("of another organization are missing, and stay", async () => {
+    await shop.send("GET /ours");
+    const [{ id }] = (await inspectedWhen(owner, { path: "/ours" }, 1)) as [CaptureSummary];
+    const stranger = await owned.api.owner();
+    for (const [method, path] of everyWay(id, shop.id)) {
+      expect([path, (await stranger.send(method, path)).status]).toEqual([path, 404]);
+    }
+    expect((await inspect(stranger)).body).toEqual([]);
+    expect((await inspect(stranger, { after: id })).body).toEqual([]);
+    expect(HttpArchive.parse((await stranger.get("/inspector/har")).body).log.entries).toEqual([]);
+    expect(await inspectOne(owner, id)).toMatchObject({ path: "/ours" });
+  });
+
+  test("that never were are missing", async () => {
+    for (const id of [new CaptureIds(shop.id).next(Date.now()), crypto.randomUUID()]) {
+      for (const [method, path] of everyWay(id, crypto.randomUUID())) {
+        expect([path, (await owner.send(method, path)).status]).toEqual([path, 404]);
+      }
+    }
+  });
+
+  test("are read by viewers, who can't clear them or send them again", async () => {
+    await shop.send("GET /viewed");
+    const [{ id }] = (await inspectedWhen(owner, { path: "/viewed" }, 1)) as [CaptureSummary];
+    const viewer = await owned.api.colleague(owner, "viewer");
+    const statuses = [];
+    for (const [method, path] of everyWay(id, shop.id)) {
+      statuses.push((await viewer.send(method, path)).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 403, 200, 200, 403]);
+  });
+
+  test("are cleared for good, of that tunnel alone, and the next ones are kept", async () => {
+    const [one, other] = [
+      await visitedTunnel(owned, "cleared"),
+      await visitedTunnel(owned, "kept-captures"),
+    ];
+    await Promise.all(times(20, () => Promise.all([one.send("GET /"), other.send("GET /")])));
+    const [{ id }] = (await inspectedWhen(owner, { tunnel_id: one.id }, 20)) as [CaptureSummary];
+    const { status, body } = await owner.delete(`/inspector?tunnel_id=${one.id}`);
+    expect([status, body]).toEqual([200, { ok: true }]);
+    expect((await inspect(owner, { tunnel_id: one.id })).body).toEqual([]);
+    expect((await owner.get(`/inspector/${id}`)).status).toBe(404);
+    await inspectedWhen(owner, { tunnel_id: other.id }, 20);
+    await one.send("GET /next");
+    await inspectedWhen(owner, { tunnel_id: one.id }, 1);
+    const { body: events } = await owner.get<AuditEvent[]>(
+      "/events?action=tunnel_captures_cleared",
+    );
+    expect(events.map(({ resourceId }) => resourceId)).toEqual([one.id]);
+    expect((await owner.delete("/inspector")).status).toBe(400);
+  });
+
+  test("are gone with their tunnel", async () => {
+    const gone = await visitedTunnel(owned, "gone-captures");
+    await gone.send("GET /");
+    const [{ id }] = (await inspectedWhen(owner, { tunnel_id: gone.id }, 1)) as [CaptureSummary];
+    await owner.delete(`/tunnels/${gone.id}`);
+    expect((await owner.get(`/inspector/${id}`)).status).toBe(404);
+    expect((await inspect(owner, { tunnel_id: gone.id })).status).toBe(404);
+  });
+
+  test("are not sent again on a server that does not allow it", async () => {
+    await shop.send("GET /once");
+    const [{ id }] = (await inspectedWhen(owner, { path: "/once" }, 1)) as [CaptureSummary];
+    expect(await owner.post(`/inspector/${id}/replay`)).toMatchObject({
+      status: 501,
+      body: { error: "replay_disabled" },
+    });
+  });
+});

@@ -1,0 +1,224 @@
+/** Requests watched as they happen, on a whole server: by Node.js, by a browser, by whoever may not. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { WebSocket as AnySocket } from "ws";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
+import type { ErrorBody } from "../../../protocol/errors.ts";
+import { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { openBrowser, openPage } from "../../harness/browser/browser.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+import {
+  exampleSource,
+  loadExample,
+  NodeWatcher,
+  type Watch,
+} from "../../harness/tunnel/watcher.ts";
+
+let api: TestApi;
+let site: Server;
+let watchByExample: Watch;
+const agents: ExposedTunnel[] = [];
+/** Until then an answer to /slow is on the way. */
+const released = Promise.withResolvers<void>();
+
+beforeAll(async () => {
+  site = createServer(({ url }, answer) => {
+    if (url !== "/slow") answer.end("hello");
+    else void released.promise.then(() => answer.end("hello"));
+  }).listen(0, "127.0.0.1");
+  [api, watchByExample] = await Promise.all([startApi({ shared: false }), loadExample()]);
+});
+afterAll(async () => {
+  await Promise.all(agents.map((agent) => agent.close()));
+  site.close();
+  await api.stop();
+});
+
+async function exposed(owner: Person): Promise<ExposedTunnel> {
+  const { wireBytes } = await mintToken(owner);
+  const token = Buffer.from(wireBytes, "base64");
+  const { port } = site.address() as AddressInfo;
+  const agent = await expose({ server: api.server.url, token, port });
+  agents.push(agent);
+  return agent;
+}
+
+function visit(agent: ExposedTunnel, path: string) {
+  const { host } = new URL(agent.url);
+  return exchange(api.server.port, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+}
+
+async function watch(by: Person): Promise<NodeWatcher> {
+  const watcher = new NodeWatcher(watchByExample, api.server.url, by.accessToken);
+  await watcher.opened;
+  return watcher;
+}
+
+/** An upgrade that may be refused. */
+function knock(
+  protocols: string[],
+  query = "",
+): Promise<{ status: number; protocol: string; error: string | undefined }> {
+  const url = `${api.server.url.replace("http", "ws")}/inspector/ws${query}`;
+  const socket = new AnySocket(url, protocols);
+  return new Promise((resolve) => {
+    socket.on("open", () => {
+      resolve({ status: 101, protocol: socket.protocol, error: undefined });
+      socket.close();
+    });
+    socket.on("unexpected-response", (_, answer) => {
+      let text = "";
+      answer.on("data", (chunk) => (text += String(chunk)));
+      answer.on("end", () => {
+        const { error } = JSON.parse(text) as ErrorBody;
+        resolve({ status: answer.statusCode ?? 0, protocol: "", error });
+      });
+    });
+    socket.on("error", () => undefined);
+  });
+}
+
+test("the documented example hears of a request as the inspector lists it", async () => {
+  const owner = await api.owner();
+  const agent = await exposed(owner);
+  using watcher = await watch(owner);
+  expect((await visit(agent, "/shown?q=1")).status).toBe(200);
+  const heard = await watcher.hears("/shown");
+  expect(CaptureSummary.parse(heard)).toMatchObject({
+    tunnel_id: agent.tunnelId,
+    method: "GET",
+    status: 200,
+    response_size: 5,
+    kind: "http",
+    state: "complete",
+  });
+  expect(watcher.missed).toBe(0);
+});
+
+test("the same example hears it in a browser", async () => {
+  const owner = await api.owner();
+  const agent = await exposed(owner);
+  const browser = await openBrowser();
+  try {
+    const { page, complaints } = await openPage(browser);
+    await page.goto(`${api.server.url}/health`);
+    const source = (await exampleSource()).replace("export ", "");
+    await page.evaluate(
+      `window.heard = [];
+      ${source}
+      const socket = watch(location.origin, ${JSON.stringify(owner.accessToken)}, (request) => {
+        if (request.state === "complete") heard.push(request.path);
+      });
+      new Promise((resolve) => socket.addEventListener("open", resolve)).then(() => socket.protocol)`,
+    );
+    for (const path of ["/one", "/two", "/three"]) await visit(agent, path);
+    await page.waitForFunction("heard.length === 3");
+    expect(await page.evaluate("heard")).toEqual(["/one", "/two", "/three"]);
+    expect(complaints).toEqual([]);
+  } finally {
+    await browser.close();
+  }
+});
+
+test("one tunnel is watched alone, and several requests come in one message when asked for", async () => {
+  const owner = await api.owner();
+  const [agent, other] = [await exposed(owner), await exposed(owner)];
+  const url = `${api.server.url.replace("http", "ws")}/inspector/ws?batch=1&tunnel_id=${agent.tunnelId}`;
+  const socket = new AnySocket(url, [`bearer.${owner.accessToken}`]);
+  const heard: CaptureSummary[] = [];
+  socket.on("message", (data: Buffer) => {
+    const message = JSON.parse(data.toString()) as { type: string; requests: CaptureSummary[] };
+    expect(message.type).toBe("requests");
+    heard.push(...message.requests);
+  });
+  await new Promise((resolve) => socket.on("open", resolve));
+  await visit(other, "/elsewhere");
+  await Promise.all(Array.from({ length: 20 }, (_, i) => visit(agent, `/${i}`)));
+  const paths = () => heard.filter(({ state }) => state === "complete").map(({ path }) => path);
+  await until(() => Promise.resolve(paths().length === 20), 30_000);
+  expect(paths().sort()).toEqual(Array.from({ length: 20 }, (_, i) => `/${i}`).sort());
+  socket.close();
+});
+
+test("the protocol that is granted is one that was offered, and never the token if it need not be", async () => {
+  const { accessToken } = await api.owner();
+  const bearer = `bearer.${accessToken}`;
+  expect(await knock([bearer])).toMatchObject({ status: 101, protocol: bearer });
+  expect(await knock([bearer, "underpass.inspector"])).toMatchObject({
+    status: 101,
+    protocol: "underpass.inspector",
+  });
+});
+
+test("nobody is let in without a good token, to another's tunnel, or by a query that means nothing", async () => {
+  const owner = await api.owner();
+  const stranger = await api.owner();
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  const mine = `bearer.${owner.accessToken}`;
+  const theirs = `bearer.${stranger.accessToken}`;
+  const unauthorized = { status: 401, error: "unauthorized" };
+  expect(await knock([])).toMatchObject(unauthorized);
+  expect(await knock(["underpass.inspector"])).toMatchObject(unauthorized);
+  expect(await knock(["bearer.x"])).toMatchObject(unauthorized);
+  expect(await knock([`${mine.slice(0, -4)}AAAA`])).toMatchObject(unauthorized);
+  expect(await knock([mine], "?tunnel_id=x")).toMatchObject({ status: 400 });
+  expect(await knock([mine], `?tunnel_id=${tunnel.id}`)).toMatchObject({ status: 101 });
+  expect(await knock([theirs], `?tunnel_id=${tunnel.id}`)).toMatchObject({
+    status: 404,
+    error: "not_found",
+  });
+  // A token elsewhere than among the protocols is none.
+  expect((await owner.get("/inspector/ws")).status).toBe(401);
+  const headers = { "sec-websocket-protocol": mine };
+  expect((await api.stranger.send("GET", "/inspector/ws", { headers })).status).toBe(426);
+  await owner.post("/auth/logout");
+  expect(await knock([mine])).toMatchObject(unauthorized);
+});
+
+test("watching ends with the session, and with the membership", async () => {
+  const owner = await api.owner();
+  const viewer = await api.colleague(owner, "viewer");
+  const agent = await exposed(owner);
+  const [first, second, theirs] = [await watch(owner), await watch(owner), await watch(viewer)];
+  await owner.delete(`/orgs/${owner.orgId}/members/${viewer.userId}`);
+  expect(await theirs.closed).toEqual({ code: 4401, reason: "session_ended" });
+  const again = await api.logIn(owner.email, owner.password);
+  using other = await watch(again);
+  await owner.post("/auth/logout");
+  for (const watcher of [first, second]) expect((await watcher.closed).code).toBe(4401);
+  await visit(agent, "/after");
+  await other.hears("/after");
+  for (const watcher of [first, second, theirs]) expect(watcher.requests).toEqual([]);
+});
+
+test("watching goes on after a kill -9 of workerd for whoever comes back", async () => {
+  const owner = await api.owner();
+  const agent = await exposed(owner);
+  const before = await watch(owner);
+  await visit(agent, "/before");
+  await before.hears("/before");
+  process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+  await before.closed;
+  using after = await until(() => watch(owner).catch(() => undefined), 60_000);
+  await until(async () => (await visit(agent, "/back")).status === 200, 60_000);
+  await after.hears("/back");
+});
+
+test("a stop of the server tells the watchers to come back, and is not held up by them", async () => {
+  const [owner, other] = [await api.owner(), await api.owner()];
+  const agent = await exposed(owner);
+  const watcher = await watch(owner);
+  const slow = visit(agent, "/slow");
+  const stopped = api.server.stop();
+  expect(await watcher.closed).toEqual({ code: 4503, reason: "going_away" });
+  expect(await knock([`bearer.${other.accessToken}`])).toMatchObject({
+    status: 503,
+    error: "unavailable",
+  });
+  released.resolve();
+  expect((await slow).status).toBe(200);
+  expect(await stopped).toBe(0);
+});

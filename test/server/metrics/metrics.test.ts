@@ -1,0 +1,391 @@
+import type { SQL } from "drizzle-orm";
+import { PgDialect } from "drizzle-orm/pg-core";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { TunnelReport } from "../../../durable-objects/rpc.ts";
+import {
+  COUNTERS_FOLD_AFTER_MS,
+  DAY_MS,
+  HOUR_MS,
+  MINUTE_MS,
+  SCRAPE_MAX_TUNNELS,
+  TRAFFIC_HOURS_KEEP_MS,
+  TRAFFIC_MINUTES_KEEP_MS,
+} from "../../../protocol/limits/metrics.ts";
+import type { Metrics, OrganizationUsage, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { seriesOf, spanOf, WINDOWS } from "../../../workers/store/metrics/metric-windows.ts";
+import { writeCounters, writeTraffic } from "../../../workers/store/metrics/traffic.ts";
+import {
+  callerOf,
+  mintToken,
+  startApi,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { faultsOf, readExposition, type Exposition } from "../../harness/formats/exposition.ts";
+
+let api: TestApi;
+let owner: Person;
+/** Of several connections, for what happens at once. */
+let database: pg.Pool;
+beforeAll(async () => {
+  api = await startApi();
+  database = new pg.Pool({ connectionString: await api.server.databaseUrl() });
+  database.on("error", () => undefined);
+});
+afterAll(async () => {
+  await database.end();
+  await api.stop();
+});
+
+const dialect = new PgDialect({ casing: "snake_case" });
+async function run(statement: SQL): Promise<void> {
+  const { sql, params } = dialect.sqlToQuery(statement);
+  await database.query(sql, params);
+}
+
+/** What a tunnel's object would say. */
+async function report(tunnelId: string, says: Partial<TunnelReport>): Promise<void> {
+  const full: TunnelReport = {
+    tunnelId,
+    sequence: 1,
+    agentConnected: false,
+    lastSeenAtMs: null,
+    bytesIn: 0,
+    bytesOut: 0,
+    requests: 0,
+    maintenance: false,
+    counters: {},
+    traffic: [],
+    spending: [],
+    ...says,
+  };
+  await run(writeCounters(full));
+  await run(writeTraffic(full));
+}
+
+async function newTunnel(of: Person = owner): Promise<string> {
+  return (await of.post<Tunnel>("/tunnels", { localPort: 1 })).body.id;
+}
+const inMinute = (startsAtMs: number, requests: number) =>
+  ({
+    grain: "minute",
+    startsAtMs,
+    requests,
+    bytesIn: 2 * requests,
+    bytesOut: 3 * requests,
+  }) as const;
+const inHour = (startsAtMs: number, requests: number) =>
+  ({ ...inMinute(startsAtMs, requests), grain: "hour" }) as const;
+
+const metrics = async (by: Person = owner) => (await by.get<Metrics>("/metrics")).body;
+const series = async (query: string, by: Person = owner) =>
+  (await by.get<SeriesPoint[]>(`/metrics/timeseries?${query}`)).body;
+const sumOf = (points: SeriesPoint[]) => points.reduce((sum, { value }) => sum + value, 0);
+async function scrape(by: Person = owner): Promise<Exposition> {
+  const { body, headers } = await by.get<string>("/metrics/prometheus");
+  expect(headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  return readExposition(body);
+}
+
+describe("the series of", () => {
+  beforeAll(async () => {
+    owner = await api.owner();
+  });
+
+  test.each(["1h", "24h", "7d", "30d"] as const)(
+    "%s has what came from its first millisecond on, and nothing older",
+    async (window) => {
+      const by = await api.owner();
+      const tunnelId = await newTunnel(by);
+      const { grain, bucketMs } = WINDOWS[window];
+      const { fromMs, untilMs } = spanOf(window, Date.now());
+      const bucket = grain === "minute" ? inMinute : inHour;
+      const rowMs = grain === "minute" ? MINUTE_MS : HOUR_MS;
+      await report(tunnelId, {
+        // Two steps, so that the test may pass from one into the next while it runs.
+        traffic: [
+          bucket(fromMs - rowMs, 1_000),
+          bucket(fromMs + bucketMs, 10),
+          bucket(fromMs + 2 * bucketMs, 1),
+          bucket(untilMs - rowMs, 5),
+        ],
+      });
+      const points = await series(`metric=requests&window=${window}`, by);
+      expect(points).toHaveLength(WINDOWS[window].buckets);
+      expect(sumOf(points)).toBe(16);
+      const at = (ms: number) =>
+        points.find(({ timestamp }) => Date.parse(timestamp) === ms)?.value;
+      expect([at(fromMs + bucketMs), at(fromMs + 2 * bucketMs)]).toEqual([10, 1]);
+      expect(at(untilMs - bucketMs)).toBe(5);
+      expect(sumOf(await series(`metric=bytes_in&window=${window}`, by))).toBe(32);
+      expect(sumOf(await series(`metric=bytes_out&window=${window}`, by))).toBe(48);
+    },
+  );
+
+  test("a tunnel that nobody visited are zeros, 24 hours unless something else is asked for", async () => {
+    const points = await series("metric=requests", await api.owner());
+    expect(points).toEqual(
+      seriesOf(spanOf("24h", Date.parse(points.at(-1)!.timestamp)), new Map()),
+    );
+  });
+
+  test("all tunnels are added up, and those of others are not", async () => {
+    const [by, other] = [await api.owner(), await api.owner()];
+    const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+    for (const count of [1, 2, 4]) {
+      await report(await newTunnel(by), { traffic: [inMinute(minute, count)] });
+    }
+    await report(await newTunnel(other), { traffic: [inMinute(minute, 100)] });
+    expect(sumOf(await series("metric=requests&window=1h", by))).toBe(7);
+    expect(await metrics(by)).toEqual({
+      total_tunnels: 3,
+      active_tunnels: 0,
+      requests_last_24h: 7,
+      bytes_in_last_24h: 14,
+      bytes_out_last_24h: 21,
+    });
+    expect(sumOf(await series("metric=requests&window=24h", by))).toBe(7);
+  });
+
+  test.each(["", "metric=latency", "metric=requests&window=2h", "metric=requests&window="])(
+    "nothing that there is: ?%s is refused",
+    async (query) => {
+      const { status, body } = await owner.get<{ error: string }>(`/metrics/timeseries?${query}`);
+      expect([status, body.error]).toEqual([400, "invalid_request"]);
+    },
+  );
+});
+
+describe("reports", () => {
+  const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
+  const traffic = (requests: number) => [inMinute(minute, requests)];
+  const counted = async () => ({
+    series: (await metrics()).requests_last_24h,
+    counters: (await scrape()).sum("underpass_requests_total"),
+  });
+
+  test("that come twice, late or all at once count once", async () => {
+    owner = await api.owner();
+    const tunnelId = await newTunnel();
+    const says = (requests: number) => ({
+      sequence: requests,
+      counters: { "requests:2xx": requests },
+      traffic: traffic(requests),
+    });
+    await report(tunnelId, says(3));
+    await report(tunnelId, says(3));
+    expect(await counted()).toEqual({ series: 3, counters: 3 });
+    await Promise.all([9, 4, 8, 5, 7, 6].map((requests) => report(tunnelId, says(requests))));
+    await report(tunnelId, says(2));
+    expect(await counted()).toEqual({ series: 9, counters: 9 });
+  });
+
+  test("of a tunnel that was deleted still count, also once its counters are its organization's", async () => {
+    owner = await api.owner();
+    const [gone, stays] = [await newTunnel(), await newTunnel()];
+    const says = (requests: number) => ({
+      sequence: requests,
+      counters: { "requests:2xx": requests, "latency:sum": 5 },
+      traffic: traffic(requests),
+    });
+    await report(gone, says(3));
+    await report(stays, says(10));
+    await owner.delete(`/tunnels/${gone}`);
+    expect(await counted()).toEqual({ series: 13, counters: 13 });
+    await report(gone, says(4));
+    expect(await counted()).toEqual({ series: 14, counters: 14 });
+    await api.runCron();
+    expect(await api.sql("select 1 from ended_counters where org_id = $1", [owner.orgId])).toEqual(
+      [],
+    );
+    await api.sql("update tunnel_counters set ended_at = $1 where tunnel_id = $2", [
+      new Date(Date.now() - COUNTERS_FOLD_AFTER_MS - MINUTE_MS),
+      gone,
+    ]);
+    await Promise.all([api.runCron(), api.runCron()]);
+    expect(await counted()).toEqual({ series: 14, counters: 14 });
+    expect(
+      await api.sql("select counters from ended_counters where org_id = $1", [owner.orgId]),
+    ).toEqual([
+      { counters: { "requests:2xx": 4, "latency:sum": 5, "bytes:in": 0, "bytes:out": 0 } },
+    ]);
+    await report(gone, { ...says(50), traffic: [] });
+    await api.runCron();
+    expect((await counted()).counters).toBe(14);
+  });
+
+  test("of further tunnels that ended are added to the organization's", async () => {
+    owner = await api.owner();
+    for (const requests of [1, 2]) {
+      const tunnelId = await newTunnel();
+      await report(tunnelId, {
+        counters: { "requests:2xx": requests, "refusals:maintenance": 1 },
+      });
+      await owner.delete(`/tunnels/${tunnelId}`);
+      await api.sql(
+        "update tunnel_counters set ended_at = now() - interval '2 days' where tunnel_id = $1",
+        [tunnelId],
+      );
+      await api.runCron();
+    }
+    const { value } = await scrape();
+    expect(value("underpass_requests_total", { code: "2xx" })).toBe(3);
+    expect(value("underpass_refusals_total", { error: "maintenance" })).toBe(2);
+  });
+
+  test("of an organization that is gone leave nothing behind", async () => {
+    owner = await api.owner();
+    const tunnelId = await newTunnel();
+    await report(tunnelId, { counters: { "requests:2xx": 1 }, traffic: traffic(1) });
+    await owner.delete(`/orgs/${owner.orgId}`);
+    await report(tunnelId, { sequence: 2, counters: { "requests:2xx": 2 }, traffic: traffic(2) });
+    for (const table of ["traffic", "tunnel_counters", "ended_counters"]) {
+      expect(await api.sql(`select 1 from ${table} where org_id = $1`, [owner.orgId])).toEqual([]);
+    }
+  });
+});
+
+test("the scheduled job forgets minutes and hours that no window shows", async () => {
+  owner = await api.owner();
+  const tunnelId = await newTunnel();
+  const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+  const [minutes, hours] = [TRAFFIC_MINUTES_KEEP_MS, TRAFFIC_HOURS_KEEP_MS];
+  await report(tunnelId, {
+    traffic: [
+      inMinute(now - minutes + HOUR_MS, 1),
+      inMinute(now - minutes - MINUTE_MS, 2),
+      inHour(now - minutes - HOUR_MS, 4),
+      inHour(now - hours + 2 * HOUR_MS, 8),
+      inHour(now - hours - HOUR_MS, 16),
+    ],
+  });
+  await api.runCron();
+  const kept = await api.sql<{ requests: string }>(
+    "select requests from traffic where tunnel_id = $1 order by requests",
+    [tunnelId],
+  );
+  expect(kept.map(({ requests }) => Number(requests))).toEqual([1, 4, 8]);
+  expect(minutes).toBeGreaterThan(DAY_MS + 15 * MINUTE_MS);
+  expect(hours).toBeGreaterThan(31 * DAY_MS);
+});
+
+describe("a scrape", () => {
+  test("names as many tunnels as it may, the busiest, and counts all", async () => {
+    owner = await api.owner();
+    const first = await newTunnel();
+    await api.sql(
+      `insert into tunnels (org_id, project_id, name, subdomain, protocol, local_port, total_requests)
+       select org_id, project_id, 'many', 'many-' || n || '-' || left(id::text, 8), 'http', 1, n
+       from tunnels, generate_series(1, $2::int) n where id = $1`,
+      [first, SCRAPE_MAX_TUNNELS],
+    );
+    await api.sql(
+      `insert into tunnel_counters (tunnel_id, org_id, sequence, counters)
+       select id, org_id, 1, '{"requests:2xx": 2}' from tunnels where org_id = $1`,
+      [owner.orgId],
+    );
+    const exposition = await scrape();
+    expect(faultsOf(exposition)).toEqual([]);
+    const { families, value } = exposition;
+    const named = families.get("underpass_tunnel_agent_connected")!.samples;
+    expect(named).toHaveLength(SCRAPE_MAX_TUNNELS);
+    expect(named.map(({ labels }) => labels.tunnel_id)).not.toContain(first);
+    expect(value("underpass_tunnels")).toBe(SCRAPE_MAX_TUNNELS + 1);
+    expect(value("underpass_requests_total", { code: "2xx" })).toBe(2 * (SCRAPE_MAX_TUNNELS + 1));
+  });
+
+  test("takes an agent's token, which sees its own organization and lasts", async () => {
+    owner = await api.owner();
+    await report(await newTunnel(), { counters: { "requests:2xx": 3 } });
+    const scraper = await mintToken(owner);
+    const confined = await mintToken(owner, { allowedSubdomains: ["shop"] });
+    const machine = callerOf(api.server, { authorization: `Bearer ${scraper.wireBytes}` });
+    const other = callerOf(api.server, { authorization: `Bearer ${confined.wireBytes}` });
+    const { status, body } = await machine.get<string>("/metrics/prometheus");
+    expect(status).toBe(200);
+    expect(readExposition(body).sum("underpass_requests_total")).toBe(3);
+    expect((await machine.get("/metrics")).status).toBe(401);
+    expect((await other.get("/metrics/prometheus")).status).toBe(403);
+    await owner.delete(`/tokens/${scraper.nonce}`);
+    expect((await machine.get("/metrics/prometheus")).status).toBe(401);
+  });
+});
+
+describe("usage", () => {
+  const usage = async (query = "") => (await owner.get<OrganizationUsage>(`/usage${query}`)).body;
+  async function use(tokenId: string, bytes: number, requests: number, monthsAgo = 0) {
+    await api.sql(
+      `insert into token_usage select $1, to_char(now() at time zone 'utc' - $2 * interval '1 month',
+        'YYYY-MM'), $3, $4, $5`,
+      [tokenId, monthsAgo, await newTunnel(), bytes, requests],
+    );
+  }
+
+  test("is of this month, by token and in sum, by the price list", async () => {
+    owner = await api.owner();
+    const [one, two] = [await mintToken(owner), await mintToken(owner)];
+    await use(one.id, 1.5e9, 1_000_000);
+    await use(one.id, 0.5e9, 0);
+    await use(two.id, 0.15e9, 3);
+    await use(two.id, 7e9, 7, 1);
+    await owner.put(`/tokens/${one.nonce}/budget`, { monthlyBudgetUsdCents: 500 });
+    const { tokens, ...sum } = await usage();
+    const month = new Date().toISOString().slice(0, 7);
+    expect(sum).toEqual({ month, bytes: 2.15e9, requests: 1_000_003, costUsdCents: 71 });
+    const rows = Object.fromEntries(tokens.map((row) => [row.id, row]));
+    expect(rows[one.id]).toEqual({
+      id: one.id,
+      nonce: one.nonce,
+      name: "test",
+      kind: "agent",
+      revoked: false,
+      bytes: 2e9,
+      requests: 1_000_000,
+      costUsdCents: 70,
+      monthlyBudgetUsdCents: 500,
+      spentUsdCents: 70,
+    });
+    expect(rows[two.id]).toMatchObject({ bytes: 0.15e9, requests: 3, costUsdCents: 1 });
+    const { tokens: first } = await usage("?limit=1");
+    const { tokens: rest } = await usage(`?after=${first[0]!.id}`);
+    expect([...first, ...rest]).toEqual(tokens);
+  });
+
+  test("of an earlier month is there for whoever asks, and what is no month is refused", async () => {
+    owner = await api.owner();
+    const token = await mintToken(owner);
+    await use(token.id, 7e9, 7, 1);
+    const [{ month }] = (await api.sql(
+      "select to_char(now() at time zone 'utc' - interval '1 month', 'YYYY-MM') as month",
+    )) as [{ month: string }];
+    expect(await usage(`?month=${month}`)).toMatchObject({
+      month,
+      bytes: 7e9,
+      requests: 7,
+      costUsdCents: 70,
+      tokens: [{ id: token.id, spentUsdCents: 70 }],
+    });
+    expect((await usage()).bytes).toBe(0);
+    for (const nothing of ["2026-13", "2026", "now"]) {
+      expect((await owner.get(`/usage?month=${nothing}`)).status).toBe(400);
+    }
+  });
+
+  test("of a token that was replaced counts for the budget of its successor", async () => {
+    owner = await api.owner();
+    const token = await mintToken(owner);
+    await use(token.id, 1e9, 0);
+    const { body: next } = await owner.post<{ id: string }>(`/tokens/${token.nonce}/rotate`);
+    const { tokens } = await usage();
+    const rows = Object.fromEntries(tokens.map((row) => [row.id, row]));
+    expect(rows[next.id]).toMatchObject({ bytes: 0, costUsdCents: 0, spentUsdCents: 10 });
+    expect(rows[token.id]).toMatchObject({ bytes: 1e9, costUsdCents: 10, revoked: true });
+  });
+
+  test("of others is nowhere", async () => {
+    owner = await api.owner();
+    expect(await usage()).toMatchObject({ bytes: 0, requests: 0, costUsdCents: 0, tokens: [] });
+  });
+});

@@ -1,0 +1,396 @@
+/** A network's server at its relay: its port, its tickets, what the relay reports and what it is told. */
+import { createRemoteJWKSet, jwtVerify } from "jose";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { ErrorBody } from "../../../protocol/errors.ts";
+import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
+import type { Revocation, ToRelayLink } from "../../../protocol/relay/link.ts";
+import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";
+import {
+  callerOf,
+  mintToken,
+  startApi,
+  type Caller,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import {
+  createNetwork,
+  enroll,
+  newKey,
+  registerServer,
+} from "../../harness/server/private-networks.ts";
+import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+
+let api: TestApi;
+let owner: Person;
+let relay: RelayLink;
+beforeAll(async () => {
+  api = await startApi({ env: RELAY_ENV });
+  owner = await api.owner();
+  expect(await readiness()).toBe("disconnected");
+  relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_300 });
+});
+afterAll(async () => {
+  relay[Symbol.dispose]();
+  await api.stop();
+});
+
+async function readiness(): Promise<string> {
+  const { status, body } = await api.stranger.get<{ relay: string }>("/ready");
+  return status === 200 ? body.relay : String(status);
+}
+
+const read = async (id: string, by: Caller = owner) =>
+  (await by.get<PrivateNetwork>(`/private-networks/${id}`)).body;
+const ticketFor = (id: string, by: Caller = owner) =>
+  by.post<RelayAccess & ErrorBody>(`/private-networks/${id}/relay-ticket`);
+const hears = (link: RelayLink, message: Partial<Revocation>) =>
+  vi.waitFor(() => expect(link.heard).toContainEqual(expect.objectContaining(message)), PATIENT);
+
+/** Another relay whose few ports nobody else in this file uses. */
+function relayWithPorts(count: number): Promise<RelayLink> {
+  const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
+  return RelayLink.connect(api.server, { relayId, firstPort: 50_001, lastPort: 50_000 + count });
+}
+
+describe("a server", () => {
+  test("gets a UDP port of the relay, which stays the network's", async () => {
+    const { id } = await createNetwork(owner);
+    const key = newKey();
+    const first = await registerServer(owner, id, { server_public_key: key });
+    const port = first.reserved_udp_port!;
+    expect(port).toBeGreaterThanOrEqual(40_001);
+    expect(port).toBeLessThanOrEqual(40_300);
+    expect(first).toMatchObject({
+      server_public_key: key,
+      server_listen_port: 51820,
+      public_endpoint: `relay.example.com:${port}`,
+      relay_id: "main",
+    });
+    expect(await read(id)).toEqual(first);
+    const again = await registerServer(owner, id, { server_listen_port: 1 });
+    expect(again).toMatchObject({ server_listen_port: 1, reserved_udp_port: port });
+    const removed = await owner.delete<PrivateNetwork>(`/private-networks/${id}/server`);
+    expect(removed.body).toMatchObject({
+      server_public_key: null,
+      server_listen_port: null,
+      public_endpoint: null,
+      reserved_udp_port: port,
+    });
+    expect((await owner.delete(`/private-networks/${id}/server`)).status).toBe(200);
+    expect((await registerServer(owner, id)).reserved_udp_port).toBe(port);
+  });
+
+  test("of many that are registered at once has a port of its own", async () => {
+    const networks: PrivateNetwork[] = [];
+    for (let n = 0; n < 20; n++) networks.push(await createNetwork(owner));
+    const served = await Promise.all(networks.map(({ id }) => registerServer(owner, id)));
+    const ports = served.map(({ reserved_udp_port: port }) => port);
+    expect(new Set(ports).size).toBe(20);
+    const twice = await Promise.all([0, 1, 2].map(() => registerServer(owner, networks[0]!.id)));
+    expect(new Set(twice.map(({ reserved_udp_port: port }) => port))).toEqual(new Set([ports[0]]));
+  });
+
+  test.each([
+    [{ server_public_key: "short" }, "server_public_key"],
+    [{ server_public_key: undefined }, "server_public_key"],
+    [{ server_listen_port: 0 }, "server_listen_port"],
+    [{ server_listen_port: 65_536 }, "server_listen_port"],
+    [{ server_listen_port: "51820" }, "server_listen_port"],
+    [{ public_endpoint: "vpn.example.com" }, "public_endpoint"],
+    [{ public_endpoint: "vpn.example.com:0" }, "public_endpoint"],
+    [{ public_endpoint: "vpn.example.com:65536" }, "public_endpoint"],
+    [{ public_endpoint: "a b:51820" }, "public_endpoint"],
+    [{ public_endpoint: "a\nPostUp=x:51820" }, "public_endpoint"],
+    [{ public_endpoint: "[::1:51820" }, "public_endpoint"],
+    [{ public_endpoint: "[:::1]:51820" }, "public_endpoint"],
+    [{ relay_id: "nowhere" }, "relay_id"],
+    [{ relay_id: "no id" }, "relay_id"],
+  ])("is not registered with %j", async (change, field) => {
+    const { id } = await createNetwork(owner);
+    const body = { server_public_key: newKey(), server_listen_port: 51820, ...change };
+    const reply = await owner.put<ErrorBody>(`/private-networks/${id}/server`, body);
+    expect([reply.status, reply.body.error]).toEqual([400, "invalid_request"]);
+    expect(reply.body.fields?.map(({ path }) => path)).toContain(field);
+    expect((await read(id)).reserved_udp_port).toBeNull();
+  });
+
+  test("may be one that its clients reach without the relay", async () => {
+    const { id } = await createNetwork(owner);
+    const own = await registerServer(owner, id, { public_endpoint: "[2001:db8::1]:51820" });
+    expect(own.public_endpoint).toBe("[2001:db8::1]:51820");
+    expect(own.reserved_udp_port).not.toBeNull();
+    const relayed = await registerServer(owner, id);
+    expect(relayed.public_endpoint).toBe(`relay.example.com:${own.reserved_udp_port}`);
+  });
+});
+
+describe("ports of a relay", () => {
+  test("are refused when all are reserved, and kept from others for a day after release", async () => {
+    using few = await relayWithPorts(1);
+    const { relayId: relay_id } = few.hello;
+    const other = await api.owner();
+    const [mine, theirs] = [await createNetwork(owner), await createNetwork(other)];
+    const { reserved_udp_port: port } = await registerServer(owner, mine.id, { relay_id });
+    expect(port).toBe(50_001);
+    const body = { server_public_key: newKey(), server_listen_port: 51820, relay_id };
+    const ask = () => other.put<ErrorBody>(`/private-networks/${theirs.id}/server`, body);
+    const exhausted = await ask();
+    expect([exhausted.status, exhausted.body.error]).toEqual([503, "unavailable"]);
+    expect(exhausted.body.message).toContain("ports");
+    await owner.delete(`/private-networks/${mine.id}`);
+    expect((await ask()).status).toBe(503);
+    const next = await createNetwork(owner);
+    await registerServer(owner, next.id, { relay_id });
+    await owner.delete(`/private-networks/${next.id}`);
+    await api.sql(
+      "update relay_ports set released_at = now() - interval '25 hours' where relay_id = $1",
+      [relay_id],
+    );
+    expect((await ask()).status).toBe(200);
+  });
+
+  test("that are few are in the log, for the operator", async () => {
+    using few = await relayWithPorts(12);
+    const { relayId: relay_id } = few.hello;
+    const warned = () => api.server.output.includes(`"relayId":"${relay_id}","freePorts":1`);
+    for (let n = 0; n < 11; n++) {
+      const { id } = await createNetwork(owner);
+      await registerServer(owner, id, { relay_id });
+    }
+    expect(warned()).toBe(false);
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id, { relay_id });
+    await vi.waitFor(() => expect(warned()).toBe(true), PATIENT);
+  });
+
+  test("are of the connected relay with the most free ones, unless one is named", async () => {
+    using many = await relayWithPorts(1_000);
+    using few = await relayWithPorts(3);
+    const [a, b] = [await createNetwork(owner), await createNetwork(owner)];
+    expect((await registerServer(owner, a.id)).relay_id).toBe(many.hello.relayId);
+    const named = { relay_id: few.hello.relayId };
+    expect((await registerServer(owner, b.id, named)).relay_id).toBe(few.hello.relayId);
+    await many.close();
+    await vi.waitFor(async () => {
+      const c = await createNetwork(owner);
+      expect((await registerServer(owner, c.id)).relay_id).toBe("main");
+    }, PATIENT);
+    // It stays where it is, and moves when asked to.
+    expect((await registerServer(owner, a.id)).relay_id).toBe(many.hello.relayId);
+    const moved = await registerServer(owner, a.id, { relay_id: "main" });
+    expect(moved.public_endpoint).toMatch(/^relay\.example\.com:40/);
+  });
+
+  test("that the operator took out of the range are given up for others", async () => {
+    using before = await relayWithPorts(1);
+    const { relayId } = before.hello;
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id, { relay_id: relayId });
+    await before.close();
+    using after = await RelayLink.connect(api.server, {
+      relayId,
+      firstPort: 50_010,
+      lastPort: 50_011,
+      host: "2001:db8::7",
+    });
+    expect(after.hello.relayId).toBe(relayId);
+    await vi.waitFor(async () => expect((await ticketFor(id)).status).toBe(503), PATIENT);
+    const { public_endpoint: endpoint } = await registerServer(owner, id, { relay_id: relayId });
+    expect(endpoint).toMatch(/^\[2001:db8::7\]:5001[01]$/);
+    expect((await ticketFor(id)).status).toBe(200);
+  });
+});
+
+test("a relay is told how many of its ports are reserved, for the operator's metrics", async () => {
+  const first = await relayWithPorts(5);
+  const { relayId } = first.hello;
+  const { id } = await createNetwork(owner);
+  await registerServer(owner, id, { relay_id: relayId });
+  first[Symbol.dispose]();
+  using again = await RelayLink.connect(api.server, { ...first.hello, epoch: crypto.randomUUID() });
+  await vi.waitFor(() => {
+    expect(again.reservedPorts).toEqual({ type: "ports", reservedUdp: 1, reservedTcp: 0 });
+  }, PATIENT);
+});
+
+describe("a ticket", () => {
+  test("lets an agent serve the network's port at its relay, by the service's public keys", async () => {
+    const { id } = await createNetwork(owner);
+    expect((await ticketFor(id)).body.error).toBe("server_not_registered");
+    const network = await registerServer(owner, id);
+    const token = await mintToken(owner, { bandwidthLimitMbps: 33 });
+    const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+    const { status, body } = await ticketFor(id, agent);
+    expect([status, body.relay, body.port]).toEqual([
+      200,
+      { id: "main", url: "ws://relay.example.com:40000", host: "relay.example.com" },
+      network.reserved_udp_port,
+    ]);
+    const keys = createRemoteJWKSet(new URL(`${api.server.url}/.well-known/jwks.json`));
+    const { payload } = await jwtVerify(body.ticket, keys, {
+      typ: RELAY_TICKET_TYPE,
+      audience: relayAudience("main"),
+      algorithms: ["ES256"],
+    });
+    expect(RelayTicket.parse(payload)).toEqual({
+      kind: "network",
+      sub: id,
+      org: owner.orgId,
+      port: network.reserved_udp_port,
+      server_public_key: network.server_public_key,
+      generation: expect.any(Number),
+      mbps: 33,
+      nonce: token.nonce,
+      exp: Date.parse(body.expires_at) / 1000,
+    });
+    const leftMs = Date.parse(body.expires_at) - Date.now();
+    expect(leftMs).toBeGreaterThan(290_000);
+    expect(leftMs).toBeLessThanOrEqual(300_000);
+  });
+
+  test("is not for an organization that waits for approval", async () => {
+    const person = await api.owner();
+    const { id } = await createNetwork(person);
+    await registerServer(person, id);
+    await api.sql("update organizations set approval_status = 'pending' where id = $1", [
+      person.orgId,
+    ]);
+    expect((await ticketFor(id, person)).status).toBe(403);
+  });
+
+  test("is no access token, and an access token is no ticket", async () => {
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id);
+    const { ticket } = (await ticketFor(id)).body;
+    const caller = callerOf(api.server, { authorization: `Bearer ${ticket}` });
+    expect((await caller.get("/private-networks")).status).toBe(401);
+  });
+});
+
+describe("the relay is told", () => {
+  test("of another key, a removed server and a deleted network, and not of the same key", async () => {
+    const { id } = await createNetwork(owner);
+    const key = newKey();
+    await registerServer(owner, id, { server_public_key: key });
+    await registerServer(owner, id, { server_public_key: key, server_listen_port: 9 });
+    await registerServer(owner, id);
+    await hears(relay, { kind: "network", id, reason: "server_changed" });
+    await owner.delete(`/private-networks/${id}/server`);
+    await registerServer(owner, id);
+    await owner.delete(`/private-networks/${id}`);
+    await hears(relay, { kind: "network", id, reason: "network_deleted" });
+    const isOfIt = (message: ToRelayLink) => message.type === "revoke" && message.id === id;
+    const reasons = relay.heard
+      .filter(isOfIt)
+      .map((message) => message.type === "revoke" && message.reason);
+    expect(reasons).toEqual(["server_changed", "server_changed", "network_deleted"]);
+  });
+
+  test("of a move to another relay, and the old one of it", async () => {
+    using other = await relayWithPorts(2);
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id, { relay_id: other.hello.relayId });
+    await registerServer(owner, id, { relay_id: "main" });
+    await hears(other, { id, reason: "server_changed" });
+  });
+
+  test("of a revoked token and a member who was removed", async () => {
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id);
+    const { nonce } = await mintToken(owner);
+    await owner.delete(`/tokens/${nonce}`);
+    await hears(relay, { kind: "network", tokenNonce: nonce, reason: "unauthorized" });
+    const member = await api.colleague(owner, "member");
+    await owner.delete(`/orgs/${owner.orgId}/members/${member.userId}`);
+    await hears(relay, { kind: "network", tokenNonce: member.userId.replaceAll("-", "") });
+  });
+
+  test("when it comes back, of what happened while it was away", async () => {
+    using away = await relayWithPorts(2);
+    const { relayId } = away.hello;
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id, { relay_id: relayId });
+    await away.close();
+    expect((await owner.delete(`/private-networks/${id}`)).status).toBe(200);
+    using back = await RelayLink.connect(api.server, { relayId });
+    await hears(back, { id, reason: "network_deleted" });
+  });
+});
+
+describe("what the relay reports", () => {
+  test("is in the network and its devices, until the relay is away", async () => {
+    using reporting = await relayWithPorts(2);
+    const { id } = await createNetwork(owner);
+    await registerServer(owner, id, { relay_id: reporting.hello.relayId });
+    const { device } = await enroll(owner, id);
+    const lastSeenAtMs = Date.now();
+    const status = {
+      networkId: id,
+      orgId: owner.orgId,
+      state: "udp" as const,
+      latencyMs: 23.5,
+      loss: 0.001,
+      lastSeenAtMs,
+      isLocalListening: true,
+      wrongKeyHandshakes: 2,
+      devices: [
+        {
+          publicKey: device.public_key,
+          lastHandshakeAtMs: lastSeenAtMs,
+          endpoint: "198.51.100.7:4321",
+          rxBytes: 5_000_000_000,
+          txBytes: 7,
+        },
+      ],
+    };
+    reporting.report({ networks: [status] });
+    const seen = new Date(lastSeenAtMs).toISOString();
+    const relayed = {
+      state: "udp",
+      latency_ms: 23.5,
+      loss: 0.001,
+      last_seen_at: seen,
+      server_listening: true,
+      wrong_key_handshakes: 2,
+    };
+    await vi.waitFor(async () => expect((await read(id)).relay).toEqual(relayed), PATIENT);
+    const { body: list } = await owner.get<PrivateNetwork[]>("/private-networks");
+    expect(list.find((network) => network.id === id)!.relay).toEqual(relayed);
+    const devices = `/private-networks/${id}/devices`;
+    expect((await owner.get<Device[]>(devices)).body).toEqual([
+      {
+        ...device,
+        last_handshake_at: seen,
+        endpoint: "198.51.100.7:4321",
+        rx_bytes: 5_000_000_000,
+        tx_bytes: 7,
+      },
+    ]);
+    await reporting.close();
+    const offline = { state: "offline", latency_ms: null, loss: null, last_seen_at: seen };
+    await vi.waitFor(async () => expect((await read(id)).relay).toMatchObject(offline), PATIENT);
+    expect((await owner.get<Device[]>(devices)).body).toMatchObject([{ tx_bytes: 7 }]);
+  });
+});
+
+describe("a relay's link", () => {
+  test("needs the secret, an id and a WebSocket", async () => {
+    for (const secret of ["x", `${RELAY_ENV.RELAY_SECRET}x`, ""]) {
+      await expect(RelayLink.connect(api.server, { secret })).rejects.toThrow("401");
+    }
+    await expect(RelayLink.connect(api.server, { relayId: "No Id" })).rejects.toThrow("400");
+    const relayWithSecret = callerOf(api.server, {
+      authorization: `Bearer ${RELAY_ENV.RELAY_SECRET}`,
+    });
+    expect((await relayWithSecret.get("/relays/connect?relay_id=main")).status).toBe(426);
+    expect((await owner.get("/relays/connect?relay_id=main")).status).toBe(401);
+    expect((await relayWithSecret.get("/private-networks")).status).toBe(401);
+  });
+
+  test("shows in /ready, which is ready without it too", async () => {
+    expect(await readiness()).toBe("connected");
+    expect(api.server.output).not.toContain(RELAY_ENV.RELAY_SECRET);
+  });
+});

@@ -1,0 +1,220 @@
+/** Different things that are done to one account, or one organization, in the same moment. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { AccessToken } from "../../../protocol/schemas/accounts/accounts.ts";
+import type { Organization } from "../../../protocol/schemas/organizations/organizations.ts";
+import {
+  callerOf,
+  mintToken,
+  newEmail,
+  PASSWORD,
+  startApi,
+  until,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { seeded } from "../../harness/random.ts";
+import {
+  challengeOf,
+  codeOf,
+  confirm,
+  enroll,
+  turnOn,
+} from "../../harness/browser/second-factor.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.stop());
+
+const OTHER_PASSWORD = "another good password";
+
+/** At once: which of them comes first must not matter. */
+async function together(...many: (() => Promise<unknown>)[]): Promise<void> {
+  await Promise.all(many.map((one) => one()));
+}
+
+async function bearerOpens(accessToken: string): Promise<boolean> {
+  const caller = callerOf(api.server, { authorization: `Bearer ${accessToken}` });
+  return (await caller.get("/auth/me")).status === 200;
+}
+
+test("an address that is confirmed while somebody signs up with it again has one password", async () => {
+  for (let round = 0; round < 20; round++) {
+    const email = newEmail();
+    await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+    const code = await api.codeFor(email);
+    let confirmed = 0;
+    await together(
+      async () => {
+        const { status } = await api.stranger.post("/auth/verify-email-otp", { email, code });
+        confirmed = status;
+      },
+      () => api.stranger.post("/auth/signup", { email, password: OTHER_PASSWORD }),
+    );
+    const logIn = async (password: string) =>
+      (await api.stranger.post("/auth/login", { email, password })).status;
+    // The code was the first password's: confirmed with it, or void and nobody is in.
+    const expected = confirmed === 200 ? [200, 401] : [401, 401];
+    expect([await logIn(PASSWORD), await logIn(OTHER_PASSWORD)]).toEqual(expected);
+  }
+});
+
+test("a renewal in the moment of signing out leaves no token that opens anything", async () => {
+  for (let round = 0; round < 20; round++) {
+    const person = await api.owner();
+    const browser = callerOf(api.server, { cookie: person.cookie });
+    const renewed: string[] = [];
+    const renew = async () => {
+      const { status, body } = await browser.post<AccessToken>("/auth/refresh");
+      if (status === 200) renewed.push(body.access_token);
+    };
+    await together(renew, () => person.post("/auth/logout"), renew);
+    for (const token of [person.accessToken, ...renewed])
+      expect(await bearerOpens(token)).toBe(false);
+  }
+});
+
+test("a second factor that is turned on leaves no other session, renewed in that moment or begun", async () => {
+  for (let round = 0; round < 10; round++) {
+    const person = await api.owner();
+    const thief = await api.logIn(person.email, PASSWORD);
+    const { secret, cookie } = await enroll(person);
+    const stolen: string[] = [thief.accessToken];
+    const keepToken = ({ body }: { body: { access_token?: string } }) => {
+      if (body.access_token !== undefined) stolen.push(body.access_token);
+    };
+    await together(
+      () => confirm(api, person, cookie, { code: codeOf(secret) }),
+      async () =>
+        keepToken(await callerOf(api.server, { cookie: thief.cookie }).post("/auth/refresh")),
+      async () => keepToken(await api.stranger.post("/auth/login", person)),
+    );
+    expect(await bearerOpens(person.accessToken)).toBe(true);
+    for (const token of stolen) expect(await bearerOpens(token)).toBe(false);
+  }
+});
+
+test("a second factor that is turned off while it is passed signs nobody in by a spent code", async () => {
+  const person = await api.owner();
+  const { recoveryCodes } = await turnOn(api, person);
+  const [recovery_code = ""] = recoveryCodes;
+  const challenge_token = await challengeOf(api, person);
+  const statuses: number[] = [];
+  const send = async (reply: Promise<{ status: number }>) =>
+    void statuses.push((await reply).status);
+  await together(
+    () => send(person.post("/auth/mfa/disable", { recovery_code })),
+    () => send(api.stranger.post("/auth/login/mfa", { challenge_token, recovery_code })),
+  );
+  expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+});
+
+test("who becomes a viewer keeps no token that was minted in that moment", async () => {
+  const owner = await api.owner();
+  for (let round = 0; round < 10; round++) {
+    const member = await api.colleague(owner, "member");
+    const mint = () => mintToken(member).catch(() => undefined);
+    const path = `/orgs/${owner.orgId}/members/${member.userId}`;
+    await together(mint, mint, () => owner.patch(path, { role: "viewer" }), mint, mint);
+    const alive = "select 1 from tokens where created_by = $1 and revoked_at is null";
+    expect(await api.sql(alive, [member.userId])).toEqual([]);
+  }
+});
+
+test("the only organization is deleted while its owner goes to it, renews and signs in: all end well", async () => {
+  for (let round = 0; round < 10; round++) {
+    const person = await api.owner();
+    const statuses: Record<string, number> = {};
+    const note = async (name: string, reply: Promise<{ status: number }>) => {
+      statuses[name] = (await reply).status;
+    };
+    await together(
+      () => note("switch", person.post(`/orgs/${person.orgId}/switch`)),
+      () => note("delete", person.delete(`/orgs/${person.orgId}`)),
+      () => note("renew", callerOf(api.server, { cookie: person.cookie }).post("/auth/refresh")),
+      () => note("login", api.stranger.post("/auth/login", person)),
+    );
+    expect(statuses).toMatchObject({ delete: 200, renew: 200, login: 200 });
+    expect([200, 403, 404]).toContain(statuses.switch);
+    const home = await api.logIn(person.email, PASSWORD);
+    expect(await bearerOpens(home.accessToken)).toBe(true);
+    const { body: orgs } = await home.get<Organization[]>("/orgs");
+    expect(orgs.map(({ id, role }) => [id === person.orgId, role])).toEqual([[false, "owner"]]);
+  }
+});
+
+test("a sign-in waits for a removal that is under way, and leads to where the person still belongs", async () => {
+  const person = await api.owner();
+  await api.sql("begin");
+  await api.sql("delete from memberships where user_id = $1", [person.userId]);
+  const signedIn = api.logIn(person.email, PASSWORD);
+  const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'";
+  await until(async () => (await api.sql(waiting)).length > 0);
+  await api.sql("commit");
+  const { orgId, accessToken } = await signedIn;
+  expect(orgId).not.toBe(person.orgId);
+  expect(await bearerOpens(accessToken)).toBe(true);
+});
+
+interface Actor extends Person {
+  orgs: string[];
+}
+
+/** Whatever an owner of several organizations does with them and with the people in them. */
+function deedsOf(actor: Actor, others: Actor[], pick: <Item>(items: readonly Item[]) => Item) {
+  const org = () => `/orgs/${pick(actor.orgs)}`;
+  const other = () => pick(others);
+  const json = (body: object) => ({
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  return [
+    () => api.stranger.post("/auth/login", actor),
+    () => callerOf(api.server, { cookie: actor.cookie }).post("/auth/refresh"),
+    () => actor.post(`${org()}/switch`),
+    () => actor.post("/tokens", { name: "t" }),
+    () => actor.post("/tunnels", { localPort: 1 }),
+    () => actor.post(`${org()}/invitations`, { email: other().email, role: "admin" }),
+    () => actor.patch(`${org()}/members/${other().userId}`, { role: pick(["viewer", "owner"]) }),
+    () => actor.delete(`${org()}/members/${other().userId}`),
+    () => actor.send("PATCH", org(), json({ name: pick(["a", "b"]) })),
+    () => api.stranger.post("/auth/signup", { email: actor.email, password: OTHER_PASSWORD }),
+    () => api.stranger.post("/auth/forgot", { email: actor.email }),
+    () => actor.post("/auth/mfa/disable", { password: PASSWORD }),
+    () => actor.get("/auth/sessions"),
+    () => actor.get("/events"),
+  ];
+}
+
+test("whatever many do at once to the same organizations, nobody waits for ever and no rule breaks", async () => {
+  const random = seeded(3);
+  const people: Actor[] = [];
+  for (let count = 0; count < 4; count++) people.push({ ...(await api.owner()), orgs: [] });
+  const orgs = people.map(({ orgId }) => orgId);
+  for (const person of people) {
+    person.orgs = orgs;
+    const join =
+      "insert into memberships (user_id, org_id, role) select $1, unnest($2::uuid[]), 'owner'";
+    await api.sql(`${join} on conflict do nothing`, [person.userId, orgs]);
+  }
+  const failed: unknown[] = [];
+  const worker = async () => {
+    for (let turn = 0; turn < 40; turn++) {
+      const actor = random.pick(people);
+      const deed = random.pick(deedsOf(actor, people, (items) => random.pick(items)));
+      const { status, body } = await deed();
+      if (status >= 500) failed.push(body);
+    }
+  };
+  await Promise.all(Array.from({ length: 12 }, worker));
+  expect(failed).toEqual([]);
+  const ownerless = `select id from organizations o where id = any($1) and not exists
+    (select 1 from memberships m where m.org_id = o.id and m.role = 'owner')`;
+  expect(await api.sql(ownerless, [orgs])).toEqual([]);
+  const orphans = `select t.id from tokens t left join memberships m
+    on m.user_id = t.created_by and m.org_id = t.org_id
+    where t.org_id = any($1) and t.revoked_at is null and coalesce(m.role, 'viewer') = 'viewer'`;
+  expect(await api.sql(orphans, [orgs])).toEqual([]);
+  expect(api.server.output).not.toContain("deadlock");
+});

@@ -1,0 +1,372 @@
+import PostalMime, { type Email } from "postal-mime";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type {
+  Invitation,
+  Organization,
+} from "../../../protocol/schemas/organizations/organizations.ts";
+import {
+  callerOf,
+  newEmail,
+  startApi,
+  until,
+  type Caller,
+  type Person,
+  type Role,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+const pathOf = (of: Person) => `/orgs/${of.orgId}/invitations`;
+const invite = (by: Caller, of: Person, email: string, role: Role = "member") =>
+  by.post<Invitation>(pathOf(of), { email, role });
+const accept = (by: Caller, token: string) =>
+  by.post<Organization>("/invitations/accept", { token });
+const listed = async (of: Person) => (await of.get<Invitation[]>(pathOf(of))).body;
+const roleIn = async (of: Person, who: Person) =>
+  (
+    await api.sql<{ role: Role }>(
+      "select role from memberships where org_id = $1 and user_id = $2",
+      [of.orgId, who.userId],
+    )
+  )[0]?.role;
+const eventsAbout = async (id: string) =>
+  (
+    await api.sql<{ action: string }>(
+      "select action from audit_events where resource_id = $1 order by created_at",
+      [id],
+    )
+  ).map(({ action }) => action);
+
+/** The invitations that were mailed to an address, once there are so many. */
+async function mailsTo(email: string, atLeast = 1): Promise<Email[]> {
+  return until(async () => {
+    const mails = await Promise.all(
+      (await api.mailsTo(email)).map((mail) => PostalMime.parse(mail)),
+    );
+    const invitations = mails.filter(({ subject }) => subject?.includes(" invites you to "));
+    return invitations.length >= atLeast && invitations;
+  });
+}
+const tokenIn = (mail: Email) => /\/invitation#token=([\w-]{43})$/m.exec(mail.text ?? "")![1]!;
+const tokenFor = async (email: string) => tokenIn((await mailsTo(email)).at(-1)!);
+
+describe("inviting", () => {
+  test("mails a link with the token, which is nowhere else, and the database has only its hash", async () => {
+    const email = newEmail();
+    const { status, body } = await invite(owner, owner, email.toUpperCase(), "admin");
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      id: expect.any(String),
+      email,
+      role: "admin",
+      invited_by: owner.userId,
+      created_at: expect.any(String),
+      expires_at: expect.any(String),
+    });
+    expect(Date.parse(body.expires_at) - Date.parse(body.created_at)).toBe(7 * 24 * 3600_000);
+    expect(await listed(owner)).toContainEqual(body);
+
+    const [mail] = await mailsTo(email);
+    const token = tokenIn(mail!);
+    const link = `http://localhost:${api.server.port}/invitation#token=${token}`;
+    expect(mail!.text).toContain(link);
+    expect(mail!.html).toContain(`href="${link}"`);
+    const rows = JSON.stringify(await api.sql("select * from invitations"));
+    expect(rows).not.toContain(token);
+    expect(api.server.output).not.toContain(token);
+    expect(await eventsAbout(body.id)).toEqual(["invitation_created"]);
+  });
+
+  test("the link leads to the service itself, whatever host the request names", async () => {
+    const email = newEmail();
+    await owner.send("POST", pathOf(owner), {
+      headers: {
+        "content-type": "application/json",
+        "x-forwarded-host": "evil.test",
+        forwarded: "host=evil.test",
+        origin: "https://evil.test",
+      },
+      body: JSON.stringify({ email, role: "viewer" }),
+    });
+    const [mail] = await mailsTo(email);
+    expect(`${mail!.text}${mail!.html}`).not.toContain("evil.test");
+  });
+
+  test("what people chose as a name is text in the mail, and one line of its subject", async () => {
+    const of = await api.owner();
+    const name = '<img src=x onerror=alert(1)> & "friends"';
+    await of.patch(`/orgs/${of.orgId}`, { name });
+    const email = newEmail();
+    await invite(of, of, email);
+    const [mail] = await mailsTo(email);
+    expect(mail!.subject).toBe(`${of.email} invites you to ${name} on Underpass`);
+    expect(mail!.html).not.toContain("<img");
+    expect(mail!.html).toContain("&lt;img src=x");
+    expect(mail!.text).toContain(name);
+  });
+
+  test("again replaces the earlier invitation, whose token is void", async () => {
+    const person = await api.owner();
+    const first = await invite(owner, owner, person.email, "viewer");
+    const second = await invite(owner, owner, person.email, "admin");
+    const tokens = (await mailsTo(person.email, 2)).map(tokenIn);
+    expect((await listed(owner)).filter(({ email }) => email === person.email)).toEqual([
+      second.body,
+    ]);
+    const replies = [];
+    for (const token of tokens) replies.push(await accept(person, token));
+    expect(replies.map(({ status }) => status).sort()).toEqual([200, 400]);
+    expect(await roleIn(owner, person)).toBe("admin");
+    expect(await eventsAbout(first.body.id)).toEqual(["invitation_created"]);
+  });
+
+  test("leaves one open invitation of twenty for one address at once", async () => {
+    const email = newEmail();
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => invite(owner, owner, email)),
+    );
+    expect(replies.every(({ status }) => status === 201)).toBe(true);
+    expect((await listed(owner)).filter((invitation) => invitation.email === email)).toHaveLength(
+      1,
+    );
+  });
+
+  test("answers the same whether the address has an account or not", async () => {
+    const known = await api.owner();
+    const [one, other] = [
+      await invite(owner, owner, known.email),
+      await invite(owner, owner, newEmail()),
+    ];
+    expect(one.status).toBe(other.status);
+    expect(Object.keys(one.body)).toEqual(Object.keys(other.body));
+  });
+
+  test("a member is refused, with nothing mailed", async () => {
+    const member = await api.colleague(owner, "viewer");
+    expect(await invite(owner, owner, member.email)).toMatchObject({
+      status: 409,
+      body: { error: "duplicate_name" },
+    });
+    expect((await api.mailsTo(member.email)).join()).not.toContain("invites");
+  });
+
+  test("is for admins, and to be an owner for owners", async () => {
+    const admin = await api.colleague(owner, "admin");
+    for (const role of ["viewer", "member"] as const) {
+      const person = await api.colleague(owner, role);
+      expect((await invite(person, owner, newEmail())).status).toBe(403);
+      expect((await person.get(pathOf(owner))).status).toBe(200);
+    }
+    expect((await invite(admin, owner, newEmail(), "admin")).status).toBe(201);
+    expect((await invite(admin, owner, newEmail(), "owner")).status).toBe(403);
+    expect((await invite(owner, owner, newEmail(), "owner")).status).toBe(201);
+  });
+
+  test.each([
+    ["no address", { role: "member" }, "email"],
+    ["an address that is none", { email: "nobody", role: "member" }, "email"],
+    ["two addresses", { email: "a@example.com,b@example.com", role: "member" }, "email"],
+    [
+      "an address with a line break",
+      { email: "a@example.com\r\nBcc: b@c.de", role: "member" },
+      "email",
+    ],
+    [
+      "an address of 255 characters",
+      { email: `${"a".repeat(243)}@example.com`, role: "member" },
+      "email",
+    ],
+    ["no role", { email: "a@example.com" }, "role"],
+    ["a role that is none", { email: "a@example.com", role: "root" }, "role"],
+  ])("refuses %s", async (_, body, field) => {
+    expect(await owner.post(pathOf(owner), body)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_request", fields: [{ path: field }] },
+    });
+  });
+
+  test("ends at a hundred open ones and two hundred a day, however many come at once", async () => {
+    const of = await api.owner();
+    await api.sql(
+      `insert into invitations (org_id, email, role, token_hash, expires_at)
+       select $1, n || '@example.com', 'viewer', gen_random_uuid()::text, now() + interval '1 day' from generate_series(1, 90) n`,
+      [of.orgId],
+    );
+    const replies = await Promise.all(Array.from({ length: 20 }, () => invite(of, of, newEmail())));
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(10);
+    expect(replies.find(({ status }) => status === 409)?.body).toMatchObject({ error: "conflict" });
+    const [{ id } = { id: "" }] = await listed(of);
+    await of.delete(`${pathOf(of)}/${id}`);
+    expect((await invite(of, of, newEmail())).status).toBe(201);
+
+    await api.sql("update invitations set revoked_at = now() where org_id = $1", [of.orgId]);
+    await api.sql(
+      `insert into invitations (org_id, email, role, token_hash, expires_at, revoked_at)
+       select $1, n || '@example.com', 'viewer', gen_random_uuid()::text, now(), now() from generate_series(91, 189) n`,
+      [of.orgId],
+    );
+    expect(await invite(of, of, newEmail())).toMatchObject({
+      status: 429,
+      body: { error: "rate_limited", retry_after_seconds: 3600 },
+    });
+  });
+});
+
+describe("accepting", () => {
+  test("makes the person with the invited address a member, in that role, at once", async () => {
+    const person = await api.owner();
+    const { body: invitation } = await invite(owner, owner, person.email, "admin");
+    expect((await person.get(`/orgs/${owner.orgId}`)).status).toBe(404);
+    const { status, body } = await accept(person, await tokenFor(person.email));
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ id: owner.orgId, role: "admin", approval_status: "approved" });
+    expect((await person.get<Organization>(`/orgs/${owner.orgId}`)).body).toEqual(body);
+    expect(await eventsAbout(invitation.id)).toEqual(["invitation_created", "invitation_accepted"]);
+    expect((await listed(owner)).map(({ id }) => id)).not.toContain(invitation.id);
+  });
+
+  test("works for whoever signs up only then", async () => {
+    const email = newEmail();
+    await invite(owner, owner, email);
+    const token = await tokenFor(email);
+    await api.stranger.post("/auth/signup", { email, password: owner.password });
+    await api.stranger.post("/auth/verify-email-otp", { email, code: await api.codeFor(email) });
+    const person = await api.logIn(email, owner.password);
+    expect((await accept(person, token)).status).toBe(200);
+  });
+
+  test("succeeds once of twenty times at once, and makes one membership", async () => {
+    const person = await api.owner();
+    const { body: invitation } = await invite(owner, owner, person.email);
+    const token = await tokenFor(person.email);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => accept(person, token)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    const refused = replies.filter(({ status }) => status === 400);
+    expect(refused).toHaveLength(19);
+    expect(refused[0]?.body).toMatchObject({ error: "invalid_token" });
+    expect(await roleIn(owner, person)).toBe("member");
+    expect(await eventsAbout(invitation.id)).toHaveLength(2);
+  });
+
+  test("is for the account with the invited address alone, and the attempt spends nothing", async () => {
+    const [person, thief] = [await api.owner(), await api.owner()];
+    await invite(owner, owner, person.email);
+    const token = await tokenFor(person.email);
+    expect(await accept(thief, token)).toMatchObject({ status: 403, body: { error: "forbidden" } });
+    expect(await roleIn(owner, thief)).toBeUndefined();
+    expect((await accept(api.stranger, token)).status).toBe(401);
+    expect((await accept(person, token)).status).toBe(200);
+  });
+
+  test("leaves no member in an organization that is deleted in the same moment", async () => {
+    const [of, person] = [await api.owner(), await api.owner()];
+    await invite(of, of, person.email);
+    const token = await tokenFor(person.email);
+    const [deleted, ...replies] = await Promise.all([
+      of.delete(`/orgs/${of.orgId}`),
+      ...Array.from({ length: 20 }, () => accept(person, token)),
+    ]);
+    expect(deleted.status).toBe(200);
+    expect(replies.every(({ status }) => status === 200 || status === 400)).toBe(true);
+    expect(await roleIn(of, person)).toBeUndefined();
+  });
+
+  test("leaves the role of whoever is a member already as it is", async () => {
+    const person = await api.owner();
+    await invite(owner, owner, person.email, "owner");
+    await api.sql("insert into memberships (user_id, org_id, role) values ($1, $2, 'viewer')", [
+      person.userId,
+      owner.orgId,
+    ]);
+    const reply = await accept(person, await tokenFor(person.email));
+    expect(reply).toMatchObject({ status: 200, body: { role: "viewer" } });
+    expect(await roleIn(owner, person)).toBe("viewer");
+  });
+
+  test.each<[string, (of: Person, invitation: Invitation) => Promise<unknown>]>([
+    [
+      "expired",
+      (_, { id }) =>
+        api.sql("update invitations set expires_at = now() - interval '1 s' where id = $1", [id]),
+    ],
+    ["taken back", (of, { id }) => of.delete(`${pathOf(of)}/${id}`)],
+    ["of an organization that was deleted", (of) => of.delete(`/orgs/${of.orgId}`)],
+    [
+      "of somebody who left",
+      async (of) => {
+        await api.sql("update memberships set role = 'admin' where user_id = $1", [of.userId]);
+        await api.colleague(of, "owner");
+        await of.delete(`/orgs/${of.orgId}/members/${of.userId}`);
+      },
+    ],
+  ])("one that is %s is no good, and not in the list", async (_, end) => {
+    const [of, person] = [await api.owner(), await api.owner()];
+    const { body } = await invite(of, of, person.email);
+    const token = await tokenFor(person.email);
+    await end(of, body);
+    expect(await accept(person, token)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_token" },
+    });
+    expect(await roleIn(of, person)).toBeUndefined();
+  });
+
+  test("no other credential of ours is an invitation", async () => {
+    const cookie = owner.cookie.slice("qnt_refresh=".length);
+    for (const token of ["", "x", owner.accessToken, cookie, "' or true --", "x".repeat(100_000)]) {
+      expect((await accept(owner, token)).body).toMatchObject({ error: "invalid_token" });
+    }
+    await invite(owner, owner, newEmail());
+    const [row] = await api.sql<{ hash: string }>(
+      "select token_hash hash from invitations limit 1",
+    );
+    expect((await accept(owner, row!.hash)).status).toBe(400);
+  });
+
+  test("an invitation is no bearer", async () => {
+    const email = newEmail();
+    await invite(owner, owner, email);
+    const authorization = `Bearer ${await tokenFor(email)}`;
+    expect((await callerOf(api.server, { authorization }).get("/orgs")).status).toBe(401);
+  });
+});
+
+describe("taking back", () => {
+  test("is for admins of the organization, once", async () => {
+    const other = await api.owner();
+    const member = await api.colleague(owner, "member");
+    const { body } = await invite(owner, owner, newEmail());
+    const path = `${pathOf(owner)}/${body.id}`;
+    expect((await member.delete(path)).status).toBe(403);
+    expect((await other.delete(path)).status).toBe(404);
+    expect((await other.delete(`${pathOf(other)}/${body.id}`)).status).toBe(404);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => owner.delete(path)));
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(replies.filter(({ status }) => status === 404)).toHaveLength(19);
+    expect(await eventsAbout(body.id)).toEqual(["invitation_created", "invitation_revoked"]);
+  });
+});
+
+test("an organization invites nobody before it is approved", async () => {
+  await using waiting = await startApi({ env: { REQUIRE_ORG_APPROVAL: "true" } });
+  const person = await waiting.owner();
+  const { body } = await person.post<Organization>("/orgs", { name: "Another" });
+  expect(body.approval_status).toBe("pending");
+  for (const orgId of [body.id, person.orgId]) {
+    const email = newEmail();
+    const reply = await person.post(`/orgs/${orgId}/invitations`, { email, role: "member" });
+    expect(reply).toMatchObject({ status: 403, body: { error: "forbidden" } });
+    expect(await waiting.mailsTo(email)).toEqual([]);
+  }
+  await waiting.sql("update organizations set approval_status = 'approved'");
+  const email = newEmail();
+  const path = `/orgs/${body.id}/invitations`;
+  expect((await person.post(path, { email, role: "member" })).status).toBe(201);
+});

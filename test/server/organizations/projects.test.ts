@@ -1,0 +1,195 @@
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
+import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+let made = 0;
+async function makeProject(by = owner): Promise<Project> {
+  const { body } = await by.post<Project>("/projects", { slug: `project-${++made}`, name: "Made" });
+  return body;
+}
+const mintIn = (slug: string, body: object = {}) =>
+  owner.post<MintedToken>(`/projects/${slug}/tokens`, { name: "test", ...body });
+
+test("every organization has its default project, which stays", async () => {
+  const other = await api.owner();
+  const { body } = await other.get<Project[]>("/projects");
+  expect(body).toEqual([
+    {
+      id: expect.any(String),
+      slug: "default",
+      name: "Default",
+      isDefault: true,
+      createdAt: expect.any(String),
+    },
+  ]);
+  expect(await other.delete("/projects/default")).toMatchObject({
+    status: 400,
+    body: { error: "invalid_request" },
+  });
+  expect((await other.get<Project>("/projects/default")).body).toEqual(body[0]);
+});
+
+test("a project is made, read, listed and renamed; its slug is for good", async () => {
+  const { status, body } = await owner.post<Project>("/projects", { slug: "web", name: " Web " });
+  expect([status, body.name, body.isDefault]).toEqual([201, "Web", false]);
+  expect((await owner.get<Project>("/projects/web")).body).toEqual(body);
+  const renamed = await owner.patch<Project>("/projects/web", { name: "Site", slug: "site" });
+  expect(renamed).toMatchObject({ status: 200, body: { ...body, name: "Site" } });
+  expect((await owner.get<Project[]>("/projects")).body).toContainEqual(renamed.body);
+  expect((await owner.get("/projects/site")).status).toBe(404);
+});
+
+test.each([
+  ["an upper-case slug", { slug: "Web", name: "x" }, "slug"],
+  ["a slug that ends with a hyphen", { slug: "web-", name: "x" }, "slug"],
+  ["a slug of 64 characters", { slug: "a".repeat(64), name: "x" }, "slug"],
+  ["no slug", { name: "x" }, "slug"],
+  ["no name", { slug: "nameless" }, "name"],
+  ["an empty name", { slug: "nameless", name: " " }, "name"],
+])("refuses %s", async (_, body, field) => {
+  expect(await owner.post("/projects", body)).toMatchObject({
+    status: 400,
+    body: { error: "invalid_request", fields: [{ path: field }] },
+  });
+});
+
+test("a slug is one project's at a time in an organization, also for twenty at once", async () => {
+  const [other, body] = [await api.owner(), { slug: "raced", name: "x" }];
+  const attempts = Array.from({ length: 20 }, () => owner.post("/projects", body));
+  const statuses = (await Promise.all(attempts)).map(({ status }) => status).sort();
+  expect(statuses).toEqual([201, ...Array<number>(19).fill(409)]);
+  expect(await owner.post("/projects", body)).toMatchObject({ body: { error: "duplicate_name" } });
+  expect((await other.post("/projects", body)).status).toBe(201);
+  await owner.delete("/projects/raced");
+  expect((await owner.post("/projects", body)).status).toBe(201);
+});
+
+describe("deleting one", () => {
+  test("ends its tunnels and tokens, frees its names, and touches nothing else", async () => {
+    const { slug } = await makeProject();
+    const { body: token } = await mintIn(slug);
+    const { body: outside } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+    const agent = await api.connectAgent(token.wireBytes, { port: 1, subdomain: "api" });
+    const closed = once(agent.socket!, "close");
+    expect(await owner.delete(`/projects/${slug}`)).toMatchObject({ status: 200 });
+    expect([CLOSE.tunnel_deleted, CLOSE.unauthorized]).toContain((await closed)[0]);
+
+    const tunnels = (await owner.get<Tunnel[]>("/tunnels")).body.map(({ id }) => id);
+    expect(tunnels).toContain(outside.id);
+    const names = (await owner.get<Tunnel[]>("/tunnels")).body.map(({ subdomain }) => subdomain);
+    expect(names).not.toContain(`api-${slug}`);
+    const tokens = (await owner.get<Token[]>("/tokens")).body;
+    expect(tokens.find(({ nonce }) => nonce === token.nonce)?.revoked).toBe(true);
+    expect((await owner.get(`/projects/${slug}`)).status).toBe(404);
+    expect((await owner.delete(`/projects/${slug}`)).status).toBe(404);
+    expect((await mintIn(slug)).status).toBe(404);
+    const freed = { localPort: 1, subdomain: `api-${slug}` };
+    expect((await owner.post("/tunnels", freed)).status).toBe(201);
+  });
+
+  test("leaves no tunnel and no token of those who make them in the same moment", async () => {
+    const { id, slug } = await makeProject();
+    const old = await Promise.all(Array.from({ length: 10 }, () => mintIn(slug)));
+    const rotating = old.map(({ body }) => owner.post(`/tokens/${body.nonce}/rotate`));
+    const minting = Array.from({ length: 10 }, () => mintIn(slug));
+    const reserving = Array.from({ length: 10 }, () =>
+      owner.post("/tunnels", { localPort: 1, projectSlug: slug }),
+    );
+    const deleted = owner.delete(`/projects/${slug}`);
+    for (const { status } of await Promise.all([...rotating, ...minting, ...reserving])) {
+      expect([200, 201, 404]).toContain(status);
+    }
+    expect((await deleted).status).toBe(200);
+    const left = await api.sql(
+      `select 1 from tunnels where project_id = $1 and deleted_at is null
+        union all select 1 from tokens where project_id = $1 and revoked_at is null`,
+      [id],
+    );
+    expect(left).toEqual([]);
+  });
+});
+
+describe("a token of a project", () => {
+  test("is good for a day when a person mints it, and opens tunnels of that project only", async () => {
+    const { slug } = await makeProject();
+    const { body } = await mintIn(slug);
+    expect(body).toMatchObject({ projectSlug: slug, expiresAt: body.issuedAt + 24 * 3600 });
+    const inside = await api.connectAgent(body.wireBytes, { port: 1, subdomain: "web" });
+    expect(inside.code).toBeUndefined();
+    const names = (await owner.get<Tunnel[]>("/tunnels")).body.map(({ subdomain }) => subdomain);
+    expect(names).toContain(`web-${slug}`);
+    inside.socket?.close();
+    for (const project of ["default", (await makeProject()).slug]) {
+      const outside = await api.connectAgent(body.wireBytes, { port: 1, project });
+      expect(outside.code).toBe(CLOSE.forbidden);
+    }
+  });
+
+  test("can be for some of its names", async () => {
+    const { slug } = await makeProject();
+    const allowed_subdomains = [`api-${slug}`, `*-eu-${slug}`, "pr-*"];
+    const { body } = await mintIn(slug, { allowed_subdomains });
+    expect(body.allowedSubdomains).toEqual(allowed_subdomains);
+    const codeFor = async (subdomain: string) => {
+      const { socket, code } = await api.connectAgent(body.wireBytes, { port: 1, subdomain });
+      socket?.close();
+      return code;
+    };
+    for (const name of ["api", "x-eu", "pr-7"]) expect(await codeFor(name)).toBeUndefined();
+    for (const name of ["web", "apis", "eu"]) expect(await codeFor(name)).toBe(CLOSE.forbidden);
+  });
+
+  test.each(["api", "api-other", "*-other", "-PROJECT"])(
+    "can't be for %s, which is outside of it",
+    async (pattern) => {
+      const { slug } = await makeProject();
+      const outside = pattern.replace("PROJECT", slug);
+      expect(await mintIn(slug, { allowed_subdomains: [outside] })).toMatchObject({
+        status: 400,
+        body: { error: "invalid_request", fields: [{ path: "allowed_subdomains.0" }] },
+      });
+    },
+  );
+
+  test("is minted by members, and by nothing without a bearer", async () => {
+    const { slug } = await makeProject();
+    const viewer = await api.colleague(owner, "viewer");
+    const post = (by: Pick<Person, "post">) => by.post(`/projects/${slug}/tokens`, { name: "x" });
+    expect((await post(viewer)).status).toBe(403);
+    expect((await post(await api.colleague(owner, "member"))).status).toBe(200);
+    expect((await post(api.stranger)).status).toBe(401);
+    expect((await post(await api.owner())).status).toBe(404);
+  });
+});
+
+test("what happens to a project is in the log", async () => {
+  const { id, slug } = await makeProject();
+  await owner.patch(`/projects/${slug}`, { name: "Other" });
+  await owner.delete(`/projects/${slug}`);
+  const events = await api.sql<{ action: string }>(
+    "select action from audit_events where resource_id = $1 order by created_at",
+    [id],
+  );
+  const actions = events.map(({ action }) => action);
+  expect(actions).toEqual(["project_created", "project_renamed", "project_deleted"]);
+});
+
+test("an unconfined token names the project that it is for", async () => {
+  const { slug } = await makeProject();
+  const { wireBytes } = await mintToken(owner);
+  const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "any", project: slug });
+  expect(agent.code).toBeUndefined();
+  agent.socket?.close();
+});

@@ -1,0 +1,117 @@
+import { rm } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  mintToken,
+  newEmail,
+  PASSWORD,
+  startApi,
+  until,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { preparedDir } from "../../harness/directories.ts";
+
+/** The server runs its job by itself too, once a minute. */
+async function nothingWaits(api: TestApi): Promise<void> {
+  await until(async () => (await api.sql("select 1 from outbox")).length === 0);
+}
+
+describe("the scheduled job", () => {
+  let api: TestApi;
+  beforeAll(async () => {
+    api = await startApi();
+  });
+  afterAll(() => api.stop());
+
+  test("ends tunnels whose time is over: agent told, name free, status expired", async () => {
+    const owner = await api.owner();
+    const { wireBytes } = await mintToken(owner);
+    const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "over", ttl: 600 });
+    const closed = new Promise<number>((resolve) => agent.socket?.once("close", resolve));
+    await api.sql("update tunnels set expires_at = now() where subdomain = 'over'");
+    await api.runCron();
+
+    expect(await closed).toBe(CLOSE.tunnel_expired);
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    expect(body[0]).toMatchObject({ status: "expired", agentConnected: false });
+    const stranger = await api.owner();
+    expect((await stranger.post("/tunnels", { localPort: 1, subdomain: "over" })).status).toBe(201);
+  });
+
+  test("an agent that comes back after its tunnel's end gets a new one, job or no job", async () => {
+    const owner = await api.owner();
+    const { body: old } = await owner.post<Tunnel>("/tunnels", {
+      localPort: 1,
+      subdomain: "renew",
+    });
+    await api.sql("update tunnels set expires_at = now() where subdomain = 'renew'");
+    const { wireBytes } = await mintToken(owner);
+    const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "renew" });
+    expect(agent.code).toBeUndefined();
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    expect(body.map(({ id, status }) => [id === old.id, status])).toEqual([
+      [false, "active"],
+      [true, "expired"],
+    ]);
+    agent.socket?.close();
+  });
+
+  test("forgets sign-ups that nobody confirmed, and codes that nobody used", async () => {
+    const email = newEmail();
+    await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+    await api.stranger.post("/auth/cli/start", { label: "forgotten" });
+    await api.sql("update users set created_at = now() - interval '8 days' where email = $1", [
+      email,
+    ]);
+    await api.sql("update email_codes set expires_at = now() - interval '61 minutes'");
+    await api.sql("update device_codes set expires_at = now() - interval '1 second'");
+    await api.runCron();
+    expect(await api.sql("select 1 from users where email = $1", [email])).toEqual([]);
+    expect(await api.sql("select 1 from device_codes")).toEqual([]);
+  });
+
+  test("delivers what a server that died could not: the name is free in the end", async () => {
+    const owner = await api.owner();
+    const { body } = await owner.post<Tunnel>("/tunnels", {
+      localPort: 1,
+      subdomain: "undelivered",
+    });
+    const payload = JSON.stringify({ tunnelId: body.id });
+    await api.sql(
+      "insert into outbox (kind, payload) values ('tunnel_retired', $1::jsonb), ('hostname', $2::jsonb)",
+      [payload, JSON.stringify({ host: "undelivered", tunnelId: null, version: 99 })],
+    );
+    await api.runCron();
+    await nothingWaits(api);
+    const { wireBytes } = await mintToken(owner);
+    const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "undelivered" });
+    expect(agent.code).toBe(CLOSE.tunnel_deleted);
+  });
+});
+
+test("a mail server that is down blocks no sign-up and loses no mail", async () => {
+  const dataDir = await preparedDir();
+  try {
+    const email = newEmail();
+    {
+      // Nobody listens on port 1.
+      await using api = await startApi({ dataDir, env: { SMTP_URL: "smtp://127.0.0.1:1" } });
+      const reply = await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+      expect(reply.status).toBe(201);
+      await until(() => Promise.resolve(api.server.output.includes("delivery_failed")));
+      const [row] = await api.sql<{ kind: string; payload: object }>("select * from outbox");
+      expect(row?.kind).toBe("mail");
+      expect(JSON.stringify(row)).not.toContain(email);
+    }
+    await using api = await startApi({ dataDir });
+    await api.sql("update outbox set next_attempt_at = now()");
+    await api.runCron();
+    const code = await api.codeFor(email);
+    const verified = await api.stranger.post("/auth/verify-email-otp", { email, code });
+    expect(verified.status).toBe(200);
+    await nothingWaits(api);
+  } finally {
+    await rm(dataDir, { recursive: true, force: true });
+  }
+});

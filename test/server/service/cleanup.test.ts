@@ -1,0 +1,120 @@
+/** What the scheduled job forgets, and what it keeps although it is over. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { DEAD_ROW_KEEP_MS, MFA_ACCOUNT_WINDOW_MS } from "../../../protocol/limits.ts";
+import {
+  newEmail,
+  PASSWORD,
+  startApi,
+  until,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+/** @param endedMs how long ago each of the rows ended; negative is in the future. */
+async function keptOf(
+  table: string,
+  insert: (endsAt: Date, at: number) => Promise<unknown>,
+  endedMs: number[],
+) {
+  await api.sql(`delete from ${table}`);
+  for (const [at, ms] of endedMs.entries()) await insert(new Date(Date.now() - ms), at);
+  await api.runCron();
+  const rows = await api.sql<{ ended: number }>(
+    `select extract(epoch from now() - expires_at) * 1000 as ended from ${table} order by expires_at desc`,
+  );
+  return rows.map(({ ended }) => Math.round(Number(ended) / 60_000) * 60_000);
+}
+
+const MINUTE = 60_000;
+
+test("challenges go once their wrong codes no longer count", async () => {
+  const insert = (endsAt: Date, at: number) =>
+    api.sql("insert into mfa_challenges (token_hash, user_id, expires_at) values ($1, $2, $3)", [
+      `challenge ${at}`,
+      owner.userId,
+      endsAt,
+    ]);
+  const ended = [-5 * MINUTE, 5 * MINUTE, MFA_ACCOUNT_WINDOW_MS + 5 * MINUTE];
+  expect(await keptOf("mfa_challenges", insert, ended)).toEqual(ended.slice(0, 2));
+});
+
+test("tokens of forgotten passwords go with their hour, used or not", async () => {
+  const insert = (endsAt: Date, at: number) =>
+    api.sql(
+      "insert into password_resets (token_hash, user_id, expires_at, used_at) values ($1, $2, $3, $4)",
+      [`reset ${at}`, owner.userId, endsAt, at === 2 ? new Date() : null],
+    );
+  const ended = [-30 * MINUTE, 5 * MINUTE, 5 * MINUTE];
+  expect(await keptOf("password_resets", insert, ended)).toEqual([-30 * MINUTE]);
+});
+
+test("codes go once they are no good, and the account that waits for one stays", async () => {
+  const email = newEmail();
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  const another = newEmail();
+  await api.stranger.post("/auth/signup", { email: another, password: PASSWORD });
+  await api.sql(
+    "update email_codes set expires_at = now() - interval '61 minutes' where user_id = (select id from users where email = $1)",
+    [email],
+  );
+  await api.runCron();
+  const codes = await api.sql(
+    "select email from email_codes join users on users.id = user_id where email = any($1)",
+    [[email, another]],
+  );
+  expect(codes).toEqual([{ email: another }]);
+  expect(await api.sql("select 1 from users where email = $1", [email])).toHaveLength(1);
+});
+
+test("a sign-up of long ago stays while a code that it was sent just now can be entered", async () => {
+  const email = newEmail();
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await api.codeFor(email);
+  await api.sql("update users set created_at = now() - interval '8 days' where email = $1", [
+    email,
+  ]);
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  await until(async () => (await api.mailsTo(email)).length === 2);
+  await api.runCron();
+  const code = await api.codeFor(email);
+  const { status } = await api.stranger.post("/auth/verify-email-otp", { email, code });
+  expect(status).toBe(200);
+});
+
+test("invitations are kept for a while after their end, whatever became of them", async () => {
+  const insert = (endsAt: Date, at: number) =>
+    api.sql(
+      "insert into invitations (org_id, email, role, token_hash, expires_at, accepted_at) values ($1, $2, 'member', $3, $4, $5)",
+      [owner.orgId, `invited-${at}@example.com`, `hash ${at}`, endsAt, at % 2 ? new Date() : null],
+    );
+  const over = DEAD_ROW_KEEP_MS + 5 * MINUTE;
+  const ended = [-5 * MINUTE, 5 * MINUTE, over, over];
+  expect(await keptOf("invitations", insert, ended)).toEqual(ended.slice(0, 2));
+});
+
+test("sessions are kept for a while after their end, and the one in use for good", async () => {
+  await api.sql(
+    "insert into sessions (user_id, org_id, refresh_hash, expires_at, device, ip) values ($1, $2, 'a', $3, '', ''), ($1, $2, 'b', $4, '', '')",
+    [
+      owner.userId,
+      owner.orgId,
+      new Date(Date.now() - MINUTE),
+      new Date(Date.now() - DEAD_ROW_KEEP_MS - MINUTE),
+    ],
+  );
+  await api.runCron();
+  const rows = await api.sql<{ refresh_hash: string }>(
+    "select refresh_hash from sessions where user_id = $1 and expires_at < now()",
+    [owner.userId],
+  );
+  expect(rows).toEqual([{ refresh_hash: "a" }]);
+  expect((await owner.get("/auth/me")).status).toBe(200);
+});

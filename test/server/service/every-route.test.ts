@@ -1,0 +1,264 @@
+/** One battery over all routes, taken from the document that describes them: none is forgotten. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
+import { CaptureIds } from "../../../protocol/capture-id.ts";
+import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
+import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import type {
+  Invitation,
+  Member,
+  Organization,
+} from "../../../protocol/schemas/organizations/organizations.ts";
+import type { Project } from "../../../protocol/schemas/organizations/projects.ts";
+import type { Receiver } from "../../../protocol/schemas/webhooks.ts";
+import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserved-subdomains.ts";
+import type { Token } from "../../../protocol/schemas/tokens.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  callerOf,
+  mintToken,
+  newEmail,
+  startApi,
+  until,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import {
+  addressOf,
+  isGuarded,
+  nameOf,
+  readRoutes,
+  statusOf,
+  type Route,
+} from "../../harness/server/routes.ts";
+import { createNetwork, enroll, newKey } from "../../harness/server/private-networks.ts";
+import { makeReceiver } from "../../harness/fakes/vendor.ts";
+
+let api: TestApi;
+let owner: Person;
+let routes: Route[];
+
+beforeAll(async () => {
+  // Nobody signs in with it; some routes want it to be there before they look for anything.
+  const issuer = "http://127.0.0.1:1";
+  const provider = { IDP_A_ISSUER: issuer, IDP_A_CLIENT_ID: "id", IDP_A_CLIENT_SECRET: "secret" };
+  api = await startApi({ env: provider });
+  owner = await api.owner();
+  routes = await readRoutes(api);
+});
+afterAll(() => api.stop());
+
+const guarded = () => routes.filter(isGuarded);
+const hasParameter = ({ path }: Route) => path.includes("{");
+
+test("the document knows the routes that this battery is about", () => {
+  expect(routes.map(nameOf)).toEqual(
+    expect.arrayContaining([
+      "GET /tunnels",
+      "DELETE /tokens/{nonce}",
+      "POST /auth/cli/authorize",
+      "PATCH /orgs/{id}/members/{user_id}",
+    ]),
+  );
+  expect(guarded().length).toBeGreaterThanOrEqual(26);
+});
+
+test("whatever has a guard refuses a caller without a token, and one with a bad one", async () => {
+  for (const route of guarded()) {
+    expect([nameOf(route), await statusOf(route, api.stranger)]).toEqual([nameOf(route), 401]);
+    for (const bearer of ["Bearer x", "Bearer ", "Basic eDp5", owner.accessToken]) {
+      const caller = callerOf(api.server, { authorization: bearer });
+      expect([nameOf(route), await statusOf(route, caller)]).toEqual([nameOf(route), 401]);
+    }
+  }
+});
+
+test("whatever takes a body refuses one that is broken, of the wrong type or too large", async () => {
+  const json = { "content-type": "application/json" };
+  for (const route of routes.filter(({ requestBody }) => requestBody)) {
+    const by = route.security ? owner : api.stranger;
+    const address = addressOf(route, ownOrganization(route, owner));
+    const sendRaw = (headers: Record<string, string>, body: string) =>
+      by.send<{ error: string }>(route.method, address, { headers, body });
+    const outcomes = [
+      await sendRaw(json, "{"),
+      await sendRaw(json, "[]"),
+      await sendRaw(json, "null"),
+      await sendRaw({ "content-type": "text/plain" }, '{"code":1}'),
+      await sendRaw(json, JSON.stringify({ padding: "x".repeat(1024 * 1024) })),
+    ].map(({ status, body }) => `${status} ${body.error}`);
+    expect([nameOf(route), ...outcomes]).toEqual([
+      nameOf(route),
+      "400 invalid_request",
+      "400 invalid_request",
+      "400 invalid_request",
+      "415 unsupported_media_type",
+      "413 payload_too_large",
+    ]);
+  }
+});
+
+/** The organization of such a path is what the guard looks at; elsewhere an id names some other thing. */
+function ownOrganization({ path }: Route, { orgId }: Person): Record<string, string> {
+  return path.startsWith("/orgs/") ? { "{id}": orgId } : {};
+}
+
+/** For the routes that look at their body before they look for what their path names. */
+const BODIES: Record<string, unknown> = {
+  "PUT /tunnels/{id}/auth": { username: "eve", password: "open sesame" },
+  "PUT /tunnels/{id}/edge-auth": { allowed_domains: [], allowed_emails: [] },
+  "PUT /tunnels/{id}/inspector": {},
+  "PUT /tunnels/{id}/ip-allowlist": { cidrs: ["192.0.2.0/24"] },
+  "PUT /tunnels/{id}/policy": { actions: [] },
+  "PUT /domains/{id}/bind": { tunnel_id: crypto.randomUUID() },
+  "PUT /tokens/{nonce}/budget": { monthlyBudgetUsdCents: 0 },
+  "POST /webhook-receivers/{id}/rotate": { secret: "taken", overlapHours: 0 },
+  "POST /webhook-receivers/{id}/ack": { cursor: "1" },
+  "PATCH /projects/{slug}": { name: "Taken" },
+  "PUT /private-networks/{id}/server": { server_public_key: newKey(), server_listen_port: 1 },
+  "POST /private-networks/{id}/devices": { name: "taken", public_key: newKey() },
+  "POST /projects/{slug}/tokens": { name: "taken" },
+};
+
+test("a path that can't name anything leads nowhere", async () => {
+  for (const route of guarded().filter(hasParameter)) {
+    for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
+      for (const nothing of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
+        const values = { ...ownOrganization(route, owner), [parameter]: nothing };
+        const status = await statusOf(route, owner, values, BODIES[nameOf(route)]);
+        expect([nameOf(route), nothing, status]).toEqual([nameOf(route), nothing, 404]);
+      }
+    }
+  }
+});
+
+const newDomain = () => `${crypto.randomUUID()}.example`;
+
+/** What an owner has, and which parameter of which paths names it. */
+async function belongings(of: Person) {
+  const member = await api.colleague(of, "member");
+  const { body: tunnel } = await of.post<Tunnel>("/tunnels", { localPort: 1 });
+  const { body: domain } = await of.post<CustomDomain>("/domains", { domain: newDomain() });
+  const { body: subdomain } = await of.post<ReservedSubdomain>("/reserved-subdomains", {
+    subdomain: `kept-${crypto.randomUUID()}`,
+  });
+  const receiver = await makeReceiver(of);
+  const network = await createNetwork(of);
+  const { device } = await enroll(of, network.id);
+  const { nonce, wireBytes } = await mintToken(of);
+  await api.connectAgent(wireBytes, { port: 1 });
+  const [connection] = await until(async () => {
+    const { body } = await of.get<Connection[]>("/connections");
+    return body.length > 0 && body;
+  });
+  const { body: project } = await of.post<Project>("/projects", { slug: "shop", name: "Shop" });
+  const { body: list } = await of.get<{ sessions: { id: string }[] }>("/auth/sessions");
+  const { body: invitation } = await of.post<Invitation>(`/orgs/${of.orgId}/invitations`, {
+    email: newEmail(),
+    role: "viewer",
+  });
+  const values = {
+    "/tunnels/": { "{id}": tunnel.id },
+    "/inspector/": { "{id}": new CaptureIds(tunnel.id).next(Date.now()) },
+    "/connections/": { "{agent_id}": connection!.agent_id },
+    "/domains/": { "{id}": domain.id },
+    "/reserved-subdomains/": { "{id}": subdomain.id },
+    "/webhook-receivers/": { "{id}": receiver.id },
+    "/private-networks/": { "{id}": network.id, "{device_id}": device.id },
+    "/tokens/": { "{nonce}": nonce },
+    "/projects/": { "{slug}": project.slug },
+    "/auth/sessions/": { "{id}": list.sessions[0]!.id },
+    "/orgs/": {
+      "{id}": of.orgId,
+      "{user_id}": member.userId,
+      "{invitation_id}": invitation.id,
+    },
+  };
+  return Object.entries(values);
+}
+
+async function everythingOf(of: Person) {
+  return {
+    tunnels: (await of.get<Tunnel[]>("/tunnels")).body,
+    connections: (await of.get<Connection[]>("/connections")).body,
+    domains: (await of.get<CustomDomain[]>("/domains")).body,
+    subdomains: (await of.get<ReservedSubdomain[]>("/reserved-subdomains")).body,
+    receivers: (await of.get<Receiver[]>("/webhook-receivers")).body,
+    networks: (await of.get<PrivateNetwork[]>("/private-networks")).body,
+    tokens: (await of.get<Token[]>("/tokens")).body,
+    projects: (await of.get<Project[]>("/projects")).body,
+    organization: (await of.get<Organization>(`/orgs/${of.orgId}`)).body,
+    members: (await of.get<Member[]>(`/orgs/${of.orgId}/members`)).body,
+    invitations: (await of.get<Invitation[]>(`/orgs/${of.orgId}/invitations`)).body,
+  };
+}
+
+test("what belongs to another organization, or person, is missing, and stays as it is", async () => {
+  const [victim, stranger] = [await api.owner(), await api.owner()];
+  const things = await belongings(victim);
+  const before = await everythingOf(victim);
+  for (const route of guarded().filter(hasParameter)) {
+    const [, values] = things.find(([prefix]) => route.path.startsWith(prefix)) ?? [];
+    if (!values) throw new Error(`what ${nameOf(route)} names is not among the belongings`);
+    const status = await statusOf(route, stranger, values, BODIES[nameOf(route)]);
+    expect([nameOf(route), status]).toEqual([nameOf(route), 404]);
+  }
+  expect(await everythingOf(victim)).toEqual(before);
+});
+
+test("lists hold nothing of another organization, from wherever they are read on", async () => {
+  const [victim, stranger] = [await api.owner(), await api.owner()];
+  const { body: tunnel } = await victim.post<Tunnel>("/tunnels", { localPort: 1 });
+  const { id: tokenId } = await mintToken(victim);
+  const { body: domain } = await victim.post<CustomDomain>("/domains", { domain: newDomain() });
+  const { body: project } = await victim.post<Project>("/projects", { slug: "shop", name: "Shop" });
+  const { id: receiverId } = await makeReceiver(victim);
+  const { id: networkId } = await createNetwork(victim);
+  for (const [path, after] of [
+    ["/tunnels", tunnel.id],
+    ["/tokens", tokenId],
+    ["/projects", project.id],
+    ["/domains", domain.id],
+    ["/webhook-receivers", receiverId],
+    ["/private-networks", networkId],
+    ["/orgs", victim.orgId],
+  ]) {
+    expect((await stranger.get<unknown[]>(`${path}?after=${after}`)).body).toEqual([]);
+  }
+  expect((await stranger.get<unknown[]>("/tunnels")).body).toEqual([]);
+  expect((await stranger.get<unknown[]>("/tokens")).body).toEqual([]);
+  expect((await stranger.get<unknown[]>("/orgs")).body).toHaveLength(1);
+});
+
+test("no answer is kept by anybody, guessed to be of another type, or tells of the code behind it", async () => {
+  for (const route of routes) {
+    for (const by of [owner, api.stranger]) {
+      // Signed out by one of these requests or not: any answer will do.
+      const { headers, body } = await by.send(route.method, addressOf(route));
+      const isKeySet = route.path === "/.well-known/jwks.json";
+      expect([
+        nameOf(route),
+        headers.get("cache-control"),
+        headers.get("x-content-type-options"),
+      ]).toEqual([nameOf(route), isKeySet ? "public, max-age=300" : "no-store", "nosniff"]);
+      expect([nameOf(route), JSON.stringify(body)]).not.toEqual([
+        nameOf(route),
+        expect.stringMatching(/\.[jt]s:\d|node_modules|\bat async\b|drizzle|postgres/i),
+      ]);
+    }
+  }
+});
+
+test("every route documents its refusals", () => {
+  for (const route of routes) {
+    const expected = [
+      ...(isGuarded(route) ? ["401"] : []),
+      ...(isGuarded(route) && hasParameter(route) ? ["404"] : []),
+      ...(route.requestBody ? ["400"] : []),
+    ];
+    expect([nameOf(route), Object.keys(route.responses)]).toEqual([
+      nameOf(route),
+      expect.arrayContaining(expected),
+    ]);
+  }
+});

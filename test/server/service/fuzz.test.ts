@@ -1,0 +1,143 @@
+/** Whatever a request says, its answer is given on purpose: never "something went wrong on our side". */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  callerOf,
+  mintToken,
+  PASSWORD,
+  startApi,
+  type Caller,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import {
+  examplesOf,
+  NASTY_TEXTS,
+  nonsenseFor,
+  type Schema,
+} from "../../harness/server/invalid-requests.ts";
+import { readRoutes, type Route } from "../../harness/server/routes.ts";
+
+interface Described extends Route {
+  parameters?: { name: string; in: string; schema: Schema }[];
+  requestBody?: { content: Record<string, { schema: Schema }> };
+}
+
+let api: TestApi;
+let owner: Person;
+let routes: Described[];
+
+beforeAll(async () => {
+  // Nobody can reach these providers, and yet their routes are all there.
+  api = await startApi({
+    env: {
+      IDP_A_ISSUER: "http://127.0.0.1:9",
+      IDP_A_CLIENT_ID: "a",
+      IDP_A_CLIENT_SECRET: "secret",
+      IDP_B_AUTHORIZE_URL: "http://127.0.0.1:9/authorize",
+      IDP_B_TOKEN_URL: "http://127.0.0.1:9/token",
+      IDP_B_API_URL: "http://127.0.0.1:9",
+      IDP_B_CLIENT_ID: "b",
+      IDP_B_CLIENT_SECRET: "secret",
+    },
+  });
+  owner = await api.owner();
+  routes = (await readRoutes(api)) as Described[];
+});
+afterAll(() => api.stop());
+
+const json = { "content-type": "application/json" };
+
+/** What the parameters of paths name: things that are there. */
+async function parametersOf({ path }: Route, person: Person): Promise<Record<string, string>> {
+  const { body: tunnel } = await person.post<Tunnel>("/tunnels", { localPort: 1 });
+  const { nonce } = await mintToken(person);
+  const id = path.startsWith("/orgs/") ? person.orgId : tunnel.id;
+  return { id, nonce, user_id: person.userId, slug: "default" };
+}
+
+function addressOf(route: Described, values: Record<string, string>): string {
+  const query = new URLSearchParams();
+  let path = route.path;
+  for (const { name, in: place, schema } of route.parameters ?? []) {
+    const text = values[name] ?? String(examplesOf(schema, name)[0]);
+    if (place === "path") path = path.replace(`{${name}}`, encodeURIComponent(text));
+    else query.append(name, text);
+  }
+  return `${path}?${query.toString()}`;
+}
+
+/** Sends some at a time. @returns those that failed on our side. */
+async function failuresOf(by: Caller, method: string, all: { address: string; body?: string }[]) {
+  const failures: string[] = [];
+  const AT_ONCE = 20;
+  for (let at = 0; at < all.length; at += AT_ONCE) {
+    const sent = all.slice(at, at + AT_ONCE).map(async ({ address, body }) => {
+      const init = body === undefined ? {} : { headers: json, body };
+      const { status } = await by.send(method, address, init);
+      if (status === 500) failures.push(`${method} ${address} ${body ?? ""}`.slice(0, 500));
+    });
+    await Promise.all(sent);
+  }
+  return failures;
+}
+
+test("no body makes a route fail, whatever one of its parts is", { timeout: 600_000 }, async () => {
+  const failures = [];
+  for (const route of routes) {
+    const schema = route.requestBody?.content["application/json"]?.schema;
+    if (!schema) continue;
+    // Of their own: what one route makes, of which there may be so many, is nothing to the next.
+    const person = await api.owner();
+    const address = addressOf(route, await parametersOf(route, person));
+    const all = nonsenseFor(schema).map((body) => ({ address, body }));
+    failures.push(...(await failuresOf(person, route.method, all)));
+  }
+  expect(failures).toEqual([]);
+});
+
+test("nor does any address, whatever one of its parameters is", { timeout: 600_000 }, async () => {
+  const failures = [];
+  for (const route of routes) {
+    const good = await parametersOf(route, owner);
+    const all = (route.parameters ?? []).flatMap(({ name }) =>
+      NASTY_TEXTS.map((text) => text.toWellFormed().slice(0, 4_000)).map((text) => ({
+        address: addressOf(route, { ...good, [name]: text }),
+      })),
+    );
+    failures.push(...(await failuresOf(owner, route.method, all)));
+  }
+  expect(failures).toEqual([]);
+});
+
+/** As bytes of UTF-8, which is how they are sent. */
+const inHeader = (text: string) => Buffer.from(text).toString("latin1");
+
+test.each([
+  ["user-agent", "of letters that are two units each", inHeader(`x${"😀".repeat(150)}`)],
+  ["user-agent", "of bytes that are no UTF-8", "\xff\xfe\x80"],
+  ["cookie", "escaped badly", "qnt_refresh=%E0%A4%A; underpass-oauth=%00; underpass-mfa=v1.a.b.c"],
+  ["cookie", "of nobody", "qnt_refresh=00000000-0000-4000-8000-000000000000.x.y; =; ;;"],
+  ["origin", "of nowhere", "null"],
+  ["accept", "of no type", inHeader("text/html;q=😀")],
+  ["authorization", "of many dots", `Bearer ${"a.".repeat(5_000)}`],
+  ["authorization", "of letters that base64 does not have", inHeader("Bearer 😀.😀.😀")],
+  ["content-type", "of another charset", "application/json; charset=utf-7"],
+  ["x-forwarded-for", "of no addresses", "1.2.3.4, ::, [::1, %00"],
+])("nor does the header %s %s", async (name, _what, value) => {
+  const authorization = `Bearer ${owner.accessToken}`;
+  const caller = callerOf(api.server, { ...json, authorization, [name]: value });
+  const login = JSON.stringify({ email: owner.email, password: PASSWORD });
+  for (const { method, path } of routes.filter((route) => !route.path.includes("{"))) {
+    const body = path === "/auth/login" ? { body: login } : {};
+    const { status } = await caller.send(method, path, body);
+    expect([method, path, status]).not.toEqual([method, path, 500]);
+  }
+});
+
+test("and nothing failed behind an answer", () => {
+  const errors = api.server.output
+    .split("\n")
+    .filter((line) => line.includes('"level":"error"') && !line.includes("provider_failed"));
+  expect(errors).toEqual([]);
+});

@@ -1,0 +1,147 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { STATUS_BY_CODE } from "../../../protocol/errors.ts";
+import { SERVICE_VERSION } from "../../../protocol/version.ts";
+import { AUDIT_ACTIONS } from "../../../workers/store/audit.ts";
+import { startApi, until, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.stop());
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+describe("every answer", () => {
+  test.each([
+    ["GET", "/health", 200],
+    ["GET", "/tunnels", 401],
+    ["GET", "/nowhere", 404],
+    ["PUT", "/health", 405],
+  ])("%s %s has a request id of its own and is not stored", async (method, path, status) => {
+    const replies = [await api.stranger.send(method, path), await api.stranger.send(method, path)];
+    const ids = replies.map(({ headers }) => headers.get("underpass-request-id"));
+    expect(replies.map((reply) => reply.status)).toEqual([status, status]);
+    expect(ids[0]).toMatch(UUID);
+    expect(ids[0]).not.toBe(ids[1]);
+    expect(replies[0]!.headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("allows no other origin, whatever it asks", async () => {
+    const { headers } = await api.stranger.send("GET", "/health", {
+      headers: { origin: "https://evil.test" },
+    });
+    expect([...headers.keys()].filter((name) => name.startsWith("access-control"))).toEqual([]);
+  });
+});
+
+describe("an error", () => {
+  test("has one shape, and its code in a header too", async () => {
+    const { body, headers } = await api.stranger.get("/nowhere");
+    expect(body).toEqual({ error: "not_found", message: expect.any(String) });
+    expect(headers.get("underpass-error")).toBe("not_found");
+  });
+
+  test("for another method says which ones there are", async () => {
+    for (const [method, path, allow] of [
+      ["PUT", "/tunnels", "GET, POST"],
+      ["POST", `/tunnels/${crypto.randomUUID()}`, "DELETE"],
+      ["DELETE", "/.well-known/jwks.json", "GET"],
+    ] as const) {
+      const { status, body, headers } = await api.stranger.send(method, path);
+      expect([status, headers.get("allow")]).toEqual([405, allow]);
+      expect(body).toMatchObject({ error: "method_not_allowed" });
+    }
+  });
+
+  test("without a token names the scheme", async () => {
+    const { headers } = await api.stranger.get("/tunnels");
+    expect(headers.get("www-authenticate")).toBe("Bearer");
+  });
+
+  test("has a status for each code", () => {
+    for (const status of Object.values(STATUS_BY_CODE)) {
+      expect(status).toBeGreaterThanOrEqual(400);
+    }
+  });
+
+  test("inside tells the caller nothing and the log everything", async () => {
+    const owner = await api.owner();
+    await api.sql("alter table tunnels rename to tunnels_gone");
+    try {
+      const { status, body, headers } = await owner.get("/tunnels");
+      expect(status).toBe(500);
+      expect(body).toEqual({ error: "internal", message: "Something went wrong on our side." });
+      const id = headers.get("underpass-request-id")!;
+      const failure = await until(() =>
+        Promise.resolve(
+          api.server.output
+            .split("\n")
+            .find((line) => line.includes("request_failed") && line.includes(id)),
+        ),
+      );
+      expect(failure).toContain("tunnels");
+    } finally {
+      await api.sql("alter table tunnels_gone rename to tunnels");
+    }
+  });
+});
+
+describe("being up", () => {
+  test("is told without asking anybody", async () => {
+    const { status, body } = await api.stranger.get("/health");
+    expect([status, body]).toEqual([200, { status: "ok", version: SERVICE_VERSION }]);
+  });
+
+  test("is not being ready: what does not work is named", async () => {
+    expect((await api.stranger.get("/ready")).status).toBe(200);
+    await api.sql("alter table installation rename to installation_gone");
+    try {
+      const { status, body, headers } = await api.stranger.get("/ready");
+      expect(status).toBe(503);
+      expect(body).toEqual({
+        error: "not_ready",
+        message: "Not working: database.",
+        missing: ["database"],
+      });
+      expect(headers.get("underpass-error")).toBe("not_ready");
+    } finally {
+      await api.sql("alter table installation_gone rename to installation");
+    }
+    expect((await api.stranger.get("/ready")).status).toBe(200);
+  });
+});
+
+test("the log has a line for each request and no secret in any", async () => {
+  const owner = await api.owner();
+  const { headers } = await owner.get("/tunnels");
+  const id = headers.get("underpass-request-id")!;
+  const line = await until(() =>
+    Promise.resolve(api.server.output.split("\n").find((text) => text.includes(id))),
+  );
+  for (const part of ["/tunnels", owner.orgId, owner.userId, "200"]) expect(line).toContain(part);
+
+  await api.stranger.get("/health");
+  expect(api.server.output).not.toContain("/health");
+  for (const secret of [owner.password, owner.accessToken, owner.cookie.split("=")[1]!]) {
+    expect(api.server.output).not.toContain(secret);
+  }
+});
+
+test("the OpenAPI document is of version 3.1 and describes errors by their one shape", async () => {
+  const { body } = await api.stranger.get<{
+    openapi: string;
+    paths: Record<string, Record<string, { responses: Record<string, unknown> }>>;
+  }>("/openapi.json");
+  expect(body.openapi).toBe("3.1.0");
+  expect(body.paths["/tunnels"]?.post?.responses["409"]).toMatchObject({
+    description: "`duplicate_name`",
+    content: { "application/json": { schema: { required: ["error", "message"] } } },
+  });
+});
+
+test("the documentation lists every audit action", () => {
+  const documented = readFileSync("docs/api.md", "utf8");
+  for (const action of AUDIT_ACTIONS) expect(documented).toContain(`\`${action}\``);
+});

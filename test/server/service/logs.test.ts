@@ -1,0 +1,147 @@
+/** What the server writes down while people use their accounts: what happened, and nothing that opens one. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
+import {
+  callerOf,
+  cookieIn,
+  mintToken,
+  newEmail,
+  PASSWORD,
+  startApi,
+  until,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { challengeOf, codeOf, turnOn } from "../../harness/browser/second-factor.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.stop());
+
+async function tokenIn(email: string, page: string): Promise<string> {
+  const link = new RegExp(`${page}#token=([\\w-]+)`);
+  return until(async () =>
+    (await api.mailsTo(email)).map((mail) => link.exec(unfolded(mail))?.[1]).find(Boolean),
+  );
+}
+
+/** Quoted-printable breaks long lines, and writes "=" as "=3D". */
+function unfolded(mail: string): string {
+  return mail.replace(/=\r?\n/g, "").replaceAll("=3D", "=");
+}
+
+/** Each way of signing in and of staying so. @returns every secret that was on its way. */
+async function useAccount(person: Person): Promise<string[]> {
+  const renewed = await callerOf(api.server, { cookie: person.cookie }).post<{
+    access_token: string;
+  }>("/auth/refresh");
+  const factor = await turnOn(api, person);
+  const [first, second] = [await challengeOf(api, person), await challengeOf(api, person)];
+  const code = codeOf(factor.secret, 1);
+  const byCode = await passed({ challenge_token: first, code });
+  const [recovery_code = ""] = factor.recoveryCodes;
+  const byRecovery = await passed({ challenge_token: second, recovery_code });
+  await person.post("/auth/mfa/disable", { password: PASSWORD });
+  return [
+    person.accessToken,
+    person.cookie,
+    renewed.body.access_token,
+    cookieIn(renewed.headers),
+    factor.secret,
+    ...factor.recoveryCodes,
+    ...[first, second, code],
+    ...byCode,
+    ...byRecovery,
+  ];
+}
+
+async function passed(body: object): Promise<string[]> {
+  const reply = await api.stranger.post<AccountSummary>("/auth/login/mfa", body);
+  expect(reply.status).toBe(200);
+  return [reply.body.access_token, cookieIn(reply.headers)];
+}
+
+/** What is handed to others: an invitation, a machine's token, a token. */
+async function handOut(person: Person): Promise<string[]> {
+  const guest = await api.owner();
+  await person.post(`/orgs/${person.orgId}/invitations`, { email: guest.email, role: "member" });
+  const invitation = await tokenIn(guest.email, "/invitation");
+  expect((await guest.post("/invitations/accept", { token: invitation })).status).toBe(200);
+  const { body: device } = await api.stranger.post<{ device_code: string; user_code: string }>(
+    "/auth/cli/start",
+    {},
+  );
+  await person.get(`/auth/cli/request?code=${device.user_code}`);
+  const { body: machine } = await person.post<{ wire_bytes_b64: string }>("/auth/cli/authorize", {
+    device_code: device.user_code,
+  });
+  await api.stranger.post("/auth/cli/poll", { device_code: device.device_code });
+  const { wireBytes } = await mintToken(person);
+  return [invitation, device.device_code, device.user_code, machine.wire_bytes_b64, wireBytes];
+}
+
+async function forgetPassword(email: string): Promise<string[]> {
+  await api.stranger.post("/auth/forgot", { email });
+  const token = await tokenIn(email, "/reset");
+  const new_password = "another good password";
+  expect((await api.stranger.post("/auth/reset", { token, new_password })).status).toBe(200);
+  return [token, new_password];
+}
+
+/** Six digits may be part of an id: as a word they are a code. */
+function isLogged(secret: string): boolean {
+  const { output } = api.server;
+  return /^\d+$/.test(secret)
+    ? new RegExp(`\\b${secret}\\b`).test(output)
+    : output.includes(secret);
+}
+
+test("no secret is in the log, whatever way it went", async () => {
+  const email = newEmail();
+  await api.stranger.post("/auth/signup", { email, password: PASSWORD });
+  const code = await api.codeFor(email);
+  await api.stranger.post("/auth/verify-email-otp", { email, code });
+  const person = await api.logIn(email, PASSWORD);
+  const secrets = [
+    PASSWORD,
+    code,
+    ...(await useAccount(person)),
+    ...(await handOut(person)),
+    ...(await forgetPassword(email)),
+  ].map((secret) => secret.replace(/^qnt_refresh=/, ""));
+
+  const { headers } = await api.stranger.get("/auth/me");
+  const lastId = headers.get("underpass-request-id")!;
+  await until(() => Promise.resolve(api.server.output.includes(lastId)));
+  expect(secrets.filter((secret) => secret.length < 6)).toEqual([]);
+  expect(secrets.filter(isLogged)).toEqual([]);
+});
+
+test("a query that fails is in the log without the values that it was for", async () => {
+  const { email } = await api.owner();
+  await api.sql("alter table sessions rename to sessions_gone");
+  await api.sql("alter table email_codes rename to email_codes_gone");
+  await api.sql("alter table outbox rename to outbox_gone");
+  const newcomer = newEmail();
+  const statuses = await Promise.all([
+    api.stranger.post("/auth/login", { email, password: PASSWORD }),
+    api.stranger.post("/auth/signup", { email: newcomer, password: PASSWORD }),
+    api.stranger.post("/auth/forgot", { email }),
+  ]).then((replies) => replies.map(({ status }) => status));
+  try {
+    expect(statuses).toEqual([500, 500, 202]);
+    for (const table of ["sessions", "email_codes", "outbox"]) {
+      await until(() =>
+        Promise.resolve(api.server.output.includes(`failed query: insert into \\"${table}\\"`)),
+      );
+    }
+    expect(api.server.output).not.toMatch(/params:|\$argon2|v1\.[0-9a-f]{8}\./);
+    expect(api.server.output).not.toContain(newcomer);
+  } finally {
+    for (const table of ["sessions", "email_codes", "outbox"]) {
+      await api.sql(`alter table ${table}_gone rename to ${table}`);
+    }
+  }
+});

@@ -1,0 +1,55 @@
+/** The pages for browsers: what their answers promise before any script of theirs has run. */
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startApi, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api?.stop());
+
+describe.each(["/", "/activate?code=BCDF-GHJK", "/reset", "/invitation"])("%s", (path) => {
+  const open = () => api.stranger.get<string>(path);
+
+  test("loads nothing from anywhere, can't be framed and is kept nowhere", async () => {
+    const { status, body, headers } = await open();
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(headers.get("referrer-policy")).toBe("no-referrer");
+    expect(headers.get("cross-origin-opener-policy")).toBe("same-origin");
+    const policy = headers.get("content-security-policy")?.split("; ");
+    expect(policy).toEqual(
+      expect.arrayContaining([
+        "default-src 'none'",
+        "connect-src 'self'",
+        "form-action 'none'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+      ]),
+    );
+    expect(policy?.join()).not.toMatch(/unsafe|https?:|\*/);
+    expect(body).not.toMatch(/(src|href)=|@import|url\(/);
+  });
+
+  test("runs its one script and its one style, by their hashes", async () => {
+    const { body, headers } = await open();
+    const policy = headers.get("content-security-policy");
+    for (const element of ["script", "style"]) {
+      const found = [...body.matchAll(new RegExp(`<${element}[^>]*>(.*?)</${element}>`, "gs"))];
+      expect(found).toHaveLength(1);
+      const hash = createHash("sha256")
+        .update(found[0]?.[1] ?? "")
+        .digest("base64");
+      expect(policy).toContain(`${element}-src 'sha256-${hash}'`);
+    }
+  });
+});
+
+test("a page takes no other method than GET", async () => {
+  const { status, headers } = await api.stranger.post("/");
+  expect(status).toBe(405);
+  expect(headers.get("allow")).toBe("GET");
+});

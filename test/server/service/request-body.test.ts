@@ -1,0 +1,133 @@
+/** What is sent to the API and is too much, too slow, or for nobody: whoever sends it reads why it was refused. */
+import { readFile } from "node:fs/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { UNREAD_BODY_MAX_BYTES } from "../../../protocol/limits/edge.ts";
+import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { dial, MessageReader, type Answer } from "../../harness/tunnel/raw-http.ts";
+
+const MIB = 1024 * 1024;
+const TIMES = 10;
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+const bearer = () => ({ authorization: `Bearer ${owner.accessToken}` });
+
+const post = (lines: Record<string, string>, ...parts: Buffer[]) =>
+  ask("POST", "/projects", lines, ...parts);
+
+async function ask(
+  method: string,
+  path: string,
+  lines: Record<string, string>,
+  ...parts: Buffer[]
+): Promise<Answer> {
+  const socket = await dial(api.server.port);
+  const reader = new MessageReader(socket);
+  const head = { host: "127.0.0.1", "content-type": "application/json", ...lines };
+  const text = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(`${method} ${path} HTTP/1.1\r\n${text.join("")}\r\n`);
+  for (const part of parts) socket.write(part);
+  try {
+    return await reader.answer(method);
+  } finally {
+    socket.destroy();
+  }
+}
+
+const whole = (bytes: number, lines: Record<string, string>) =>
+  post({ ...lines, "content-length": String(bytes) }, Buffer.alloc(bytes, "x"));
+
+function inChunks(bytes: number, lines: Record<string, string>): Promise<Answer> {
+  const size = MIB / 2;
+  const chunk = Buffer.concat([
+    Buffer.from(`${size.toString(16)}\r\n`),
+    Buffer.alloc(size, "x"),
+    Buffer.from("\r\n"),
+  ]);
+  const chunks = Array.from({ length: bytes / size }, () => chunk);
+  return post({ ...lines, "transfer-encoding": "chunked" }, ...chunks, Buffer.from("0\r\n\r\n"));
+}
+
+/** One byte a chunk. */
+const inBytes = (body: Buffer): Buffer =>
+  Buffer.from([...body.toString("latin1")].map((byte) => `1\r\n${byte}\r\n`).join(""), "latin1");
+
+/** The most memory that the server has had. */
+async function peakBytes(): Promise<number> {
+  const pid = await api.server.pidOf("workerd");
+  const status = await readFile(`/proc/${pid}/status`, "utf8");
+  return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)![1]) * 1024;
+}
+
+const told = ({ status, body }: Answer) => [
+  status,
+  (JSON.parse(body.toString()) as { error: string }).error,
+];
+
+test.each([
+  ["by its length", whole],
+  ["on the way, since it says no length", inChunks],
+])("a body of 6 MiB that is refused %s is answered, each time", async (_, send) => {
+  for (let time = 0; time < TIMES; time += 1) {
+    expect(told(await send(6 * MIB, bearer()))).toEqual([413, "payload_too_large"]);
+  }
+});
+
+test.each([
+  ["with a length", whole],
+  ["in chunks", inChunks],
+])("so is a body %s of whoever may not send any", async (_, send) => {
+  for (let time = 0; time < TIMES; time += 1) {
+    expect(told(await send(MIB, {}))).toEqual([401, "unauthorized"]);
+  }
+});
+
+test("a body in chunks is read as any other", async () => {
+  const body = Buffer.from(JSON.stringify({ slug: "in-chunks", name: "In chunks" }));
+  const parts = [body.subarray(0, 9), body.subarray(9)].map((part) =>
+    Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from("\r\n")]),
+  );
+  const lines = { ...bearer(), "transfer-encoding": "chunked" };
+  expect((await post(lines, ...parts, Buffer.from("0\r\n\r\n"))).status).toBe(201);
+});
+
+test("a body without end is read no further than a bound, and the server goes on", async () => {
+  const bytes = 4 * UNREAD_BODY_MAX_BYTES;
+  const sent = await whole(bytes, bearer()).then(told, () => "cut off");
+  expect([[413, "payload_too_large"], "cut off"]).toContainEqual(sent);
+  expect((await api.stranger.get("/health")).status).toBe(200);
+});
+
+test.runIf(process.platform === "linux")(
+  "a body in chunks of one byte takes up its bytes, and not a page for each of them",
+  async () => {
+    const before = await peakBytes();
+    const chunks = inBytes(Buffer.alloc(MIB / 4, "x"));
+    const lines = { "transfer-encoding": "chunked" };
+    expect(told(await post(lines, chunks, Buffer.from("0\r\n\r\n")))).toEqual([
+      401,
+      "unauthorized",
+    ]);
+    expect((await peakBytes()) - before).toBeLessThan(400 * MIB);
+  },
+);
+
+test("a body that never ends is not waited for any longer, with a length or without", async () => {
+  const answers = await Promise.all([
+    post({ ...bearer(), "content-length": "1000" }, Buffer.from("{")),
+    post({ ...bearer(), "transfer-encoding": "chunked" }, inBytes(Buffer.from("{"))),
+  ]);
+  for (const answer of answers) expect(told(answer)).toEqual([400, "invalid_request"]);
+});
+
+test("a body that a GET brings is read, and changes nothing", async () => {
+  const chunks = Buffer.concat([inBytes(Buffer.from("{}")), Buffer.from("0\r\n\r\n")]);
+  const lines = { ...bearer(), "transfer-encoding": "chunked" };
+  expect((await ask("GET", "/projects", lines, chunks)).status).toBe(200);
+});

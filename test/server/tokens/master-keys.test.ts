@@ -1,0 +1,201 @@
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
+import { fromBase64, toBase64Url } from "../../../shared/encoding.ts";
+import {
+  callerOf,
+  mintToken,
+  startApi,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { nameOf, readRoutes, statusOf } from "../../harness/server/routes.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+  await owner.post("/projects", { slug: "staging", name: "Staging" });
+});
+afterAll(() => api.stop());
+
+async function mintMaster(by: Person, body: object = {}): Promise<MintedToken> {
+  return (await by.post<MintedToken>("/tokens/master", { name: "ci", ...body })).body;
+}
+const machine = (bearer: string) => callerOf(api.server, { authorization: `Bearer ${bearer}` });
+const mintChild = (bearer: string, slug = "staging", body: object = { name: "job" }) =>
+  machine(bearer).post<MintedToken>(`/projects/${slug}/tokens`, body);
+
+test("is shown once, with its bearer form, and is good for 90 days or as asked", async () => {
+  const { wireBytes, wireBytesLen, bearer, ...shown } = await mintMaster(owner);
+  expect(bearer).toBe(`mtk_master_${toBase64Url(fromBase64(wireBytes)!)}`);
+  expect(fromBase64(wireBytes)).toHaveLength(wireBytesLen);
+  expect(shown).toMatchObject({
+    kind: "master",
+    tunnelQuota: 0,
+    projectSlug: null,
+    expiresAt: shown.issuedAt + 90 * 24 * 3600,
+  });
+  const { body } = await owner.get<Token[]>("/tokens");
+  expect(body[0]).toEqual(shown);
+  const brief = await mintMaster(owner, { ttl_days: 1 });
+  expect(brief.expiresAt).toBe(brief.issuedAt + 24 * 3600);
+});
+
+test.each([0, 366, 1.5, "90", null])("refuses %j for its days", async (days) => {
+  const reply = await owner.post("/tokens/master", { name: "x", ttl_days: days });
+  expect(reply).toMatchObject({
+    status: 400,
+    body: { error: "invalid_request", fields: [{ path: "ttl_days" }] },
+  });
+});
+
+test("mints tokens of projects that are linked to it, for an hour unless asked", async () => {
+  const master = await mintMaster(owner);
+  const { status, body } = await mintChild(master.bearer!);
+  expect(status).toBe(200);
+  expect(body).toMatchObject({
+    kind: "agent",
+    projectSlug: "staging",
+    tunnelQuota: 5,
+    bandwidthLimitMbps: 100,
+    expiresAt: body.issuedAt + 3600,
+  });
+  const asked = await mintChild(master.bearer!, "staging", { name: "job", ttl_hours: 5 });
+  expect(asked.body.expiresAt).toBe(asked.body.issuedAt + 5 * 3600);
+  const rows = await api.sql("select minted_by_master_id from tokens where nonce = $1", [
+    body.nonce,
+  ]);
+  expect(rows).toEqual([{ minted_by_master_id: master.id }]);
+  const events = await api.sql(
+    "select user_id, metadata->>'masterNonce' master from audit_events where metadata->>'nonce' = $1",
+    [body.nonce],
+  );
+  expect(events).toEqual([{ user_id: null, master: master.nonce }]);
+});
+
+test("opens no tunnels", async () => {
+  const { wireBytes, bearer } = await mintMaster(owner);
+  for (const shown of [wireBytes, bearer]) {
+    const attempt = await api.connectAgent(shown, { port: 1, subdomain: "mastered" });
+    expect(attempt.code).toBe(CLOSE.unauthorized);
+  }
+  const attempt = await api.connectAgent(wireBytes, { port: 1 });
+  expect(attempt.reason).toBe("unauthorized: the token is not an agent token");
+});
+
+/** What a master key is for, and the two WebSockets whose refusals are close codes. */
+const EXCEPTIONS = ["POST /projects/{slug}/tokens", "GET /agent/connect", "GET /agent/streams"];
+
+test("calls nothing else", async () => {
+  const { bearer } = await mintMaster(owner);
+  const routes = (await readRoutes(api)).filter(({ security }) => security !== undefined);
+  for (const route of routes) {
+    const name = nameOf(route);
+    if (EXCEPTIONS.includes(name)) continue;
+    expect([name, await statusOf(route, machine(bearer!))]).toEqual([name, 401]);
+  }
+});
+
+describe("minting is refused", () => {
+  test("to whatever is not a good master key", async () => {
+    const { bearer, wireBytes, nonce } = await mintMaster(owner);
+    const agent = await mintToken(owner);
+    const bytes = fromBase64(wireBytes)!;
+    bytes[20]! ^= 1;
+    const revoked = await mintMaster(owner);
+    await owner.delete(`/tokens/${revoked.nonce}`);
+    const bearers = {
+      "without the prefix": toBase64Url(fromBase64(wireBytes)!),
+      "of an agent": agent.wireBytes,
+      "of an agent, with the prefix": `mtk_master_${toBase64Url(fromBase64(agent.wireBytes)!)}`,
+      changed: `mtk_master_${toBase64Url(bytes)}`,
+      "cut off": bearer!.slice(0, -4),
+      "prefix alone": "mtk_master_",
+      "its nonce": `mtk_master_${nonce}`,
+      revoked: revoked.bearer!,
+      "revoked, spelt otherwise": `mtk_master_${revoked.wireBytes}`,
+    };
+    for (const [kind, bad] of Object.entries(bearers)) {
+      expect([kind, (await mintChild(bad)).status]).toEqual([kind, 401]);
+    }
+    expect((await mintChild(bearer!)).status).toBe(200);
+  });
+
+  test("once it has expired", async () => {
+    const { bearer, nonce } = await mintMaster(owner);
+    await api.sql("update tokens set expires_at = now() where nonce = $1", [nonce]);
+    expect((await mintChild(bearer!)).status).toBe(401);
+  });
+
+  test("for projects of others, as if there were none", async () => {
+    const stranger = await api.owner();
+    await stranger.post("/projects", { slug: "theirs", name: "Theirs" });
+    const { bearer } = await mintMaster(owner);
+    expect((await mintChild(bearer!, "theirs")).status).toBe(404);
+    expect((await mintChild(bearer!, "nowhere")).status).toBe(404);
+  });
+});
+
+describe("its end", () => {
+  const eventsOf = (nonces: string[]) =>
+    api.sql<{ nonce: string }>(
+      `select metadata->>'nonce' nonce from audit_events
+        where action = 'token_revoked' and metadata->>'nonce' = any($1)`,
+      [nonces],
+    );
+  const alive = async (masterId: string) =>
+    api.sql("select 1 from tokens where minted_by_master_id = $1 and revoked_at is null", [
+      masterId,
+    ]);
+
+  test("is the end of all that it minted, with an event for each, and of their agents", async () => {
+    const master = await mintMaster(owner);
+    const children = [await mintChild(master.bearer!), await mintChild(master.bearer!)];
+    const other = await mintChild((await mintMaster(owner)).bearer!);
+    const agents = await Promise.all(
+      children.map(({ body }, at) =>
+        api.connectAgent(body.wireBytes, { port: 1, subdomain: `child-${at}` }),
+      ),
+    );
+    const closed = agents.map(({ socket }) => once(socket!, "close"));
+    expect((await owner.delete(`/tokens/${master.nonce}`)).status).toBe(200);
+    for (const [code] of await Promise.all(closed)) expect(code).toBe(CLOSE.unauthorized);
+
+    const nonces = [master.nonce, ...children.map(({ body }) => body.nonce)];
+    const told = (await eventsOf(nonces)).map(({ nonce }) => nonce);
+    expect(told.sort()).toEqual(nonces.sort());
+    const { body } = await owner.get<Token[]>("/tokens");
+    expect(body.find(({ nonce }) => nonce === other.body.nonce)?.revoked).toBe(false);
+  });
+
+  test("leaves nothing behind of twenty who mint with it in the same moment", async () => {
+    const master = await mintMaster(owner);
+    const minting = Array.from({ length: 20 }, () => mintChild(master.bearer!));
+    const [revoked] = await Promise.all([owner.delete(`/tokens/${master.nonce}`), ...minting]);
+    expect(revoked.status).toBe(200);
+    for (const { status } of await Promise.all(minting)) expect([200, 401]).toContain(status);
+    expect(await alive(master.id)).toEqual([]);
+  });
+
+  test("by rotation is the same, and the new one mints", async () => {
+    const master = await mintMaster(owner);
+    await mintChild(master.bearer!);
+    const { body: renewed } = await owner.post<MintedToken>(`/tokens/${master.nonce}/rotate`);
+    expect(renewed.bearer).toMatch(/^mtk_master_/);
+    expect(await alive(master.id)).toEqual([]);
+    expect((await mintChild(master.bearer!)).status).toBe(401);
+    expect((await mintChild(renewed.bearer!)).status).toBe(200);
+  });
+
+  test("comes with the removal of whoever minted it", async () => {
+    const member = await api.colleague(owner, "member");
+    const master = await mintMaster(member);
+    await mintChild(master.bearer!);
+    await owner.delete(`/orgs/${owner.orgId}/members/${member.userId}`);
+    expect(await alive(master.id)).toEqual([]);
+    expect((await mintChild(master.bearer!)).status).toBe(401);
+  });
+});

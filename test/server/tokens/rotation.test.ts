@@ -1,0 +1,116 @@
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+const rotate = (by: Person, nonce: string) => by.post<MintedToken>(`/tokens/${nonce}/rotate`);
+const find = async (nonce: string) =>
+  (await owner.get<Token[]>("/tokens")).body.find((token) => token.nonce === nonce);
+
+test("gives the same scopes under another nonce, for as long again", async () => {
+  const { wireBytes, wireBytesLen, ...old } = await mintToken(owner, {
+    name: "ci",
+    ttlHours: 48,
+    allowedSubdomains: ["api-*"],
+    bandwidthLimitMbps: 7,
+    tunnelQuota: 3,
+  });
+  // As if it had been minted a day ago.
+  const day = 24 * 3600;
+  await api.sql(
+    "update tokens set issued_at = issued_at - interval '1 day', expires_at = expires_at - interval '1 day' where nonce = $1",
+    [old.nonce],
+  );
+  const { status, body } = await rotate(owner, old.nonce);
+  expect(status).toBe(200);
+  expect(body).toEqual({
+    ...old,
+    id: expect.any(String),
+    nonce: expect.stringMatching(/^[0-9a-f]{32}$/),
+    issuedAt: expect.any(Number),
+    expiresAt: body.issuedAt + 2 * day,
+    wireBytes: expect.any(String),
+    wireBytesLen,
+  });
+  expect(body.nonce).not.toBe(old.nonce);
+  expect(body.wireBytes).not.toBe(wireBytes);
+  expect(body.issuedAt).toBeGreaterThanOrEqual(old.issuedAt);
+  expect(await find(old.nonce)).toMatchObject({ revoked: true });
+});
+
+test("disconnects the old token's agents, whose tunnel the new one takes over", async () => {
+  const old = await mintToken(owner);
+  const agent = await api.connectAgent(old.wireBytes, { port: 1, subdomain: "rotated" });
+  const closed = once(agent.socket!, "close");
+  const { body: renewed } = await rotate(owner, old.nonce);
+  expect((await closed)[0]).toBe(CLOSE.unauthorized);
+  const again = await api.connectAgent(old.wireBytes, { port: 1, subdomain: "rotated" });
+  expect(again.code).toBe(CLOSE.unauthorized);
+  const next = await api.connectAgent(renewed.wireBytes, { port: 1, subdomain: "rotated" });
+  expect(next.code).toBeUndefined();
+  next.socket?.close();
+});
+
+test("of twenty at once gives one new token", async () => {
+  const { nonce } = await mintToken(owner, { name: "raced" });
+  const replies = await Promise.all(Array.from({ length: 20 }, () => rotate(owner, nonce)));
+  const statuses = replies.map(({ status }) => status).sort();
+  expect(statuses).toEqual([200, ...Array<number>(19).fill(404)]);
+  const { body } = await owner.get<Token[]>("/tokens");
+  const alive = body.filter(({ name, revoked }) => name === "raced" && !revoked);
+  expect(alive).toHaveLength(1);
+});
+
+test("keeps the budget, and what was spent of it", async () => {
+  const { nonce, id } = await mintToken(owner);
+  const budget = { monthlyBudgetUsdCents: 100 };
+  await owner.put(`/tokens/${nonce}/budget`, budget);
+  const { body: tunnel } = await owner.post<{ id: string }>("/tunnels", { localPort: 1 });
+  await api.sql(
+    "insert into token_usage values ($1, to_char(now() at time zone 'utc', 'YYYY-MM'), $2, 5000000000, 0)",
+    [id, tunnel.id],
+  );
+  const { body } = await rotate(owner, nonce);
+  expect(body).toMatchObject({ ...budget, spentUsdCents: 50 });
+  expect(await find(body.nonce)).toMatchObject({ ...budget, spentUsdCents: 50 });
+});
+
+test("is for one's own tokens; an admin rotates any", async () => {
+  const member = await api.colleague(owner, "member");
+  const admin = await api.colleague(owner, "admin");
+  const [own, other] = [await mintToken(member), await mintToken(owner)];
+  expect((await rotate(member, own.nonce)).status).toBe(200);
+  expect((await rotate(member, other.nonce)).status).toBe(403);
+  expect((await rotate(admin, other.nonce)).status).toBe(200);
+});
+
+test("of a token that was revoked, or never was, is no rotation", async () => {
+  const { nonce } = await mintToken(owner);
+  await owner.delete(`/tokens/${nonce}`);
+  expect((await rotate(owner, nonce)).status).toBe(404);
+  expect((await rotate(owner, "0".repeat(32))).status).toBe(404);
+});
+
+test("leaves two events: what was revoked, and what replaces it", async () => {
+  const old = await mintToken(owner);
+  const { body: renewed } = await rotate(owner, old.nonce);
+  const events = await api.sql(
+    `select action, metadata->>'nonce' nonce, metadata->>'replaces' replaces from audit_events
+      where metadata->>'nonce' in ($1, $2) order by created_at, action`,
+    [old.nonce, renewed.nonce],
+  );
+  expect(events).toEqual([
+    { action: "token_created", nonce: old.nonce, replaces: null },
+    { action: "token_created", nonce: renewed.nonce, replaces: old.nonce },
+    { action: "token_revoked", nonce: old.nonce, replaces: null },
+  ]);
+});

@@ -1,0 +1,296 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { toBase64 } from "../../../shared/base64.ts";
+import { fromBase64, toBase64Url } from "../../../shared/encoding.ts";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { FRAME, FrameWriter } from "../../../protocol/wire/frames.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+async function tunnelNamed(subdomain: string): Promise<Tunnel | undefined> {
+  const { body } = await owner.get<Tunnel[]>("/tunnels");
+  return body.find((tunnel) => tunnel.subdomain === subdomain);
+}
+
+describe("an agent with a good token", () => {
+  test("gets the name that it asks for, and the tunnel says so", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "wanted" });
+    expect(agent.protocol).toBe("underpass.v1");
+    expect(await tunnelNamed("wanted")).toMatchObject({
+      status: "active",
+      agentConnected: true,
+      localPort: 3000,
+      protocol: "http",
+    });
+    agent.socket?.close();
+  });
+
+  test("gets a random name when it asks for none", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const agent = await api.connectAgent(wireBytes, { port: 4321 });
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    const tunnel = body.find(({ localPort }) => localPort === 4321);
+    expect(tunnel?.subdomain).toMatch(/^[a-z]+-[a-z]+-[0-9a-z]{6}$/);
+    agent.socket?.close();
+  });
+
+  test("comes back to the tunnel that it had, with its new port", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const first = await api.connectAgent(wireBytes, { port: 3000, subdomain: "again" });
+    const before = await tunnelNamed("again");
+    first.socket?.close();
+    const second = await api.connectAgent(wireBytes, { port: 3001, subdomain: "again" });
+    expect(await tunnelNamed("again")).toMatchObject({ id: before?.id, localPort: 3001 });
+    second.socket?.close();
+  });
+
+  test("comes back to the tunnel that it serves without a turn of its token's", async () => {
+    const { wireBytes, nonce } = await mintToken(owner, { tunnelQuota: 1 });
+    await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-back" });
+    const back = {
+      port: 3001,
+      subdomain: "agent-back",
+      tunnel: (await tunnelNamed("agent-back"))!.id,
+    };
+    await api.sql("begin");
+    try {
+      // As agents hold it that come for the first time.
+      await api.sql("select from tokens where nonce = $1 for update", [nonce]);
+      const agent = await api.connectAgent(wireBytes, back);
+      expect(agent.code).toBeUndefined();
+      agent.socket?.close();
+    } finally {
+      await api.sql("rollback");
+    }
+    expect(await tunnelNamed("agent-back")).toMatchObject({ id: back.tunnel, localPort: 3001 });
+  });
+
+  test("does not come back once its budget is spent, or to what another token serves", async () => {
+    const { wireBytes, nonce } = await mintToken(owner);
+    await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-spent" });
+    const back = {
+      port: 3001,
+      subdomain: "agent-spent",
+      tunnel: (await tunnelNamed("agent-spent"))!.id,
+    };
+    const other = await api.connectAgent((await mintToken(owner)).wireBytes, back);
+    expect(other.code).toBe(CLOSE.duplicate_name);
+    await api.sql("update tokens set monthly_budget_usd_cents = 0 where nonce = $1", [nonce]);
+    expect((await api.connectAgent(wireBytes, back)).code).toBe(CLOSE.BUDGET_EXCEEDED);
+    await api.sql("update tokens set revoked_at = now() where nonce = $1", [nonce]);
+    expect((await api.connectAgent(wireBytes, back)).code).toBe(CLOSE.unauthorized);
+    expect(await tunnelNamed("agent-spent")).toMatchObject({ localPort: 3000 });
+  });
+
+  test("takes a reserved tunnel over", async () => {
+    await owner.post("/tunnels", { localPort: 1, subdomain: "prepared" });
+    const { wireBytes } = await mintToken(owner);
+    const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "prepared" });
+    expect(agent.code).toBeUndefined();
+    expect(await tunnelNamed("prepared")).toMatchObject({ status: "active", localPort: 3000 });
+    agent.socket?.close();
+  });
+
+  test("may show it in either base64", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const url = toBase64Url(fromBase64(wireBytes)!);
+    const agent = await api.connectAgent(url, { port: 3000, subdomain: "base64url" });
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+  });
+
+  test("is given less time when it asks for less", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const agent = await api.connectAgent(wireBytes, {
+      port: 3000,
+      subdomain: "agent-brief",
+      ttl: 600,
+    });
+    const { createdAt, expiresAt } = (await tunnelNamed("agent-brief"))!;
+    expect(Date.parse(expiresAt!) - Date.parse(createdAt)).toBeCloseTo(600_000, -4);
+    agent.socket?.close();
+  });
+});
+
+describe("is refused on its own transport", () => {
+  interface Case {
+    query?: Record<string, string | number>;
+    bearer?: (wireBytes: string) => string | undefined;
+    protocols?: string[];
+    scope?: object;
+    close: [keyof typeof CLOSE, RegExp];
+  }
+  const cases: Record<string, Case> = {
+    "without a protocol": { protocols: [], close: ["unsupported_version", /underpass\.v1/] },
+    "with an unknown protocol": {
+      protocols: ["underpass.v9"],
+      close: ["unsupported_version", /underpass\.v1/],
+    },
+    "without a token": { bearer: () => undefined, close: ["unauthorized", /required/] },
+    "with garbage for a token": { bearer: () => "%%%", close: ["unauthorized", /can't be read/] },
+    "with half a token": {
+      bearer: (token) => token.slice(0, 80),
+      close: ["unauthorized", /can't be read/],
+    },
+    "with a token that was changed": {
+      bearer: (token) => {
+        const bytes = fromBase64(token)!;
+        bytes[8]! ^= 1;
+        return toBase64(bytes);
+      },
+      close: ["unauthorized", /not signed/],
+    },
+    "with no port": { query: { port: "" }, close: ["invalid_request", /port/] },
+    "with a port of 70000": { query: { port: 70_000 }, close: ["invalid_request", /port/] },
+    "with a name in upper case": {
+      query: { port: 1, subdomain: "Upper" },
+      close: ["invalid_request", /subdomain/],
+    },
+    "with a name of ours": {
+      query: { port: 1, subdomain: "admin" },
+      close: ["duplicate_name", /reserved/],
+    },
+    "with a protocol that does not exist": {
+      query: { port: 1, protocol: "gopher" },
+      close: ["invalid_request", /protocol/],
+    },
+    "for a name that its token does not allow": {
+      scope: { allowedSubdomains: ["dev-*"] },
+      query: { port: 1, subdomain: "prod" },
+      close: ["forbidden", /dev-\*/],
+    },
+    "for a project that does not exist": {
+      query: { port: 1, subdomain: "a", project: "nowhere" },
+      close: ["forbidden", /no such project/],
+    },
+  };
+
+  test.each(Object.entries(cases))("%s", async (_, { query, bearer, protocols, scope, close }) => {
+    const { wireBytes } = await mintToken(owner, scope);
+    const shown = bearer ? bearer(wireBytes) : wireBytes;
+    const options = protocols ? { protocols } : {};
+    const attempt = await api.connectAgent(shown, query ?? { port: 3000 }, options);
+    const [name, words] = close;
+    expect(attempt.code).toBe(CLOSE[name]);
+    expect(attempt.reason).toMatch(new RegExp(`^${name}: `));
+    expect(attempt.reason).toMatch(words);
+  });
+
+  test("once its token is revoked, and an agent that was there is disconnected", async () => {
+    const { wireBytes, nonce } = await mintToken(owner);
+    const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-revoked" });
+    const closed = new Promise<[number, string]>((resolve) => {
+      agent.socket?.once("close", (code, reason) => resolve([code, reason.toString()]));
+    });
+    expect((await owner.delete(`/tokens/${nonce}`)).status).toBe(200);
+    expect(await closed).toEqual([
+      CLOSE.unauthorized,
+      expect.stringContaining("the token was revoked"),
+    ]);
+    const again = await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-revoked" });
+    expect(again).toMatchObject({
+      code: CLOSE.unauthorized,
+      reason: expect.stringContaining("revoked"),
+    });
+  });
+
+  test("for a name that another organization holds", async () => {
+    const stranger = await api.owner();
+    await stranger.post("/tunnels", { localPort: 1, subdomain: "theirs" });
+    const { wireBytes } = await mintToken(owner);
+    const attempt = await api.connectAgent(wireBytes, { port: 1, subdomain: "theirs" });
+    expect(attempt).toMatchObject({ code: CLOSE.duplicate_name });
+  });
+
+  test("for a name that another token is serving, until that one is gone", async () => {
+    const [mine, other] = [await mintToken(owner), await mintToken(owner)];
+    const first = await api.connectAgent(mine.wireBytes, { port: 1, subdomain: "agent-contested" });
+    const second = await api.connectAgent(other.wireBytes, {
+      port: 1,
+      subdomain: "agent-contested",
+    });
+    expect(second).toMatchObject({
+      code: CLOSE.duplicate_name,
+      reason: expect.stringContaining("another token"),
+    });
+
+    first.socket?.close();
+    const later = await until(async () => {
+      const attempt = await api.connectAgent(other.wireBytes, {
+        port: 1,
+        subdomain: "agent-contested",
+      });
+      return attempt.socket;
+    });
+    later.close();
+  });
+
+  test("when two want a token's last place at once, one of them", async () => {
+    const { wireBytes } = await mintToken(owner, { tunnelQuota: 1 });
+    const attempts = await Promise.all(
+      ["last-a", "last-b", "last-c"].map((subdomain) =>
+        api.connectAgent(wireBytes, { port: 1, subdomain }),
+      ),
+    );
+    const codes = attempts.map(({ code }) => code ?? "open").sort();
+    expect(codes).toEqual([CLOSE.quota_exceeded, CLOSE.quota_exceeded, "open"]);
+    for (const { socket } of attempts) socket?.close();
+  });
+
+  test("when two organizations want one name at once, one of them", async () => {
+    const bearers = await Promise.all(
+      [await api.owner(), await api.owner()].map((person) => mintToken(person)),
+    );
+    const attempts = await Promise.all(
+      bearers.map(({ wireBytes }) => api.connectAgent(wireBytes, { port: 1, subdomain: "raced" })),
+    );
+    const codes = attempts.map(({ code }) => code ?? "open").sort();
+    expect(codes).toEqual([CLOSE.duplicate_name, "open"]);
+    for (const { socket } of attempts) socket?.close();
+  });
+});
+
+test("without an upgrade there is nothing to connect", async () => {
+  const reply = await api.stranger.get("/agent/connect?port=1");
+  expect(reply.status).toBe(426);
+  expect(reply.body).toMatchObject({ error: "upgrade_expected" });
+});
+
+test("a tunnel that is deleted while its agent is there is gone for the agent too", async () => {
+  const { wireBytes } = await mintToken(owner);
+  const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "deleted" });
+  const closed = new Promise<number>((resolve) => agent.socket?.once("close", resolve));
+  const { id } = (await tunnelNamed("deleted"))!;
+  await owner.delete(`/tunnels/${id}`);
+  expect(await closed).toBe(CLOSE.tunnel_deleted);
+});
+
+test("an agent that went away without a word is not said to be there", async () => {
+  const { wireBytes } = await mintToken(owner);
+  const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "silent" });
+  agent.socket?.terminate();
+  await until(async () => (await tunnelNamed("silent"))?.agentConnected === false);
+  expect((await tunnelNamed("silent"))?.status).toBe("offline");
+});
+
+test("an agent that said goodbye leaves the time at which it was last seen", async () => {
+  const { wireBytes } = await mintToken(owner);
+  const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "goodbye" });
+  const writer = new FrameWriter();
+  writer.text(FRAME.goingAway, 0, 0, "stopped by its user");
+  agent.socket?.send(writer.take());
+  agent.socket?.close();
+  const tunnel = await until(async () => {
+    const found = await tunnelNamed("goodbye");
+    return found?.agentConnected === false && found;
+  });
+  expect(Date.parse(tunnel.lastSeenAt ?? "")).toBeGreaterThanOrEqual(Date.parse(tunnel.createdAt));
+});

@@ -1,0 +1,145 @@
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+type Named = Pick<Token, "nonce">;
+const setBudget = (by: Person, { nonce }: Named, monthlyBudgetUsdCents: unknown) =>
+  by.put<{ error: string }>(`/tokens/${nonce}/budget`, { monthlyBudgetUsdCents });
+const find = async ({ nonce }: Named) =>
+  (await owner.get<Token[]>("/tokens")).body.find((token) => token.nonce === nonce)!;
+const connect = (token: MintedToken, subdomain: string) =>
+  api.connectAgent(token.wireBytes, { port: 1, subdomain });
+
+/** As if its agents had caused so much traffic this month, or in another one. */
+async function spend({ id }: Pick<Token, "id">, gigabytes: number, monthsAgo = 0): Promise<void> {
+  const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+  await api.sql(
+    `insert into token_usage select $1, to_char(now() at time zone 'utc' - $2 * interval '1 month',
+      'YYYY-MM'), $3, $4, 0`,
+    [id, monthsAgo, tunnel.id, gigabytes * 1e9],
+  );
+}
+
+describe("a budget", () => {
+  test.each([0, 1, 1_000_000_000, null])("can be %j", async (cents) => {
+    const token = await mintToken(owner);
+    expect(await setBudget(owner, token, cents)).toMatchObject({
+      status: 200,
+      body: { success: true, monthlyBudgetUsdCents: cents },
+    });
+    expect((await find(token)).monthlyBudgetUsdCents).toBe(cents);
+  });
+
+  test.each([-1, 1_000_000_001, 0.5, "5", true, {}, undefined])("can't be %j", async (cents) => {
+    const token = await mintToken(owner);
+    expect(await setBudget(owner, token, cents)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_budget" },
+    });
+    expect((await find(token)).monthlyBudgetUsdCents).toBeNull();
+  });
+
+  test("is set by admins and owners, whose token it may be", async () => {
+    const member = await api.colleague(owner, "member");
+    const admin = await api.colleague(owner, "admin");
+    const own = await mintToken(member);
+    expect((await setBudget(member, own, 5)).status).toBe(403);
+    expect((await setBudget(admin, own, 5)).status).toBe(200);
+    expect((await setBudget(await api.owner(), own, 5)).status).toBe(404);
+  });
+
+  test("leaves an event that says what it was set to", async () => {
+    const token = await mintToken(owner);
+    await setBudget(owner, token, 7);
+    const events = await api.sql(
+      "select metadata from audit_events where action = 'token_budget_set' and resource_id = $1",
+      [token.id],
+    );
+    const { nonce } = token;
+    expect(events).toEqual([{ metadata: { nonce, monthlyBudgetUsdCents: 7 } }]);
+  });
+});
+
+describe("what is over its budget", () => {
+  test("is refused on the agent's transport, and let in again when it is not", async () => {
+    const token = await mintToken(owner);
+    await spend(token, 1);
+    expect((await find(token)).spentUsdCents).toBe(10);
+    await setBudget(owner, token, 10);
+    expect(await connect(token, "spent")).toMatchObject({
+      code: CLOSE.BUDGET_EXCEEDED,
+      reason: "BUDGET_EXCEEDED: the token's budget of this month is spent",
+    });
+    await setBudget(owner, token, 11);
+    const agent = await connect(token, "spent");
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+  });
+
+  test("is what was spent this month alone", async () => {
+    const token = await mintToken(owner);
+    await spend(token, 100, 1);
+    await setBudget(owner, token, 1);
+    const agent = await connect(token, "new-month");
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+  });
+
+  test("is disconnected at once, wherever it serves; 0 is over too", async () => {
+    const [token, other] = [await mintToken(owner), await mintToken(owner)];
+    const agents = [await connect(token, "over-a"), await connect(token, "over-b")];
+    const bystander = await connect(other, "under");
+    const closed = agents.map(({ socket }) => once(socket!, "close"));
+    await setBudget(owner, token, 0);
+    for (const [code] of await Promise.all(closed)) expect(code).toBe(CLOSE.BUDGET_EXCEEDED);
+    expect(bystander.socket?.readyState).toBe(1);
+    bystander.socket?.close();
+  });
+
+  test("none of twenty agents who come while it is set to 0 stays", async () => {
+    const token = await mintToken(owner, { tunnelQuota: 20 });
+    const coming = Array.from({ length: 20 }, (_, n) => connect(token, `crowd-${n}`));
+    await setBudget(owner, token, 0);
+    const agents = await Promise.all(coming);
+    const ends = agents.map(({ socket, code }) =>
+      socket === undefined || socket.readyState > 1
+        ? Promise.resolve(code ?? CLOSE.BUDGET_EXCEEDED)
+        : once(socket, "close").then(([closedWith]) => closedWith as number),
+    );
+    expect(new Set(await Promise.all(ends))).toEqual(new Set([CLOSE.BUDGET_EXCEEDED]));
+  });
+});
+
+describe("a master key's budget", () => {
+  test("is for all that it minted", async () => {
+    await owner.post("/projects", { slug: "capped", name: "Capped" });
+    const { body: master } = await owner.post<MintedToken>("/tokens/master", { name: "ci" });
+    const minting = { headers: { authorization: `Bearer ${master.bearer}` } };
+    const mint = async () =>
+      (
+        await api.stranger.send<MintedToken>("POST", "/projects/capped/tokens", {
+          headers: { ...minting.headers, "content-type": "application/json" },
+          body: JSON.stringify({ name: "job" }),
+        })
+      ).body;
+    const [first, second] = [await mint(), await mint()];
+    const agent = await connect(first, "job");
+    const closed = once(agent.socket!, "close");
+    await spend(second, 1);
+    expect((await find(master)).spentUsdCents).toBe(10);
+    await setBudget(owner, master, 10);
+    expect((await closed)[0]).toBe(CLOSE.BUDGET_EXCEEDED);
+    expect((await connect(await mint(), "job")).code).toBe(CLOSE.BUDGET_EXCEEDED);
+  });
+});

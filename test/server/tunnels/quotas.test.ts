@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { Billing } from "../../../protocol/schemas/billing.ts";
+import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
+import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+const connect = (token: MintedToken, subdomain: string) =>
+  api.connectAgent(token.wireBytes, { port: 1, subdomain });
+
+test("of twenty agents who come at once with a quota of five, five are let in", async () => {
+  const token = await mintToken(owner, { tunnelQuota: 5 });
+  const attempts = await Promise.all(
+    Array.from({ length: 20 }, (_, n) => connect(token, `quota-${n}`)),
+  );
+  const refused = attempts.filter(({ socket }) => socket === undefined);
+  expect(refused).toHaveLength(15);
+  for (const { code } of refused) expect(code).toBe(CLOSE.quota_exceeded);
+  const rows = await api.sql(
+    "select 1 from tunnels where connected_token_id = $1 and agent_connected",
+    [token.id],
+  );
+  expect(rows).toHaveLength(5);
+  for (const { socket } of attempts) socket?.close();
+});
+
+test("a place is free again when its agent goes, for one of those who wait for it", async () => {
+  const token = await mintToken(owner, { tunnelQuota: 1 });
+  const first = await connect(token, "place-0");
+  first.socket?.close();
+  const [next] = await until(async () => {
+    const attempts = await Promise.all([1, 2, 3].map((n) => connect(token, `place-${n}`)));
+    const open = attempts.flatMap(({ socket }) => socket ?? []);
+    expect(open.length).toBeLessThanOrEqual(1);
+    return open.length > 0 && open;
+  });
+  next?.close();
+});
+
+test("twenty agents who come at once for one name with one token leave one, and fill one place", async () => {
+  const token = await mintToken(owner, { tunnelQuota: 1 });
+  const attempts = await Promise.all(Array.from({ length: 20 }, () => connect(token, "same-name")));
+  for (const { code } of attempts) expect([undefined, CLOSE.replaced]).toContain(code);
+  const open = await until(() => {
+    const sockets = attempts.filter(({ socket }) => socket?.readyState === 1);
+    return Promise.resolve(sockets.length === 1 && sockets);
+  });
+  expect(open).toHaveLength(1);
+  open[0]?.socket?.close();
+});
+
+test("a server without billing sells nothing, and says so", async () => {
+  const asked = { plan: "pro" };
+  for (const [path, body] of [
+    ["/billing/checkout-session", asked],
+    ["/billing/portal", undefined],
+    ["/billing/webhook", {}],
+  ] as const) {
+    const reply = await owner.post<{ error: string }>(path, body);
+    expect([path, reply.status, reply.body.error]).toEqual([path, 402, "billing_not_configured"]);
+  }
+  expect(await owner.post("/billing/cancel")).toMatchObject({
+    status: 405,
+    body: { error: "method_not_allowed", message: expect.stringContaining("no billing") },
+  });
+  expect((await owner.get<Billing>("/billing")).body).toMatchObject({
+    mode: "none",
+    plan: "enterprise",
+    status: null,
+    overLimits: [],
+  });
+  expect(await api.stranger.get("/billing/mock/checkout?token=x")).toMatchObject({ status: 404 });
+});

@@ -1,0 +1,158 @@
+/** Tickets of TCP tunnels: who gets one for which port, and what ends what they allow. */
+import { createRemoteJWKSet, jwtVerify } from "jose";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import type { ErrorBody } from "../../../protocol/errors.ts";
+import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
+import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
+import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  callerOf,
+  mintToken,
+  startApi,
+  until,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+
+let api: TestApi;
+let owner: Person;
+let relay: RelayLink;
+beforeAll(async () => {
+  api = await startApi({ env: RELAY_ENV });
+  owner = await api.owner();
+  relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_300 });
+});
+afterAll(async () => {
+  relay[Symbol.dispose]();
+  await api.stop();
+});
+
+let names = 0;
+function newName(): string {
+  names += 1;
+  return `tcp-${names}`;
+}
+const codeOf = ({ status, body }: { status: number; body: { error?: string } }) =>
+  `${status} ${body.error ?? "ok"}`;
+const listed = async (id: string, by: Person = owner) =>
+  (await by.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === id)!;
+const connect = (wireBytes: string, query: Record<string, string | number>) =>
+  api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
+const hears = (link: RelayLink, message: object) =>
+  vi.waitFor(() => expect(link.heard).toContainEqual(expect.objectContaining(message)), PATIENT);
+
+describe("a ticket for the relay", () => {
+  const agentCaller = (wireBytes: string) =>
+    callerOf(api.server, { authorization: `Bearer ${wireBytes}` });
+  const ticketFor = (id: string, wireBytes: string) =>
+    agentCaller(wireBytes).post<RelayAccess & ErrorBody>(`/tunnels/${id}/relay-ticket`);
+
+  async function served(scope: object = {}) {
+    const token = await mintToken(owner, scope);
+    const subdomain = newName();
+    const agent = await connect(token.wireBytes, { subdomain, allow: "192.0.2.0/24" });
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    return { token, agent, tunnel: body.find((each) => each.subdomain === subdomain)! };
+  }
+
+  test("is for the tunnel that the token's agent serves, with its bounds", async () => {
+    const { token, tunnel } = await served({ bandwidthLimitMbps: 7 });
+    const { status, body } = await ticketFor(tunnel.id, token.wireBytes);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      port: tunnel.publicPort,
+      relay: { id: "main", host: "relay.example.com", url: "ws://relay.example.com:40000" },
+    });
+    const keys = createRemoteJWKSet(new URL("/.well-known/jwks.json", api.server.url));
+    const { payload } = await jwtVerify(body.ticket, keys, {
+      audience: relayAudience("main"),
+      typ: RELAY_TICKET_TYPE,
+    });
+    expect(RelayTicket.parse(payload)).toMatchObject({
+      kind: "tunnel",
+      sub: tunnel.id,
+      org: owner.orgId,
+      port: tunnel.publicPort,
+      mbps: 7,
+      nonce: token.nonce,
+      cidrs: ["192.0.2.0/24"],
+    });
+  });
+
+  test("is for nobody else", async () => {
+    const { token, tunnel } = await served();
+    const other = await mintToken(owner);
+    expect(codeOf(await ticketFor(tunnel.id, other.wireBytes))).toBe("403 forbidden");
+    const stranger = await mintToken(await api.owner());
+    expect(codeOf(await ticketFor(tunnel.id, stranger.wireBytes))).toBe("404 not_found");
+    const nowhere = crypto.randomUUID();
+    expect(codeOf(await ticketFor(nowhere, token.wireBytes))).toBe("404 not_found");
+    for (const bearer of ["nonsense", owner.accessToken]) {
+      expect(codeOf(await ticketFor(tunnel.id, bearer))).toBe("401 unauthorized");
+    }
+    const none = await api.stranger.post<ErrorBody>(`/tunnels/${tunnel.id}/relay-ticket`);
+    expect(codeOf(none)).toBe("401 unauthorized");
+    const http = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+    expect(codeOf(await ticketFor(http.body.id, token.wireBytes))).toBe("400 invalid_request");
+  });
+
+  test("is refused once the tunnel is stopped or over, or the token revoked or over its budget", async () => {
+    const { token, tunnel } = await served();
+    await owner.post(`/tunnels/${tunnel.id}/stop`);
+    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("409 conflict");
+    await owner.post(`/tunnels/${tunnel.id}/start`);
+    await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);
+    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("410 expired");
+    await api.sql("update tunnels set expires_at = null where id = $1", [tunnel.id]);
+    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("200 ok");
+    await owner.put(`/tokens/${token.nonce}/budget`, { monthlyBudgetUsdCents: 0 });
+    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("403 forbidden");
+    await owner.delete(`/tokens/${token.nonce}`);
+    expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("401 unauthorized");
+    await owner.delete(`/tunnels/${tunnel.id}`);
+  });
+
+  test("is worth nothing any more when its tunnel is stopped, its token revoked, its connection ended", async () => {
+    const first = await served();
+    const { id } = first.tunnel;
+    const connection = await until(async () => {
+      const { body } = await owner.get<Connection[]>("/connections");
+      return body.find(({ tunnels }) => tunnels.includes(id));
+    });
+    await owner.delete(`/connections/${connection.agent_id}`);
+    await hears(relay, { type: "revoke", id, reason: "connection_ended" });
+    await owner.post(`/tunnels/${id}/stop`);
+    await hears(relay, { type: "revoke", id, reason: "tunnel_stopped" });
+    await owner.delete(`/tokens/${first.token.nonce}`);
+    await hears(relay, { type: "revoke", id, reason: "unauthorized" });
+    await owner.delete(`/tunnels/${id}`);
+    await hears(relay, { type: "revoke", id, reason: "tunnel_deleted" });
+  });
+
+  test("and what the relay carried is counted, charged and shown", async () => {
+    const { token, tunnel } = await served();
+    const usage = {
+      tunnelId: tunnel.id,
+      source: "epoch/1",
+      tokenNonce: token.nonce,
+      connections: 3,
+      openConnections: 1,
+      bytesIn: 1_000,
+      bytesOut: 2_000,
+    };
+    relay.report({ tunnels: [usage] });
+    relay.report({ tunnels: [usage] });
+    await vi.waitFor(async () => {
+      expect(await listed(tunnel.id)).toMatchObject({
+        bytesIn: 1_000,
+        bytesOut: 2_000,
+        totalRequests: 3,
+      });
+    }, PATIENT);
+    const prometheus = await owner.get<string>("/metrics/prometheus");
+    expect(prometheus.body).toContain('underpass_requests_total{code="tcp"} 3');
+  });
+});

@@ -1,0 +1,211 @@
+/** A tunnel that is stopped stays stopped until it is started; one that is over stays over. */
+import { rm } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  mintToken,
+  startApi,
+  until,
+  type Attempt,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { preparedDir } from "../../harness/directories.ts";
+
+let api: TestApi;
+let owner: Person;
+let token: string;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+  token = (await mintToken(owner, { tunnelQuota: 100 })).wireBytes;
+});
+afterAll(() => api.stop());
+
+const reserve = async (subdomain: string, by = owner) =>
+  (await by.post<Tunnel>("/tunnels", { localPort: 1, subdomain })).body;
+const stop = ({ id }: Tunnel, by = owner) => by.post<{ status: string }>(`/tunnels/${id}/stop`);
+const start = ({ id }: Tunnel, by = owner) => by.post<{ status: string }>(`/tunnels/${id}/start`);
+const connect = (subdomain: string, more: Record<string, string> = {}) =>
+  api.connectAgent(token, { port: 1, subdomain, ...more });
+const listed = async ({ id }: Tunnel) =>
+  (await owner.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === id);
+const closeOf = ({ socket, code, reason }: Attempt) =>
+  new Promise<[number?, string?]>((resolve) => {
+    if (!socket || socket.readyState === socket.CLOSED) resolve([code, reason]);
+    socket?.once("close", (code: number, reason: Buffer) => resolve([code, reason.toString()]));
+  });
+const eventsOf = ({ id }: Tunnel) =>
+  api.sql<{ action: string }>(
+    "select action from audit_events where resource_id = $1 order by created_at, id",
+    [id],
+  );
+
+describe("stopping a tunnel", () => {
+  test("disconnects its agent with the reason, and keeps every agent out", async () => {
+    const tunnel = await reserve("start-stopped");
+    const closed = closeOf(await connect("start-stopped"));
+    expect(await stop(tunnel)).toMatchObject({
+      status: 200,
+      body: { id: tunnel.id, status: "offline" },
+    });
+    expect(await closed).toEqual([CLOSE.tunnel_stopped, "tunnel_stopped: the tunnel was stopped"]);
+    expect(await connect("start-stopped")).toMatchObject({ code: CLOSE.tunnel_stopped });
+    expect(await listed(tunnel)).toMatchObject({ status: "offline", agentConnected: false });
+  });
+
+  test("makes a tunnel offline that nobody has ever served", async () => {
+    const tunnel = await reserve("never");
+    expect((await stop(tunnel)).body.status).toBe("offline");
+    expect((await listed(tunnel))?.status).toBe("offline");
+  });
+
+  test("happens once, however many stop it at once", async () => {
+    const tunnel = await reserve("start-once");
+    const replies = await Promise.all(Array.from({ length: 20 }, () => stop(tunnel)));
+    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
+    const actions = (await eventsOf(tunnel)).map(({ action }) => action);
+    expect(actions).toEqual(["tunnel_created", "tunnel_stopped"]);
+  });
+
+  test("leaves no agent behind that was just coming", async () => {
+    const tunnel = await reserve("coming");
+    const agents = Array.from({ length: 20 }, () => connect("coming"));
+    await stop(tunnel);
+    await Promise.all(agents);
+    await until(async () => (await listed(tunnel))?.agentConnected === false);
+    expect(await connect("coming")).toMatchObject({ code: CLOSE.tunnel_stopped });
+    const alive = (await Promise.all(agents)).filter(({ socket }) => socket?.readyState === 1);
+    await Promise.all(alive.map(closeOf));
+    expect((await listed(tunnel))?.status).toBe("offline");
+  });
+
+  test("keeps the name, and no place of the token's quota", async () => {
+    const { wireBytes } = await mintToken(owner, { tunnelQuota: 1 });
+    const tunnel = await reserve("kept");
+    await api.connectAgent(wireBytes, { port: 1, subdomain: "kept" });
+    await stop(tunnel);
+    const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "kept-too" });
+    expect(agent.code).toBeUndefined();
+    const stranger = await api.owner();
+    expect(await stranger.post("/tunnels", { localPort: 1, subdomain: "kept" })).toMatchObject({
+      status: 409,
+    });
+    expect(await api.connectAgent(wireBytes, { port: 1, subdomain: "kept" })).toMatchObject({
+      code: CLOSE.tunnel_stopped,
+    });
+    agent.socket?.close();
+  });
+
+  test("outlives a restart of the server", async () => {
+    const dataDir = await preparedDir();
+    try {
+      let wireBytes = "";
+      {
+        await using first = await startApi({ dataDir });
+        const person = await first.owner();
+        ({ wireBytes } = await mintToken(person));
+        const agent = await first.connectAgent(wireBytes, { port: 1, subdomain: "lasting" });
+        const { body } = await person.get<Tunnel[]>("/tunnels");
+        await stop(body[0]!, person);
+        expect(agent.code).toBeUndefined();
+      }
+      await using second = await startApi({ dataDir });
+      const agent = await second.connectAgent(wireBytes, { port: 1, subdomain: "lasting" });
+      expect(agent).toMatchObject({ code: CLOSE.tunnel_stopped });
+    } finally {
+      await rm(dataDir, { recursive: true, force: true });
+    }
+  });
+});
+
+describe("starting a tunnel", () => {
+  test("marks it active, and lets its agent in again", async () => {
+    const tunnel = await reserve("started");
+    await stop(tunnel);
+    expect(await start(tunnel)).toMatchObject({ status: 200, body: { status: "active" } });
+    expect(await listed(tunnel)).toMatchObject({ status: "active", agentConnected: false });
+    const agent = await connect("started");
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+    await until(async () => (await listed(tunnel))?.status === "offline");
+  });
+
+  test("of one that was never stopped marks it active, once", async () => {
+    const tunnel = await reserve("fresh");
+    for (let i = 0; i < 2; i += 1) expect((await start(tunnel)).body.status).toBe("active");
+    const actions = (await eventsOf(tunnel)).map(({ action }) => action);
+    expect(actions).toEqual(["tunnel_created", "tunnel_started"]);
+  });
+
+  test("and stopping by many at once end in one of both, and agents find the same", async () => {
+    const tunnel = await reserve("start-contested");
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? stop(tunnel) : start(tunnel))),
+    );
+    expect(replies.every(({ status }) => status === 200)).toBe(true);
+    const [row] = await api.sql<{ stopped_at: Date | null }>(
+      "select stopped_at from tunnels where id = $1",
+      [tunnel.id],
+    );
+    const agent = await connect("start-contested");
+    expect(agent.code).toBe(row!.stopped_at === null ? undefined : CLOSE.tunnel_stopped);
+    agent.socket?.close();
+  });
+});
+
+describe("what can't be started or stopped", () => {
+  test.each([
+    ["start", start],
+    ["stop", stop],
+  ] as const)("%s: another's, one that is deleted, one that is over", async (name, act) => {
+    const tunnel = await reserve(`not-${name}`);
+    expect((await act(tunnel, await api.owner())).status).toBe(404);
+    expect((await act(tunnel, await api.colleague(owner, "viewer"))).status).toBe(403);
+    await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);
+    expect(await act(tunnel)).toMatchObject({ status: 410, body: { error: "expired" } });
+    expect((await listed(tunnel))?.status).toBe("expired");
+    expect(await act(tunnel)).toMatchObject({ status: 410 });
+    await owner.delete(`/tunnels/${tunnel.id}`);
+    expect((await act(tunnel)).status).toBe(404);
+  });
+});
+
+describe("a tunnel's end", () => {
+  test("comes by itself: agent told, status expired, name free", async () => {
+    const tunnel = await reserve("ending");
+    const endsAt = Date.now() + 2_000;
+    await api.sql("update tunnels set expires_at = $2 where id = $1", [
+      tunnel.id,
+      new Date(endsAt),
+    ]);
+    const closed = closeOf(await connect("ending"));
+    expect(await closed).toEqual([
+      CLOSE.tunnel_expired,
+      "tunnel_expired: the tunnel's time is over",
+    ]);
+    expect(Date.now()).toBeGreaterThanOrEqual(endsAt);
+    expect(await listed(tunnel)).toMatchObject({ status: "expired", agentConnected: false });
+    const stranger = await api.owner();
+    expect((await reserve("ending", stranger)).subdomain).toBe("ending");
+    const actions = (await eventsOf(tunnel)).map(({ action }) => action);
+    expect(actions).toEqual(["tunnel_created", "tunnel_expired"]);
+  });
+
+  test.each([
+    ["deleted", CLOSE.tunnel_deleted],
+    ["expired", CLOSE.tunnel_expired],
+  ] as const)("is told to an agent that comes back to one that is %s", async (how, code) => {
+    const tunnel = await reserve(`comeback-${how}`);
+    if (how === "deleted") await owner.delete(`/tunnels/${tunnel.id}`);
+    else await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);
+    const back = { tunnel: tunnel.id };
+    expect(await connect(`comeback-${how}`, back)).toMatchObject({ code });
+    const { subdomain } = await reserve(`comeback-${how}`);
+    expect(await connect(subdomain, back)).toMatchObject({ code });
+    const agent = await connect(subdomain);
+    expect(agent.code).toBeUndefined();
+    agent.socket?.close();
+  });
+});

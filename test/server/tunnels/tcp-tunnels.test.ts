@@ -1,0 +1,328 @@
+/** TCP tunnels in the API: their ports, their agents and clients, and what does not apply to them. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { WebSocket } from "ws";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import type { ErrorBody } from "../../../protocol/errors.ts";
+import { STREAMS_SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  mintToken,
+  startApi,
+  type Attempt,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { exchange } from "../../harness/tunnel/raw-http.ts";
+import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
+
+type Answer = Tunnel & ErrorBody;
+
+let api: TestApi;
+let owner: Person;
+let relay: RelayLink;
+beforeAll(async () => {
+  api = await startApi({ env: RELAY_ENV });
+  owner = await api.owner();
+  const noRelay = await owner.post<Answer>("/tunnels", { localPort: 1, protocol: "tcp" });
+  expect([noRelay.status, noRelay.body.error]).toEqual([503, "unavailable"]);
+  expect(noRelay.body.message).toContain("No relay");
+  relay = await RelayLink.connect(api.server, { firstPort: 40_001, lastPort: 40_300 });
+});
+afterAll(async () => {
+  relay[Symbol.dispose]();
+  await api.stop();
+});
+
+let names = 0;
+function newName(): string {
+  names += 1;
+  return `tcp-${names}`;
+}
+const create = (body: object = {}, by: Person = owner) =>
+  by.post<Answer>("/tunnels", { localPort: 5432, protocol: "tcp", ...body });
+const codeOf = ({ status, body }: { status: number; body: { error?: string } }) =>
+  `${status} ${body.error ?? "ok"}`;
+const listed = async (id: string, by: Person = owner) =>
+  (await by.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === id)!;
+
+/** Another relay whose few ports nobody else in this file uses. */
+function relayWithPorts(count: number): Promise<RelayLink> {
+  const relayId = `relay-${crypto.randomUUID().slice(0, 8)}`;
+  return RelayLink.connect(api.server, {
+    relayId,
+    host: "2001:db8::1",
+    firstPort: 50_001,
+    lastPort: 50_000 + count,
+  });
+}
+
+async function connect(wireBytes: string, query: Record<string, string | number> = {}) {
+  return api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
+}
+const closeOf = ({ code, reason }: Attempt) => ({ code, reason });
+describe("a TCP tunnel's port", () => {
+  test("is reserved with it and in its URL, and an HTTP tunnel has none", async () => {
+    const { status, body } = await create();
+    expect(status).toBe(201);
+    expect(body.publicPort).toBeGreaterThanOrEqual(40_001);
+    expect(body).toMatchObject({
+      protocol: "tcp",
+      publicUrl: `tcp://relay.example.com:${body.publicPort}`,
+      allowedCidrs: null,
+      status: "inactive",
+    });
+    expect(await listed(body.id)).toEqual(body);
+    const http = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+    expect(http.body).toMatchObject({ publicPort: null, allowedCidrs: null });
+  });
+
+  test("is the wanted one, unless it is taken or no relay hands it out", async () => {
+    const { body } = await create({ publicPort: 40_222 });
+    expect(body.publicPort).toBe(40_222);
+    expect(codeOf(await create({ publicPort: 40_222 }))).toBe("409 duplicate_name");
+    const stranger = await api.owner();
+    expect(codeOf(await create({ publicPort: 40_222 }, stranger))).toBe("409 duplicate_name");
+    expect(codeOf(await create({ publicPort: 40_000 }))).toBe("400 invalid_request");
+    expect(codeOf(await create({ publicPort: 0 }))).toBe("400 invalid_request");
+    expect(codeOf(await create({ relayId: "nowhere" }))).toBe("400 invalid_request");
+    for (const field of [{ publicPort: 40_100 }, { relayId: "main" }]) {
+      const http = await owner.post<Answer>("/tunnels", { localPort: 1, ...field });
+      expect(http.body.fields?.[0]?.message).toBe("is for protocol tcp only");
+    }
+    // Nothing of what was refused is left behind.
+    const { body: tunnels } = await owner.get<Tunnel[]>("/tunnels");
+    expect(tunnels.filter(({ publicPort }) => publicPort === 40_222)).toHaveLength(1);
+  });
+
+  test("is of the relay that was named, until it has no more", async () => {
+    const link = await relayWithPorts(1);
+    const { relayId } = link.hello;
+    const { body } = await create({ relayId });
+    expect(body.publicUrl).toBe("tcp://[2001:db8::1]:50001");
+    const exhausted = await create({ relayId });
+    expect(codeOf(exhausted)).toBe("503 unavailable");
+    expect(exhausted.body.message).toContain("Every TCP port");
+    link[Symbol.dispose]();
+  });
+
+  test("is free for its organization when the tunnel is deleted or expires, for others a day later", async () => {
+    const { body } = await create({ publicPort: 40_230 });
+    await owner.delete(`/tunnels/${body.id}`);
+    const stranger = await api.owner();
+    expect(codeOf(await create({ publicPort: 40_230 }, stranger))).toBe("409 duplicate_name");
+    const { body: again } = await create({ publicPort: 40_230, ttlSeconds: 60 });
+    expect(again.publicPort).toBe(40_230);
+    await api.sql("update tunnels set expires_at = now() where id = $1", [again.id]);
+    await api.runCron();
+    const [port] = await api.sql<{ released_at: Date | null }>(
+      "select released_at from relay_ports where port = 40230 and protocol = 'tcp'",
+    );
+    expect(port?.released_at).toBeInstanceOf(Date);
+    await api.sql(
+      "update relay_ports set released_at = now() - interval '25 hours' where port = 40230",
+    );
+    expect((await create({ publicPort: 40_230 }, stranger)).body.publicPort).toBe(40_230);
+  });
+
+  test("of many who want the same one at once one gets it", async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => create({ publicPort: 40_240 })),
+    );
+    const codes = answers.map(codeOf).sort();
+    expect(codes).toEqual(["201 ok", ...Array<string>(7).fill("409 duplicate_name")]);
+  });
+});
+
+describe("an agent of a TCP tunnel", () => {
+  test("gets a port that stays, with its URL in the welcome", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const subdomain = newName();
+    const first = await connect(wireBytes, { subdomain });
+    expect(first.socket).toBeDefined();
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    const tunnel = body.find((each) => each.subdomain === subdomain)!;
+    expect(tunnel).toMatchObject({ protocol: "tcp", status: "active", agentConnected: true });
+    first.socket?.close(1000);
+    const again = await connect(wireBytes, { subdomain, tunnel: tunnel.id });
+    expect(again.socket).toBeDefined();
+    expect((await listed(tunnel.id)).publicUrl).toBe(tunnel.publicUrl);
+    again.socket?.close();
+  });
+
+  test("gets the port that it wants, moves to another one, and is refused one that is taken", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const subdomain = newName();
+    const wanted = await connect(wireBytes, { subdomain, remote_port: 40_250 });
+    expect(wanted.socket).toBeDefined();
+    const moved = await connect(wireBytes, { subdomain, remote_port: 40_251 });
+    expect(moved.socket).toBeDefined();
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    expect(body.find((each) => each.subdomain === subdomain)?.publicPort).toBe(40_251);
+    const taken = await connect(wireBytes, { subdomain: newName(), remote_port: 40_251 });
+    expect(closeOf(taken)).toEqual({
+      code: CLOSE.duplicate_name,
+      reason: "duplicate_name: port 40251 is taken",
+    });
+    const outside = await connect(wireBytes, { subdomain: newName(), remote_port: 80 });
+    expect(outside.code).toBe(CLOSE.invalid_request);
+    moved.socket?.close();
+  });
+
+  test("sets the allowlist when it comes first, and not when it comes back", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const subdomain = newName();
+    const first = await connect(wireBytes, { subdomain, allow: "192.0.2.7/24,2001:db8::/32" });
+    const { body } = await owner.get<Tunnel[]>("/tunnels");
+    const { id, allowedCidrs } = body.find((each) => each.subdomain === subdomain)!;
+    expect(allowedCidrs).toEqual(["192.0.2.0/24", "2001:db8::/32"]);
+    await owner.delete(`/tunnels/${id}/ip-allowlist`);
+    first.socket?.terminate();
+    const back = await connect(wireBytes, { subdomain, tunnel: id, allow: "192.0.2.0/24" });
+    expect((await listed(id)).allowedCidrs).toBe(null);
+    back.socket?.close();
+    for (const allow of ["", "192.0.2.0/33", "example.com"]) {
+      expect((await connect(wireBytes, { subdomain, allow })).code).toBe(CLOSE.invalid_request);
+    }
+    for (const [name, value] of Object.entries({ allow: "192.0.2.0/24", remote_port: 40_260 })) {
+      const http = await api.connectAgent(wireBytes, { port: 1, [name]: value });
+      expect(http.code).toBe(CLOSE.invalid_request);
+    }
+  });
+
+  test("does not get the name of an HTTP tunnel, nor the reverse", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const [http, tcp] = [newName(), newName()];
+    await owner.post("/tunnels", { localPort: 1, subdomain: http });
+    await create({ subdomain: tcp });
+    expect(closeOf(await connect(wireBytes, { subdomain: http }))).toEqual({
+      code: CLOSE.invalid_request,
+      reason: `invalid_request: ${http} carries HTTP, not TCP`,
+    });
+    expect(closeOf(await api.connectAgent(wireBytes, { port: 1, subdomain: tcp }))).toEqual({
+      code: CLOSE.invalid_request,
+      reason: `invalid_request: ${tcp} carries TCP`,
+    });
+  });
+
+  test("gives a port to a tunnel that was made before there were relays", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const subdomain = newName();
+    const { body } = await create({ subdomain });
+    await api.sql("update relay_ports set released_at = now() where owner_id = $1", [body.id]);
+    await api.sql("update tunnels set relay_id = null, public_port = null where id = $1", [
+      body.id,
+    ]);
+    expect(await listed(body.id)).toMatchObject({ publicPort: null });
+    const agent = await connect(wireBytes, { subdomain });
+    expect(agent.socket).toBeDefined();
+    expect((await listed(body.id)).publicPort).toBe(body.publicPort);
+    agent.socket?.close();
+  });
+
+  test("is told of a relay without ports in a way that lets it come back", async () => {
+    const { wireBytes } = await mintToken(owner);
+    await api.sql("update relays set last_port = first_port - 1");
+    try {
+      const attempt = await connect(wireBytes, { subdomain: newName() });
+      expect(attempt.code).toBe(CLOSE.internal);
+      expect(attempt.reason).toContain("every TCP port");
+    } finally {
+      await api.sql("update relays set last_port = 40300 where id = 'main'");
+    }
+  });
+});
+
+describe("what speaks HTTP", () => {
+  test("is refused for a TCP tunnel, and changes nothing", async () => {
+    const { body: tunnel } = await create();
+    const path = `/tunnels/${tunnel.id}`;
+    const refused = [
+      await owner.put<ErrorBody>(`${path}/auth`, { username: "ann", password: "open sesame" }),
+      await owner.put<ErrorBody>(`${path}/policy`, { actions: [] }),
+      await owner.put<ErrorBody>(`${path}/maintenance`, {}),
+      await owner.put<ErrorBody>(`${path}/inspector`, {}),
+      await owner.delete<ErrorBody>(`${path}/auth`),
+      await owner.delete<ErrorBody>(`${path}/policy`),
+      await owner.delete<ErrorBody>(`${path}/maintenance`),
+      await owner.delete<ErrorBody>(`${path}/edge-auth`),
+    ];
+    for (const reply of refused) {
+      expect(codeOf(reply)).toBe("400 invalid_request");
+      expect(reply.body.message).toContain("carries TCP");
+    }
+    const domain = await owner.post<{ id: string }>("/domains", { domain: "tcp.example" });
+    await api.sql("update domains set verified_at = now() where id = $1", [domain.body.id]);
+    const bound = await owner.put<ErrorBody>(`/domains/${domain.body.id}/bind`, {
+      tunnel_id: tunnel.id,
+    });
+    expect(codeOf(bound)).toBe("400 invalid_request");
+    expect(await listed(tunnel.id)).toEqual(tunnel);
+    const actions = await api.sql<{ action: string }>(
+      "select action from audit_events where resource_id = $1",
+      [tunnel.id],
+    );
+    expect(actions.map(({ action }) => action)).toEqual(["tunnel_created"]);
+  });
+
+  test("finds no tunnel under its name, before its agent came and afterwards", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const subdomain = newName();
+    await create({ subdomain });
+    const visit = () =>
+      exchange(
+        api.server.port,
+        `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\nAccept: application/json\r\n\r\n`,
+      );
+    const codeIn = async () =>
+      (JSON.parse((await visit()).body.toString()) as { error: string }).error;
+    expect(await codeIn()).toBe("tunnel_not_found");
+    const agent = await connect(wireBytes, { subdomain });
+    expect(await codeIn()).toBe("tunnel_not_found");
+    agent.socket?.close();
+  });
+});
+
+describe("a client of a TCP tunnel", () => {
+  function open(bearer: string | undefined, tunnel: string, protocol = STREAMS_SUBPROTOCOL) {
+    const socket = new WebSocket(
+      `ws://127.0.0.1:${api.server.port}/agent/streams?tunnel=${tunnel}`,
+      [protocol],
+      { headers: bearer === undefined ? {} : { authorization: `Bearer ${bearer}` } },
+    );
+    return new Promise<string>((resolve, reject) => {
+      socket.on("error", reject);
+      // Accepted: it waits for the hello.
+      socket.on("open", () => setTimeout(() => socket.ping(), 0));
+      socket.on("pong", () => resolve("accepted"));
+      socket.on("close", (_, reason) => resolve(reason.toString().split(":")[0]!));
+    }).finally(() => socket.terminate());
+  }
+
+  test("needs a token that may use the tunnel's name", async () => {
+    const { wireBytes } = await mintToken(owner);
+    const subdomain = newName();
+    const { body } = await create({ subdomain });
+    expect(await open(wireBytes, body.id)).toBe("accepted");
+    expect(await open(wireBytes, subdomain)).toBe("accepted");
+    const confined = await mintToken(owner, { allowedSubdomains: [subdomain] });
+    expect(await open(confined.wireBytes, body.id)).toBe("accepted");
+    const other = await mintToken(owner, { allowedSubdomains: ["something-else"] });
+    expect(await open(other.wireBytes, body.id)).toBe("forbidden");
+    expect(await open(undefined, body.id)).toBe("unauthorized");
+    expect(await open("nonsense", body.id)).toBe("unauthorized");
+    expect(await open(wireBytes, body.id, "underpass.v1")).toBe("unsupported_version");
+    const stranger = await mintToken(await api.owner());
+    expect(await open(stranger.wireBytes, body.id)).toBe("tunnel_deleted");
+    expect(await open(wireBytes, "no-such-name")).toBe("tunnel_deleted");
+    expect(await open(wireBytes, "..")).toBe("invalid_request");
+    const http = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
+    expect(await open(wireBytes, http.body.id)).toBe("invalid_request");
+    await owner.put(`/tunnels/${body.id}/ip-allowlist`, { cidrs: ["192.0.2.0/24"] });
+    expect(await open(wireBytes, body.id)).toBe("forbidden");
+    await owner.delete(`/tunnels/${body.id}/ip-allowlist`);
+    await owner.post(`/tunnels/${body.id}/stop`);
+    expect(await open(wireBytes, body.id)).toBe("tunnel_stopped");
+    await owner.delete(`/tunnels/${body.id}`);
+    expect(await open(wireBytes, body.id)).toBe("tunnel_deleted");
+  });
+});

@@ -1,0 +1,180 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+const create = (body: object, by = owner) => by.post<Tunnel>("/tunnels", body);
+
+describe("creating", () => {
+  test("reserves a name for an agent to come", async () => {
+    const { status, body } = await create({ localPort: 3000, subdomain: "reserved" });
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      id: expect.any(String),
+      name: "reserved",
+      subdomain: "reserved",
+      projectSlug: "default",
+      publicUrl: api.server.tunnelUrl("reserved"),
+      status: "inactive",
+      protocol: "http",
+      localPort: 3000,
+      publicPort: null,
+      allowedCidrs: null,
+      agentConnected: false,
+      authEnabled: false,
+      edgeAuthEnabled: false,
+      maintenance: false,
+      policyActions: 0,
+      customDomains: [],
+      bytesIn: 0,
+      bytesOut: 0,
+      totalRequests: 0,
+      createdAt: expect.stringMatching(/Z$/),
+      expiresAt: null,
+      lastSeenAt: null,
+    });
+    const listed = await owner.get<Tunnel[]>("/tunnels");
+    expect(listed.body).toEqual([body]);
+  });
+
+  test("adds the project's slug", async () => {
+    await api.sql("insert into projects (org_id, slug, name) values ($1, 'staging', 'Staging')", [
+      owner.orgId,
+    ]);
+    const { body } = await create({ localPort: 1, subdomain: "web", projectSlug: "staging" });
+    expect(body).toMatchObject({ name: "web", subdomain: "web-staging", projectSlug: "staging" });
+    const long = { localPort: 1, subdomain: "x".repeat(56), projectSlug: "staging" };
+    expect(await create(long)).toMatchObject({
+      status: 400,
+      body: { fields: [{ path: "subdomain", message: expect.stringContaining("63") }] },
+    });
+  });
+
+  test("gives a contested name to exactly one of twenty", async () => {
+    const people = [owner, await api.owner()];
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, (_, n) =>
+        create({ localPort: 1, subdomain: "contested" }, people[n % 2]),
+      ),
+    );
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    const refused = replies.filter(({ status }) => status === 409);
+    expect(refused).toHaveLength(19);
+    expect(refused[0]?.body).toMatchObject({ error: "duplicate_name" });
+    expect(await api.sql("select 1 from tunnels where subdomain = 'contested'")).toHaveLength(1);
+  });
+
+  test("ends a tunnel when it was asked to", async () => {
+    const { body } = await create({ localPort: 1, subdomain: "short", ttlSeconds: 600 });
+    expect(Date.parse(body.expiresAt!) - Date.parse(body.createdAt)).toBeCloseTo(600_000, -4);
+  });
+
+  test("ends a tunnel when its plan says so, whatever was asked", async () => {
+    const person = await api.owner();
+    await api.sql("update organizations set plan = 'free' where id = $1", [person.orgId]);
+    const { body } = await create({ localPort: 1, ttlSeconds: 24 * 3600 }, person);
+    expect(Date.parse(body.expiresAt!) - Date.parse(body.createdAt)).toBeCloseTo(3600_000, -4);
+  });
+
+  test.each([
+    ["no port", {}, "localPort"],
+    ["port 0", { localPort: 0 }, "localPort"],
+    ["port 65536", { localPort: 65_536 }, "localPort"],
+    ["a port as text", { localPort: "3000" }, "localPort"],
+    ["upper case", { localPort: 1, subdomain: "Blue" }, "subdomain"],
+    ["a leading hyphen", { localPort: 1, subdomain: "-blue" }, "subdomain"],
+    ["a dot", { localPort: 1, subdomain: "blue.green" }, "subdomain"],
+    ["64 characters", { localPort: 1, subdomain: "b".repeat(64) }, "subdomain"],
+    ["an unknown protocol", { localPort: 1, protocol: "ftp" }, "protocol"],
+    ["a minute less than one", { localPort: 1, ttlSeconds: 59 }, "ttlSeconds"],
+  ])("refuses %s", async (_, body, field) => {
+    expect(await create(body)).toMatchObject({
+      status: 400,
+      body: { error: "invalid_request", fields: [{ path: field }] },
+    });
+  });
+
+  test("refuses our own names, and projects that are not there", async () => {
+    expect((await create({ localPort: 1, subdomain: "api" })).status).toBe(409);
+    expect((await create({ localPort: 1, projectSlug: "nowhere" })).status).toBe(404);
+  });
+});
+
+describe("deleting", () => {
+  test("frees the name for everybody", async () => {
+    const { body } = await create({ localPort: 1, subdomain: "freed" });
+    expect(await owner.delete(`/tunnels/${body.id}`)).toMatchObject({
+      status: 200,
+      body: { ok: true },
+    });
+    expect((await owner.delete(`/tunnels/${body.id}`)).status).toBe(404);
+    expect((await create({ localPort: 1, subdomain: "freed" }, await api.owner())).status).toBe(
+      201,
+    );
+  });
+
+  test("happens once, however many delete at once", async () => {
+    const { body } = await create({ localPort: 1, subdomain: "once" });
+    const replies = await Promise.all(
+      Array.from({ length: 10 }, () => owner.delete(`/tunnels/${body.id}`)),
+    );
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
+    const events = await api.sql(
+      "select 1 from audit_events where action = 'tunnel_deleted' and resource_id = $1",
+      [body.id],
+    );
+    expect(events).toHaveLength(1);
+  });
+
+  test("leads nowhere for what can't be an id", async () => {
+    expect((await owner.delete("/tunnels/not-a-uuid")).status).toBe(404);
+  });
+});
+
+test("a long list is read in pages, without a gap and without a repetition", async () => {
+  const person = await api.owner();
+  for (const name of ["p1", "p2", "p3", "p4", "p5"]) {
+    await create({ localPort: 1, subdomain: `page-${name}` }, person);
+  }
+  const seen: string[] = [];
+  for (let after = ""; ;) {
+    const { body } = await person.get<Tunnel[]>(`/tunnels?limit=2${after}`);
+    if (body.length === 0) break;
+    seen.push(...body.map(({ name }) => name));
+    after = `&after=${body.at(-1)!.id}`;
+  }
+  expect(seen).toEqual(["page-p5", "page-p4", "page-p3", "page-p2", "page-p1"]);
+  expect((await person.get("/tunnels?limit=0")).status).toBe(400);
+  expect((await person.get("/tunnels?after=x")).status).toBe(400);
+});
+
+test("every change is in the audit log, with who and from where; no read is", async () => {
+  const person = await api.owner();
+  const { body } = await create({ localPort: 1 }, person);
+  await person.get("/tunnels");
+  await person.delete(`/tunnels/${body.id}`);
+  const events = await api.sql(
+    "select action, user_id, ip from audit_events where resource_id = $1 order by created_at",
+    [body.id],
+  );
+  const by = { user_id: person.userId, ip: "127.0.0.1" };
+  expect(events).toEqual([
+    { action: "tunnel_created", ...by },
+    { action: "tunnel_deleted", ...by },
+  ]);
+});
+
+test("the audit log can't be rewritten", async () => {
+  await expect(api.sql("update audit_events set action = 'nothing'")).rejects.toThrow(
+    "append-only",
+  );
+  await expect(api.sql("delete from audit_events")).rejects.toThrow("append-only");
+  await expect(api.sql("truncate audit_events")).rejects.toThrow("append-only");
+});

@@ -1,0 +1,230 @@
+/** Webhook receivers through the API: made, read, acknowledged, deleted. */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { DeliveryPage, Receiver, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
+import {
+  callerOf,
+  mintToken,
+  startApi,
+  until,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { deliver, makeReceiver, SECRET } from "../../harness/fakes/vendor.ts";
+
+let api: TestApi;
+let owner: Person;
+beforeAll(async () => {
+  api = await startApi();
+  owner = await api.owner();
+});
+afterAll(() => api.stop());
+
+const eventsOf = async (id: string, query = "", by: { get: Person["get"] } = owner) =>
+  (await by.get<DeliveryPage>(`/webhook-receivers/${id}/events${query}`)).body;
+const idsOf = async (id: string, query = "") =>
+  (await eventsOf(id, query)).events.map((event) => event.id);
+
+describe("a receiver", () => {
+  test("is made, listed, read and deleted, and its secret is never shown", async () => {
+    const person = await api.owner();
+    const made = await person.post<Receiver>("/webhook-receivers", {
+      validator: "payments",
+      secret: "whsec_never_shown",
+      name: "Payments of the shop",
+    });
+    expect(made.status).toBe(201);
+    const { id } = made.body;
+    expect(made.body).toEqual({
+      id,
+      name: "Payments of the shop",
+      validator: "payments",
+      url: `http://localhost:${api.server.port}/hooks/${id}`,
+      previousSecretUntil: null,
+      createdAt: expect.any(String),
+    });
+    expect((await person.get<Receiver[]>("/webhook-receivers")).body).toEqual([made.body]);
+    const state = await person.get<ReceiverState>(`/webhook-receivers/${id}`);
+    expect(state.body).toEqual({ ...made.body, kept: 0, lastReceivedAt: null, acknowledged: "0" });
+
+    expect((await person.delete(`/webhook-receivers/${id}`)).status).toBe(200);
+    expect((await person.delete(`/webhook-receivers/${id}`)).status).toBe(404);
+    expect((await person.get(`/webhook-receivers/${id}`)).status).toBe(404);
+    expect((await person.get<Receiver[]>("/webhook-receivers")).body).toEqual([]);
+    const actions = await api.sql<{ action: string }>(
+      "select action from audit_events where resource_id = $1 order by created_at",
+      [id],
+    );
+    expect(actions.map(({ action }) => action)).toEqual(["receiver_created", "receiver_deleted"]);
+    expect(api.server.output).not.toContain("whsec_never_shown");
+  });
+
+  test("rests with its secret sealed", async () => {
+    const { id } = await makeReceiver(owner);
+    const [row] = await api.sql<{ secret: string }>(
+      "select secret from webhook_receivers where id = $1",
+      [id],
+    );
+    expect(row!.secret).toMatch(/^v1\./);
+    expect(row!.secret).not.toContain(SECRET);
+  });
+
+  test.each([
+    [{}, "name"],
+    [{ validator: "email" }, "validator"],
+    [{ secret: "" }, "secret"],
+    [{ secret: "x".repeat(1_001) }, "secret"],
+    [{ name: "\n" }, "name"],
+    [{ name: 7 }, "name"],
+  ])("is not made of %j", async (change, field) => {
+    const right = { validator: "payments", secret: "s", name: "n" };
+    const body = field in change ? { ...right, ...change } : { ...right, [field]: undefined };
+    const { status, body: error } = await owner.post<{ error: string; fields: { path: string }[] }>(
+      "/webhook-receivers",
+      body,
+    );
+    expect([status, error.error]).toEqual([400, "invalid_request"]);
+    expect(error.fields.map(({ path }) => path)).toContain(field);
+  });
+
+  test("is one of at most a hundred, however many are made at once", async () => {
+    const person = await api.owner();
+    await api.sql(
+      `insert into webhook_receivers (org_id, name, validator, secret)
+       select $1, 'many', 'payments', 'x' from generate_series(1, 97)`,
+      [person.orgId],
+    );
+    const body = { validator: "payments", secret: "s", name: "more" };
+    const made = await Promise.all(
+      Array.from({ length: 6 }, () => person.post("/webhook-receivers", body)),
+    );
+    expect(made.map(({ status }) => status).sort()).toEqual([201, 201, 201, 409, 409, 409]);
+  });
+});
+
+describe("reading", () => {
+  test("goes on from a cursor, page by page, in the order of arrival", async () => {
+    const receiver = await makeReceiver(owner);
+    for (const id of ["e-1", "e-2", "e-3", "e-4", "e-5"])
+      await deliver(api.server, receiver, { id });
+    const first = await eventsOf(receiver.id, "?limit=2");
+    expect(first.events.map(({ id }) => id)).toEqual(["e-1", "e-2"]);
+    expect(first.events[1]!.cursor).toBe(first.cursor);
+    const second = await eventsOf(receiver.id, `?limit=2&after=${first.cursor}`);
+    expect(second.events.map(({ id }) => id)).toEqual(["e-3", "e-4"]);
+    const third = await eventsOf(receiver.id, `?after=${second.cursor}`);
+    expect(third.events.map(({ id }) => id)).toEqual(["e-5"]);
+    expect(await eventsOf(receiver.id, `?after=${third.cursor}`)).toEqual({
+      events: [],
+      cursor: third.cursor,
+    });
+    const since = third.events[0]!.receivedAt;
+    expect((await idsOf(receiver.id, `?since=${since}`)).at(-1)).toBe("e-5");
+    expect(await idsOf(receiver.id, "?since=2999-01-01T00:00:00Z")).toEqual([]);
+    for (const query of ["after=x", "after=-1", "limit=0", "limit=1001", "wait=31", "since=now"]) {
+      const { status } = await owner.get(`/webhook-receivers/${receiver.id}/events?${query}`);
+      expect([query, status]).toEqual([query, 400]);
+    }
+  });
+
+  test("waits for the next delivery when asked to", async () => {
+    const receiver = await makeReceiver(owner);
+    const waiting = eventsOf(receiver.id, "?wait=30");
+    await deliver(api.server, receiver, { id: "late" });
+    expect((await waiting).events.map(({ id }) => id)).toEqual(["late"]);
+    expect((await eventsOf(receiver.id, "?wait=0.1&after=1")).events).toEqual([]);
+  });
+
+  test("tells whoever lost the right to read while waiting nothing of what came", async () => {
+    const receiver = await makeReceiver(owner);
+    const token = await mintToken(owner);
+    const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+    const guest = await api.colleague(owner, "viewer");
+    const path = `/webhook-receivers/${receiver.id}/events`;
+    const waiting = [agent.get(`${path}?wait=30`), guest.get(`${path}?wait=30`)];
+    // Both are in, or find the door closed: either way they must not read on.
+    expect((await agent.get(path)).status).toBe(200);
+    expect((await guest.get(path)).status).toBe(200);
+    await owner.delete(`/tokens/${token.nonce}`);
+    await owner.delete(`/orgs/${owner.orgId}/members/${guest.userId}`);
+    await deliver(api.server, receiver);
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401]);
+  });
+
+  test("is acknowledged by cursor, which only moves on", async () => {
+    const receiver = await makeReceiver(owner);
+    for (const id of ["a-1", "a-2"]) await deliver(api.server, receiver, { id });
+    const { events } = await eventsOf(receiver.id);
+    const acknowledge = (cursor: string) =>
+      owner.post<{ cursor: string }>(`/webhook-receivers/${receiver.id}/ack`, { cursor });
+    expect((await acknowledge(events[1]!.cursor)).body).toEqual({ cursor: events[1]!.cursor });
+    expect((await acknowledge(events[0]!.cursor)).body).toEqual({ cursor: events[1]!.cursor });
+    expect((await acknowledge("99999")).body).toEqual({ cursor: events[1]!.cursor });
+    expect((await acknowledge("soon")).status).toBe(400);
+    const { body } = await owner.get<ReceiverState>(`/webhook-receivers/${receiver.id}`);
+    expect(body).toMatchObject({ kept: 2, acknowledged: events[1]!.cursor });
+    expect(body.lastReceivedAt).toBe(events[1]!.receivedAt);
+  });
+
+  test("takes an agent's token that is confined to nothing, until it is revoked", async () => {
+    const receiver = await makeReceiver(owner);
+    await deliver(api.server, receiver, { id: "for-agents" });
+    const token = await mintToken(owner);
+    const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+    expect((await eventsOf(receiver.id, "", agent)).events).toHaveLength(1);
+    expect((await agent.get(`/webhook-receivers/${receiver.id}`)).status).toBe(200);
+    expect((await agent.get<Receiver[]>("/webhook-receivers")).body.map(({ id }) => id)).toContain(
+      receiver.id,
+    );
+    const ack = await agent.post(`/webhook-receivers/${receiver.id}/ack`, { cursor: "1" });
+    expect(ack.status).toBe(200);
+    for (const status of [
+      (await agent.post("/webhook-receivers", { validator: "payments", secret: "s", name: "n" }))
+        .status,
+      (await agent.delete(`/webhook-receivers/${receiver.id}`)).status,
+      (await agent.post(`/webhook-receivers/${receiver.id}/rotate`, { secret: "s" })).status,
+      (await agent.get("/tunnels")).status,
+    ]) {
+      expect(status).toBe(401);
+    }
+    await owner.delete(`/tokens/${token.nonce}`);
+    expect((await agent.get(`/webhook-receivers/${receiver.id}/events`)).status).toBe(401);
+  });
+
+  test("takes no token that is for some names, one project, another organization or minting", async () => {
+    const { id } = await makeReceiver(owner);
+    const path = `/webhook-receivers/${id}/events`;
+    const statusWith = async (bearer: string) =>
+      (await callerOf(api.server, { authorization: `Bearer ${bearer}` }).get(path)).status;
+    const named = await mintToken(owner, { allowedSubdomains: ["api"] });
+    await owner.post("/projects", { slug: "confined", name: "Confined" });
+    const { body: ofProject } = await owner.post<{ wireBytes: string }>(
+      "/projects/confined/tokens",
+      {
+        name: "t",
+      },
+    );
+    const { body: master } = await owner.post<{ wireBytes: string; bearer: string }>(
+      "/tokens/master",
+      {
+        name: "m",
+      },
+    );
+    const elsewhere = await mintToken(await api.owner());
+    expect(await statusWith(named.wireBytes)).toBe(403);
+    expect(await statusWith(ofProject.wireBytes)).toBe(403);
+    expect(await statusWith(master.wireBytes)).toBe(401);
+    expect(await statusWith(master.bearer)).toBe(401);
+    expect(await statusWith(elsewhere.wireBytes)).toBe(404);
+    expect(await statusWith("AAAA")).toBe(401);
+  });
+});
+
+test("an organization that ends takes its receivers and what was delivered to them along", async () => {
+  const person = await api.owner();
+  const receiver = await makeReceiver(person);
+  expect((await deliver(api.server, receiver)).status).toBe(200);
+  expect((await person.delete(`/orgs/${person.orgId}`)).status).toBe(200);
+  await until(async () => (await deliver(api.server, receiver)).status === 404, 60_000);
+  const left = await api.sql("select 1 from webhook_receivers where org_id = $1", [person.orgId]);
+  expect(left).toEqual([]);
+});

@@ -1,0 +1,86 @@
+import { describe, expect, test } from "vitest";
+import { RateWindow, type SavedPart } from "../../../access/rate-window.ts";
+import { RATE_WINDOW_MAX_ADDRESSES, RATE_WINDOW_MS } from "../../../protocol/limits.ts";
+
+const MINUTE = 1_000 * RATE_WINDOW_MS;
+
+/** How many of so many requests pass. */
+function passing(window: RateWindow, requests: number, limit: number, at: number, who = "a") {
+  const waits = Array.from({ length: requests }, () => window.take(who, limit, at));
+  return waits.filter((waitMs) => waitMs === 0).length;
+}
+
+describe("a minute", () => {
+  test("takes as many requests as it says, whenever in it they come", () => {
+    const window = new RateWindow([]);
+    expect(passing(window, 10, 5, MINUTE)).toBe(5);
+    expect(passing(window, 10, 5, MINUTE + RATE_WINDOW_MS - 1)).toBe(0);
+    expect(passing(window, 10, 5, MINUTE + RATE_WINDOW_MS)).toBe(5);
+  });
+
+  test("says when the next begins", () => {
+    const window = new RateWindow([]);
+    expect(window.take(null, 1, MINUTE + 20_000)).toBe(0);
+    expect(window.take(null, 1, MINUTE + 20_001)).toBe(39_999);
+  });
+
+  test("counts each address by itself, or all of them together", () => {
+    const window = new RateWindow([]);
+    expect(passing(window, 3, 2, MINUTE, "a")).toBe(2);
+    expect(passing(window, 3, 2, MINUTE, "b")).toBe(2);
+    const together = Array.from({ length: 3 }, () => window.take(null, 2, MINUTE));
+    expect(together.filter((waitMs) => waitMs === 0)).toHaveLength(2);
+  });
+
+  test("counts an IPv6 subscriber, who has many addresses, once", () => {
+    const window = new RateWindow([]);
+    expect(passing(window, 2, 2, MINUTE, "2001:db8::1")).toBe(2);
+    expect(passing(window, 2, 2, MINUTE, "2001:db8::2")).toBe(0);
+    expect(passing(window, 2, 2, MINUTE, "2001:db8:0:1::1")).toBe(2);
+  });
+
+  test("goes on when the limit changes in it", () => {
+    const window = new RateWindow([]);
+    passing(window, 5, 5, MINUTE);
+    expect(passing(window, 5, 8, MINUTE)).toBe(3);
+    expect(passing(window, 5, 2, MINUTE)).toBe(0);
+  });
+
+  test("holds a bounded number of addresses; those beyond it share one count", () => {
+    const window = new RateWindow([]);
+    for (let n = 0; n < RATE_WINDOW_MAX_ADDRESSES; n++) window.take(`a${n}`, 1, MINUTE);
+    expect(window.take("new", 1, MINUTE)).toBe(0);
+    expect(window.take("newer", 1, MINUTE)).toBeGreaterThan(0);
+    expect(window.take("a7", 2, MINUTE)).toBe(0);
+  });
+});
+
+describe("a count that was saved", () => {
+  const saved = new Map<number, SavedPart>();
+  const save = (window: RateWindow) => {
+    for (const [number, part] of window.takeChanges()) saved.set(number, part);
+  };
+
+  test("goes on where it was, however often it was saved", () => {
+    const window = new RateWindow([]);
+    for (let n = 0; n < 100; n++) window.take(`a${n}`, 3, MINUTE);
+    save(window);
+    for (let n = 0; n < 50; n++) window.take(`a${n}`, 3, MINUTE);
+    save(window);
+    expect(window.takeChanges().size).toBe(0);
+
+    const next = new RateWindow(saved.values());
+    expect(passing(next, 3, 3, MINUTE, "a0")).toBe(1);
+    expect(passing(next, 3, 3, MINUTE, "a99")).toBe(2);
+    expect(passing(next, 4, 3, MINUTE, "new")).toBe(3);
+  });
+
+  test("is nothing to the next minute, of which parts may be saved beside it", () => {
+    const window = new RateWindow(saved.values());
+    window.take("a0", 3, MINUTE + RATE_WINDOW_MS);
+    save(window);
+    const next = new RateWindow(saved.values());
+    expect(passing(next, 5, 3, MINUTE + RATE_WINDOW_MS, "a0")).toBe(2);
+    expect(passing(next, 5, 3, MINUTE + RATE_WINDOW_MS, "a99")).toBe(3);
+  });
+});

@@ -1,0 +1,74 @@
+/** What may stand behind `--forward` and `--since`, and what is brought for it. */
+import { expect, test } from "vitest";
+import type { Delivery, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
+import { Forwarder, type ReceiverSource } from "../../../agent/webhooks/forwarder.ts";
+import { parseForwardTarget } from "../../../agent/webhooks/forward-target.ts";
+import { parseSince } from "../../../agent/webhooks/since.ts";
+
+test.each([
+  ["3000", "http://localhost:3000/"],
+  ["3000/hook", "http://localhost:3000/hook"],
+  ["localhost:3000/a/b?of=shop&x=%20", "http://localhost:3000/a/b?of=shop&x=%20"],
+  ["http://localhost:3000/hook", "http://localhost:3000/hook"],
+  ["https://[::1]:8443?x", "https://[::1]:8443/?x"],
+  ["http://127.0.0.1/hook", "http://127.0.0.1/hook"],
+])("%s is %s", (text, url) => {
+  expect(parseForwardTarget(text)?.url).toBe(url);
+});
+
+test.each(["", "/hook", "ftp://x/y", "http://user:pw@host/", "3000#part", "http://", "0/x"])(
+  "%j is nowhere to forward to",
+  (text) => {
+    expect(parseForwardTarget(text)).toBeNull();
+  },
+);
+
+test("a moment, a time ago and all are when to start from", () => {
+  const now = Date.parse("2026-03-01T12:00:00Z");
+  expect(parseSince("all", now)).toBe("all");
+  expect(parseSince("90s", now)).toBe("2026-03-01T11:58:30.000Z");
+  expect(parseSince("30m", now)).toBe("2026-03-01T11:30:00.000Z");
+  expect(parseSince("2h", now)).toBe("2026-03-01T10:00:00.000Z");
+  expect(parseSince("7d", now)).toBe("2026-02-22T12:00:00.000Z");
+  expect(parseSince("2026-02-28T12:00:00+01:00", now)).toBe("2026-02-28T11:00:00.000Z");
+  for (const text of ["", "yesterday", "2", "2w", "-2h", "2026-02-28", "2026-13-41T00:00:00Z"]) {
+    expect([text, parseSince(text, now)]).toEqual([text, null]);
+  }
+});
+
+/** @returns the ids of what is brought, of deliveries that came at 10:00, 11:00, 12:00. */
+async function brought(acknowledged: string, since: string): Promise<string[]> {
+  const kept = [10, 11, 12].map((hour, at): Delivery => {
+    const receivedAt = `2026-03-01T${hour}:00:00.000Z`;
+    const rest = { headers: {}, body: "", contentType: null };
+    return { id: `at-${hour}`, receivedAt, ...rest, cursor: String(at + 1) };
+  });
+  const source: ReceiverSource = {
+    find: () => Promise.resolve({ id: "shop", acknowledged } as ReceiverState),
+    events: (_, { after, since: from = "" }) => {
+      const isWanted = ({ cursor, receivedAt }: Delivery) => cursor > after && receivedAt >= from;
+      const events = kept.filter(isWanted);
+      return Promise.resolve({ events, cursor: events.at(-1)?.cursor ?? after });
+    },
+    acknowledge: () => Promise.resolve(),
+  };
+  const ids: string[] = [];
+  const post = ({ id }: Delivery) => {
+    ids.push(id);
+    if (id === "at-12") forwarder.stop();
+    return Promise.resolve({ status: 200, durationMs: 1, isUnseen: false });
+  };
+  const forwarder = new Forwarder(source, { post }, { receiver: "shop", since });
+  await forwarder.run();
+  return ids;
+}
+
+test("--since starts earlier, and never leaves out what nobody has acknowledged", async () => {
+  const noon = "2026-03-01T12:00:00.000Z";
+  const eleven = "2026-03-01T11:00:00.000Z";
+  expect(await brought("1", noon)).toEqual(["at-11", "at-12"]);
+  expect(await brought("0", noon)).toEqual(["at-10", "at-11", "at-12"]);
+  expect(await brought("2", noon)).toEqual(["at-12"]);
+  expect(await brought("3", eleven)).toEqual(["at-11", "at-12"]);
+  expect(await brought("2", "all")).toEqual(["at-10", "at-11", "at-12"]);
+});

@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import { latin1OfUtf8, responsePairs, textOfBytes } from "../../../agent/origin/header-bytes.ts";
+
+describe("header values", () => {
+  test("keep UTF-8 on the way to the local server and back", () => {
+    const value = "attachment; filename=Übung-日本-😀.txt";
+    const bytes = Buffer.from(latin1OfUtf8(value), "latin1");
+    expect(bytes).toEqual(Buffer.from(value, "utf8"));
+    expect(textOfBytes(bytes)).toBe(value);
+  });
+
+  test("that are not UTF-8 are read as Latin-1", () => {
+    expect(textOfBytes(Buffer.from("café", "latin1"))).toBe("café");
+    expect(textOfBytes(Buffer.from([0xc3, 0x28]))).toBe("Ã(");
+  });
+
+  test("of ASCII are left alone", () => {
+    expect(latin1OfUtf8("a=1; b=2")).toBe("a=1; b=2");
+    expect(textOfBytes(Buffer.from("a=1; b=2"))).toBe("a=1; b=2");
+  });
+});
+
+describe("an answer's header lines", () => {
+  const lines = (pairs: string[]) => responsePairs(pairs.map((part) => Buffer.from(part)));
+
+  test("keep their order, their repetitions and the case of their names", () => {
+    const pairs = [
+      "Set-Cookie",
+      "a=1",
+      "X-Case",
+      "Yes",
+      "set-cookie",
+      "b=2",
+      "Content-Length",
+      "5",
+    ];
+    expect(lines(pairs)).toEqual(pairs);
+  });
+
+  test("of the hop itself stay at the hop, also those that Connection names", () => {
+    expect(
+      lines(
+        [
+          ["Connection", "X-Private, close"],
+          ["Keep-Alive", "timeout=5"],
+          ["Transfer-Encoding", "chunked"],
+          ["Trailer", "x-sum"],
+          ["X-Private", "1"],
+          ["X-Public", "2"],
+        ].flat(),
+      ),
+    ).toEqual(["X-Public", "2"]);
+  });
+
+  test("are the same whether they come as bytes or as Node's text", () => {
+    const value = "naïve";
+    const asText = ["x", Buffer.from(value, "utf8").toString("latin1")];
+    expect(responsePairs(asText)).toEqual(["x", value]);
+    expect(responsePairs([Buffer.from("x"), Buffer.from(value, "utf8")])).toEqual(["x", value]);
+  });
+});

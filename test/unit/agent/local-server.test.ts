@@ -1,0 +1,50 @@
+/** What an attempt to deliver comes to. */
+import { once } from "node:events";
+import { createServer as createTlsServer } from "node:https";
+import { createServer, type AddressInfo, type Server } from "node:net";
+import { expect, test } from "vitest";
+import { parseForwardTarget } from "../../../agent/webhooks/forward-target.ts";
+import { LocalServer, type Attempt } from "../../../agent/webhooks/local-server.ts";
+import type { Delivery } from "../../../protocol/schemas/webhooks.ts";
+import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
+
+const DELIVERY: Delivery = {
+  id: "d-1",
+  receivedAt: "2026-03-01T12:00:00.000Z",
+  headers: {},
+  body: "",
+  contentType: null,
+  cursor: "1",
+};
+
+async function deliverTo(server: Server, scheme: "http" | "https"): Promise<Attempt> {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  const target = parseForwardTarget(`${scheme}://127.0.0.1:${port}/hook`)!;
+  const local = new LocalServer(target, { insecureUpstream: false });
+  try {
+    return await local.post(DELIVERY, new AbortController().signal);
+  } finally {
+    await local.close();
+    server.close();
+  }
+}
+
+test("the status decides, also where the answer's body then breaks off", async () => {
+  const server = createServer((socket) => {
+    socket.once("data", () => {
+      socket.write("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf");
+      setImmediate(() => socket.destroy());
+    });
+  });
+  expect(await deliverTo(server, "http")).toMatchObject({ status: 200, isUnseen: false });
+});
+
+test("a server whose certificate is not trusted has seen nothing, and is told apart", async () => {
+  const server = createTlsServer(selfSignedCertificate());
+  expect(await deliverTo(server, "https")).toMatchObject({
+    status: null,
+    isUnseen: true,
+    problem: "its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)",
+  });
+});

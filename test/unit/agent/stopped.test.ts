@@ -1,0 +1,47 @@
+/** What the agent makes of a tunnel that its owner stops, and of one that is over. */
+import { once } from "node:events";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
+import { STOPPED_RETRY_MAX_MS, STOPPED_RETRY_MIN_MS } from "../../../protocol/limits.ts";
+import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { startScriptedTunnel } from "../../harness/tunnel/scripted-tunnel.ts";
+
+let origin: RawOrigin;
+beforeAll(async () => void (origin = await startRawOrigin()));
+afterAll(() => origin.stop());
+afterEach(() => void vi.useRealTimers());
+
+test("an agent whose tunnel is stopped says so once, asks now and then, and serves when it is started", async () => {
+  await using tunnel = await startScriptedTunnel(origin.port);
+  const { agent } = tunnel;
+  const told: string[] = [];
+  agent.on("stopped", (explanation) => told.push(explanation));
+  agent.on("disconnected", (reason) => told.push(reason));
+  agent.on("retrying", (reason) => told.push(reason));
+  agent.start();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  for (let asked = 0; asked < 3; asked += 1) {
+    await tunnel.refuse("tunnel_stopped", "the tunnel was stopped");
+    await vi.waitUntil(() => vi.getTimerCount() > 0, PATIENT);
+    vi.advanceTimersByTime(STOPPED_RETRY_MIN_MS - 1);
+    expect(vi.getTimerCount()).toBeGreaterThan(0);
+    vi.advanceTimersByTime(STOPPED_RETRY_MAX_MS - STOPPED_RETRY_MIN_MS + 1);
+  }
+  const ready = once(agent, "ready");
+  await tunnel.connection();
+  await ready;
+  expect(told).toEqual(["the tunnel was stopped"]);
+});
+
+test.each(["tunnel_deleted", "tunnel_expired"] as CloseName[])(
+  "an agent stays away after %s, and says why",
+  async (name) => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const rejected = once(tunnel.agent, "rejected");
+    tunnel.agent.start();
+    const connection = await tunnel.connection();
+    connection.socket.close(CLOSE[name], `${name}: because of that`);
+    expect(await rejected).toMatchObject([{ reason: name, message: "because of that" }]);
+  },
+);

@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { lookupFor, parseTarget } from "../../../agent/target.ts";
+
+describe("a local server", () => {
+  test.each([
+    ["3000", "http://localhost:3000"],
+    [" 3000 ", "http://localhost:3000"],
+    ["localhost:3000", "http://localhost:3000"],
+    ["app.test:8080", "http://app.test:8080"],
+    ["127.0.0.1:80", "http://127.0.0.1"],
+    ["[::1]:3000", "http://[::1]:3000"],
+    ["http://app.test", "http://app.test"],
+    ["https://app.test", "https://app.test"],
+    ["https://app.test:8443/", "https://app.test:8443"],
+    ["HTTP://App.Test:8080", "http://app.test:8080"],
+  ])("may be written %s", (text, origin) => {
+    expect(parseTarget(text)?.origin).toBe(origin);
+  });
+
+  test("has its scheme's port where none is said", () => {
+    expect(parseTarget("http://app.test")?.port).toBe(80);
+    expect(parseTarget("https://app.test")?.port).toBe(443);
+  });
+
+  test.each([
+    "",
+    "0",
+    "70000",
+    "3000000",
+    "3000/path",
+    "localhost:3000?query",
+    "http://localhost:3000/#x",
+    "ftp://localhost",
+    "file:///etc/passwd",
+    "http://user:secret@localhost",
+    "http://",
+    "local host:3000",
+    "localhost:port",
+  ])("is not %j", (text) => {
+    expect(parseTarget(text)).toBeNull();
+  });
+
+  test("called localhost is looked for on both loopback addresses, any other by the machine", () => {
+    const addresses: unknown[] = [];
+    lookupFor(parseTarget("3000")!)?.("localhost", { all: true }, (_, found) =>
+      addresses.push(found),
+    );
+    expect(addresses).toEqual([
+      [
+        { address: "127.0.0.1", family: 4 },
+        { address: "::1", family: 6 },
+      ],
+    ]);
+    expect(lookupFor(parseTarget("app.test:3000")!)).toBeUndefined();
+  });
+});

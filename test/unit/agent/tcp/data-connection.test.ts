@@ -1,0 +1,194 @@
+/** An agent's data connection to a relay: plain, inside TLS and through a proxy; and relays that are none. */
+import { once } from "node:events";
+import { createServer as createHttp, type Server } from "node:http";
+import { createServer as createHttps } from "node:https";
+import { connect, type AddressInfo, type Socket } from "node:net";
+import { afterEach, expect, test, vi } from "vitest";
+import { DataConnection } from "../../../../agent/tcp/data-connection.ts";
+import type { StreamHead } from "../../../../protocol/relay/control.ts";
+import { readWith } from "../../../../sockets/socket-reader.ts";
+import { selfSignedCertificate } from "../../../harness/fakes/certificate.ts";
+
+const HEAD: StreamHead = {
+  address: "203.0.113.7",
+  port: 40_000,
+  localAddress: "198.51.100.1",
+  localPort: 5432,
+};
+const UPGRADED =
+  "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: underpass-stream.v1\r\n\r\n";
+
+const servers: Server[] = [];
+afterEach(() => {
+  vi.unstubAllEnvs();
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+async function listen<Kind extends Server>(server: Kind): Promise<number> {
+  servers.push(server);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return (server.address() as AddressInfo).port;
+}
+
+function headBytes(head: object): Buffer {
+  const json = Buffer.from(JSON.stringify(head));
+  return Buffer.concat([Buffer.from([json.length >> 8, json.length & 0xff]), json]);
+}
+
+type Upgraded = (socket: Socket, authorization: string | undefined) => void;
+
+/** A relay that does this with a data connection. */
+function relay(scheme: "ws" | "wss", upgraded: Upgraded): Promise<string> {
+  const server = scheme === "wss" ? createHttps(selfSignedCertificate()) : createHttp();
+  server.on("upgrade", (request, socket) => {
+    socket.on("error", () => undefined);
+    upgraded(socket as Socket, request.headers.authorization);
+  });
+  return listen(server as Server).then((port) => `${scheme}://127.0.0.1:${port}`);
+}
+
+interface Outcome {
+  idle: boolean;
+  head?: StreamHead;
+  socket?: Socket;
+  received?: string;
+  failure?: string;
+}
+
+/** What comes of a data connection: it fails, or has a visitor whose bytes end with a full stop. */
+function open(url: string): Promise<Outcome> {
+  return new Promise((resolve) => {
+    const outcome: Outcome = { idle: false };
+    new DataConnection(
+      { url, association: 7, streamKey: "key" },
+      {
+        idle: () => (outcome.idle = true),
+        failed: (failure) => resolve({ ...outcome, failure }),
+        assigned(head, socket, unread) {
+          let received = Buffer.from(unread).toString();
+          const take = (more: string): void => {
+            received += more;
+            if (received.endsWith(".")) resolve({ ...outcome, head, socket, received });
+          };
+          readWith(socket, (bytes) => {
+            take(Buffer.from(bytes).toString());
+            return true;
+          });
+          take("");
+          socket.resume();
+        },
+      },
+    );
+  });
+}
+
+/** An HTTP proxy that connects everywhere (RFC 9110 §9.3.6). */
+async function startProxy(): Promise<{ url: string; connected: string[] }> {
+  const connected: string[] = [];
+  const proxy = createHttp();
+  proxy.on("connect", (request, near: Socket) => {
+    connected.push(request.url ?? "");
+    const [host = "", port = ""] = (request.url ?? "").split(":");
+    const far = connect({ host, port: Number(port), allowHalfOpen: true });
+    for (const socket of [near, far]) socket.on("error", () => undefined);
+    far.once("connect", () => {
+      near.write("HTTP/1.1 200 OK\r\n\r\n");
+      near.pipe(far).pipe(near);
+    });
+  });
+  return { url: `http://127.0.0.1:${await listen(proxy)}`, connected };
+}
+
+test.each(["ws", "wss"] as const)(
+  "over %s it waits for a visitor, whose bytes follow",
+  async (scheme) => {
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    let shown: string | undefined;
+    const url = await relay(scheme, (socket, authorization) => {
+      shown = authorization;
+      socket.write(UPGRADED);
+      socket.write(headBytes(HEAD));
+      setImmediate(() => socket.write("first bytes."));
+    });
+    const { idle, head, socket, received } = await open(url);
+    expect({ idle, head, received, shown }).toEqual({
+      idle: true,
+      head: HEAD,
+      received: "first bytes.",
+      shown: "Bearer 7.key",
+    });
+    socket?.destroy();
+  },
+);
+
+test.each(["ws", "wss"] as const)(
+  "over %s it goes through the proxy of the environment",
+  async (scheme) => {
+    vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
+    const proxy = await startProxy();
+    vi.stubEnv("http_proxy", proxy.url);
+    vi.stubEnv("https_proxy", proxy.url);
+    vi.stubEnv("no_proxy", "");
+    const url = await relay(scheme, (socket) => {
+      socket.write(UPGRADED);
+      socket.write(headBytes(HEAD));
+      setImmediate(() => socket.write("through."));
+    });
+    const { head, socket, received } = await open(url);
+    expect({ head, received }).toEqual({ head: HEAD, received: "through." });
+    expect(proxy.connected).toEqual([new URL(url).host]);
+    socket?.destroy();
+  },
+);
+
+test("the answer, the head and the visitor's bytes may come in any pieces", async () => {
+  const bytes = Buffer.concat([Buffer.from(UPGRADED), headBytes(HEAD), Buffer.from("in pieces.")]);
+  const url = await relay("ws", (socket) => {
+    socket.setNoDelay(true);
+    void (async () => {
+      for (const byte of bytes) {
+        socket.write(Buffer.from([byte]));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    })();
+  });
+  const { head, socket, received } = await open(url);
+  expect({ head, received }).toEqual({ head: HEAD, received: "in pieces." });
+  socket?.destroy();
+});
+
+test("what comes with the head is handed on", async () => {
+  const url = await relay("ws", (socket) => {
+    socket.write(Buffer.concat([Buffer.from(UPGRADED), headBytes(HEAD), Buffer.from("at once.")]));
+  });
+  const { received, socket } = await open(url);
+  expect(received).toBe("at once.");
+  socket?.destroy();
+});
+
+test.each([
+  ["refuses", "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", "the relay answered 401"],
+  ["speaks something else", "SSH-2.0-OpenSSH_9.6\r\n\r\n", "what answers is not a relay"],
+  [
+    "never ends its answer",
+    `HTTP/1.1 101 OK\r\n${"x".repeat(9_000)}`,
+    "what answers is not a relay",
+  ],
+  ["sends a head that is none", `${UPGRADED}\u0000\u0002{}`, "what answers is not a relay"],
+  ["sends a head that is too long", `${UPGRADED}\u007f\u007f`, "what answers is not a relay"],
+])("a server that %s is left", async (_what, answer, failure) => {
+  const url = await relay("ws", (socket) => socket.write(answer));
+  expect((await open(url)).failure).toBe(failure);
+});
+
+test("a relay that closes an idle connection is noticed", async () => {
+  const url = await relay("ws", (socket) => {
+    socket.write(UPGRADED);
+    setImmediate(() => socket.end());
+  });
+  expect(await open(url)).toMatchObject({ idle: true, failure: "the relay closed the connection" });
+});

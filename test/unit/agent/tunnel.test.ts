@@ -1,0 +1,177 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
+import { WebSocketServer } from "ws";
+import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
+import { FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
+import { HEARTBEAT_TIMEOUT_MS, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
+import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import {
+  startScriptedTunnel,
+  type ScriptedConnection,
+  type ScriptedTunnel,
+} from "../../harness/tunnel/scripted-tunnel.ts";
+
+let origin: RawOrigin;
+beforeAll(async () => void (origin = await startRawOrigin()));
+afterAll(() => origin.stop());
+afterEach(() => void vi.useRealTimers());
+
+async function started(tunnel: ScriptedTunnel): Promise<ScriptedConnection> {
+  const ready = once(tunnel.agent, "ready");
+  tunnel.agent.start();
+  const connection = await tunnel.connection();
+  await ready;
+  return connection;
+}
+
+describe("whatever a request is, the agent answers it and lives on:", () => {
+  const head = ["GET", "/", "host", "shop.localhost"];
+  const cases: Record<string, [head: string[], flags: number]> = {
+    "a method that HTTP does not have": [["BAD METHOD", "/"], FLAG.end],
+    "an empty method": [["", "/"], FLAG.end],
+    "a target that is none": [["GET", "nowhere"], FLAG.end],
+    "an absolute target": [["OPTIONS", "*"], FLAG.end],
+    "a header name that HTTP does not have": [[...head, "a b", "c"], FLAG.end],
+    "a line break in a header": [[...head, "a", "b\r\nc: d"], FLAG.end],
+    "a hop's own line": [[...head, "transfer-encoding", "chunked", "expect", "x"], FLAG.end],
+    "a length that is none": [[...head, "content-length", "x"], 0],
+    "a repeated subprotocol": [[...head, "sec-websocket-protocol", "a, a"], FLAG.socket],
+    "a subprotocol that is none": [[...head, "sec-websocket-protocol", "a b"], FLAG.socket],
+    "a WebSocket's header that HTTP does not have": [[...head, "a b", "c"], FLAG.socket],
+    "a WebSocket's target that is none": [["GET", "a b", "host", "x"], FLAG.socket],
+  };
+
+  test.each(Object.entries(cases))("%s", async (_, [parts, flags]) => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    connection.request(1, parts, flags);
+    const outcome = await connection.outcomeOf(1);
+    expect([{ reset: RESET.originFailed }, { status: 200, body: "ok" }]).toContainEqual(outcome);
+    connection.request(2, head);
+    expect(await connection.outcomeOf(2)).toEqual({ status: 200, body: "ok" });
+  });
+
+  test("an absolute target leads to the local server or nowhere", async () => {
+    const canary = await startRawOrigin();
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    for (const flags of [FLAG.end, FLAG.socket]) {
+      connection.request(flags, ["GET", `http://127.0.0.1:${canary.port}/`, "host", "x"], flags);
+      await connection.outcomeOf(flags);
+    }
+    expect(canary.seen).toEqual([]);
+    await canary.stop();
+  });
+});
+
+describe("an agent", () => {
+  test.each(["going_away", "internal", "heartbeat_timeout"] as CloseName[])(
+    "comes back after %s, under the name that it had",
+    async (name) => {
+      await using tunnel = await startScriptedTunnel(origin.port);
+      const connection = await started(tunnel);
+      const disconnected = once(tunnel.agent, "disconnected");
+      const reconnected = once(tunnel.agent, "reconnected");
+      connection.socket.close(CLOSE[name], `${name}: why`);
+      expect(await disconnected).toEqual([`${name}: why`]);
+      await tunnel.connection();
+      await reconnected;
+    },
+  );
+
+  test.each(["unauthorized", "duplicate_name", "replaced", "BUDGET_EXCEEDED"] as CloseName[])(
+    "stays away after %s, and says why",
+    async (name) => {
+      await using tunnel = await startScriptedTunnel(origin.port);
+      const connection = await started(tunnel);
+      const rejected = once(tunnel.agent, "rejected");
+      connection.socket.close(CLOSE[name], `${name}: because of that`);
+      expect(await rejected).toMatchObject([{ reason: name, message: "because of that" }]);
+    },
+  );
+
+  test("finishes what is in flight when the server goes, refuses what is new, and comes back", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    let answer: (() => void) | undefined;
+    origin.respond = (_, socket) =>
+      void (answer = () => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlast"));
+    connection.request(1, ["GET", "/", "host", "x"]);
+    await vi.waitUntil(() => answer, PATIENT);
+    connection.send((writer) => writer.text(FRAME.goingAway, 0, 0, "restart"));
+    connection.request(2, ["GET", "/", "host", "x"]);
+    expect(await connection.outcomeOf(2)).toEqual({ reset: RESET.refused });
+    answer!();
+    expect(await connection.outcomeOf(1)).toEqual({ status: 200, body: "last" });
+    await connection.closed;
+    origin.respond = () => "HTTP/1.1 204 No Content\r\n\r\n";
+    const next = await tunnel.connection();
+    next.request(1, ["GET", "/", "host", "x"]);
+    expect(await next.outcomeOf(1)).toEqual({ status: 204, body: "" });
+  });
+
+  test("says that it goes when it is stopped", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    const closing = tunnel.agent.close();
+    expect((await connection.next()).type).toBe(FRAME.goingAway);
+    await closing;
+  });
+
+  test("sends nothing more of an answer that the tunnel gave up, and lives on with late credit for it", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    const head = `HTTP/1.1 200 OK\r\ncontent-length: ${3 * STREAM_WINDOW_BYTES}\r\n\r\n`;
+    origin.respond = () =>
+      Buffer.concat([Buffer.from(head), Buffer.alloc(3 * STREAM_WINDOW_BYTES)]);
+    connection.request(1, ["GET", "/", "host", "x"]);
+    expect((await connection.next()).type).toBe(FRAME.response);
+    let sent = 0;
+    while (sent < STREAM_WINDOW_BYTES) sent += (await connection.next()).payload.byteLength;
+    origin.respond = () => OK;
+    connection.send((writer) => {
+      writer.coded(FRAME.reset, 1, RESET.cancelled, "the visitor left");
+      writer.credit(1, STREAM_WINDOW_BYTES);
+      writer.json(FRAME.request, FLAG.end, 2, ["GET", "/", "host", "x"]);
+    });
+    expect(await connection.next()).toMatchObject({ type: FRAME.response, stream: 2 });
+  });
+
+  test("does not wait for WebSockets when it is stopped: those have no end of their own", async () => {
+    const site = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    await once(site, "listening");
+    await using tunnel = await startScriptedTunnel((site.address() as AddressInfo).port);
+    const connection = await started(tunnel);
+    connection.request(1, ["GET", "/", "host", "x"], FLAG.socket);
+    expect((await connection.next()).type).toBe(FRAME.response);
+    // By this clock it would wait for ever.
+    vi.useFakeTimers({ toFake: ["Date"] });
+    await tunnel.agent.close();
+    site.close();
+  });
+
+  test("gives up a server that fell silent, and connects again", async () => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
+    expect(await connection.closed).toBe(1006);
+    await tunnel.connection();
+  });
+
+  test.each<[string, (connection: { socket: { send(data: Buffer): void } }) => void]>([
+    ["half a frame", ({ socket }) => socket.send(Buffer.alloc(5))],
+    [
+      "a request that is none",
+      ({ socket }) => socket.send(Buffer.from("030000000001000000022d31", "hex")),
+    ],
+  ])("does not go on with a server that sends %s", async (_, send) => {
+    await using tunnel = await startScriptedTunnel(origin.port);
+    const connection = await started(tunnel);
+    const rejected = once(tunnel.agent, "rejected");
+    send(connection);
+    expect(await connection.closed).toBe(CLOSE.protocol_error);
+    expect(await rejected).toMatchObject([{ reason: "protocol_error" }]);
+  });
+});

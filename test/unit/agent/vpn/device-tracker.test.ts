@@ -1,0 +1,146 @@
+/** Which device speaks on which flow: read from handshakes of a real WireGuard peer. */
+import { beforeEach, describe, expect, test } from "vitest";
+import { DeviceTracker } from "../../../../agent/vpn/device-tracker.ts";
+import { InitiationReader } from "../../../../agent/vpn/wireguard/initiation.ts";
+import {
+  derivePublicKey,
+  generatePrivateKey,
+  parseKey,
+} from "../../../../agent/vpn/wireguard/keys.ts";
+import { newKeyPair, toKeyPair } from "../../../harness/wireguard/crypto.ts";
+import {
+  readInitiation,
+  writeInitiation,
+  writeResponse,
+} from "../../../harness/wireguard/handshake.ts";
+
+const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64");
+const server = toKeyPair(Buffer.from(generatePrivateKey(), "base64"));
+const device = newKeyPair();
+const publicKey = base64(device.publicKey);
+const initiate = (index = 1, from = device) =>
+  Buffer.from(writeInitiation(from, server.publicKey, index).message);
+
+describe("the first message of a handshake", () => {
+  const reader = new InitiationReader(base64(server.privateKey));
+
+  test("shows its sender to the server's key", () => {
+    const initiator = reader.read(initiate());
+    expect(initiator?.publicKey).toBe(publicKey);
+    expect(initiator?.timestamp.byteLength).toBe(12);
+    expect(reader.publicKey).toBe(base64(server.publicKey));
+  });
+
+  test("shows nothing to another key, when it was changed, or when it is no such message", () => {
+    const other = new InitiationReader(generatePrivateKey());
+    expect(other.read(initiate())).toBe(null);
+    for (const at of [8, 40, 90, 115]) {
+      const changed = initiate();
+      changed[at]! ^= 1;
+      expect(reader.read(changed)).toBe(null);
+    }
+    expect(reader.read(initiate().subarray(1))).toBe(null);
+    expect(reader.read(Buffer.alloc(148))).toBe(null);
+    const zeroEphemeral = initiate().fill(0, 8, 40);
+    expect(reader.read(zeroEphemeral)).toBe(null);
+  });
+
+  test("with a device's public key, but not its private one, names nobody", () => {
+    const forger = { privateKey: newKeyPair().privateKey, publicKey: device.publicKey };
+    expect(reader.read(initiate(1, forger))).toBe(null);
+  });
+});
+
+describe("a device", () => {
+  let tracker: DeviceTracker;
+  let identified: [number, string][];
+
+  beforeEach(() => {
+    identified = [];
+    tracker = new DeviceTracker({
+      identified: (...found) => identified.push(found),
+      handshake: () => undefined,
+    });
+    tracker.setReader(new InitiationReader(base64(server.privateKey)));
+    tracker.opened(1);
+  });
+
+  /** A whole handshake on a flow. @returns the server's index. */
+  function handshake(flow: number): number {
+    const message = initiate();
+    tracker.fromClient(flow, message);
+    const response = writeResponse(readInitiation(server, message)!, 77, new Uint8Array(32));
+    tracker.fromServer(flow, Buffer.from(response.message));
+    return 77;
+  }
+  function data(index: number): Buffer {
+    const message = Buffer.alloc(64);
+    message[0] = 4;
+    message.writeUInt32LE(index, 4);
+    return message;
+  }
+
+  test("is known by its handshake, whose end is remembered", () => {
+    const before = Date.now();
+    tracker.fromClient(1, initiate());
+    expect(tracker.handshakeAtMs(publicKey)).toBe(undefined);
+    handshake(1);
+    expect(identified).toEqual([[1, publicKey]]);
+    expect(tracker.handshakeAtMs(publicKey)).toBeGreaterThanOrEqual(before);
+    expect(tracker.flows()).toEqual([[1, publicKey]]);
+  });
+
+  test("that roams is known at its new flow once the server answers there, and not before", () => {
+    const index = handshake(1);
+    tracker.opened(2);
+    tracker.fromClient(2, data(index));
+    expect(identified).toHaveLength(1);
+    tracker.fromServer(2, data(5));
+    expect(identified).toEqual([
+      [1, publicKey],
+      [2, publicKey],
+    ]);
+    // Somebody who only saw the index on the way.
+    tracker.opened(3);
+    tracker.fromServer(3, data(5));
+    expect(identified).toHaveLength(2);
+  });
+
+  test("is not moved by an old handshake that is sent again from elsewhere", () => {
+    const old = initiate();
+    tracker.fromClient(1, old);
+    tracker.opened(2);
+    tracker.fromClient(2, old);
+    expect(identified).toEqual([[1, publicKey]]);
+  });
+
+  test("of a flow that was closed is forgotten", () => {
+    handshake(1);
+    tracker.closed(1);
+    expect(tracker.flows()).toEqual([]);
+  });
+
+  test("is looked for in no more than 100 messages a second", () => {
+    const startedAtMs = performance.now();
+    for (let n = 0; n < 20_000; n += 1) tracker.fromClient(1, Buffer.alloc(148, 1));
+    expect(performance.now() - startedAtMs).toBeLessThan(1_000);
+  });
+});
+
+describe("keys", () => {
+  test("are what WireGuard makes of them", () => {
+    const privateKey = generatePrivateKey();
+    const bytes = parseKey(privateKey)!;
+    // As RFC 7748 §5 asks: `wg` would print the same key back.
+    expect([bytes[0]! & 7, bytes[31]! & 0xc0]).toEqual([0, 0x40]);
+    expect(derivePublicKey(privateKey)).toBe(base64(toKeyPair(bytes).publicKey));
+  });
+
+  test.each(["", "short", "A".repeat(44), "-".repeat(43) + "=", "A".repeat(42) + "=="])(
+    "that are not 32 bytes in base64 are refused, and not repeated: %s",
+    (text) => {
+      expect(parseKey(text)).toBe(null);
+      expect(() => derivePublicKey(text)).toThrow(/^the private key is not 32 bytes in base64$/);
+    },
+  );
+});

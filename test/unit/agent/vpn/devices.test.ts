@@ -1,0 +1,159 @@
+/** `underpass vpn <network> add|devices|remove`, as people type it, against an API in memory. */
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { encode } from "uqr";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { renderQr } from "../../../../agent/commands/vpn-devices.ts";
+import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
+import { readPrivateKey } from "../../../../agent/vpn/wireguard/config.ts";
+import { runAgent } from "../../../harness/tunnel/agent.ts";
+import { temporaryDir } from "../../../harness/directories.ts";
+import { startNetworkApi, type NetworkApiServer } from "../../../harness/networks/network-api.ts";
+
+let api: NetworkApiServer;
+
+beforeEach(async () => {
+  api = await startNetworkApi();
+  const network = api.addNetwork("home");
+  network.server_public_key = derivePublicKey(generatePrivateKey());
+  network.server_listen_port = 51_820;
+  network.public_endpoint = "relay.example:40001";
+});
+afterEach(async () => {
+  await api[Symbol.asyncDispose]();
+});
+
+async function run(...args: string[]) {
+  await using agent = await runAgent(
+    ["vpn", ...args, "--server", api.url.origin, "--token-file", "TOKEN"],
+    { token: Buffer.from("token") },
+  );
+  const code = await agent.exit;
+  return { code, stdout: agent.stdout, stderr: agent.stderr };
+}
+
+describe("adding a device", () => {
+  test("prints a configuration with the key that was made here, and a QR code of it", async () => {
+    const { code, stdout, stderr } = await run("home", "add", "phone");
+    expect(code).toBe(0);
+    const privateKey = readPrivateKey(stdout)!;
+    expect(derivePublicKey(privateKey)).toBe(api.devices[0]?.public_key);
+    expect(stdout).toContain("Endpoint = relay.example:40001");
+    expect(stderr).toContain(renderQr(stdout, false));
+    // What lets it in, for a server that does not know it yet.
+    expect(stderr).toContain("underpass vpn home --apply");
+    expect(stderr).toContain(
+      `wg set <interface> peer ${api.devices[0]?.public_key} allowed-ips 10.88.0.2/32`,
+    );
+  });
+
+  test("never sends the private key, in any form", async () => {
+    const { stdout } = await run("home", "add", "phone", "--json");
+    const { config } = JSON.parse(stdout) as { config: string };
+    const privateKey = readPrivateKey(config)!;
+    const bytes = Buffer.from(privateKey, "base64");
+    for (const form of [privateKey, bytes.toString("hex"), bytes.toString("base64url")]) {
+      expect(api.requests.join("\n")).not.toContain(form);
+    }
+  });
+
+  test("with --out writes a file for its owner only, and overwrites none", async () => {
+    const file = join(await temporaryDir(), "phone.conf");
+    const first = await run("home", "add", "phone", "--out", file, "--no-qr");
+    expect(first.code).toBe(0);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    const config = await readFile(file, "utf8");
+    expect(first.stdout + first.stderr).not.toContain(readPrivateKey(config));
+    const second = await run("home", "add", "other", "--out", file);
+    expect([second.code, second.stderr]).toEqual([1, expect.stringContaining("exists already")]);
+    expect(await readFile(file, "utf8")).toBe(config);
+    expect(api.devices.map(({ name }) => name)).toEqual(["phone"]);
+  });
+
+  test("to a network without a server enrols nothing, and says what to do", async () => {
+    api.networks[0]!.server_public_key = null;
+    const { code, stderr } = await run("home", "add", "phone");
+    expect([code, stderr]).toEqual([1, expect.stringContaining("underpass vpn home --setup")]);
+    expect(api.devices).toEqual([]);
+  });
+
+  test("whose configuration can't be used leaves no device behind", async () => {
+    api.extraLine = "PostUp = touch /tmp/owned";
+    const { code, stdout } = await run("home", "add", "phone");
+    expect([code, stdout]).toEqual([1, ""]);
+    expect(api.devices).toEqual([]);
+  });
+});
+
+test("a QR code has the size and the modules that its text needs", () => {
+  const text = "[Interface]\nPrivateKey = …\n";
+  const code = encode(text, { ecc: "L", border: 2 });
+  const lines = renderQr(text, false).split("\n");
+  expect(lines).toHaveLength(Math.ceil(code.size / 2));
+  const modules = lines.flatMap((line) => {
+    const cells = [...line];
+    const isDark = (shapes: string) => cells.map((cell) => shapes.includes(cell));
+    return [isDark(" ▄"), isDark(" ▀")];
+  });
+  expect(modules.slice(0, code.size)).toEqual(code.data);
+  expect(renderQr(text, true)).toMatch(/^\u001b\[97;40m.*\u001b\[0m$/m);
+});
+
+test("devices are listed as a table, and as JSON", async () => {
+  Object.assign(api.addDevice("phone", derivePublicKey(generatePrivateKey())), {
+    last_handshake_at: new Date(Date.now() - 12_000).toISOString(),
+    endpoint: "203.0.113.9:4711",
+    rx_bytes: 1_500,
+    tx_bytes: 2_500_000,
+  });
+  api.addDevice("lap\u001b[31mtop", derivePublicKey(generatePrivateKey()));
+  const { code, stdout } = await run("home", "devices");
+  expect(code).toBe(0);
+  expect(stdout).toMatch(
+    /^phone +10\.88\.0\.2 +1\d s ago +203\.0\.113\.9:4711 +1\.5 kB +2\.5 MB$/m,
+  );
+  expect(stdout).toMatch(/^laptop +10\.88\.0\.3 +never +- +- +-$/m);
+  const json = await run("home", "devices", "--json");
+  expect(JSON.parse(json.stdout)).toEqual(api.devices);
+});
+
+test("a device is removed by its name, with a word about what WireGuard still knows", async () => {
+  const { public_key: key } = api.addDevice("phone", derivePublicKey(generatePrivateKey()));
+  const { code, stdout } = await run("home", "remove", "phone");
+  expect([code, api.devices]).toEqual([0, []]);
+  expect(stdout).toContain("still knows it");
+  expect(stdout).toContain(`wg set <interface> peer ${key} remove`);
+  const again = await run("home", "remove", "phone");
+  expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("has no device phone")]);
+});
+
+describe("the command", () => {
+  test.each([
+    [[], "say which network"],
+    [["home", "add"], "say which device"],
+    [["home", "fly"], "there is no fly"],
+    [["home", "devices", "phone"], "one argument too many"],
+    [["home", "add", "phone", "--setup"], "serve the network"],
+    [["home", "--setup", "--listen-port", "70000"], "from 1 to 65535"],
+    [["home", "--unknown"], "unknown"],
+  ])("%j is wrong usage: exit code 2", async (args, message) => {
+    const { code, stderr } = await run(...args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
+  test("of a network that does not exist is rejected with the names that do: exit code 1", async () => {
+    const { code, stdout } = await run("office", "--json");
+    expect(code).toBe(1);
+    expect(JSON.parse(stdout)).toEqual({
+      event: "rejected",
+      reason: "not_found",
+      message: "there is no private network office; there are: home",
+    });
+  });
+
+  test("with --apply says when it may not change interfaces", async () => {
+    if (process.getuid?.() === 0) return;
+    const { code, stderr } = await run("home", "--apply");
+    expect([code, stderr]).toEqual([1, expect.stringContaining("CAP_NET_ADMIN")]);
+  });
+});

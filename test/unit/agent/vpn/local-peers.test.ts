@@ -1,0 +1,190 @@
+/** Remote clients as the local server sees them. The server here echoes what it gets. */
+import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { localAddress } from "../../../../agent/vpn/local-address.ts";
+import { LocalPeers } from "../../../../agent/vpn/local-peers.ts";
+import { PortProbe } from "../../../../agent/vpn/port-probe.ts";
+import { FLOWS_PER_PORT_MAX } from "../../../../protocol/limits/relay.ts";
+import type { Flow } from "../../../../protocol/relay/control.ts";
+import { PATIENT } from "../../../harness/timeouts.ts";
+import { ownPort } from "../../../harness/ports.ts";
+
+let port: number;
+let server: Socket | undefined;
+let sources: Map<string, RemoteInfo>;
+let answers: string[];
+let listening: boolean[];
+let closed: number[];
+let peers: LocalPeers;
+
+async function startServer(): Promise<void> {
+  server = createSocket("udp4");
+  server.on("message", (message, source) => {
+    sources.set(message.toString(), source);
+    server?.send(message, source.port, source.address);
+  });
+  server.bind(port, "127.0.0.1");
+  await once(server, "listening");
+}
+async function stopServer(): Promise<void> {
+  const stopped = server;
+  server = undefined;
+  if (!stopped) return;
+  stopped.close();
+  await once(stopped, "close");
+}
+
+beforeEach(async () => {
+  port = await ownPort();
+  [sources, answers, listening, closed] = [new Map(), [], [], []];
+  await startServer();
+  peers = new LocalPeers(port, {
+    datagram: (flow, payload) => answers.push(`${flow}:${payload.toString()}`),
+    listening: (isListening) => listening.push(isListening),
+    closed: (flow) => closed.push(flow),
+  });
+});
+afterEach(async () => {
+  vi.useRealTimers();
+  peers.closeAll();
+  await stopServer();
+});
+
+const newFlow = (id: number, address = "203.0.113.9"): Flow => ({
+  id,
+  address,
+  port: 1_000 + (id % 60_000),
+  tag: `tag of ${id}`,
+});
+const until = (condition: () => boolean) => vi.waitUntil(condition, PATIENT);
+
+test("each client has an endpoint of its own, and its answers come back to it", async () => {
+  for (const id of [0, 1, 0xffff_ffff]) {
+    peers.open(newFlow(id, `203.0.113.${id % 200}`), 1);
+    peers.deliver(id, Buffer.from(`from ${id}`));
+  }
+  await until(() => answers.length === 3);
+  expect(answers.sort()).toEqual(["0:from 0", "1:from 1", "4294967295:from 4294967295"]);
+  const endpoints = [...sources.values()].map((source) => `${source.address}:${source.port}`);
+  expect(new Set(endpoints).size).toBe(3);
+  if (process.platform !== "linux") return;
+  expect(new Set([...sources.values()].map(({ address }) => address)).size).toBe(3);
+});
+
+test("a datagram that overtakes the announcement of its flow waits for it, and one of no flow is dropped", async () => {
+  peers.deliver(7, Buffer.from("early"));
+  peers.deliver(8, Buffer.from("of nobody"));
+  peers.open(newFlow(7), 1);
+  await until(() => answers.length > 0);
+  for (let n = 0; n < 1_000; n += 1) peers.deliver(9, Buffer.alloc(100));
+  expect(peers.unknownDatagrams).toBeGreaterThan(900);
+  expect(answers).toEqual(["7:early"]);
+  expect(peers.size).toBe(1);
+});
+
+test("that nothing listens is noticed, said once, and over when something does", async () => {
+  peers.open(newFlow(1), 1);
+  peers.deliver(1, Buffer.from("hello"));
+  await until(() => answers.length === 1);
+  await stopServer();
+  await until(() => {
+    peers.deliver(1, Buffer.from("into the void"));
+    return listening.length > 0;
+  });
+  peers.deliver(1, Buffer.from("again"));
+  await startServer();
+  await until(() => {
+    peers.deliver(1, Buffer.from("back"));
+    return answers.includes("1:back");
+  });
+  expect(listening).toEqual([false, true]);
+});
+
+test("the port is looked at before a client comes, and looked at again while nothing listens", async () => {
+  await stopServer();
+  const results: boolean[] = [];
+  const probe = new PortProbe((isListening) => results.push(isListening));
+  try {
+    probe.start(port);
+    await until(() => results.at(-1) === false);
+    await startServer();
+    await until(() => results.at(-1) === true);
+  } finally {
+    probe.stop();
+  }
+});
+
+test("flows can be resumed under the association that each was announced in", () => {
+  peers.open(newFlow(1), 10);
+  peers.open(newFlow(2), 10);
+  peers.open(newFlow(3), 11);
+  peers.open({ ...newFlow(2), tag: "newer" }, 11);
+  expect(peers.resumeMessages()).toEqual([
+    { type: "resume", association: 10, flows: [newFlow(1)] },
+    { type: "resume", association: 11, flows: [{ ...newFlow(2), tag: "newer" }, newFlow(3)] },
+  ]);
+  expect(peers.size).toBe(3);
+});
+
+test("a resume of many flows is cut into messages that a relay takes", () => {
+  for (let id = 0; id < 600; id += 1) peers.open(newFlow(id), 1);
+  const messages = peers.resumeMessages();
+  expect(messages.map(({ flows }) => flows.length)).toEqual([256, 256, 88]);
+});
+
+test("a server that moves to another port is reached there, by clients that are known already", async () => {
+  peers.open(newFlow(1), 1);
+  peers.deliver(1, Buffer.from("here"));
+  await until(() => answers.length === 1);
+  await stopServer();
+  port = await ownPort();
+  await startServer();
+  peers.setPort(port);
+  peers.deliver(1, Buffer.from("there"));
+  await until(() => answers.includes("1:there"));
+});
+
+test("a client that is idle for 200 s loses its socket", () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
+  const idle = new LocalPeers(port, {
+    datagram() {},
+    listening() {},
+    closed: (id) => closed.push(id),
+  });
+  idle.open(newFlow(1), 1);
+  idle.open(newFlow(2), 1);
+  vi.advanceTimersByTime(150_000);
+  idle.deliver(2, Buffer.from("still here"));
+  vi.advanceTimersByTime(60_000);
+  expect(idle.size).toBe(1);
+  expect(idle.flow(2)).toBeDefined();
+  idle.closeAll();
+});
+
+test("one client too many takes the place of the one that was silent for longest", () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  for (let id = 0; id < FLOWS_PER_PORT_MAX; id += 1) {
+    vi.advanceTimersByTime(1);
+    peers.open(newFlow(id), 1);
+  }
+  vi.advanceTimersByTime(1);
+  peers.deliver(0, Buffer.from("not me"));
+  peers.open(newFlow(FLOWS_PER_PORT_MAX), 1);
+  expect(peers.size).toBe(FLOWS_PER_PORT_MAX);
+  expect([peers.flow(0) !== undefined, peers.flow(1)]).toEqual([true, undefined]);
+});
+
+test("a client's address gives its local address: one for an IPv6 /64, unpredictable for others", () => {
+  const secret = Buffer.alloc(32, 1);
+  const of = (address: string, key = secret) => localAddress(address, "linux", key);
+  expect(of("198.51.100.7")).toMatch(/^127\.\d+\.\d+\.\d+$/);
+  expect(of("198.51.100.7")).toBe(of("::ffff:198.51.100.7"));
+  expect(of("198.51.100.7")).not.toBe(of("198.51.100.8"));
+  expect(of("2001:db8::1")).toBe(of("2001:db8::ffff"));
+  expect(of("2001:db8::1")).not.toBe(of("2001:db8:0:1::1"));
+  expect(of("198.51.100.7")).not.toBe(of("198.51.100.7", Buffer.alloc(32, 2)));
+  const all = Array.from({ length: 2_000 }, (_, n) => of(`10.0.${n >> 8}.${n & 255}`));
+  expect(all.filter((address) => /^127\.(0|255)\./.test(address))).toEqual([]);
+  expect(localAddress("198.51.100.7", "darwin")).toBe("127.0.0.1");
+});

@@ -1,0 +1,82 @@
+/** What `underpass vpn` shows, at a terminal, in a log and as JSON: with a real relay and WireGuard peers. */
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ROOT } from "../../../../self-host/build/build.ts";
+import {
+  startServedNetwork,
+  type ServedNetwork,
+} from "../../../harness/networks/served-network.ts";
+import { PATIENT } from "../../../harness/timeouts.ts";
+import { canOpenTerminals, type } from "../../../harness/terminal.ts";
+
+let served: ServedNetwork;
+
+beforeAll(async () => {
+  served = await startServedNetwork();
+});
+afterAll(async () => {
+  await served?.[Symbol.asyncDispose]();
+});
+
+test("as JSON: ready, the transport, devices by name, the loss of the relay and its return", async () => {
+  const { relay, network, server } = served;
+  await using agent = await served.vpn("--json");
+  expect(await agent.event("ready")).toEqual({
+    event: "ready",
+    networkId: network.id,
+    endpoint: `127.0.0.1:${relay.ports[0]}`,
+    local: `127.0.0.1:${server.port}`,
+  });
+  expect(await agent.event("path")).toMatchObject({ transport: "udp", isLocalListening: true });
+  await using device = await served.connectDevice();
+  expect(await agent.event("device")).toMatchObject({
+    name: "laptop",
+    publicKey: device.publicKey,
+    endpoint: `127.0.0.1:${device.port}`,
+  });
+  await relay.stop();
+  expect(await agent.event("disconnected")).toMatchObject({ reason: expect.any(String) });
+  await relay.start();
+  await agent.event("reconnected");
+  agent.child.kill("SIGTERM");
+  expect(await agent.exit).toBe(0);
+});
+
+test("in a log: where it leads, who speaks, and why it ended", async () => {
+  const { relay, network, server } = served;
+  await using agent = await served.vpn();
+  await expect
+    .poll(() => agent.stdout, PATIENT)
+    .toContain(
+      `Serving home (10.88.0.0/24): 127.0.0.1:${relay.ports[0]} -> 127.0.0.1:${server.port}`,
+    );
+  await expect.poll(() => agent.stdout, PATIENT).toMatch(/^datagrams go over udp, \d+ ms$/m);
+  await using device = await served.connectDevice();
+  const speaks = `laptop speaks from 127.0.0.1:${device.port}`;
+  await expect.poll(() => agent.stdout, PATIENT).toContain(speaks);
+  await relay.api.revoke({ kind: "network", id: network.id, reason: "network_deleted" });
+  expect(await agent.exit).toBe(1);
+  expect(agent.stderr).toContain("network_deleted");
+  // No key of the server is in what it printed.
+  expect(agent.stdout + agent.stderr).not.toContain(server.privateKey);
+});
+
+describe.runIf(canOpenTerminals())("at a terminal", () => {
+  test("a live line has the path, the devices and the latest handshake", async () => {
+    const { args, home, server } = served;
+    const program = `${process.execPath} ${join(ROOT, "dist/agent/underpass.js")}`;
+    const command = `${program} ${args.join(" ")} --token-file ${join(home, "token")}`;
+    await using agent = type(command, { cwd: home, env: { HOME: home }, atTerminal: true });
+    await agent.shows(/State +online/);
+    await agent.shows(/Path +udp [\d.]+ ms/);
+    await using device = await served.connectDevice();
+    await agent.shows(/udp [\d.]+ ms · \d\.\d % lost · 1 device · laptop handshake \d+ s ago/);
+    await agent.shows(/laptop +10\.88\.0\.2 +handshake \d+ s ago/);
+    expect(device.handshakes()).toBe(1);
+    const { port } = server;
+    await server.close();
+    await agent.shows(new RegExp(`nothing listens on ${port}`));
+    await server.bind(port);
+    expect(await agent.interrupt()).toBe(0);
+  });
+});

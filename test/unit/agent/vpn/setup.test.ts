@@ -1,0 +1,259 @@
+/** `--setup` and `--apply` against an API in memory and WireGuard tools that write down how they are called. */
+import { execFileSync } from "node:child_process";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { AppliedPeers } from "../../../../agent/vpn/server/applied-peers.ts";
+import { PeerApplier, planPeers } from "../../../../agent/vpn/server/apply.ts";
+import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
+import { NetworkApi } from "../../../../agent/vpn/network-api.ts";
+import { NetworkDirectory } from "../../../../agent/vpn/server/network-directory.ts";
+import { refreshConfig, setUpServer, toInterfaceName } from "../../../../agent/vpn/server/setup.ts";
+import { temporaryDir } from "../../../harness/directories.ts";
+import { fakeWireGuard, type FakeWireGuard } from "../../../harness/networks/fake-wireguard.ts";
+import { startNetworkApi, type NetworkApiServer } from "../../../harness/networks/network-api.ts";
+
+const { signal } = new AbortController();
+let api: NetworkApiServer;
+let wireGuard: FakeWireGuard;
+let directory: string;
+let lines: string[];
+
+beforeEach(async () => {
+  api = await startNetworkApi();
+  wireGuard = await fakeWireGuard();
+  directory = join(await temporaryDir(), "home");
+  lines = [];
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await api[Symbol.asyncDispose]();
+});
+
+const setUp = (options: Partial<Parameters<typeof setUpServer>[0]> = {}) =>
+  setUpServer({
+    api: new NetworkApi(api.url, Buffer.from("token")),
+    server: api.url,
+    network: "home",
+    cidr: "10.88.0.0/24",
+    listenPort: undefined,
+    interfaceName: undefined,
+    directory,
+    replacesServer: false,
+    isRoot: true,
+    signal,
+    report: (line) => lines.push(line),
+    ...options,
+  });
+const read = (name: string) => readFile(join(directory, name), "utf8");
+
+describe("setting a server up", () => {
+  test("makes the network, the keys and the configuration, registers the key and brings the interface up", async () => {
+    const { network, isUp } = await setUp();
+    const privateKey = (await read("private.key")).trim();
+    const publicKey = derivePublicKey(privateKey);
+    expect(network).toMatchObject({ name: "home", server_public_key: publicKey });
+    expect(isUp).toBe(true);
+    expect(await read("wg-home.conf")).toContain(`PrivateKey = ${privateKey}\n`);
+    expect(await wireGuard.calls()).toEqual([`wg-quick up ${join(directory, "wg-home.conf")}`]);
+  });
+
+  test("writes what is secret for its owner only", async () => {
+    await setUp();
+    for (const name of ["private.key", "wg-home.conf", "network.json"]) {
+      expect([name, (await stat(join(directory, name))).mode & 0o777]).toEqual([name, 0o600]);
+    }
+    expect((await stat(directory)).mode & 0o777).toBe(0o700);
+  });
+
+  test("sends the private key nowhere, and prints it nowhere", async () => {
+    await setUp();
+    const privateKey = (await read("private.key")).trim();
+    const bytes = Buffer.from(privateKey, "base64");
+    for (const form of [privateKey, bytes.toString("hex"), bytes.toString("base64url")]) {
+      expect(api.requests.join("\n")).not.toContain(form);
+      expect(lines.join("\n")).not.toContain(form);
+    }
+    expect((await wireGuard.calls()).join("\n")).not.toContain(privateKey);
+  });
+
+  test("a second time keeps the keys, registers nothing, and updates the interface", async () => {
+    const first = await setUp();
+    const privateKey = await read("private.key");
+    api.addDevice("phone", derivePublicKey(generatePrivateKey()));
+    const second = await setUp();
+    expect(await read("private.key")).toBe(privateKey);
+    expect(second.network.server_public_key).toBe(first.network.server_public_key);
+    expect(api.requests.filter((request) => request.startsWith("PUT"))).toHaveLength(1);
+    const stripped = join(directory, "wg-home.conf.stripped");
+    expect((await wireGuard.calls()).slice(1)).toEqual([`wg syncconf wg-home ${stripped}`]);
+    expect(await readdir(directory)).not.toContain("wg-home.conf.stripped");
+  });
+
+  test("without root prints the commands, and changes no interface", async () => {
+    const { isUp } = await setUp({ isRoot: false });
+    expect(isUp).toBe(false);
+    const config = join(directory, "wg-home.conf");
+    expect(lines).toContain(`  sudo wg-quick up ${config}`);
+    expect(lines).toContain(
+      `  sudo wg-quick strip ${config} | sudo wg syncconf wg-home /dev/stdin`,
+    );
+    expect(await wireGuard.calls()).toEqual([]);
+  });
+
+  test("of a network that does not exist needs --cidr, and says the command", async () => {
+    await expect(setUp({ cidr: undefined })).rejects.toThrow(
+      "there is no private network home; to make it: underpass vpn home --setup --cidr 10.88.0.0/24",
+    );
+    expect(api.networks).toEqual([]);
+  });
+
+  test("of a network with other addresses is refused", async () => {
+    api.addNetwork("home", "10.99.0.0/24");
+    await expect(setUp()).rejects.toThrow("has the addresses 10.99.0.0/24, not 10.88.0.0/24");
+  });
+
+  test("in place of another server happens only when it is asked for", async () => {
+    const network = api.addNetwork("home");
+    network.server_public_key = derivePublicKey(generatePrivateKey());
+    network.server_listen_port = 51_999;
+    await expect(setUp()).rejects.toThrow("another server is registered for home");
+    const replaced = await setUp({ replacesServer: true });
+    expect(replaced.network.server_public_key).toBe((await read("public.key")).trim());
+    expect(replaced.network.server_listen_port).toBe(51_999);
+  });
+
+  test("leaves a configuration alone that was edited by hand", async () => {
+    await setUp();
+    const path = join(directory, "wg-home.conf");
+    const edited = `${await read("wg-home.conf")}# by hand\n`;
+    await writeFile(path, edited);
+    for (let times = 0; times < 2; times += 1) {
+      await setUp();
+      expect(await read("wg-home.conf")).toBe(edited);
+    }
+    expect(await read("wg-home.conf.new")).not.toContain("by hand");
+    expect(lines.join("\n")).toContain("edited by hand");
+  });
+
+  test.each(["PostUp = touch /tmp/owned", "Table = off", "[Script]", "PreDown=sh"])(
+    "takes no configuration with a line that could run a command or is unknown: %s",
+    async (line) => {
+      api.extraLine = line;
+      await expect(setUp()).rejects.toThrow("a line that is not used");
+      expect(await wireGuard.calls()).toEqual([]);
+      expect(await readdir(directory)).not.toContain("wg-home.conf");
+    },
+  );
+
+  test("does not touch an interface of that name which is another one", async () => {
+    await wireGuard.addInterface("wg-home", derivePublicKey(generatePrivateKey()));
+    await expect(setUp()).rejects.toThrow("choose a name: --interface");
+    await setUp({ interfaceName: "wg-office" });
+    expect(await wireGuard.calls()).toEqual([`wg-quick up ${join(directory, "wg-office.conf")}`]);
+  });
+
+  test("refuses a private key that others can read", async () => {
+    await setUp();
+    execFileSync("chmod", ["644", join(directory, "private.key")]);
+    await expect(setUp()).rejects.toThrow("can be read by others; run: chmod 600");
+  });
+
+  test("keeps the configuration up to date with devices that come and go", async () => {
+    const { network } = await setUp();
+    const { id, public_key: key } = api.addDevice("phone", derivePublicKey(generatePrivateKey()));
+    const refresh = () =>
+      refreshConfig(
+        new NetworkApi(api.url, Buffer.from("token")),
+        network,
+        new NetworkDirectory("home", directory),
+        signal,
+      );
+    await refresh();
+    expect(await read("wg-home.conf")).toContain(key);
+    api.devices = api.devices.filter((device) => device.id !== id);
+    await refresh();
+    expect(await read("wg-home.conf")).not.toContain(key);
+    // It counts as ours still, not as edited by hand.
+    await setUp();
+    expect(await readdir(directory)).not.toContain("wg-home.conf.new");
+    network.server_public_key = derivePublicKey(generatePrivateKey());
+    expect(await refresh()).toBe(null);
+  });
+
+  test.each([
+    ["home", "wg-home"],
+    ["Büro in München", "wg-b-ro-in-m-nc"],
+    ["../../etc", "wg-etc"],
+    ["a-very-long-name-", "wg-a-very-long"],
+  ])("a network called %s has the interface %s and a directory of its own", (name, expected) => {
+    expect(toInterfaceName(name)).toBe(expected);
+    vi.stubEnv("XDG_CONFIG_HOME", "/config");
+    const { path } = new NetworkDirectory(name, undefined);
+    expect(path).toMatch(/^\/config\/underpass\/networks\/[^/]+$/);
+  });
+});
+
+describe("applying devices to the interface", () => {
+  const newKey = () => derivePublicKey(generatePrivateKey());
+  const cidr = "10.88.0.0/24";
+  const apply = () =>
+    new PeerApplier("wg-home", new AppliedPeers(directory)).apply(api.devices, cidr);
+
+  beforeEach(async () => {
+    api.addNetwork("home");
+    await wireGuard.addInterface("wg-home", newKey());
+  });
+
+  test("adds and removes peers with their device, and leaves those that were added by hand", async () => {
+    const [byHand, phone] = [newKey(), newKey()];
+    await wireGuard.addPeer("wg-home", byHand, "10.88.0.200/32");
+    const { id } = api.addDevice("phone", phone);
+    expect((await apply()).added.map(({ name }) => name)).toEqual(["phone"]);
+    expect(await wireGuard.peers("wg-home")).toEqual(
+      [`${byHand} 10.88.0.200/32`, `${phone} 10.88.0.2/32`].sort(),
+    );
+    expect(await apply()).toEqual({ added: [], removed: [] });
+    api.devices = api.devices.filter((device) => device.id !== id);
+    expect(await apply()).toEqual({ added: [], removed: [phone] });
+    expect(await wireGuard.peers("wg-home")).toEqual([`${byHand} 10.88.0.200/32`]);
+  });
+
+  test("takes out first, so that a new device gets the address of one that is gone", async () => {
+    api.addDevice("old", newKey());
+    await apply();
+    api.devices = [];
+    api.addDevice("new", newKey());
+    await apply();
+    const calls = await wireGuard.calls();
+    expect(calls.map((call) => call.split(" ").at(-1))).toEqual([
+      "10.88.0.2/32",
+      "remove",
+      "10.88.0.2/32",
+    ]);
+  });
+
+  test("removes the peers that --setup wrote into the configuration, when their devices are gone", async () => {
+    const phone = newKey();
+    await new AppliedPeers(directory).add([phone]);
+    await wireGuard.addPeer("wg-home", phone, "10.88.0.2/32");
+    expect(await apply()).toEqual({ added: [], removed: [phone] });
+  });
+
+  test("gives no device an address outside of the network, and passes on no key that is not one", async () => {
+    api.addDevice("router", newKey()).assigned_ip = "192.168.1.1";
+    api.addDevice("option", "--help");
+    await apply();
+    expect(await wireGuard.calls()).toEqual([]);
+  });
+
+  test("keeps the further addresses of a peer that was added by hand", () => {
+    const key = newKey();
+    const device = api.addDevice("site", key);
+    const current = new Map([[key, ["192.168.7.0/24"]]]);
+    const ips = ["192.168.7.0/24", "10.88.0.2/32"];
+    expect(planPeers([device], current, new Set()).set).toEqual([{ device, allowedIps: ips }]);
+    const own = planPeers([device], current, new Set([key])).set;
+    expect(own).toEqual([{ device, allowedIps: ["10.88.0.2/32"] }]);
+  });
+});

@@ -1,0 +1,209 @@
+/** How much a watcher is sent: whatever it does, every request is told or counted, and little is on the way. */
+import { describe, expect, test } from "vitest";
+import {
+  arrived,
+  askDue,
+  catchUp,
+  isStuck,
+  newPace,
+  offer,
+  skip,
+  windowBytes,
+  type Bounds,
+  type Pace,
+} from "../../../../durable-objects/organization/pace.ts";
+import {
+  WATCH_BEHIND_MAX_MS,
+  WATCH_UNANSWERED_BURST_BYTES,
+  WATCH_UNANSWERED_BYTES_PER_SECOND,
+  WATCH_UNANSWERED_MAX_BYTES,
+  WATCH_WINDOW_MAX_BYTES,
+  WATCH_WINDOWS_BYTES,
+} from "../../../../protocol/limits/organization.ts";
+import { seeded } from "../../../harness/random.ts";
+
+/** A watcher's end, which reads when the test says so. */
+class Reader {
+  readonly pace: Pace;
+  readonly #windowBytes: number;
+  nowMs = 0;
+  told = 0;
+  missed = 0;
+  /** On the way to it: syncs, and what stands before them. */
+  syncs: number[] = [];
+  mostOnTheWayBytes = 0;
+
+  constructor(windowBytes = WATCH_WINDOW_MAX_BYTES) {
+    this.#windowBytes = windowBytes;
+    this.pace = newPace(0);
+  }
+
+  bounds(queuedBytes?: number): Bounds {
+    return { nowMs: this.nowMs, windowBytes: this.#windowBytes, queuedBytes };
+  }
+
+  offer(sizes: number[], lost = 0): void {
+    const bounds = this.bounds();
+    this.missed += catchUp(this.pace, bounds);
+    this.told += offer(this.pace, sizes, bounds);
+    skip(this.pace, lost, this.nowMs);
+    this.missed += catchUp(this.pace, bounds);
+    this.#ask();
+    const onTheWay = this.pace.sentBytes - this.pace.arrivedBytes;
+    if (this.pace.answers) this.mostOnTheWayBytes = Math.max(this.mostOnTheWayBytes, onTheWay);
+  }
+
+  answer(): void {
+    const n = this.syncs.shift();
+    if (n === undefined) return;
+    arrived(this.pace, n);
+    this.missed += catchUp(this.pace, this.bounds());
+    this.#ask();
+  }
+
+  #ask(): void {
+    const n = askDue(this.pace, this.bounds());
+    if (n !== null) this.syncs.push(n);
+  }
+
+  check(): void {
+    this.missed += catchUp(this.pace, this.bounds());
+  }
+
+  get accounted(): number {
+    return this.told + this.missed + this.pace.missed;
+  }
+}
+
+const messages = (count: number, size = 300) => Array<number>(count).fill(size);
+
+describe.each([1, 2, 3, 4, 5, 6, 7, 8])("schedule %i", (seed) => {
+  test("told and missed are all there were, and what is on the way is bounded", () => {
+    const random = seeded(seed);
+    const whole = 32_768 * (1 + random.below(8));
+    const reader = new Reader(whole);
+    const answersOfTen = random.below(10);
+    let offered = 0;
+    for (let step = 0; step < 3_000; step++) {
+      reader.nowMs += random.below(60);
+      const sizes = Array.from({ length: random.below(40) }, () => 100 + random.below(2_000));
+      const lost = random.below(20) === 0 ? random.below(10) : 0;
+      offered += sizes.length + lost;
+      reader.offer(sizes, lost);
+      while (reader.syncs.length > 0 && random.below(10) < answersOfTen) reader.answer();
+      if (random.below(10) === 0) reader.check();
+      expect(reader.accounted).toBe(offered);
+    }
+    expect(reader.mostOnTheWayBytes).toBeLessThanOrEqual(
+      Math.max(whole, WATCH_UNANSWERED_BURST_BYTES + 3 * WATCH_UNANSWERED_BYTES_PER_SECOND),
+    );
+    // Once it reads, it is told everything that it missed.
+    while (reader.syncs.length > 0) reader.answer();
+    reader.nowMs += 10_000;
+    reader.check();
+    expect(reader.pace.missed).toBe(0);
+    expect(reader.told + reader.missed).toBe(offered);
+  });
+});
+
+test("a watcher that answers is told everything, at any rate", () => {
+  const reader = new Reader();
+  for (let step = 0; step < 2_000; step++) {
+    reader.nowMs += 20;
+    reader.offer(messages(100));
+    while (reader.syncs.length > 0) reader.answer();
+  }
+  expect([reader.told, reader.missed]).toEqual([200_000, 0]);
+});
+
+test("one that never answers is told everything up to a rate, and beyond it a part", () => {
+  const reader = new Reader();
+  for (let second = 1; second <= 20; second++) {
+    reader.nowMs += 1_000;
+    reader.offer(messages(100));
+  }
+  expect([reader.told, reader.missed]).toEqual([2_000, 0]);
+  for (let tick = 1; tick <= 600; tick++) {
+    reader.nowMs += 100;
+    reader.offer(messages(100));
+  }
+  expect(reader.accounted).toBe(62_000);
+  const perSecond = ((reader.told - 2_000) * 300) / 60;
+  expect(perSecond).toBeGreaterThan(WATCH_UNANSWERED_BYTES_PER_SECOND * 0.8);
+  expect(perSecond).toBeLessThan(
+    WATCH_UNANSWERED_BYTES_PER_SECOND + WATCH_UNANSWERED_BURST_BYTES / 60,
+  );
+});
+
+test("one that stops answering is sent no more than its window, and let go in the end", () => {
+  const reader = new Reader();
+  reader.offer(messages(40));
+  reader.answer();
+  expect(reader.pace.answers).toBe(true);
+  for (let tick = 1; tick <= 1_000; tick++) reader.offer(messages(10));
+  expect(reader.mostOnTheWayBytes).toBeLessThanOrEqual(WATCH_WINDOW_MAX_BYTES);
+  expect(reader.accounted).toBe(10_040);
+  expect(isStuck(reader.pace, reader.bounds())).toBe(false);
+  reader.nowMs += WATCH_BEHIND_MAX_MS;
+  expect(isStuck(reader.pace, reader.bounds())).toBe(true);
+});
+
+test("one that never answers is let go in the end where the platform does not say what it takes", () => {
+  const reader = new Reader();
+  let seconds = 0;
+  for (; seconds < 1_000 && !isStuck(reader.pace, reader.bounds()); seconds++) {
+    reader.nowMs += 1_000;
+    reader.offer(messages(100));
+    arrived(reader.pace, reader.pace.sentBytes);
+  }
+  expect(reader.pace.sentBytes).toBeLessThanOrEqual(WATCH_UNANSWERED_MAX_BYTES);
+  expect(reader.pace.sentBytes).toBeGreaterThan(WATCH_UNANSWERED_MAX_BYTES - 300);
+  expect(reader.pace.asked.length).toBeLessThan(10);
+  expect(reader.accounted).toBe(seconds * 100);
+});
+
+test("one that never answers is told for as long as the platform says that it takes everything", () => {
+  const pace = newPace(0);
+  for (let nowMs = 0; nowMs < 600_000; nowMs += 1_000) {
+    const bounds = { nowMs, windowBytes: WATCH_WINDOW_MAX_BYTES, queuedBytes: 0 };
+    expect(offer(pace, messages(100), bounds)).toBe(100);
+    expect(isStuck(pace, bounds)).toBe(false);
+  }
+  expect(pace.sentBytes).toBeGreaterThan(2 * WATCH_UNANSWERED_MAX_BYTES);
+});
+
+test("one that never answers is let go earlier where the platform says that it takes nothing", () => {
+  const reader = new Reader();
+  for (let tick = 1; tick <= 100; tick++) reader.offer(messages(100));
+  reader.nowMs += WATCH_BEHIND_MAX_MS;
+  expect(isStuck(reader.pace, reader.bounds())).toBe(false);
+  expect(isStuck(reader.pace, reader.bounds(WATCH_WINDOW_MAX_BYTES + 1))).toBe(true);
+});
+
+test("what the platform has queued counts as not arrived", () => {
+  const pace = newPace(0);
+  const bounds = { nowMs: 0, windowBytes: 32_768, queuedBytes: 32_768 };
+  expect(offer(pace, messages(3), bounds)).toBe(0);
+  expect(catchUp(pace, bounds)).toBe(0);
+  expect(catchUp(pace, { ...bounds, queuedBytes: 0 })).toBe(3);
+});
+
+test("an answer to what was never asked changes nothing", () => {
+  const reader = new Reader();
+  reader.offer(messages(40));
+  const [asked] = reader.syncs;
+  for (const n of [1_000_000, -1, 0, 1, reader.pace.sentBytes]) {
+    if (n !== asked) arrived(reader.pace, n);
+  }
+  expect(reader.pace).toMatchObject({ answers: false, arrivedBytes: 0 });
+  reader.answer();
+  expect(reader.pace).toMatchObject({ answers: true, arrivedBytes: 40 * 300 });
+});
+
+test("all windows together are bounded, and each is of use", () => {
+  for (const watchers of [1, 10, 100, 1_000]) {
+    const each = windowBytes(watchers);
+    expect(each * watchers).toBeLessThanOrEqual(WATCH_WINDOWS_BYTES);
+    expect(each).toBeGreaterThanOrEqual(32_768);
+  }
+});

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { challengeIn, deliveryIdOf } from "../../../../durable-objects/receiver/payload.ts";
+import type { Validator } from "../../../../protocol/schemas/webhooks.ts";
+
+const signed = (body: string, headers: Record<string, string> = {}) => ({
+  headers: new Headers(headers),
+  body: new Uint8Array(new TextEncoder().encode(body)),
+});
+
+test.each([
+  ["code_host", "{}", { "X-GitHub-Delivery": "g-1" }, "g-1"],
+  ["code_host", '{"id":"evt"}', {}, null],
+  ["code_host", "{}", { "X-Delivery-Id": "d-1" }, "d-1"],
+  ["chat_app", '{"event_id":"Ev1","id":"x"}', {}, "Ev1"],
+  ["chat_app", '{"id":"x"}', {}, "x"],
+  ["chat_app", "token=1&text=", {}, null],
+  ["payments", '{"id":"evt_1"}', {}, "evt_1"],
+  ["payments", '{"id":"evt_1"}', { "X-Delivery-Id": "d-1" }, "evt_1"],
+  ["payments", '{"id":7}', {}, null],
+  ["payments", '{"id":""}', {}, null],
+  ["payments", "null", {}, null],
+  ["payments", "[1]", {}, null],
+  ["payments", "{", { "X-Delivery-Id": "d-1" }, "d-1"],
+  ["generic_hmac_sha256", '{"id":"evt"}', { "X-Delivery-Id": "d-1" }, "d-1"],
+  ["generic_hmac_sha256", "{}", { "X-Delivery-Id": "x".repeat(201) }, null],
+  ["generic_hmac_sha256", "{}", {}, null],
+] as [Validator, string, Record<string, string>, string | null][])(
+  "a delivery of %s, %s with %j, is called %j",
+  (validator, body, headers, id) => {
+    expect(deliveryIdOf(validator, signed(body, headers))).toBe(id);
+  },
+);
+
+test("only a chat app's question for a challenge is one", () => {
+  const question = '{"type":"url_verification","challenge":"c-1","token":"t"}';
+  expect(challengeIn("chat_app", signed(question))).toBe("c-1");
+  expect(challengeIn("payments", signed(question))).toBeNull();
+  expect(challengeIn("chat_app", signed('{"type":"url_verification"}'))).toBeNull();
+  expect(challengeIn("chat_app", signed('{"type":"event_callback","challenge":"c"}'))).toBeNull();
+  expect(challengeIn("chat_app", signed("not json"))).toBeNull();
+});

@@ -1,0 +1,176 @@
+import { getRequestTarget } from "../../../../protocol/request-target.ts";
+import { describe, expect, test } from "vitest";
+import {
+  contentLengthOf,
+  hasNoBody,
+  requestHead,
+  responseHeaders,
+} from "../../../../durable-objects/tunnel/proxy/heads.ts";
+import { ERROR_HEADER } from "../../../../protocol/errors.ts";
+import { FLAG } from "../../../../protocol/wire/frames.ts";
+
+/** A request as the platform gives it: Node's own class would not take all of these. */
+function request(parts: {
+  method?: string;
+  url?: string;
+  headers?: [string, string][];
+  body?: boolean;
+}) {
+  return {
+    method: parts.method ?? "GET",
+    url: parts.url ?? "http://shop.localhost/",
+    headers: new Headers(parts.headers ?? [["host", "shop.localhost"]]),
+    body: parts.body ? new ReadableStream() : null,
+  } as unknown as Parameters<typeof requestHead>[0];
+}
+
+const VISITOR = { address: "192.0.2.1", proto: "https" };
+
+function headersSent(headers: [string, string][]): Record<string, string> {
+  const { parts } = requestHead(request({ headers }), VISITOR);
+  const pairs = parts.slice(2);
+  return Object.fromEntries(
+    Array.from({ length: pairs.length / 2 }, (_, i) => [pairs[2 * i]!, pairs[2 * i + 1]!]),
+  );
+}
+
+describe("a request's head", () => {
+  test.each([
+    ["http://h/", "/"],
+    ["http://h", "/"],
+    ["http://h//evil.test/abs", "//evil.test/abs"],
+    ["http://h/a/../b%2e%2e/%2F//c?x=%zz", "/a/../b%2e%2e/%2F//c?x=%zz"],
+    ["http://h/?", "/?"],
+    ["http://h/@host:1/x", "/@host:1/x"],
+    ["http://a@b:99/x?http://c/d", "/x?http://c/d"],
+  ])("of %s has the target %s, byte for byte", (url, target) => {
+    expect(getRequestTarget(url)).toBe(target);
+  });
+
+  test("says whose request it is, whatever the visitor says of that", () => {
+    const forged: [string, string][] = [
+      "forwarded",
+      "x-forwarded-for",
+      "X-Forwarded-Host",
+      "x-forwarded-proto",
+      "x-forwarded-port",
+      "x-real-ip",
+      "true-client-ip",
+      "cf-connecting-ip",
+      "x_forwarded_for",
+      "X_Forwarded-Proto",
+      "x_real_ip",
+      "true_client_ip",
+      "cf_connecting_ip",
+    ].map((name) => [name, "forged"]);
+    expect(headersSent([["host", "shop.localhost"], ["x-mine", "kept"], ...forged])).toEqual({
+      host: "shop.localhost",
+      "x-mine": "kept",
+      "x-forwarded-for": "192.0.2.1",
+      "x-forwarded-proto": "https",
+      "x-forwarded-host": "shop.localhost",
+    });
+  });
+
+  test("leaves out the hop's own lines, and those that Connection names", () => {
+    const sent = headersSent([
+      ["host", "shop.localhost"],
+      ["connection", "Keep-Alive, X-Private"],
+      ["keep-alive", "timeout=5"],
+      ["te", "trailers"],
+      ["transfer-encoding", "chunked"],
+      ["x-private", "1"],
+      ["x-public", "2"],
+    ]);
+    expect(Object.keys(sent).sort()).toEqual([
+      "host",
+      "x-forwarded-for",
+      "x-forwarded-host",
+      "x-forwarded-proto",
+      "x-public",
+    ]);
+  });
+
+  test("keeps the host even when Connection names it, and what we say of the visitor too", () => {
+    const sent = headersSent([
+      ["host", "shop.localhost"],
+      ["connection", "host, x-forwarded-for, x-forwarded-host"],
+    ]);
+    expect(sent).toMatchObject({
+      host: "shop.localhost",
+      "x-forwarded-for": "192.0.2.1",
+      "x-forwarded-host": "shop.localhost",
+    });
+  });
+
+  test("says nothing of an address that is not known", () => {
+    const { parts } = requestHead(request({}), { address: "", proto: "http" });
+    expect(parts).not.toContain("x-forwarded-for");
+  });
+
+  test("tells whether a body follows", () => {
+    expect(requestHead(request({}), VISITOR).flags).toBe(FLAG.end);
+    expect(requestHead(request({ method: "POST", body: true }), VISITOR).flags).toBe(0);
+    expect(requestHead(request({ method: "HEAD" }), VISITOR).isHead).toBe(true);
+  });
+
+  test("of a WebSocket is told apart, without the handshake's own lines", () => {
+    const headers: [string, string][] = [
+      ["upgrade", "WebSocket"],
+      ["connection", "keep-alive, Upgrade"],
+      ["sec-websocket-key", "a"],
+      ["sec-websocket-version", "13"],
+      ["sec-websocket-protocol", "chat"],
+    ];
+    const head = requestHead(request({ headers }), { address: "", proto: "http" });
+    expect(head).toMatchObject({ isSocket: true, flags: FLAG.socket });
+    expect(head.parts).toEqual([
+      "GET",
+      "/",
+      "sec-websocket-protocol",
+      "chat",
+      "x-forwarded-proto",
+      "http",
+    ]);
+    expect(requestHead(request({ method: "POST", headers }), VISITOR).isSocket).toBe(false);
+  });
+});
+
+describe("an answer's head", () => {
+  test("keeps Set-Cookie lines apart and can't pass for a failure of ours", () => {
+    const headers = responseHeaders(["Set-Cookie", "a=1", ERROR_HEADER, "x", "set-cookie", "b=2"]);
+    expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
+    expect(headers.has(ERROR_HEADER)).toBe(false);
+  });
+
+  test.each([
+    ["a name with a space", ["a b", "1"]],
+    ["a line break in a value", ["a", "1\r\nb: 2"]],
+    ["a NUL in a value", ["a", "1\0"]],
+  ])("with %s is no answer", (_, pairs) => {
+    expect(() => responseHeaders(pairs)).toThrow(TypeError);
+  });
+
+  test.each([
+    ["5", 5],
+    ["0", 0],
+    ["-1", null],
+    ["5, 5", null],
+    ["1e3", null],
+    ["", null],
+    ["9999999999999999", null],
+  ])("with the length %j announces %s bytes", (value, length) => {
+    expect(contentLengthOf(new Headers([["content-length", value]]))).toBe(length);
+  });
+
+  test("of 204, 205 and 304 has no body behind it", () => {
+    expect([200, 204, 205, 206, 304, 404].map(hasNoBody)).toEqual([
+      false,
+      true,
+      true,
+      false,
+      true,
+      false,
+    ]);
+  });
+});

@@ -1,0 +1,96 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { PacedQueue, Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
+import { PACE_BURST_MS } from "../../../../protocol/limits.ts";
+
+const MEGABIT = 125_000;
+const FRAME = 64 * 1024;
+const NOW = Date.UTC(2026, 0, 1);
+
+/** How many bytes pass within a time, when there is always a next frame. */
+function passedWithin(ms: number, pacer: Pacer, frame = FRAME): number {
+  let nowMs = NOW;
+  for (let passed = 0; ; passed += frame) {
+    nowMs += pacer.wait(frame, nowMs);
+    if (nowMs - NOW >= ms) return passed;
+  }
+}
+
+describe("a pacer", () => {
+  test.each([1, 8, 100, 1_000])(
+    "lets %d Mbit/s pass, within ten percent over ten seconds",
+    (rate) => {
+      const passed = passedWithin(10_000, new Pacer(rate));
+      expect(passed / (10 * rate * MEGABIT)).toBeGreaterThan(0.9);
+      expect(passed / (10 * rate * MEGABIT)).toBeLessThan(1.1);
+    },
+  );
+
+  test("keeps nobody waiting who stays below the rate", () => {
+    const pacer = new Pacer(8);
+    for (let at = 0; at < 10_000; at += 100) {
+      expect(pacer.wait(0.099 * 8 * MEGABIT, NOW + at)).toBe(0);
+    }
+  });
+
+  test("saves nothing up for later but a fraction of a second", () => {
+    const pacer = new Pacer(8);
+    pacer.wait(1, NOW - 3600_000);
+    const atOnce = passedWithin(1, pacer);
+    expect(atOnce).toBeLessThanOrEqual((PACE_BURST_MS / 1000) * 8 * MEGABIT + FRAME);
+  });
+
+  test("gives back what late timers cost", () => {
+    const pacer = new Pacer(8);
+    let passed = 0;
+    for (let nowMs = NOW; nowMs < NOW + 10_000; passed += FRAME) {
+      const waitMs = pacer.wait(FRAME, nowMs);
+      if (waitMs > 0) nowMs += waitMs + 15;
+    }
+    expect(passed / (10 * 8 * MEGABIT)).toBeGreaterThan(0.9);
+  });
+});
+
+describe("queues of one pacer", () => {
+  beforeEach(() => void vi.useFakeTimers({ now: NOW }));
+  afterEach(() => void vi.useRealTimers());
+
+  test("pass at once what need not wait", () => {
+    const passed: string[] = [];
+    const queue = new PacedQueue(new Pacer(8));
+    queue.push(1_000, () => passed.push("small"));
+    queue.push(0, () => passed.push("end"));
+    expect(passed).toEqual(["small", "end"]);
+  });
+
+  test("keep their order, and the end behind what waits", async () => {
+    const passed: number[] = [];
+    const queue = new PacedQueue(new Pacer(1));
+    for (let n = 0; n < 10; n++) queue.push(FRAME, () => passed.push(n));
+    queue.push(0, () => passed.push(10));
+    expect(passed.length).toBeLessThan(3);
+    await vi.runAllTimersAsync();
+    expect(passed).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(Date.now() - NOW).toBeGreaterThan((9 * FRAME) / (MEGABIT / 1000) - PACE_BURST_MS - 10);
+  });
+
+  test("take turns: what is small does not wait for all of another's", async () => {
+    const pacer = new Pacer(8);
+    const [large, small] = [new PacedQueue(pacer), new PacedQueue(pacer)];
+    for (let n = 0; n < 100; n++) large.push(FRAME, () => undefined);
+    let passedAtMs = 0;
+    small.push(1_000, () => (passedAtMs = Date.now()));
+    await vi.runAllTimersAsync();
+    expect(passedAtMs - NOW).toBeLessThan((4 * FRAME) / (8 * (MEGABIT / 1000)));
+  });
+
+  test("forget what nobody wants any longer", async () => {
+    const queue = new PacedQueue(new Pacer(1));
+    const passed: number[] = [];
+    for (let n = 0; n < 10; n++) queue.push(FRAME, () => passed.push(n));
+    const before = passed.length;
+    queue.clear();
+    await vi.runAllTimersAsync();
+    expect(passed).toHaveLength(before);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});

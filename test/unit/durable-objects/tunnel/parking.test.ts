@@ -1,0 +1,62 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { Parking, parkingTime } from "../../../../durable-objects/tunnel/agents/parking.ts";
+import { PARK_MAX_MS, PARK_MAX_REQUESTS } from "../../../../protocol/limits.ts";
+
+describe("how long a visitor may wait", () => {
+  test("is nothing where no agent was, or where it said that it goes", () => {
+    expect(parkingTime(undefined, 5)).toBe(0);
+  });
+
+  test("runs from the moment at which the agent was lost", () => {
+    expect(parkingTime({ goneAtMs: 1_000 }, 1_000)).toBe(PARK_MAX_MS);
+    expect(parkingTime({ goneAtMs: 1_000 }, 4_000)).toBe(PARK_MAX_MS - 3_000);
+    expect(parkingTime({ goneAtMs: 1_000 }, 1_000 + PARK_MAX_MS)).toBe(0);
+    expect(parkingTime({ goneAtMs: 1_000 }, 1e9)).toBe(0);
+  });
+});
+
+describe("parked visitors", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** @returns whether each of the waits is over. */
+  function observed(waits: Promise<void>[]): () => Promise<boolean[]> {
+    const over = waits.map(() => false);
+    waits.forEach((wait, i) => void wait.then(() => (over[i] = true)));
+    return async () => {
+      await vi.advanceTimersByTimeAsync(0);
+      return over;
+    };
+  }
+
+  test("go on when an agent is there, all of them", async () => {
+    const parking = new Parking();
+    const over = observed([parking.wait(1_000), parking.wait(1_000)]);
+    expect(await over()).toEqual([false, false]);
+    parking.release();
+    expect(await over()).toEqual([true, true]);
+    expect(parking.size).toBe(0);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("wait no longer than they may", async () => {
+    const parking = new Parking();
+    const over = observed([parking.wait(1_000), parking.wait(0)]);
+    expect(await over()).toEqual([false, true]);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(await over()).toEqual([false, true]);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await over()).toEqual([true, true]);
+    expect(parking.size).toBe(0);
+  });
+
+  test("are a bounded number: one more goes on at once", async () => {
+    const parking = new Parking();
+    const waits = Array.from({ length: PARK_MAX_REQUESTS }, () => parking.wait(1_000));
+    const over = observed([...waits, parking.wait(1_000)]);
+    expect((await over()).filter(Boolean)).toHaveLength(1);
+    expect((await over()).at(-1)).toBe(true);
+    parking.release();
+    expect((await over()).every(Boolean)).toBe(true);
+  });
+});

@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  captureIdBound,
+  CaptureIds,
+  captureKey,
+  captureKeyOf,
+  captureTimeMs,
+} from "../../../protocol/capture-id.ts";
+
+const TUNNEL = "3f0e5a52-6c0a-4f39-9d5e-0123456789ab";
+const NOW = Date.UTC(2026, 10, 21, 12);
+
+function idsAt(...times: number[]): string[] {
+  const ids = new CaptureIds(TUNNEL);
+  return times.map((at) => ids.next(at));
+}
+
+describe("the id of a captured request", () => {
+  test("is a UUID of version 7 that says when it came and which tunnel it is of", () => {
+    const [id = ""] = idsAt(NOW);
+    expect(z.uuidv7().safeParse(id).success).toBe(true);
+    expect(captureTimeMs(id)).toBe(NOW);
+    expect(captureKey(id)).toBe(captureKeyOf(TUNNEL));
+    expect(captureKey(id.toUpperCase())).toBe(captureKeyOf(TUNNEL));
+  });
+
+  test("sorts after all before it: in one moment, with a clock that goes back, and past its count", () => {
+    const ids = idsAt(NOW, NOW + 5, NOW - 1000, ...Array.from({ length: 9_000 }, () => NOW + 5));
+    expect(ids.toSorted()).toEqual(ids);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  test("lies between the bounds of its moment and of the next", () => {
+    for (const random of [0, 0.999999]) {
+      const id = new CaptureIds(TUNNEL, () => random).next(NOW);
+      expect(z.uuidv7().safeParse(id).success).toBe(true);
+      expect(captureIdBound(NOW) < id && id < captureIdBound(NOW + 1)).toBe(true);
+    }
+  });
+
+  test("is another one in the next life of the object, in the same moment", () => {
+    const draw = (random: number) => new CaptureIds(TUNNEL, () => random).next(NOW);
+    expect(draw(0.1)).not.toBe(draw(0.9));
+  });
+});

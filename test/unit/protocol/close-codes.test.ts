@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import {
+  CLOSE,
+  closeNameOf,
+  mayReconnect,
+  type CloseName,
+} from "../../../protocol/wire/close-codes.ts";
+
+test("every close code is in the range that applications may use, and there once", () => {
+  const codes = Object.values(CLOSE);
+  expect(new Set(codes).size).toBe(codes.length);
+  for (const code of codes) expect(code >= 4000 && code <= 4999).toBe(true);
+});
+
+test("names are found by their codes", () => {
+  for (const name of Object.keys(CLOSE) as CloseName[]) expect(closeNameOf(CLOSE[name])).toBe(name);
+  expect(closeNameOf(1000)).toBeNull();
+  expect(closeNameOf(4999)).toBeNull();
+});
+
+test("an agent comes back after a lost connection and a restart, and after no verdict", () => {
+  const retried = (Object.keys(CLOSE) as CloseName[]).filter((name) => mayReconnect(CLOSE[name]));
+  expect(retried.sort()).toEqual([
+    "connection_ended",
+    "going_away",
+    "heartbeat_timeout",
+    "internal",
+    "server_changed",
+    "tunnel_stopped",
+  ]);
+  // Of the network, of a proxy, of the platform: none of them knows the tunnel.
+  for (const code of [1000, 1001, 1005, 1006, 1011, 1012, 1013, 4999])
+    expect(mayReconnect(code)).toBe(true);
+});

@@ -1,0 +1,229 @@
+import { describe, expect, test } from "vitest";
+import { ReceiveWindow, SendWindows } from "../../../protocol/wire/flow.ts";
+import {
+  CONNECTION_WINDOW_BYTES,
+  CREDIT_GRANT_BYTES,
+  STREAM_RESERVE_BYTES,
+  STREAM_WINDOW_BYTES,
+} from "../../../protocol/limits.ts";
+import { seeded } from "../../harness/random.ts";
+
+const newSender = () => new SendWindows(STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
+
+/** Sends until the stream may send no more. @returns how much that was. */
+function fill(sender: SendWindows, stream: number): number {
+  const bytes = sender.available(stream);
+  if (bytes > 0) sender.sent(stream, bytes);
+  return Math.max(0, bytes);
+}
+
+/** What is left of the connection's window, as a new stream sees it. */
+function sharedLeft(sender: SendWindows): number {
+  const streams = CONNECTION_WINDOW_BYTES / (STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES) + 2;
+  let left = 0;
+  const probes = Array.from({ length: Math.ceil(streams) }, (_, i) => 0x7000_0000 + i);
+  for (const probe of probes) left += Math.max(0, fill(sender, probe) - STREAM_RESERVE_BYTES);
+  for (const probe of probes) sender.drop(probe);
+  return left;
+}
+
+describe("a sender", () => {
+  test("sends one stream its window and no byte more", () => {
+    const sender = newSender();
+    expect(fill(sender, 1)).toBe(STREAM_WINDOW_BYTES);
+    expect(sender.available(1)).toBe(0);
+    expect(sender.credit(1, 10)).toBe(true);
+    expect(sender.available(1)).toBe(10);
+  });
+
+  test("keeps all streams together within the connection's window and their reserves", () => {
+    const sender = newSender();
+    let sent = 0;
+    for (let stream = 1; stream <= 64; stream += 1) sent += fill(sender, stream);
+    expect(sent).toBe(CONNECTION_WINDOW_BYTES + 64 * STREAM_RESERVE_BYTES);
+  });
+
+  test("still carries a small stream when 64 stalled ones have filled the connection", () => {
+    const sender = newSender();
+    for (let stream = 1; stream <= 64; stream += 1) fill(sender, stream);
+    for (let stream = 65; stream <= 1_000; stream += 1)
+      expect(sender.available(stream)).toBe(STREAM_RESERVE_BYTES);
+  });
+
+  test("refuses credit for more than it sent", () => {
+    const sender = newSender();
+    sender.sent(1, 100);
+    expect(sender.credit(1, 101)).toBe(false);
+    expect(sender.credit(1, 100)).toBe(true);
+    expect(sender.credit(1, 1)).toBe(false);
+  });
+
+  test("takes credit for a stream that is over as what was on its way", () => {
+    const sender = newSender();
+    sender.sent(1, STREAM_WINDOW_BYTES);
+    sender.drop(1);
+    expect(sender.credit(1, STREAM_WINDOW_BYTES)).toBe(true);
+    expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
+  });
+
+  test("counts an ended stream until the other end has consumed it", () => {
+    const sender = newSender();
+    sender.sent(1, STREAM_WINDOW_BYTES);
+    sender.end(1);
+    const held = STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES;
+    expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES - held);
+    sender.credit(1, STREAM_WINDOW_BYTES);
+    expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
+  });
+
+  test("wakes who waits for the stream once, when it may send", () => {
+    const sender = newSender();
+    fill(sender, 1);
+    let wakes = 0;
+    sender.whenAvailable(1, () => (wakes += 1));
+    expect(wakes).toBe(0);
+    sender.credit(1, 1);
+    sender.credit(1, 1);
+    expect(wakes).toBe(1);
+  });
+
+  test("wakes who waits for the connection when another stream ends", () => {
+    const sender = newSender();
+    for (let stream = 1; stream <= 64; stream += 1) fill(sender, stream);
+    let woken = false;
+    sender.whenAvailable(64, () => (woken = true));
+    sender.drop(1);
+    expect(woken).toBe(true);
+    expect(sender.available(64)).toBeGreaterThan(0);
+  });
+
+  test("wakes everybody when the stream or the connection is gone", () => {
+    const sender = newSender();
+    const woken: number[] = [];
+    for (const stream of [1, 2, 3]) {
+      fill(sender, stream);
+      sender.whenAvailable(stream, () => woken.push(stream));
+    }
+    sender.drop(2);
+    expect(woken).toEqual([2]);
+    sender.close();
+    expect(woken).toEqual([2, 1, 3]);
+  });
+});
+
+describe("a receiver", () => {
+  test("accepts a window and refuses a byte more", () => {
+    const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
+    expect(receiver.received(STREAM_WINDOW_BYTES)).toBe(true);
+    expect(receiver.received(1)).toBe(false);
+  });
+
+  test("counts what it consumed and has not granted against the sender", () => {
+    const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
+    receiver.received(STREAM_WINDOW_BYTES);
+    expect(receiver.consumed(CREDIT_GRANT_BYTES - 1)).toBe(0);
+    expect(receiver.received(1)).toBe(false);
+  });
+
+  test("grants in large steps, and all of it in the end", () => {
+    const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
+    receiver.received(CREDIT_GRANT_BYTES + 5);
+    expect(receiver.consumed(CREDIT_GRANT_BYTES - 1)).toBe(0);
+    expect(receiver.consumed(1)).toBe(CREDIT_GRANT_BYTES);
+    receiver.end();
+    expect(receiver.consumed(5)).toBe(5);
+  });
+
+  test("spares an ended stream that fits its reserve any credit", () => {
+    const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
+    receiver.received(STREAM_RESERVE_BYTES);
+    receiver.end();
+    expect(receiver.consumed(STREAM_RESERVE_BYTES)).toBe(0);
+  });
+});
+
+/** One stream of the exchange below: its sender's and its receiver's side, and what is between them. */
+interface Flow {
+  receiver: ReceiveWindow;
+  outstanding: number;
+  held: number;
+  ended: boolean;
+  dropped: boolean;
+}
+
+test.each([11, 12, 13, 14, 15])(
+  "two ends keep within every window and leave nothing behind, in any order (seed %i)",
+  (seed) => {
+    const random = seeded(seed);
+    const sender = newSender();
+    const flows = new Map<number, Flow>();
+    /** Credits on their way back: they may arrive after their stream is gone. */
+    const credits: { stream: number; bytes: number }[] = [];
+
+    function consume(stream: number, flow: Flow, bytes: number): void {
+      flow.held -= bytes;
+      const grant = flow.receiver.consumed(bytes);
+      if (grant > 0) credits.push({ stream, bytes: grant });
+    }
+
+    function deliverCredit(): void {
+      const [credit] = credits.splice(random.below(credits.length), 1);
+      const flow = flows.get(credit!.stream)!;
+      expect(sender.credit(credit!.stream, credit!.bytes)).toBe(true);
+      if (!flow.dropped) flow.outstanding -= credit!.bytes;
+    }
+
+    for (let step = 0; step < 10_000; step += 1) {
+      const stream = 1 + random.below(step / 100 + 20);
+      let flow = flows.get(stream);
+      if (!flow) {
+        flow = {
+          receiver: new ReceiveWindow(STREAM_WINDOW_BYTES),
+          outstanding: 0,
+          held: 0,
+          ended: false,
+          dropped: false,
+        };
+        flows.set(stream, flow);
+      }
+      const action = random.below(100);
+      if (action < 45 && !flow.ended && !flow.dropped) {
+        const bytes = Math.min(sender.available(stream), random.below(400_000));
+        if (bytes > 0) {
+          sender.sent(stream, bytes);
+          flow.outstanding += bytes;
+          flow.held += bytes;
+          expect(flow.receiver.received(bytes)).toBe(true);
+        }
+      } else if (action < 75 && flow.held > 0 && !flow.dropped) {
+        consume(stream, flow, 1 + random.below(flow.held));
+      } else if (action < 95) {
+        if (credits.length > 0) deliverCredit();
+      } else if (action < 98 && !flow.ended && !flow.dropped) {
+        flow.ended = true;
+        sender.end(stream);
+        flow.receiver.end();
+      } else if (action === 98 && !flow.dropped) {
+        flow.dropped = true;
+        flow.outstanding = 0;
+        sender.drop(stream);
+      }
+      let shared = 0;
+      for (const { outstanding } of flows.values())
+        shared += Math.max(0, outstanding - STREAM_RESERVE_BYTES);
+      expect(flow.outstanding).toBeLessThanOrEqual(STREAM_WINDOW_BYTES);
+      expect(shared).toBeLessThanOrEqual(CONNECTION_WINDOW_BYTES);
+    }
+
+    for (const [stream, flow] of flows) {
+      if (flow.dropped) continue;
+      if (!flow.ended) {
+        sender.end(stream);
+        flow.receiver.end();
+      }
+      if (flow.held > 0) consume(stream, flow, flow.held);
+    }
+    while (credits.length > 0) deliverCredit();
+    expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
+  },
+);

@@ -1,0 +1,202 @@
+import { describe, expect, test } from "vitest";
+import {
+  codedOf,
+  creditOf,
+  FLAG,
+  FRAME,
+  FrameWriter,
+  Hello,
+  jsonOf,
+  readFrames,
+  requestHeadOf,
+  RESET,
+  responseHeadOf,
+  strictTextOf,
+  textOf,
+  type Frame,
+} from "../../../protocol/wire/frames.ts";
+import { FRAME_HEADER_BYTES, FRAME_MAX_BYTES } from "../../../protocol/limits.ts";
+import { seeded } from "../../harness/random.ts";
+
+const utf8 = (text: string) => new TextEncoder().encode(text);
+
+function written(write: (writer: FrameWriter) => void): Uint8Array {
+  const writer = new FrameWriter();
+  write(writer);
+  return writer.take().slice();
+}
+
+function read(message: Uint8Array): { whole: boolean; frames: Frame[] } {
+  const frames: Frame[] = [];
+  return { whole: readFrames(message, (frame) => frames.push(frame)), frames };
+}
+
+const THREE = written((writer) => {
+  writer.json(FRAME.request, FLAG.end, 7, ["GET", "/ä", "host", "a.localhost"]);
+  writer.bytes(FRAME.data, 0, 0xffffffff, new Uint8Array([1, 2, 3]));
+  writer.credit(9, 0xfffffffe);
+});
+
+describe("frames", () => {
+  test("come out of a message as they went in", () => {
+    const { whole, frames } = read(THREE);
+    expect(whole).toBe(true);
+    const [request, data, credit] = frames;
+    expect(request).toMatchObject({ type: FRAME.request, flags: FLAG.end, stream: 7 });
+    expect(requestHeadOf(request!.payload)).toEqual(["GET", "/ä", "host", "a.localhost"]);
+    expect(data).toMatchObject({ type: FRAME.data, flags: 0, stream: 0xffffffff });
+    expect([...data!.payload]).toEqual([1, 2, 3]);
+    expect(creditOf(credit!.payload)).toBe(0xfffffffe);
+    expect(frames).toHaveLength(3);
+  });
+
+  test("of every kind survive the way", () => {
+    const message = written((writer) => {
+      writer.text(FRAME.goingAway, 0, 0, "𝄞 later");
+      writer.coded(FRAME.reset, 1, RESET.originFailed, "broke ☂");
+      writer.coded(FRAME.close, 2, 4999, "");
+      writer.bytes(FRAME.binary, FLAG.more, 3, new Uint8Array());
+    });
+    const { frames } = read(message);
+    expect(textOf(frames[0]!.payload)).toBe("𝄞 later");
+    expect(codedOf(frames[1]!.payload)).toEqual({ code: RESET.originFailed, text: "broke ☂" });
+    expect(codedOf(frames[2]!.payload)).toEqual({ code: 4999, text: "" });
+    expect(frames[3]).toMatchObject({ type: FRAME.binary, flags: FLAG.more });
+    expect(frames[3]!.payload.byteLength).toBe(0);
+  });
+
+  test("are found in a message that is a view into a larger buffer", () => {
+    const padded = new Uint8Array(THREE.byteLength + 20);
+    padded.set(THREE, 13);
+    expect(read(padded.subarray(13, 13 + THREE.byteLength))).toEqual(read(THREE));
+  });
+
+  test("cut off at any byte are refused, and those before the cut are delivered", () => {
+    const ends = [0];
+    for (const { payload } of read(THREE).frames)
+      ends.push(ends.at(-1)! + FRAME_HEADER_BYTES + payload.byteLength);
+    for (let length = 0; length <= THREE.byteLength; length += 1) {
+      const { whole, frames } = read(THREE.subarray(0, length));
+      expect(whole).toBe(ends.includes(length));
+      expect(frames).toHaveLength(ends.filter((end) => end > 0 && end <= length).length);
+    }
+  });
+
+  test.each([FRAME_MAX_BYTES + 1, 0x7fffffff, 0x80000000, 0xffffffff])(
+    "that announce %i bytes are refused before anything is allocated",
+    (length) => {
+      const message = new Uint8Array(FRAME_HEADER_BYTES);
+      new DataView(message.buffer).setUint32(6, length);
+      expect(read(message)).toEqual({ whole: false, frames: [] });
+    },
+  );
+
+  test("above the limit are refused even when every byte of them is there", () => {
+    const payload = new Uint8Array(FRAME_MAX_BYTES + 1);
+    const message = written((writer) => writer.bytes(FRAME.data, 0, 1, payload));
+    expect(read(message).whole).toBe(false);
+    const largest = written((w) => w.bytes(FRAME.data, 0, 1, payload.subarray(1)));
+    expect(read(largest).whole).toBe(true);
+  });
+
+  test("made of garbage never throw, whatever reads their payloads", () => {
+    const random = seeded(1);
+    for (let round = 0; round < 5_000; round += 1) {
+      const message = random.bytes(random.below(80));
+      // Half of them get past the header.
+      if (message.byteLength > FRAME_HEADER_BYTES && random.below(2) === 0)
+        new DataView(message.buffer).setUint32(6, message.byteLength - FRAME_HEADER_BYTES);
+      readFrames(message, ({ payload }) => {
+        for (const reader of [codedOf, creditOf, jsonOf, requestHeadOf, responseHeadOf])
+          reader(payload);
+        textOf(payload);
+        strictTextOf(payload);
+      });
+    }
+  });
+
+  test("with one flipped byte never throw", () => {
+    const random = seeded(2);
+    for (let at = 0; at < THREE.byteLength; at += 1) {
+      const message = THREE.slice();
+      message[at]! ^= 1 + random.below(255);
+      readFrames(message, ({ payload }) => requestHeadOf(payload));
+    }
+  });
+});
+
+describe("a writer", () => {
+  test("grows for any payload and starts afresh after each message", () => {
+    const writer = new FrameWriter();
+    const large = seeded(3).bytes(100_000);
+    writer.bytes(FRAME.data, 0, 1, large.subarray(0, 5));
+    writer.bytes(FRAME.data, 0, 2, large);
+    const { whole, frames } = read(writer.take().slice());
+    expect(whole).toBe(true);
+    expect(frames[1]!.payload).toEqual(large);
+    expect(writer.length).toBe(0);
+    writer.credit(3, 1);
+    expect(read(writer.take()).frames).toHaveLength(1);
+  });
+});
+
+describe("a head", () => {
+  test.each([
+    ["no JSON", "{"],
+    ["no array", '{"0":"GET","1":"/"}'],
+    ["no target", '["GET"]'],
+    ["half a header line", '["GET","/","host"]'],
+    ["a number among the texts", '["GET","/","host",1]'],
+  ])("of a request with %s is refused", (_, json) => {
+    expect(requestHeadOf(utf8(json))).toBeNull();
+  });
+
+  test.each([
+    ["no status", "[]"],
+    ["a text for a status", '["200"]'],
+    ["a fraction for a status", "[200.5]"],
+    ["half a header line", '[200,"a"]'],
+    ["a number among the texts", '[200,"a",1]'],
+    ["null", "null"],
+  ])("of an answer with %s is refused", (_, json) => {
+    expect(responseHeadOf(utf8(json))).toBeNull();
+  });
+
+  test("keeps repeated names apart and in order", () => {
+    const json = '[200,"set-cookie","a=1","set-cookie","b=2"]';
+    expect(responseHeadOf(utf8(json))).toEqual({
+      status: 200,
+      pairs: ["set-cookie", "a=1", "set-cookie", "b=2"],
+    });
+  });
+});
+
+describe("a hello", () => {
+  const good = {
+    protocol: 1,
+    agent: "mine/1.0",
+    capabilities: ["websocket"],
+    streamWindow: 1,
+    connectionWindow: 1,
+  };
+
+  test("may say more than this version knows", () => {
+    expect(Hello.parse({ ...good, future: true })).toEqual(good);
+  });
+
+  test.each([
+    ["no window", { streamWindow: 0 }],
+    ["half a window", { connectionWindow: 1.5 }],
+    ["a name without end", { agent: "x".repeat(201) }],
+    ["capabilities without end", { capabilities: Array(51).fill("a") as string[] }],
+    ["a text for a version", { protocol: "1" }],
+  ])("with %s is refused", (_, change) => {
+    expect(Hello.safeParse({ ...good, ...change }).success).toBe(false);
+  });
+});
+
+test("text that is not UTF-8 is told apart from text that is", () => {
+  expect(strictTextOf(utf8("\ufeffé𝄞"))).toBe("\ufeffé𝄞");
+  expect(strictTextOf(new Uint8Array([0xc3, 0x28]))).toBeNull();
+  expect(strictTextOf(utf8("𝄞").subarray(0, 3))).toBeNull();
+});

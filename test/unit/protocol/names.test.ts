@@ -1,0 +1,97 @@
+import { describe, expect, test } from "vitest";
+import {
+  isAllowedLabel,
+  isReservedLabel,
+  labelFault,
+  labelOf,
+  matchesPattern,
+  newRandomName,
+} from "../../../protocol/names.ts";
+
+test.each([
+  ["*", "anything", true],
+  ["*", "", true],
+  ["dev-*", "dev-", true],
+  ["dev-*", "dev-api", true],
+  ["dev-*", "xdev-api", false],
+  ["*-dev", "api-dev", true],
+  ["*-dev", "api-dev-", false],
+  ["a*b*c", "abc", true],
+  ["a*b*c", "a1b2b3c", true],
+  ["a*b*c", "acb", false],
+  ["**", "x", true],
+  ["exact", "exact", true],
+  ["exact", "exactly", false],
+  ["", "", true],
+  ["", "x", false],
+])("the pattern %j and the label %j: %j", (pattern, label, matches) => {
+  expect(matchesPattern(pattern, label)).toBe(matches);
+});
+
+test("a pattern made to be slow is not", () => {
+  const startedAt = performance.now();
+  expect(matchesPattern(`${"a*".repeat(31)}b`, "a".repeat(63))).toBe(false);
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+});
+
+test("no pattern allows every name", () => {
+  expect(isAllowedLabel([], "x")).toBe(true);
+  expect(isAllowedLabel(["a", "b-*"], "b-1")).toBe(true);
+  expect(isAllowedLabel(["a", "b-*"], "c")).toBe(false);
+});
+
+describe("a tunnel's label", () => {
+  test("carries the slug of any project but the default one", () => {
+    expect(labelOf("api", "default")).toBe("api");
+    expect(labelOf("api", "staging")).toBe("api-staging");
+  });
+
+  test.each(["a", "a-b", "0", "a--b", "x".repeat(63)])("may be %j", (label) => {
+    expect(labelFault(label)).toBeNull();
+  });
+
+  test.each(["", "-a", "a-", "A", "a.b", "a_b", "ä", "x".repeat(64), "a\n"])(
+    "may not be %j",
+    (label) => expect(labelFault(label)).not.toBeNull(),
+  );
+
+  test.each(["api", "www", "app", "admin", "mail", "localhost", "xn--80ak6aa92e"])(
+    "is not for tunnels: %j",
+    (label) => expect(isReservedLabel(label)).toBe(true),
+  );
+
+  test.each(
+    `adm1n 4dmin adrnin l0gin 1ogin 1og1n log-in sign-up ma1l rnail web-mail vvww w-w-w 5tatus ap1
+    supp0rt c0nsole ns3 underpa5s under-pass ab--cd`.split(/\s+/),
+  )("may not pass for ours: %j", (label) => expect(isReservedLabel(label)).toBe(true));
+
+  test.each(
+    `mall apple app1 app4 app5 app-5 tunnel5 api2 api-v2 web mailer corn load-1 status-page admins
+    staging-api blog-3 my-app shop`.split(/\s+/),
+  )("may look like itself: %j", (label) => expect(isReservedLabel(label)).toBe(false));
+});
+
+test("random names are good labels, not ours, and differ", () => {
+  const names = Array.from({ length: 1_000 }, newRandomName);
+  for (const name of names) {
+    expect(labelFault(name)).toBeNull();
+    expect(isReservedLabel(name)).toBe(false);
+  }
+  expect(new Set(names).size).toBe(names.length);
+});
+
+test("random names have 43 bits: of 100,000 no two are the same, and no word is rare", () => {
+  const names = Array.from({ length: 100_000 }, newRandomName);
+  // Two of so many are the same once in some two thousand runs.
+  expect(new Set(names).size).toBe(names.length);
+  let bits = 0;
+  for (const part of [0, 1]) {
+    const counts = Map.groupBy(names, (name) => name.split("-")[part]);
+    const average = names.length / counts.size;
+    for (const { length } of counts.values()) expect(length).toBeGreaterThan(average / 2);
+    bits += Math.log2(counts.size);
+  }
+  const tails = names.map((name) => name.split("-")[2]!);
+  expect(tails.every((tail) => /^[0-9a-hjkmnp-tv-z]{6}$/.test(tail))).toBe(true);
+  expect(bits + 6 * Math.log2(new Set(tails.join("")).size)).toBeGreaterThan(43);
+});

@@ -1,0 +1,50 @@
+/** Which allowlist of a TCP tunnel holds: the one of the agent's ticket, or one that the API pushed. */
+import { expect, test } from "vitest";
+import type { TunnelTicket } from "../../../protocol/relay/ticket.ts";
+import { AllowlistUpdates } from "../../../relay/tcp/allowlist-updates.ts";
+
+const TUNNEL = "5f0f7ae4-9d1c-4b8c-8e58-3a4de6a1a001";
+
+const ticket = (generation: number, cidrs: string[] | null): TunnelTicket => ({
+  kind: "tunnel",
+  sub: TUNNEL,
+  org: "5f0f7ae4-9d1c-4b8c-8e58-3a4de6a1a002",
+  port: 40_001,
+  generation,
+  mbps: 1,
+  nonce: "ab",
+  exp: 1,
+  cidrs,
+});
+
+const newUpdates = (maxEntries = 10) => new AllowlistUpdates({ maxEntries, maxAgeMs: 1_000 });
+
+test("a ticket's list holds while none was pushed", () => {
+  expect(newUpdates().effective(ticket(5, ["192.0.2.0/24"]))).toEqual(["192.0.2.0/24"]);
+});
+
+test("a ticket that was signed before a change does not undo it, a later one carries its own list", () => {
+  const updates = newUpdates();
+  expect(updates.add(TUNNEL, ["198.51.100.0/24"], 100)).toBe(true);
+  expect(updates.effective(ticket(99, null))).toEqual(["198.51.100.0/24"]);
+  expect(updates.effective(ticket(101, ["::/0"]))).toEqual(["::/0"]);
+});
+
+test("of two pushed lists the later one holds, whichever arrives last", () => {
+  const updates = newUpdates();
+  updates.add(TUNNEL, ["198.51.100.0/24"], 100);
+  expect(updates.add(TUNNEL, null, 90)).toBe(false);
+  expect(updates.effective(ticket(1, null))).toEqual(["198.51.100.0/24"]);
+});
+
+test("a list that no ticket can be older than is forgotten, and never more are kept than allowed", () => {
+  const updates = newUpdates(2);
+  updates.add(TUNNEL, ["198.51.100.0/24"], 0);
+  updates.add("another", null, 2_000);
+  expect(updates.effective(ticket(0, null))).toBeNull();
+  updates.add(TUNNEL, ["198.51.100.0/24"], 2_001);
+  updates.add("a third", null, 2_002);
+  expect(updates.effective(ticket(0, null))).toEqual(["198.51.100.0/24"]);
+  updates.add("a fourth", null, 2_003);
+  expect(updates.effective(ticket(0, null))).toBeNull();
+});

@@ -1,0 +1,144 @@
+/** Until when an agent may serve, with a clock of the test's. */
+import { createECDH } from "node:crypto";
+import { createSocket } from "node:dgram";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { CloseName } from "../../../protocol/wire/close-codes.ts";
+import { RELAY_TICKET_GRACE_MS } from "../../../protocol/limits/relay.ts";
+import type { FromRelay } from "../../../protocol/relay/control.ts";
+import type { RelayTicket } from "../../../protocol/relay/ticket.ts";
+import type { Association } from "../../../relay/association.ts";
+import { type Agent, Associations, type LinkState } from "../../../relay/associations.ts";
+import { TICKET_CLOCK_TOLERANCE_MS, TICKET_OVERDUE_MS } from "../../../relay/limits.ts";
+import { Metrics } from "../../../relay/metrics.ts";
+import { Revocations } from "../../../relay/revocations.ts";
+import { readSettings } from "../../../relay/settings.ts";
+import { ownPorts } from "../../harness/ports.ts";
+
+class RecordingAgent implements Agent {
+  closed: CloseName | null = null;
+  readonly sent: FromRelay[] = [];
+  readonly bufferedAmount = 0;
+  send(message: FromRelay): void {
+    this.sent.push(message);
+  }
+  sendBinary(): void {}
+  close(name: CloseName): void {
+    this.closed = name;
+  }
+}
+
+const log = { info() {}, warn() {}, error() {} };
+let link: { isConnected: boolean; connectedAt: number | null };
+let associations: Associations;
+let agent: RecordingAgent;
+let port: number;
+let expiresAt: number;
+
+function ticket(claims: Partial<RelayTicket> = {}): RelayTicket {
+  return {
+    kind: "network",
+    sub: "5f0f7ae4-9d1c-4b8c-8e58-3a4de6a1a001",
+    org: "5f0f7ae4-9d1c-4b8c-8e58-3a4de6a1a002",
+    port,
+    generation: 1,
+    mbps: 10,
+    nonce: "ab",
+    exp: expiresAt / 1_000,
+    server_public_key: createECDH("prime256v1").generateKeys("base64").slice(0, 43) + "=",
+    ...claims,
+  } as RelayTicket;
+}
+
+async function open(claims: Partial<RelayTicket> = {}): Promise<Association> {
+  const opened = await associations.open(ticket(claims), agent);
+  if ("refused" in opened) throw new Error(opened.message);
+  return opened;
+}
+
+beforeEach(async () => {
+  const first = await ownPorts(2);
+  port = first + 1;
+  expiresAt = 1_000_000_000;
+  link = { isConnected: true, connectedAt: 0 };
+  agent = new RecordingAgent();
+  const state: LinkState = link;
+  associations = new Associations({
+    settings: readSettings({
+      RELAY_API_URL: "http://127.0.0.1:1",
+      RELAY_SECRET: "s".repeat(32),
+      RELAY_PORT_RANGE: `${first}-${port}`,
+      RELAY_BIND: "127.0.0.1",
+    }),
+    epoch: "epoch",
+    link: state,
+    revocations: new Revocations({ maxEntries: 10, maxAgeMs: 1_000 }),
+    metrics: new Metrics(),
+    log,
+  });
+});
+afterEach(() => associations.closeAll());
+
+test("an agent that brings no new ticket is sent away when its ticket has expired", async () => {
+  await open();
+  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS);
+  expect(agent.closed).toBeNull();
+  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  expect(agent.closed).toBe("unauthorized");
+});
+
+test("a new ticket keeps it", async () => {
+  const association = await open();
+  expect(associations.renew(association, ticket({ exp: expiresAt / 1_000 + 300 }))).toBeNull();
+  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  expect(agent.closed).toBeNull();
+});
+
+test("while the API is away it stays for a grace, and for a moment after the API is back", async () => {
+  await open();
+  link.isConnected = false;
+  associations.sweep(expiresAt + RELAY_TICKET_GRACE_MS);
+  expect(agent.closed).toBeNull();
+  link.isConnected = true;
+  link.connectedAt = expiresAt + 100_000;
+  associations.sweep(link.connectedAt + TICKET_OVERDUE_MS);
+  expect(agent.closed).toBeNull();
+  associations.sweep(link.connectedAt + TICKET_OVERDUE_MS + 1);
+  expect(agent.closed).toBe("unauthorized");
+});
+
+test("the grace ends too", async () => {
+  await open();
+  link.isConnected = false;
+  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + RELAY_TICKET_GRACE_MS + 1);
+  expect(agent.closed).toBe("unauthorized");
+});
+
+test("there is no grace where the API never answered: nobody knows what it took back", async () => {
+  link.isConnected = false;
+  link.connectedAt = null;
+  expect(associations.graceMs).toBe(0);
+  await open();
+  associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
+  expect(agent.closed).toBe("unauthorized");
+});
+
+test("a port that another program has is a refusal that is tried again, and leaves nothing behind", async () => {
+  const other = createSocket("udp4");
+  await new Promise<void>((resolve) => other.bind(port, "127.0.0.1", resolve));
+  expect(await associations.open(ticket(), agent)).toMatchObject({ refused: "internal" });
+  expect(associations.all()).toHaveLength(0);
+  await new Promise<void>((resolve) => other.close(() => resolve()));
+  await open();
+});
+
+test("agents that come at once get the port one after the other, and the newest keeps it", async () => {
+  const agents = Array.from({ length: 10 }, () => new RecordingAgent());
+  await Promise.all(
+    agents.map((one, index) => associations.open(ticket({ generation: index }), one)),
+  );
+  expect(agents.map(({ closed }) => closed)).toEqual([
+    ...Array.from({ length: 9 }, () => "replaced"),
+    null,
+  ]);
+  expect(associations.all()).toHaveLength(1);
+});

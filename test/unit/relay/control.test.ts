@@ -1,0 +1,197 @@
+/** The relay's control connections: who is let in, who takes over, who is sent away. */
+import { generateKeyPair } from "jose";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { RelayAgent } from "../../harness/relay/relay-agent.ts";
+import { startTestRelay, type TestRelay } from "../../harness/relay/test-relay.ts";
+
+let relay: TestRelay;
+beforeAll(async () => {
+  relay = await startTestRelay();
+});
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+let ports = 0;
+/** A port that no other test of this file uses. */
+function newPort(): number {
+  ports += 1;
+  return relay.ports[ports]!;
+}
+
+async function refusal(ticket: string | null): Promise<number> {
+  await using agent = new RelayAgent(relay.url, ticket);
+  return (await agent.end()).code;
+}
+
+test("an agent with a ticket is welcomed with where its peers and its datagrams go", async () => {
+  const port = newPort();
+  await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port }));
+  const welcome = await agent.welcome("network");
+  expect(welcome.publicEndpoint).toBe(`127.0.0.1:${port}`);
+  expect(welcome.udpPort).toBe(relay.port);
+  expect(Buffer.from(welcome.key, "base64")).toHaveLength(32);
+});
+
+describe("a ticket is refused for good", () => {
+  test("when there is none, or it is no JWT", async () => {
+    expect(await refusal(null)).toBe(CLOSE.unauthorized);
+    expect(await refusal("ticket")).toBe(CLOSE.unauthorized);
+  });
+
+  test("when it has expired", async () => {
+    const exp = Math.floor(Date.now() / 1_000) - 60;
+    expect(await refusal(await relay.networkTicket({ exp }))).toBe(CLOSE.unauthorized);
+  });
+
+  test("when it is another relay's, another audience's or another kind of token", async () => {
+    const audiences = ["relay:other", "underpass"].map((audience) => ({ audience }));
+    for (const options of [...audiences, { typ: "JWT" }, { typ: "at+jwt" }]) {
+      expect(await refusal(await relay.networkTicket({}, options))).toBe(CLOSE.unauthorized);
+    }
+  });
+
+  test("when somebody else signed it, under our key's id or another", async () => {
+    const { privateKey: key } = await generateKeyPair("ES256");
+    expect(await refusal(await relay.networkTicket({}, { key }))).toBe(CLOSE.unauthorized);
+    const unknown = await relay.networkTicket({}, { key, kid: "unknown" });
+    expect(await refusal(unknown)).toBe(CLOSE.unauthorized);
+  });
+
+  test("when its port is not one that the relay hands out", async () => {
+    for (const port of [relay.port, relay.port - 1, relay.ports.at(-1)! + 1, 22]) {
+      expect(await refusal(await relay.tunnelTicket({ port }))).toBe(CLOSE.invalid_request);
+    }
+  });
+});
+
+test("an agent that speaks another protocol is sent away", async () => {
+  await using agent = new RelayAgent(relay.url, await relay.networkTicket(), null);
+  expect((await agent.end()).code).toBe(CLOSE.unsupported_version);
+});
+
+test("of two agents for one port the one with the higher generation serves", async () => {
+  const port = newPort();
+  const ticket = (generation: number) => relay.networkTicket({ port, generation });
+  await using first = new RelayAgent(relay.url, await ticket(100));
+  await first.welcome("network");
+  await using second = new RelayAgent(relay.url, await ticket(200));
+  await second.welcome("network");
+  expect(await first.end()).toMatchObject({ code: CLOSE.replaced });
+  await using late = new RelayAgent(relay.url, await ticket(150));
+  expect(await late.end()).toMatchObject({ code: CLOSE.replaced });
+  await second.settled();
+  expect(second.closed).toBeNull();
+});
+
+test("an agent that comes back with the ticket that it had takes over from its own lost connection", async () => {
+  const ticket = await relay.networkTicket({ port: newPort() });
+  await using lost = new RelayAgent(relay.url, ticket);
+  await lost.welcome("network");
+  await using back = new RelayAgent(relay.url, ticket);
+  await back.welcome("network");
+  expect((await lost.end()).code).toBe(CLOSE.replaced);
+});
+
+test("networks and tunnels don't take each other's ports: one is UDP, the other TCP", async () => {
+  const port = newPort();
+  await using network = new RelayAgent(relay.url, await relay.networkTicket({ port }));
+  await network.welcome("network");
+  await using tunnel = new RelayAgent(relay.url, await relay.tunnelTicket({ port }));
+  await tunnel.welcome("tunnel");
+  await network.settled();
+  expect(network.closed).toBeNull();
+});
+
+test("the next ticket is taken for the same port, and ends the agent when it is for another", async () => {
+  const [port, sub] = [newPort(), crypto.randomUUID()];
+  await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port, sub }));
+  await agent.welcome("network");
+  agent.send({ type: "ticket", ticket: await relay.networkTicket({ port, sub }) });
+  await agent.settled();
+  expect(agent.closed).toBeNull();
+  agent.send({ type: "ticket", ticket: await relay.networkTicket({ port: newPort(), sub }) });
+  expect((await agent.end()).code).toBe(CLOSE.protocol_error);
+});
+
+test("what is no message of an agent ends the connection", async () => {
+  for (const message of ["{", '{"type":"reboot"}', Buffer.from([1, 2, 3])]) {
+    await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port: newPort() }));
+    await agent.welcome("network");
+    agent.socket.send(message);
+    expect((await agent.end()).code).toBe(CLOSE.protocol_error);
+  }
+});
+
+describe("what the API takes back", () => {
+  test("ends the agent with its reason, and refuses tickets of before, not later ones", async () => {
+    const [port, sub] = [newPort(), crypto.randomUUID()];
+    const ticket = (generation: number) => relay.networkTicket({ port, sub, generation });
+    await using agent = new RelayAgent(relay.url, await ticket(1_000));
+    await agent.welcome("network");
+    await relay.api.revoke({
+      kind: "network",
+      id: sub,
+      reason: "server_changed",
+      untilGeneration: 2_000,
+    });
+    expect((await agent.end()).code).toBe(CLOSE.server_changed);
+    expect(await refusal(await ticket(1_500))).toBe(CLOSE.server_changed);
+    await using next = new RelayAgent(relay.url, await ticket(2_001));
+    await next.welcome("network");
+  });
+
+  test("is everything of a token, when the token is named", async () => {
+    const nonce = "ab".repeat(16);
+    const agents = await Promise.all(
+      [0, 1].map(async () => {
+        const claims = { port: newPort(), nonce };
+        return new RelayAgent(relay.url, await relay.tunnelTicket(claims));
+      }),
+    );
+    await using other = new RelayAgent(relay.url, await relay.tunnelTicket({ port: newPort() }));
+    for (const agent of [...agents, other]) await agent.welcome("tunnel");
+    await relay.api.revoke({ kind: "tunnel", tokenNonce: nonce });
+    for (const agent of agents) expect((await agent.end()).code).toBe(CLOSE.unauthorized);
+    await other.settled();
+    expect(other.closed).toBeNull();
+  });
+});
+
+test("the API hears of a network while it is served, and that it went offline", async () => {
+  const sub = crypto.randomUUID();
+  {
+    await using agent = new RelayAgent(
+      relay.url,
+      await relay.networkTicket({ port: newPort(), sub }),
+    );
+    await agent.welcome("network");
+    agent.send({
+      type: "path",
+      transport: "websocket",
+      latencyMs: 12,
+      loss: 0.01,
+      isLocalListening: false,
+    });
+    await vi.waitUntil(() => relay.api.network(sub)?.latencyMs === 12, PATIENT);
+    expect(relay.api.network(sub)).toMatchObject({
+      state: "websocket",
+      loss: 0.01,
+      isLocalListening: false,
+    });
+  }
+  await vi.waitUntil(() => relay.api.network(sub)?.state === "offline", PATIENT);
+});
+
+test("metrics are for this machine, and for those who know the secret", async () => {
+  const get = (headers: Record<string, string>) =>
+    fetch(`${relay.httpUrl}/metrics`, { headers }).then(({ status }) => status);
+  expect(await get({})).toBe(200);
+  // A proxy on this machine speaks for somebody else.
+  expect(await get({ "x-forwarded-for": "192.0.2.1" })).toBe(404);
+  expect(await get({ authorization: "Bearer wrong" })).toBe(404);
+  const proxied = { "x-forwarded-for": "192.0.2.1", authorization: `Bearer ${relay.secret}` };
+  expect(await get(proxied)).toBe(200);
+});

@@ -1,0 +1,336 @@
+/** WireGuard datagrams through a real relay: what passes, what is dropped, and that nobody is amplified. */
+import { createSocket, type Socket } from "node:dgram";
+import { once } from "node:events";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { NetworkTicket } from "../../../protocol/relay/ticket.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { RelayAgent } from "../../harness/relay/relay-agent.ts";
+import { startTestRelay, type TestRelay } from "../../harness/relay/test-relay.ts";
+import { type KeyPair, newKeyPair } from "../../harness/wireguard/crypto.ts";
+import { writeInitiation } from "../../harness/wireguard/handshake.ts";
+
+let relay: TestRelay;
+beforeAll(async () => {
+  relay = await startTestRelay();
+});
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+let ports = 0;
+const SERVER = newKeyPair();
+
+interface Served extends AsyncDisposable {
+  agent: RelayAgent;
+  port: number;
+  networkId: string;
+  welcome: Awaited<ReturnType<RelayAgent["welcome"]>> & { kind: "network" };
+}
+
+/** An agent for a network of its own, bound over UDP. */
+async function serve(claims: Partial<NetworkTicket> = {}, at = relay): Promise<Served> {
+  ports += 1;
+  const port = claims.port ?? relay.ports[ports]!;
+  const networkId = claims.sub ?? crypto.randomUUID();
+  const ticket = await at.networkTicket({
+    server_public_key: Buffer.from(SERVER.publicKey).toString("base64"),
+    ...claims,
+    port,
+    sub: networkId,
+  });
+  const agent = new RelayAgent(at.url, ticket);
+  const welcome = await agent.welcome("network");
+  await agent.bind(welcome);
+  return {
+    agent,
+    port,
+    networkId,
+    welcome,
+    [Symbol.asyncDispose]: () => agent[Symbol.asyncDispose](),
+  };
+}
+
+interface Peer extends Disposable {
+  socket: Socket;
+  port: number;
+  received: Buffer[];
+  send(message: Uint8Array, port: number): void;
+}
+
+async function newPeer(): Promise<Peer> {
+  const socket = createSocket("udp4");
+  const received: Buffer[] = [];
+  socket.on("message", (message) => received.push(message));
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  return {
+    socket,
+    port: socket.address().port,
+    received,
+    send: (message, port) => socket.send(message, port, "127.0.0.1"),
+    [Symbol.dispose]: () => socket.close(),
+  };
+}
+
+function initiation(index: number, server: KeyPair = SERVER): Uint8Array {
+  return writeInitiation(newKeyPair(), server.publicKey, index).message;
+}
+
+function response(sender: number, receiver: number): Buffer {
+  const message = Buffer.alloc(92, 7);
+  message.writeUInt32LE(2, 0);
+  message.writeUInt32LE(sender, 4);
+  message.writeUInt32LE(receiver, 8);
+  return message;
+}
+
+function transport(receiver: number, bytes = 96): Buffer {
+  const message = Buffer.alloc(bytes, 9);
+  message.writeUInt32LE(4, 0);
+  message.writeUInt32LE(receiver, 4);
+  return message;
+}
+
+function payloads(agent: RelayAgent): Buffer[] {
+  return agent.datagrams.map(({ payload }) => payload);
+}
+
+async function dropped(reason: string): Promise<number> {
+  return relay.metric(`underpass_relay_datagrams_dropped_total{reason="${reason}"}`);
+}
+
+/** Resolves when one more datagram than `before` was dropped for a reason. */
+async function untilDropped(reason: string, before: number, count = 1): Promise<void> {
+  await vi.waitUntil(async () => (await dropped(reason)) >= before + count, PATIENT);
+}
+
+/** A peer with a session: the server answered its initiation, and it has shown that it got the answer. */
+async function handshake({ agent, port, welcome }: Served, peer: Peer, serverIndex: number) {
+  const before = agent.datagrams.length;
+  peer.send(initiation(1), port);
+  await agent.until(() => agent.datagrams.length > before);
+  const flow = await agent.flow(peer.port);
+  agent.sendUdp(welcome, flow.id, response(serverIndex, 1));
+  await agent.until(() => peer.received.length > 0);
+  peer.send(transport(serverIndex), port);
+  await agent.until(() => agent.datagrams.length > before + 1);
+  return flow;
+}
+
+test("an initiation opens a flow, the answer goes back to where it came from, data passes both ways", async () => {
+  await using served = await serve();
+  using peer = await newPeer();
+  const flow = await handshake(served, peer, 77);
+  expect(flow).toMatchObject({ address: "127.0.0.1", port: peer.port });
+  expect(payloads(served.agent)[0]).toHaveLength(148);
+  // The first datagram of a flow follows the message that names it; later ones take UDP.
+  expect(served.agent.datagrams.map(({ over }) => over)).toEqual(["websocket", "udp"]);
+  served.agent.sendUdp(served.welcome, flow.id, transport(1, 1_400));
+  await served.agent.until(() => peer.received.length === 2);
+  expect(peer.received[1]).toEqual(transport(1, 1_400));
+  served.agent.send({ type: "device", flow: flow.id, publicKey: "device" });
+  await vi.waitUntil(() => relay.api.network(served.networkId)?.devices.length === 1, PATIENT);
+  const status = relay.api.network(served.networkId);
+  expect(status).toMatchObject({ state: "udp", wrongKeyHandshakes: 0 });
+  expect(status?.devices[0]).toMatchObject({
+    publicKey: "device",
+    endpoint: `127.0.0.1:${peer.port}`,
+    rxBytes: 148 + 96,
+    txBytes: 92 + 1_400,
+  });
+  expect(status?.devices[0]?.lastHandshakeAtMs).toBeGreaterThan(0);
+});
+
+test("a peer that moves is known by the server's index, and gets a flow of its own", async () => {
+  await using served = await serve();
+  using peer = await newPeer();
+  using moved = await newPeer();
+  const flow = await handshake(served, peer, 4_000);
+  moved.send(transport(4_000), served.port);
+  const next = await served.agent.flow(moved.port);
+  expect(next.id).not.toBe(flow.id);
+});
+
+test("without UDP all of it goes over the WebSocket, several datagrams in one message", async () => {
+  await using served = await serve();
+  using peer = await newPeer();
+  const { agent, port } = served;
+  const flow = await handshake(served, peer, 5);
+  agent.send({
+    type: "path",
+    transport: "websocket",
+    latencyMs: null,
+    loss: null,
+    isLocalListening: true,
+  });
+  await agent.settled();
+  const before = agent.datagrams.length;
+  for (let count = 0; count < 10; count += 1) peer.send(transport(5), port);
+  await agent.until(() => agent.datagrams.length === before + 10);
+  expect(agent.datagrams.slice(before).every(({ over }) => over === "websocket")).toBe(true);
+  agent.sendWebSocket(flow.id, transport(1));
+  await agent.until(() => peer.received.length === 2);
+});
+
+test("junk, handshakes for another key and answers out of the blue reach nobody, and nobody is answered", async () => {
+  await using served = await serve();
+  using peer = await newPeer();
+  const junk = await dropped("not_wireguard");
+  const wrong = await dropped("wrong_mac1");
+  const unknown = await dropped("unknown_peer");
+  const messages = [Buffer.from("hello"), Buffer.alloc(0), Buffer.alloc(1_400, 4)];
+  for (const message of messages) peer.send(message, served.port);
+  await untilDropped("not_wireguard", junk, messages.length);
+  peer.send(initiation(1, newKeyPair()), served.port);
+  await untilDropped("wrong_mac1", wrong);
+  peer.send(response(1, 2), served.port);
+  await untilDropped("unknown_peer", unknown);
+  await vi.waitUntil(() => relay.api.network(served.networkId)?.wrongKeyHandshakes === 1, PATIENT);
+  await served.agent.settled();
+  expect(served.agent.datagrams).toHaveLength(0);
+  expect(peer.received).toHaveLength(0);
+});
+
+test("an agent can't send more to an address than came from there, until it shows that it is no forged one", async () => {
+  await using served = await serve();
+  using peer = await newPeer();
+  const { agent, port, welcome } = served;
+  peer.send(initiation(1), port);
+  const { id } = await agent.flow(peer.port);
+  const before = await dropped("unconfirmed_peer");
+  for (let count = 0; count < 20; count += 1) agent.sendUdp(welcome, id, response(count, 1));
+  await untilDropped("unconfirmed_peer", before, 19);
+  await agent.until(() => peer.received.length === 1);
+  const out = peer.received.reduce((bytes, { length }) => bytes + length, 0);
+  expect(out).toBeLessThanOrEqual(148);
+});
+
+test("what is no WireGuard does not leave the relay either", async () => {
+  await using served = await serve();
+  using peer = await newPeer();
+  const { id } = await handshake(served, peer, 9);
+  const before = await dropped("not_wireguard");
+  served.agent.sendUdp(served.welcome, id, Buffer.from("GET / HTTP/1.1\r\n\r\n".repeat(10)));
+  await untilDropped("not_wireguard", before);
+  expect(peer.received).toHaveLength(1);
+});
+
+test("a BIND that is repeated, forged or for nobody gets no answer, and the agent stays where it is", async () => {
+  await using served = await serve();
+  using attacker = await newPeer();
+  using peer = await newPeer();
+  const { agent, welcome } = served;
+  const bind = agent.nextBind(welcome);
+  const counts = agent.bound.length;
+  agent.udp?.send(bind, welcome.udpPort, "127.0.0.1");
+  await agent.until(() => agent.bound.length === counts + 1);
+  const replayed = await dropped("replayed_bind");
+  attacker.send(bind, welcome.udpPort);
+  await untilDropped("replayed_bind", replayed);
+  const bad = await dropped("bad_bind");
+  const forged = agent.nextBind({ ...welcome, key: Buffer.alloc(32).toString("base64") });
+  attacker.send(forged, welcome.udpPort);
+  attacker.send(agent.nextBind({ ...welcome, association: 1 }), welcome.udpPort);
+  attacker.send(Buffer.concat([agent.nextBind(welcome), Buffer.alloc(1)]), welcome.udpPort);
+  await untilDropped("bad_bind", bad, 3);
+  await handshake(served, peer, 3);
+  expect(attacker.received).toHaveLength(0);
+});
+
+test("DATA from another address than the bound one is dropped, and so is another network's flow", async () => {
+  await using served = await serve();
+  await using other = await serve();
+  using peer = await newPeer();
+  using attacker = await newPeer();
+  const { id } = await handshake(served, peer, 3);
+  const unbound = await dropped("unbound_address");
+  served.agent.sendUdp(served.welcome, id, transport(1), attacker.socket);
+  other.agent.sendUdp(other.welcome, id, transport(1));
+  await untilDropped("unbound_address", unbound, 2);
+  const unknown = await dropped("unknown_flow");
+  other.agent.sendWebSocket(id, transport(1));
+  await untilDropped("unknown_flow", unknown);
+  expect(peer.received).toHaveLength(1);
+});
+
+test("what agents get for a BIND is never longer than the BIND", async () => {
+  await using served = await serve();
+  expect(served.agent.udpBytes).toBeGreaterThan(0);
+  expect(served.agent.udpBytes).toBeLessThanOrEqual(64 * served.agent.bound.length);
+});
+
+test("the largest datagram that fits passes both ways, a larger one does no harm", async () => {
+  await using served = await serve();
+  using peer = await newPeer();
+  const { agent, port, welcome } = served;
+  const { id } = await handshake(served, peer, 11);
+  const largest = transport(11, 65_499);
+  const before = agent.datagrams.length;
+  const tooLarge = await dropped("too_large");
+  peer.send(transport(11, 65_507), port);
+  await untilDropped("too_large", tooLarge);
+  peer.send(largest, port);
+  await agent.until(() => agent.datagrams.length > before);
+  expect(payloads(agent).at(-1)?.equals(largest)).toBe(true);
+  agent.sendUdp(welcome, id, largest);
+  await agent.until(() => peer.received.length === 2);
+  expect(peer.received[1]?.equals(largest)).toBe(true);
+});
+
+test("after a restart the agent's flows come back with their ids, and only those that the relay made", async () => {
+  await using own = await startTestRelay();
+  const port = own.ports[0]!;
+  const sub = crypto.randomUUID();
+  using peer = await newPeer();
+  const before = await serve({ port, sub }, own);
+  const flow = await handshake(before, peer, 21);
+  await own.stop("SIGKILL");
+  await before[Symbol.asyncDispose]();
+  await own.start();
+
+  await using after = await serve({ port, sub }, own);
+  const { agent, welcome } = after;
+  expect(welcome.epoch).not.toBe(before.welcome.epoch);
+  const forged = { ...flow, id: (flow.id ^ 1) >>> 0, address: "127.0.0.2" };
+  agent.send({
+    type: "resume",
+    association: before.welcome.association,
+    flows: [flow, forged],
+  });
+  const named = await agent.flow(peer.port);
+  expect(named.id).toBe(flow.id);
+  expect(named.tag).not.toBe(flow.tag);
+  await agent.until(() => agent.messages.some(({ type }) => type === "flow_closed"));
+  expect(agent.messages.at(-1)).toEqual({ type: "flow_closed", id: forged.id });
+  // The server speaks first.
+  agent.sendUdp(welcome, flow.id, transport(1));
+  await agent.until(() => peer.received.length === 2);
+  peer.send(transport(21), port);
+  await agent.until(() => agent.datagrams.length === 1);
+  expect(agent.datagrams[0]).toMatchObject({ flow: flow.id, over: "udp" });
+  // Another network can't have them.
+  await using other = await serve({ port: own.ports[1] }, own);
+  other.agent.send({ type: "resume", association: welcome.association, flows: [named] });
+  await other.agent.until(() => other.agent.messages.length === 2);
+  expect(other.agent.messages[1]).toEqual({ type: "flow_closed", id: flow.id });
+});
+
+test("a flood of junk beside a session costs it less than 2 % of its datagrams", async () => {
+  await using served = await serve();
+  using peer = await newPeer();
+  using flooder = await newPeer();
+  const { agent, port } = served;
+  await handshake(served, peer, 13);
+  const before = agent.datagrams.length;
+  const junk = Buffer.alloc(200, 1);
+  const sent = 1_000;
+  const received = () => agent.datagrams.length - before;
+  // Twenty of junk for each datagram of the session. On a busy machine the relay may not run for a while: what is
+  // on its way must fit into the kernel's buffer, or the test would measure that.
+  for (let count = 1; count <= sent; count += 1) {
+    for (let times = 0; times < 20; times += 1) flooder.send(junk, port);
+    peer.send(transport(13), port);
+    if (count % 50 === 0) await agent.until(() => received() >= count * 0.98);
+  }
+  expect(received()).toBeGreaterThanOrEqual(sent * 0.98);
+});

@@ -1,0 +1,161 @@
+/** The rules of a network's public port, without sockets. */
+import { describe, expect, test } from "vitest";
+import { FLOW_LENIENCY_MS } from "../../../protocol/limits/relay.ts";
+import {
+  INITIATIONS_BURST,
+  NEW_FLOWS_BURST,
+  RECEIVER_INDEX_MAX_AGE_MS,
+  RECEIVER_INDICES_PER_PORT_MAX,
+  UNPROVEN_DATA_BURST,
+} from "../../../relay/limits.ts";
+import { WireGuardFilter } from "../../../relay/udp/filter.ts";
+import { ReceiverIndices } from "../../../relay/udp/receiver-indices.ts";
+import { newKeyPair } from "../../harness/wireguard/crypto.ts";
+import { writeInitiation } from "../../harness/wireguard/handshake.ts";
+
+const SERVER = newKeyPair();
+const KNOWN = { isConfirmed: true, isUnproven: false };
+const UNCONFIRMED = { isConfirmed: false, isUnproven: false };
+/** After the leniency of an association that has just begun. */
+const LATER = FLOW_LENIENCY_MS + 1;
+
+function message(type: number, bytes: number, at4 = 0, at8 = 0): Buffer {
+  const made = Buffer.alloc(bytes, 7);
+  made.writeUInt32LE(type, 0);
+  made.writeUInt32LE(at4, 4);
+  made.writeUInt32LE(at8, 8);
+  return made;
+}
+const response = (sender: number, receiver: number) => message(2, 92, sender, receiver);
+const cookie = (receiver: number) => message(3, 64, receiver);
+const transport = (receiver: number, bytes = 96) => message(4, bytes, receiver);
+const initiation = (server = SERVER) => writeInitiation(newKeyPair(), server.publicKey, 1).message;
+
+function newFilter(): WireGuardFilter {
+  return new WireGuardFilter(SERVER.publicKey, 0);
+}
+
+describe("from an address without a flow", () => {
+  test("an initiation for the server's key passes, one for another key is counted as such", () => {
+    const filter = newFilter();
+    expect(filter.fromPeer(initiation(), undefined, "192.0.2.1", LATER)).toBe("pass");
+    const other = initiation(newKeyPair());
+    expect(filter.fromPeer(other, undefined, "192.0.2.1", LATER)).toEqual({ drop: "wrong_mac1" });
+  });
+
+  test("a response or a cookie is dropped, even for an index of the server", () => {
+    const filter = newFilter();
+    filter.fromServer(response(5, 1), LATER);
+    for (const answer of [response(1, 5), cookie(5)]) {
+      expect(filter.fromPeer(answer, undefined, "192.0.2.1", LATER)).toEqual({
+        drop: "unknown_peer",
+      });
+    }
+  });
+
+  test("data passes for an index that the server used in the last four minutes", () => {
+    const filter = newFilter();
+    filter.fromServer(response(5, 1), LATER);
+    const at = (now: number, index: number) =>
+      filter.fromPeer(transport(index), undefined, "192.0.2.1", now);
+    expect(at(LATER, 5)).toBe("confirmed");
+    expect(at(LATER, 6)).toEqual({ drop: "unknown_index" });
+    expect(at(LATER + RECEIVER_INDEX_MAX_AGE_MS + 1, 5)).toEqual({ drop: "unknown_index" });
+  });
+
+  test("data of a session that the relay does not know passes at first, at a bounded rate", () => {
+    const filter = newFilter();
+    const verdicts = Array.from({ length: NEW_FLOWS_BURST + 5 }, () =>
+      filter.fromPeer(transport(99), undefined, "192.0.2.1", 1),
+    );
+    expect(verdicts.filter((verdict) => verdict === "unproven")).toHaveLength(NEW_FLOWS_BURST);
+    expect(verdicts.at(-1)).toEqual({ drop: "new_flow_rate" });
+  });
+
+  test("data of flows that may have no session is bounded for a port, and an index of the server proves one", () => {
+    const filter = newFilter();
+    const flow = { isConfirmed: true, isUnproven: true };
+    const verdicts = Array.from({ length: UNPROVEN_DATA_BURST + 5 }, () =>
+      filter.fromPeer(transport(99), flow, "192.0.2.1", 1),
+    );
+    expect(verdicts.filter((verdict) => verdict === "pass")).toHaveLength(UNPROVEN_DATA_BURST);
+    expect(verdicts.at(-1)).toEqual({ drop: "unproven_rate" });
+    filter.fromServer(response(5, 1), 1);
+    expect(filter.fromPeer(transport(5), flow, "192.0.2.1", 1)).toBe("confirmed");
+  });
+});
+
+describe("from an address with a flow", () => {
+  test("data passes, whatever its index and length", () => {
+    const filter = newFilter();
+    for (const bytes of [32, 33, 47, 1_452, 65_499]) {
+      expect(filter.fromPeer(transport(99, bytes), KNOWN, "192.0.2.1", LATER)).toBe("pass");
+    }
+  });
+
+  test("answers pass for an index that the server sent, and for no other", () => {
+    const filter = newFilter();
+    filter.fromServer(initiation(), LATER);
+    filter.fromServer(response(5, 9), LATER);
+    const from = (answer: Buffer) => filter.fromPeer(answer, KNOWN, "192.0.2.1", LATER);
+    expect(from(response(1, 1))).toBe("confirmed");
+    expect(from(cookie(5))).toBe("confirmed");
+    expect(from(response(1, 9))).toEqual({ drop: "unknown_index" });
+    expect(from(cookie(9))).toEqual({ drop: "unknown_index" });
+  });
+
+  test("data for an index of the server shows that the peer gets what is sent to it", () => {
+    const filter = newFilter();
+    filter.fromServer(response(5, 1), LATER);
+    const from = (index: number) =>
+      filter.fromPeer(transport(index), UNCONFIRMED, "192.0.2.1", LATER);
+    expect(from(6)).toBe("pass");
+    expect(from(5)).toBe("confirmed");
+  });
+});
+
+test("what is not WireGuard is dropped in either direction", () => {
+  const filter = newFilter();
+  const wrong = [
+    Buffer.alloc(0),
+    Buffer.from("hello"),
+    transport(1, 31),
+    message(1, 147),
+    message(1, 149),
+    message(2, 93),
+    message(3, 63),
+    message(5, 96),
+    message(0x0100_0004, 96),
+  ];
+  for (const bytes of wrong) {
+    expect(filter.fromPeer(bytes, KNOWN, "192.0.2.1", 0)).toEqual({ drop: "not_wireguard" });
+    expect(filter.fromServer(bytes, 0)).toBe(0);
+  }
+});
+
+test("one address can't use up the handshakes of others, and an IPv6 subscriber is one address", () => {
+  const filter = newFilter();
+  const passed = (addresses: string[]) =>
+    addresses.filter((address) => filter.fromPeer(initiation(), KNOWN, address, 0) === "pass");
+  const flood = Array.from({ length: INITIATIONS_BURST + 10 }, () => "192.0.2.1");
+  expect(passed(flood)).toHaveLength(INITIATIONS_BURST);
+  expect(passed(["192.0.2.2"])).toHaveLength(1);
+  const subscriber = flood.map((_, index) => `2001:db8:0:1::${index}`);
+  expect(passed(subscriber)).toHaveLength(INITIATIONS_BURST);
+});
+
+test("a new server key counts from the next handshake on", () => {
+  const filter = newFilter();
+  const next = newKeyPair();
+  filter.setServerPublicKey(next.publicKey);
+  expect(filter.fromPeer(initiation(next), KNOWN, "192.0.2.1", 0)).toBe("pass");
+  expect(filter.fromPeer(initiation(), KNOWN, "192.0.2.1", 0)).toEqual({ drop: "wrong_mac1" });
+});
+
+test("indices are bounded: the oldest is forgotten first", () => {
+  const indices = new ReceiverIndices(RECEIVER_INDICES_PER_PORT_MAX, RECEIVER_INDEX_MAX_AGE_MS);
+  for (let index = 0; index <= RECEIVER_INDICES_PER_PORT_MAX; index += 1) indices.add(index, 0);
+  expect(indices.size).toBe(RECEIVER_INDICES_PER_PORT_MAX);
+  expect(indices.has(0, 0)).toBe(false);
+  expect(indices.has(1, 0)).toBe(true);
+});

@@ -1,0 +1,101 @@
+/** Flows, their tags and rates, without sockets. */
+import { expect, test } from "vitest";
+import { FLOW_IDLE_MAX_MS } from "../../../protocol/limits/relay.ts";
+import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../../../relay/limits.ts";
+import { TokenBucket } from "../../../relay/token-bucket.ts";
+import { FlowTags } from "../../../relay/udp/flow-tags.ts";
+import { type Flow, FlowIds, FlowTable } from "../../../relay/udp/flows.ts";
+
+function newTable(maxFlows: number, ids = newIds()) {
+  const closed: Flow[] = [];
+  const table = new FlowTable<string>({
+    ids,
+    maxFlows,
+    ownerFor: () => "owner",
+    onClose: (flow) => closed.push(flow),
+  });
+  return { table, closed, ids };
+}
+
+let last = 0;
+function newIds(maxFlows = 1_000): FlowIds<string> {
+  return new FlowIds<string>(maxFlows, () => (last += 1));
+}
+
+test("a flow is found by its address and port, and by nothing else", () => {
+  const { table } = newTable(10);
+  const flow = table.open("192.0.2.1", 1_000, true, 0);
+  expect(table.find("192.0.2.1", 1_000)).toBe(flow);
+  expect(table.find("192.0.2.1", 1_001)).toBeUndefined();
+  expect(table.find("192.0.2.2", 1_000)).toBeUndefined();
+  table.close(flow!);
+  expect(table.find("192.0.2.1", 1_000)).toBeUndefined();
+});
+
+test("when there are too many, forged addresses make room first, then who was silent for longest", () => {
+  const { table, closed } = newTable(3);
+  const silent = table.open("192.0.2.1", 1, true, 0);
+  table.open("192.0.2.2", 1, true, 10);
+  const forged = table.open("192.0.2.3", 1, false, 20);
+  table.open("192.0.2.4", 1, true, 30);
+  expect(closed).toEqual([forged]);
+  table.open("192.0.2.5", 1, true, 40);
+  expect(closed).toEqual([forged, silent]);
+  expect(table.size).toBe(3);
+});
+
+test("the relay's own bound holds over all ports: a port makes room among its own flows only", () => {
+  const ids = newIds(2);
+  const first = newTable(10, ids);
+  const second = newTable(10, ids);
+  first.table.open("192.0.2.1", 1, true, 0);
+  first.table.open("192.0.2.2", 1, true, 1);
+  expect(second.table.open("192.0.2.3", 1, true, 2)).toBeNull();
+  expect(first.closed).toHaveLength(0);
+  expect(first.table.open("192.0.2.4", 1, true, 3)).not.toBeNull();
+  expect(ids.size).toBe(2);
+});
+
+test("idle flows are closed, those of addresses that may be forged earlier", () => {
+  const { table, closed } = newTable(10);
+  const real = table.open("192.0.2.1", 1, true, 0);
+  const forged = table.open("192.0.2.2", 1, false, 0);
+  table.closeIdle(UNCONFIRMED_FLOW_IDLE_MAX_MS + 1);
+  expect(closed).toEqual([forged]);
+  table.closeIdle(FLOW_IDLE_MAX_MS);
+  expect(closed).toEqual([forged]);
+  table.closeIdle(FLOW_IDLE_MAX_MS + 1);
+  expect(closed).toEqual([forged, real]);
+});
+
+test("a tag is good for the flow, the association, the network and the relay that it was made for", () => {
+  const secret = "s".repeat(32);
+  const tags = new FlowTags(secret, "main");
+  const flow = { association: 1, networkId: "n", id: 2, address: "192.0.2.1", port: 3 };
+  const tag = tags.create(flow);
+  expect(new FlowTags(secret, "main").verify(flow, tag)).toBe(true);
+  expect(new FlowTags(secret, "other").verify(flow, tag)).toBe(false);
+  expect(new FlowTags("t".repeat(32), "main").verify(flow, tag)).toBe(false);
+  for (const change of [
+    { association: 2 },
+    { networkId: "m" },
+    { id: 3 },
+    { address: "192.0.2.2" },
+    { port: 4 },
+  ]) {
+    expect(tags.verify({ ...flow, ...change }, tag)).toBe(false);
+  }
+  expect(tags.verify(flow, "")).toBe(false);
+});
+
+test("a bucket lets its burst pass at once, then its rate, and pays for a large datagram later", () => {
+  const bucket = new TokenBucket(1_000, 500, 0);
+  expect(bucket.take(500, 0)).toBe(true);
+  expect(bucket.take(1, 0)).toBe(false);
+  expect(bucket.take(1_000, 100)).toBe(true);
+  expect(bucket.take(1, 900)).toBe(false);
+  expect(bucket.take(1, 1_001)).toBe(true);
+  // A long silence is worth no more than the burst.
+  expect(bucket.take(500, 1e9)).toBe(true);
+  expect(bucket.take(1, 1e9)).toBe(false);
+});

@@ -1,0 +1,74 @@
+/** What the relay does while the API is away, and when it stops itself. */
+import { expect, test, vi } from "vitest";
+import { CLOSE } from "../../../protocol/wire/close-codes.ts";
+import { PATIENT } from "../../harness/timeouts.ts";
+import { RelayAgent } from "../../harness/relay/relay-agent.ts";
+import { startFakeApi, startTestRelay } from "../../harness/relay/test-relay.ts";
+
+test("keys are kept while the API is away, and an expired ticket is good for some time", async () => {
+  await using relay = await startTestRelay();
+  const sub = crypto.randomUUID();
+  await using agent = new RelayAgent(relay.url, await relay.networkTicket({ sub }));
+  await agent.welcome("network");
+  relay.api.pause();
+  await vi.waitUntil(async () => (await relay.metric("underpass_relay_linked")) === 0, PATIENT);
+  await agent.settled();
+  expect(agent.closed).toBeNull();
+  const exp = Math.floor(Date.now() / 1_000) - 60;
+  const claims = { port: relay.ports[1], exp };
+  await using late = new RelayAgent(relay.url, await relay.networkTicket(claims));
+  await late.welcome("network");
+  // The first status of the next link has everything.
+  relay.api.statuses.length = 0;
+  relay.api.resume();
+  await vi.waitUntil(() => relay.api.network(sub) !== undefined, PATIENT);
+  expect(relay.api.hellos).toHaveLength(2);
+});
+
+test("a key that the relay does not know yet is fetched", async () => {
+  await using relay = await startTestRelay();
+  await using first = new RelayAgent(relay.url, await relay.networkTicket());
+  await first.welcome("network");
+  await relay.api.rotateKey();
+  const claims = { port: relay.ports[1] };
+  await using second = new RelayAgent(relay.url, await relay.networkTicket(claims));
+  await second.welcome("network");
+});
+
+test("tickets with unknown keys don't make the relay fetch keys again and again", async () => {
+  await using relay = await startTestRelay();
+  const fetches = relay.api.keyFetches;
+  const attempts = Array.from({ length: 20 }, async (_, index) => {
+    const ticket = await relay.networkTicket({}, { kid: `unknown-${index}` });
+    await using agent = new RelayAgent(relay.url, ticket);
+    return (await agent.end()).code;
+  });
+  expect(new Set(await Promise.all(attempts))).toEqual(new Set([CLOSE.unauthorized]));
+  expect(relay.api.keyFetches - fetches).toBeLessThanOrEqual(2);
+});
+
+test("a relay that stops sends its agents away for a moment, and ends with 0", async () => {
+  await using relay = await startTestRelay();
+  await using agent = new RelayAgent(relay.url, await relay.networkTicket());
+  await agent.welcome("network");
+  expect(await relay.stop()).toBe(0);
+  expect((await agent.end()).code).toBe(CLOSE.going_away);
+});
+
+test("two relays of one API know their own tickets only", async () => {
+  await using api = await startFakeApi("a".repeat(64));
+  await using fra = await startTestRelay({ id: "fra", api });
+  await using ams = await startTestRelay({ id: "ams", api });
+  expect(api.hellos.map(({ relayId }) => relayId)).toEqual(["fra", "ams"]);
+  const claims = { port: ams.ports[0] };
+  await using wrong = new RelayAgent(ams.url, await fra.networkTicket(claims));
+  expect((await wrong.end()).code).toBe(CLOSE.unauthorized);
+  await using right = new RelayAgent(ams.url, await ams.networkTicket(claims));
+  await right.welcome("network");
+});
+
+test("a bad setting is one line and exit code 1", async () => {
+  await expect(startTestRelay({ env: { RELAY_HOST: "a b" } })).rejects.toThrow(
+    /^the relay ended:\nrelay: RELAY_HOST: must be a host name or an IP address\n$/,
+  );
+});

@@ -1,0 +1,100 @@
+/** What the API is told, and when. */
+import { expect, test } from "vitest";
+import type { NetworkStatus, TunnelUsage } from "../../../protocol/relay/link.ts";
+import type { Association } from "../../../relay/association.ts";
+import { NETWORK_STATUS_MAX_AGE_MS } from "../../../relay/limits.ts";
+import { StatusReporter } from "../../../relay/status-reporter.ts";
+
+const ID = "5f0f7ae4-9d1c-4b8c-8e58-3a4de6a1a001";
+
+function network(changes: Partial<NetworkStatus> = {}): Association {
+  const status: NetworkStatus = {
+    networkId: ID,
+    orgId: ID,
+    state: "udp",
+    latencyMs: 1,
+    loss: 0,
+    lastSeenAtMs: 0,
+    isLocalListening: true,
+    wrongKeyHandshakes: 0,
+    devices: [],
+    ...changes,
+  };
+  const networkStatus = (now: number) => ({ ...status, lastSeenAtMs: now });
+  return { networkStatus } as unknown as Association;
+}
+
+function tunnel(bytesIn: number, source = "epoch/1"): Association {
+  const usage: TunnelUsage = {
+    tunnelId: ID,
+    source,
+    tokenNonce: "ab",
+    connections: 1,
+    openConnections: 1,
+    bytesIn,
+    bytesOut: 0,
+  };
+  return { usage: () => usage } as unknown as Association;
+}
+
+test("what has not changed is not sent again, except now and then that it is still there", () => {
+  const reporter = new StatusReporter();
+  expect(reporter.collect([network(), tunnel(1)], 0)).toHaveLength(1);
+  expect(reporter.collect([network(), tunnel(1)], 1)).toHaveLength(0);
+  expect(reporter.collect([network({ latencyMs: 2 })], 2)[0]?.networks).toHaveLength(1);
+  expect(reporter.collect([tunnel(2)], 3)[0]?.tunnels).toHaveLength(1);
+  const [message] = reporter.collect([network({ latencyMs: 2 })], NETWORK_STATUS_MAX_AGE_MS + 3);
+  expect(message?.networks).toHaveLength(1);
+});
+
+test("after a hello everything is sent, and one message even when there is nothing", () => {
+  const reporter = new StatusReporter();
+  expect(reporter.collect([], 0, true)).toEqual([{ type: "status", networks: [], tunnels: [] }]);
+  reporter.collect([network(), tunnel(1)], 0);
+  reporter.forgetSent();
+  const [message] = reporter.collect([network(), tunnel(1)], 1, true);
+  expect(message).toMatchObject({ networks: [{ networkId: ID }], tunnels: [{ tunnelId: ID }] });
+});
+
+test("a network whose agent left is offline, unless another one serves it by then", () => {
+  const reporter = new StatusReporter();
+  reporter.collect([network()], 0);
+  reporter.end(network(), 5);
+  expect(reporter.collect([], 6)[0]?.networks).toEqual([
+    expect.objectContaining({ state: "offline", latencyMs: null, lastSeenAtMs: 5 }),
+  ]);
+  expect(reporter.collect([], 7)).toHaveLength(0);
+  reporter.end(network(), 8);
+  expect(reporter.collect([network()], 9)[0]?.networks).toEqual([
+    expect.objectContaining({ state: "udp" }),
+  ]);
+});
+
+test("the last totals of a tunnel are sent once, and again over a new link", () => {
+  const reporter = new StatusReporter();
+  reporter.collect([tunnel(1)], 0);
+  reporter.end(tunnel(9), 1);
+  const [message] = reporter.collect([], 2);
+  expect(message?.tunnels).toEqual([
+    expect.objectContaining({ bytesIn: 9, openConnections: 0, source: "epoch/1" }),
+  ]);
+  expect(reporter.collect([], 3)).toHaveLength(0);
+  reporter.forgetSent();
+  expect(reporter.collect([], 4, true)[0]?.tunnels).toHaveLength(1);
+});
+
+test("many networks are split over messages that the API takes", () => {
+  const devices = Array.from({ length: 1_000 }, () => ({
+    publicKey: "k".repeat(44),
+    lastHandshakeAtMs: 1,
+    endpoint: "192.0.2.1:1",
+    rxBytes: 1,
+    txBytes: 1,
+  }));
+  const networks = Array.from({ length: 10 }, (_, index) =>
+    network({ networkId: `network-${index}`, devices }),
+  );
+  const messages = new StatusReporter().collect(networks, 0);
+  expect(messages.length).toBeGreaterThan(3);
+  expect(messages.flatMap((message) => message.networks)).toHaveLength(10);
+});

@@ -1,0 +1,199 @@
+/** A TCP tunnel's port at the relay: what passes, how it ends, and what bounds it. */
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type Socket } from "node:net";
+import { expect, test, vi } from "vitest";
+import { PATIENT } from "../../harness/timeouts.ts";
+import {
+  endOf,
+  readAll,
+  readExactly,
+  readHead,
+  startTunnelPort,
+} from "../../harness/relay/tcp/tunnel-port.ts";
+
+const MiB = 1024 * 1024;
+
+/** A local server that sends back what it receives. */
+function echo(connection: Socket): void {
+  void readHead(connection).then(() => connection.pipe(connection));
+}
+
+test("a visitor is given an idle data connection, and the agent is told where the visitor comes from", async () => {
+  await using tunnel = await startTunnelPort();
+  const connection = await tunnel.openDataConnection();
+  const visitor = await tunnel.visit();
+  const head = await readHead(connection);
+  expect(head).toEqual({
+    address: "127.0.0.1",
+    port: visitor.localPort,
+    localAddress: "127.0.0.1",
+    localPort: tunnel.number,
+  });
+  connection.write("220 ready");
+  expect(String(await readExactly(visitor, 9))).toBe("220 ready");
+  visitor.write("HELO");
+  expect(String(await readExactly(connection, 4))).toBe("HELO");
+  expect(tunnel.port.usage()).toEqual({
+    connections: 1,
+    openConnections: 1,
+    bytesIn: 4,
+    bytesOut: 9,
+  });
+});
+
+test("a visitor who finds no idle data connection waits for the one that the agent is asked for", async () => {
+  await using tunnel = await startTunnelPort({ serve: echo });
+  const visitor = await tunnel.visit();
+  visitor.write("early");
+  expect(String(await readExactly(visitor, 5))).toBe("early");
+  expect(tunnel.asked).toBe(1);
+});
+
+test("a data connection that has died is not given to a visitor", async () => {
+  await using tunnel = await startTunnelPort({ serve: echo });
+  const dead = await tunnel.openDataConnection();
+  await vi.waitUntil(() => tunnel.port.idleConnections === 1, PATIENT);
+  dead.resetAndDestroy();
+  await vi.waitUntil(() => tunnel.port.idleConnections === 0, PATIENT);
+  const visitor = await tunnel.visit();
+  visitor.write("x");
+  expect(String(await readExactly(visitor, 1))).toBe("x");
+});
+
+test("each direction ends alone: what comes after the other's end still arrives", async () => {
+  await using tunnel = await startTunnelPort();
+  const connection = await tunnel.openDataConnection();
+  const visitor = await tunnel.visit();
+  await readHead(connection);
+  visitor.end("the whole request");
+  expect(String(await readAll(connection))).toBe("the whole request");
+  connection.write("an answer ");
+  connection.end("and its rest");
+  expect(String(await readAll(visitor))).toBe("an answer and its rest");
+  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, PATIENT);
+  expect(tunnel.port.usage()).toMatchObject({ bytesIn: 17, bytesOut: 22 });
+});
+
+test.each(["visitor", "agent"])("a reset by the %s is a reset for the other side", async (who) => {
+  await using tunnel = await startTunnelPort();
+  const connection = await tunnel.openDataConnection();
+  const visitor = await tunnel.visit();
+  await readHead(connection);
+  const [broken, other] = who === "visitor" ? [visitor, connection] : [connection, visitor];
+  const end = endOf(other);
+  broken.resetAndDestroy();
+  expect(await end).toBe("ECONNRESET");
+});
+
+test("64 MiB each way at once arrive whole", async () => {
+  await using tunnel = await startTunnelPort();
+  const connection = await tunnel.openDataConnection();
+  const visitor = await tunnel.visit();
+  await readHead(connection);
+  const payload = randomBytes(64 * MiB);
+  const expected = createHash("sha256").update(payload).digest("hex");
+  visitor.end(payload);
+  connection.end(payload);
+  const received = await Promise.all([readAll(visitor), readAll(connection)]);
+  const sums = received.map((bytes) => createHash("sha256").update(bytes).digest("hex"));
+  expect(sums).toEqual([expected, expected]);
+});
+
+test("1,000 visitors at once are each served", async () => {
+  await using tunnel = await startTunnelPort({ serve: echo });
+  const visitors = await Promise.all(Array.from({ length: 1_000 }, () => tunnel.visit()));
+  const answers = visitors.map(async (visitor, i) => {
+    const text = `visitor ${i}`;
+    visitor.end(text);
+    return String(await readAll(visitor)) === text;
+  });
+  expect((await Promise.all(answers)).filter((isRight) => isRight)).toHaveLength(1_000);
+  expect(tunnel.port.usage().connections).toBe(1_000);
+});
+
+test("addresses outside of the allowlist are reset, from the next connection on", async () => {
+  await using tunnel = await startTunnelPort({ cidrs: ["203.0.113.0/24"], serve: echo });
+  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  tunnel.port.setAllowedCidrs(["127.0.0.0/8"]);
+  const visitor = await tunnel.visit();
+  visitor.end("in");
+  expect(String(await readAll(visitor))).toBe("in");
+  tunnel.port.setAllowedCidrs(["::1/128"]);
+  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  expect(tunnel.port.refusals.address_not_allowed).toBe(2);
+});
+
+test("visitors who wait for the agent are bounded in number and in time", async () => {
+  await using tunnel = await startTunnelPort({ limits: { backlogMax: 2, waitMaxMs: 50 } });
+  const ends = await Promise.all([1, 2, 3].map(() => tunnel.visitEnd()));
+  expect(ends).toEqual(["ECONNRESET", "ECONNRESET", "ECONNRESET"]);
+  expect(tunnel.port.refusals).toMatchObject({ backlog: 1, no_agent_connection: 2 });
+  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, PATIENT);
+});
+
+test("one address has a bound of connections at a time, and of new ones a second", async () => {
+  const limits = { connectionsPerSourceMax: 2, sourceBurst: 3, sourcePerSecond: 0 };
+  await using tunnel = await startTunnelPort({ serve: echo, limits });
+  const [first, second] = [await tunnel.visit(), await tunnel.visit()];
+  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  first.resetAndDestroy();
+  second.resetAndDestroy();
+  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, PATIENT);
+  const third = await tunnel.visit();
+  third.write("x");
+  await readExactly(third, 1);
+  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  expect(tunnel.port.refusals.source_limit).toBe(2);
+});
+
+test("a tunnel has a bound of connections", async () => {
+  await using tunnel = await startTunnelPort({ serve: echo, limits: { connectionsMax: 1 } });
+  const visitor = await tunnel.visit();
+  visitor.write("x");
+  await readExactly(visitor, 1);
+  expect(await tunnel.visitEnd()).toBe("ECONNRESET");
+  expect(tunnel.port.refusals.tunnel_limit).toBe(1);
+});
+
+test("all connections of a tunnel share its rate, in each direction", async () => {
+  const mbps = 80;
+  await using tunnel = await startTunnelPort({ mbps, serve: echo });
+  const visitors = await Promise.all([1, 2, 3, 4].map(() => tunnel.visit()));
+  const startedAtMs = performance.now();
+  const bytes = MiB;
+  await Promise.all(
+    visitors.map(async (visitor) => {
+      visitor.end(Buffer.alloc(bytes));
+      expect((await readAll(visitor)).length).toBe(bytes);
+    }),
+  );
+  const seconds = (performance.now() - startedAtMs) / 1000;
+  // A tenth of a second may pass at once, in each direction.
+  const leastSeconds = (4 * bytes * 8) / (mbps * 1e6) - 0.1;
+  expect(seconds).toBeGreaterThan(leastSeconds);
+});
+
+test("a port that was closed can be bound again at once, and its connections are reset", async () => {
+  await using tunnel = await startTunnelPort();
+  const connection = await tunnel.openDataConnection();
+  const visitor = await tunnel.visit();
+  await readHead(connection);
+  const ends = Promise.all([endOf(visitor), endOf(connection)]);
+  tunnel.port.close();
+  expect(await ends).toEqual(["ECONNRESET", "ECONNRESET"]);
+  const next = createServer().listen(tunnel.number, "127.0.0.1");
+  await once(next, "listening");
+  next.close();
+});
+
+test("a port that is released lets open connections go on, and takes no new ones", async () => {
+  await using tunnel = await startTunnelPort();
+  const connection = await tunnel.openDataConnection();
+  const visitor = await tunnel.visit();
+  await readHead(connection);
+  tunnel.port.release();
+  await expect(tunnel.visit()).rejects.toThrow("ECONNREFUSED");
+  visitor.end("still here");
+  expect(String(await readAll(connection))).toBe("still here");
+});

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { msUntilFull, takeFromBucket, type Bucket } from "../../../shared/bucket.ts";
+
+const RULE = { burst: 5, refillMs: 12_000 };
+
+/** What each request at these times is told. */
+function waitsAt(times: number[]): number[] {
+  let bucket: Bucket | undefined;
+  return times.map((nowMs) => {
+    const taken = takeFromBucket(bucket, RULE, nowMs);
+    ({ bucket } = taken);
+    return taken.waitMs;
+  });
+}
+
+test("five requests pass at once, the sixth is told to wait for the next token", () => {
+  expect(waitsAt([0, 0, 0, 0, 0, 0])).toEqual([0, 0, 0, 0, 0, 12_000]);
+});
+
+test("who waits for what was said passes, and who asks earlier loses nothing by it", () => {
+  expect(waitsAt([0, 0, 0, 0, 0, 1_000, 6_000, 11_999, 12_000])).toEqual([
+    0, 0, 0, 0, 0, 11_000, 6_000, 1, 0,
+  ]);
+});
+
+test("a long pause fills the bucket to its burst and not beyond", () => {
+  expect(waitsAt([0, 0, 0, 0, 0, 1e9, 1e9, 1e9, 1e9, 1e9, 1e9]).slice(5)).toEqual([
+    0, 0, 0, 0, 0, 12_000,
+  ]);
+});
+
+test("a clock that went backwards neither fills nor empties it", () => {
+  expect(waitsAt([1_000, 0, 0, 0, 0, 0])).toEqual([0, 0, 0, 0, 0, 12_000]);
+});
+
+test("a bucket is forgotten when it is full again", () => {
+  const { bucket } = takeFromBucket(undefined, RULE, 0);
+  expect(msUntilFull(bucket, RULE)).toBe(12_000);
+  const later = takeFromBucket(bucket, RULE, msUntilFull(bucket, RULE));
+  expect(later.bucket).toEqual({ tokens: 4, atMs: 12_000 });
+});

@@ -1,0 +1,166 @@
+import { gzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import {
+  COMPARISON_MAX_DIFFERENCES,
+  COMPARISON_VALUE_MAX_CHARS,
+} from "../../../../../protocol/limits/inspector.ts";
+import { compareAnswers } from "../../../../../workers/api/inspector/comparison.ts";
+import { captured } from "../../../../harness/tunnel/captured.ts";
+import { seeded } from "../../../../harness/random.ts";
+
+const answer = (body: string | Uint8Array, headers: Record<string, string> = {}, status = 200) =>
+  captured({ status, response_headers: headers }, { answered: body });
+const json = (value: unknown) => answer(JSON.stringify(value));
+
+describe("two answers", () => {
+  test("are the same when only what tells of the moment differs", async () => {
+    const compared = await compareAnswers(
+      answer("x", { date: "Sat, 21 Nov 2026 23:00:00 GMT", etag: '"1"' }),
+      answer("x", { Date: "Sat, 21 Nov 2026 23:00:09 GMT", ETag: '"1"', age: "3" }),
+    );
+    expect(compared).toMatchObject({
+      same: true,
+      headers: { added: { age: "3" }, removed: {}, changed: { date: {} } },
+      body: { same: true, first_difference: null },
+    });
+  });
+
+  test("differ in status, and in lines that came, went and changed", async () => {
+    const compared = await compareAnswers(
+      answer("x", { a: "1", b: "2", c: "3" }),
+      answer("x", { b: "2", C: "4", d: "5" }, 500),
+    );
+    expect(compared).toMatchObject({
+      same: false,
+      status: { original: 200, replayed: 500, same: false },
+      headers: {
+        added: { d: "5" },
+        removed: { a: "1" },
+        changed: { c: { original: "3", replayed: "4" } },
+      },
+    });
+  });
+
+  test("can be compared when one of them never came", async () => {
+    const nothing = captured({ status: null, latency_ms: null, state: "failed" });
+    const compared = await compareAnswers(nothing, answer("x"));
+    expect(compared).toMatchObject({
+      same: false,
+      status: { original: null, replayed: 200 },
+      latency_ms: { original: null, replayed: 12 },
+      body: { first_difference: 0, size: { original: 0, replayed: 1 } },
+    });
+  });
+});
+
+describe("bodies", () => {
+  test("are compared unpacked", async () => {
+    const packed = answer(gzipSync("same text"), { "content-encoding": "gzip" });
+    const { body } = await compareAnswers(packed, answer("same text"));
+    expect(body).toMatchObject({ same: true, first_difference: null });
+    expect(body.size.original).not.toBe(body.size.replayed);
+  });
+
+  test("that can't be unpacked are compared as they were sent", async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
+    for (const [bytes, coding] of [
+      [bomb, "gzip"],
+      [Buffer.from("no gzip"), "gzip"],
+      [Buffer.from("x"), "br"],
+      [bomb, "gzip, gzip, gzip, gzip"],
+      [Buffer.from("x"), "constructor"],
+    ] as const) {
+      const one = answer(bytes, { "content-encoding": coding });
+      expect((await compareAnswers(one, one)).body).toMatchObject({ same: true });
+    }
+  });
+
+  test("that were cut are the same as far as they were kept, and never JSON", async () => {
+    const half = (body: string, size: number) => ({
+      ...answer(body),
+      response_size: size,
+      truncated: { request: false, response: true },
+    });
+    const one = half("[1,2", 100);
+    expect((await compareAnswers(one, half("[1,2", 100))).body).toMatchObject({
+      same: true,
+      cut: true,
+      differences: null,
+    });
+    expect((await compareAnswers(one, half("[1,2", 101))).body.same).toBe(false);
+    expect((await compareAnswers(one, half("[1,3", 100))).body).toMatchObject({
+      same: false,
+      first_difference: 3,
+    });
+  });
+
+  test("in JSON differ where their values do, whatever the order of fields", async () => {
+    const compared = await compareAnswers(
+      json({ a: 1, list: [1, 2, { deep: "x" }], gone: null, "a/b~c": true, same: [[]] }),
+      answer(
+        '{ "same": [[]], "a/b~c": false, "list": [1, 2, {"deep": "y"}, 4], "new": {"x": 1}, "a": 1 }',
+      ),
+    );
+    expect(compared.body).toMatchObject({ same: false, more_differences: false });
+    expect(compared.body.differences).toEqual([
+      { path: "/list/2/deep", original: '"x"', replayed: '"y"' },
+      { path: "/list/3", original: null, replayed: "4" },
+      { path: "/gone", original: "null", replayed: null },
+      { path: "/a~1b~0c", original: "true", replayed: "false" },
+      { path: "/new", original: null, replayed: "{… 1}" },
+    ]);
+    const spaced = await compareAnswers(json({ a: 1, b: 2 }), answer('{"b":2, "a":1}'));
+    expect(spaced.body).toMatchObject({ same: false, differences: [], more_differences: false });
+  });
+
+  test.each([
+    ["an object and an array", "{}", "[]", { path: "", original: "{}", replayed: "[]" }],
+    ["a number and its text", "1", '"1"', { path: "", original: "1", replayed: '"1"' }],
+    ["null and nothing", '{"a":null}', "{}", { path: "/a", original: "null", replayed: null }],
+    ["a prototype's name", '{"__proto__":1}', "{}", { path: "/__proto__", replayed: null }],
+  ])("in JSON: %s differ", async (_what, original, replayed, difference) => {
+    const compared = await compareAnswers(answer(original), answer(replayed));
+    expect(compared.body.differences).toEqual([expect.objectContaining(difference)]);
+  });
+
+  test("have no comparison in JSON where one of them is none", async () => {
+    for (const text of ["", "{", "plain", "\0", "[1,]"]) {
+      expect((await compareAnswers(json([1]), answer(text))).body.differences).toBeNull();
+    }
+  });
+
+  test("of any depth, length and width are compared in bounds", async () => {
+    const deep = (value: string) => answer(`${"[".repeat(200_000)}${value}${"]".repeat(200_000)}`);
+    const deepest = (await compareAnswers(deep("1"), deep("2"))).body;
+    expect(deepest).toMatchObject({ same: false, differences: [], more_differences: true });
+
+    const wide = (value: number) => json(Array.from({ length: 50_000 }, () => value));
+    const widest = (await compareAnswers(wide(1), wide(2))).body;
+    expect(widest.differences).toHaveLength(COMPARISON_MAX_DIFFERENCES);
+    expect(widest.more_differences).toBe(true);
+
+    const fields = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`f${at}`, at]));
+    const named = { ["n".repeat(300_000)]: fields, z: "y".repeat(100_000) };
+    const longest = await compareAnswers(json(named), json({ ...named, z: 1 }));
+    expect(longest.body.more_differences).toBe(true);
+    expect(JSON.stringify(longest).length).toBeLessThan(10_000);
+    expect(longest.body.differences).toEqual([
+      { path: "/z", original: `"${"y".repeat(COMPARISON_VALUE_MAX_CHARS - 1)}…`, replayed: "1" },
+    ]);
+  });
+
+  test("of any bytes: the first that differs is the first that differs", async () => {
+    const random = seeded(7);
+    for (let i = 0; i < 200; i++) {
+      const original = random.bytes(1 + random.below(300));
+      const at = random.below(original.length);
+      const replayed = original.slice();
+      replayed[at]! ^= 1 + random.below(255);
+      const { body } = await compareAnswers(answer(original), answer(replayed));
+      expect(body).toMatchObject({ same: false, first_difference: at });
+      const longer = answer(Buffer.concat([original, original]));
+      const compared = await compareAnswers(answer(original), longer);
+      expect(compared.body.first_difference).toBe(original.length);
+    }
+  });
+});

@@ -1,0 +1,90 @@
+import { describe, expect, test } from "vitest";
+import { LATENCY_BOUNDS_MS } from "../../../../../protocol/limits/metrics.ts";
+import { expositionOf, type Scraped } from "../../../../../workers/api/metrics/prometheus.ts";
+import { faultsOf, promtool, readExposition } from "../../../../harness/formats/exposition.ts";
+
+const NOTHING: Scraped = {
+  tunnels: { total: 0, active: 0 },
+  agents: 0,
+  counters: {},
+  busiest: [],
+};
+const SCRAPED: Scraped = {
+  tunnels: { total: 3, active: 2 },
+  agents: 1,
+  counters: {
+    "requests:2xx": 5,
+    "requests:5xx": 2,
+    "requests:left": 1,
+    "refusals:maintenance": 2,
+    "latency:5": 1,
+    "latency:250": 3,
+    "latency:more": 1,
+    "latency:sum": 61_234,
+    "bytes:in": 10,
+    "bytes:out": 2 ** 53 - 1,
+  },
+  busiest: [
+    { id: "a", subdomain: "shop", agentConnected: true, counters: { "requests:2xx": 5 } },
+    { id: "b", subdomain: "new", agentConnected: false, counters: null },
+  ],
+};
+
+describe("an exposition", () => {
+  test.each([
+    ["of nothing", NOTHING],
+    ["of everything", SCRAPED],
+  ])("%s has nothing that promtool finds fault with", (_, scraped) => {
+    const text = expositionOf(scraped);
+    expect(faultsOf(readExposition(text))).toEqual([]);
+  });
+
+  test("is accepted by the real promtool", async (context) => {
+    const said = await promtool(expositionOf(SCRAPED));
+    if (said === null) return context.skip("promtool is not installed on this machine");
+    expect(said).toEqual({ code: 0, output: "" });
+  });
+
+  test("tells what was counted", () => {
+    const { value } = readExposition(expositionOf(SCRAPED));
+    expect(value("underpass_tunnels")).toBe(3);
+    expect(value("underpass_tunnels_active")).toBe(2);
+    expect(value("underpass_agents_connected")).toBe(1);
+    expect(value("underpass_requests_total", { code: "2xx" })).toBe(5);
+    expect(value("underpass_requests_total", { code: "left" })).toBe(1);
+    expect(value("underpass_refusals_total", { error: "maintenance" })).toBe(2);
+    expect(value("underpass_bytes_in_total")).toBe(10);
+    expect(value("underpass_bytes_out_total")).toBe(2 ** 53 - 1);
+    expect(value("underpass_tunnel_requests_total", { tunnel: "shop", code: "2xx" })).toBe(5);
+    expect(value("underpass_tunnel_agent_connected", { tunnel_id: "b" })).toBe(0);
+  });
+
+  test("has zeros for every outcome and step before there is anything, so that a first one is a growth", () => {
+    const { families, value } = readExposition(expositionOf(NOTHING));
+    expect(families.get("underpass_requests_total")?.samples).toHaveLength(7);
+    expect(value("underpass_requests_total", { code: "5xx" })).toBe(0);
+    expect(families.get("underpass_request_duration_seconds")?.samples).toHaveLength(
+      LATENCY_BOUNDS_MS.length + 3,
+    );
+  });
+
+  test("has cumulative steps in seconds", () => {
+    const { value } = readExposition(expositionOf(SCRAPED));
+    const upTo = (le: string) => value("underpass_request_duration_seconds_bucket", { le });
+    expect([upTo("0.005"), upTo("0.1"), upTo("0.25"), upTo("60"), upTo("+Inf")]).toEqual([
+      1, 1, 4, 4, 5,
+    ]);
+    expect(value("underpass_request_duration_seconds_sum")).toBe(61.234);
+    expect(value("underpass_request_duration_seconds_count")).toBe(5);
+  });
+
+  test("keeps a label's value together, whatever is in it", () => {
+    const subdomain = 'a"b\\c\nd} 1\n# TYPE x';
+    const text = expositionOf({
+      ...NOTHING,
+      busiest: [{ id: "a", subdomain, agentConnected: true, counters: null }],
+    });
+    const { value } = readExposition(text);
+    expect(value("underpass_tunnel_agent_connected", { tunnel: subdomain })).toBe(1);
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, test } from "vitest";
+import { authorityOf, hostOf, routeNameOf } from "../../../../protocol/hosts.ts";
+import { apiHostsOf } from "../../../../workers/config/hosts.ts";
+
+const DOMAIN = "tunnel.test";
+const routeOf = (authority: string) => {
+  const host = hostOf(authority);
+  return host === null ? "invalid" : routeNameOf(host, DOMAIN);
+};
+
+describe("a Host header", () => {
+  test.each([
+    ["shop.tunnel.test", "shop"],
+    ["SHOP.Tunnel.TEST", "shop"],
+    ["shop.tunnel.test.", "shop"],
+    ["shop.tunnel.test:8787", "shop"],
+    ["shop.tunnel.test.:8787", "shop"],
+    ["shop.tunnel.test:", "shop"],
+    ["api--v2_x.tunnel.test", "api--v2_x"],
+    ["www.customer.example", "www.customer.example"],
+    ["shop.tunnel.test.evil", "shop.tunnel.test.evil"],
+    ["eviltunnel.test", "eviltunnel.test"],
+  ])("%s leads to %s", (authority, route) => {
+    expect(routeOf(authority)).toBe(route);
+  });
+
+  test.each(["tunnel.test", "a.shop.tunnel.test", "localhost", "[::1]:80", "nodots"])(
+    "%s leads to no tunnel",
+    (authority) => expect(routeOf(authority)).toBeNull(),
+  );
+
+  test.each([
+    "",
+    ".",
+    "..",
+    ".tunnel.test",
+    "shop..tunnel.test",
+    "shop.tunnel.test..",
+    "shop.tunnel.test@evil.test",
+    "evil.test@shop.tunnel.test",
+    "shop.tunnel.test:80:80",
+    "shop.tunnel.test:port",
+    "shop%2etunnel.test",
+    "shop tunnel.test",
+    "shop\\.tunnel.test",
+    "shop.tunnel.test,other.tunnel.test",
+    "bücher.tunnel.test",
+    "[shop]",
+    `${"a".repeat(300)}.tunnel.test`,
+  ])("%j is no host name", (authority) => expect(hostOf(authority)).toBeNull());
+
+  test("is read from the URL's own text, which a parser would read as something else", () => {
+    expect(authorityOf("http://a@b.test:99/x")).toBe("a@b.test:99");
+    expect(authorityOf("http://shop.tunnel.test")).toBe("shop.tunnel.test");
+    expect(authorityOf("http://shop.tunnel.test//evil.test/x")).toBe("shop.tunnel.test");
+    expect(authorityOf("http:///x")).toBe("");
+  });
+});
+
+describe("the service's own hosts", () => {
+  test("are the domain, its api and this machine, if nothing else is said", () => {
+    expect(apiHostsOf(DOMAIN, undefined)).toEqual([DOMAIN, `api.${DOMAIN}`, "127.0.0.1"]);
+  });
+
+  test("are those that are configured, however they are written", () => {
+    expect(apiHostsOf(DOMAIN, " Console.Example.com, ,api.example.com ")).toEqual([
+      "console.example.com",
+      "api.example.com",
+    ]);
+  });
+});

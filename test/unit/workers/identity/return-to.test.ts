@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { RETURN_TO_MAX_CHARS } from "../../../../protocol/limits.ts";
+import { returnUrl, safeReturnTo } from "../../../../workers/identity/providers/return-to.ts";
+
+const ORIGIN = "https://underpass.example";
+
+describe("a sign-in leads back to", () => {
+  test.each([
+    ["/", "/"],
+    ["/tunnels", "/tunnels"],
+    ["/activate?code=BCDF-GHJK", "/activate?code=BCDF-GHJK"],
+    ["/a/b?c=d&e=%20f#g", "/a/b?c=d&e=%20f#g"],
+    ["/a/../b", "/b"],
+    ["/%7Euser", "/%7Euser"],
+    ["/search?email=a@b.example", "/search?email=a@b.example"],
+    [`${ORIGIN}/tunnels?x=1`, "/tunnels?x=1"],
+    [`${ORIGIN}/`, "/"],
+  ])("%s", (wish, path) => {
+    expect(safeReturnTo(wish, ORIGIN)).toBe(path);
+  });
+});
+
+describe("a sign-in leads home instead of to", () => {
+  test.each([
+    "",
+    "tunnels",
+    "//evil.test",
+    "///evil.test",
+    "/\\evil.test",
+    "\\\\evil.test",
+    "\\/evil.test",
+    "https:evil.test",
+    "https:/evil.test",
+    "https://evil.test",
+    "http://underpass.example/",
+    "https://underpass.example:444/",
+    "https://underpass.example.evil.test/",
+    "https://underpass.example@evil.test/",
+    "https://user@underpass.example/",
+    "HTTPS://UNDERPASS.EXAMPLE@evil.test/",
+    "@evil.test",
+    "/@evil.test",
+    "/%40evil.test",
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)",
+    "data:text/html,x",
+    "%2f%2fevil.test",
+    "/%2fevil.test",
+    "/%2Fevil.test",
+    "/%5cevil.test",
+    "/%09/evil.test",
+    "/\t/evil.test",
+    "/\n/evil.test",
+    "/\r\n/evil.test",
+    "/\0/evil.test",
+    " //evil.test",
+    "/ /evil.test",
+    "/.//evil.test",
+    "/..//evil.test",
+    "/%2e%2e//evil.test",
+    "/%2e%2e/%2fevil.test",
+    "/a/..//evil.test",
+    "/%",
+    "/\u2028/evil.test",
+    "/\u00a0/evil.test",
+    `${ORIGIN}//evil.test`,
+    `${ORIGIN}/\\evil.test`,
+    `/${"a".repeat(RETURN_TO_MAX_CHARS)}`,
+    // Longer once it is written as a URL.
+    `/${"ä".repeat(RETURN_TO_MAX_CHARS / 2)}`,
+  ])("%j", (wish) => {
+    expect(safeReturnTo(wish, ORIGIN)).toBe("/");
+  });
+});
+
+test("what a sign-in tells its page replaces whatever the link brought along", () => {
+  const back = "/a?x=1&oauth_token=stolen&mfa_challenge=a&oauth_error=b#c";
+  expect(returnUrl(back, ORIGIN, "oauth_token", "mine")).toBe(`${ORIGIN}/a?x=1&oauth_token=mine#c`);
+  expect(returnUrl(back, ORIGIN, "oauth_error", "x y")).toBe(`${ORIGIN}/a?x=1&oauth_error=x+y#c`);
+});

@@ -1,0 +1,127 @@
+/** What every mail of the service has in common, and what people may write into one. */
+import PostalMime from "postal-mime";
+import { describe, expect, test } from "vitest";
+import { displayName, headerText } from "../../../../workers/integrations/mail/encoded-words.ts";
+import * as mails from "../../../../workers/integrations/mail/mails.ts";
+import { isRefusedForGood } from "../../../../protocol/recipients.ts";
+import type { Config } from "../../../../workers/config/config.ts";
+
+const config = { publicOrigin: "https://underpass.example" } as Config;
+const TO = "to@example.com";
+const NASTY = `<img src="https://evil.example/x"> "& 'ü' \r\nBcc: eve@example.com`;
+const invitation = { inviter: "boss@example.com", organization: NASTY, token: "t0ken-of_it" };
+
+const downgrade = {
+  organization: NASTY,
+  from: "team",
+  to: "free",
+  reason: "canceled",
+  overLimits: [
+    { what: "reserved_subdomains", count: 7, allowed: 0 },
+    { what: "tunnel_passwords", count: 2, allowed: 0 },
+    { what: "identity_gates", count: 1, allowed: 0 },
+    { what: "master_keys", count: 3, allowed: 0 },
+  ],
+} satisfies Parameters<typeof mails.downgradeMail>[1];
+const overdue = { organization: NASTY, plan: "team", graceEndsAt: new Date(0) };
+
+const ALL: Record<keyof typeof mails, mails.Mail> = {
+  verificationMail: mails.verificationMail(TO, "012345"),
+  alreadyRegisteredMail: mails.alreadyRegisteredMail(TO, config),
+  passwordResetMail: mails.passwordResetMail(TO, "t0ken-of_it", config),
+  passwordChangedMail: mails.passwordChangedMail(TO, config),
+  secondFactorMail: mails.secondFactorMail(TO, true, config),
+  invitationMail: mails.invitationMail(TO, config, invitation),
+  identityLinkedMail: mails.identityLinkedMail(TO, "id.example.com", config),
+  downgradeMail: mails.downgradeMail(TO, downgrade, config),
+  overdueMail: mails.overdueMail(TO, overdue, config),
+};
+
+const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
+const plainOf = (html: string) =>
+  html
+    .replace(/<title>.*<\/title>/s, "")
+    .replace(/<[^>]+>/g, " ")
+    .replaceAll("&lt;", "<")
+    .replaceAll("&gt;", ">")
+    .replaceAll("&quot;", '"')
+    .replaceAll("&amp;", "&");
+
+describe.each(Object.entries(ALL))("%s", (_, mail) => {
+  test("says the same in both parts", () => {
+    expect(words(plainOf(mail.html))).toEqual(words(mail.text));
+  });
+
+  test("loads nothing, runs nothing, and has no other tags than it needs", () => {
+    const tags = new Set([...mail.html.matchAll(/<([a-z!]+)/gi)].map(([, tag]) => tag));
+    const needed = [
+      "!doctype",
+      "html",
+      "head",
+      "meta",
+      "title",
+      "body",
+      "div",
+      "p",
+      "strong",
+      "br",
+      "a",
+    ];
+    expect([...tags].filter((tag) => !needed.includes(tag!))).toEqual([]);
+    expect(mail.html).not.toMatch(/<[^>]*\s(src|on\w+|background)\s*=/i);
+    expect(mail.html).not.toContain("url(");
+  });
+
+  test("leads to the service's own origin alone, and shows where", () => {
+    for (const [, href, shown] of mail.html.matchAll(/<a href="([^"]*)"[^>]*>([^<]*)<\/a>/g)) {
+      expect(new URL(href!).origin).toBe(config.publicOrigin);
+      expect(new URL(href!).search).toBe("");
+      expect(shown).toBe(href);
+    }
+  });
+});
+
+test("what people wrote is text in a mail, and one line in its header", async () => {
+  const { html, subject } = ALL.invitationMail;
+  expect(html).not.toContain("<img");
+  const raw = `Subject: ${headerText(subject)}\r\nFrom: ${displayName(NASTY)} <a@b>\r\n\r\ntext`;
+  const parsed = await PostalMime.parse(raw);
+  expect(parsed.subject).toBe(subject.replace(/[\r\n]+/g, " ").trim());
+  expect(parsed.from).toEqual({ name: NASTY.replace(/[\r\n]+/g, " "), address: "a@b" });
+  expect(parsed.bcc).toBeUndefined();
+});
+
+test.each([
+  "plain",
+  "",
+  "ü",
+  "=?utf-8?q?x?=",
+  "a".repeat(500),
+  "🚇".repeat(100),
+  "a\tb\0c",
+  'q"\\',
+])("the header text %j arrives, in lines of at most 76 characters", async (text) => {
+  const header = headerText(text);
+  for (const line of `Subject: ${header}`.split("\r\n")) expect(line.length).toBeLessThan(85);
+  const { subject = "" } = await PostalMime.parse(`Subject: ${header}\r\n\r\ntext`);
+  expect(subject).toBe(text.replace(/[\t\0]/g, " "));
+  const { from } = await PostalMime.parse(`From: ${displayName(text)} <a@b>\r\n\r\ntext`);
+  expect(from?.name).toBe(text.replace(/[\t\0]/g, " "));
+});
+
+test.each([
+  ["550 5.1.1 no such user", true],
+  ["550-5.1.1 The email account\r\n550 5.1.1 does not exist", true],
+  ["551 user not local", true],
+  ["550 5.2.1 disabled", true],
+  ["552 5.2.2 mailbox full", false],
+  ["550 5.7.1 relaying denied", false],
+  ["554 5.7.1 blocked", false],
+  ["530 5.7.0 authentication required", false],
+  ["530 log in first", false],
+  ["450 4.2.1 mailbox busy", false],
+  ["451 try later", false],
+  ["", false],
+])("the reply %j is for good: %s", (reply, isForGood) => {
+  expect(isRefusedForGood(reply)).toBe(isForGood);
+});

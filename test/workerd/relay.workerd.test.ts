@@ -1,0 +1,305 @@
+/** A relay's object: its link, what the relay reports, and what it must know. */
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { UsageDelivery } from "../../durable-objects/relay/usage.ts";
+import { CLOSE } from "../../protocol/wire/close-codes.ts";
+import { RELAY_PING, RELAY_PONG, type Revocation } from "../../protocol/relay/link.ts";
+import type { TunnelUsage } from "../../protocol/relay/link.ts";
+import { LiveTunnel } from "../harness/workerd/live-tunnel.ts";
+import { LiveRelay, networkStatus } from "../harness/workerd/live-relay.ts";
+import { rows } from "../harness/workerd/objects.ts";
+import { PATIENT } from "../harness/timeouts.ts";
+
+afterEach(() => {
+  vi.useRealTimers();
+  rows.areAway = false;
+});
+
+const revocation = (change: Partial<Revocation> = {}): Revocation => ({
+  type: "revoke",
+  kind: "network",
+  id: crypto.randomUUID(),
+  reason: "server_changed",
+  untilGeneration: 1_700_000_000_000,
+  ...change,
+});
+
+async function stateOf(relay: LiveRelay, networkId: string): Promise<string | undefined> {
+  return (await relay.stub.networkStatus([networkId]))[networkId]?.state;
+}
+
+async function totalsOf(relay: LiveRelay, networkId: string): Promise<[number, number][]> {
+  const devices = await relay.stub.deviceStatus(networkId);
+  return devices.map(({ rxBytes, txBytes }) => [rxBytes, txBytes]);
+}
+
+describe("a relay's link", () => {
+  test("counts from its hello on, which the rows hear of, until it closes", async () => {
+    const relay = new LiveRelay();
+    await relay.connection();
+    expect(await relay.stub.isConnected()).toBe(false);
+    const link = await relay.link({ host: "here.example", firstPort: 5, lastPort: 9 });
+    expect(await relay.stub.isConnected()).toBe(true);
+    await vi.waitFor(() => expect(rows.relays.get(relay.id)).toBeDefined(), PATIENT);
+    expect(rows.relays.get(relay.id)).toEqual({
+      relayId: relay.id,
+      host: "here.example",
+      url: "wss://relay.example.com",
+      firstPort: 5,
+      lastPort: 9,
+      epoch: "epoch-1",
+    });
+    link.socket.close(1000, "bye");
+    await vi.waitFor(() => expect(rows.relays.get(relay.id)).toBeUndefined(), PATIENT);
+    expect(await relay.stub.isConnected()).toBe(false);
+  });
+
+  test("tells the relay how many of its ports are reserved", async () => {
+    rows.reservedPorts = { udp: 3, tcp: 14 };
+    const link = await new LiveRelay().link();
+    expect(await link.ports()).toEqual({ type: "ports", reservedUdp: 3, reservedTcp: 14 });
+  });
+
+  test("survives that the object is evicted, and heartbeats do not wake it", async () => {
+    const relay = new LiveRelay();
+    const link = await relay.link();
+    await link.ports();
+    await relay.sleep();
+    link.socket.send(RELAY_PING);
+    expect(await link.message()).toBe(RELAY_PONG);
+    expect(await relay.stub.isConnected()).toBe(true);
+    const id = crypto.randomUUID();
+    await relay.sleep();
+    link.report({ networks: [networkStatus(id)] });
+    await vi.waitFor(async () => expect(await stateOf(relay, id)).toBe("udp"), PATIENT);
+  });
+
+  test("is replaced by a newer one of the same relay, whose end the older one's is not", async () => {
+    const relay = new LiveRelay();
+    const older = await relay.link();
+    const newer = await relay.link({ epoch: "epoch-2" });
+    expect((await older.closed).code).toBe(CLOSE.replaced);
+    await vi.waitFor(() => expect(rows.relays.get(relay.id)?.epoch).toBe("epoch-2"), PATIENT);
+    expect(await relay.stub.isConnected()).toBe(true);
+    newer.socket.close(1000);
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(false), PATIENT);
+  });
+
+  test.each([
+    ["of another relay", { relayId: "another" }],
+    ["of no ports", { firstPort: 9, lastPort: 8 }],
+    ["that is none", { epoch: undefined as unknown as string }],
+  ])("with a hello %s is refused", async (_case, hello) => {
+    const relay = new LiveRelay();
+    const link = await relay.connection();
+    link.hello({ relayId: relay.id, ...hello });
+    expect((await link.closed).code).toBe(CLOSE.protocol_error);
+    expect(await relay.stub.isConnected()).toBe(false);
+  });
+
+  test.each(["{", "null", '{"type":"status"}', '{"type":"shell"}'])(
+    "that says %s is closed",
+    async (text) => {
+      const relay = new LiveRelay();
+      const link = await relay.link();
+      link.socket.send(text);
+      expect((await link.closed).code).toBe(CLOSE.protocol_error);
+    },
+  );
+
+  test("that falls silent is gone, for the rows too", async () => {
+    const relay = new LiveRelay();
+    const link = await relay.link();
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), PATIENT);
+    await runInDurableObject(relay.stub, () => {
+      vi.useFakeTimers({ now: Date.now() + 60_000, toFake: ["Date"] });
+    });
+    expect(await relay.stub.isConnected()).toBe(false);
+    expect(await runDurableObjectAlarm(relay.stub)).toBe(true);
+    expect((await link.closed).code).toBe(CLOSE.heartbeat_timeout);
+    expect(rows.relays.has(relay.id)).toBe(false);
+  });
+
+  test("is told to the rows once they can be reached again", async () => {
+    rows.areAway = true;
+    const relay = new LiveRelay();
+    await relay.link();
+    const nextAlarm = () => runInDurableObject(relay.stub, (_, { storage }) => storage.getAlarm());
+    await vi.waitFor(async () => expect(await nextAlarm()).not.toBeNull(), PATIENT);
+    expect(rows.relays.has(relay.id)).toBe(false);
+    rows.areAway = false;
+    await vi.waitFor(async () => {
+      await runDurableObjectAlarm(relay.stub);
+      expect(rows.relays.has(relay.id)).toBe(true);
+    }, PATIENT);
+  });
+
+  test("is sent away while the server stops", async () => {
+    const relay = new LiveRelay();
+    const link = await relay.link();
+    await relay.stub.drain();
+    expect((await link.closed).code).toBe(CLOSE.going_away);
+    await expect(relay.connection()).rejects.toThrow("503");
+  });
+});
+
+describe("what a relay reports", () => {
+  test("is known until it is away, and what lasts is known after that", async () => {
+    const relay = new LiveRelay();
+    const [known, unknown] = [crypto.randomUUID(), crypto.randomUUID()];
+    const link = await relay.link();
+    link.report({ networks: [networkStatus(known, { wrongKeyHandshakes: 3 })] });
+    await vi.waitFor(async () => expect(await stateOf(relay, known)).toBe("udp"), PATIENT);
+    expect(Object.keys(await relay.stub.networkStatus([unknown]))).toEqual([]);
+    expect(await relay.stub.deviceStatus(unknown)).toEqual([]);
+    link.socket.close(1000);
+    await vi.waitFor(async () => expect(await stateOf(relay, known)).toBe("offline"), PATIENT);
+    await relay.sleep();
+    const { [known]: status } = await relay.stub.networkStatus([known]);
+    expect(status).toMatchObject({
+      state: "offline",
+      latencyMs: null,
+      loss: null,
+      isLocalListening: null,
+      lastSeenAtMs: 1_700_000_000_000,
+      wrongKeyHandshakes: 3,
+    });
+    expect(await relay.stub.deviceStatus(known)).toMatchObject([{ endpoint: "198.51.100.7:1234" }]);
+  });
+
+  test("counts a device's bytes over restarts of the relay, and once over new links", async () => {
+    const relay = new LiveRelay();
+    const id = crypto.randomUUID();
+    const report = (rxBytes: number, txBytes: number) => ({
+      networks: [networkStatus(id, {}, { rxBytes, txBytes })],
+    });
+    const totals = async (rx: number, tx: number) =>
+      vi.waitFor(async () => expect(await totalsOf(relay, id)).toEqual([[rx, tx]]), PATIENT);
+    const first = await relay.link({ epoch: "a" });
+    first.report(report(10, 20));
+    first.report(report(15, 30));
+    await totals(15, 30);
+    first.socket.close(1000);
+    const again = await relay.link({ epoch: "a" });
+    again.report(report(16, 31));
+    await totals(16, 31);
+    again.socket.close(1000);
+    await vi.waitFor(async () => expect(await relay.stub.isConnected()).toBe(false), PATIENT);
+    await relay.sleep();
+    const restarted = await relay.link({ epoch: "b" });
+    restarted.report(report(4, 9));
+    await totals(20, 40);
+  });
+
+  test("of a network that it serves no more after a new link is that it is offline", async () => {
+    const relay = new LiveRelay();
+    const [kept, lost] = [crypto.randomUUID(), crypto.randomUUID()];
+    const link = await relay.link();
+    link.report({ networks: [networkStatus(kept), networkStatus(lost)] });
+    await vi.waitFor(async () => expect(await stateOf(relay, lost)).toBe("udp"), PATIENT);
+    const next = await relay.link({ epoch: "epoch-2" });
+    next.report({ networks: [networkStatus(kept, { state: "websocket" })] });
+    await vi.waitFor(async () => expect(await stateOf(relay, kept)).toBe("websocket"), PATIENT);
+    expect(await stateOf(relay, lost)).toBe("offline");
+  });
+
+  test("of a deleted network is forgotten, and its last report does not bring it back", async () => {
+    const relay = new LiveRelay();
+    const id = crypto.randomUUID();
+    const link = await relay.link();
+    link.report({ networks: [networkStatus(id)] });
+    await vi.waitFor(async () => expect(await stateOf(relay, id)).toBe("udp"), PATIENT);
+    await relay.stub.revoke(revocation({ id, reason: "network_deleted" }));
+    const other = crypto.randomUUID();
+    link.report({ networks: [networkStatus(id, { state: "offline" }), networkStatus(other)] });
+    await vi.waitFor(async () => expect(await stateOf(relay, other)).toBe("udp"), PATIENT);
+    expect(await stateOf(relay, id)).toBeUndefined();
+    expect(await relay.stub.deviceStatus(id)).toEqual([]);
+  });
+});
+
+describe("what a relay must know", () => {
+  test("it is told at once, and again on each new link until no ticket can be that old", async () => {
+    const relay = new LiveRelay();
+    const away = revocation();
+    await relay.stub.revoke(away);
+    const link = await relay.link();
+    expect(await link.next()).toEqual(away);
+    const now = revocation({ id: undefined, tokenNonce: "ab", reason: "unauthorized" });
+    await relay.stub.revoke(now);
+    expect(await link.next()).toEqual(now);
+    await relay.stub.revoke(now);
+    await relay.sleep();
+    const next = await relay.link({ epoch: "epoch-2" });
+    expect([await next.next(), await next.next()]).toEqual([away, now]);
+
+    await runInDurableObject(relay.stub, () => {
+      vi.useFakeTimers({ now: Date.now() + 16 * 60_000, toFake: ["Date"] });
+    });
+    const late = await relay.link({ epoch: "epoch-3" });
+    const newest = revocation();
+    await relay.stub.revoke(newest);
+    expect(await late.next()).toEqual(newest);
+  });
+
+  test("includes the newest allowlist of a tunnel alone", async () => {
+    const relay = new LiveRelay();
+    const tunnelId = crypto.randomUUID();
+    await relay.stub.setAllowedCidrs(tunnelId, ["192.0.2.0/24"]);
+    await relay.stub.setAllowedCidrs(tunnelId, null);
+    const link = await relay.link();
+    expect(await link.next()).toMatchObject({ type: "allowed_cidrs", tunnelId, cidrs: null });
+    await relay.stub.setAllowedCidrs(tunnelId, ["::/0"]);
+    expect(await link.next()).toMatchObject({ type: "allowed_cidrs", tunnelId, cidrs: ["::/0"] });
+  });
+});
+
+describe("what a tunnel's visitors used", () => {
+  const usage = (bytesIn: number): TunnelUsage => ({
+    tunnelId: "tunnel",
+    source: "epoch/1",
+    tokenNonce: "ab",
+    connections: 1,
+    openConnections: 1,
+    bytesIn,
+    bytesOut: 0,
+  });
+
+  test("reaches the tunnel's own object, once however often it is reported", async () => {
+    const relay = new LiveRelay();
+    const [link, tunnel] = [await relay.link(), new LiveTunnel()];
+    const report = { ...usage(7), tunnelId: tunnel.id, bytesOut: 5, connections: 2 };
+    for (let times = 0; times < 3; times++) link.report({ tunnels: [report] });
+    link.report({ tunnels: [{ ...report, bytesIn: 9 }] });
+    await vi.waitFor(async () => {
+      await runDurableObjectAlarm(tunnel.stub);
+      const reported = rows.reports.findLast(({ tunnelId }) => tunnelId === tunnel.id);
+      expect(reported).toMatchObject({ bytesIn: 9, bytesOut: 5 });
+    }, PATIENT);
+  });
+
+  test("is brought to it newest first while an earlier report is on its way", async () => {
+    const delivered: number[] = [];
+    const first = Promise.withResolvers<void>();
+    const delivery = new UsageDelivery(async ({ bytesIn }) => {
+      delivered.push(bytesIn);
+      if (delivered.length === 1) await first.promise;
+    });
+    const done = delivery.add(usage(1));
+    await delivery.add(usage(2));
+    await delivery.add(usage(3));
+    first.resolve();
+    await done;
+    expect(delivered).toEqual([1, 3]);
+  });
+
+  test("is brought again when that failed", async () => {
+    const tried: number[] = [];
+    const delivery = new UsageDelivery(({ bytesIn }) => {
+      tried.push(bytesIn);
+      return tried.length === 1 ? Promise.reject(new Error("overloaded")) : Promise.resolve();
+    });
+    await delivery.add(usage(7));
+    expect(tried).toEqual([7, 7]);
+  });
+});

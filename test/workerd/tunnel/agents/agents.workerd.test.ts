@@ -1,0 +1,259 @@
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
+import { FLAG, FRAME, PING, PONG } from "../../../../protocol/wire/frames.ts";
+import {
+  FRAME_MAX_BYTES,
+  HEARTBEAT_INTERVAL_MS,
+  HEARTBEAT_TIMEOUT_MS,
+  HELLO_MAX_MS,
+  STREAM_RESERVE_BYTES,
+  STREAM_WINDOW_BYTES,
+} from "../../../../protocol/limits.ts";
+import {
+  HELLO,
+  LiveTunnel,
+  Refused,
+  type TestAgent,
+} from "../../../harness/workerd/live-tunnel.ts";
+import { seeded } from "../../../harness/random.ts";
+
+afterEach(() => void vi.useRealTimers());
+
+describe("an agent", () => {
+  test("is welcomed with its tunnel's address and the connection's terms", async () => {
+    const tunnel = new LiveTunnel();
+    const { welcome } = await tunnel.agent();
+    expect(welcome).toMatchObject({
+      protocol: 1,
+      tunnelId: tunnel.id,
+      name: "shop",
+      subdomain: "shop",
+      url: "http://shop.localhost",
+      streamWindow: STREAM_WINDOW_BYTES,
+      heartbeatIntervalMs: HEARTBEAT_INTERVAL_MS,
+      heartbeatTimeoutMs: HEARTBEAT_TIMEOUT_MS,
+    });
+  });
+
+  test("has its heartbeat answered", async () => {
+    const agent = await new LiveTunnel().agent();
+    agent.socket.send(PING);
+    expect(await agent.message()).toBe(PONG);
+  });
+
+  test("that connects again takes the tunnel over at once, and the one before is told", async () => {
+    const tunnel = new LiveTunnel();
+    const first = await tunnel.agent();
+    const second = await tunnel.agent();
+    expect(await first.closed).toMatchObject({
+      code: CLOSE.replaced,
+      reason: expect.stringMatching(/^replaced: /),
+    });
+    const answer = tunnel.visit("/");
+    second.answer((await second.asked()).stream, 204);
+    expect((await answer).status).toBe(204);
+  });
+
+  test("does not get a name that another credential is serving, until that one is gone", async () => {
+    const tunnel = new LiveTunnel();
+    const first = await tunnel.agent({ tokenNonce: "token-a" });
+    const second = await tunnel.connection({ tokenNonce: "token-b" });
+    second.send((writer) => writer.json(FRAME.hello, 0, 0, HELLO));
+    expect((await second.closed).code).toBe(CLOSE.duplicate_name);
+    first.socket.close(1000);
+    await first.closed;
+    expect((await tunnel.agent({ tokenNonce: "token-b" })).welcome).toBeDefined();
+  });
+});
+
+describe("a connection that does not begin with a good hello is closed", () => {
+  const cases: Record<string, [send: (agent: TestAgent) => void, close: keyof typeof CLOSE]> = {
+    "another version": [
+      (agent) => agent.send((w) => w.json(FRAME.hello, 0, 0, { ...HELLO, protocol: 2 })),
+      "unsupported_version",
+    ],
+    "another frame": [(agent) => agent.send((w) => w.credit(1, 1)), "protocol_error"],
+    "a hello that is no JSON": [
+      (agent) => agent.send((w) => w.text(FRAME.hello, 0, 0, "{")),
+      "protocol_error",
+    ],
+    "a hello without a window": [
+      (agent) => agent.send((w) => w.json(FRAME.hello, 0, 0, { ...HELLO, streamWindow: 0 })),
+      "protocol_error",
+    ],
+    "half a hello": [
+      (agent) => agent.socket.send(new Uint8Array([1, 0, 0, 0, 0])),
+      "protocol_error",
+    ],
+    text: [(agent) => agent.socket.send("hello"), "protocol_error"],
+  };
+
+  test.concurrent.each(Object.entries(cases))("%s", async (_, [send, name]) => {
+    const agent = await new LiveTunnel().connection();
+    send(agent);
+    const { code, reason } = await agent.closed;
+    expect([code, reason.split(":")[0]]).toEqual([CLOSE[name], name]);
+  });
+
+  test("nothing at all", async () => {
+    const tunnel = new LiveTunnel();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const agent = await tunnel.connection();
+    await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(HELLO_MAX_MS));
+    vi.useRealTimers();
+    expect((await agent.closed).reason).toBe("protocol_error: no hello");
+  });
+
+  test("and a good hello that follows the bad one does not take the tunnel over", async () => {
+    const tunnel = new LiveTunnel();
+    const serving = await tunnel.agent();
+    const bad = await tunnel.connection();
+    bad.send((writer) => writer.credit(1, 1));
+    bad.send((writer) => writer.json(FRAME.hello, 0, 0, HELLO));
+    expect((await bad.closed).code).toBe(CLOSE.protocol_error);
+    const answer = tunnel.visit("/");
+    serving.answer((await serving.asked()).stream, 204);
+    expect((await answer).status).toBe(204);
+  });
+});
+
+describe("what makes no sense ends its connection, and a visitor is told", () => {
+  /** Above the stream's reserve: less is forgotten at the end of a stream. */
+  const SENT_BYTES = STREAM_RESERVE_BYTES + 1;
+  const cases: Record<string, (agent: TestAgent, stream: number) => void> = {
+    "a text message": (agent) => agent.socket.send("ping"),
+    "half a frame": (agent) => agent.socket.send(new Uint8Array(7)),
+    "a frame without end": (agent) => {
+      const message = new Uint8Array(10);
+      new DataView(message.buffer).setUint32(6, 0xffffffff);
+      agent.socket.send(message);
+    },
+    "a frame above the limit": (agent) =>
+      agent.send((w) => w.bytes(FRAME.data, 0, 1, new Uint8Array(FRAME_MAX_BYTES + 1))),
+    garbage: (agent) => agent.socket.send(seeded(5).bytes(500)),
+    "a second hello": (agent) => agent.send((w) => w.json(FRAME.hello, 0, 0, HELLO)),
+    "a request": (agent) => agent.send((w) => w.json(FRAME.request, 0, 9, ["GET", "/"])),
+    "a frame of no known type": (agent) =>
+      agent.send((w) => w.bytes(200 as never, 0, 1, new Uint8Array())),
+    "a body before its head": (agent, stream) =>
+      agent.send((w) => w.text(FRAME.data, 0, stream, "body")),
+    "a second head": (agent, stream) => {
+      agent.answer(stream, 200);
+      agent.answer(stream, 200);
+    },
+    "a head that is none": (agent, stream) =>
+      agent.send((w) => w.json(FRAME.response, 0, stream, ["200"])),
+    "a WebSocket message on a request": (agent, stream) =>
+      agent.send((w) => w.text(FRAME.text, 0, stream, "hi")),
+    "credit for what was never sent": (agent, stream) => {
+      agent.send((w) => w.credit(stream, SENT_BYTES + 1));
+    },
+    "credit that is no number": (agent, stream) =>
+      agent.send((w) => w.bytes(FRAME.credit, 0, stream, new Uint8Array(3))),
+    "a reset without a code": (agent, stream) =>
+      agent.send((w) => w.bytes(FRAME.reset, 0, stream, new Uint8Array(1))),
+  };
+
+  test.each(Object.entries(cases))("%s", async (_, send) => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const body = new Uint8Array(SENT_BYTES);
+    const answer = tunnel.visit("/", { method: "POST", body });
+    const { stream } = await agent.asked();
+    await agent.data();
+    send(agent, stream);
+    const { code, reason } = await agent.closed;
+    expect([code, reason.split(":")[0]]).toEqual([CLOSE.protocol_error, "protocol_error"]);
+    expect([200, 502]).toContain((await answer).status);
+    await (await answer).body?.cancel();
+  });
+
+  test("and does nothing to another tunnel's agent", async () => {
+    const [good, bad] = [new LiveTunnel(), new LiveTunnel()];
+    const [agent, fuzzer] = [await good.agent(), await bad.agent()];
+    fuzzer.socket.send(seeded(6).bytes(100_000));
+    expect((await fuzzer.closed).code).toBe(CLOSE.protocol_error);
+    const answer = good.visit("/");
+    agent.answer((await agent.asked()).stream, 204);
+    expect((await answer).status).toBe(204);
+  });
+});
+
+test("frames for a stream that is over are taken as late, not as wrong", async () => {
+  const tunnel = new LiveTunnel();
+  const agent = await tunnel.agent();
+  const answer = tunnel.visit("/");
+  const { stream } = await agent.asked();
+  agent.answer(stream, 200, [], "done");
+  agent.send((writer) => {
+    writer.text(FRAME.data, 0, stream, "late");
+    writer.coded(FRAME.reset, stream, 1, "late");
+    writer.credit(stream, 5);
+    writer.text(FRAME.text, FLAG.more, stream, "late");
+    writer.coded(FRAME.close, stream, 1000, "");
+  });
+  expect(await (await answer).text()).toBe("done");
+  const next = tunnel.visit("/");
+  agent.answer((await agent.asked()).stream, 204);
+  expect((await next).status).toBe(204);
+});
+
+describe("a tunnel", () => {
+  test("that is retired closes its agent for good and answers 404 for ever", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const waiting = tunnel.visit("/");
+    await agent.asked();
+    await tunnel.stub.retire();
+    expect((await agent.closed).code).toBe(CLOSE.tunnel_deleted);
+    expect((await waiting).headers.get("underpass-error")).toBe("tunnel_not_found");
+    expect((await tunnel.visit("/")).status).toBe(404);
+    await expect(tunnel.connection()).rejects.toThrow(Refused);
+    await tunnel.sleep();
+    expect((await tunnel.visit("/")).status).toBe(404);
+    await expect(tunnel.connection()).rejects.toThrow(Refused);
+  });
+
+  test("ends the connections of a revoked credential and no other", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({ tokenNonce: "token-a" });
+    const early = await tunnel.connection({ tokenNonce: "token-b" });
+    await tunnel.stub.revokeCredential("token-b");
+    expect((await early.closed).code).toBe(CLOSE.unauthorized);
+    const answer = tunnel.visit("/");
+    agent.answer((await agent.asked()).stream, 204);
+    expect((await answer).status).toBe(204);
+    await tunnel.stub.revokeCredential("token-a");
+    expect((await agent.closed).code).toBe(CLOSE.unauthorized);
+    expect((await tunnel.visit("/")).status).toBe(502);
+  });
+
+  test("does not serve with a token that has expired meanwhile", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({ tokenExpiresAtMs: Date.now() - 1 });
+    expect((await tunnel.visit("/")).headers.get("underpass-error")).toBe("agent_offline");
+    expect((await agent.closed).code).toBe(CLOSE.unauthorized);
+  });
+
+  test("lets what is in flight finish before it sends its agent away", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.answer(stream, 200);
+    const { body } = await answer;
+    agent.send((writer) => writer.text(FRAME.data, 0, stream, "half, "));
+    const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
+    expect((await reader.read()).value).toBe("half, ");
+    const drained = tunnel.stub.drain();
+    await agent.next(FRAME.goingAway);
+    expect((await tunnel.visit("/")).headers.get("underpass-error")).toBe("unavailable");
+    await expect(tunnel.connection()).rejects.toThrow(Refused);
+    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, "whole"));
+    expect((await reader.read()).value).toBe("whole");
+    expect((await reader.read()).done).toBe(true);
+    await drained;
+    expect((await agent.closed).code).toBe(CLOSE.going_away);
+  });
+});

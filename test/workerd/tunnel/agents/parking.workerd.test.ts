@@ -1,0 +1,104 @@
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { FRAME } from "../../../../protocol/wire/frames.ts";
+import { PARK_MAX_MS, PARK_MAX_REQUESTS } from "../../../../protocol/limits.ts";
+import { capturesOf, lastCapture } from "../../../harness/workerd/live-captures.ts";
+import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+import { PATIENT } from "../../../harness/timeouts.ts";
+
+afterEach(() => void vi.useRealTimers());
+
+async function lose(tunnel: LiveTunnel, agent: TestAgent): Promise<void> {
+  agent.socket.close(1011, "lost");
+  await agent.closed;
+  await runInDurableObject(tunnel.stub, () => undefined);
+}
+
+describe("a visitor who comes while the agent is away for a moment", () => {
+  test.each(["GET", "POST"])("with %s is answered when it is back", async (method) => {
+    const tunnel = new LiveTunnel();
+    await lose(tunnel, await tunnel.agent());
+    const body = method === "POST" ? "order" : undefined;
+    const answer = tunnel.visit("/waits", { method, body });
+    const agent = await tunnel.agent();
+    const { stream, target } = await agent.asked();
+    expect(target).toBe("/waits");
+    if (body) expect((await agent.data()).text).toBe(body);
+    agent.answer(stream, 204);
+    expect((await answer).status).toBe(204);
+  });
+
+  test("waits also where the object itself was restarted meanwhile", async () => {
+    const tunnel = new LiveTunnel();
+    await lose(tunnel, await tunnel.agent());
+    await tunnel.sleep();
+    const answer = tunnel.visit("/");
+    const agent = await tunnel.agent();
+    agent.answer((await agent.asked()).stream, 204);
+    expect((await answer).status).toBe(204);
+  });
+
+  test("waits no longer than it may, and is told when to come back", async () => {
+    const tunnel = new LiveTunnel();
+    await lose(tunnel, await tunnel.agent());
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const answer = tunnel.visit("/");
+    await vi.waitUntil(() => vi.getTimerCount() > 0, PATIENT);
+    await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(PARK_MAX_MS));
+    const { status, headers } = await answer;
+    expect([status, headers.get("underpass-error")]).toEqual([502, "agent_offline"]);
+    expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
+  });
+
+  test("is not served when it has left meanwhile", async () => {
+    const tunnel = new LiveTunnel();
+    await lose(tunnel, await tunnel.agent());
+    const leaving = new AbortController();
+    const answer = tunnel.visit("/left", { signal: leaving.signal }).catch(() => undefined);
+    await vi.waitUntil(async () => (await capturesOf(tunnel)).length === 1, PATIENT);
+    leaving.abort();
+    await answer;
+    const agent = await tunnel.agent();
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).state === "aborted", PATIENT);
+    expect(agent.untaken).toBe(0);
+  });
+
+  test("is one of a bounded number", async () => {
+    const tunnel = new LiveTunnel();
+    await lose(tunnel, await tunnel.agent());
+    let refused = 0;
+    const visits = Array.from({ length: PARK_MAX_REQUESTS + 3 }, async () => {
+      const answer = await tunnel.visit("/");
+      if (answer.status === 502) refused += 1;
+      return answer.status;
+    });
+    await vi.waitUntil(() => refused === 3, PATIENT);
+    const agent = await tunnel.agent();
+    for (let i = 0; i < PARK_MAX_REQUESTS; i += 1) agent.answer((await agent.asked()).stream, 204);
+    const statuses = await Promise.all(visits);
+    expect(statuses.filter((status) => status === 204)).toHaveLength(PARK_MAX_REQUESTS);
+  });
+});
+
+describe("a visitor is refused at once", () => {
+  test("where no agent ever was", async () => {
+    expect((await new LiveTunnel().visit("/")).status).toBe(502);
+  });
+
+  test("after an agent that said that it goes", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    agent.send((writer) => writer.text(FRAME.goingAway, 0, 0, "stopped"));
+    await lose(tunnel, agent);
+    expect((await tunnel.visit("/")).status).toBe(502);
+    await tunnel.sleep();
+    expect((await tunnel.visit("/")).status).toBe(502);
+  });
+
+  test("after an agent whose token was revoked", async () => {
+    const tunnel = new LiveTunnel();
+    await tunnel.agent();
+    await tunnel.stub.revokeCredential("token-a");
+    expect((await tunnel.visit("/")).status).toBe(502);
+  });
+});

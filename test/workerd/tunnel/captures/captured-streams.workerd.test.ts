@@ -1,0 +1,310 @@
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { Alarm } from "../../../../durable-objects/tunnel/alarm.ts";
+import { Captures } from "../../../../durable-objects/tunnel/captures/captures.ts";
+import { CaptureFeed } from "../../../../durable-objects/tunnel/captures/feed.ts";
+import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
+import {
+  BODY_CAPTURE_MAX_BYTES,
+  CAPTURE_MEMORY_MAX_BYTES,
+  CAPTURES_STORED_MAX_BYTES,
+  FRAME_CAPTURE_MAX_BYTES,
+  FRAME_PAGE_MAX_FRAMES,
+  FRAME_PAGES_MAX,
+} from "../../../../protocol/limits/captures.ts";
+import type {
+  CaptureEvent,
+  CaptureState,
+} from "../../../../protocol/schemas/inspector/captures.ts";
+import {
+  capturesOf,
+  lastCapture,
+  nextRequest,
+  setCapturing,
+  textOf,
+  visited,
+} from "../../../harness/workerd/live-captures.ts";
+import { bindings, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+import { PATIENT } from "../../../harness/timeouts.ts";
+
+afterEach(() => void vi.useRealTimers());
+
+async function served() {
+  const tunnel = new LiveTunnel();
+  return { tunnel, agent: await tunnel.agent() };
+}
+
+function untilFrames(tunnel: LiveTunnel, count: number): Promise<CaptureEvent> {
+  return vi.waitUntil(async () => {
+    const event = await lastCapture(tunnel);
+    return event.frames_total === count && event;
+  }, PATIENT);
+}
+
+function untilState(tunnel: LiveTunnel, state: CaptureState): Promise<CaptureEvent> {
+  return vi.waitUntil(async () => {
+    const event = await lastCapture(tunnel);
+    return event.state === state && event;
+  }, PATIENT);
+}
+
+describe("a WebSocket is captured", () => {
+  test("with each message both ways, its time, size, kind and first bytes, and how it was closed", async () => {
+    const { tunnel, agent } = await served();
+    const { socket, stream } = await tunnel.visitorSocket(agent);
+    const long = "x".repeat(FRAME_CAPTURE_MAX_BYTES + 10);
+    socket.socket.send("hello");
+    await agent.next(FRAME.text);
+    agent.send((writer) => writer.text(FRAME.text, 0, stream, long));
+    await socket.message();
+    agent.send((writer) => writer.bytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
+    await socket.message();
+    const open = await untilFrames(tunnel, 3);
+    expect(open).toMatchObject({
+      kind: "websocket",
+      state: "open",
+      status: 101,
+      request_size: 5,
+      response_size: long.length + 2,
+      truncated: { request: false, response: false },
+    });
+    expect(open.frames).toMatchObject([
+      { from: "client", kind: "text", size: 5, data: btoa("hello") },
+      {
+        from: "server",
+        kind: "text",
+        size: long.length,
+        data: btoa(long.slice(0, FRAME_CAPTURE_MAX_BYTES)),
+      },
+      { from: "server", kind: "binary", size: 2, data: btoa("\x01\x02") },
+    ]);
+    expect(Date.parse(open.frames[0]!.timestamp)).toBeGreaterThanOrEqual(
+      Date.parse(open.timestamp),
+    );
+    socket.socket.close(4001, "bye");
+    const { frames, duration_ms } = await untilState(tunnel, "complete");
+    expect(duration_ms).not.toBeNull();
+    expect(frames.at(-1)).toMatchObject({
+      from: "client",
+      kind: "close",
+      data: btoa(`${String.fromCharCode(4001 >> 8, 4001 & 0xff)}bye`),
+    });
+  });
+
+  test("through sleep: it is one capture, whose messages go on", async () => {
+    const { tunnel, agent } = await served();
+    const { socket, stream } = await tunnel.visitorSocket(agent);
+    socket.socket.send("before");
+    await agent.next(FRAME.text);
+    const { id } = await untilFrames(tunnel, 1);
+    await tunnel.sleep();
+    socket.socket.send("after");
+    await agent.next(FRAME.text);
+    const event = await untilFrames(tunnel, 2);
+    expect(event).toMatchObject({ id, state: "open", request_size: 11 });
+    expect(event.frames.map(({ data }) => textOf(data))).toEqual(["before", "after"]);
+    await tunnel.sleep();
+    agent.send((writer) => writer.coded(FRAME.close, stream, 1000, ""));
+    await socket.closed;
+    expect(await untilState(tunnel, "complete")).toMatchObject({ id, frames_total: 3 });
+    expect(await capturesOf(tunnel)).toHaveLength(1);
+  });
+
+  test("and has failed when its agent is gone, also while the tunnel slept", async () => {
+    const { tunnel, agent } = await served();
+    await tunnel.visitorSocket(agent);
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).status === 101, PATIENT);
+    await tunnel.sleep();
+    await tunnel.agent();
+    expect(await untilState(tunnel, "failed")).toMatchObject({ error: "agent_offline" });
+  });
+
+  test("once: what is over, or is being recorded, is not gone on with after sleep", async () => {
+    const { tunnel } = await served();
+    await runInDurableObject(tunnel.stub, (_, { storage }) => {
+      const ignored = () => undefined;
+      const captures = new Captures(storage, {
+        tunnelId: () => tunnel.id,
+        alarm: new Alarm(storage),
+        feed: new CaptureFeed(storage.kv, ignored),
+        isOver: false,
+      });
+      const visit = { parts: ["GET", "/"], hasBody: false, clientIp: "", replayOf: null };
+      const recording = captures.begin({ ...visit, isSocket: true })!;
+      recording.answered(101, []);
+      expect(captures.resume(recording.id)).toBeNull();
+      captures.flush();
+      recording.closed("client", 1000, "");
+      expect(captures.resume(recording.id)).toBeNull();
+      expect(captures.find(recording.id)!.record.state).toBe("complete");
+    });
+  });
+
+  test("which the local server refused: with its answer", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/socket", { headers: { upgrade: "websocket" } });
+    agent.answer((await agent.asked()).stream, 403, ["x-why", "no"], "go away");
+    await (await answer).text();
+    const event = await lastCapture(tunnel);
+    expect(event).toMatchObject({ kind: "websocket", status: 403, state: "complete" });
+    expect(textOf(event.response_body)).toBe("go away");
+  });
+
+  test("with the newest of very many messages, and the count of all", async () => {
+    const { tunnel, agent } = await served();
+    const { stream, socket } = await tunnel.visitorSocket(agent);
+    const most = FRAME_PAGE_MAX_FRAMES * FRAME_PAGES_MAX;
+    const count = most + 2 * FRAME_PAGE_MAX_FRAMES;
+    for (let i = 0; i < count; i += 100) {
+      agent.send((writer) => {
+        for (let at = i; at < i + 100; at += 1) writer.text(FRAME.text, 0, stream, String(at));
+      });
+    }
+    for (let i = 0; i < count; i += 1) await socket.message();
+    const { frames } = await untilFrames(tunnel, count);
+    expect(frames.length).toBeLessThanOrEqual(most);
+    expect(frames.length).toBeGreaterThan(most - FRAME_PAGE_MAX_FRAMES);
+    expect(textOf(frames.at(-1)!.data)).toBe(String(count - 1));
+    expect(textOf(frames[0]!.data)).toBe(String(count - frames.length));
+  });
+});
+
+async function eventStream(tunnel: LiveTunnel, agent: TestAgent, pairs: string[] = []) {
+  const answer = tunnel.visit("/events");
+  const { stream } = await agent.asked();
+  agent.answer(stream, 200, ["content-type", "text/event-stream; charset=utf-8", ...pairs]);
+  const { body } = await answer;
+  const send = (text: string, flags = 0) =>
+    agent.send((writer) => writer.text(FRAME.data, flags, stream, text));
+  return { body: body!, send };
+}
+
+describe("an event stream is captured", () => {
+  test("event by event while it flows, however it is cut into pieces", async () => {
+    const { tunnel, agent } = await served();
+    const { body, send } = await eventStream(tunnel, agent);
+    const read = new Response(body).text();
+    send("id: 7\nevent: price\nda");
+    send("ta: 1\ndata: 2\n\n: still here\n\nda");
+    const open = await vi.waitUntil(async () => {
+      const event = await lastCapture(tunnel);
+      return event.events_total === 1 && event;
+    }, PATIENT);
+    expect(open).toMatchObject({ kind: "sse", state: "open", status: 200 });
+    expect(open.events).toMatchObject([{ event: "price", id: "7", data: "1\n2" }]);
+    send("ta: last\r\n\r\n", FLAG.end);
+    await read;
+    const over = await untilState(tunnel, "complete");
+    expect(over.events).toMatchObject([{ id: "7" }, { event: "message", id: null, data: "last" }]);
+    expect(textOf(over.response_body)).toContain(": still here");
+  });
+
+  test("that was open when the object stopped is shown as aborted, with the events that there were", async () => {
+    const { tunnel, agent } = await served();
+    const { send } = await eventStream(tunnel, agent);
+    send("data: one\n\n");
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).events_total === 1, PATIENT);
+    await runInDurableObject(tunnel.stub, (_, ctx) => ctx.abort("crash")).catch(() => undefined);
+    const restarted = bindings.TUNNEL.getByName(tunnel.id);
+    const [summary] = await restarted.captures({ limit: 1 });
+    expect(summary).toMatchObject({ state: "aborted", status: 200 });
+    expect((await restarted.capture(summary!.id))!.events).toMatchObject([{ data: "one" }]);
+  });
+});
+
+describe("what a tunnel keeps is bounded", () => {
+  test("in memory: bodies of exchanges in flight beyond it are cut, and say so", async () => {
+    const { tunnel, agent } = await served();
+    const count = CAPTURE_MEMORY_MAX_BYTES / BODY_CAPTURE_MAX_BYTES + 2;
+    const visits = Array.from({ length: count }, (_, i) => tunnel.visit(`/${i}`));
+    const streams: number[] = [];
+    for (let i = 0; i < count; i += 1) streams.push((await agent.asked()).stream);
+    for (const stream of streams) agent.answer(stream, 200);
+    const taken = visits.map(async (visit) => (await (await visit).bytes()).length);
+    const part = new Uint8Array(64 * 1024);
+    for (const stream of streams) {
+      for (let at = 0; at < BODY_CAPTURE_MAX_BYTES; at += part.length) {
+        agent.send((writer) => writer.bytes(FRAME.data, 0, stream, part));
+      }
+      // In flight at once is what the connection's window allows; the visitors take it.
+      await vi.waitUntil(() => agent.untaken > 0, PATIENT);
+      while (agent.untaken > 0) await agent.anything();
+    }
+    const open = await vi.waitUntil(async () => {
+      const summaries = await capturesOf(tunnel);
+      return summaries.every((one) => one.response_size === BODY_CAPTURE_MAX_BYTES) && summaries;
+    }, PATIENT);
+    let keptBytes = 0;
+    for (const { id } of open) {
+      keptBytes += atob((await tunnel.stub.capture(id))!.response_body).length;
+    }
+    expect(keptBytes).toBe(CAPTURE_MEMORY_MAX_BYTES);
+    const end = new Uint8Array();
+    for (const stream of streams) {
+      agent.send((writer) => writer.bytes(FRAME.data, FLAG.end, stream, end));
+    }
+    expect(new Set(await Promise.all(taken))).toEqual(new Set([BODY_CAPTURE_MAX_BYTES]));
+    const events = await Promise.all(open.map(({ id }) => tunnel.stub.capture(id)));
+    const whole = events.filter((event) => !event!.truncated.response);
+    expect(whole).toHaveLength(count - 2);
+    // What was written is held no longer.
+    await visited(tunnel, agent, "/", "next");
+    expect((await lastCapture(tunnel)).truncated.response).toBe(false);
+  });
+
+  test("by the plan's time: what is older is not shown, and the alarm drops it", async () => {
+    const { tunnel, agent } = await served();
+    await visited(tunnel, agent, "/old", "x".repeat(40_000));
+    await agent.next(FRAME.credit);
+    await setCapturing(tunnel, { retentionDays: 2 });
+    const { id } = await lastCapture(tunnel);
+    const keys = () =>
+      runInDurableObject(tunnel.stub, (_, ctx) => {
+        return [...ctx.storage.kv.list({ prefix: "capture:" })].map(([key]) => key);
+      });
+    expect((await keys()).length).toBeGreaterThan(0);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2 * 24 * 3600_000 + 1_000 });
+    expect([await capturesOf(tunnel), await tunnel.stub.capture(id)]).toEqual([[], null]);
+    await runDurableObjectAlarm(tunnel.stub);
+    expect(await keys()).toEqual([]);
+  });
+
+  test("by the time that the plan has when an agent comes, unless a newer one is known", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({ retention: { version: 1, days: 1 } });
+    await visited(tunnel, agent);
+    await tunnel.agent({ retention: { version: 0, days: 30 } });
+    const day = 24 * 3600_000;
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + day - 60_000 });
+    expect(await capturesOf(tunnel)).toHaveLength(1);
+    vi.setSystemTime(Date.now() + 120_000);
+    expect(await capturesOf(tunnel)).toEqual([]);
+  });
+
+  test("in space: the oldest go first", async () => {
+    const { tunnel, agent } = await served();
+    const body = new Uint8Array(BODY_CAPTURE_MAX_BYTES);
+    const bodies = CAPTURES_STORED_MAX_BYTES / body.length + 20;
+    for (let i = 0; i < bodies; i += 1) {
+      const answer = tunnel.visit(`/${i}`);
+      const stream = await nextRequest(agent);
+      agent.answer(stream, 200);
+      const taken = new Response((await answer).body).bytes();
+      for (let at = 0; at < body.length; at += 64 * 1024) {
+        const part = body.subarray(at, at + 64 * 1024);
+        agent.send((writer) => writer.bytes(FRAME.data, 0, stream, part));
+      }
+      agent.send((writer) => writer.bytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
+      await taken;
+      if (i % 8 === 0) await capturesOf(tunnel, { limit: 1 });
+    }
+    const kept = await capturesOf(tunnel);
+    const stored = await runInDurableObject(tunnel.stub, (_, ctx) => ctx.storage.sql.databaseSize);
+    expect(stored).toBeLessThan(CAPTURES_STORED_MAX_BYTES + 2 * 1024 * 1024);
+    expect(kept.length).toBeGreaterThan(100);
+    expect(kept.length).toBeLessThan(bodies);
+    expect(kept.map(({ path }) => path)).toEqual(
+      Array.from({ length: kept.length }, (_, i) => `/${bodies - 1 - i}`),
+    );
+  });
+});

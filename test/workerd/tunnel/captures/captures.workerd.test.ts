@@ -1,0 +1,355 @@
+import { runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { captureKey, captureKeyOf } from "../../../../protocol/capture-id.ts";
+import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import { BODY_CAPTURE_MAX_BYTES } from "../../../../protocol/limits/captures.ts";
+import { CaptureEvent } from "../../../../protocol/schemas/inspector/captures.ts";
+import {
+  capturesOf,
+  lastCapture,
+  setCapturing,
+  textOf,
+  visited,
+} from "../../../harness/workerd/live-captures.ts";
+import { bindings, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
+import { rows } from "../../../harness/workerd/objects.ts";
+import { PATIENT } from "../../../harness/timeouts.ts";
+
+afterEach(() => void vi.useRealTimers());
+
+async function served() {
+  const tunnel = new LiveTunnel();
+  return { tunnel, agent: await tunnel.agent() };
+}
+
+describe("a request is captured", () => {
+  test("with both heads, both bodies, sizes and times, as they went", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/a%20b/?x=1&y=", {
+      method: "POST",
+      body: "order",
+      headers: { "x-kind": "big" },
+    });
+    const { stream } = await agent.asked();
+    while (!(await agent.data()).isLast);
+    agent.answer(stream, 201, ["Content-Type", "text/plain", "X-A", "1", "X-A", "2"], "made");
+    await (await answer).text();
+    const event = await lastCapture(tunnel);
+    expect(CaptureEvent.parse(event)).toMatchObject({
+      tunnel_id: tunnel.id,
+      method: "POST",
+      path: "/a%20b/",
+      query: "x=1&y=",
+      status: 201,
+      request_size: 5,
+      response_size: 4,
+      kind: "http",
+      state: "complete",
+      error: null,
+      replay_of: null,
+      truncated: { request: false, response: false },
+    });
+    expect(captureKey(event.id)).toBe(captureKeyOf(tunnel.id));
+    expect([textOf(event.request_body), textOf(event.response_body)]).toEqual(["order", "made"]);
+    expect(event.request_headers["x-kind"]).toBe("big");
+    expect(event.response_headers).toEqual({ "content-type": "text/plain", "x-a": "1, 2" });
+    expect(event.duration_ms).toBeGreaterThanOrEqual(event.latency_ms!);
+  });
+
+  test("with the question mark of a query that is empty, and none where there is none", async () => {
+    const { tunnel, agent } = await served();
+    await visited(tunnel, agent, "/?");
+    expect(await lastCapture(tunnel)).toMatchObject({ path: "/", query: "" });
+    await visited(tunnel, agent, "/");
+    expect(await lastCapture(tunnel)).toMatchObject({ path: "/", query: null });
+  });
+
+  test("also where nobody was there to answer it", async () => {
+    const tunnel = new LiveTunnel();
+    expect((await tunnel.visit("/nobody")).status).toBe(502);
+    expect(await lastCapture(tunnel)).toMatchObject({
+      path: "/nobody",
+      status: 502,
+      state: "failed",
+      error: "agent_offline",
+    });
+  });
+
+  test("also where the local server was not", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originUnreachable, "no"));
+    await answer;
+    expect(await lastCapture(tunnel)).toMatchObject({
+      status: 502,
+      state: "failed",
+      error: "origin_unreachable",
+    });
+  });
+
+  test("also where its answer broke off, with what there was of it", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.send((writer) => {
+      writer.json(FRAME.response, 0, stream, [200, "content-length", "10"]);
+      writer.text(FRAME.data, 0, stream, "half");
+    });
+    const { body } = await answer;
+    agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originFailed, "broke"));
+    await expect(new Response(body).text()).rejects.toThrow();
+    const event = await lastCapture(tunnel);
+    expect(event).toMatchObject({ status: 200, state: "failed", error: "origin_failed" });
+    expect(event.truncated.response).toBe(true);
+    expect(textOf(event.response_body)).toBe("half");
+  });
+
+  test("also where its answer was none that HTTP allows", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/");
+    agent.answer((await agent.asked()).stream, 200, ["content-length", "9"], "short");
+    expect((await answer).status).toBe(502);
+    expect(await lastCapture(tunnel)).toMatchObject({ state: "failed", error: "origin_failed" });
+  });
+
+  test("also where the visitor left", async () => {
+    const { tunnel, agent } = await served();
+    const leaving = new AbortController();
+    const answer = tunnel.visit("/", { signal: leaving.signal });
+    const { stream } = await agent.asked();
+    agent.send((writer) => writer.json(FRAME.response, 0, stream, [200]));
+    await answer;
+    leaving.abort();
+    await agent.coded(FRAME.reset);
+    expect(await lastCapture(tunnel)).toMatchObject({ status: 200, state: "aborted" });
+  });
+
+  test("also where it was refused, and what of it nobody read is missing", async () => {
+    const { tunnel, agent } = await served();
+    await tunnel.stub.publishSettings({
+      version: 1,
+      realm: "shop",
+      basicAuth: null,
+      policy: { actions: [{ kind: "deny", path_prefix: "/admin" }] },
+    });
+    const answer = await tunnel.visit("/admin", { method: "POST", body: "secret" });
+    expect(answer.status).toBe(403);
+    const event = await lastCapture(tunnel);
+    expect(event).toMatchObject({ status: 403, state: "refused", error: "forbidden" });
+    expect(event).toMatchObject({ truncated: { request: true, response: true } });
+    expect(agent.untaken).toBe(0);
+  });
+
+  test("whose body is too long is cut, and says so; its size is the whole one", async () => {
+    const { tunnel, agent } = await served();
+    const whole = "x".repeat(BODY_CAPTURE_MAX_BYTES);
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.send((writer) => {
+      writer.json(FRAME.response, 0, stream, [200]);
+      for (let at = 0; at < whole.length; at += 64 * 1024) {
+        writer.text(FRAME.data, 0, stream, whole.slice(at, at + 64 * 1024));
+      }
+      writer.text(FRAME.data, FLAG.end, stream, "!");
+    });
+    await (await answer).text();
+    const event = await lastCapture(tunnel);
+    expect(event.response_size).toBe(whole.length + 1);
+    expect(event.truncated).toEqual({ request: false, response: true });
+    expect(textOf(event.response_body) === whole).toBe(true);
+  });
+
+  test("while it is open, as far as it is", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/slow");
+    const { stream } = await agent.asked();
+    expect(await capturesOf(tunnel)).toMatchObject([{ state: "open", status: null }]);
+    agent.send((writer) => {
+      writer.json(FRAME.response, 0, stream, [200]);
+      writer.text(FRAME.data, 0, stream, "begun");
+    });
+    const { body } = await answer;
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).response_size === 5, PATIENT);
+    expect(textOf((await lastCapture(tunnel)).response_body)).toBe("begun");
+    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ", done"));
+    await new Response(body).text();
+    expect(await lastCapture(tunnel)).toMatchObject({ state: "complete", response_size: 11 });
+    expect(await capturesOf(tunnel)).toHaveLength(1);
+  });
+
+  test("once, however often it was given to an agent", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/");
+    await agent.asked();
+    const next = await tunnel.agent();
+    next.answer((await next.asked()).stream, 204);
+    expect((await answer).status).toBe(204);
+    expect(await capturesOf(tunnel)).toMatchObject([{ status: 204, state: "complete" }]);
+  });
+});
+
+describe("headers that are not to be kept", () => {
+  test("are replaced before anything is stored, in any spelling, on both sides", async () => {
+    const { tunnel, agent } = await served();
+    const visit = async () => {
+      const answer = tunnel.visit("/", { headers: { authorization: "Bearer s", "X-Key": "k" } });
+      const { stream, pairs } = await agent.asked();
+      expect(pairs).toContain("Bearer s");
+      agent.answer(stream, 200, ["Set-Cookie", "a=1", "X-KEY", "k2", "x-plain", "p"], "");
+      expect((await answer).headers.get("x-key")).toBe("k2");
+      return lastCapture(tunnel);
+    };
+    const before = await visit();
+    expect(before.request_headers).toMatchObject({ authorization: "[redacted]", "x-key": "k" });
+    expect(before.response_headers).toMatchObject({ "set-cookie": "[redacted]", "x-key": "k2" });
+    await setCapturing(tunnel, { redactHeaders: ["x-key"] });
+    const after = await visit();
+    expect(after.request_headers).toMatchObject({
+      authorization: "Bearer s",
+      "x-key": "[redacted]",
+    });
+    expect(after.response_headers).toMatchObject({ "x-key": "[redacted]", "x-plain": "p" });
+  });
+});
+
+describe("what the owner wants", () => {
+  test("nothing captured: from the next request on, until it is wanted again", async () => {
+    const { tunnel, agent } = await served();
+    await setCapturing(tunnel, { capture: false });
+    await visited(tunnel, agent);
+    await tunnel.sleep();
+    await visited(tunnel, agent);
+    expect(await capturesOf(tunnel)).toEqual([]);
+    await setCapturing(tunnel, { capture: true });
+    await visited(tunnel, agent);
+    expect(await capturesOf(tunnel)).toHaveLength(1);
+  });
+
+  test("no bodies: their sizes are known, and that they are missing", async () => {
+    const { tunnel, agent } = await served();
+    await setCapturing(tunnel, { bodies: false });
+    await visited(tunnel, agent, "/", "body");
+    expect(await lastCapture(tunnel)).toMatchObject({
+      response_size: 4,
+      response_body: "",
+      truncated: { request: false, response: true },
+    });
+  });
+
+  test("an older change that comes late changes nothing", async () => {
+    const { tunnel, agent } = await served();
+    await setCapturing(tunnel, { capture: true, version: 1e6 });
+    await setCapturing(tunnel, { capture: false });
+    await visited(tunnel, agent);
+    expect(await capturesOf(tunnel)).toHaveLength(1);
+  });
+});
+
+describe("captures are listed", () => {
+  test("newest first, page by page, each once", async () => {
+    const { tunnel, agent } = await served();
+    const paths = Array.from({ length: 30 }, (_, i) => `/${i}`);
+    for (const path of paths) await visited(tunnel, agent, path);
+    const seen: string[] = [];
+    for (let after: string | undefined; ;) {
+      const page = await capturesOf(tunnel, { limit: 7, after });
+      if (page.length === 0) break;
+      seen.push(...page.map(({ path }) => path));
+      after = page.at(-1)!.id;
+    }
+    expect(seen).toEqual(paths.toReversed());
+  });
+
+  test("by method, status, class of status, part of the path, and time", async () => {
+    const { tunnel, agent } = await served();
+    const visit = async (method: string, path: string, status: number) => {
+      const answer = tunnel.visit(path, { method });
+      agent.answer((await agent.asked()).stream, status, [], "");
+      await (await answer).text();
+    };
+    await visit("GET", "/shop/1", 200);
+    await visit("DELETE", "/shop/2", 404);
+    await visit("GET", "/cart", 410);
+    const paths = async (filter: Parameters<typeof capturesOf>[1]) =>
+      (await capturesOf(tunnel, filter)).map(({ path }) => path);
+    expect(await paths({ method: "GET" })).toEqual(["/cart", "/shop/1"]);
+    expect(await paths({ status: 404 })).toEqual(["/shop/2"]);
+    expect(await paths({ status: 4 })).toEqual(["/cart", "/shop/2"]);
+    expect(await paths({ path: "shop" })).toEqual(["/shop/2", "/shop/1"]);
+    expect(await paths({ sinceMs: Date.now() + 1000 })).toEqual([]);
+    expect(await paths({ sinceMs: Date.now() - 60_000, limit: 1 })).toEqual(["/cart"]);
+    await visit("purge", "/cache", 200);
+    expect(await paths({ method: "PURGE" })).toEqual(["/cache"]);
+  });
+
+  test("and found after sleep", async () => {
+    const { tunnel, agent } = await served();
+    await visited(tunnel, agent, "/kept", "x".repeat(40_000));
+    const { id } = await lastCapture(tunnel);
+    await tunnel.sleep();
+    const event = await tunnel.stub.capture(id);
+    expect(event).toMatchObject({ path: "/kept", response_size: 40_000 });
+    expect(textOf(event!.response_body)).toHaveLength(40_000);
+    expect(await tunnel.stub.capture(crypto.randomUUID())).toBeNull();
+  });
+
+  test("from then on when they are cleared, also where later ones are on the same page", async () => {
+    const { tunnel, agent } = await served();
+    const now = Date.now();
+    vi.useFakeTimers({ toFake: ["Date"], now });
+    await visited(tunnel, agent, "/before");
+    vi.setSystemTime(now + 10);
+    await visited(tunnel, agent, "/after");
+    const [after, before] = await capturesOf(tunnel);
+    await tunnel.stub.clearCaptures(now);
+    expect(await capturesOf(tunnel)).toEqual([after]);
+    expect(await tunnel.stub.capture(before!.id)).toBeNull();
+    // An older change that comes late changes nothing, and sleep forgets nothing.
+    await tunnel.stub.clearCaptures(now - 10);
+    await tunnel.sleep();
+    expect(await capturesOf(tunnel)).toEqual([after]);
+    expect(await tunnel.stub.capture(before!.id)).toBeNull();
+  });
+
+  test("by its id also when what came by then was cleared while it is open", async () => {
+    const { tunnel, agent } = await served();
+    const answer = tunnel.visit("/slow");
+    const { stream } = await agent.asked();
+    const { id } = await lastCapture(tunnel);
+    await tunnel.stub.clearCaptures(Date.now());
+    agent.answer(stream, 200);
+    const { body } = await answer;
+    await vi.waitUntil(async () => (await tunnel.stub.capture(id))?.status === 200, PATIENT);
+    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, "done"));
+    await new Response(body).text();
+  });
+
+  test("after the server was stopped and started, to the last one", async () => {
+    const { tunnel, agent } = await served();
+    await visited(tunnel, agent, "/last");
+    await tunnel.stub.drain();
+    await runInDurableObject(tunnel.stub, (_, ctx) => ctx.abort("stopped")).catch(() => undefined);
+    const restarted = bindings.TUNNEL.getByName(tunnel.id);
+    expect(await restarted.captures({ limit: 1 })).toMatchObject([{ path: "/last" }]);
+    const reports = rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id);
+    // One that was on its way when the server stopped may arrive last.
+    reports.sort((a, b) => a.sequence - b.sequence);
+    expect(reports.at(-1)).toMatchObject({ requests: 1, agentConnected: false });
+  });
+
+  test("until they are cleared, and none of a tunnel that is gone", async () => {
+    const { tunnel, agent } = await served();
+    await visited(tunnel, agent, "/", "x".repeat(40_000));
+    const { id } = await lastCapture(tunnel);
+    await tunnel.stub.clearCaptures(Date.now());
+    expect([await capturesOf(tunnel), await tunnel.stub.capture(id)]).toEqual([[], null]);
+    await agent.next(FRAME.credit);
+    await visited(tunnel, agent);
+    await tunnel.stub.retire();
+    expect((await tunnel.visit("/")).status).toBe(404);
+    await tunnel.sleep();
+    expect((await tunnel.visit("/")).status).toBe(404);
+    expect(await capturesOf(tunnel)).toEqual([]);
+  });
+});

@@ -1,0 +1,143 @@
+import { describe, expect, test } from "vitest";
+import { FRAME } from "../../../../protocol/wire/frames.ts";
+import { BODY_CAPTURE_MAX_BYTES } from "../../../../protocol/limits/captures.ts";
+import type { Changes } from "../../../../protocol/schemas/inspector/captures.ts";
+import {
+  capturesOf,
+  lastCapture,
+  setCapturing,
+  textOf,
+  visited,
+} from "../../../harness/workerd/live-captures.ts";
+import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+
+async function replayable() {
+  const tunnel = new LiveTunnel();
+  const agent = await tunnel.agent();
+  await setCapturing(tunnel, { allowReplay: true, redactHeaders: ["authorization"] });
+  return { tunnel, agent };
+}
+
+/** The captured request to send again: a POST with a body. */
+async function ordered(tunnel: LiveTunnel, agent: TestAgent): Promise<string> {
+  const answer = tunnel.visit("/orders?draft", {
+    method: "POST",
+    body: "one",
+    headers: { "x-kind": "big", authorization: "Bearer s", "underpass-replay": "forged" },
+  });
+  const { stream, pairs } = await agent.asked();
+  expect(pairs).not.toContain("forged");
+  while (!(await agent.data()).isLast);
+  agent.answer(stream, 201, [], "made");
+  await (await answer).text();
+  return (await lastCapture(tunnel)).id;
+}
+
+/** What the agent gets of a replay, which it answers. */
+async function replayed(tunnel: LiveTunnel, agent: TestAgent, id: string, changes: Changes = {}) {
+  const outcome = tunnel.stub.replay(id, changes);
+  const { stream, method, target, pairs } = await agent.asked();
+  let body = "";
+  for (let isLast = false; !isLast;) {
+    const data = await agent.data();
+    body += data.text;
+    isLast = data.isLast;
+  }
+  agent.answer(stream, 200, [], "again");
+  return { method, target, lines: linesOf(pairs), body, outcome: await outcome };
+}
+
+function linesOf(pairs: string[]): Record<string, string> {
+  const lines: Record<string, string> = {};
+  for (let i = 0; i < pairs.length; i += 2) lines[pairs[i]!] = pairs[i + 1]!;
+  return lines;
+}
+
+describe("a captured request that is sent again", () => {
+  test("is the same, marked, without what was redacted, and a capture of its own", async () => {
+    const { tunnel, agent } = await replayable();
+    const id = await ordered(tunnel, agent);
+    const { method, target, lines, body, outcome } = await replayed(tunnel, agent, id);
+    expect([method, target, body]).toEqual(["POST", "/orders?draft", "one"]);
+    expect(lines).toMatchObject({ "x-kind": "big", "underpass-replay": id });
+    expect(lines).not.toHaveProperty("authorization");
+    const event = await lastCapture(tunnel);
+    expect(outcome).toEqual({ id: event.id });
+    expect(event).toMatchObject({ replay_of: id, status: 200, state: "complete", path: "/orders" });
+    expect(textOf(event.response_body)).toBe("again");
+    expect(await capturesOf(tunnel)).toHaveLength(2);
+  });
+
+  test("is changed where that is asked for, and says how long it is then", async () => {
+    const { tunnel, agent } = await replayable();
+    const id = await ordered(tunnel, agent);
+    const { method, target, lines, body } = await replayed(tunnel, agent, id, {
+      method: "PUT",
+      path: "/other",
+      query: null,
+      headers: { "X-Kind": null, "X-New": "1" },
+      body: new TextEncoder().encode("changed"),
+    });
+    expect([method, target, body]).toEqual(["PUT", "/other", "changed"]);
+    expect(lines).toMatchObject({ "x-new": "1", "content-length": "7" });
+    expect(lines).not.toHaveProperty("x-kind");
+  });
+
+  test("is refused where its owner does not allow that, and where there is none", async () => {
+    const { tunnel, agent } = await replayable();
+    const id = await ordered(tunnel, agent);
+    expect(await tunnel.stub.replay(crypto.randomUUID())).toEqual({ refused: "not_found" });
+    await setCapturing(tunnel, { allowReplay: false });
+    expect(await tunnel.stub.replay(id)).toEqual({ refused: "replay_disabled" });
+    expect(agent.untaken).toBe(0);
+  });
+
+  test("is refused while no agent is there", async () => {
+    const { tunnel, agent } = await replayable();
+    const id = await ordered(tunnel, agent);
+    await tunnel.stub.revokeCredential("token-a");
+    expect(await tunnel.stub.replay(id)).toEqual({ refused: "agent_offline" });
+  });
+
+  test("is refused where its body was cut or never read, and sent with another one", async () => {
+    const { tunnel, agent } = await replayable();
+    const answer = tunnel.visit("/", {
+      method: "POST",
+      body: "x".repeat(BODY_CAPTURE_MAX_BYTES + 1),
+    });
+    const { stream } = await agent.asked();
+    while (!(await agent.data()).isLast);
+    agent.answer(stream, 200, [], "");
+    await (await answer).text();
+    const { id } = await lastCapture(tunnel);
+    expect(await tunnel.stub.replay(id)).toEqual({ refused: "cut" });
+    const given = { body: new TextEncoder().encode("given") };
+    expect((await replayed(tunnel, agent, id, given)).body).toBe("given");
+  });
+
+  test("is refused where it was a WebSocket", async () => {
+    const { tunnel, agent } = await replayable();
+    const { socket } = await tunnel.visitorSocket(agent);
+    const { id } = await lastCapture(tunnel);
+    expect(await tunnel.stub.replay(id)).toEqual({ refused: "not_replayable" });
+    socket.socket.close(1000);
+    await agent.next(FRAME.close);
+  });
+
+  test("passes what stands before the tunnel: whoever sends it owns that", async () => {
+    const { tunnel, agent } = await replayable();
+    await visited(tunnel, agent, "/admin");
+    const { id } = await lastCapture(tunnel);
+    const actions = [{ kind: "deny" as const, path_prefix: "/admin" }];
+    await tunnel.stub.publishSettings({
+      version: 1,
+      realm: "shop",
+      basicAuth: null,
+      policy: { actions },
+    });
+    const outcome = tunnel.stub.replay(id);
+    agent.answer((await agent.asked()).stream, 204);
+    await outcome;
+    expect(await lastCapture(tunnel)).toMatchObject({ status: 204, replay_of: id });
+  });
+});

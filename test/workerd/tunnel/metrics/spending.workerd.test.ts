@@ -1,0 +1,217 @@
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
+import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
+import { HEARTBEAT_TIMEOUT_MS } from "../../../../protocol/limits.ts";
+import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+import { rows } from "../../../harness/workerd/objects.ts";
+import { PATIENT } from "../../../harness/timeouts.ts";
+
+beforeEach(() => void (rows.reports.length = 0));
+afterEach(() => void vi.useRealTimers());
+
+async function visit(tunnel: LiveTunnel, agent: TestAgent, bytes: number): Promise<void> {
+  const answer = tunnel.visit("/");
+  agent.answer((await agent.asked()).stream, 200, [], "x".repeat(bytes));
+  await (await answer).text();
+}
+const spendingOf = async (tunnel: LiveTunnel) => (await tunnel.stub.confirm())?.spending;
+const month = (nowMs = Date.now()) => new Date(nowMs).toISOString().slice(0, 7);
+
+describe("a tunnel's traffic is charged", () => {
+  test("to the token whose agent serves, in totals of the month, once told no more", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({ tokenNonce: "token-a" });
+    await visit(tunnel, agent, 100);
+    const charged = { tokenNonce: "token-a", month: month() };
+    expect(await spendingOf(tunnel)).toEqual([{ ...charged, bytes: 100, requests: 1 }]);
+    expect(await spendingOf(tunnel)).toEqual([]);
+    await visit(tunnel, agent, 50);
+    expect(await spendingOf(tunnel)).toEqual([{ ...charged, bytes: 150, requests: 2 }]);
+  });
+
+  test("to each of several tokens what came of it, also when one comes back", async () => {
+    const tunnel = new LiveTunnel();
+    for (const [tokenNonce, bytes] of [
+      ["a", 10],
+      ["b", 200],
+      ["a", 3],
+    ] as const) {
+      const agent = await tunnel.agent({ tokenNonce });
+      await visit(tunnel, agent, bytes);
+      agent.send((writer) => writer.text(FRAME.goingAway, 0, 0, "bye"));
+      agent.socket.close(1000, "bye");
+      await agent.closed;
+    }
+    await tunnel.stub.confirm();
+    const newest = new Map<string, number>();
+    for (const { spending } of rows.reports)
+      for (const { tokenNonce, bytes } of spending) newest.set(tokenNonce, bytes);
+    expect(Object.fromEntries(newest)).toEqual({ a: 13, b: 200 });
+  });
+
+  test("to the month in which it is counted", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({ tokenExpiresAtMs: Date.now() + 400 * 24 * 3600_000 });
+    await visit(tunnel, agent, 7);
+    await tunnel.stub.confirm();
+    const later = Date.now() + 32 * 24 * 3600_000;
+    vi.useFakeTimers({ toFake: ["Date"], now: later });
+    const again = await tunnel.agent({ tokenExpiresAtMs: later + 3600_000 });
+    await visit(tunnel, again, 5);
+    expect(await spendingOf(tunnel)).toMatchObject([
+      { month: month(later), bytes: 5, requests: 1 },
+    ]);
+  });
+
+  test("and a restart loses nothing that was saved, and charges nothing twice", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    await visit(tunnel, agent, 100);
+    await runDurableObjectAlarm(tunnel.stub);
+    await tunnel.sleep();
+    await visit(tunnel, agent, 1);
+    expect(await spendingOf(tunnel)).toMatchObject([{ bytes: 101, requests: 2 }]);
+  });
+
+  test("to nobody while nobody serves", async () => {
+    const tunnel = new LiveTunnel();
+    await tunnel.stub.setMaintenance(tunnel.id, { version: 1, isOn: false, message: null });
+    expect((await tunnel.visit("/")).status).toBe(502);
+    expect(await spendingOf(tunnel)).toEqual([]);
+  });
+});
+
+describe("an agent is closed", () => {
+  /** Sooner than an agent that says nothing is taken for gone. */
+  const LEFT_MS = HEARTBEAT_TIMEOUT_MS / 2;
+  async function itsEnd(tunnel: LiveTunnel, endsAtMs: number): Promise<void> {
+    vi.useFakeTimers({ toFake: ["Date"], now: endsAtMs });
+    await vi.waitUntil(() => runDurableObjectAlarm(tunnel.stub), PATIENT);
+  }
+
+  test("when its token ends, though nobody visits, and a new one is refused nothing", async () => {
+    const tunnel = new LiveTunnel();
+    const endsAtMs = Date.now() + LEFT_MS;
+    const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
+    await itsEnd(tunnel, endsAtMs);
+    expect(await agent.closed).toEqual({
+      code: CLOSE.unauthorized,
+      reason: "unauthorized: the token has expired",
+    });
+    expect((await tunnel.agent({ tokenNonce: "token-b" })).welcome).toBeDefined();
+  });
+
+  test("when its token ends, with what is streaming through it", async () => {
+    const tunnel = new LiveTunnel();
+    const endsAtMs = Date.now() + LEFT_MS;
+    const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.answer(stream, 200, ["content-length", "100"]);
+    const { body } = await answer;
+    agent.send((writer) => writer.text(FRAME.data, 0, stream, "half"));
+    await itsEnd(tunnel, endsAtMs);
+    expect((await agent.closed).code).toBe(CLOSE.unauthorized);
+    await expect(new Response(body).text()).rejects.toThrow();
+  });
+
+  test("when its token ends, even if it slept until then", async () => {
+    const tunnel = new LiveTunnel();
+    const endsAtMs = Date.now() + LEFT_MS;
+    const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
+    await runDurableObjectAlarm(tunnel.stub);
+    await tunnel.sleep();
+    await itsEnd(tunnel, endsAtMs);
+    expect((await agent.closed).code).toBe(CLOSE.unauthorized);
+  });
+
+  test("when its token's budget is spent, and no visitor waits for its return", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({ tokenNonce: "token-a" });
+    await tunnel.stub.stopSpending("token-b");
+    await visit(tunnel, agent, 1);
+    await tunnel.stub.stopSpending("token-a");
+    expect(await agent.closed).toEqual({
+      code: CLOSE.BUDGET_EXCEEDED,
+      reason: "BUDGET_EXCEEDED: the token's budget of this month is spent",
+    });
+    expect((await tunnel.visit("/")).status).toBe(502);
+  });
+});
+
+describe("a slow token", () => {
+  const RATE = { bandwidthLimitMbps: 8 };
+  const BYTES_PER_MS = 1_000;
+
+  test("gets an answer at its rate, in its order and whole", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent(RATE);
+    const startedAt = Date.now();
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.answer(stream, 200);
+    const part = (n: number) => String(n % 10).repeat(60_000);
+    for (let n = 0; n < 14; n++)
+      agent.send((writer) => writer.text(FRAME.data, n === 13 ? FLAG.end : 0, stream, part(n)));
+    const body = await (await answer).text();
+    expect(body).toBe(Array.from({ length: 14 }, (_, n) => part(n)).join(""));
+    const ms = Date.now() - startedAt;
+    // The last part passes when those before it are paid for.
+    expect(ms).toBeGreaterThan((13 * 60_000) / BYTES_PER_MS - 200 - 50);
+  });
+
+  test("sends a visitor's body at its rate", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent(RATE);
+    const startedAt = Date.now();
+    const answer = tunnel.visit("/", { method: "POST", body: "y".repeat(800_000) });
+    const { stream } = await agent.asked();
+    let received = 0;
+    for (let isLast = false; !isLast;) {
+      const { text, isLast: last } = await agent.data();
+      received += text.length;
+      isLast = last;
+    }
+    expect(received).toBe(800_000);
+    expect(Date.now() - startedAt).toBeGreaterThan((800_000 - 65_536) / BYTES_PER_MS - 200 - 50);
+    agent.answer(stream, 204);
+    await answer;
+  });
+
+  test("gets a WebSocket's messages at its rate, both ways and in order", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent(RATE);
+    const { socket, stream } = await tunnel.visitorSocket(agent);
+    const startedAt = Date.now();
+    for (let n = 0; n < 10; n++)
+      agent.send((writer) => writer.text(FRAME.text, 0, stream, `${n}`.repeat(60_000)));
+    for (let n = 0; n < 10; n++) expect((await socket.message()).at(0)).toBe(String(n));
+    expect(Date.now() - startedAt).toBeGreaterThan((9 * 60_000) / BYTES_PER_MS - 200 - 50);
+    agent.send((writer) => writer.coded(FRAME.close, stream, 4001, "bye"));
+    expect(await socket.closed).toEqual({ code: 4001, reason: "bye" });
+  });
+
+  test("does not let a small answer wait for a large one", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent({ bandwidthLimitMbps: 1 });
+    const large = tunnel.visit("/large");
+    const { stream } = await agent.asked();
+    agent.answer(stream, 200);
+    // Nearly eight seconds at this rate.
+    for (let n = 0; n < 16; n++)
+      agent.send((writer) => writer.text(FRAME.data, 0, stream, "z".repeat(60_000)));
+    let received = 0;
+    const leave = new AbortController();
+    const reading = (await large).body!.pipeTo(
+      new WritableStream<Uint8Array>({ write: (chunk) => void (received += chunk.byteLength) }),
+      { signal: leave.signal },
+    );
+    const small = tunnel.visit("/small");
+    agent.answer((await agent.asked()).stream, 200, [], "small");
+    expect(await (await small).text()).toBe("small");
+    expect(received).toBeLessThan(16 * 60_000);
+    leave.abort();
+    await expect(reading).rejects.toThrow();
+  });
+});

@@ -1,0 +1,58 @@
+/** A custom domain that has left a tunnel: its object sends visitors away, awake and asleep. */
+import { expect, test } from "vitest";
+import { CUSTOM_HOSTS_MAX } from "../../../../protocol/limits.ts";
+import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
+
+const HOST = "www.shop.example";
+
+async function isRefused(tunnel: LiveTunnel, host = HOST): Promise<boolean> {
+  const answer = await tunnel.stub.fetch(`http://${host}/`);
+  await answer.text();
+  return answer.headers.get("underpass-error") === "tunnel_not_found";
+}
+
+const tell = (tunnel: LiveTunnel, version: number, isHere: boolean) =>
+  tunnel.stub.setCustomHost(HOST, { version, isHere });
+
+test("visitors are sent away from when a domain leaves until it is back, and others never", async () => {
+  const tunnel = new LiveTunnel();
+  await tell(tunnel, 1, true);
+  expect(await isRefused(tunnel)).toBe(false);
+  await tell(tunnel, 2, false);
+  for (const host of [HOST, "WWW.Shop.Example", `${HOST}.`, `${HOST}:8080`]) {
+    expect([host, await isRefused(tunnel, host)]).toEqual([host, true]);
+  }
+  for (const host of ["shop.localhost", "shop.example", `x.${HOST}`]) {
+    expect([host, await isRefused(tunnel, host)]).toEqual([host, false]);
+  }
+  await tell(tunnel, 3, true);
+  expect(await isRefused(tunnel)).toBe(false);
+});
+
+test("news that comes late changes nothing", async () => {
+  const tunnel = new LiveTunnel();
+  await tell(tunnel, 3, true);
+  await tell(tunnel, 2, false);
+  expect(await isRefused(tunnel)).toBe(false);
+  await tell(tunnel, 4, false);
+  await tell(tunnel, 3, true);
+  expect(await isRefused(tunnel)).toBe(true);
+});
+
+test("an object that slept remembers", async () => {
+  const tunnel = new LiveTunnel();
+  await tell(tunnel, 1, false);
+  await tunnel.sleep();
+  expect(await isRefused(tunnel)).toBe(true);
+});
+
+test("it remembers the latest only", async () => {
+  const tunnel = new LiveTunnel();
+  await tell(tunnel, 1, false);
+  const told = Array.from({ length: CUSTOM_HOSTS_MAX }, (_, n) =>
+    tunnel.stub.setCustomHost(`shop-${n}.example`, { version: 1, isHere: false }),
+  );
+  await Promise.all(told);
+  expect(await isRefused(tunnel)).toBe(false);
+  expect(await isRefused(tunnel, "shop-0.example")).toBe(true);
+});

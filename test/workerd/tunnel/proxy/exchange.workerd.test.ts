@@ -1,0 +1,325 @@
+import { describe, expect, test } from "vitest";
+import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
+import { creditOf, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import { STREAM_RESERVE_BYTES, STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
+import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+
+const errorOf = async (answer: Response | Promise<Response>) =>
+  (await answer).headers.get("underpass-error");
+
+function reading(body: ReadableStream | null) {
+  return body!
+    .pipeThrough(new TextDecoderStream() as never)
+    .getReader() as ReadableStreamDefaultReader<string>;
+}
+
+describe("a request", () => {
+  test("reaches the agent as it is, and its answer the visitor", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const pending = tunnel.visit("/a//b%2f?c=%zz", { headers: { "x-test": "1" } });
+    const asked = await agent.asked();
+    expect(asked).toMatchObject({ method: "GET", target: "/a//b%2f?c=%zz", flags: FLAG.end });
+    expect(asked.pairs.join(" ")).toContain("x-test 1");
+    agent.answer(asked.stream, 418, ["x-answer", "2"], "short and stout");
+    const answer = await pending;
+    expect([answer.status, answer.headers.get("x-answer")]).toEqual([418, "2"]);
+    expect(await answer.text()).toBe("short and stout");
+  });
+
+  test("streams its body before the visitor has finished it", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = writable.getWriter();
+    const answer = tunnel.visit("/", { method: "POST", body: readable });
+    const { stream, flags } = await agent.asked();
+    expect(flags).toBe(0);
+    for (const text of ["one", "two"]) {
+      void writer.write(new TextEncoder().encode(text));
+      expect(await agent.data()).toEqual({ text, isLast: false });
+    }
+    void writer.close();
+    expect(await agent.data()).toEqual({ text: "", isLast: true });
+    agent.answer(stream, 204);
+    expect((await answer).status).toBe(204);
+  });
+
+  test("is cancelled at the agent when its visitor leaves", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const visitor = new AbortController();
+    const answer = tunnel.visit("/", { signal: visitor.signal });
+    const { stream } = await agent.asked();
+    visitor.abort();
+    await expect(answer).rejects.toThrow();
+    expect(await agent.coded(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
+  });
+
+  test("that was answered early is told to stop sending", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
+    const answer = tunnel.visit("/", { method: "POST", body: readable });
+    const { stream } = await agent.asked();
+    agent.answer(stream, 413, [], "too much");
+    expect(await (await answer).text()).toBe("too much");
+    expect(await agent.coded(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
+    await writable.abort().catch(() => undefined);
+  });
+});
+
+describe("an answer", () => {
+  test("streams to the visitor piece by piece", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.answer(stream, 200, ["content-type", "text/html"]);
+    const reader = reading((await answer).body);
+    for (const text of ["<p>one", "<p>two", "<p>three"]) {
+      agent.send((writer) => writer.text(FRAME.data, 0, stream, text));
+      expect((await reader.read()).value).toBe(text);
+    }
+    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+    expect((await reader.read()).done).toBe(true);
+  });
+
+  test("that is cut off is never taken for whole where its length is known", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.answer(stream, 200, ["content-length", "10"]);
+    agent.send((writer) => {
+      writer.text(FRAME.data, 0, stream, "half.");
+      writer.coded(FRAME.reset, stream, RESET.originFailed, "");
+    });
+    await expect((await answer).text()).rejects.toThrow();
+  });
+
+  test("that is shorter or longer than it said is a failure, and the next one is not", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    for (const body of ["four", "sixsix"]) {
+      const answer = tunnel.visit("/");
+      agent.answer((await agent.asked()).stream, 200, ["content-length", "5"], body);
+      expect(await errorOf(answer)).toBe("origin_failed");
+    }
+    const answer = tunnel.visit("/");
+    agent.answer((await agent.asked()).stream, 200, ["content-length", "5"], "fives");
+    expect(await (await answer).text()).toBe("fives");
+  });
+
+  test.each([
+    ["a status above HTTP's", 600, []],
+    ["a status below HTTP's", 99, []],
+    ["an interim status", 103, []],
+    ["a switch of protocols", 101, []],
+    ["a header name that is none", 200, ["a b", "c"]],
+    ["a header value that is none", 200, ["a", "b\r\nc: d"]],
+  ])("with %s is a failure of the local server's", async (_, status, pairs) => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    agent.answer((await agent.asked()).stream, status, pairs, "body");
+    expect((await answer).status).toBe(502);
+    expect(await errorOf(answer)).toBe("origin_failed");
+  });
+
+  test.each([
+    [RESET.originUnreachable, 502, "origin_unreachable"],
+    [RESET.originTimeout, 504, "origin_timeout"],
+    [RESET.originFailed, 502, "origin_failed"],
+    [RESET.protocolError, 502, "origin_failed"],
+    [999, 502, "origin_failed"],
+  ])("that does not come, with the reset %i, is a %i %s", async (code, status, error) => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/", { method: "POST", body: "x" });
+    const { stream } = await agent.asked();
+    agent.send((writer) => writer.coded(FRAME.reset, stream, code, "why"));
+    expect((await answer).status).toBe(status);
+    expect(await errorOf(answer)).toBe(error);
+  });
+
+  test("can't pass itself off as a failure of the service's", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    const pairs = ["Underpass-Error", "tunnel_not_found"];
+    agent.answer((await agent.asked()).stream, 404, pairs, "mine");
+    expect(await errorOf(answer)).toBeNull();
+  });
+
+  test("to HEAD, with 204, 205 and 304 has no body and leaves nothing behind", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const cases = [
+      ["HEAD", 200],
+      ["GET", 204],
+      ["GET", 205],
+      ["GET", 304],
+    ] as const;
+    for (const [method, status] of cases) {
+      const answer = tunnel.visit("/", { method });
+      const { stream } = await agent.asked();
+      agent.answer(stream, status, ["content-length", "1000000"]);
+      agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+      expect((await answer).status).toBe(status);
+      expect(await (await answer).text()).toBe("");
+    }
+  });
+});
+
+describe("when the agent is lost or replaced", () => {
+  test("a request that may be repeated is, once, by the agent that comes next", async () => {
+    const tunnel = new LiveTunnel();
+    const first = await tunnel.agent();
+    const answer = tunnel.visit("/again", { headers: { "x-nonce": "1" } });
+    await first.asked();
+    const second = await tunnel.agent();
+    const asked = await second.asked();
+    expect(asked.target).toBe("/again");
+    const third = await tunnel.agent();
+    expect((await second.closed).code).toBe(CLOSE.replaced);
+    expect(await errorOf(answer)).toBe("agent_offline");
+    expect(third.untaken).toBe(0);
+  });
+
+  test.each([
+    ["POST", undefined],
+    ["PATCH", undefined],
+    ["POST", "body"],
+    ["PUT", "body"],
+  ])("a %s with the body %s reaches a local server at most once", async (method, body) => {
+    const tunnel = new LiveTunnel();
+    const first = await tunnel.agent();
+    const answer = tunnel.visit("/", { method, body });
+    await first.asked();
+    const second = await tunnel.agent();
+    expect(await errorOf(answer)).toBe("agent_offline");
+    const probe = tunnel.visit("/probe");
+    const asked = await second.asked();
+    expect(asked.target).toBe("/probe");
+    second.answer(asked.stream, 204);
+    await probe;
+  });
+
+  test("an answer that had begun is cut, and not asked for again", async () => {
+    const tunnel = new LiveTunnel();
+    const first = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    const { stream } = await first.asked();
+    first.answer(stream, 200, ["content-length", "100"]);
+    const { body } = await answer;
+    const second = await tunnel.agent();
+    await expect(new Response(body).text()).rejects.toThrow();
+    expect(second.untaken).toBe(0);
+  });
+
+  test("what an agent refused goes to the next one, whatever its method", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/", { method: "DELETE" });
+    const first = await agent.asked();
+    agent.send((writer) => writer.coded(FRAME.reset, first.stream, RESET.refused, "leaving"));
+    const second = await agent.asked();
+    expect(second).toMatchObject({ method: "DELETE", target: "/" });
+    agent.answer(second.stream, 204);
+    expect((await answer).status).toBe(204);
+  });
+});
+
+describe("windows", () => {
+  async function streaming(pairs: string[] = []) {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    agent.answer(stream, 200, pairs);
+    return { tunnel, agent, stream, answer: await answer };
+  }
+
+  function sendBytes(agent: TestAgent, stream: number, bytes: number): void {
+    const chunk = new Uint8Array(64 * 1024);
+    for (let sent = 0; sent < bytes; sent += chunk.byteLength) {
+      agent.send((w) => w.bytes(FRAME.data, 0, stream, chunk.subarray(0, bytes - sent)));
+    }
+  }
+
+  async function expectGranted(agent: TestAgent, bytes: number): Promise<void> {
+    let granted = 0;
+    while (granted < bytes) granted += creditOf((await agent.next(FRAME.credit)).payload)!;
+    expect(granted).toBe(bytes);
+  }
+
+  test("hold back nothing that fits them", async () => {
+    const { agent, stream, answer } = await streaming();
+    sendBytes(agent, stream, STREAM_WINDOW_BYTES);
+    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+    expect((await answer.arrayBuffer()).byteLength).toBe(STREAM_WINDOW_BYTES);
+  });
+
+  test("end the connection of an agent that sends a byte more", async () => {
+    const { agent, stream, answer } = await streaming();
+    sendBytes(agent, stream, STREAM_WINDOW_BYTES + 1);
+    expect((await agent.closed).code).toBe(CLOSE.protocol_error);
+    await answer.body?.cancel();
+  });
+
+  test("are granted again as the visitor takes the bytes, all of them in the end", async () => {
+    const { agent, stream, answer } = await streaming();
+    sendBytes(agent, stream, STREAM_WINDOW_BYTES);
+    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+    await answer.arrayBuffer();
+    await expectGranted(agent, STREAM_WINDOW_BYTES);
+  });
+
+  test("are granted again when the visitor leaves an answer that was all sent", async () => {
+    const { tunnel, agent, stream, answer } = await streaming();
+    sendBytes(agent, stream, STREAM_WINDOW_BYTES);
+    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+    const next = tunnel.visit("/");
+    agent.answer((await agent.asked()).stream, 204);
+    await next;
+    const reader = answer.body!.getReader();
+    await reader.read();
+    await reader.cancel();
+    await expectGranted(agent, STREAM_WINDOW_BYTES);
+  });
+
+  test.each([
+    ["a body where none belongs", 205, []],
+    ["another length than it said", 200, ["content-length", "7"]],
+    ["a head that is no HTTP", 999, []],
+  ])("are granted again when an answer has %s", async (_, status, pairs) => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/");
+    const { stream } = await agent.asked();
+    const body = "x".repeat(2 * STREAM_RESERVE_BYTES);
+    agent.answer(stream, status, pairs, body);
+    await answer;
+    await expectGranted(agent, body.length);
+  });
+
+  test("stop an upload that the agent does not read, and let it go on with its credit", async () => {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const body = new Uint8Array(STREAM_WINDOW_BYTES + 5);
+    const answer = tunnel.visit("/", { method: "POST", body });
+    const { stream } = await agent.asked();
+    let received = 0;
+    while (received < STREAM_WINDOW_BYTES)
+      received += (await agent.next(FRAME.data)).payload.byteLength;
+    expect(received).toBe(STREAM_WINDOW_BYTES);
+    agent.send((writer) => writer.credit(stream, 3));
+    expect((await agent.next(FRAME.data)).payload.byteLength).toBe(3);
+    agent.send((writer) => writer.credit(stream, 3));
+    expect((await agent.next(FRAME.data)).payload.byteLength).toBe(2);
+    expect((await agent.data()).isLast).toBe(true);
+    agent.answer(stream, 204);
+    await answer;
+  });
+});

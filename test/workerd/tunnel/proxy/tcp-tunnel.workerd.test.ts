@@ -1,0 +1,191 @@
+/** A TCP tunnel and its relay: what the relay carried is counted once, and what ends an agent ends it there, too. */
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { beforeEach, describe, expect, test } from "vitest";
+import { ERROR_HEADER } from "../../../../protocol/errors.ts";
+import type { ToRelayLink, TunnelUsage } from "../../../../protocol/relay/link.ts";
+import type { TestRelayLink } from "../../../harness/workerd/live-relay.ts";
+import { Refused } from "../../../harness/workerd/live-tunnel.ts";
+import { rows } from "../../../harness/workerd/objects.ts";
+import { TcpTunnel } from "../../../harness/workerd/tcp-tunnel.ts";
+
+beforeEach(() => void (rows.reports.length = 0));
+
+const usage = (tunnel: TcpTunnel, change: Partial<TunnelUsage> = {}): TunnelUsage => ({
+  tunnelId: tunnel.id,
+  source: "epoch-1/1",
+  tokenNonce: "token-a",
+  connections: 1,
+  openConnections: 1,
+  bytesIn: 10,
+  bytesOut: 20,
+  ...change,
+});
+const month = new Date().toISOString().slice(0, 7);
+
+describe("what a relay carried is counted", () => {
+  test("once, however often and in whatever order the totals are reported", async () => {
+    const tunnel = new TcpTunnel();
+    await tunnel.agent();
+    for (const bytesIn of [10, 10, 30, 20, 30]) {
+      await tunnel.stub.relayed(usage(tunnel, { bytesIn }));
+    }
+    await tunnel.stub.relayed(usage(tunnel, { source: "epoch-1/2", connections: 2, bytesIn: 5 }));
+    const report = await tunnel.stub.confirm();
+    expect(report).toMatchObject({ requests: 3, bytesIn: 35, bytesOut: 40 });
+    expect(report?.counters).toMatchObject({ "requests:tcp": 3 });
+    const minute = report?.traffic.find(({ grain }) => grain === "minute");
+    expect(minute).toMatchObject({ requests: 3, bytesIn: 35, bytesOut: 40 });
+  });
+
+  test("once through an eviction of the object, which loses nothing of it", async () => {
+    const tunnel = new TcpTunnel();
+    await tunnel.agent();
+    await tunnel.stub.relayed(usage(tunnel));
+    await tunnel.sleep();
+    await tunnel.stub.relayed(usage(tunnel, { bytesIn: 15 }));
+    await tunnel.sleep();
+    const report = await tunnel.stub.confirm();
+    expect(report).toMatchObject({ requests: 1, bytesIn: 15, bytesOut: 20 });
+    const minutes = report?.traffic.filter(({ grain }) => grain === "minute") ?? [];
+    expect(minutes.reduce((sum, { bytesIn }) => sum + bytesIn, 0)).toBe(15);
+    const spent = { tokenNonce: "token-a", month, bytes: 35, requests: 1 };
+    expect(report?.spending).toEqual([spent]);
+  });
+
+  test("for the token whose agent carried it, also when none is connected", async () => {
+    const tunnel = new TcpTunnel();
+    const agent = await tunnel.agent();
+    await tunnel.stub.relayed(usage(tunnel, { tokenNonce: "token-b" }));
+    agent.socket.close(1011, "lost");
+    await tunnel.stub.relayed(usage(tunnel, { bytesIn: 11, tokenNonce: "token-b" }));
+    const spending = (await tunnel.stub.confirm())?.spending;
+    const last = rows.reports.flatMap((report) => report.spending).concat(spending ?? []);
+    expect(last.at(-1)).toEqual({ tokenNonce: "token-b", month, bytes: 31, requests: 1 });
+    expect(last.some(({ tokenNonce }) => tokenNonce === "token-a")).toBe(false);
+  });
+
+  test("for a tunnel that remembers a bounded number of associations, the newest ones", async () => {
+    const tunnel = new TcpTunnel();
+    for (let at = 0; at < 200; at++) {
+      await tunnel.stub.relayed(usage(tunnel, { source: `epoch-1/${at}` }));
+    }
+    for (let at = 150; at < 200; at++) {
+      await tunnel.stub.relayed(usage(tunnel, { source: `epoch-1/${at}` }));
+    }
+    expect(await tunnel.stub.confirm()).toMatchObject({ requests: 200 });
+  });
+});
+
+describe("an agent's end is told to the relay:", () => {
+  const revoke = (tunnel: TcpTunnel, change: object): object => ({
+    type: "revoke",
+    kind: "tunnel",
+    id: tunnel.id,
+    untilGeneration: expect.any(Number) as number,
+    ...change,
+  });
+
+  test.each<[string, (tunnel: TcpTunnel) => Promise<unknown>, object]>([
+    [
+      "stopped",
+      (tunnel) => tunnel.stub.setStopping({ version: 1, isStopped: true }),
+      { reason: "tunnel_stopped" },
+    ],
+    ["deleted", (tunnel) => tunnel.stub.retire(), { reason: "tunnel_deleted" }],
+    ["expired", (tunnel) => tunnel.stub.retire("expired"), { reason: "tunnel_expired" }],
+    [
+      "revoked",
+      (tunnel) => tunnel.stub.revokeCredential("token-a"),
+      { reason: "unauthorized", tokenNonce: "token-a" },
+    ],
+    [
+      "over budget",
+      (tunnel) => tunnel.stub.stopSpending("token-a"),
+      { reason: "BUDGET_EXCEEDED", tokenNonce: "token-a" },
+    ],
+    [
+      "disconnected",
+      async (tunnel) => {
+        const { agent } = (await tunnel.stub.attendance())!;
+        await tunnel.stub.endConnection(agent!.agentId);
+      },
+      { reason: "connection_ended", tokenNonce: "token-a" },
+    ],
+  ])("%s", async (_, end, told) => {
+    const tunnel = new TcpTunnel();
+    const link = await tunnel.relay.link();
+    const agent = await tunnel.agent();
+    await tunnel.sleep();
+    const before = Date.now();
+    await end(tunnel);
+    const revocation = await link.next();
+    expect(revocation).toEqual(revoke(tunnel, told));
+    expect((revocation as { untilGeneration: number }).untilGeneration).toBeGreaterThanOrEqual(
+      before,
+    );
+    await agent.closed;
+  });
+
+  test("but not that its connection was lost, or that the same agent came back", async () => {
+    const tunnel = new TcpTunnel();
+    const link = await tunnel.relay.link();
+    const lost = await tunnel.agent();
+    lost.socket.close(1011, "lost");
+    await tunnel.agent();
+    await tunnel.agent();
+    await tunnel.stub.setStopping({ version: 1, isStopped: true });
+    expect(await link.next()).toMatchObject({ reason: "tunnel_stopped" });
+  });
+
+  test("served at another port from now on, where it was before", async () => {
+    const tunnel = new TcpTunnel();
+    const link = await tunnel.relay.link();
+    await tunnel.agent();
+    await tunnel.agent({ relay: { id: tunnel.relay.id, port: 40_002 } });
+    await runDurableObjectAlarm(tunnel.stub);
+    expect(await link.next()).toEqual(revoke(tunnel, { reason: "connection_ended" }));
+  });
+});
+
+describe("the allowlist of a TCP tunnel", () => {
+  const settings = (version: number, allowedCidrs: string[] | null) => ({
+    version,
+    realm: "shop",
+    basicAuth: null,
+    policy: null,
+    allowedCidrs,
+  });
+  const cidrsIn = (message: ToRelayLink) =>
+    message.type === "allowed_cidrs" ? message.cidrs : undefined;
+  const nextCidrs = async (link: TestRelayLink) => cidrsIn(await link.next());
+
+  test("is told to its relay, and an old one never after a new one", async () => {
+    const tunnel = new TcpTunnel();
+    const link = await tunnel.relay.link();
+    await tunnel.agent();
+    await tunnel.stub.publishSettings(settings(2, ["192.0.2.0/24"]));
+    expect(await nextCidrs(link)).toEqual(["192.0.2.0/24"]);
+    await tunnel.stub.publishSettings(settings(1, ["198.51.100.0/24"]));
+    expect(await nextCidrs(link)).toEqual(["192.0.2.0/24"]);
+    await tunnel.sleep();
+    await tunnel.stub.publishSettings(settings(3, null));
+    expect(await nextCidrs(link)).toBe(null);
+  });
+});
+
+test("an HTTP request to a TCP tunnel finds no tunnel", async () => {
+  const tunnel = new TcpTunnel();
+  await tunnel.agent();
+  const answer = await tunnel.visit("/");
+  expect([answer.status, answer.headers.get(ERROR_HEADER)]).toEqual([404, "tunnel_not_found"]);
+  await tunnel.sleep();
+  expect((await tunnel.visit("/")).status).toBe(404);
+});
+
+test("a tunnel that was retired takes no clients and no agents", async () => {
+  const tunnel = new TcpTunnel();
+  await tunnel.agent();
+  await tunnel.stub.retire();
+  await expect(tunnel.arrival()).rejects.toBeInstanceOf(Refused);
+  await expect(tunnel.agent()).rejects.toBeInstanceOf(Refused);
+});

@@ -1,0 +1,240 @@
+import { describe, expect, test } from "vitest";
+import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
+import { creditOf, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import {
+  FRAME_DATA_MAX_BYTES,
+  SOCKET_MESSAGE_MAX_BYTES,
+  STREAM_RESERVE_BYTES,
+  STREAM_WINDOW_BYTES,
+} from "../../../../protocol/limits.ts";
+import { LiveTunnel, TestSocket, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
+import { seeded } from "../../../harness/random.ts";
+
+async function connected() {
+  const tunnel = new LiveTunnel();
+  const agent = await tunnel.agent();
+  const { socket, stream } = await tunnel.visitorSocket(agent);
+  return { tunnel, agent, socket, stream };
+}
+
+const upgrade = { headers: { upgrade: "websocket" } };
+
+describe("a visitor's WebSocket", () => {
+  test("carries text and binary both ways, empty ones and the word ping too", async () => {
+    const { agent, socket, stream } = await connected();
+    for (const text of ["hello", "", "ping", "𝄞"]) {
+      socket.socket.send(text);
+      const frame = await agent.next(FRAME.text);
+      expect(frame).toMatchObject({ stream, flags: 0 });
+      expect(new TextDecoder().decode(frame.payload)).toBe(text);
+      agent.send((writer) => writer.text(FRAME.text, 0, stream, text));
+      expect(await socket.message()).toBe(text);
+      if (text !== "") await agent.next(FRAME.credit);
+    }
+    socket.socket.send(new Uint8Array([0, 255]));
+    expect([...(await agent.next(FRAME.binary)).payload]).toEqual([0, 255]);
+    agent.send((writer) => writer.bytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
+    expect(await socket.message()).toEqual(new Uint8Array([1, 2]));
+  });
+
+  test("gets a message that came in parts as one, and sends a large one in parts", async () => {
+    const { agent, socket, stream } = await connected();
+    const message = seeded(7).bytes(3 * FRAME_DATA_MAX_BYTES + 1);
+    for (let at = 0; at < message.byteLength; at += FRAME_DATA_MAX_BYTES) {
+      const part = message.subarray(at, at + FRAME_DATA_MAX_BYTES);
+      const flags = at + part.byteLength < message.byteLength ? FLAG.more : 0;
+      agent.send((writer) => writer.bytes(FRAME.binary, flags, stream, part));
+      await agent.next(FRAME.credit);
+    }
+    const received = (await socket.message()) as Uint8Array;
+    expect(received.byteLength).toBe(message.byteLength);
+    expect(received.every((byte, i) => byte === message[i])).toBe(true);
+
+    socket.socket.send(message);
+    const parts = [];
+    do parts.push(await agent.next(FRAME.binary));
+    while (parts.at(-1)!.flags & FLAG.more);
+    expect(parts.map(({ payload }) => payload.byteLength)).toEqual([
+      ...Array<number>(3).fill(FRAME_DATA_MAX_BYTES),
+      1,
+    ]);
+  });
+
+  test.each([
+    [1000, "done"],
+    [4321, "of our own"],
+    [1005, ""],
+  ])("closes with the local server's %i %s", async (code, reason) => {
+    const { agent, socket, stream } = await connected();
+    agent.send((writer) => writer.coded(FRAME.close, stream, code, reason));
+    expect(await socket.closed).toEqual({ code, reason });
+  });
+
+  test.each([1006, 1015, 999, 0])(
+    "closes all the same when the local server's end says %i, which may not be sent",
+    async (code) => {
+      const { agent, socket, stream } = await connected();
+      agent.send((writer) => writer.coded(FRAME.close, stream, code, ""));
+      expect((await socket.closed).code).not.toBe(1006);
+    },
+  );
+
+  test.each([
+    [1000, "done"],
+    [4321, "of my own"],
+  ])("tells the local server of the visitor's %i %s", async (code, reason) => {
+    const { agent, socket, stream } = await connected();
+    socket.socket.close(code, reason);
+    expect(await agent.coded(FRAME.close)).toEqual({ stream, code, text: reason });
+    expect(await socket.closed).toMatchObject({ code });
+  });
+
+  test("sends what was said before the Close before the Close", async () => {
+    const { agent, socket } = await connected();
+    socket.socket.send("last words");
+    socket.socket.close(1000);
+    expect(new TextDecoder().decode((await agent.next(FRAME.text)).payload)).toBe("last words");
+    await agent.coded(FRAME.close);
+  });
+
+  test("closes when its agent is replaced, because its stream is gone", async () => {
+    const { tunnel, socket } = await connected();
+    await tunnel.agent();
+    expect((await socket.closed).code).toBe(1012);
+  });
+
+  test("closes when the agent gives the stream up", async () => {
+    const { agent, socket, stream } = await connected();
+    agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originFailed, ""));
+    expect((await socket.closed).code).toBe(1011);
+  });
+
+  test.each<[string, (agent: TestAgent, stream: number) => void]>([
+    [
+      "gives the stream up",
+      (agent, stream) => agent.send((w) => w.coded(FRAME.reset, stream, 4, "")),
+    ],
+    ["closes", (agent, stream) => agent.send((w) => w.coded(FRAME.close, stream, 1000, ""))],
+  ])("sends nothing that waits for credit once the local server %s", async (_, end) => {
+    const { tunnel, agent, socket, stream } = await connected();
+    socket.socket.send(new Uint8Array(2 * STREAM_WINDOW_BYTES));
+    let sent = 0;
+    while (sent < STREAM_WINDOW_BYTES) sent += (await agent.next(FRAME.binary)).payload.byteLength;
+    end(agent, stream);
+    await socket.closed;
+    const answer = tunnel.visit("/");
+    let next = await agent.anything();
+    if (next.type === FRAME.close) next = await agent.anything();
+    expect(next.type).toBe(FRAME.request);
+    agent.answer(next.stream, 204);
+    await answer;
+  });
+
+  test("closes on text that is not UTF-8, and the agent hears of it", async () => {
+    const { agent, socket, stream } = await connected();
+    agent.send((writer) => writer.bytes(FRAME.text, 0, stream, new Uint8Array([0xc3, 0x28])));
+    expect((await socket.closed).code).toBe(1007);
+    expect((await agent.coded(FRAME.reset)).code).toBe(RESET.protocolError);
+  });
+
+  test("closes on a message above the limit, and the agent hears of it", async () => {
+    const { agent, socket, stream } = await connected();
+    const part = new Uint8Array(512 * 1024);
+    for (let sent = 0; sent <= SOCKET_MESSAGE_MAX_BYTES; sent += part.byteLength)
+      agent.send((writer) => writer.bytes(FRAME.binary, FLAG.more, stream, part));
+    expect((await socket.closed).code).toBe(1009);
+    while ((await agent.anything()).type === FRAME.credit);
+  });
+});
+
+describe("a WebSocket's handshake", () => {
+  async function asking(init: RequestInit = upgrade) {
+    const tunnel = new LiveTunnel();
+    const agent = await tunnel.agent();
+    const answer = tunnel.visit("/chat?a", init);
+    return { agent, answer, asked: await agent.asked() };
+  }
+
+  test("is told apart from a request, and settles the subprotocol", async () => {
+    const headers = { ...upgrade.headers, "sec-websocket-protocol": "a, b" };
+    const { agent, answer, asked } = await asking({ headers });
+    expect(asked).toMatchObject({ flags: FLAG.socket, target: "/chat?a" });
+    expect(asked.pairs.join(" ")).toContain("sec-websocket-protocol a, b");
+    agent.answer(asked.stream, 101, ["sec-websocket-protocol", "b"]);
+    const { status, headers: answered } = await answer;
+    expect([status, answered.get("sec-websocket-protocol")]).toEqual([101, "b"]);
+  });
+
+  test("that is refused passes on the refusal", async () => {
+    const { agent, answer, asked } = await asking();
+    agent.answer(asked.stream, 401, ["www-authenticate", "Basic"], "who are you?");
+    const { status, headers } = await answer;
+    expect([status, headers.get("www-authenticate")]).toEqual([401, "Basic"]);
+    expect(await (await answer).text()).toBe("who are you?");
+  });
+
+  test("that is refused at length leaves nothing of the window taken", async () => {
+    const { agent, answer, asked } = await asking();
+    const body = "x".repeat(2 * STREAM_RESERVE_BYTES);
+    agent.answer(asked.stream, 403, [], body);
+    expect(await (await answer).text()).toBe(body);
+    expect(creditOf((await agent.next(FRAME.credit)).payload)).toBe(body.length);
+  });
+
+  test.each([
+    ["a status", 999, []],
+    ["a header line", 403, ["a b", "c"]],
+  ])("that is refused with %s that HTTP does not have is a failure", async (_, status, pairs) => {
+    const { agent, answer, asked } = await asking();
+    agent.answer(asked.stream, status, pairs, "no");
+    expect((await answer).headers.get("underpass-error")).toBe("origin_failed");
+  });
+
+  test.each([
+    [RESET.originUnreachable, "origin_unreachable"],
+    [RESET.originTimeout, "origin_timeout"],
+    [RESET.refused, "agent_offline"],
+    [RESET.originFailed, "origin_failed"],
+  ])("that fails with the reset %i is %s", async (code, error) => {
+    const { agent, answer, asked } = await asking();
+    agent.send((writer) => writer.coded(FRAME.reset, asked.stream, code, ""));
+    expect((await answer).headers.get("underpass-error")).toBe(error);
+  });
+
+  test("loses nothing that the local server says right behind its yes", async () => {
+    const { agent, answer, asked } = await asking();
+    agent.send((writer) => {
+      writer.json(FRAME.response, 0, asked.stream, [101]);
+      writer.text(FRAME.text, 0, asked.stream, "one");
+      writer.text(FRAME.text, 0, asked.stream, "two");
+      writer.coded(FRAME.close, asked.stream, 4000, "enough");
+    });
+    const socket = new TestSocket((await answer).webSocket!);
+    expect([await socket.message(), await socket.message()]).toEqual(["one", "two"]);
+    expect((await socket.closed).code).toBe(4000);
+  });
+
+  test("that is given up right behind the yes closes the visitor's end", async () => {
+    const { agent, answer, asked } = await asking();
+    agent.send((writer) => {
+      writer.json(FRAME.response, 0, asked.stream, [101]);
+      writer.coded(FRAME.reset, asked.stream, RESET.originFailed, "");
+    });
+    expect((await new TestSocket((await answer).webSocket!).closed).code).toBe(1011);
+  });
+
+  const nonsense: Record<string, (agent: TestAgent, stream: number) => void> = {
+    "a message before the yes": (agent, stream) =>
+      agent.send((w) => w.text(FRAME.text, 0, stream, "early")),
+    "a body before the no": (agent, stream) =>
+      agent.send((w) => w.text(FRAME.data, 0, stream, "early")),
+    "a head that is none": (agent, stream) =>
+      agent.send((w) => w.json(FRAME.response, 0, stream, [])),
+  };
+  test.each(Object.entries(nonsense))("with %s ends the connection", async (_, send) => {
+    const { agent, answer, asked } = await asking();
+    send(agent, asked.stream);
+    expect((await agent.closed).code).toBe(CLOSE.protocol_error);
+    expect((await answer).headers.get("underpass-error")).toBe("agent_offline");
+  });
+});

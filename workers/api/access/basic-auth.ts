@@ -1,0 +1,64 @@
+/** /tunnels/{id}/auth: the password that visitors of a tunnel need. */
+import { createRoute } from "@hono/zod-openapi";
+import { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/basic-auth.ts";
+import { Id } from "../../../protocol/schemas/scalars.ts";
+import { ApiError } from "../../errors.ts";
+import { hashPassword } from "../../identity/accounts/passwords.ts";
+import { mayUse } from "../../store/billing/plans.ts";
+import { setBasicAuth } from "../../store/access/gates.ts";
+import { allow } from "../guard.ts";
+import { actorOf, answer, failures, jsonBody, newArea } from "../route.ts";
+import { requireChanged } from "./gate-changes.ts";
+
+export const basicAuth = newArea();
+
+basicAuth.openapi(
+  createRoute({
+    method: "put",
+    path: "/tunnels/{id}/auth",
+    summary: "Set the password of a tunnel",
+    description: "The name is `username`, or `user`. The next request has to bring it.",
+    ...allow("tunnels:write"),
+    request: { params: Id, body: jsonBody(SetBasicAuth) },
+    responses: {
+      200: answer("In force.", BasicAuthState),
+      ...failures(
+        "invalid_request",
+        "unauthorized",
+        "upgrade_required",
+        "forbidden",
+        "not_found",
+        "unavailable",
+      ),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const { username, user, password } = c.req.valid("json");
+    if (!mayUse("tunnelPassword", c.var.principal, new Date())) {
+      throw new ApiError("upgrade_required", "Your plan has no passwords for tunnels.");
+    }
+    const auth = { username: username ?? user ?? "", passwordHash: hashPassword(password) };
+    requireChanged(await setBasicAuth(c.var.db, actorOf(c), id, auth));
+    return c.json({ id, auth_enabled: true }, 200);
+  },
+);
+
+basicAuth.openapi(
+  createRoute({
+    method: "delete",
+    path: "/tunnels/{id}/auth",
+    summary: "Remove the password of a tunnel",
+    ...allow("tunnels:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("Everybody may visit, as far as this goes.", BasicAuthState),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    requireChanged(await setBasicAuth(c.var.db, actorOf(c), id, null));
+    return c.json({ id, auth_enabled: false }, 200);
+  },
+);

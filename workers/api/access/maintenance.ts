@@ -1,0 +1,54 @@
+/** /tunnels/{id}/maintenance: a tunnel that is closed for a while, with a word to its visitors. */
+import { createRoute } from "@hono/zod-openapi";
+import {
+  MaintenanceState,
+  StartMaintenance,
+} from "../../../protocol/schemas/access/maintenance.ts";
+import { Id } from "../../../protocol/schemas/scalars.ts";
+import { setMaintenance } from "../../store/access/gates.ts";
+import { allow } from "../guard.ts";
+import { actorOf, answer, failures, jsonBody, newArea } from "../route.ts";
+import { requireChanged } from "./gate-changes.ts";
+
+export const maintenance = newArea();
+
+maintenance.openapi(
+  createRoute({
+    method: "put",
+    path: "/tunnels/{id}/maintenance",
+    summary: "Answer every visitor of a tunnel with 503",
+    description: "From the next request on, until it is ended or the tunnel's last agent goes.",
+    ...allow("tunnels:write"),
+    request: { params: Id, body: { ...jsonBody(StartMaintenance), required: false } },
+    responses: {
+      200: answer("In force.", MaintenanceState),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const message = c.req.valid("json").message ?? null;
+    requireChanged(await setMaintenance(c.var.db, actorOf(c), id, { isOn: true, message }));
+    return c.json({ id, maintenance: true, message }, 200);
+  },
+);
+
+maintenance.openapi(
+  createRoute({
+    method: "delete",
+    path: "/tunnels/{id}/maintenance",
+    summary: "End the maintenance of a tunnel",
+    ...allow("tunnels:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("Visitors get through again.", MaintenanceState),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const { id } = c.req.valid("param");
+    const off = { isOn: false, message: null };
+    requireChanged(await setMaintenance(c.var.db, actorOf(c), id, off));
+    return c.json({ id, maintenance: false, message: null }, 200);
+  },
+);

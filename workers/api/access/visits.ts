@@ -1,0 +1,189 @@
+/**
+ * /edge-auth: where a visitor of a tunnel signs in. A browser comes from the tunnel, goes to the provider
+ * and is led back with a ticket; it gets no account here, and its cookie is on the tunnel's own host.
+ */
+import { createRoute } from "@hono/zod-openapi";
+import { deleteCookie, getCookie, setCookie } from "hono/cookie";
+import { createMiddleware } from "hono/factory";
+import { deniedMessage, isOnList, TICKET_PATH } from "../../../access/identity.ts";
+import { ERROR_HEADER, STATUS_BY_CODE } from "../../../protocol/errors.ts";
+import { PROVIDER_SIGN_IN_MAX_MS } from "../../../protocol/limits.ts";
+import { StartVisit } from "../../../protocol/schemas/access/edge-auth.ts";
+import { ProviderAnswer } from "../../../protocol/schemas/accounts/providers.ts";
+import { publicUrl } from "../../config/config.ts";
+import { htmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import { ApiError } from "../../errors.ts";
+import {
+  ATTEMPT_TO_VISIT,
+  newAttempt,
+  openAttempt,
+  sealAttempt,
+  type VisitorAttempt,
+} from "../../identity/providers/attempts.ts";
+import { findVisitorProvider } from "../../identity/providers/providers.ts";
+import type { Provider } from "../../identity/providers/provider.ts";
+import { targetOn } from "../../identity/providers/return-to.ts";
+import { sealTicket } from "../../identity/visitors/visitor-passes.ts";
+import { findIdentityGate } from "../../store/access/gates.ts";
+import { failures, newArea, notFound, type ApiContext, type ApiEnv } from "../route.ts";
+import {
+  ask,
+  badAnswer,
+  emailNotVerified,
+  inBrowser,
+  isOnPublicHost,
+  notStartedHere,
+  providerNotConfigured,
+} from "../accounts/provider-trips.ts";
+import { limited } from "../rate-limit.ts";
+
+export const visits = newArea();
+
+const START = "/edge-auth/start";
+
+/** Each attempt has its own: whoever opens several tabs signs in with each of them. */
+function cookieOf(state: string): string {
+  return `underpass-visit-${/^[\w-]{8}/.exec(state)?.[0] ?? ""}`;
+}
+
+function cookieScope(c: ApiContext) {
+  return { path: "/edge-auth", secure: c.var.config.PUBLIC_SCHEME === "https" };
+}
+
+/** Whatever comes of it, an attempt is over once its provider has answered. */
+const endsAttempt = createMiddleware<ApiEnv>(async (c, next) => {
+  await next();
+  deleteCookie(c, cookieOf(c.req.query("state") ?? ""), cookieScope(c));
+});
+
+visits.openapi(
+  createRoute({
+    method: "get",
+    path: START,
+    summary: "Sign in to visit a tunnel",
+    description: "Tunnels send browsers here. `return_to` stays on the tunnel's own host.",
+    middleware: [inBrowser, limited.middleware] as const,
+    request: { query: StartVisit },
+    responses: {
+      302: { description: "To the provider." },
+      ...failures(
+        "invalid_request",
+        "not_found",
+        "rate_limited",
+        "provider_not_configured",
+        "unavailable",
+      ),
+    },
+  }),
+  (c) => start(c, c.req.valid("query")),
+);
+
+visits.openapi(
+  createRoute({
+    method: "get",
+    path: "/edge-auth/callback",
+    summary: "Come back from the provider",
+    middleware: [inBrowser, endsAttempt] as const,
+    request: { query: ProviderAnswer },
+    responses: {
+      302: { description: "To the tunnel, with a ticket for the cookie that it asks for." },
+      ...failures(
+        "invalid_request",
+        "forbidden",
+        "email_not_verified",
+        "not_found",
+        "provider_not_configured",
+        "unavailable",
+      ),
+    },
+  }),
+  (c) => finish(c, c.req.valid("query").state ?? ""),
+);
+
+async function start(c: ApiContext, asked: StartVisit): Promise<Response> {
+  const { config, db } = c.var;
+  const { tunnel_id: tunnelId, return_to: wish, as_another: another } = asked;
+  if (!isOnPublicHost(c) && asked.moved === undefined) {
+    const url = new URL(c.req.url);
+    url.searchParams.set("moved", "1");
+    return c.redirect(config.publicOrigin + START + url.search);
+  }
+  const provider = providerOf(c);
+  const gate = await findIdentityGate(db, tunnelId);
+  if (!gate) throw notFound("tunnel that wants to be signed in to");
+  const origin = publicUrl(config, `${gate.subdomain}.${config.SERVICE_DOMAIN}`);
+  const attempt = { ...newAttempt(provider.name, targetOn(origin, wish), Date.now()), tunnelId };
+  const person = another === undefined ? undefined : "another";
+  const url = await ask(c, provider, provider.authorizationUrl(attempt, person));
+  setCookie(c, cookieOf(attempt.state), await sealAttempt(config, ATTEMPT_TO_VISIT, attempt), {
+    ...cookieScope(c),
+    httpOnly: true,
+    sameSite: "Lax",
+    maxAge: PROVIDER_SIGN_IN_MAX_MS / 1000,
+  });
+  return c.redirect(url.href);
+}
+
+async function finish(c: ApiContext, state: string): Promise<Response> {
+  const provider = providerOf(c);
+  const cookie = getCookie(c, cookieOf(state)) ?? "";
+  const answer = { provider: provider.name, state };
+  const attempt = await openAttempt(c.var.config, ATTEMPT_TO_VISIT, cookie, answer, Date.now());
+  if (!attempt) throw notStartedHere();
+  const parameters = new URL(c.req.url).searchParams;
+  const identified = await ask(c, provider, provider.identify(attempt, parameters));
+  switch (identified.kind) {
+    case "account": {
+      const { email } = identified.account;
+      if (email === null) throw emailNotVerified(provider);
+      return letIn(c, attempt, email);
+    }
+    case "denied":
+      throw new ApiError("forbidden", `${provider.host} did not sign you in: ${identified.error}.`);
+    case "invalid_answer":
+      throw badAnswer();
+    case "email_not_verified":
+      throw emailNotVerified(provider);
+  }
+}
+
+/** The gate looks at its lists again, with each request. Here they save a refused visitor the way there. */
+async function letIn(
+  c: ApiContext,
+  { tunnelId, returnTo: target }: VisitorAttempt,
+  email: string,
+): Promise<Response> {
+  const { config, db } = c.var;
+  const gate = await findIdentityGate(db, tunnelId);
+  if (!gate) throw notFound("tunnel that wants to be signed in to");
+  if (!isOnList(gate.allowList, email)) return deny(c, email, { tunnelId, target });
+  const host = `${gate.subdomain}.${config.SERVICE_DOMAIN}`;
+  const url = new URL(TICKET_PATH, publicUrl(config, host));
+  const ticket = await sealTicket(config, { tunnelId, host, email, target }, Date.now());
+  url.searchParams.set("ticket", ticket);
+  return c.redirect(url.href);
+}
+
+function deny(
+  c: ApiContext,
+  email: string,
+  { tunnelId, target }: { tunnelId: string; target: string },
+): Response {
+  const message = deniedMessage(email);
+  if (!wantsHtml(c.req.raw)) throw new ApiError("forbidden", message);
+  const again = { tunnel_id: tunnelId, return_to: target, as_another: "1" };
+  const href = `${START}?${new URLSearchParams(again).toString()}`;
+  const page = htmlPage(STATUS_BY_CODE.forbidden, "forbidden", {
+    title: "Not allowed",
+    message,
+    action: { text: "Sign in as somebody else", href },
+  });
+  const headers = { ...PAGE_HEADERS, [ERROR_HEADER]: "forbidden" };
+  return c.newResponse(page, { status: STATUS_BY_CODE.forbidden, headers });
+}
+
+function providerOf(c: ApiContext): Provider {
+  const provider = findVisitorProvider(c.env, c.var.config);
+  if (!provider) throw providerNotConfigured("idp_a");
+  return provider;
+}

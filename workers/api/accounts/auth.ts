@@ -1,0 +1,185 @@
+/**
+ * /auth: from signing up to being signed in. No answer tells whether an address has an account: not by its
+ * status, not by its words, and not by how long it takes, since a password is hashed either way.
+ */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import {
+  AccountSummary,
+  Credentials,
+  EmailAddress,
+  EmailCode,
+  Me,
+  MfaRequired,
+  Status,
+} from "../../../protocol/schemas/accounts/accounts.ts";
+import { Ok } from "../../../protocol/schemas/scalars.ts";
+import { sealMail } from "../../integrations/mail/mail.ts";
+import { alreadyRegisteredMail, verificationMail } from "../../integrations/mail/mails.ts";
+import { ApiError } from "../../errors.ts";
+import { randomEmailCode } from "../../identity/accounts/codes.ts";
+import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.ts";
+import { newOrganizationTerms } from "../../identity/new-organization.ts";
+import { hashPassword, passwordFault, verifyPassword } from "../../identity/accounts/passwords.ts";
+import { keyedHashes } from "../../identity/sealing.ts";
+import { entitlementsOf } from "../../store/billing/plans.ts";
+import {
+  findUserByEmail,
+  resendCode,
+  signUp,
+  verifyEmail,
+  type NewCode,
+} from "../../store/accounts/accounts.ts";
+import { allow } from "../guard.ts";
+import {
+  afterAnswer,
+  answer,
+  failures,
+  invalidField,
+  jsonBody,
+  newArea,
+  type ApiContext,
+} from "../route.ts";
+import { limited } from "../rate-limit.ts";
+import { accountSummary, passFirstFactor } from "./sign-in.ts";
+
+export const auth = newArea();
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/signup",
+    summary: "Sign up",
+    ...limited,
+    request: { body: jsonBody(Credentials) },
+    responses: {
+      201: answer("Always, whether the address has an account or not.", Status),
+      ...failures("invalid_request", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const { password, ...given } = c.req.valid("json");
+    const email = normalizeEmail(given.email);
+    if (!isEmailAddress(email)) throw invalidField("email", "is not an e-mail address");
+    const fault = passwordFault(password, email);
+    if (fault !== null) throw invalidField("password", fault);
+
+    const { config, db } = c.var;
+    await signUp(db, {
+      ...(await newCode(c, email)),
+      passwordHash: hashPassword(password),
+      mailIfKnown: await sealMail(config, alreadyRegisteredMail(email, config)),
+    });
+    return c.json({ status: "pending_email_verification" }, 201);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/verify-email-otp",
+    summary: "Confirm an address with the code from the mail",
+    ...limited,
+    request: { body: jsonBody(EmailCode) },
+    responses: {
+      200: answer("Confirmed: the account can log in.", Status),
+      ...failures("invalid_request", "invalid_code", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const { email: given, code } = c.req.valid("json");
+    const { config, db, address } = c.var;
+    const email = normalizeEmail(given);
+    const verified = await verifyEmail(db, {
+      email,
+      codeHashes: await emailCodeHashes(c, email, code),
+      terms: newOrganizationTerms(config),
+      ip: address,
+    });
+    if (!verified) throw new ApiError("invalid_code", "The code is wrong or no longer good.");
+    return c.json({ status: "verified" }, 200);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/resend-verify-otp",
+    summary: "Send another code",
+    ...limited,
+    request: { body: jsonBody(EmailAddress) },
+    responses: {
+      200: answer("Always. The earlier code is void.", Ok),
+      ...failures("invalid_request", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const code = await newCode(c, normalizeEmail(c.req.valid("json").email));
+    // The answer takes as long for an address without an account.
+    afterAnswer(c, "code_not_sent", resendCode(c.var.db, code));
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "post",
+    path: "/auth/login",
+    summary: "Log in",
+    ...limited,
+    request: { body: jsonBody(Credentials) },
+    responses: {
+      200: answer(
+        "Sets the `qnt_refresh` cookie, unless a second factor is asked for.",
+        z.union([AccountSummary, MfaRequired]),
+      ),
+      ...failures("invalid_request", "unauthorized", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const { email, password } = c.req.valid("json");
+    const user = await findUserByEmail(c.var.db, normalizeEmail(email));
+    const matches = verifyPassword(user?.passwordHash ?? null, password);
+    if (!user?.emailVerifiedAt || !matches) {
+      const message = "Wrong e-mail address or password, or the address is not confirmed yet.";
+      throw new ApiError("unauthorized", message);
+    }
+    return c.json(await passFirstFactor(c, user), 200);
+  },
+);
+
+auth.openapi(
+  createRoute({
+    method: "get",
+    path: "/auth/me",
+    summary: "Who is signed in, and what they may use",
+    ...allow("account:self"),
+    responses: { 200: answer("The account.", Me), ...failures("unauthorized") },
+  }),
+  (c) => {
+    const { config, principal, accessToken } = c.var;
+    const entitlements = entitlementsOf(principal, config.HOSTED, new Date());
+    const summary = accountSummary(principal, accessToken);
+    return c.json({ ...summary, mfa_enabled: principal.mfaEnabled, entitlements }, 200);
+  },
+);
+
+async function newCode(c: ApiContext, email: string): Promise<NewCode> {
+  const code = randomEmailCode();
+  const [codeHash] = await emailCodeHashes(c, email, code);
+  return {
+    email,
+    codeHash,
+    mail: await sealMail(c.var.config, verificationMail(email, code)),
+    ip: c.var.address,
+  };
+}
+
+/** Bound to the address: the same digits are another hash elsewhere. */
+function emailCodeHashes(
+  c: ApiContext,
+  email: string,
+  code: string,
+): Promise<[string, ...string[]]> {
+  return keyedHashes(c.var.config, "e-mail code", `${email} ${code}`);
+}

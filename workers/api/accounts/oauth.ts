@@ -1,0 +1,198 @@
+/**
+ * Third-party sign-in. A browser is sent to a provider and comes back with a code; what is remembered of it
+ * in between is in its own cookie. Who comes back passed the first factor, as with a password.
+ */
+import { createRoute } from "@hono/zod-openapi";
+import { deleteCookie, getCookie, setCookie } from "hono/cookie";
+import { createMiddleware } from "hono/factory";
+import { PROVIDER_SIGN_IN_MAX_MS } from "../../../protocol/limits.ts";
+import {
+  ProviderAnswer,
+  PROVIDERS,
+  Providers,
+  StartSignIn,
+  type ProviderName,
+} from "../../../protocol/schemas/accounts/providers.ts";
+import { sealMail } from "../../integrations/mail/mail.ts";
+import { identityLinkedMail } from "../../integrations/mail/mails.ts";
+import { ApiError } from "../../errors.ts";
+import {
+  ATTEMPT_FOR_ACCOUNT,
+  newAttempt,
+  openAttempt,
+  sealAttempt,
+  type Attempt,
+} from "../../identity/providers/attempts.ts";
+import { newOrganizationTerms } from "../../identity/new-organization.ts";
+import { configuredProviders, findProvider } from "../../identity/providers/providers.ts";
+import type { Provider, ProviderAccount } from "../../identity/providers/provider.ts";
+import { returnUrl, safeReturnTo, type Outcome } from "../../identity/providers/return-to.ts";
+import { signInWithIdentity } from "../../store/accounts/identities.ts";
+import { answer, failures, newArea, type ApiContext, type ApiEnv } from "../route.ts";
+import {
+  ask,
+  badAnswer,
+  emailNotVerified,
+  inBrowser,
+  isOnPublicHost,
+  notStartedHere,
+  providerNotConfigured,
+} from "./provider-trips.ts";
+import { limited } from "../rate-limit.ts";
+import { passFirstFactor } from "./sign-in.ts";
+
+export const oauth = newArea();
+
+const COOKIE = "underpass-oauth";
+
+/** Whatever comes of it, an attempt is over once its provider has answered. */
+const endsAttempt = createMiddleware<ApiEnv>(async (c, next) => {
+  await next();
+  deleteCookie(c, COOKIE, cookieScope(c));
+});
+
+function cookieScope(c: ApiContext) {
+  return { path: "/auth/oauth", secure: c.var.config.PUBLIC_SCHEME === "https" };
+}
+
+oauth.openapi(
+  createRoute({
+    method: "get",
+    path: "/auth/providers",
+    summary: "List the providers that can be signed in with",
+    responses: { 200: answer("Those that are configured.", Providers) },
+  }),
+  (c) => c.json({ providers: configuredProviders(c.env, c.var.config) }, 200),
+);
+
+for (const name of PROVIDERS) {
+  oauth.openapi(
+    createRoute({
+      method: "get",
+      path: `/auth/oauth/${name}/start`,
+      summary: `Sign in with ${name}`,
+      middleware: [inBrowser, limited.middleware] as const,
+      request: { query: StartSignIn },
+      responses: {
+        302: { description: "To the provider." },
+        ...failures("invalid_request", "rate_limited", "provider_not_configured", "unavailable"),
+      },
+    }),
+    (c) => start(c, name, c.req.valid("query")),
+  );
+
+  oauth.openapi(
+    createRoute({
+      method: "get",
+      path: `/auth/oauth/${name}/callback`,
+      summary: `Come back from ${name}`,
+      middleware: [inBrowser, endsAttempt, limited.middleware] as const,
+      request: { query: ProviderAnswer },
+      responses: {
+        302: {
+          description:
+            "To `return_to`, with `oauth_token` (an access token; the cookie `qnt_refresh` is set), " +
+            "`mfa_challenge` (for `POST /auth/login/mfa`) or `oauth_error` in its query.",
+        },
+        ...failures(
+          "invalid_request",
+          "unauthorized",
+          "forbidden",
+          "email_not_verified",
+          "rate_limited",
+          "provider_not_configured",
+          "unavailable",
+        ),
+      },
+    }),
+    (c) => finish(c, name, c.req.valid("query").state ?? ""),
+  );
+}
+
+async function start(
+  c: ApiContext,
+  name: ProviderName,
+  { return_to, moved }: { return_to: string; moved?: string | undefined },
+): Promise<Response> {
+  const { config } = c.var;
+  const provider = providerOf(c, name);
+  // A proxy that changes the host would make this a loop: it happens once.
+  if (!isOnPublicHost(c) && moved === undefined) {
+    const url = new URL(`/auth/oauth/${name}/start`, config.publicOrigin);
+    url.search = new URLSearchParams({ return_to, moved: "1" }).toString();
+    return c.redirect(url.href);
+  }
+  const attempt = newAttempt(name, safeReturnTo(return_to, config.publicOrigin), Date.now());
+  const url = await ask(c, provider, provider.authorizationUrl(attempt));
+  setCookie(c, COOKIE, await sealAttempt(config, ATTEMPT_FOR_ACCOUNT, attempt), {
+    ...cookieScope(c),
+    httpOnly: true,
+    sameSite: "Lax",
+    maxAge: PROVIDER_SIGN_IN_MAX_MS / 1000,
+  });
+  return c.redirect(url.href);
+}
+
+async function finish(c: ApiContext, name: ProviderName, state: string): Promise<Response> {
+  const { config } = c.var;
+  const provider = providerOf(c, name);
+  const cookie = getCookie(c, COOKIE) ?? "";
+  const answer = { provider: name, state };
+  const attempt = await openAttempt(config, ATTEMPT_FOR_ACCOUNT, cookie, answer, Date.now());
+  if (!attempt) throw notStartedHere();
+  const parameters = new URL(c.req.url).searchParams;
+  const identified = await ask(c, provider, provider.identify(attempt, parameters));
+  switch (identified.kind) {
+    case "account":
+      return signInAs(c, provider, attempt, identified.account);
+    case "denied":
+      return leadBack(c, attempt, "oauth_error", identified.error);
+    case "invalid_answer":
+      throw badAnswer();
+    case "email_not_verified":
+      throw emailNotVerified(provider);
+  }
+}
+
+async function signInAs(
+  c: ApiContext,
+  { name, host }: Provider,
+  attempt: Attempt,
+  { email, ...subject }: ProviderAccount,
+): Promise<Response> {
+  const { config, db, address } = c.var;
+  const user = await signInWithIdentity(
+    db,
+    { provider: name, ...subject },
+    {
+      email,
+      terms: newOrganizationTerms(config),
+      ip: address,
+      mailIfLinked:
+        email === null ? null : await sealMail(config, identityLinkedMail(email, host, config)),
+    },
+  );
+  switch (user) {
+    case "email_not_verified":
+      throw emailNotVerified({ host });
+    case "linked_to_another":
+      throw new ApiError(
+        "forbidden",
+        `The account with this e-mail address belongs to another account at ${host}.`,
+      );
+  }
+  const passed = await passFirstFactor(c, user);
+  return "mfa_required" in passed
+    ? leadBack(c, attempt, "mfa_challenge", passed.challenge_token)
+    : leadBack(c, attempt, "oauth_token", passed.access_token);
+}
+
+function leadBack(c: ApiContext, attempt: Attempt, outcome: Outcome, value: string): Response {
+  return c.redirect(returnUrl(attempt.returnTo, c.var.config.publicOrigin, outcome, value));
+}
+
+function providerOf(c: ApiContext, name: ProviderName): Provider {
+  const provider = findProvider(c.env, c.var.config, name);
+  if (!provider) throw providerNotConfigured(name);
+  return provider;
+}

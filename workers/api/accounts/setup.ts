@@ -1,0 +1,62 @@
+/** POST /setup: the first account of a self-hosted server, for whoever reads the code on its console. */
+import { createRoute } from "@hono/zod-openapi";
+import { EMAIL_MAX_CHARS } from "../../../protocol/limits.ts";
+import { Setup, SetupDone } from "../../../protocol/schemas/accounts/devices.ts";
+import { ApiError } from "../../errors.ts";
+import { randomPassword } from "../../identity/accounts/codes.ts";
+import { normalizeEmail } from "../../identity/accounts/emails.ts";
+import { toBase64 } from "../../../shared/base64.ts";
+import { newMachineToken, wireBytesOf } from "../../identity/tokens/minting.ts";
+import { newOrganizationTerms } from "../../identity/new-organization.ts";
+import { hashPassword, passwordFault } from "../../identity/accounts/passwords.ts";
+import { equalInConstantTime } from "../../../shared/constant-time.ts";
+import { sha256Hex } from "../../identity/sealing.ts";
+import { hasAccounts, insertFirstOwner } from "../../store/accounts/accounts.ts";
+import { insertToken } from "../../store/tokens/tokens.ts";
+import { answer, failures, invalidField, jsonBody, newArea, notFound } from "../route.ts";
+import { limited } from "../rate-limit.ts";
+
+export const setup = newArea();
+
+setup.openapi(
+  createRoute({
+    method: "post",
+    path: "/setup",
+    summary: "Make the first account of a self-hosted server",
+    ...limited,
+    request: { body: jsonBody(Setup) },
+    responses: {
+      201: answer("The owner's account, and a token for this machine.", SetupDone),
+      ...failures("invalid_request", "invalid_code", "not_found", "rate_limited"),
+    },
+  }),
+  async (c) => {
+    const { config, db, address } = c.var;
+    const { code, label, ...chosen } = c.req.valid("json");
+    if (config.SETUP_CODE_HASH === undefined || (await hasAccounts(db))) throw notFound();
+    if (!equalInConstantTime(await sha256Hex(code.trim()), config.SETUP_CODE_HASH)) {
+      throw new ApiError("invalid_code", "This is not the code on the server's console.");
+    }
+    const email = normalizeEmail(chosen.email ?? `owner@${config.SERVICE_DOMAIN}`);
+    // Unlike at sign-up nothing is mailed, so that `owner@localhost` will do.
+    if (!/^[^\s\p{Cc}@]+@[^\s\p{Cc}@]+$/u.test(email) || email.length > EMAIL_MAX_CHARS) {
+      throw invalidField("email", "is not an e-mail address");
+    }
+    const password = chosen.password ?? randomPassword();
+    const fault = passwordFault(password, email);
+    if (fault !== null) throw invalidField("password", fault);
+
+    const account = { email, passwordHash: hashPassword(password), ip: address };
+    const terms = newOrganizationTerms(config);
+    const token = await db.change(async (change) => {
+      const owner = await insertFirstOwner(change, { ...account, terms });
+      if (!owner) return "not_first";
+      const actor = { ...owner, role: "owner" as const, ip: address };
+      return insertToken(change, actor, newMachineToken(label));
+    });
+    if (typeof token === "string") throw notFound();
+    const wireBytes = await wireBytesOf(config, token);
+    const done = { email, wire_bytes_b64: toBase64(wireBytes), label };
+    return c.json(chosen.password === undefined ? { ...done, password } : done, 201);
+  },
+);

@@ -1,0 +1,97 @@
+/** From knowing who it is to a session, its cookie, and the summary of the account. */
+import { getCookie, setCookie } from "hono/cookie";
+import { DEVICE_NAME_MAX_CHARS, REFRESH_TOKEN_MS } from "../../../protocol/limits.ts";
+import type { AccountSummary, MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
+import { ApiError } from "../../errors.ts";
+import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
+import { randomSecret } from "../../identity/accounts/codes.ts";
+import { newOrganizationTerms } from "../../identity/new-organization.ts";
+import { firstRefreshToken, type RefreshToken } from "../../identity/tokens/refresh-tokens.ts";
+import { sha256Hex } from "../../identity/sealing.ts";
+import type { UserRow } from "../../store/accounts/accounts.ts";
+import { insertChallenge } from "../../store/accounts/challenges.ts";
+import { openSession, type Principal, type SecondFactor } from "../../store/accounts/sessions.ts";
+import type { ApiContext } from "../route.ts";
+
+const REFRESH_COOKIE = "qnt_refresh";
+
+/** As it was when its password, or a provider, was believed. */
+type Account = Pick<UserRow, "id" | "passwordHash" | "mfaSecret">;
+
+/** Once a password or a provider has said who it is: in, or on to the second factor. */
+export async function passFirstFactor(
+  c: ApiContext,
+  account: Account,
+): Promise<AccountSummary | MfaRequired> {
+  if (account.mfaSecret === null) return signIn(c, account);
+  const token = randomSecret();
+  if (!(await insertChallenge(c.var.db, account, await sha256Hex(token)))) throw changedSince();
+  return { mfa_required: true, challenge_token: token };
+}
+
+/** What every way of signing in ends with. */
+export async function signIn(
+  c: ApiContext,
+  account: Account,
+  secondFactor?: SecondFactor,
+): Promise<AccountSummary> {
+  const { config, db, address } = c.var;
+  const id = crypto.randomUUID();
+  const refresh = await firstRefreshToken(config, id);
+  // By characters: half of one is none that a row can hold.
+  const device = [...(c.req.header("user-agent") ?? "")].slice(0, DEVICE_NAME_MAX_CHARS).join("");
+  const session = { id, userId: account.id, refreshHash: refresh.hash, device, ip: address };
+  const proof = { passwordHash: account.passwordHash, secondFactor };
+  const principal = await openSession(db, session, proof, newOrganizationTerms(config));
+  if (!principal) throw changedSince();
+  setRefreshCookie(c, refresh);
+  const accessToken = await signAccessToken(config, {
+    sub: account.id,
+    sid: id,
+    org: principal.orgId,
+    role: principal.role,
+  });
+  return accountSummary(principal, accessToken);
+}
+
+function changedSince(): ApiError {
+  return new ApiError("unauthorized", "The account has changed since: log in again.");
+}
+
+export function accountSummary(principal: Principal, accessToken: string): AccountSummary {
+  return {
+    access_token: accessToken,
+    user: { id: principal.userId, email: principal.email },
+    active_org: {
+      id: principal.orgId,
+      name: principal.orgName,
+      slug: principal.orgSlug,
+      role: principal.role,
+      approval_status: principal.approvalStatus,
+    },
+    is_superadmin: principal.isSuperadmin,
+  };
+}
+
+export function readRefreshCookie(c: ApiContext): string | undefined {
+  return getCookie(c, REFRESH_COOKIE);
+}
+
+export function setRefreshCookie(c: ApiContext, token: RefreshToken): void {
+  writeCookie(c, token.text, REFRESH_TOKEN_MS / 1000);
+}
+
+export function clearRefreshCookie(c: ApiContext): void {
+  writeCookie(c, "", 0);
+}
+
+/** Without a Domain, so that no tunnel's host is ever sent it. */
+function writeCookie(c: ApiContext, value: string, maxAge: number): void {
+  setCookie(c, REFRESH_COOKIE, value, {
+    path: "/auth",
+    httpOnly: true,
+    sameSite: "Lax",
+    secure: c.var.config.PUBLIC_SCHEME === "https",
+    maxAge,
+  });
+}

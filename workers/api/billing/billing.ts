@@ -1,0 +1,179 @@
+/** /billing: what an organization pays for. Its plan changes when the payment provider says so, never here. */
+import { createRoute } from "@hono/zod-openapi";
+import { CHECKOUT_REPEAT_MS } from "../../../protocol/limits/billing.ts";
+import {
+  Billing,
+  CheckoutSession,
+  PortalSession,
+  StartCheckout,
+} from "../../../protocol/schemas/billing.ts";
+import { ApiError } from "../../errors.ts";
+import type { Purchase } from "../../integrations/payments/provider.ts";
+import { PLAN_PRICES } from "../../store/billing/plans.ts";
+import { findOrganization } from "../../store/organizations/organizations.ts";
+import { findOverLimits } from "../../store/billing/plan-changes.ts";
+import { ensureCustomer, listSubscriptions } from "../../store/billing/subscriptions.ts";
+import { graceEndOf, isLiving, whatCounts } from "../../store/billing/subscription-rules.ts";
+import { allow } from "../guard.ts";
+import { answer, failures, jsonBody, newArea, type ApiContext } from "../route.ts";
+import { mockCancel, mockCheckoutUrl, mockPortalUrl } from "./mock-billing.ts";
+import { askPayments, billingNotConfigured, paymentsOf } from "./payments.ts";
+
+export const billing = newArea();
+
+billing.openapi(
+  createRoute({
+    method: "get",
+    path: "/billing",
+    summary: "What the organization pays for, and what it has beyond its plan",
+    ...allow("billing:manage"),
+    responses: {
+      200: answer("As the payment provider has told it.", Billing),
+      ...failures("unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => c.json(await billingOf(c), 200),
+);
+
+billing.openapi(
+  createRoute({
+    method: "post",
+    path: "/billing/checkout-session",
+    summary: "Buy a plan",
+    description:
+      "Whoever pays for a plan already is led to where it is changed, so that nobody pays twice.",
+    ...allow("billing:manage"),
+    request: { body: jsonBody(StartCheckout) },
+    responses: {
+      200: answer("To be opened in a browser.", CheckoutSession),
+      ...failures(
+        "invalid_request",
+        "unauthorized",
+        "billing_not_configured",
+        "forbidden",
+        "unavailable",
+      ),
+    },
+  }),
+  async (c) => {
+    const { plan, billing_cycle: cycle } = c.req.valid("json");
+    const purchase = { plan, cycle };
+    switch (c.var.config.BILLING_MODE) {
+      case "none":
+        throw billingNotConfigured();
+      case "mock":
+        return c.json({ checkout_url: await mockCheckoutUrl(c, purchase) }, 200);
+      case "payments":
+        return c.json({ checkout_url: await askPayments(c, checkoutUrl(c, purchase)) }, 200);
+    }
+  },
+);
+
+billing.openapi(
+  createRoute({
+    method: "post",
+    path: "/billing/portal",
+    summary: "See invoices, change the way of paying, cancel",
+    ...allow("billing:manage"),
+    responses: {
+      200: answer("To be opened in a browser.", PortalSession),
+      ...failures("unauthorized", "billing_not_configured", "forbidden", "unavailable"),
+    },
+  }),
+  async (c) => {
+    switch (c.var.config.BILLING_MODE) {
+      case "none":
+        throw billingNotConfigured();
+      case "mock":
+        return c.json({ portal_url: await mockPortalUrl(c) }, 200);
+      case "payments":
+        return c.json({ portal_url: await askPayments(c, portalUrl(c)) }, 200);
+    }
+  },
+);
+
+billing.openapi(
+  createRoute({
+    method: "post",
+    path: "/billing/cancel",
+    summary: "End the plan at once, in a rehearsal",
+    description: "Only where `BILLING_MODE` is `mock`; in `payments` the portal cancels.",
+    ...allow("billing:manage"),
+    responses: {
+      200: answer("Ended, or there was none.", Billing),
+      ...failures("unauthorized", "forbidden", "method_not_allowed"),
+    },
+  }),
+  async (c) => {
+    switch (c.var.config.BILLING_MODE) {
+      case "none":
+        throw noCancel("This server has no billing: there is nothing to cancel.");
+      case "mock":
+        await mockCancel(c);
+        return c.json(await billingOf(c), 200);
+      case "payments":
+        throw noCancel("Cancel in the portal: POST /billing/portal.");
+    }
+  },
+);
+
+function noCancel(message: string): ApiError {
+  return new ApiError("method_not_allowed", message, { headers: { Allow: "" } });
+}
+
+async function checkoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
+  const { orgId } = c.var.principal;
+  const payments = await paymentsOf(c);
+  const customerId = await customerOf(c);
+  const living = (await listSubscriptions(c.var.db, orgId)).filter(
+    ({ status, source }) => source === "payments" && isLiving(status),
+  );
+  const current = whatCounts(living);
+  if (!current) {
+    return payments.checkoutUrl({ id: customerId, orgId }, purchase, attemptOf(new Date()));
+  }
+  const isSame = current.plan === purchase.plan && current.cycle === purchase.cycle;
+  const isPaid = current.status === "active" || current.status === "trialing";
+  return isPaid && !isSame
+    ? payments.changeUrl(customerId, current.id, purchase)
+    : payments.portalUrl(customerId);
+}
+
+async function portalUrl(c: ApiContext): Promise<string> {
+  const payments = await paymentsOf(c);
+  return payments.portalUrl(await customerOf(c));
+}
+
+async function customerOf(c: ApiContext): Promise<string> {
+  const { orgId, userId, email } = c.var.principal;
+  const payments = await paymentsOf(c);
+  return ensureCustomer(c.var.db, { orgId, source: "payments" }, () =>
+    payments.createCustomer(orgId, { userId, email }, attemptOf(new Date())),
+  );
+}
+
+/** Clicks of the same minute or so are one attempt; a later one may differ, as an address that was changed. */
+function attemptOf(now: Date): string {
+  return String(Math.floor(now.getTime() / CHECKOUT_REPEAT_MS));
+}
+
+async function billingOf(c: ApiContext): Promise<Billing> {
+  const { config, db, principal } = c.var;
+  const { orgId } = principal;
+  const rows = await listSubscriptions(db, orgId);
+  const counts = whatCounts(rows);
+  // Canceling changes it after the guard has looked.
+  const plan = (await findOrganization(db, orgId))?.plan ?? principal.plan;
+  const standing = { ...principal, plan };
+  return {
+    mode: config.BILLING_MODE,
+    plan,
+    status: counts?.status ?? null,
+    cycle: counts?.cycle ?? null,
+    currentPeriodEnd: counts?.periodEnd?.toISOString() ?? null,
+    graceEndsAt: (counts && graceEndOf(counts))?.toISOString() ?? null,
+    cancelAtPeriodEnd: counts?.cancelAtPeriodEnd ?? false,
+    overLimits: await findOverLimits(db.read, orgId, standing, config.HOSTED),
+    prices: PLAN_PRICES,
+  };
+}

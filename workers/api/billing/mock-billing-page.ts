@@ -1,0 +1,71 @@
+/** The portal of the rehearsal: one subscription, and a button for each thing that can happen to it. */
+import type { SubscriptionRow } from "../../store/billing/subscriptions.ts";
+import { graceEndOf, isLiving } from "../../store/billing/subscription-rules.ts";
+
+export const PORTAL_ACTIONS = ["cancel", "resume", "end", "fail", "pay", "give_up"] as const;
+export type PortalAction = (typeof PORTAL_ACTIONS)[number];
+
+const LABELS: Record<PortalAction, string> = {
+  cancel: "Cancel at the end of the period",
+  resume: "Don't cancel",
+  end: "End it now",
+  fail: "Let a payment fail",
+  pay: "Pay what is overdue",
+  give_up: "Give up on the payment",
+};
+
+/** Nothing in it was written by anybody else. @param current null: nothing was ever bought. */
+export function mockPortalPage(current: SubscriptionRow | null): string {
+  const forms = actionsOn(current).map(
+    (action) =>
+      `<form method="post"><button name="action" value="${action}">${LABELS[action]}</button></form>`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Billing rehearsal · Underpass</title>
+<style>
+:root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
+main { max-width: 34rem; margin: 12vh auto 0; padding: 0 1.5rem }
+button { font: inherit; margin: .25rem 0; padding: .4rem .8rem }
+</style>
+</head>
+<body>
+<main>
+<h1>Billing rehearsal</h1>
+${describe(current)
+  .map((words) => `<p>${words}</p>`)
+  .join("\n")}
+${forms.join("\n")}
+<p><a href="/">Back to your account</a></p>
+</main>
+</body>
+</html>
+`;
+}
+
+function actionsOn(current: SubscriptionRow | null): PortalAction[] {
+  if (!current || !isLiving(current.status)) return [];
+  const isPaid = current.status === "active";
+  return [
+    current.cancelAtPeriodEnd ? "resume" : "cancel",
+    ...(isPaid ? (["fail"] as const) : (["pay"] as const)),
+    ...(current.status === "past_due" ? (["give_up"] as const) : []),
+    "end",
+  ];
+}
+
+function describe(current: SubscriptionRow | null): string[] {
+  if (!current) return ["Nothing was bought yet."];
+  const { plan, cycle, status, periodEnd, cancelAtPeriodEnd } = current;
+  const grace = graceEndOf(current);
+  return [
+    `The ${plan} plan, paid ${cycle}: <strong>${status}</strong>.`,
+    ...(periodEnd ? [`The period ends ${periodEnd.toUTCString()}.`] : []),
+    ...(cancelAtPeriodEnd ? ["It ends with the period."] : []),
+    ...(grace ? [`A payment is overdue. The plan stays until ${grace.toUTCString()}.`] : []),
+    "Nobody is ever charged here.",
+  ];
+}

@@ -1,0 +1,182 @@
+/**
+ * /billing/mock: the rehearsal of paying (`BILLING_MODE=mock`). Its checkout and portal take the place of the
+ * provider's, nobody is charged, and everything behind them is as it would be.
+ */
+import { z } from "zod";
+import { MOCK_LINK_MAX_MS } from "../../../protocol/limits/billing.ts";
+import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/paid-plans.ts";
+import { planRules } from "../../jobs/plan-notices.ts";
+import type { Config } from "../../config/config.ts";
+import { htmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import { ApiError } from "../../errors.ts";
+import { seal, unseal } from "../../identity/sealing.ts";
+import type { Purchase } from "../../integrations/payments/provider.ts";
+import type { Actor } from "../../store/audit.ts";
+import {
+  ensureCustomer,
+  hear,
+  listSubscriptions,
+  type SubscriptionRow,
+} from "../../store/billing/subscriptions.ts";
+import { isLiving, whatCounts, type Snapshot } from "../../store/billing/subscription-rules.ts";
+import { newArea, notFound, type ApiContext } from "../route.ts";
+import { mockPortalPage, PORTAL_ACTIONS, type PortalAction } from "./mock-billing-page.ts";
+
+export const mockBilling = newArea();
+
+const CHECKOUT = "/billing/mock/checkout";
+const PORTAL = "/billing/mock/portal";
+
+const Link = z.object({ id: z.uuid(), orgId: z.uuid(), userId: z.uuid(), endsAtMs: z.number() });
+const CheckoutLink = Link.extend({ plan: z.enum(PAID_PLANS), cycle: z.enum(BILLING_CYCLES) });
+
+export function mockCheckoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
+  return linkTo(c, CHECKOUT, purchase);
+}
+
+export function mockPortalUrl(c: ApiContext): Promise<string> {
+  return linkTo(c, PORTAL, {});
+}
+
+/** All that there is, at once. */
+export async function mockCancel(c: ApiContext): Promise<void> {
+  const { orgId, userId } = c.var.principal;
+  for (const row of await livingOf(c, orgId)) {
+    await rehearse(c, { orgId, userId }, { ...snapshotOf(row), status: "canceled" });
+  }
+}
+
+// ── What a browser opens ──
+
+/** The payment is made by opening it, once. */
+mockBilling.get(CHECKOUT, async (c) => {
+  const link = await openLink(c, CHECKOUT, CheckoutLink);
+  const { orgId, plan, cycle } = link;
+  const current = whatCounts(await livingOf(c, orgId));
+  const heard = await rehearse(
+    c,
+    link,
+    {
+      id: current?.id ?? `mock_sub_${link.id}`,
+      customerId: customerOf(orgId),
+      status: "active",
+      bought: { plan, cycle },
+      periodEnd: periodAfter(new Date(), cycle),
+      cancelAtPeriodEnd: false,
+    },
+    link.id,
+  );
+  if (heard.kind === "repeated") throw linkIsOver();
+  if (!wantsHtml(c.req.raw)) return c.json({ plan, billing_cycle: cycle, status: "active" });
+  const page = htmlPage(200, "mock", {
+    title: `You have the ${plan} plan`,
+    message: "This was a rehearsal: nobody was charged.",
+    action: { text: "Back to your account", href: "/" },
+  });
+  return c.body(page, 200, { ...PAGE_HEADERS, ...NO_REFERRER });
+});
+
+mockBilling.get(PORTAL, async (c) => {
+  const { orgId } = await openLink(c, PORTAL, Link);
+  const rows = (await listSubscriptions(c.var.db, orgId)).filter(isMock);
+  return c.body(mockPortalPage(whatCounts(rows)), 200, { ...PAGE_HEADERS, ...NO_REFERRER });
+});
+
+mockBilling.post(PORTAL, async (c) => {
+  const link = await openLink(c, PORTAL, Link);
+  const { action } = await c.req.parseBody();
+  const asked = PORTAL_ACTIONS.find((known) => known === action);
+  const current = whatCounts(await livingOf(c, link.orgId));
+  if (!asked || !current) throw new ApiError("invalid_request", "There is nothing to do that to.");
+  await rehearse(c, link, { ...snapshotOf(current), ...OUTCOMES[asked] });
+  return c.redirect(c.req.path + new URL(c.req.url).search, 303);
+});
+
+const OUTCOMES: Record<PortalAction, Partial<Snapshot>> = {
+  cancel: { cancelAtPeriodEnd: true },
+  resume: { cancelAtPeriodEnd: false },
+  end: { status: "canceled" },
+  fail: { status: "past_due" },
+  pay: { status: "active" },
+  give_up: { status: "unpaid" },
+};
+
+/** Its address is all that it takes to pay. */
+const NO_REFERRER = { "Referrer-Policy": "no-referrer" };
+
+// ── Inside ──
+
+/** As if the provider had told this. */
+async function rehearse(
+  c: ApiContext,
+  { orgId, userId }: { orgId: string; userId: string },
+  snapshot: Snapshot,
+  eventId: string = crypto.randomUUID(),
+) {
+  const { config, db, address } = c.var;
+  await ensureCustomer(db, { orgId, source: "mock" }, () => Promise.resolve(customerOf(orgId)));
+  const now = new Date();
+  const actor: Actor = { orgId, userId, ip: address };
+  const news = { snapshot, at: now, failedAt: now, asked: null };
+  const event = { id: `mock_${eventId}`, type: "mock" };
+  return hear(db, event, news, { source: "mock", rules: planRules(config), actor });
+}
+
+function customerOf(orgId: string): string {
+  return `mock_cus_${orgId}`;
+}
+
+async function livingOf(c: ApiContext, orgId: string): Promise<SubscriptionRow[]> {
+  const rows = await listSubscriptions(c.var.db, orgId);
+  return rows.filter((row) => isMock(row) && isLiving(row.status));
+}
+
+function isMock({ source }: SubscriptionRow): boolean {
+  return source === "mock";
+}
+
+function snapshotOf(row: SubscriptionRow): Snapshot {
+  const { id, orgId, status, plan, cycle, periodEnd, cancelAtPeriodEnd } = row;
+  const bought = { plan, cycle };
+  return { id, customerId: customerOf(orgId), status, bought, periodEnd, cancelAtPeriodEnd };
+}
+
+function periodAfter(start: Date, cycle: Purchase["cycle"]): Date {
+  const end = new Date(start);
+  if (cycle === "yearly") end.setUTCFullYear(end.getUTCFullYear() + 1);
+  else end.setUTCMonth(end.getUTCMonth() + 1);
+  return end;
+}
+
+async function linkTo(c: ApiContext, path: string, about: object): Promise<string> {
+  const { config, principal } = c.var;
+  const { orgId, userId } = principal;
+  const endsAtMs = Date.now() + MOCK_LINK_MAX_MS;
+  const link = { id: crypto.randomUUID(), orgId, userId, endsAtMs, ...about };
+  const url = new URL(path, config.publicOrigin);
+  url.searchParams.set("token", await seal(config, path, JSON.stringify(link)));
+  return url.href;
+}
+
+/** @throws ApiError for whatever is no link of ours that is good now. */
+async function openLink<About extends z.infer<typeof Link>>(
+  c: ApiContext,
+  path: string,
+  schema: z.ZodType<About>,
+): Promise<About> {
+  requireMock(c.var.config);
+  const token = c.req.query("token") ?? "";
+  const text = await unseal(c.var.config, path, token).catch(() => null);
+  if (text === null) throw notFound("such link");
+  const link = schema.parse(JSON.parse(text));
+  if (link.endsAtMs <= Date.now()) throw linkIsOver();
+  return link;
+}
+
+function requireMock({ BILLING_MODE: mode }: Config): void {
+  if (mode !== "mock") throw notFound("rehearsal");
+}
+
+function linkIsOver(): ApiError {
+  return new ApiError("expired", "This link has been used, or is too old. Ask for another one.");
+}

@@ -1,0 +1,99 @@
+/** /reserved-subdomains: names under the service's own domain that an organization keeps for its tunnels. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import { isReservedLabel } from "../../../protocol/names.ts";
+import {
+  ReservedSubdomain,
+  ReserveSubdomain,
+} from "../../../protocol/schemas/domains/reserved-subdomains.ts";
+import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { ApiError } from "../../errors.ts";
+import {
+  listReservedSubdomains,
+  releaseSubdomain,
+  reserveSubdomain,
+  type ReservedSubdomainRow,
+} from "../../store/domains/reserved-subdomains.ts";
+import { allow } from "../guard.ts";
+import { actorOf, answer, failures, jsonBody, newArea, notFound, roleChanged } from "../route.ts";
+
+export const reservedSubdomains = newArea();
+
+reservedSubdomains.openapi(
+  createRoute({
+    method: "get",
+    path: "/reserved-subdomains",
+    summary: "List reserved subdomains",
+    ...allow("domains:read"),
+    request: { query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(ReservedSubdomain)),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { db, principal } = c.var;
+    const rows = await listReservedSubdomains(db, principal.orgId, c.req.valid("query"));
+    return c.json(rows.map(toReservedSubdomain), 200);
+  },
+);
+
+reservedSubdomains.openapi(
+  createRoute({
+    method: "post",
+    path: "/reserved-subdomains",
+    summary: "Reserve a subdomain",
+    ...allow("domains:write"),
+    request: { body: jsonBody(ReserveSubdomain) },
+    responses: {
+      201: answer("No other organization gets it.", ReservedSubdomain),
+      ...failures(
+        "invalid_request",
+        "unauthorized",
+        "upgrade_required",
+        "forbidden",
+        "duplicate_name",
+      ),
+    },
+  }),
+  async (c) => {
+    const { subdomain } = c.req.valid("json");
+    const taken = new ApiError("duplicate_name", `${subdomain} is taken.`);
+    if (isReservedLabel(subdomain)) throw taken;
+    const row = await reserveSubdomain(c.var.db, actorOf(c), subdomain);
+    switch (row) {
+      case "duplicate_name":
+        throw taken;
+      case "quota_exceeded":
+        throw new ApiError("upgrade_required", "Your plan has no room for another one.");
+      case "role_changed":
+        throw roleChanged();
+      default:
+        return c.json(toReservedSubdomain(row), 201);
+    }
+  },
+);
+
+reservedSubdomains.openapi(
+  createRoute({
+    method: "delete",
+    path: "/reserved-subdomains/{id}",
+    summary: "Give a reserved subdomain up",
+    ...allow("domains:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("Others can have it a day later.", Ok),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const isReleased = await releaseSubdomain(c.var.db, actorOf(c), c.req.valid("param").id);
+    if (!isReleased) throw notFound("such reserved subdomain");
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+function toReservedSubdomain(row: ReservedSubdomainRow): ReservedSubdomain {
+  const { id, subdomain, orgId, createdAt } = row;
+  return { id, subdomain, organization_id: orgId, created_at: createdAt.toISOString() };
+}

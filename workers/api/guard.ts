@@ -1,0 +1,141 @@
+/** Who may call a route: everybody who is signed in and whose role has the permission. */
+import { createMiddleware } from "hono/factory";
+import { SESSION_SEEN_MS } from "../../protocol/limits.ts";
+import { Id } from "../../protocol/schemas/scalars.ts";
+import { WATCH_BEARER } from "../../protocol/schemas/inspector/watching.ts";
+import { ApiError } from "../errors.ts";
+import { verifyAccessToken } from "../identity/tokens/access-tokens.ts";
+import { readUnconfinedToken } from "../identity/tokens/agent-tokens.ts";
+import { isMasterKey, readMasterKey } from "../identity/tokens/master-keys.ts";
+import { hasPermission, type Permission, type Role } from "../identity/permissions.ts";
+import { isSessionAlive } from "../store/accounts/live-sessions.ts";
+import { findPrincipal, noteSessionUse } from "../store/accounts/sessions.ts";
+import { findAgentToken, findMasterKey } from "../store/tokens/tokens.ts";
+import { afterAnswer, notFound, type ApiContext, type ApiEnv } from "./route.ts";
+import { offeredProtocols } from "./upgrade.ts";
+
+/** Spread into a route's definition: the guard, and the same in the OpenAPI document. */
+export function allow(permission: Permission) {
+  return guardedBy(async (c) => {
+    await authenticate(c, bearerOf(c));
+    requirePermission(c, permission);
+  });
+}
+
+/**
+ * For the routes under /orgs/{id}: what counts is the caller's role in the organization of the path,
+ * whichever the access token names. To whoever is not a member there is no such organization.
+ */
+export function allowIn(permission: Permission) {
+  return guardedBy(async (c) => {
+    await authenticate(c, bearerOf(c), { orgId: c.req.param("id") ?? "" });
+    requirePermission(c, permission);
+  });
+}
+
+/** For WebSockets of browsers, whose credential is one of the protocols that they offer. */
+export function allowByProtocol(permission: Permission) {
+  return guardedBy(async (c) => {
+    const bearer = offeredProtocols(c).find((protocol) => protocol.startsWith(WATCH_BEARER));
+    await authenticate(c, bearer?.slice(WATCH_BEARER.length));
+    requirePermission(c, permission);
+  });
+}
+
+/** For the one route that a machine with a master key may call too. */
+export function allowOrMasterKey(permission: Permission) {
+  return guardedBy(async (c) => {
+    const bearer = bearerOf(c);
+    if (bearer !== undefined && isMasterKey(bearer)) return authenticateMasterKey(c, bearer);
+    await authenticate(c, bearer);
+    requirePermission(c, permission);
+  });
+}
+
+/** For what an agent may do too, with its own token, which must be confined neither to names nor to a project. */
+export function allowOrAgent(permission: Permission) {
+  return guardedBy((c) => requireReader(c, permission));
+}
+
+/** Throws unless the caller may, by now: for whoever was let in by `allowOrAgent` and then waited. */
+export async function requireReader(c: ApiContext, permission: Permission): Promise<void> {
+  const bearer = bearerOf(c);
+  // An access token has dots in it, and base64 has none.
+  if (bearer !== undefined && !bearer.includes(".")) return authenticateAgent(c, bearer);
+  await authenticate(c, bearer);
+  requirePermission(c, permission);
+}
+
+/** After `allowOrAgent`: whose things the caller may see. */
+export function orgOf(c: ApiContext): string {
+  return c.var.agentToken?.orgId ?? c.var.principal.orgId;
+}
+
+async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
+  const token = await readUnconfinedToken(c.var.config, bearer);
+  if (token === "confined") {
+    throw new ApiError("forbidden", "The token is for some names or one project only.");
+  }
+  const found = token && (await findAgentToken(c.var.db, token));
+  if (!found) throw unauthorized();
+  c.set("agentToken", found);
+}
+
+async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<void> {
+  const name = await readMasterKey(c.var.config, bearer);
+  const masterKey = name && (await findMasterKey(c.var.db, name));
+  if (!masterKey) throw unauthorized();
+  c.set("masterKey", masterKey);
+}
+
+function bearerOf(c: ApiContext): string | undefined {
+  return c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
+}
+
+function guardedBy(check: (c: ApiContext) => Promise<void>) {
+  const guard = createMiddleware<ApiEnv>(async (c, next) => {
+    await check(c);
+    await next();
+  });
+  return { middleware: guard, security: [{ bearer: [] }] };
+}
+
+function requirePermission(c: ApiContext, permission: Permission): void {
+  const { role } = c.var.principal;
+  if (!hasPermission(role, permission)) throw lacksPermission(role, permission);
+}
+
+export function lacksPermission(role: Role, permission: Permission): ApiError {
+  return new ApiError("forbidden", `Your role, ${role}, lacks ${permission}.`);
+}
+
+/** @param path whose organization the caller acts for instead of the token's. */
+async function authenticate(
+  c: ApiContext,
+  token: string | undefined,
+  path?: { orgId: string },
+): Promise<void> {
+  const { config, db, address } = c.var;
+  const claims = token === undefined ? null : await verifyAccessToken(config, token);
+  if (token === undefined || !claims) throw unauthorized();
+  const org = path?.orgId ?? claims.org;
+  const principal = isId(org) ? await findPrincipal(db, { ...claims, org }) : null;
+  if (!principal) {
+    if (path && (await isSessionAlive(db, claims))) throw notFound("such organization");
+    throw unauthorized();
+  }
+  c.set("principal", principal);
+  c.set("accessToken", token);
+  const { sessionId, lastSeenAt } = principal;
+  if (Date.now() - lastSeenAt.getTime() > SESSION_SEEN_MS) {
+    afterAnswer(c, "use_not_noted", noteSessionUse(db, { sessionId, ip: address }));
+  }
+}
+
+export function unauthorized(): ApiError {
+  return new ApiError("unauthorized", "A valid bearer token is required.");
+}
+
+function isId(text: string): boolean {
+  return Id.safeParse({ id: text }).success;
+}

@@ -1,0 +1,93 @@
+/**
+ * GET /inspector/ws: captured requests as they happen. Who may watch is decided here; from then on the
+ * connection belongs to the organization's object.
+ */
+import { WATCH_HEADER, WATCH_URL } from "../../../durable-objects/organization/admission.ts";
+import type { WatcherAdmission } from "../../../durable-objects/organization/admission.ts";
+import { ERROR_HEADER } from "../../../protocol/errors.ts";
+import { RECONNECT_WATCHER_MS } from "../../../protocol/limits/organization.ts";
+import {
+  WATCH_BEARER,
+  WATCH_PROTOCOL,
+  WatchQuery,
+} from "../../../protocol/schemas/inspector/watching.ts";
+import { isDraining } from "../../draining.ts";
+import { ApiError } from "../../errors.ts";
+import { organizationObject } from "../../objects.ts";
+import { isTunnelOf } from "../../store/tunnels/tunnels.ts";
+import { allowByProtocol } from "../guard.ts";
+import { failures, invalidInput, newArea, notFound, type ApiContext } from "../route.ts";
+import { offeredProtocols, requireUpgrade } from "../upgrade.ts";
+
+export const inspectorWatch = newArea();
+
+const { middleware, security } = allowByProtocol("inspector:read");
+
+inspectorWatch.openAPIRegistry.registerPath({
+  method: "get",
+  path: "/inspector/ws",
+  summary: "Watch requests as they happen",
+  description:
+    "A WebSocket (docs/live-view.md). The access token is a subprotocol, `bearer.<jwt>`, as browsers can set no other header.",
+  security,
+  request: { query: WatchQuery },
+  responses: {
+    101: { description: "Captured requests, one a message." },
+    ...failures(
+      "invalid_request",
+      "unauthorized",
+      "forbidden",
+      "not_found",
+      "upgrade_expected",
+      "rate_limited",
+      "unavailable",
+    ),
+  },
+});
+
+inspectorWatch.get("/inspector/ws", middleware, async (c) => {
+  requireUpgrade(c, "Requests are watched over a WebSocket.");
+  const query = WatchQuery.safeParse(c.req.query());
+  if (!query.success) throw invalidInput({ target: "query", error: query.error });
+  const { orgId, sessionId, userId } = c.var.principal;
+  const { tunnel_id: tunnelId = null, batch } = query.data;
+  if (tunnelId !== null && !(await isTunnelOf(c.var.db, orgId, tunnelId))) {
+    throw notFound("such tunnel");
+  }
+  return handOver(c, orgId, { sessionId, userId, tunnelId, isBatched: batch === "1" });
+});
+
+async function handOver(
+  c: ApiContext,
+  orgId: string,
+  admission: WatcherAdmission,
+): Promise<Response> {
+  const retry = { retryAfterSeconds: RECONNECT_WATCHER_MS / 1000 };
+  // A server that stops ends the watching that it finds, once.
+  if (isDraining()) throw new ApiError("unavailable", "The server restarts.", retry);
+  const answer = await organizationObject(c.env, orgId).fetch(WATCH_URL, {
+    headers: {
+      Upgrade: "websocket",
+      "Sec-WebSocket-Protocol": grantedProtocol(c),
+      [WATCH_HEADER]: JSON.stringify(admission),
+    },
+  });
+  if (answer.status === 101) return answer;
+  switch (answer.headers.get(ERROR_HEADER)) {
+    case "unauthorized":
+      throw new ApiError("unauthorized", "The session is over.");
+    case "rate_limited":
+      throw new ApiError("rate_limited", "Too many are watching this organization.", retry);
+    case "unavailable":
+      throw new ApiError("unavailable", "The server restarts.", retry);
+    default:
+      throw new Error(`the organization's object answered ${answer.status}`);
+  }
+}
+
+/** A browser gives up a connection of which none of the protocols that it offered is granted. */
+function grantedProtocol(c: ApiContext): string {
+  const offered = offeredProtocols(c);
+  if (offered.includes(WATCH_PROTOCOL)) return WATCH_PROTOCOL;
+  return offered.find((protocol) => protocol.startsWith(WATCH_BEARER)) ?? "";
+}

@@ -1,0 +1,143 @@
+/** /metrics: what the organization's tunnels have carried. /usage: what that comes to by the price list. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import { monthOf } from "../../../durable-objects/tunnel/metrics/spending.ts";
+import {
+  Metrics,
+  OrganizationUsage,
+  SeriesPoint,
+  SeriesQuery,
+  UsageQuery,
+} from "../../../protocol/schemas/metrics.ts";
+import { countAgents } from "../../store/tunnels/live-tunnels.ts";
+import { seriesOf, spanOf } from "../../store/metrics/metric-windows.ts";
+import { usdCentsFor } from "../../store/billing/plans.ts";
+import { EXPOSITION_TYPE, expositionOf } from "./prometheus.ts";
+import {
+  countTunnels,
+  findCounters,
+  findSeries,
+  findSums,
+  listBusiestTunnels,
+} from "../../store/metrics/metrics.ts";
+import { findSpent } from "../../store/tokens/spending.ts";
+import { findUsage, listTokenUsage } from "../../store/metrics/usage.ts";
+import { allow, allowOrAgent, orgOf } from "../guard.ts";
+import { answer, failures, newArea } from "../route.ts";
+
+export const metrics = newArea();
+
+metrics.openapi(
+  createRoute({
+    method: "get",
+    path: "/metrics",
+    summary: "Count tunnels, and what they carried in the last 24 hours",
+    ...allow("metrics:read"),
+    responses: {
+      200: answer("Traffic counts within seconds.", Metrics),
+      ...failures("unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { db, principal } = c.var;
+    // First, because it sets the status of tunnels right.
+    await countAgents(c.env, db, principal.orgId);
+    const [tunnels, sums] = await Promise.all([
+      countTunnels(db, principal.orgId),
+      findSums(db, principal.orgId, spanOf("24h", Date.now())),
+    ]);
+    const body = {
+      total_tunnels: tunnels.total,
+      active_tunnels: tunnels.active,
+      requests_last_24h: sums.requests,
+      bytes_in_last_24h: sums.bytes_in,
+      bytes_out_last_24h: sums.bytes_out,
+    };
+    return c.json(body, 200);
+  },
+);
+
+metrics.openapi(
+  createRoute({
+    method: "get",
+    path: "/metrics/timeseries",
+    summary: "What tunnels carried, over time",
+    ...allow("metrics:read"),
+    request: { query: SeriesQuery },
+    responses: {
+      200: answer(
+        "Oldest first, with zeros; the last bucket is the running one.",
+        z.array(SeriesPoint),
+      ),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { metric, window } = c.req.valid("query");
+    const span = spanOf(window, Date.now());
+    const values = await findSeries(c.var.db, c.var.principal.orgId, metric, span);
+    return c.json(seriesOf(span, values), 200);
+  },
+);
+
+metrics.openapi(
+  createRoute({
+    method: "get",
+    path: "/metrics/prometheus",
+    summary: "The same and more for Prometheus",
+    description:
+      "The bearer is an access token, or an agent's token in base64, which lasts as long as a scraper does.",
+    ...allowOrAgent("metrics:read"),
+    responses: {
+      200: {
+        description: "Exposition format 0.0.4, of the caller's organization alone.",
+        content: { "text/plain": { schema: z.string() } },
+      },
+      ...failures("unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { db } = c.var;
+    const orgId = orgOf(c);
+    const agents = await countAgents(c.env, db, orgId);
+    const [tunnels, counters, busiest] = await Promise.all([
+      countTunnels(db, orgId),
+      findCounters(db, orgId),
+      listBusiestTunnels(db, orgId),
+    ]);
+    const text = expositionOf({ tunnels, agents, counters, busiest });
+    return c.text(text, 200, { "Content-Type": EXPOSITION_TYPE });
+  },
+);
+
+metrics.openapi(
+  createRoute({
+    method: "get",
+    path: "/usage",
+    summary: "What the organization and each of its tokens used in a month",
+    ...allow("usage:read"),
+    request: { query: UsageQuery },
+    responses: {
+      200: answer("By the price list. What counts for budgets.", OrganizationUsage),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { db, principal } = c.var;
+    const { month = monthOf(Date.now()), ...page } = c.req.valid("query");
+    const [usage, rows] = await Promise.all([
+      findUsage(db, principal.orgId, month),
+      listTokenUsage(db, principal.orgId, month, page),
+    ]);
+    const lineageIds = rows.map(({ lineageId }) => lineageId);
+    const spent =
+      rows.length > 0 ? await findSpent(db.read, lineageIds, month) : new Map<string, number>();
+    const tokens = rows.map(({ lineageId, revokedAt, ...row }) => ({
+      ...row,
+      revoked: revokedAt !== null,
+      costUsdCents: usdCentsFor(row),
+      spentUsdCents: spent.get(lineageId) ?? 0,
+    }));
+    return c.json({ month, ...usage, costUsdCents: usdCentsFor(usage), tokens }, 200);
+  },
+);

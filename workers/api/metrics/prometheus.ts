@@ -1,0 +1,161 @@
+/**
+ * The text format in which Prometheus reads metrics (exposition format 0.0.4). Totals of an organization are of
+ * all tunnels that it ever had, so that they only grow; tunnels one by one are families of their own, of which
+ * any may go.
+ */
+import { OUTCOMES, type Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
+import { LATENCY_BOUNDS_MS } from "../../../protocol/limits/metrics.ts";
+import type { CountedTunnel, TunnelCounts } from "../../store/metrics/metrics.ts";
+
+export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
+
+type Labels = Record<string, string>;
+
+interface Sample {
+  /** What follows the family's name. */
+  suffix?: string;
+  labels?: Labels;
+  value: number;
+}
+
+interface Family {
+  name: string;
+  help: string;
+  type: "counter" | "gauge" | "histogram";
+  samples: Sample[];
+}
+
+export interface Scraped {
+  tunnels: TunnelCounts;
+  /** That are connected. */
+  agents: number;
+  counters: Counters;
+  busiest: CountedTunnel[];
+}
+
+export function expositionOf(scraped: Scraped): string {
+  return [...familiesOf(scraped), ...familiesOfTunnels(scraped.busiest)].map(textOf).join("");
+}
+
+function familiesOf({ tunnels, agents, counters }: Scraped): Family[] {
+  return [
+    {
+      name: "underpass_tunnels",
+      help: "Tunnels of the organization.",
+      type: "gauge",
+      samples: [{ value: tunnels.total }],
+    },
+    {
+      name: "underpass_tunnels_active",
+      help: "Tunnels of the organization that are active.",
+      type: "gauge",
+      samples: [{ value: tunnels.active }],
+    },
+    {
+      name: "underpass_agents_connected",
+      help: "Agents that serve a tunnel of the organization.",
+      type: "gauge",
+      samples: [{ value: agents }],
+    },
+    {
+      name: "underpass_requests_total",
+      help: "Visitors' requests by the class of the answer's status; left: the visitor was gone before it; tcp: a connection to a TCP tunnel.",
+      type: "counter",
+      samples: outcomesIn(counters),
+    },
+    {
+      name: "underpass_refusals_total",
+      help: "Visitors' requests that the local server did not answer, by the error that they got instead.",
+      type: "counter",
+      samples: Object.entries(counters)
+        .filter(([name]) => name.startsWith("refusals:"))
+        .sort()
+        .map(([name, value]) => ({ labels: { error: name.slice("refusals:".length) }, value })),
+    },
+    {
+      name: "underpass_bytes_in_total",
+      help: "Bytes of bodies and messages from visitors to local servers.",
+      type: "counter",
+      samples: [{ value: counters["bytes:in"] ?? 0 }],
+    },
+    {
+      name: "underpass_bytes_out_total",
+      help: "Bytes of bodies and messages from local servers to visitors.",
+      type: "counter",
+      samples: [{ value: counters["bytes:out"] ?? 0 }],
+    },
+    {
+      name: "underpass_request_duration_seconds",
+      help: "From a request's arrival at its tunnel to the head of the local server's answer.",
+      type: "histogram",
+      samples: histogramIn(counters),
+    },
+  ];
+}
+
+function familiesOfTunnels(busiest: CountedTunnel[]): Family[] {
+  const each = (samples: (counters: Counters, tunnel: CountedTunnel) => Sample[]) =>
+    busiest.flatMap((tunnel) =>
+      samples(tunnel.counters ?? {}, tunnel).map((sample) => ({
+        ...sample,
+        labels: { tunnel: tunnel.subdomain, tunnel_id: tunnel.id, ...sample.labels },
+      })),
+    );
+  return [
+    {
+      name: "underpass_tunnel_agent_connected",
+      help: "Whether an agent serves the tunnel.",
+      type: "gauge",
+      samples: each((_, { agentConnected }) => [{ value: agentConnected ? 1 : 0 }]),
+    },
+    {
+      name: "underpass_tunnel_requests_total",
+      help: "Requests of the tunnel's visitors by the class of the answer's status.",
+      type: "counter",
+      samples: each(outcomesIn),
+    },
+    {
+      name: "underpass_tunnel_bytes_in_total",
+      help: "Bytes of bodies and messages from the tunnel's visitors.",
+      type: "counter",
+      samples: each((counters) => [{ value: counters["bytes:in"] ?? 0 }]),
+    },
+    {
+      name: "underpass_tunnel_bytes_out_total",
+      help: "Bytes of bodies and messages to the tunnel's visitors.",
+      type: "counter",
+      samples: each((counters) => [{ value: counters["bytes:out"] ?? 0 }]),
+    },
+  ];
+}
+
+function outcomesIn(counters: Counters): Sample[] {
+  return OUTCOMES.map((code) => ({ labels: { code }, value: counters[`requests:${code}`] ?? 0 }));
+}
+
+function histogramIn(counters: Counters): Sample[] {
+  let answers = 0;
+  const buckets = [...LATENCY_BOUNDS_MS, "more" as const].map((bound) => {
+    answers += counters[`latency:${bound}`] ?? 0;
+    const le = bound === "more" ? "+Inf" : String(bound / 1000);
+    return { suffix: "_bucket", labels: { le }, value: answers };
+  });
+  const sumSeconds = (counters["latency:sum"] ?? 0) / 1000;
+  return [...buckets, { suffix: "_sum", value: sumSeconds }, { suffix: "_count", value: answers }];
+}
+
+function textOf({ name, help, type, samples }: Family): string {
+  const lines = samples.map(
+    ({ suffix = "", labels = {}, value }) => `${name}${suffix}${labelsText(labels)} ${value}\n`,
+  );
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
+}
+
+function labelsText(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
+  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
+}
+
+function escaped(value: string): string {
+  return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}

@@ -1,0 +1,78 @@
+/** /events: what happened in the organization. /me/events: what happened to one's own account. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import {
+  AuditEvent,
+  EventQuery,
+  PersonalEvent,
+} from "../../../protocol/schemas/organizations/audit.ts";
+import { PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { normalizeEmail } from "../../identity/accounts/emails.ts";
+import { listEvents, listPersonalEvents, type EventRow } from "../../store/organizations/events.ts";
+import { allow } from "../guard.ts";
+import { answer, failures, newArea } from "../route.ts";
+
+export const events = newArea();
+
+events.openapi(
+  createRoute({
+    method: "get",
+    path: "/events",
+    summary: "List what happened in the organization",
+    ...allow("events:read"),
+    request: { query: EventQuery },
+    responses: {
+      200: answer("Newest first.", z.array(AuditEvent)),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { start_time: start, actor, ...query } = c.req.valid("query");
+    const rows = await listEvents(c.var.db, c.var.principal.orgId, {
+      ...query,
+      since: start === undefined ? undefined : new Date(start),
+      actor: actor === undefined ? undefined : readActor(actor),
+    });
+    return c.json(rows.map(toEvent), 200);
+  },
+);
+
+events.openapi(
+  createRoute({
+    method: "get",
+    path: "/me/events",
+    summary: "List what happened to one's own account",
+    ...allow("account:self"),
+    request: { query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(PersonalEvent)),
+      ...failures("invalid_request", "unauthorized"),
+    },
+  }),
+  async (c) => {
+    const rows = await listPersonalEvents(c.var.db, c.var.principal.userId, c.req.valid("query"));
+    return c.json(
+      rows.map((row) => ({ ...toEvent(row), organizationId: row.orgId })),
+      200,
+    );
+  },
+);
+
+function readActor(text: string): { id: string } | { email: string } {
+  const id = z.uuid().safeParse(text);
+  return id.success ? { id: id.data } : { email: normalizeEmail(text) };
+}
+
+function toEvent(row: EventRow): AuditEvent {
+  const { id, createdAt, action, resourceType, resourceId, userEmail, ip, metadata } = row;
+  return {
+    id,
+    timestamp: createdAt.toISOString(),
+    action,
+    resourceType,
+    resourceId,
+    userEmail,
+    ipAddress: ip,
+    metadata,
+  };
+}

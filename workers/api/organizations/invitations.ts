@@ -1,0 +1,192 @@
+/**
+ * Invitations: an address is asked to join an organization. What is mailed to it is good once, and only for
+ * the account with that address. Nothing here tells whether there is such an account.
+ */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import {
+  AcceptInvitation,
+  Invitation,
+  InvitationId,
+  Invite,
+  Organization,
+} from "../../../protocol/schemas/organizations/organizations.ts";
+import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { sealMail } from "../../integrations/mail/mail.ts";
+import { invitationMail } from "../../integrations/mail/mails.ts";
+import { ApiError } from "../../errors.ts";
+import { randomSecret } from "../../identity/accounts/codes.ts";
+import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.ts";
+import { hasPermission, permissionToGive } from "../../identity/permissions.ts";
+import { sha256Hex } from "../../identity/sealing.ts";
+import {
+  acceptInvitation,
+  createInvitation,
+  listInvitations,
+  revokeInvitation,
+  type InvitationRefusal,
+  type InvitationRow,
+} from "../../store/organizations/invitations.ts";
+import { allow, allowIn, lacksPermission } from "../guard.ts";
+import {
+  actorOf,
+  answer,
+  failures,
+  invalidField,
+  jsonBody,
+  newArea,
+  notFound,
+  roleChanged,
+} from "../route.ts";
+import { toOrganization } from "./organizations.ts";
+
+export const invitations = newArea();
+
+invitations.openapi(
+  createRoute({
+    method: "get",
+    path: "/orgs/{id}/invitations",
+    summary: "List invitations that can still be accepted",
+    ...allowIn("orgs:read"),
+    request: { params: Id, query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(Invitation)),
+      ...failures("invalid_request", "unauthorized", "not_found"),
+    },
+  }),
+  async (c) => {
+    const rows = await listInvitations(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    return c.json(rows.map(toInvitation), 200);
+  },
+);
+
+invitations.openapi(
+  createRoute({
+    method: "post",
+    path: "/orgs/{id}/invitations",
+    summary: "Invite an address",
+    description: "An earlier invitation of the same address is void.",
+    ...allowIn("members:write"),
+    request: { params: Id, body: jsonBody(Invite) },
+    responses: {
+      201: answer("Invited; the token is in the mail, and nowhere else.", Invitation),
+      ...failures(
+        "invalid_request",
+        "unauthorized",
+        "forbidden",
+        "not_found",
+        "duplicate_name",
+        "conflict",
+        "rate_limited",
+      ),
+    },
+  }),
+  async (c) => {
+    const { config, db, principal } = c.var;
+    const { role, ...given } = c.req.valid("json");
+    const email = normalizeEmail(given.email);
+    if (!isEmailAddress(email)) throw invalidField("email", "is not an e-mail address");
+    const needed = permissionToGive(role);
+    if (!hasPermission(principal.role, needed)) throw lacksPermission(principal.role, needed);
+
+    const token = randomSecret();
+    const words = { inviter: principal.email, organization: principal.orgName, token };
+    const row = await createInvitation(db, actorOf(c), {
+      email,
+      role,
+      tokenHash: await sha256Hex(token),
+      mail: await sealMail(config, invitationMail(email, config, words)),
+    });
+    if (typeof row === "string") throw refusalOf(row, email);
+    return c.json(toInvitation(row), 201);
+  },
+);
+
+invitations.openapi(
+  createRoute({
+    method: "delete",
+    path: "/orgs/{id}/invitations/{invitation_id}",
+    summary: "Take an invitation back",
+    ...allowIn("members:write"),
+    request: { params: InvitationId },
+    responses: {
+      200: answer("Its token is void.", Ok),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const { invitation_id: id } = c.req.valid("param");
+    const outcome = await revokeInvitation(c.var.db, actorOf(c), id);
+    switch (outcome) {
+      case "revoked":
+        return c.json({ ok: true as const }, 200);
+      case "not_found":
+        throw notFound("such invitation");
+      case "role_changed":
+        throw roleChanged();
+    }
+  },
+);
+
+invitations.openapi(
+  createRoute({
+    method: "post",
+    path: "/invitations/accept",
+    summary: "Accept an invitation",
+    ...allow("account:self"),
+    request: { body: jsonBody(AcceptInvitation) },
+    responses: {
+      200: answer("The organization, with the caller's role in it.", Organization),
+      ...failures("invalid_request", "invalid_token", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { db, address: ip, principal } = c.var;
+    const { userId, email } = principal;
+    const tokenHash = await sha256Hex(c.req.valid("json").token.trim());
+    const org = await acceptInvitation(db, { tokenHash, userId, email, ip });
+    switch (org) {
+      case "invalid":
+        throw new ApiError("invalid_token", "The invitation is not good, or no longer.");
+      case "another_address":
+        throw new ApiError("forbidden", "The invitation is for another address than yours.");
+      default:
+        return c.json(toOrganization(org), 200);
+    }
+  },
+);
+
+function refusalOf(refusal: InvitationRefusal, email: string): ApiError {
+  switch (refusal) {
+    case "role_changed":
+      return roleChanged();
+    case "not_approved":
+      return new ApiError("forbidden", "The organization waits for approval.");
+    case "already_member":
+      return new ApiError("duplicate_name", `${email} is a member already.`);
+    case "too_many":
+      return new ApiError("conflict", "Too many invitations are open: take some back first.");
+    case "too_many_today":
+      return new ApiError("rate_limited", "Too many invitations were sent within a day.", {
+        retryAfterSeconds: 3600,
+      });
+  }
+}
+
+function toInvitation({
+  id,
+  email,
+  role,
+  invitedBy,
+  createdAt,
+  expiresAt,
+}: InvitationRow): Invitation {
+  return {
+    id,
+    email,
+    role,
+    invited_by: invitedBy,
+    created_at: createdAt.toISOString(),
+    expires_at: expiresAt.toISOString(),
+  };
+}

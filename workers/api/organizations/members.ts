@@ -1,0 +1,128 @@
+/** /orgs/{id}/members: who belongs to an organization. Anybody may leave; the last owner can't. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import {
+  ChangeRole,
+  Member,
+  MemberId,
+} from "../../../protocol/schemas/organizations/organizations.ts";
+import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { ApiError } from "../../errors.ts";
+import { forfeitWith, hasPermission } from "../../identity/permissions.ts";
+import {
+  changeRole,
+  listMembers,
+  removeMember,
+  type MemberRefusal,
+  type MemberRow,
+} from "../../store/organizations/members.ts";
+import { allowIn, lacksPermission } from "../guard.ts";
+import {
+  actorOf,
+  answer,
+  failures,
+  jsonBody,
+  newArea,
+  notFound,
+  roleChanged,
+  type ApiContext,
+} from "../route.ts";
+
+export const members = newArea();
+
+members.openapi(
+  createRoute({
+    method: "get",
+    path: "/orgs/{id}/members",
+    summary: "List members",
+    ...allowIn("orgs:read"),
+    request: { params: Id, query: PageQuery },
+    responses: {
+      200: answer("The latest joined first.", z.array(Member)),
+      ...failures("invalid_request", "unauthorized", "not_found"),
+    },
+  }),
+  async (c) => {
+    const rows = await listMembers(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    return c.json(rows.map(toMember), 200);
+  },
+);
+
+members.openapi(
+  createRoute({
+    method: "patch",
+    path: "/orgs/{id}/members/{user_id}",
+    summary: "Change a member's role",
+    ...allowIn("members:write"),
+    request: { params: MemberId, body: jsonBody(ChangeRole) },
+    responses: {
+      200: answer("Good from the member's next request on.", Member),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "conflict"),
+    },
+  }),
+  async (c) => {
+    const { user_id: userId } = c.req.valid("param");
+    const { role } = c.req.valid("json");
+    const member = await changeRole(c.var.db, actorOf(c), {
+      userId,
+      role,
+      mayChangeOwners: mayChangeOwners(c),
+      forfeit: forfeitWith(role),
+    });
+    if (typeof member === "string") throw refusalOf(c, member);
+    return c.json(toMember(member), 200);
+  },
+);
+
+members.openapi(
+  createRoute({
+    method: "delete",
+    path: "/orgs/{id}/members/{user_id}",
+    summary: "Remove a member, or leave",
+    ...allowIn("account:self"),
+    request: { params: MemberId },
+    responses: {
+      200: answer("No session or token of theirs acts for the organization any more.", Ok),
+      ...failures("unauthorized", "forbidden", "not_found", "conflict"),
+    },
+  }),
+  async (c) => {
+    const { user_id: userId } = c.req.valid("param");
+    const { role, userId: ownId } = c.var.principal;
+    const isOwn = userId.toLowerCase() === ownId;
+    if (!isOwn && !hasPermission(role, "members:write")) {
+      throw lacksPermission(role, "members:write");
+    }
+    const outcome = await removeMember(c.var.db, actorOf(c), {
+      userId,
+      mayChangeOwners: mayChangeOwners(c),
+      forfeit: forfeitWith(null),
+    });
+    if (outcome !== "removed") throw refusalOf(c, outcome);
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+function mayChangeOwners(c: ApiContext): boolean {
+  return hasPermission(c.var.principal.role, "owners:write");
+}
+
+function refusalOf(c: ApiContext, refusal: MemberRefusal): ApiError {
+  switch (refusal) {
+    case "role_changed":
+      return roleChanged();
+    case "not_found":
+      return notFound("such member");
+    case "owners_only":
+      return lacksPermission(c.var.principal.role, "owners:write");
+    case "last_owner":
+      return new ApiError(
+        "conflict",
+        "An organization keeps an owner: make somebody else one first.",
+      );
+  }
+}
+
+function toMember({ userId, email, role, joinedAt }: MemberRow): Member {
+  return { user_id: userId, email, role, joined_at: joinedAt.toISOString() };
+}

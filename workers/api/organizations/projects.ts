@@ -1,0 +1,211 @@
+/** /projects: namespaces of tunnels. A tunnel in one carries its slug, a token can be confined to one. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import {
+  PROJECT_TOKEN_BY_MASTER_HOURS,
+  PROJECT_TOKEN_BY_PERSON_HOURS,
+} from "../../../protocol/limits.ts";
+import { canAllowInProject } from "../../../protocol/names.ts";
+import {
+  CreateProject,
+  Project,
+  ProjectSlug,
+  RenameProject,
+} from "../../../protocol/schemas/organizations/projects.ts";
+import { Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import { MintedToken, MintProjectToken } from "../../../protocol/schemas/tokens.ts";
+import { ApiError } from "../../errors.ts";
+import { newProjectToken } from "../../identity/tokens/minting.ts";
+import { mayUse } from "../../store/billing/plans.ts";
+import {
+  createProject,
+  deleteProject,
+  findProject,
+  listProjects,
+  mintProjectToken,
+  renameProject,
+  type Minter,
+  type ProjectRow,
+} from "../../store/organizations/projects.ts";
+import { allow, allowOrMasterKey, unauthorized } from "../guard.ts";
+import {
+  actorOf,
+  answer,
+  failures,
+  invalidField,
+  jsonBody,
+  newArea,
+  notFound,
+  roleChanged,
+  type ApiContext,
+} from "../route.ts";
+import { toMintedToken } from "../tokens/tokens.ts";
+
+export const projects = newArea();
+
+projects.openapi(
+  createRoute({
+    method: "get",
+    path: "/projects",
+    summary: "List projects",
+    ...allow("projects:read"),
+    request: { query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(Project)),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const rows = await listProjects(c.var.db, c.var.principal.orgId, c.req.valid("query"));
+    return c.json(rows.map(toProject), 200);
+  },
+);
+
+projects.openapi(
+  createRoute({
+    method: "post",
+    path: "/projects",
+    summary: "Make a project",
+    ...allow("projects:write"),
+    request: { body: jsonBody(CreateProject) },
+    responses: {
+      201: answer("Made; its slug is for good.", Project),
+      ...failures("invalid_request", "unauthorized", "forbidden", "duplicate_name"),
+    },
+  }),
+  async (c) => {
+    const asked = c.req.valid("json");
+    const project = await createProject(c.var.db, actorOf(c), asked);
+    switch (project) {
+      case "duplicate_name":
+        throw new ApiError("duplicate_name", `The slug ${asked.slug} is in use.`);
+      case "role_changed":
+        throw roleChanged();
+      default:
+        return c.json(toProject(project), 201);
+    }
+  },
+);
+
+projects.openapi(
+  createRoute({
+    method: "get",
+    path: "/projects/{slug}",
+    summary: "A project",
+    ...allow("projects:read"),
+    request: { params: ProjectSlug },
+    responses: {
+      200: answer("As it is.", Project),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const { slug } = c.req.valid("param");
+    const project = await findProject(c.var.db, c.var.principal.orgId, slug);
+    if (!project) throw notFound("such project");
+    return c.json(toProject(project), 200);
+  },
+);
+
+projects.openapi(
+  createRoute({
+    method: "patch",
+    path: "/projects/{slug}",
+    summary: "Rename a project",
+    ...allow("projects:write"),
+    request: { params: ProjectSlug, body: jsonBody(RenameProject) },
+    responses: {
+      200: answer("Renamed; its slug stays.", Project),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const renamed = { ...c.req.valid("param"), ...c.req.valid("json") };
+    const project = await renameProject(c.var.db, actorOf(c), renamed);
+    if (project === "not_found") throw notFound("such project");
+    return c.json(toProject(project), 200);
+  },
+);
+
+projects.openapi(
+  createRoute({
+    method: "delete",
+    path: "/projects/{slug}",
+    summary: "Delete a project",
+    ...allow("projects:write"),
+    request: { params: ProjectSlug },
+    responses: {
+      200: answer("Its tunnels and tokens have ended.", Ok),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const outcome = await deleteProject(c.var.db, actorOf(c), c.req.valid("param").slug);
+    switch (outcome) {
+      case "deleted":
+        return c.json({ ok: true as const }, 200);
+      case "not_found":
+        throw notFound("such project");
+      case "is_default":
+        throw new ApiError("invalid_request", "The default project can't be deleted.");
+    }
+  },
+);
+
+projects.openapi(
+  createRoute({
+    method: "post",
+    path: "/projects/{slug}/tokens",
+    summary: "Mint a token for the tunnels of one project",
+    description: "The bearer is an access token, or a master key.",
+    ...allowOrMasterKey("tokens:write"),
+    request: { params: ProjectSlug, body: jsonBody(MintProjectToken) },
+    responses: {
+      200: answer("With its bytes, which are shown this once.", MintedToken),
+      ...failures("invalid_request", "unauthorized", "upgrade_required", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const { slug } = c.req.valid("param");
+    requireMasterKeys(c);
+    const minter = minterOf(c);
+    const asked = tokenAskedFor(c.req.valid("json"), slug, minter);
+    const row = await mintProjectToken(c.var.db, minter, slug, newProjectToken(asked));
+    switch (row) {
+      case "not_found":
+        throw notFound("such project");
+      case "role_changed":
+        throw roleChanged();
+      case "master_revoked":
+        throw unauthorized();
+      default:
+        return c.json(await toMintedToken(c, row), 200);
+    }
+  },
+);
+
+/** A key that was made on a better plan is kept, and works again with the next such plan. */
+function requireMasterKeys({ var: { config, masterKey } }: ApiContext): void {
+  if (!masterKey || !config.HOSTED || mayUse("masterKeys", masterKey, new Date())) return;
+  throw new ApiError("upgrade_required", "Master keys are not part of your plan any more.");
+}
+
+function minterOf(c: ApiContext): Minter {
+  const { masterKey, address } = c.var;
+  return masterKey ? { masterKey, ip: address } : { member: actorOf(c) };
+}
+
+function tokenAskedFor(body: z.output<typeof MintProjectToken>, slug: string, minter: Minter) {
+  const { name, ttl_hours: asked, allowed_subdomains: allowedSubdomains } = body;
+  allowedSubdomains.forEach((pattern, at) => {
+    if (canAllowInProject(pattern, slug)) return;
+    throw invalidField(`allowed_subdomains.${at}`, `names no tunnel of this project: *-${slug}`);
+  });
+  const usual =
+    "masterKey" in minter ? PROJECT_TOKEN_BY_MASTER_HOURS : PROJECT_TOKEN_BY_PERSON_HOURS;
+  return { name, ttlHours: asked ?? usual, allowedSubdomains };
+}
+
+function toProject({ id, slug, name, isDefault, createdAt }: ProjectRow): Project {
+  return { id, slug, name, isDefault, createdAt: createdAt.toISOString() };
+}

@@ -1,0 +1,247 @@
+/** /tokens: what agents show to open tunnels. The bytes are in the answer to minting and nowhere else. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import { Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import {
+  Budget,
+  BudgetSet,
+  MintedToken,
+  MintMasterKey,
+  MintToken,
+  Nonce,
+  Token,
+} from "../../../protocol/schemas/tokens.ts";
+import { ApiError } from "../../errors.ts";
+import { toBase64 } from "../../../shared/base64.ts";
+import { masterKeyBearer } from "../../identity/tokens/master-keys.ts";
+import {
+  newAgentToken,
+  newMasterKey,
+  renewedToken,
+  secondsOf,
+  wireBytesOf,
+} from "../../identity/tokens/minting.ts";
+import { hasPermission } from "../../identity/permissions.ts";
+import { findSpent, setBudget } from "../../store/tokens/spending.ts";
+import {
+  listTokens,
+  mintMasterKey,
+  mintToken,
+  revokeToken,
+  rotateToken,
+  type TokenRow,
+} from "../../store/tokens/tokens.ts";
+import { allow } from "../guard.ts";
+import {
+  actorOf,
+  answer,
+  failures,
+  invalidInput,
+  jsonBody,
+  newArea,
+  notFound,
+  roleChanged,
+  type ApiContext,
+} from "../route.ts";
+
+export const tokens = newArea();
+
+tokens.openapi(
+  createRoute({
+    method: "get",
+    path: "/tokens",
+    summary: "List capability tokens",
+    ...allow("tokens:read"),
+    request: { query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(Token)),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { db, principal } = c.var;
+    const rows = await listTokens(db, principal.orgId, c.req.valid("query"));
+    const lineageIds = rows.map(({ lineageId }) => lineageId);
+    const spent =
+      rows.length > 0 ? await findSpent(db.read, lineageIds) : new Map<string, number>();
+    const listed = rows.map((row) => toToken(row, spent.get(row.lineageId)));
+    return c.json(listed, 200);
+  },
+);
+
+tokens.openapi(
+  createRoute({
+    method: "post",
+    path: "/tokens",
+    summary: "Mint a capability token",
+    ...allow("tokens:write"),
+    request: { body: jsonBody(MintToken) },
+    responses: {
+      200: answer("With its bytes, which are shown this once.", MintedToken),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const token = newAgentToken(c.req.valid("json"));
+    const row = await mintToken(c.var.db, actorOf(c), token);
+    if (row === "role_changed") throw roleChanged();
+    return c.json(await toMintedToken(c, row), 200);
+  },
+);
+
+tokens.openapi(
+  createRoute({
+    method: "post",
+    path: "/tokens/master",
+    summary: "Mint a master key, which mints tokens of projects and opens no tunnels",
+    ...allow("tokens:write"),
+    request: { body: jsonBody(MintMasterKey) },
+    responses: {
+      200: answer("With its bytes and its bearer form, which are shown this once.", MintedToken),
+      ...failures("invalid_request", "unauthorized", "upgrade_required", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const { config, db } = c.var;
+    const { name, ttl_days: ttlDays } = c.req.valid("json");
+    const key = newMasterKey(name, ttlDays);
+    const row = await mintMasterKey(db, actorOf(c), key, config.HOSTED);
+    if (row === "role_changed") throw roleChanged();
+    if (row === "upgrade_required") {
+      throw new ApiError("upgrade_required", "Master keys are not part of your plan.");
+    }
+    return c.json(await toMintedToken(c, row), 200);
+  },
+);
+
+tokens.openapi(
+  createRoute({
+    method: "delete",
+    path: "/tokens/{nonce}",
+    summary: "Revoke a capability token",
+    description: "With a master key go all tokens that it minted.",
+    ...allow("tokens:write"),
+    request: { params: Nonce },
+    responses: {
+      200: answer("Its agents are disconnected.", Ok),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const outcome = await revokeToken(c.var.db, actorOf(c), nameOf(c, c.req.valid("param").nonce));
+    switch (outcome) {
+      case "revoked":
+        return c.json({ ok: true as const }, 200);
+      case "not_found":
+        throw notFound("such token");
+      case "not_yours":
+        throw notYours();
+    }
+  },
+);
+
+tokens.openapi(
+  createRoute({
+    method: "post",
+    path: "/tokens/{nonce}/rotate",
+    summary: "Mint the same token again and revoke the old one",
+    ...allow("tokens:write"),
+    request: { params: Nonce },
+    responses: {
+      200: answer("The new one, with its bytes, which are shown this once.", MintedToken),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const name = nameOf(c, c.req.valid("param").nonce);
+    const row = await rotateToken(c.var.db, actorOf(c), name, renewedToken);
+    switch (row) {
+      case "not_found":
+        throw notFound("such token that is not revoked");
+      case "not_yours":
+        throw notYours();
+      case "role_changed":
+        throw roleChanged();
+      default: {
+        const spent = await findSpent(c.var.db.read, [row.lineageId]);
+        return c.json(await toMintedToken(c, row, spent.get(row.lineageId)), 200);
+      }
+    }
+  },
+);
+
+tokens.openapi(
+  createRoute({
+    method: "put",
+    path: "/tokens/{nonce}/budget",
+    summary: "Cap what a token may spend in a month",
+    ...allow("budgets:write"),
+    request: { params: Nonce, body: jsonBody(Budget) },
+    responses: {
+      200: answer("In force; agents that are over it are disconnected.", BudgetSet),
+      ...failures("invalid_request", "invalid_budget", "unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const { nonce } = c.req.valid("param");
+    const { monthlyBudgetUsdCents } = c.req.valid("json");
+    const outcome = await setBudget(c.var.db, actorOf(c), { nonce, monthlyBudgetUsdCents });
+    switch (outcome) {
+      case "set":
+        return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
+      case "not_found":
+        throw notFound("such token");
+      case "role_changed":
+        throw roleChanged();
+    }
+  },
+  (result) => {
+    if (result.success) return;
+    const [issue] = result.error.issues;
+    if (issue?.path[0] !== "monthlyBudgetUsdCents") throw invalidInput(result);
+    throw new ApiError("invalid_budget", `monthlyBudgetUsdCents: ${issue.message}.`);
+  },
+);
+
+function nameOf(c: ApiContext, nonce: string) {
+  return { nonce, mayEndOthers: hasPermission(c.var.principal.role, "tokens:write-others") };
+}
+
+function notYours(): ApiError {
+  return new ApiError("forbidden", "Only an admin may end what somebody else has minted.");
+}
+
+/** For the answer to minting alone. */
+export async function toMintedToken(
+  c: ApiContext,
+  row: TokenRow,
+  spentUsdCents?: number,
+): Promise<MintedToken> {
+  const wireBytes = await wireBytesOf(c.var.config, row);
+  return {
+    ...toToken(row, spentUsdCents),
+    wireBytes: toBase64(wireBytes),
+    wireBytesLen: wireBytes.byteLength,
+    ...(row.kind === "master" ? { bearer: masterKeyBearer(wireBytes) } : {}),
+  };
+}
+
+function toToken(row: TokenRow, spentUsdCents = 0): Token {
+  const { id, name, nonce, kind, tunnelQuota, bandwidthLimitMbps, allowedSubdomains } = row;
+  const { projectSlug, monthlyBudgetUsdCents, issuedAt, expiresAt, revokedAt } = row;
+  return {
+    id,
+    name,
+    nonce,
+    kind,
+    tunnelQuota,
+    bandwidthLimitMbps,
+    allowedSubdomains,
+    projectSlug,
+    monthlyBudgetUsdCents,
+    spentUsdCents,
+    issuedAt: secondsOf(issuedAt),
+    expiresAt: secondsOf(expiresAt),
+    revoked: revokedAt !== null,
+  };
+}

@@ -1,0 +1,223 @@
+/**
+ * Whether an agent may connect, and as what: its capability token is verified and its tunnel registered.
+ *
+ * This runs in a request of its own (`Rows.admit`): what the request holds that an agent's connection
+ * answers lives as long as that connection, and a database client would be half a megabyte of it.
+ */
+import type { Admission } from "../../../durable-objects/tunnel/agents/admission.ts";
+import { RANDOM_NAME_MAX_TRIES } from "../../../protocol/limits.ts";
+import {
+  DEFAULT_PROJECT_SLUG,
+  isAllowedLabel,
+  isReservedLabel,
+  labelFault,
+  labelOf,
+  newRandomName,
+} from "../../../protocol/names.ts";
+import { openDatabase } from "../../jobs/outbox.ts";
+import { configOf, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
+import type { Env } from "../../env.ts";
+import type { AgentRequest, AgentVerdict } from "../../rows-binding.ts";
+import {
+  verifyCapabilityToken,
+  type TokenPayload,
+} from "../../identity/tokens/capability-token.ts";
+import { fromBase64, toHex, uuidOf } from "../../../shared/encoding.ts";
+import { capabilityTokenKeys } from "../../identity/keys.ts";
+import { confirmTunnel } from "../../store/tunnels/live-tunnels.ts";
+import { tunnelObject } from "../../objects.ts";
+import type { Database } from "../../store/database.ts";
+import {
+  registerTunnel,
+  type Registered,
+  type Registration,
+  type RegistrationRefusal,
+  type RegistrationRequest,
+} from "../../store/tunnels/registrations.ts";
+import { returnToTunnel } from "../../store/tunnels/returns.ts";
+import { findTokenEnd } from "../../store/tokens/spending.ts";
+import { PLAN_TERMS } from "../../store/billing/plans.ts";
+import { Refusal } from "./refusals.ts";
+import { markDisconnected } from "../../store/tunnels/tunnels.ts";
+
+export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdict> {
+  try {
+    const config = configOf(env);
+    const token = await readToken(config, request.bearer);
+    const registered = await register(env, openDatabase(env), token, request);
+    return { admission: admissionOf(config, token, registered, request.address) };
+  } catch (error) {
+    if (error instanceof Refusal) return { refusal: error.closeName, words: error.message };
+    throw error;
+  }
+}
+
+/** A token that ended between the rows' verdict and the hand-over found nobody to disconnect. */
+export async function confirmAdmission(env: Env, admission: Admission): Promise<void> {
+  const { tokenNonce, tunnelId } = admission;
+  switch (await findTokenEnd(openDatabase(env), tokenNonce)) {
+    case null:
+      return;
+    case "revoked":
+      await tunnelObject(env, tunnelId).revokeCredential(tokenNonce);
+      return;
+    case "over_budget":
+      await tunnelObject(env, tunnelId).stopSpending(tokenNonce);
+  }
+}
+
+/** The tunnel's object did not take the agent. */
+export async function withdrawAdmission(env: Env, admission: Admission): Promise<void> {
+  await markDisconnected(openDatabase(env), admission.tunnelId);
+}
+
+const TOKEN_FAULTS = {
+  malformed: "the token can't be read",
+  bad_signature: "the token was not signed by this server",
+  expired: "the token has expired",
+} as const;
+
+export async function readToken(config: Config, bearer: string): Promise<TokenPayload> {
+  const bytes = fromBase64(bearer);
+  if (!bytes) throw new Refusal("unauthorized", TOKEN_FAULTS.malformed);
+  const keys = await capabilityTokenKeys(config);
+  const verdict = await verifyCapabilityToken(bytes, keys, Date.now());
+  if ("fault" in verdict) throw new Refusal("unauthorized", TOKEN_FAULTS[verdict.fault]);
+  if (verdict.ok.kind !== "agent") {
+    throw new Refusal("unauthorized", "the token is not an agent token");
+  }
+  return verdict.ok;
+}
+
+/** The tunnel's row, made or found. */
+async function register(
+  env: Env,
+  db: Database,
+  token: TokenPayload,
+  { asked, address }: AgentRequest,
+): Promise<Registered> {
+  const projectSlug = asked.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
+  if (token.project !== null && token.project !== projectSlug) {
+    throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
+  }
+  for (let tries = 1; ; tries++) {
+    const name = asked.subdomain ?? newRandomName();
+    const label = labelOf(name, projectSlug);
+    refuseLabel(token, label);
+    const registration = await registerWithFreshNews(env, db, {
+      orgId: uuidOf(token.organizationId),
+      tokenNonce: toHex(token.nonce),
+      ip: address,
+      name,
+      label,
+      projectSlug,
+      protocol: asked.protocol,
+      localPort: asked.port,
+      ttlSeconds: asked.ttl,
+      comesBackTo: asked.tunnel,
+      remotePort: asked.remote_port,
+      allowedCidrs: asked.allow,
+    });
+    if ("ok" in registration) return registration;
+    const { refused } = registration;
+    const mayTryAnother = asked.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
+    if (refused !== "duplicate_name" || !mayTryAnother) throw refusalFor(refused, label, asked);
+  }
+}
+
+function refuseLabel(token: TokenPayload, label: string): void {
+  const fault = labelFault(label);
+  if (fault !== null) throw new Refusal("invalid_request", `the name ${fault}`);
+  if (isReservedLabel(label)) throw new Refusal("duplicate_name", `${label} is reserved`);
+  if (!isAllowedLabel(token.allowedSubdomains, label)) {
+    const patterns = token.allowedSubdomains.join(", ");
+    throw new Refusal("forbidden", `the token allows only ${patterns}`);
+  }
+}
+
+/** A refusal by rows that may be out of date is believed once their tunnels were asked. */
+async function registerWithFreshNews(
+  env: Env,
+  db: Database,
+  request: RegistrationRequest,
+): Promise<Registration> {
+  const returned = await returnToTunnel(db, request);
+  if (returned) return returned;
+  const first = await registerTunnel(db, request);
+  if ("ok" in first || first.doubted.length === 0) return first;
+  await Promise.all(first.doubted.map((id) => confirmTunnel(env, db, id)));
+  return registerTunnel(db, request);
+}
+
+function refusalFor(
+  refusal: RegistrationRefusal,
+  label: string,
+  asked: AgentRequest["asked"],
+): Refusal {
+  switch (refusal) {
+    case "token_unknown":
+      return new Refusal("unauthorized", "the token is not known here");
+    case "token_revoked":
+      return new Refusal("unauthorized", "the token was revoked");
+    case "over_budget":
+      return new Refusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
+    case "organization_not_approved":
+      return new Refusal("forbidden", "the organization waits for approval");
+    case "project_not_found":
+      return new Refusal("forbidden", "there is no such project");
+    case "tunnel_deleted":
+      return new Refusal("tunnel_deleted", "the tunnel was deleted");
+    case "tunnel_expired":
+      return new Refusal("tunnel_expired", "the tunnel's time is over");
+    case "tunnel_stopped":
+      return new Refusal("tunnel_stopped", "the tunnel was stopped");
+    case "duplicate_name":
+      return new Refusal("duplicate_name", `${label} is taken`);
+    case "other_protocol":
+      return new Refusal(
+        "invalid_request",
+        asked.protocol === "tcp" ? `${label} carries HTTP, not TCP` : `${label} carries TCP`,
+      );
+    case "port_taken":
+      return new Refusal("duplicate_name", `port ${asked.remote_port} is taken`);
+    case "port_outside_range":
+      return new Refusal("invalid_request", "the relay does not hand out that port");
+    case "unknown_relay":
+    case "no_relay":
+      return new Refusal("internal", "no relay has connected, so there are no TCP ports");
+    case "exhausted":
+      return new Refusal("internal", "every TCP port of the relay is reserved");
+    case "served_by_another":
+      return new Refusal("duplicate_name", `${label} is being served with another token`);
+    case "quota_exceeded":
+      return new Refusal("quota_exceeded", "all tunnels of the token are in use");
+  }
+}
+
+function admissionOf(
+  config: Config,
+  token: TokenPayload,
+  { ok: tunnel, plan }: Registered,
+  remoteIp: string,
+): Admission {
+  const { id, orgId, name, subdomain, expiresAt, settingsVersion: version } = tunnel;
+  const { relayHost, relayId, publicPort } = tunnel;
+  const relay = relayId !== null && publicPort !== null ? { id: relayId, port: publicPort } : null;
+  return {
+    tunnelId: id,
+    orgId,
+    name,
+    subdomain,
+    url:
+      relayHost !== null && relay !== null
+        ? tcpUrl(relayHost, relay.port)
+        : publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`),
+    ...(relay && { relay }),
+    tokenNonce: toHex(token.nonce),
+    tokenExpiresAtMs: token.expiresAtSeconds * 1000,
+    endsAtMs: expiresAt?.getTime() ?? null,
+    bandwidthLimitMbps: token.bandwidthLimitMbps,
+    remoteIp,
+    retention: { version, days: PLAN_TERMS[plan].inspectorRetentionDays },
+  };
+}

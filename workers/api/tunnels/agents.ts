@@ -1,0 +1,79 @@
+/**
+ * GET /agent/connect: an agent comes with its capability token and asks for a name. Rows decide
+ * (`admission.ts`); from then on the connection belongs to the tunnel's object. A refusal is told on the
+ * agent's own transport, as the code of a Close, because that is what says whether to come back.
+ */
+import { waitUntil } from "cloudflare:workers";
+import {
+  ADMISSION_HEADER,
+  AGENT_CONNECT_URL,
+  type Admission,
+} from "../../../durable-objects/tunnel/agents/admission.ts";
+import { SUBPROTOCOL } from "../../../protocol/wire/frames.ts";
+import { ConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { describeError } from "../../errors.ts";
+import { log } from "../../../shared/log.ts";
+import { tunnelObject } from "../../objects.ts";
+import { failures, newArea, type ApiContext } from "../route.ts";
+import { Refusal, refusalOfObject, refusalResponse } from "./refusals.ts";
+import { offeredProtocols, requireUpgrade } from "../upgrade.ts";
+
+export const agents = newArea();
+
+agents.openAPIRegistry.registerPath({
+  method: "get",
+  path: "/agent/connect",
+  summary: "An agent connects",
+  description:
+    "A WebSocket (docs/agent-protocol.md). The bearer is a capability token in base64; every refusal is a Close.",
+  security: [{ bearer: [] }],
+  request: { query: ConnectQuery },
+  responses: { 101: { description: "The connection." }, ...failures("upgrade_expected") },
+});
+
+agents.get("/agent/connect", async (c) => {
+  requireUpgrade(c, "Agents connect with a WebSocket.");
+  try {
+    return await connectAgent(c);
+  } catch (error) {
+    if (error instanceof Refusal) return refusalResponse(c, error, SUBPROTOCOL);
+    log("error", "agent_failed", { requestId: c.var.requestId, cause: describeError(error) });
+    const refusal = new Refusal("internal", "something went wrong on the server's side");
+    return refusalResponse(c, refusal, SUBPROTOCOL);
+  }
+});
+
+async function connectAgent(c: ApiContext): Promise<Response> {
+  if (!offeredProtocols(c).includes(SUBPROTOCOL)) {
+    throw new Refusal("unsupported_version", `this server speaks ${SUBPROTOCOL}`);
+  }
+  const bearer = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
+  if (bearer === undefined) throw new Refusal("unauthorized", "a token is required");
+  const asked = ConnectQuery.safeParse(c.req.query());
+  if (!asked.success) {
+    const [issue] = asked.error.issues;
+    throw new Refusal("invalid_request", `${issue?.path.join(".")}: ${issue?.message}`);
+  }
+  const { address } = c.var;
+  const verdict = await c.env.ROWS.admit({ bearer, asked: asked.data, address });
+  if ("refusal" in verdict) throw new Refusal(verdict.refusal, verdict.words);
+  return handOver(c, verdict.admission);
+}
+
+async function handOver(c: ApiContext, admission: Admission): Promise<Response> {
+  try {
+    const response = await tunnelObject(c.env, admission.tunnelId).fetch(AGENT_CONNECT_URL, {
+      headers: {
+        Upgrade: "websocket",
+        "Sec-WebSocket-Protocol": SUBPROTOCOL,
+        [ADMISSION_HEADER]: JSON.stringify(admission),
+      },
+    });
+    if (response.status !== 101) throw refusalOfObject(response);
+    waitUntil(c.env.ROWS.confirmAdmission(admission));
+    return response;
+  } catch (error) {
+    await c.env.ROWS.withdrawAdmission(admission);
+    throw error;
+  }
+}

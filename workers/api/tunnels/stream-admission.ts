@@ -1,0 +1,73 @@
+/**
+ * Whether a client of `underpass connect` may reach a TCP tunnel. Like an agent's admission it runs in a request
+ * of its own (`Rows.admitClient`), because what the request holds lives as long as the client's connection.
+ */
+import { isAllowedLabel } from "../../../protocol/names.ts";
+import { openDatabase } from "../../jobs/outbox.ts";
+import { configOf } from "../../config/config.ts";
+import type { Env } from "../../env.ts";
+import type { ClientRequest, ClientVerdict } from "../../rows-binding.ts";
+import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
+import { toHex, uuidOf } from "../../../shared/encoding.ts";
+import {
+  findStreamTarget,
+  type StreamTarget,
+  type TokenRefusal,
+  type TunnelRefusal,
+} from "../../store/tunnels/tcp-tunnels.ts";
+import { readToken } from "./admission.ts";
+import { Refusal } from "./refusals.ts";
+
+export async function admitClient(
+  env: Env,
+  { bearer, tunnel, address }: ClientRequest,
+): Promise<ClientVerdict> {
+  try {
+    const token = await readToken(configOf(env), bearer);
+    const { id: tunnelId, localPort } = await findTarget(env, token, tunnel);
+    const tokenExpiresAtMs = token.expiresAtSeconds * 1000;
+    const tokenNonce = toHex(token.nonce);
+    return { admission: { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs } };
+  } catch (error) {
+    if (error instanceof Refusal) return { refusal: error.closeName, words: error.message };
+    throw error;
+  }
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<StreamTarget> {
+  const shown = { orgId: uuidOf(token.organizationId), nonce: toHex(token.nonce) };
+  const which = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
+  const target = await findStreamTarget(openDatabase(env), shown, which);
+  if (typeof target === "string") throw refusalFor(target);
+  const { subdomain, projectSlug } = target;
+  if (token.project !== null && token.project !== projectSlug) {
+    throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
+  }
+  if (!isAllowedLabel(token.allowedSubdomains, subdomain)) {
+    throw new Refusal("forbidden", "the token does not allow this name");
+  }
+  return target;
+}
+
+function refusalFor(refusal: TokenRefusal | TunnelRefusal): Refusal {
+  switch (refusal) {
+    case "token_unknown":
+      return new Refusal("unauthorized", "the token is not known here");
+    case "token_revoked":
+      return new Refusal("unauthorized", "the token was revoked");
+    case "organization_not_approved":
+      return new Refusal("forbidden", "the organization waits for approval");
+    case "over_budget":
+      return new Refusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
+    case "not_found":
+      return new Refusal("tunnel_deleted", "there is no such tunnel");
+    case "not_tcp":
+      return new Refusal("invalid_request", "the tunnel carries HTTP, not TCP");
+    case "tunnel_expired":
+      return new Refusal("tunnel_expired", "the tunnel's time is over");
+    case "tunnel_stopped":
+      return new Refusal("tunnel_stopped", "the tunnel was stopped");
+  }
+}

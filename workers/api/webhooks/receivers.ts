@@ -1,0 +1,288 @@
+/** /webhook-receivers: where vendors deliver, and what they delivered. */
+import { createRoute } from "@hono/zod-openapi";
+import { z } from "zod";
+import type { KeptDelivery } from "../../../durable-objects/receiver/deliveries.ts";
+import { LONG_POLL_CHECK_MS, RECEIVERS_MAX } from "../../../protocol/limits/webhooks.ts";
+import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
+import {
+  Acknowledgement,
+  CreateReceiver,
+  DeliveryPage,
+  DeliveryQuery,
+  Receiver,
+  ReceiverState,
+  RotateReceiverSecret,
+  type Delivery,
+} from "../../../protocol/schemas/webhooks.ts";
+import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
+import type { Config } from "../../config/config.ts";
+import { isDraining } from "../../draining.ts";
+import { ApiError } from "../../errors.ts";
+import { toBase64 } from "../../../shared/base64.ts";
+import { sealWebhookSecret } from "../../identity/webhook-secrets.ts";
+import { receiverObject } from "../../objects.ts";
+import {
+  createReceiver,
+  deleteReceiver,
+  findReceiver,
+  listReceivers,
+  rotateReceiverSecret,
+  type ReceiverRow,
+} from "../../store/webhooks/receivers.ts";
+import { allow, allowOrAgent, orgOf, requireReader } from "../guard.ts";
+import {
+  actorOf,
+  answer,
+  failures,
+  jsonBody,
+  newArea,
+  notFound,
+  roleChanged,
+  type ApiContext,
+} from "../route.ts";
+
+export const receivers = newArea();
+
+const FOR_AGENTS =
+  "The bearer is an access token, or a capability token that is confined to nothing.";
+
+receivers.openapi(
+  createRoute({
+    method: "get",
+    path: "/webhook-receivers",
+    summary: "List webhook receivers",
+    description: FOR_AGENTS,
+    ...allowOrAgent("receivers:read"),
+    request: { query: PageQuery },
+    responses: {
+      200: answer("Newest first.", z.array(Receiver)),
+      ...failures("invalid_request", "unauthorized", "forbidden"),
+    },
+  }),
+  async (c) => {
+    const rows = await listReceivers(c.var.db, orgOf(c), c.req.valid("query"));
+    return c.json(
+      rows.map((row) => toReceiver(c.var.config, row)),
+      200,
+    );
+  },
+);
+
+receivers.openapi(
+  createRoute({
+    method: "post",
+    path: "/webhook-receivers",
+    summary: "Make a webhook receiver",
+    ...allow("receivers:write"),
+    request: { body: jsonBody(CreateReceiver) },
+    responses: {
+      201: answer("Vendors can deliver to `url`. The secret is shown to nobody.", Receiver),
+      ...failures("invalid_request", "unauthorized", "forbidden", "conflict"),
+    },
+  }),
+  async (c) => {
+    const { name, validator, secret } = c.req.valid("json");
+    const { config, db } = c.var;
+    const sealed = await sealWebhookSecret(config, secret);
+    const row = await createReceiver(db, actorOf(c), { name, validator, secret: sealed });
+    switch (row) {
+      case "too_many":
+        throw new ApiError("conflict", `An organization has at most ${RECEIVERS_MAX} receivers.`);
+      case "role_changed":
+        throw roleChanged();
+      default:
+        return c.json(toReceiver(config, row), 201);
+    }
+  },
+);
+
+receivers.openapi(
+  createRoute({
+    method: "get",
+    path: "/webhook-receivers/{id}",
+    summary: "A webhook receiver",
+    description: FOR_AGENTS,
+    ...allowOrAgent("receivers:read"),
+    request: { params: Id },
+    responses: {
+      200: answer("With how far its deliveries are acknowledged.", ReceiverState),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const row = await requireReceiver(c, c.req.valid("param").id);
+    const news = await receiverObject(c.env, row.id).news();
+    const state = {
+      kept: news.kept,
+      lastReceivedAt: news.lastReceivedAtMs === null ? null : instantOf(news.lastReceivedAtMs),
+      acknowledged: String(news.acknowledged),
+    };
+    return c.json({ ...toReceiver(c.var.config, row), ...state }, 200);
+  },
+);
+
+receivers.openapi(
+  createRoute({
+    method: "delete",
+    path: "/webhook-receivers/{id}",
+    summary: "Delete a webhook receiver",
+    ...allow("receivers:write"),
+    request: { params: Id },
+    responses: {
+      200: answer("Its deliveries are deleted too.", Ok),
+      ...failures("unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const isDeleted = await deleteReceiver(c.var.db, actorOf(c), c.req.valid("param").id);
+    if (!isDeleted) throw notFound("such receiver");
+    return c.json({ ok: true as const }, 200);
+  },
+);
+
+receivers.openapi(
+  createRoute({
+    method: "post",
+    path: "/webhook-receivers/{id}/rotate",
+    summary: "Give a webhook receiver another secret",
+    description: "The one before is accepted as well, for `overlapHours`.",
+    ...allow("receivers:write"),
+    request: { params: Id, body: jsonBody(RotateReceiverSecret) },
+    responses: {
+      200: answer("In force.", Receiver),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const { config, db } = c.var;
+    const { id } = c.req.valid("param");
+    const { secret, overlapHours } = c.req.valid("json");
+    const sealed = await sealWebhookSecret(config, secret);
+    const overlapMs = Math.round(overlapHours * 3600_000);
+    const rotation = await rotateReceiverSecret(db, actorOf(c), { id, secret: sealed, overlapMs });
+    if (rotation === "not_found") throw notFound("such receiver");
+    if (rotation === "role_changed") throw roleChanged();
+    if (!rotation.arrived) {
+      throw new ApiError(
+        "unavailable",
+        "The change is saved. The receiver could not be told right now, and will be: within minutes it takes effect.",
+        { retryAfterSeconds: RECONNECT_MAX_MS / 1000 },
+      );
+    }
+    return c.json(toReceiver(config, rotation.row), 200);
+  },
+);
+
+receivers.openapi(
+  createRoute({
+    method: "get",
+    path: "/webhook-receivers/{id}/events",
+    summary: "Read what was delivered",
+    description: `In the order in which it came. ${FOR_AGENTS}`,
+    ...allowOrAgent("receivers:read"),
+    request: { params: Id, query: DeliveryQuery },
+    responses: {
+      200: answer("`cursor` is the next question's `after`.", DeliveryPage),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
+    },
+  }),
+  async (c) => {
+    const { after, limit, wait, since } = c.req.valid("query");
+    const { id } = await requireReceiver(c, c.req.valid("param").id);
+    const asked = receiverObject(c.env, id).deliveries({
+      after: Number(after),
+      limit,
+      sinceMs: since === undefined ? 0 : Date.parse(since),
+      waitMs: wait * 1000,
+    });
+    const kept = wait === 0 ? await asked : await unlessItEnds(c, asked);
+    // Whoever was signed out or sent away while waiting is not told what came since.
+    if (wait > 0 && kept.length > 0) await requireReader(c, "receivers:read");
+    const cursor = kept.at(-1)?.place;
+    return c.json(
+      { events: kept.map(toDelivery), cursor: cursor === undefined ? after : String(cursor) },
+      200,
+    );
+  },
+);
+
+receivers.openapi(
+  createRoute({
+    method: "post",
+    path: "/webhook-receivers/{id}/ack",
+    summary: "Say up to where deliveries are handled",
+    description: `It only ever moves on. ${FOR_AGENTS}`,
+    ...allowOrAgent("receivers:write"),
+    request: { params: Id, body: jsonBody(Acknowledgement) },
+    responses: {
+      200: answer("Up to where they are by now.", Acknowledgement),
+      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
+    },
+  }),
+  async (c) => {
+    const { id } = await requireReceiver(c, c.req.valid("param").id);
+    const { cursor } = c.req.valid("json");
+    const acknowledged = await receiverObject(c.env, id).acknowledge(Number(cursor));
+    return c.json({ cursor: String(acknowledged) }, 200);
+  },
+);
+
+async function requireReceiver(c: ApiContext, id: string): Promise<ReceiverRow> {
+  const row = await findReceiver(c.var.db, orgOf(c), id);
+  if (!row) throw notFound("such receiver");
+  return row;
+}
+
+/** A reader who waits is answered at once, with nothing, when the server stops or the client is gone. */
+async function unlessItEnds(
+  c: ApiContext,
+  asked: Promise<KeptDelivery[]>,
+): Promise<KeptDelivery[]> {
+  if (isDraining())
+    throw new ApiError("unavailable", "The server restarts.", { retryAfterSeconds: 1 });
+  const { promise: ended, resolve } = Promise.withResolvers<KeptDelivery[]>();
+  const check = setInterval(() => {
+    if (isDraining() || c.req.raw.signal.aborted) resolve([]);
+  }, LONG_POLL_CHECK_MS);
+  try {
+    return await Promise.race([asked, ended]);
+  } finally {
+    clearInterval(check);
+    // The question is dropped with this request; nobody hears how it ended.
+    asked.catch(() => undefined);
+  }
+}
+
+function toReceiver(config: Config, row: ReceiverRow): Receiver {
+  const { id, name, validator, previousSecretUntil: until, createdAt } = row;
+  return {
+    id,
+    name,
+    validator,
+    url: `${config.publicOrigin}/hooks/${id}`,
+    previousSecretUntil: until && until > new Date() ? until.toISOString() : null,
+    createdAt: createdAt.toISOString(),
+  };
+}
+
+function toDelivery({
+  id,
+  receivedAtMs,
+  headers,
+  body,
+  contentType,
+  place,
+}: KeptDelivery): Delivery {
+  return {
+    id,
+    receivedAt: instantOf(receivedAtMs),
+    headers,
+    body: toBase64(body),
+    contentType,
+    cursor: String(place),
+  };
+}
+
+function instantOf(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,198 @@
+/**
+ * The settings of contract.md §2 that the Worker itself uses, parsed and checked. The self-hosted server
+ * checks them with the same schema before it starts anything.
+ */
+import { z } from "zod";
+import { RELAY_SECRET_MIN_CHARS } from "../../protocol/relay/settings.ts";
+import { BILLING_MODES } from "../../protocol/schemas/billing.ts";
+import { apiHostsOf } from "./hosts.ts";
+import { readMailbox } from "./mailbox.ts";
+import { readSmtpUrl } from "./smtp-server.ts";
+
+const flag = z.enum(["true", "false"]).transform((value) => value === "true");
+const hostName = z
+  .string()
+  .regex(/^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i)
+  .transform((host) => host.toLowerCase());
+
+/** An address that the operator chose. */
+export const webUrl = z.url({
+  protocol: /^https?$/,
+  error: "must be a URL that starts with http:// or https://",
+});
+const text = z.string().min(1);
+
+export const smtpUrl = z.string().transform((text, context) => {
+  const server = readSmtpUrl(text);
+  if (server) return server;
+  context.addIssue("must be smtp://user:password@host:port, or smtps://");
+  return z.NEVER;
+});
+const mailbox = z.string().transform((text, context) => {
+  const read = readMailbox(text);
+  if (read) return read;
+  context.addIssue("must be an address, or Name <address>");
+  return z.NEVER;
+});
+
+/** Base64 of 32 bytes each, separated by commas: the first seals and hashes, what the others made still opens. */
+export const encryptionKeys = z.string().transform((list, context) => {
+  const keys = list.split(",").map((key) => key.trim());
+  if (keys.every((key) => base64.safeParse(key).success && atob(key).length === 32)) return keys;
+  context.addIssue("must be 32 bytes in base64, or several such keys with commas between them");
+  return z.NEVER;
+});
+const base64 = z.base64();
+
+export const PLANS = ["free", "pro", "team", "enterprise"] as const;
+export type Plan = (typeof PLANS)[number];
+
+export const Settings = z.object({
+  SERVICE_DOMAIN: hostName.default("localhost"),
+  API_HOSTS: z.string().min(1).optional(),
+  PUBLIC_SCHEME: z.enum(["http", "https"]).default("http"),
+  PUBLIC_PORT: z.coerce.number().int().min(1).max(65_535).optional(),
+  TRUST_PROXY: flag.default(false),
+  HOSTED: flag.default(false),
+  DEFAULT_PLAN: z.enum(PLANS).default("free"),
+  TRIAL_DAYS: z.coerce.number().int().min(0).max(365).default(0),
+  BILLING_MODE: z.enum(BILLING_MODES).default("none"),
+  /** Where the payment provider is asked; left out: at its own address. */
+  PAYMENTS_API_URL: webUrl.optional(),
+  PAYMENTS_SECRET_KEY: text.optional(),
+  PAYMENTS_WEBHOOK_SECRET: text.optional(),
+  /** What the provider calls our prices. */
+  PAYMENTS_PRICE_PRO_MONTHLY: text.optional(),
+  PAYMENTS_PRICE_PRO_YEARLY: text.optional(),
+  PAYMENTS_PRICE_TEAM_MONTHLY: text.optional(),
+  PAYMENTS_PRICE_TEAM_YEARLY: text.optional(),
+  REQUIRE_ORG_APPROVAL: flag.default(false),
+  AUTH_RATE_LIMIT: z.enum(["on", "off"]).default("on"),
+  ALLOW_PRIVATE_FETCH: flag.default(false),
+  /** Lets captured requests of tunnels that allow it be sent again. */
+  ALLOW_REPLAY: flag.default(false),
+  /** An OpenID Connect provider, found by discovery. */
+  IDP_A_ISSUER: webUrl.optional(),
+  IDP_A_CLIENT_ID: text.optional(),
+  IDP_A_CLIENT_SECRET: text.optional(),
+  /** An OAuth 2 provider: `<API>/user` and `<API>/user/emails` say who somebody is. */
+  IDP_B_AUTHORIZE_URL: webUrl.optional(),
+  IDP_B_TOKEN_URL: webUrl.optional(),
+  IDP_B_API_URL: webUrl.optional(),
+  IDP_B_CLIENT_ID: text.optional(),
+  IDP_B_CLIENT_SECRET: text.optional(),
+  /** Where TXT records are looked up (RFC 8484). */
+  DNS_OVER_HTTPS_URL: webUrl.default("https://cloudflare-dns.com/dns-query"),
+  /** Hosted: what makes certificates for custom domains, and where their traffic comes in. */
+  CF_API_URL: webUrl.default("https://api.cloudflare.com/client/v4"),
+  CF_API_TOKEN: text.optional(),
+  CF_ZONE_ID: z
+    .string()
+    .regex(/^[0-9a-f]{32}$/)
+    .optional(),
+  /** The mail server of a hosted service; a self-hosted one has the gateway in front of its own. */
+  SMTP_URL: smtpUrl.optional(),
+  MAIL_FROM: mailbox.prefault("Underpass <underpass@localhost>"),
+  ENCRYPTION_KEY: encryptionKeys,
+  /** A private JWK, or a set of them: the first signs, all of them verify. ES256 (P-256). */
+  JWT_PRIVATE_KEY: z.string().min(1),
+  /** The same for capability tokens: Ed25519. */
+  TOKEN_SIGNING_KEY: z.string().min(1),
+  /** What relays connect with. Left out: no relay can, and there are neither private networks nor TCP ports. */
+  RELAY_SECRET: z.string().min(RELAY_SECRET_MIN_CHARS).optional(),
+  /** SHA-256 in hex of the code that makes the first account of a self-hosted server. */
+  SETUP_CODE_HASH: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+});
+
+const SETTINGS_TOGETHER = [
+  ["IDP_A_ISSUER", "IDP_A_CLIENT_ID", "IDP_A_CLIENT_SECRET"],
+  [
+    "IDP_B_AUTHORIZE_URL",
+    "IDP_B_TOKEN_URL",
+    "IDP_B_API_URL",
+    "IDP_B_CLIENT_ID",
+    "IDP_B_CLIENT_SECRET",
+  ],
+  ["CF_API_TOKEN", "CF_ZONE_ID"],
+  [
+    "PAYMENTS_SECRET_KEY",
+    "PAYMENTS_WEBHOOK_SECRET",
+    "PAYMENTS_PRICE_PRO_MONTHLY",
+    "PAYMENTS_PRICE_PRO_YEARLY",
+    "PAYMENTS_PRICE_TEAM_MONTHLY",
+    "PAYMENTS_PRICE_TEAM_YEARLY",
+  ],
+] as const;
+type GroupedSetting = (typeof SETTINGS_TOGETHER)[number][number];
+
+type CheckedSettings = Partial<Record<GroupedSetting, string>> &
+  Partial<Pick<z.output<typeof Settings>, "HOSTED" | "BILLING_MODE">>;
+
+/** For `superRefine`: what goes together is configured whole or not at all. */
+export function checkGroups(settings: CheckedSettings, context: z.RefinementCtx): void {
+  const refuse = (name: string, message: string) =>
+    context.addIssue({ code: "custom", path: [name], message });
+  for (const names of SETTINGS_TOGETHER) {
+    const missing = names.filter((name) => settings[name] === undefined);
+    if (missing.length === names.length) continue;
+    for (const name of missing) {
+      refuse(name, `must be set as well: all of ${names.join(", ")} go together`);
+    }
+  }
+  const { BILLING_MODE: mode, HOSTED: hosted, PAYMENTS_SECRET_KEY: key } = settings;
+  if (mode === "payments" && key === undefined) {
+    refuse("BILLING_MODE", "payments needs the settings PAYMENTS_*");
+  }
+  // Anybody could have any plan for nothing.
+  if (mode === "mock" && hosted) refuse("BILLING_MODE", "mock is refused on the hosted service");
+}
+
+export interface Config extends Omit<z.output<typeof Settings>, "API_HOSTS"> {
+  API_HOSTS: ReadonlySet<string>;
+  /** `http://localhost:8787`: where people and the API's own links go. No trailing slash. */
+  publicOrigin: string;
+}
+
+const configs = new WeakMap<object, Config>();
+
+/** @throws z.ZodError when a setting is missing or wrong. */
+export function configOf(env: object): Config {
+  let config = configs.get(env);
+  if (!config) {
+    config = parseConfig(env);
+    configs.set(env, config);
+  }
+  return config;
+}
+
+function parseConfig(env: object): Config {
+  const settings = Settings.superRefine(checkGroups).parse(env);
+  const { SERVICE_DOMAIN: domain } = settings;
+  const apiHosts = apiHostsOf(domain, settings.API_HOSTS);
+  return {
+    ...settings,
+    API_HOSTS: new Set(apiHosts),
+    publicOrigin: `${settings.PUBLIC_SCHEME}://${apiHosts[0]}${portSuffix(settings)}`,
+  };
+}
+
+function portSuffix({
+  PUBLIC_SCHEME,
+  PUBLIC_PORT,
+}: Pick<Config, "PUBLIC_SCHEME" | "PUBLIC_PORT">): string {
+  const standard = PUBLIC_SCHEME === "https" ? 443 : 80;
+  return PUBLIC_PORT === undefined || PUBLIC_PORT === standard ? "" : `:${PUBLIC_PORT}`;
+}
+
+/** The public address of a host, with the scheme and port that visitors use. No trailing slash. */
+export function publicUrl(config: Config, host: string): string {
+  return `${config.PUBLIC_SCHEME}://${host}${portSuffix(config)}`;
+}
+
+/** Where visitors of a tunnel of protocol `tcp` connect to. @param host of a relay, an IPv6 address bare. */
+export function tcpUrl(host: string, port: number): string {
+  return `tcp://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

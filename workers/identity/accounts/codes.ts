@@ -1,0 +1,58 @@
+/** Codes that people read from one place and type into another. */
+import { EMAIL_CODE_DIGITS } from "../../../protocol/limits.ts";
+import { toBase64Url } from "../../../shared/encoding.ts";
+
+/** Six digits, each as likely as any. */
+export function randomEmailCode(): string {
+  const span = 10 ** EMAIL_CODE_DIGITS;
+  // The highest multiple of the span that fits: a remainder above it would favour low codes.
+  const fair = Math.floor(2 ** 32 / span) * span;
+  for (;;) {
+    const [value] = crypto.getRandomValues(new Uint32Array(1));
+    if (value! < fair) return String(value! % span).padStart(EMAIL_CODE_DIGITS, "0");
+  }
+}
+
+/** No vowels, so that no code spells a word; no digits, so that none is taken for a letter. */
+const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
+const USER_CODE_CHARS = 8;
+
+/** Eight letters, shown as `BCDF-GHJK`. */
+export function randomUserCode(): string {
+  return randomFrom(LETTERS, USER_CODE_CHARS);
+}
+
+export function showUserCode(code: string): string {
+  return `${code.slice(0, 4)}-${code.slice(4)}`;
+}
+
+/** @returns null when it can't be a user code, however it is typed. */
+export function readUserCode(typed: string): string | null {
+  const code = typed.toUpperCase().replace(/[\s-]/g, "");
+  return code.length === USER_CODE_CHARS && [...code].every((char) => LETTERS.includes(char))
+    ? code
+    : null;
+}
+
+/** A secret that no person ever types. */
+export function randomSecret(): string {
+  return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+const PASSWORD_ALPHABET = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+const PASSWORD_CHARS = 20;
+
+/** A password for somebody who did not choose one. */
+export function randomPassword(): string {
+  return randomFrom(PASSWORD_ALPHABET, PASSWORD_CHARS);
+}
+
+export function randomFrom(alphabet: string, length: number): string {
+  let text = "";
+  const fair = 256 - (256 % alphabet.length);
+  while (text.length < length) {
+    const [byte] = crypto.getRandomValues(new Uint8Array(1));
+    if (byte! < fair) text += alphabet[byte! % alphabet.length];
+  }
+  return text;
+}

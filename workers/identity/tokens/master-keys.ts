@@ -1,0 +1,27 @@
+/** The bearer form of a master key: a prefix that people and scanners recognize, and its bytes in base64url. */
+import type { Config } from "../../config/config.ts";
+import { verifyCapabilityToken } from "./capability-token.ts";
+import { fromBase64, toBase64Url, toHex, uuidOf } from "../../../shared/encoding.ts";
+import { capabilityTokenKeys } from "../keys.ts";
+
+const PREFIX = "mtk_master_";
+
+export function isMasterKey(bearer: string): boolean {
+  return bearer.startsWith(PREFIX);
+}
+
+export function masterKeyBearer(wireBytes: Uint8Array): string {
+  return PREFIX + toBase64Url(wireBytes);
+}
+
+/** Which master key it says to be. @returns null unless it is signed by this server and not expired. */
+export async function readMasterKey(
+  config: Config,
+  bearer: string,
+): Promise<{ orgId: string; nonce: string } | null> {
+  const bytes = fromBase64(bearer.slice(PREFIX.length));
+  if (!bytes) return null;
+  const verdict = await verifyCapabilityToken(bytes, await capabilityTokenKeys(config), Date.now());
+  if ("fault" in verdict || verdict.ok.kind !== "master") return null;
+  return { orgId: uuidOf(verdict.ok.organizationId), nonce: toHex(verdict.ok.nonce) };
+}

@@ -1,0 +1,101 @@
+/** From what is asked to a token's row, and from its row to the bytes that an agent shows. */
+import {
+  CLI_TOKEN_BANDWIDTH_MBPS,
+  CLI_TOKEN_DAYS,
+  CLI_TOKEN_TUNNELS,
+  TOKEN_BANDWIDTH_DEFAULT_MBPS,
+  TOKEN_TUNNELS_DEFAULT,
+} from "../../../protocol/limits.ts";
+import type { Config } from "../../config/config.ts";
+import type { NewToken, TokenRow } from "../../store/tokens/tokens.ts";
+import { signCapabilityToken } from "./capability-token.ts";
+import { fromHex, toHex } from "../../../shared/encoding.ts";
+import { capabilityTokenKeys } from "../keys.ts";
+
+const NONCE_BYTES = 16;
+const HOUR_MS = 3600_000;
+
+export interface Scope {
+  name: string;
+  ttlHours: number;
+  allowedSubdomains: string[];
+  bandwidthLimitMbps: number;
+  tunnelQuota: number;
+}
+
+export function newAgentToken({ ttlHours, ...scope }: Scope): NewToken {
+  return { ...scope, kind: "agent", ...issuedNow(ttlHours * HOUR_MS) };
+}
+
+/** Mints tokens of projects, and opens no tunnels itself. */
+export function newMasterKey(name: string, ttlDays: number): NewToken {
+  return {
+    name,
+    kind: "master",
+    allowedSubdomains: [],
+    bandwidthLimitMbps: TOKEN_BANDWIDTH_DEFAULT_MBPS,
+    tunnelQuota: 0,
+    ...issuedNow(ttlDays * 24 * HOUR_MS),
+  };
+}
+
+/** For a machine that builds or tests something, and for as long as that takes. */
+export function newProjectToken(
+  asked: Pick<Scope, "name" | "ttlHours" | "allowedSubdomains">,
+): NewToken {
+  return newAgentToken({
+    ...asked,
+    bandwidthLimitMbps: TOKEN_BANDWIDTH_DEFAULT_MBPS,
+    tunnelQuota: TOKEN_TUNNELS_DEFAULT,
+  });
+}
+
+/** The same again, for as long as the old one was good from its beginning. */
+export function renewedToken(old: TokenRow): NewToken {
+  const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota } = old;
+  const scope = { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota };
+  return { ...scope, ...issuedNow(old.expiresAt.getTime() - old.issuedAt.getTime()) };
+}
+
+function issuedNow(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expiresAt"> {
+  // Whole seconds, as in the bytes: the row and the token must end together.
+  const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
+  return {
+    nonce: toHex(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))),
+    issuedAt,
+    expiresAt: new Date(issuedAt.getTime() + validMs),
+  };
+}
+
+/** For a person's own machine: every name, and room enough not to be noticed. */
+export function newMachineToken(label: string): NewToken {
+  return newAgentToken({
+    name: label,
+    ttlHours: CLI_TOKEN_DAYS * 24,
+    allowedSubdomains: ["*"],
+    bandwidthLimitMbps: CLI_TOKEN_BANDWIDTH_MBPS,
+    tunnelQuota: CLI_TOKEN_TUNNELS,
+  });
+}
+
+/** The same row gives the same bytes, so they need not be kept until they are collected. */
+export async function wireBytesOf(config: Config, token: TokenRow): Promise<Uint8Array> {
+  return signCapabilityToken(
+    {
+      kind: token.kind,
+      nonce: fromHex(token.nonce),
+      organizationId: fromHex(token.orgId.replaceAll("-", "")),
+      project: token.projectSlug,
+      allowedSubdomains: token.allowedSubdomains,
+      tunnelQuota: token.tunnelQuota,
+      bandwidthLimitMbps: token.bandwidthLimitMbps,
+      issuedAtSeconds: secondsOf(token.issuedAt),
+      expiresAtSeconds: secondsOf(token.expiresAt),
+    },
+    await capabilityTokenKeys(config),
+  );
+}
+
+export function secondsOf(moment: Date): number {
+  return Math.floor(moment.getTime() / 1000);
+}

@@ -1,0 +1,64 @@
+/**
+ * Refresh secrets: `<session id>.<secret>.<proof>`. The next secret follows from the last one by a keyed
+ * hash, so two tabs that refresh at the same moment are given the same successor and nothing readable is
+ * stored. The proof shows that a secret was once ours: only then does its reuse speak of a theft.
+ */
+import { z } from "zod";
+import type { Config } from "../../config/config.ts";
+import { toBase64Url } from "../../../shared/encoding.ts";
+import { equalInConstantTime } from "../../../shared/constant-time.ts";
+import { keyedHashes, sha256Hex } from "../sealing.ts";
+
+const SECRET_BYTES = 32;
+const Uuid = z.uuid();
+
+export interface RefreshToken {
+  sessionId: string;
+  /** What the cookie holds. */
+  text: string;
+  /** What the row holds. */
+  hash: string;
+}
+
+export async function firstRefreshToken(config: Config, sessionId: string): Promise<RefreshToken> {
+  const secret = toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)));
+  const [token] = await tokensOf(config, sessionId, secret);
+  return token;
+}
+
+/**
+ * What follows a token, by each key of ENCRYPTION_KEY: the first is for whoever renews it now, the others
+ * for a tab whose twin was given its successor before the keys changed.
+ */
+export async function successorsOf(
+  config: Config,
+  { sessionId, text }: RefreshToken,
+): Promise<RefreshToken[]> {
+  const secrets = await keyedHashes(config, "refresh successor", text);
+  return Promise.all(
+    secrets.map(async (secret, at) => (await tokensOf(config, sessionId, secret))[at]!),
+  );
+}
+
+/** @returns null unless the text is one that this service once gave out, under whichever of its keys. */
+export async function readRefreshToken(config: Config, text: string): Promise<RefreshToken | null> {
+  const [sessionId, secret] = text.split(".");
+  if (secret === undefined || !Uuid.safeParse(sessionId).success) return null;
+  const tokens = await tokensOf(config, sessionId!, secret);
+  return tokens.find((token) => equalInConstantTime(token.text, text)) ?? null;
+}
+
+/** One for each key: they differ in their proof. */
+async function tokensOf(
+  config: Config,
+  sessionId: string,
+  secret: string,
+): Promise<[RefreshToken, ...RefreshToken[]]> {
+  const proofs = await keyedHashes(config, "refresh proof", `${sessionId}.${secret}`);
+  const tokenWith = async (proof: string) => {
+    const text = `${sessionId}.${secret}.${proof}`;
+    return { sessionId, text, hash: await sha256Hex(text) };
+  };
+  const [current, ...earlier] = await Promise.all(proofs.map(tokenWith));
+  return [current!, ...earlier];
+}

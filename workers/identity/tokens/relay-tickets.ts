@@ -1,0 +1,59 @@
+/**
+ * Tickets for relays: what an agent shows there to serve a port. Signed with the keys of access tokens, which a
+ * relay reads from `/.well-known/jwks.json`; type and audience keep the two apart.
+ */
+import { SignJWT } from "jose";
+import { RELAY_TICKET_SECONDS } from "../../../protocol/limits/relay.ts";
+import {
+  RELAY_TICKET_TYPE,
+  relayAudience,
+  type NetworkTicket,
+  type TunnelTicket,
+} from "../../../protocol/relay/ticket.ts";
+import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
+import type { Config } from "../../config/config.ts";
+import { accessTokenKeys } from "../keys.ts";
+
+type TimeClaims = "exp" | "generation";
+export type TicketClaims = Omit<NetworkTicket, TimeClaims> | Omit<TunnelTicket, TimeClaims>;
+
+/** Where agents and visitors reach a relay. */
+export interface RelayAddress {
+  id: string;
+  url: string;
+  host: string;
+}
+
+/** A new ticket, of a higher generation than those before it, and where to show it. */
+export async function issueRelayAccess(
+  config: Config,
+  relay: RelayAddress,
+  claims: TicketClaims,
+): Promise<RelayAccess> {
+  const nowMs = Date.now();
+  const { id, url, host } = relay;
+  const { ticket, expiresAtMs } = await signRelayTicket(config, id, claims, nowMs);
+  const expires_at = new Date(expiresAtMs).toISOString();
+  return { ticket, expires_at, relay: { id, url, host }, port: claims.port };
+}
+
+export async function signRelayTicket(
+  config: Config,
+  relayId: string,
+  claims: TicketClaims,
+  nowMs: number,
+): Promise<{ ticket: string; expiresAtMs: number }> {
+  const { kid, key } = (await accessTokenKeys(config)).signer;
+  const { sub, ...others } = claims;
+  const issuedAt = Math.floor(nowMs / 1000);
+  const expiresAt = issuedAt + RELAY_TICKET_SECONDS;
+  const ticket = await new SignJWT({ ...others, generation: nowMs })
+    .setProtectedHeader({ alg: "ES256", typ: RELAY_TICKET_TYPE, kid })
+    .setSubject(sub)
+    .setIssuer(config.publicOrigin)
+    .setAudience(relayAudience(relayId))
+    .setIssuedAt(issuedAt)
+    .setExpirationTime(expiresAt)
+    .sign(key);
+  return { ticket, expiresAtMs: expiresAt * 1000 };
+}

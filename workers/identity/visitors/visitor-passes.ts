@@ -1,0 +1,63 @@
+/**
+ * What a visitor who signed in gets: a ticket, which leads from our own host to the tunnel's, and for it a
+ * pass, which the gate there asks for. The ticket is sealed, since addresses end up in logs; the pass is
+ * signed, so that it can be judged with public keys alone.
+ */
+import { SignJWT } from "jose";
+import { z } from "zod";
+import { PASS_ALGORITHM, PASS_TYPE } from "../../../access/passes.ts";
+import { VISITOR_PASS_SECONDS, VISITOR_TICKET_MAX_MS } from "../../../protocol/limits.ts";
+import type { Config } from "../../config/config.ts";
+import { randomSecret } from "../accounts/codes.ts";
+import { accessTokenKeys } from "../keys.ts";
+import { seal, unseal } from "../sealing.ts";
+
+const PURPOSE = "visitor ticket";
+
+const Ticket = z.object({
+  /** By which it is known to have been used. */
+  id: z.string(),
+  tunnelId: z.uuid(),
+  host: z.string(),
+  email: z.string(),
+  /** Where on that host the visitor wanted to go. */
+  target: z.string(),
+  endsAtMs: z.number(),
+});
+export type Ticket = z.output<typeof Ticket>;
+
+export function sealTicket(
+  config: Config,
+  visit: Pick<Ticket, "tunnelId" | "host" | "email" | "target">,
+  now: number,
+): Promise<string> {
+  const ticket: Ticket = { ...visit, id: randomSecret(), endsAtMs: now + VISITOR_TICKET_MAX_MS };
+  return seal(config, PURPOSE, JSON.stringify(ticket));
+}
+
+/** @returns null for whatever is not a ticket to this place that is good now. */
+export async function openTicket(
+  config: Config,
+  sealed: string,
+  place: { tunnelId: string; host: string },
+  now: number,
+): Promise<Ticket | null> {
+  const text = await unseal(config, PURPOSE, sealed).catch(() => null);
+  if (text === null) return null;
+  const ticket = Ticket.parse(JSON.parse(text));
+  const isHere = ticket.tunnelId === place.tunnelId && ticket.host === place.host;
+  return isHere && now < ticket.endsAtMs ? ticket : null;
+}
+
+export async function signPass(
+  config: Config,
+  { email, tunnelId, host }: Pick<Ticket, "email" | "tunnelId" | "host">,
+): Promise<string> {
+  const { kid, key } = (await accessTokenKeys(config)).signer;
+  return new SignJWT({ email, tunnel: tunnelId })
+    .setProtectedHeader({ alg: PASS_ALGORITHM, typ: PASS_TYPE, kid })
+    .setAudience(host)
+    .setIssuedAt()
+    .setExpirationTime(`${VISITOR_PASS_SECONDS}s`)
+    .sign(key);
+}

@@ -1,0 +1,40 @@
+/** TXT records by DNS over HTTPS (RFC 8484), from the resolver that the operator has configured. */
+import { DNS_ANSWER_MAX_BYTES, DNS_LOOKUP_MAX_MS } from "../../../protocol/limits.ts";
+import type { Config } from "../../config/config.ts";
+import type { Env } from "../../env.ts";
+import { describeError } from "../../errors.ts";
+import { log } from "../../../shared/log.ts";
+import { callOperators } from "../../operator-network.ts";
+import { readTxtAnswer, txtQuestion } from "./message.ts";
+
+const MEDIA_TYPE = "application/dns-message";
+
+/** @returns null when the resolver can't say; a name that does not exist has no texts. */
+export async function lookUpTxt(env: Env, config: Config, name: string): Promise<string[] | null> {
+  const answer = await ask(env, config.DNS_OVER_HTTPS_URL, name).catch((error: unknown) => ({
+    failure: describeError(error),
+  }));
+  if ("texts" in answer) return answer.texts;
+  log("warn", "dns_failed", { name, cause: answer.failure });
+  return null;
+}
+
+/** By POST, because what a cache on the way remembers of a GET is the time before the record was there. */
+async function ask(env: Env, url: string, name: string) {
+  const response = await callOperators(
+    env,
+    url,
+    {
+      method: "POST",
+      redirect: "manual",
+      headers: { "content-type": MEDIA_TYPE, accept: MEDIA_TYPE },
+      body: txtQuestion(name),
+    },
+    { maxMs: DNS_LOOKUP_MAX_MS, maxBytes: DNS_ANSWER_MAX_BYTES },
+  );
+  const type = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
+  if (response.status !== 200 || type !== MEDIA_TYPE) {
+    return { failure: `the resolver answered ${response.status}, ${type ?? "without a type"}` };
+  }
+  return readTxtAnswer(await response.bytes(), name);
+}

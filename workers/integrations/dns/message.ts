@@ -1,0 +1,179 @@
+/**
+ * One question to the DNS and its answer, in the wire format of RFC 1035 §4. What the answer holds is up to
+ * whoever runs the domain, so no length and no pointer in it is believed.
+ */
+import { DNS_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
+
+const TYPE = { cname: 5, txt: 16, opt: 41 } as const;
+const CLASS_IN = 1;
+const RCODE = { ok: 0, noSuchName: 3 } as const;
+const FLAG = { response: 0x8000, truncated: 0x0200, recurse: 0x0100 } as const;
+const LABEL_MAX_BYTES = 63;
+/** Without the length of the root. */
+const NAME_MAX_BYTES = 254;
+
+/** @param name at most 253 characters, in lower-case labels of at most 63. */
+export function txtQuestion(name: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from([
+    // The id is 0, as RFC 8484 §4.1 asks for: the connection says which answer it is.
+    ...[0, FLAG.recurse, 1, 0, 0, 1].flatMap(bytesOf),
+    ...name.split(".").flatMap((label) => [label.length, ...charCodes(label)]),
+    ...[0, ...bytesOf(TYPE.txt), ...bytesOf(CLASS_IN)],
+    // EDNS (RFC 6891): otherwise some resolvers cut their answers at 512 bytes.
+    ...[0, ...bytesOf(TYPE.opt), ...bytesOf(DNS_MESSAGE_MAX_BYTES), 0, 0, 0, 0, 0, 0],
+  ]);
+}
+
+/** `texts`: one for each record, its pieces joined. */
+export type TxtAnswer = { texts: string[] } | { failure: string };
+
+export function readTxtAnswer(message: Uint8Array, name: string): TxtAnswer {
+  try {
+    return readAnswer(new Reader(message), name);
+  } catch (error) {
+    if (error instanceof Malformed) return { failure: "the answer can't be read" };
+    throw error;
+  }
+}
+
+class Malformed extends Error {
+  override name = "Malformed";
+}
+
+function readAnswer(reader: Reader, name: string): TxtAnswer {
+  const [id, flags, questions, answers] = [0, 0, 0, 0].map(() => reader.uint16()) as Header;
+  reader.skipTo(HEADER_BYTES);
+  if (id !== 0 || (flags & FLAG.response) === 0 || questions !== 1) throw new Malformed();
+  const isOurs =
+    reader.name() === name && reader.uint16() === TYPE.txt && reader.uint16() === CLASS_IN;
+  if (!isOurs) return { failure: "the answer is to another question" };
+  const rcode = flags & 0x000f;
+  if (rcode !== RCODE.ok && rcode !== RCODE.noSuchName) return { failure: `RCODE ${rcode}` };
+  if ((flags & FLAG.truncated) !== 0) return { failure: "the answer was cut" };
+
+  const texts = new Map<string, string[]>();
+  const aliases = new Map<string, string>();
+  for (let left = answers; left > 0; left--) {
+    const record = readRecord(reader);
+    if (record.text !== undefined) {
+      const before = texts.get(record.owner);
+      if (before) before.push(record.text);
+      else texts.set(record.owner, [record.text]);
+    } else if (record.alias !== undefined) {
+      aliases.set(record.owner, record.alias);
+    }
+  }
+  return { texts: texts.get(lastAlias(aliases, name)) ?? [] };
+}
+
+type Header = [id: number, flags: number, questions: number, answers: number];
+const HEADER_BYTES = 12;
+
+function readRecord(reader: Reader): { owner: string; text?: string; alias?: string } {
+  const owner = reader.name();
+  const type = reader.uint16();
+  const isInternet = reader.uint16() === CLASS_IN;
+  reader.take(TTL_BYTES);
+  const length = reader.uint16();
+  const end = reader.at + length;
+  if (isInternet && type === TYPE.txt) return { owner, text: readText(reader.take(length)) };
+  const alias = isInternet && type === TYPE.cname ? reader.name() : undefined;
+  reader.skipTo(end);
+  return alias === undefined ? { owner } : { owner, alias };
+}
+
+const TTL_BYTES = 4;
+
+function readText(data: Uint8Array): string {
+  const reader = new Reader(data);
+  const decoder = new TextDecoder();
+  let text = "";
+  while (reader.at < data.length) {
+    text += decoder.decode(reader.take(reader.uint8()), { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+/** Each is followed once, so that a circle of them ends. */
+function lastAlias(aliases: Map<string, string>, name: string): string {
+  let last = name;
+  for (let next = aliases.get(last); next !== undefined; next = aliases.get(last)) {
+    aliases.delete(last);
+    last = next;
+  }
+  return last;
+}
+
+class Reader {
+  at = 0;
+  readonly #bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  uint8(): number {
+    return this.#byteAt(this.at++);
+  }
+
+  uint16(): number {
+    return this.uint8() * 256 + this.uint8();
+  }
+
+  take(length: number): Uint8Array {
+    const start = this.at;
+    this.skipTo(start + length);
+    return this.#bytes.subarray(start, this.at);
+  }
+
+  skipTo(at: number): void {
+    if (at < this.at || at > this.#bytes.length) throw new Malformed();
+    this.at = at;
+  }
+
+  /** In lower case. A pointer has to lead further back than where it was met, so that no chain is endless. */
+  name(): string {
+    const labels: string[] = [];
+    let bytes = 0;
+    let at = this.at;
+    let before = at;
+    let end: number | undefined;
+    for (;;) {
+      const size = this.#byteAt(at);
+      if (size === 0) break;
+      if (size >= POINTER) {
+        const target = (size - POINTER) * 256 + this.#byteAt(at + 1);
+        end ??= at + 2;
+        if (target >= before) throw new Malformed();
+        at = before = target;
+        continue;
+      }
+      bytes += size + 1;
+      const label = this.#bytes.subarray(at + 1, at + 1 + size);
+      if (size > LABEL_MAX_BYTES || bytes > NAME_MAX_BYTES || label.length < size) {
+        throw new Malformed();
+      }
+      // A dot within a label is not the one between two.
+      labels.push(String.fromCharCode(...label).replaceAll(".", "\\."));
+      at += size + 1;
+    }
+    this.at = end ?? at + 1;
+    return labels.join(".").toLowerCase();
+  }
+
+  #byteAt(at: number): number {
+    const byte = this.#bytes[at];
+    if (byte === undefined) throw new Malformed();
+    return byte;
+  }
+}
+
+const POINTER = 0xc0;
+
+function bytesOf(uint16: number): [number, number] {
+  return [uint16 >> 8, uint16 & 0xff];
+}
+
+function charCodes(label: string): number[] {
+  return Array.from(label, (char) => char.charCodeAt(0));
+}

@@ -1,0 +1,196 @@
+/**
+ * The one door to the payment provider: what we ask of it, and what it tells us, in words of our own. Its
+ * library is loaded when something of it is needed, and calls go where everything goes that the operator
+ * configures.
+ */
+import { Stripe } from "stripe";
+import {
+  PAYMENTS_ANSWER_MAX_BYTES,
+  PAYMENTS_CALL_MAX_MS,
+  PAYMENTS_CALL_RETRIES,
+  PAYMENTS_SIGNATURE_MAX_SECONDS,
+} from "../../../protocol/limits/billing.ts";
+import {
+  BILLING_CYCLES,
+  PAID_PLANS,
+  type BillingCycle,
+  type PaidPlan,
+} from "../../../protocol/paid-plans.ts";
+import type { Config } from "../../config/config.ts";
+import type { Env } from "../../env.ts";
+import { callOperators } from "../../operator-network.ts";
+import type { Snapshot } from "../../store/billing/subscription-rules.ts";
+import { readEvent, readSubscription, type BillingEvent, type PriceTable } from "./events.ts";
+
+export interface Purchase {
+  plan: PaidPlan;
+  cycle: BillingCycle;
+}
+
+/** Calls throw what `describePaymentFailure` can put into words. */
+export interface Payments {
+  /** @param by the owner who asks. @param attempt the same attempt of the same owner gets the same customer. */
+  createCustomer(
+    orgId: string,
+    by: { userId: string; email: string },
+    attempt: string,
+  ): Promise<string>;
+  /** @param attempt the same attempt is led to the same checkout. */
+  checkoutUrl(
+    customer: { id: string; orgId: string },
+    purchase: Purchase,
+    attempt: string,
+  ): Promise<string>;
+  /** Where cards, invoices and what is bought are looked at and changed. */
+  portalUrl(customerId: string): Promise<string>;
+  /** The same, at the question whether a subscription is to be another one from now on. */
+  changeUrl(customerId: string, subscriptionId: string, purchase: Purchase): Promise<string>;
+  /** null: there is no such subscription. */
+  findSubscription(id: string): Promise<Snapshot | null>;
+  /** At once. One that has ended already is as well. */
+  endSubscription(id: string): Promise<void>;
+  /** @returns null when it does not come from the provider, or too late. */
+  verifyEvent(body: string, signature: string): Promise<BillingEvent | null>;
+}
+
+/** For `BILLING_MODE=payments`, whose settings are complete. */
+export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config): Payments {
+  const { PAYMENTS_SECRET_KEY: key = "", PAYMENTS_WEBHOOK_SECRET: secret = "" } = config;
+  const prices = priceTable(config);
+  const api = new Stripe(key, {
+    ...addressOf(config.PAYMENTS_API_URL),
+    httpClient: Stripe.createFetchHttpClient(operatorFetch(env)),
+    maxNetworkRetries: PAYMENTS_CALL_RETRIES,
+    timeout: PAYMENTS_CALL_MAX_MS,
+    telemetry: false,
+    appInfo: { name: "Underpass" },
+  });
+  const home = `${config.publicOrigin}/`;
+  const priceOf = ({ plan, cycle }: Purchase) =>
+    prices.find((price) => price.plan === plan && price.cycle === cycle)?.id ?? "";
+
+  return {
+    async createCustomer(orgId, { userId, email }, attempt) {
+      const customer = await api.customers.create(
+        { email, metadata: { org_id: orgId } },
+        { idempotencyKey: `customer-${orgId}-${userId}-${attempt}` },
+      );
+      return told(customer.id);
+    },
+    async checkoutUrl({ id: customer, orgId }, purchase, attempt) {
+      const session = await api.checkout.sessions.create(
+        {
+          mode: "subscription",
+          customer,
+          client_reference_id: orgId,
+          line_items: [{ price: priceOf(purchase), quantity: 1 }],
+          subscription_data: { metadata: { org_id: orgId } },
+          // The page waits there for what the provider is about to tell.
+          success_url: `${home}#paid`,
+          cancel_url: home,
+        },
+        { idempotencyKey: `checkout-${orgId}-${purchase.plan}-${purchase.cycle}-${attempt}` },
+      );
+      return told(session.url);
+    },
+    async portalUrl(customer) {
+      return told((await api.billingPortal.sessions.create({ customer, return_url: home })).url);
+    },
+    async changeUrl(customer, subscriptionId, purchase) {
+      const { items } = await api.subscriptions.retrieve(subscriptionId);
+      const [item] = items.data;
+      const portal = await api.billingPortal.sessions.create({
+        customer,
+        return_url: home,
+        flow_data: {
+          type: "subscription_update_confirm",
+          after_completion: { type: "redirect", redirect: { return_url: home } },
+          subscription_update_confirm: {
+            subscription: subscriptionId,
+            items: [{ id: item?.id ?? "", price: priceOf(purchase), quantity: 1 }],
+          },
+        },
+      });
+      return told(portal.url);
+    },
+    async findSubscription(id) {
+      const found = await unlessMissing(api.subscriptions.retrieve(id));
+      return found && readSubscription(found, prices);
+    },
+    async endSubscription(id) {
+      const ended = await unlessMissing(api.subscriptions.cancel(id));
+      if (ended) told(ended.id);
+    },
+    async verifyEvent(body, signature) {
+      try {
+        await Stripe.webhooks.constructEventAsync(
+          body,
+          signature,
+          secret,
+          PAYMENTS_SIGNATURE_MAX_SECONDS,
+          Stripe.createSubtleCryptoProvider(),
+        );
+      } catch (error) {
+        if (error instanceof Stripe.errors.StripeSignatureVerificationError) return null;
+        return { kind: "unreadable" };
+      }
+      return readEvent(body, prices);
+    },
+  };
+}
+
+/** For the log: neither keys nor what people have told the provider. */
+export function describePaymentFailure(failure: unknown): string {
+  if (!(failure instanceof Error)) return "not an error";
+  if (!(failure instanceof Stripe.errors.StripeError)) return `${failure.name}: ${failure.message}`;
+  const { type, code = "no code", statusCode = "no answer", requestId = "no request id" } = failure;
+  return `${type} (${code}), status ${statusCode}, ${requestId}`;
+}
+
+/** The library takes what fails without saying so in its body for an answer. */
+function told(value: string | null | undefined): string {
+  if (!value) throw new Error("the answer lacks what was asked for");
+  return value;
+}
+
+async function unlessMissing<Value>(asked: Promise<Value>): Promise<Value | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    const isMissing =
+      error instanceof Stripe.errors.StripeError &&
+      (error.statusCode === 404 || error.code === "resource_missing");
+    if (isMissing) return null;
+    throw error;
+  }
+}
+
+function priceTable(config: Config): PriceTable {
+  return PAID_PLANS.flatMap((plan) =>
+    BILLING_CYCLES.map((cycle) => {
+      const name = `PAYMENTS_PRICE_${upper(plan)}_${upper(cycle)}` as const;
+      return { plan, cycle, id: config[name] ?? "" };
+    }),
+  );
+}
+
+function upper<Word extends string>(word: Word): Uppercase<Word> {
+  return word.toUpperCase() as Uppercase<Word>;
+}
+
+function addressOf(url: string | undefined) {
+  if (url === undefined) return {};
+  const { hostname: host, port, protocol } = new URL(url);
+  const isSecure = protocol === "https:";
+  return {
+    host,
+    port: port || (isSecure ? 443 : 80),
+    protocol: isSecure ? "https" : "http",
+  } as const;
+}
+
+function operatorFetch(env: Pick<Env, "OPERATOR_NETWORK">): typeof fetch {
+  const bounds = { maxMs: PAYMENTS_CALL_MAX_MS, maxBytes: PAYMENTS_ANSWER_MAX_BYTES };
+  return ((url: string, init: RequestInit) =>
+    callOperators(env, url, init, bounds)) as typeof fetch;
+}

@@ -1,0 +1,108 @@
+/** What runs once a minute: a cron trigger when hosted, a timer of the self-hosted server otherwise. */
+import { organizationsWatchedHere } from "../../durable-objects/organization/watched-here.ts";
+import {
+  DEAD_ROW_KEEP_MS,
+  EMAIL_CODE_GUESSES_WINDOW_MS,
+  EXPIRY_BATCH_ROWS,
+  MFA_ACCOUNT_WINDOW_MS,
+  UNVERIFIED_ACCOUNT_MAX_MS,
+} from "../../protocol/limits.ts";
+import { LAPSED_BATCH_ROWS } from "../../protocol/limits/billing.ts";
+import {
+  COUNTERS_FOLD_AFTER_MS,
+  COUNTERS_FOLD_BATCH_ROWS,
+  TRAFFIC_DELETE_BATCH_ROWS,
+  TRAFFIC_HOURS_KEEP_MS,
+  TRAFFIC_MINUTES_KEEP_MS,
+} from "../../protocol/limits/metrics.ts";
+import { configOf } from "../config/config.ts";
+import type { Env } from "../env.ts";
+import { describeError } from "../errors.ts";
+import { log } from "../../shared/log.ts";
+import { organizationObject, relayObject, tunnelObject } from "../objects.ts";
+import { deleteDeadCodes, deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
+import { deleteDeadChallenges } from "../store/accounts/challenges.ts";
+import { deleteDeadDevices } from "../store/accounts/devices.ts";
+import { deleteDeadInvitations } from "../store/organizations/invitations.ts";
+import { deleteDeadPasswordResets } from "../store/accounts/password-resets.ts";
+import { expireClaims } from "../store/domains/domains.ts";
+import { listRelayIds } from "../store/networks/relays.ts";
+import { dropReplacedSecrets } from "../store/webhooks/receivers.ts";
+import { deleteDeadSessions } from "../store/accounts/sessions.ts";
+import { deleteOldBillingEvents, lapseOverdue } from "../store/billing/subscriptions.ts";
+import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
+import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels/tunnels.ts";
+import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
+import { planRules } from "./plan-notices.ts";
+import { resealSecrets } from "./resealing.ts";
+
+export async function runCron(env: Env): Promise<void> {
+  const db = openDatabase(env);
+  const ago = (ms: number) => new Date(Date.now() - ms);
+  const jobs: Record<string, () => Promise<unknown>> = {
+    outbox: () => drainOutbox(env, db),
+    resealing: () => resealSecrets(configOf(env), db),
+    expiry: async () => {
+      while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
+    },
+    claims: async () => {
+      while ((await expireClaims(db)) === EXPIRY_BATCH_ROWS);
+    },
+    secrets: async () => {
+      while ((await dropReplacedSecrets(db)) === EXPIRY_BATCH_ROWS);
+    },
+    sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
+    devices: () => deleteDeadDevices(db, ago(0)),
+    accounts: () => deleteUnverifiedAccounts(db, ago(UNVERIFIED_ACCOUNT_MAX_MS)),
+    codes: () => deleteDeadCodes(db, ago(EMAIL_CODE_GUESSES_WINDOW_MS)),
+    resets: () => deleteDeadPasswordResets(db, ago(0)),
+    challenges: () => deleteDeadChallenges(db, ago(MFA_ACCOUNT_WINDOW_MS)),
+    billing: async () => {
+      const rules = planRules(configOf(env));
+      while ((await lapseOverdue(db, rules)) === LAPSED_BATCH_ROWS);
+    },
+    "billing events": () => deleteOldBillingEvents(db),
+    invitations: () => deleteDeadInvitations(db, ago(DEAD_ROW_KEEP_MS)),
+    traffic: async () => {
+      const minutes = () => deleteOldTraffic(db, "minute", ago(TRAFFIC_MINUTES_KEEP_MS));
+      while ((await minutes()) === TRAFFIC_DELETE_BATCH_ROWS);
+      const hours = () => deleteOldTraffic(db, "hour", ago(TRAFFIC_HOURS_KEEP_MS));
+      while ((await hours()) === TRAFFIC_DELETE_BATCH_ROWS);
+    },
+    counters: async () => {
+      const fold = () => foldCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
+      while ((await fold()) === COUNTERS_FOLD_BATCH_ROWS);
+    },
+    // Last, because a mail server may take its time.
+    mails: () => drainMails(env, db),
+  };
+  for (const [job, run] of Object.entries(jobs)) {
+    try {
+      await run();
+    } catch (error) {
+      log("error", "job_failed", { job, cause: describeError(error) });
+    }
+  }
+}
+
+/** Before the server stops: agents, watchers and relays are told, and what is in flight may finish. */
+export async function drainConnections(env: Env): Promise<void> {
+  await Promise.all([drainTunnels(env), drainWatchers(env), drainRelays(env)]);
+}
+
+async function drainRelays(env: Env): Promise<void> {
+  const ids = await listRelayIds(openDatabase(env));
+  await Promise.allSettled(ids.map(async (id) => relayObject(env, id).drain()));
+}
+
+async function drainWatchers(env: Env): Promise<void> {
+  const ids = [...organizationsWatchedHere];
+  await Promise.allSettled(ids.map(async (id) => organizationObject(env, id).drain()));
+}
+
+async function drainTunnels(env: Env): Promise<void> {
+  const ids = await listConnectedTunnelIds(openDatabase(env));
+  const drained = await Promise.allSettled(ids.map(async (id) => tunnelObject(env, id).drain()));
+  const failed = drained.filter(({ status }) => status === "rejected").length;
+  log("info", "tunnels_drained", { tunnels: ids.length, failed });
+}

@@ -1,0 +1,46 @@
+/** What a request that lives as long as a connection calls on the Worker's `Rows` entry point (`workers/rpc.ts`). */
+import type { z } from "zod";
+import type { Rows } from "../durable-objects/rpc.ts";
+import type { Admission, ClientAdmission } from "../durable-objects/tunnel/agents/admission.ts";
+import type { ConnectQuery } from "../protocol/schemas/tunnels/tunnels.ts";
+import type { CloseName } from "../protocol/wire/close-codes.ts";
+
+export interface AgentRequest {
+  /** The capability token, in base64. */
+  bearer: string;
+  asked: z.output<typeof ConnectQuery>;
+  address: string;
+}
+
+/** `words` follow the close code's name, for a person. */
+export type AgentVerdict = { admission: Admission } | { refusal: CloseName; words: string };
+
+export interface ClientRequest {
+  /** The capability token, in base64. */
+  bearer: string;
+  /** A tunnel's id, or its subdomain. */
+  tunnel: string;
+  address: string;
+}
+
+export type ClientVerdict = { admission: ClientAdmission } | { refusal: CloseName; words: string };
+
+export interface ShownTicket {
+  ticket: string;
+  tunnelId: string;
+  host: string;
+}
+
+export interface RedeemedTicket {
+  pass: string;
+  /** A path of the tunnel. */
+  target: string;
+}
+
+export interface RowsBinding extends Rows, Rpc.WorkerEntrypointBranded {
+  admit(request: AgentRequest): Promise<AgentVerdict>;
+  admitClient(request: ClientRequest): Promise<ClientVerdict>;
+  confirmAdmission(admission: Admission): Promise<void>;
+  withdrawAdmission(admission: Admission): Promise<void>;
+  redeemTicket(ticket: ShownTicket): Promise<RedeemedTicket | null>;
+}

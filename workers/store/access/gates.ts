@@ -1,0 +1,228 @@
+/**
+ * What an owner puts before a tunnel. The row says what it is, and each change of it has the next version;
+ * the tunnel's object keeps the newest and is told in the change's outbox.
+ */
+import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "drizzle-orm";
+import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
+import type { AllowList } from "../../../protocol/schemas/access/edge-auth.ts";
+import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
+import { mayUse, type Feature, type Standing } from "../billing/plans.ts";
+import type { AuditAction } from "../audit.ts";
+import type { Change, Database } from "../database.ts";
+import { holdStanding, type MemberActor } from "../locks.ts";
+import { tunnels } from "../tables/tunnels.ts";
+import type { TunnelRow } from "../tables/tunnels.ts";
+
+/** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
+export type GateChange =
+  | "changed"
+  | "changed_unheard"
+  | "not_found"
+  /** The tunnel is of protocol `tcp`, and what was to be changed speaks HTTP. */
+  | "not_http"
+  | "role_changed"
+  | "upgrade_required";
+
+/** @param standing as it stays until the commit. */
+type Values = (standing: Standing) => PgUpdateSetSource<typeof tunnels>;
+
+/** @param auth null: none. */
+export function setBasicAuth(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  auth: { username: string; passwordHash: string } | null,
+): Promise<GateChange> {
+  const left = { feature: "identityGate", column: tunnels.identityGate } as const;
+  const values: Values = (standing) => ({
+    basicAuthUsername: auth?.username ?? null,
+    basicAuthHash: auth?.passwordHash ?? null,
+    ...(auth ? {} : { isBeyondPlan: staysBeyondPlan(standing, left) }),
+  });
+  const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
+  return changeGates(db, actor, id, values, action, tellSettings, auth ? "tunnelPassword" : null);
+}
+
+/** @param identityGate who of those who sign in may pass. null: there is no such gate. */
+export function setIdentityGate(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  identityGate: AllowList | null,
+): Promise<GateChange> {
+  const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
+  const left = { feature: "tunnelPassword", column: tunnels.basicAuthHash } as const;
+  const values: Values = (standing) => ({
+    identityGate,
+    ...(identityGate ? {} : { isBeyondPlan: staysBeyondPlan(standing, left) }),
+  });
+  const needs = identityGate ? "identityGate" : null;
+  return changeGates(db, actor, id, values, action, tellSettings, needs);
+}
+
+/** While what is left is there, and the plan lacks it. */
+function staysBeyondPlan(
+  standing: Standing,
+  left: { feature: Feature; column: Column },
+): SQL<boolean> {
+  if (mayUse(left.feature, standing, new Date())) return sql`false`;
+  return sql`${tunnels.isBeyondPlan} and ${isNotNull(left.column)}`;
+}
+
+/** @param policy null: none. */
+export function setPolicy(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  policy: TrafficPolicy | null,
+): Promise<GateChange> {
+  const action = policy ? "tunnel_policy_set" : "tunnel_policy_removed";
+  return changeGates(db, actor, id, () => ({ policy }), action, tellSettings);
+}
+
+/** @param message null: the page's own. */
+export function setMaintenance(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  { isOn, message }: { isOn: boolean; message: string | null },
+): Promise<GateChange> {
+  const action = isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended";
+  return changeGates(
+    db,
+    actor,
+    id,
+    () => ({ maintenance: isOn }),
+    action,
+    ({ tell }, row) => {
+      const maintenance = { version: row.settingsVersion, isOn, message };
+      tell({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
+    },
+  );
+}
+
+/** Holds for tunnels of every protocol. @param allowedCidrs canonical. null: visitors come from anywhere. */
+export function setAllowedCidrs(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  allowedCidrs: string[] | null,
+): Promise<GateChange> {
+  const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
+  return changeGates(db, actor, id, () => ({ allowedCidrs }), action, tellSettings, null, "any");
+}
+
+/** @returns undefined when there is no such tunnel, null when its visitors come from anywhere. */
+export async function findAllowedCidrs(
+  { read }: Database,
+  orgId: string,
+  id: string,
+): Promise<string[] | null | undefined> {
+  const [row] = await read
+    .select({ allowedCidrs: tunnels.allowedCidrs })
+    .from(tunnels)
+    .where(isLive(orgId, id));
+  return row?.allowedCidrs;
+}
+
+/** @returns undefined when there is no such tunnel, null when it has no policy. */
+export async function findPolicy(
+  { read }: Database,
+  orgId: string,
+  id: string,
+): Promise<TrafficPolicy | null | undefined> {
+  const [row] = await read
+    .select({ policy: tunnels.policy })
+    .from(tunnels)
+    .where(isLive(orgId, id));
+  return row?.policy;
+}
+
+/** For visitors, who have no organization. @returns null when there is no such tunnel, or no gate. */
+export async function findIdentityGate(
+  { read }: Database,
+  id: string,
+): Promise<{ subdomain: string; allowList: AllowList } | null> {
+  const [row] = await read
+    .select({ subdomain: tunnels.subdomain, allowList: tunnels.identityGate })
+    .from(tunnels)
+    .where(and(eq(tunnels.id, id), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")));
+  return row?.allowList ? { subdomain: row.subdomain, allowList: row.allowList } : null;
+}
+
+/**
+ * For a plan that an organization has from now on: where it lacks what stands before a tunnel, nobody gets
+ * through, and where it has it again, the gates work as they were set.
+ */
+export async function fitGatesToPlan(
+  change: Change,
+  orgId: string,
+  { tunnelPassword, identityGate }: { tunnelPassword: boolean; identityGate: boolean },
+): Promise<void> {
+  const lacks = or(
+    ...(tunnelPassword ? [] : [isNotNull(tunnels.basicAuthHash)]),
+    ...(identityGate ? [] : [isNotNull(tunnels.identityGate)]),
+  );
+  const isBeyondPlan = sql<boolean>`${lacks ?? sql`false`}`;
+  const changed = await change.tx
+    .update(tunnels)
+    .set({ isBeyondPlan, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+    .where(
+      and(
+        eq(tunnels.orgId, orgId),
+        isNull(tunnels.deletedAt),
+        ne(tunnels.status, "expired"),
+        sql`${tunnels.isBeyondPlan} <> (${isBeyondPlan})`,
+      ),
+    )
+    .returning();
+  for (const row of changed) tellSettings(change, row);
+}
+
+/**
+ * @param needs what the plan must have for it.
+ * @param appliesTo the protocols of tunnels that can have it.
+ */
+async function changeGates(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  values: Values,
+  action: AuditAction,
+  tell: (change: Change, row: TunnelRow) => void,
+  needs: Feature | null = null,
+  appliesTo: "http" | "any" = "http",
+): Promise<GateChange> {
+  const { result, arrived } = await db.changeAndTell(async (change) => {
+    const standing = await holdStanding(change.tx, actor);
+    if (!standing) return "role_changed";
+    if (needs && !mayUse(needs, standing, new Date())) return "upgrade_required";
+    const [row] = await change.tx
+      .update(tunnels)
+      .set({ ...values(standing), settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+      .where(isLive(actor.orgId, id))
+      .returning();
+    if (!row) return "not_found";
+    if (row.protocol === "tcp" && appliesTo === "http") return change.abandon("not_http");
+    const { orgId, userId, ip } = actor;
+    change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+    tell(change, row);
+    return "changed";
+  });
+  return result === "changed" && !arrived ? "changed_unheard" : result;
+}
+
+export function tellSettings({ tell }: Change, row: TunnelRow): void {
+  const { id, subdomain, settingsVersion: version, policy } = row;
+  const { basicAuthUsername: username, basicAuthHash: passwordHash } = row;
+  const basicAuth = username !== null && passwordHash !== null ? { username, passwordHash } : null;
+  const identityGate = row.identityGate && { ...row.identityGate, tunnelId: id };
+  const { allowedCidrs, isBeyondPlan } = row;
+  const gates = { basicAuth, policy, identityGate, allowedCidrs, isBeyondPlan };
+  const settings = { version, realm: subdomain, ...gates };
+  tell({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
+}
+
+export function isLive(orgId: string, id: string) {
+  return and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt));
+}

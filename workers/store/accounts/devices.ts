@@ -1,0 +1,126 @@
+/** Machines that wait for a person to let them in (the device flow). */
+import { and, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
+import { DEVICE_CODE_MAX_MS } from "../../../protocol/limits.ts";
+import type { Database } from "../database.ts";
+import type { MemberActor } from "../locks.ts";
+import { deviceCodes } from "../tables/tokens.ts";
+import { findToken, insertToken, type NewToken, type TokenRow } from "../tokens/tokens.ts";
+
+/** The machine's own secret or what it shows to its person: either names a request. */
+export interface DeviceName {
+  deviceCodeHash: string;
+  userCode: string | null;
+}
+
+export async function insertDevice(
+  { read }: Database,
+  device: { deviceCodeHash: string; userCode: string; label: string },
+): Promise<boolean> {
+  const rows = await read
+    .insert(deviceCodes)
+    .values({ ...device, expiresAt: new Date(Date.now() + DEVICE_CODE_MAX_MS) })
+    .onConflictDoNothing()
+    .returning({ id: deviceCodes.id });
+  return rows.length > 0;
+}
+
+/** Only while it can still be approved. */
+export async function findWaitingDevice(
+  { read }: Database,
+  device: DeviceName,
+): Promise<{ label: string; userCode: string } | null> {
+  const [row] = await read
+    .select({ label: deviceCodes.label, userCode: deviceCodes.userCode })
+    .from(deviceCodes)
+    .where(isWaiting(device));
+  return row ?? null;
+}
+
+function isWaiting({ deviceCodeHash, userCode }: DeviceName) {
+  return and(
+    or(
+      eq(deviceCodes.deviceCodeHash, deviceCodeHash),
+      userCode === null ? undefined : eq(deviceCodes.userCode, userCode),
+    ),
+    isNull(deviceCodes.approvedAt),
+    gt(deviceCodes.expiresAt, sql`now()`),
+  );
+}
+
+/** Mints the machine's token. @returns "not_found" when nothing waits under this name, or no longer. */
+export function approveDevice(
+  db: Database,
+  actor: MemberActor,
+  device: DeviceName,
+  tokenFor: (label: string) => NewToken,
+): Promise<TokenRow | "not_found" | "role_changed"> {
+  return db.change(async (change) => {
+    const [waiting] = await change.tx
+      .update(deviceCodes)
+      .set({ approvedAt: sql`now()` })
+      .where(isWaiting(device))
+      .returning({ id: deviceCodes.id, label: deviceCodes.label });
+    if (!waiting) return "not_found";
+    const token = await insertToken(change, actor, tokenFor(waiting.label));
+    if (token === "role_changed") return change.abandon(token);
+    await change.tx
+      .update(deviceCodes)
+      .set({ tokenId: token.id })
+      .where(eq(deviceCodes.id, waiting.id));
+    change.audit({
+      ...actor,
+      action: "device_approved",
+      resourceType: "device",
+      resourceId: waiting.id,
+      metadata: { label: waiting.label },
+    });
+    return token;
+  });
+}
+
+export type Poll =
+  | { state: "waiting"; lastPolledAt: Date | null }
+  | { state: "over" }
+  | { state: "approved"; token: TokenRow; label: string };
+
+/** Marks the poll and, once the machine is approved, hands its token over: to one poll, once. */
+export async function pollDevice(db: Database, deviceCodeHash: string): Promise<Poll> {
+  const before = db.read
+    .$with("before")
+    .as(
+      db.read
+        .select({ id: deviceCodes.id, lastPolledAt: deviceCodes.lastPolledAt })
+        .from(deviceCodes)
+        .where(eq(deviceCodes.deviceCodeHash, deviceCodeHash))
+        .for("update"),
+    );
+  const [device] = await db.read
+    .with(before)
+    .update(deviceCodes)
+    .set({ lastPolledAt: sql`now()` })
+    .from(before)
+    .where(eq(deviceCodes.id, before.id))
+    .returning({
+      id: deviceCodes.id,
+      tokenId: deviceCodes.tokenId,
+      expiresAt: deviceCodes.expiresAt,
+      lastPolledAt: before.lastPolledAt,
+    });
+  if (!device || device.expiresAt.getTime() <= Date.now()) return { state: "over" };
+  if (device.tokenId === null) return { state: "waiting", lastPolledAt: device.lastPolledAt };
+
+  const [collected] = await db.read
+    .update(deviceCodes)
+    .set({ collectedAt: sql`now()` })
+    .where(and(eq(deviceCodes.id, device.id), isNull(deviceCodes.collectedAt)))
+    .returning({ label: deviceCodes.label });
+  if (!collected) return { state: "over" };
+  const token = await findToken(db, device.tokenId);
+  // Whoever approved it may have thought better of it, or be no longer a member.
+  if (!token || token.revokedAt) return { state: "over" };
+  return { state: "approved", token, label: collected.label };
+}
+
+export async function deleteDeadDevices({ read }: Database, before: Date): Promise<void> {
+  await read.delete(deviceCodes).where(lt(deviceCodes.expiresAt, before));
+}

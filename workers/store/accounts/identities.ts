@@ -1,0 +1,131 @@
+/** Accounts at providers, and the accounts here that they lead to. */
+import { and, eq, sql } from "drizzle-orm";
+import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
+import type { AuditEvent } from "../audit.ts";
+import type { Change, Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
+import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
+import type { OutboxMessage } from "../outbox.ts";
+import { emailCodes, identities, users } from "../tables/accounts.ts";
+
+export interface Identity {
+  provider: ProviderName;
+  issuer: string;
+  subject: string;
+}
+
+const FOUND = { id: users.id, passwordHash: users.passwordHash, mfaSecret: users.mfaSecret };
+type FoundUser = Pick<typeof users.$inferSelect, keyof typeof FOUND>;
+
+/**
+ * The account that an identity leads to. One that is new here is linked to the account with its address,
+ * which is made where there is none. The row of that account is locked by then: of first sign-ins that come
+ * at once, one makes the account, and the others find it.
+ */
+export function signInWithIdentity(
+  db: Database,
+  identity: Identity,
+  {
+    email,
+    terms,
+    ip,
+    mailIfLinked,
+  }: {
+    /** null: the provider vouches for none, which only an identity that is linked already can do without. */
+    email: string | null;
+    terms: OrganizationTerms;
+    ip: string;
+    /** To whoever had an account before. */
+    mailIfLinked: OutboxMessage | null;
+  },
+): Promise<FoundUser | "email_not_verified" | "linked_to_another"> {
+  return db.change(async (change) => {
+    const { tx, abandon } = change;
+    const linked = await findUser(tx, identity);
+    if (linked) return linked;
+    if (email === null) return "email_not_verified";
+
+    const account = await claimAddress(change, { email, terms });
+    const links = await tx
+      .insert(identities)
+      .values({ ...identity, userId: account.user.id })
+      .onConflictDoNothing()
+      .returning({ userId: identities.userId });
+    if (links.length === 0) {
+      // Either another request linked it just now, or the account has another subject of this provider.
+      const winner = await findUser(tx, identity);
+      return abandon(winner ?? "linked_to_another");
+    }
+
+    const { user, orgId, action } = account;
+    const about = {
+      orgId,
+      userId: user.id,
+      ip,
+      resourceType: "user",
+      resourceId: user.id,
+      metadata: { provider: identity.provider },
+    } satisfies Omit<AuditEvent, "action">;
+    if (action) change.audit({ ...about, action });
+    change.audit({ ...about, action: "identity_linked" });
+    if (action === null && mailIfLinked) change.tell(mailIfLinked);
+    return user;
+  });
+}
+
+async function findUser(
+  tx: Transaction,
+  { provider, issuer, subject }: Identity,
+): Promise<FoundUser | null> {
+  const [user] = await tx
+    .select(FOUND)
+    .from(identities)
+    .innerJoin(users, eq(users.id, identities.userId))
+    .where(
+      and(
+        eq(identities.provider, provider),
+        eq(identities.issuer, issuer),
+        eq(identities.subject, subject),
+      ),
+    );
+  return user ?? null;
+}
+
+interface Claimed {
+  user: FoundUser;
+  /** Of an organization that was made for it. */
+  orgId: string | null;
+  /** null: the account was there and confirmed. */
+  action: "account_created" | "email_verified" | null;
+}
+
+/**
+ * The confirmed account with an address that a provider vouches for. Whoever signed up with it and never
+ * confirmed it may be a stranger who waits for the owner to arrive: that password and code are void.
+ */
+async function claimAddress(
+  { tx }: Pick<Change, "tx">,
+  { email, terms }: { email: string; terms: OrganizationTerms },
+): Promise<Claimed> {
+  const id = crypto.randomUUID();
+  const now = sql`now()`;
+  // Sets nothing new where there is an account, but locks it and tells of it in one step.
+  const [row] = await tx
+    .insert(users)
+    .values({ id, email, emailVerifiedAt: now })
+    .onConflictDoUpdate({ target: users.email, set: { email } })
+    .returning({ ...FOUND, emailVerifiedAt: users.emailVerifiedAt });
+  const { emailVerifiedAt, ...user } = row!;
+  const userId = user.id;
+  const isNew = userId === id;
+  if (!isNew && emailVerifiedAt) return { user, orgId: null, action: null };
+
+  if (!isNew) {
+    const proven = { passwordHash: null, emailVerifiedAt: now };
+    await tx.update(users).set(proven).where(eq(users.id, userId));
+    await tx.delete(emailCodes).where(eq(emailCodes.userId, userId));
+  }
+  const orgId = await insertOrganization(tx, { userId, email, terms });
+  const action = isNew ? "account_created" : "email_verified";
+  return { user: { ...user, passwordHash: null }, orgId, action };
+}

@@ -1,0 +1,36 @@
+/** Whether sessions live, whatever they are for. */
+import { and, eq, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
+import type { Database } from "../database.ts";
+import { sessions } from "../tables/sessions.ts";
+import { memberships } from "../tables/organizations.ts";
+
+export function isAlive(): SQL | undefined {
+  return and(isNull(sessions.revokedAt), gt(sessions.expiresAt, sql`now()`));
+}
+
+/** Of the claims alone, whatever organization they name. */
+export async function isSessionAlive(
+  { read }: Database,
+  { sid, sub }: { sid: string; sub: string },
+): Promise<boolean> {
+  const rows = await read
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(eq(sessions.id, sid), eq(sessions.userId, sub), isAlive()));
+  return rows.length > 0;
+}
+
+/** Of these sessions, those that are alive and whose people are members of the organization. */
+export async function findLiveWatchers(
+  { read }: Database,
+  orgId: string,
+  sessionIds: string[],
+): Promise<string[]> {
+  if (sessionIds.length === 0) return [];
+  const rows = await read
+    .select({ id: sessions.id })
+    .from(sessions)
+    .innerJoin(memberships, eq(memberships.userId, sessions.userId))
+    .where(and(inArray(sessions.id, sessionIds), eq(memberships.orgId, orgId), isAlive()));
+  return rows.map(({ id }) => id);
+}

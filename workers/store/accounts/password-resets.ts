@@ -1,0 +1,124 @@
+/** Tokens that stand in for a forgotten password, once. */
+import { and, eq, gt, isNotNull, isNull, lt, sql } from "drizzle-orm";
+import { PASSWORD_RESET_MAX_MS, PASSWORD_RESETS_MAX } from "../../../protocol/limits.ts";
+import { endChallenges } from "./challenges.ts";
+import type { Database } from "../database.ts";
+import type { OutboxMessage } from "../outbox.ts";
+import { revokeSessionsOf } from "./sessions.ts";
+import { passwordResets, users } from "../tables/accounts.ts";
+
+/** Nothing for an address without a confirmed account, nor while enough tokens of it are on their way. */
+export function requestPasswordReset(
+  db: Database,
+  {
+    email,
+    tokenHash,
+    mail,
+    ip,
+  }: {
+    email: string;
+    tokenHash: string;
+    /** Carries the token. */
+    mail: OutboxMessage;
+    ip: string;
+  },
+): Promise<void> {
+  return db.change(async ({ tx, audit, tell }) => {
+    // The lock makes requests that arrive at once count one after the other.
+    const [user] = await tx
+      .select({ id: users.id })
+      .from(users)
+      .where(and(eq(users.email, email), isNotNull(users.emailVerifiedAt)))
+      .for("update");
+    if (!user) return;
+    const live = and(
+      eq(passwordResets.userId, user.id),
+      isNull(passwordResets.usedAt),
+      gt(passwordResets.expiresAt, sql`now()`),
+    );
+    if ((await tx.$count(passwordResets, live)) >= PASSWORD_RESETS_MAX) return;
+    await tx.insert(passwordResets).values({
+      tokenHash,
+      userId: user.id,
+      expiresAt: new Date(Date.now() + PASSWORD_RESET_MAX_MS),
+    });
+    tell(mail);
+    audit({
+      orgId: null,
+      userId: user.id,
+      ip,
+      action: "password_reset_requested",
+      resourceType: "user",
+      resourceId: user.id,
+    });
+  });
+}
+
+/** For judging a new password before the token is spent on it. */
+export async function findResetEmail(
+  { read }: Database,
+  tokenHash: string,
+): Promise<string | null> {
+  const [user] = await read
+    .select({ email: users.email })
+    .from(passwordResets)
+    .innerJoin(users, eq(users.id, passwordResets.userId))
+    .where(isGood(tokenHash));
+  return user?.email ?? null;
+}
+
+/**
+ * Whoever knew the old password, or holds a session or another token, is out: that is what people reset
+ * a password for. The second factor stays as it is.
+ */
+export function resetPassword(
+  db: Database,
+  {
+    tokenHash,
+    passwordHash,
+    mail,
+    ip,
+  }: { tokenHash: string; passwordHash: string; mail: OutboxMessage; ip: string },
+): Promise<"reset" | "invalid_token"> {
+  return db.change(async (change) => {
+    const { tx, audit, tell } = change;
+    // The account before its tokens, as a request takes them: two tokens at once wait, and don't entangle.
+    const [user] = await tx
+      .select({ id: users.id })
+      .from(passwordResets)
+      .innerJoin(users, eq(users.id, passwordResets.userId))
+      .where(eq(passwordResets.tokenHash, tokenHash))
+      .for("update", { of: users });
+    if (!user) return "invalid_token";
+    const spent = await tx
+      .update(passwordResets)
+      .set({ usedAt: sql`now()` })
+      .where(isGood(tokenHash))
+      .returning({ userId: passwordResets.userId });
+    if (spent.length === 0) return "invalid_token";
+    await tx
+      .update(passwordResets)
+      .set({ usedAt: sql`now()` })
+      .where(and(eq(passwordResets.userId, user.id), isNull(passwordResets.usedAt)));
+
+    await tx.update(users).set({ passwordHash }).where(eq(users.id, user.id));
+    await endChallenges(tx, user.id);
+    const actor = { orgId: null, userId: user.id, ip };
+    await revokeSessionsOf(change, actor);
+    tell(mail);
+    audit({ ...actor, action: "password_reset", resourceType: "user", resourceId: user.id });
+    return "reset";
+  });
+}
+
+function isGood(tokenHash: string) {
+  return and(
+    eq(passwordResets.tokenHash, tokenHash),
+    isNull(passwordResets.usedAt),
+    gt(passwordResets.expiresAt, sql`now()`),
+  );
+}
+
+export async function deleteDeadPasswordResets({ read }: Database, before: Date): Promise<void> {
+  await read.delete(passwordResets).where(lt(passwordResets.expiresAt, before));
+}

@@ -1,0 +1,303 @@
+/** Custom domains' rows: who claims one, whose it is, and the tunnel that it leads to. */
+import {
+  and,
+  count,
+  desc,
+  eq,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  ne,
+  sql,
+  type SQL,
+} from "drizzle-orm";
+import {
+  DOMAIN_CLAIM_MAX_MS,
+  DOMAINS_UNVERIFIED_MAX,
+  EXPIRY_BATCH_ROWS,
+} from "../../../protocol/limits.ts";
+import type { Actor } from "../audit.ts";
+import { prepared, type Change, type Database } from "../database.ts";
+import { claimHostname, releaseHostname } from "./hostnames.ts";
+import { isOnPage, pageValues, type Page } from "../page.ts";
+import { holdsRole, lockOrganization, type MemberActor } from "../locks.ts";
+import { domains } from "../tables/domains.ts";
+import { tunnels } from "../tables/tunnels.ts";
+
+export type DomainRow = typeof domains.$inferSelect;
+
+const list = prepared((read) =>
+  read
+    .select()
+    .from(domains)
+    .where(isOnPage(domains, domains.createdAt))
+    .orderBy(desc(domains.createdAt), desc(domains.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_domains"),
+);
+
+/** Newest first. */
+export function listDomains(db: Database, orgId: string, page: Page): Promise<DomainRow[]> {
+  return list(db).execute(pageValues(orgId, page));
+}
+
+export async function findDomain(
+  { read }: Database,
+  orgId: string,
+  id: string,
+): Promise<DomainRow | null> {
+  const [row] = await read.select().from(domains).where(isDomain(orgId, id));
+  return row ?? null;
+}
+
+function isDomain(orgId: string, id: string) {
+  return and(eq(domains.orgId, orgId), eq(domains.id, id));
+}
+
+/** Whether it is anybody's, by proof. */
+export async function isVerifiedDomain({ read }: Database, domain: string): Promise<boolean> {
+  const rows = await read
+    .select({ id: domains.id })
+    .from(domains)
+    .where(and(eq(domains.domain, domain), isNotNull(domains.verifiedAt)));
+  return rows.length > 0;
+}
+
+/**
+ * A claim keeps nobody from claiming the same domain: that would let anybody block it. The first to prove it
+ * has it, which `verifyDomain` decides; one that slips in beside can't be verified any more.
+ */
+export function claimDomain(
+  db: Database,
+  actor: MemberActor,
+  { domain, verificationToken }: { domain: string; verificationToken: string },
+): Promise<DomainRow | "duplicate_name" | "claimed_already" | "too_many" | "role_changed"> {
+  return db.change(async ({ tx, audit, abandon }) => {
+    const { orgId } = actor;
+    if (!(await lockOrganization(tx, actor))) return "role_changed";
+    const [owner] = await tx
+      .select({ orgId: domains.orgId })
+      .from(domains)
+      .where(and(eq(domains.domain, domain), isNotNull(domains.verifiedAt)));
+    if (owner && owner.orgId !== orgId) return "duplicate_name";
+    const [row] = await tx
+      .insert(domains)
+      .values({ orgId, domain, verificationToken })
+      .onConflictDoNothing()
+      .returning();
+    if (!row) return "claimed_already";
+    const [waiting] = await tx
+      .select({ domains: count() })
+      .from(domains)
+      .where(and(eq(domains.orgId, orgId), isNull(domains.verifiedAt)));
+    if (waiting!.domains > DOMAINS_UNVERIFIED_MAX) return abandon("too_many");
+    audit({
+      ...actor,
+      action: "domain_claimed",
+      resourceType: "domain",
+      resourceId: row.id,
+      metadata: { domain },
+    });
+    return row;
+  });
+}
+
+/**
+ * For whoever has proved that the domain is theirs. All claims of it are locked: of two who prove it at once
+ * the second finds the first. The other claims are void from then on.
+ */
+export function verifyDomain(
+  db: Database,
+  actor: MemberActor,
+  { id, domain }: Pick<DomainRow, "id" | "domain">,
+): Promise<DomainRow | "not_found" | "duplicate_name" | "role_changed"> {
+  return db.change(async (change) => {
+    const { tx, audit, tell } = change;
+    if (!(await holdsRole(tx, actor))) return "role_changed";
+    const claims = await tx
+      .select()
+      .from(domains)
+      .where(eq(domains.domain, domain))
+      .orderBy(domains.id)
+      .for("update");
+    const own = claims.find((claim) => claim.id === id && claim.orgId === actor.orgId);
+    if (own?.verifiedAt) return own;
+    if (claims.some(({ verifiedAt }) => verifiedAt)) return "duplicate_name";
+    if (!own) return "not_found";
+
+    const [row] = await tx
+      .update(domains)
+      .set({ verifiedAt: sql`now()` })
+      .where(eq(domains.id, id))
+      .returning();
+    audit({
+      ...actor,
+      action: "domain_verified",
+      resourceType: "domain",
+      resourceId: id,
+      metadata: { domain },
+    });
+    tell({ kind: "custom_hostname", payload: { domain } });
+    await release(change, null, and(eq(domains.domain, domain), ne(domains.id, id)));
+    return row!;
+  });
+}
+
+/** Leads the domain to a tunnel, from another one if need be. The same tunnel again changes nothing. */
+export function bindDomain(
+  db: Database,
+  actor: MemberActor,
+  { id, tunnelId }: { id: string; tunnelId: string },
+): Promise<
+  | DomainRow
+  | "not_found"
+  | "tunnel_not_found"
+  | "not_http"
+  | "not_verified"
+  | "duplicate_name"
+  | "role_changed"
+> {
+  return db.change(async (change) => {
+    const { tx, audit, tell } = change;
+    const { orgId } = actor;
+    if (!(await holdsRole(tx, actor))) return "role_changed";
+    // Before the domain: it is the order in which a tunnel's end takes both.
+    const [tunnel] = await tx
+      .select({ id: tunnels.id, protocol: tunnels.protocol })
+      .from(tunnels)
+      .where(
+        and(
+          eq(tunnels.id, tunnelId),
+          eq(tunnels.orgId, orgId),
+          isNull(tunnels.deletedAt),
+          ne(tunnels.status, "expired"),
+        ),
+      )
+      .for("share");
+    const [row] = await tx.select().from(domains).where(isDomain(orgId, id)).for("update");
+    if (!row) return "not_found";
+    if (!row.verifiedAt) return "not_verified";
+    if (!tunnel) return "tunnel_not_found";
+    if (tunnel.protocol === "tcp") return "not_http";
+    if (row.boundTunnelId === tunnelId) return row;
+
+    const { domain, boundTunnelId: from } = row;
+    const isClaimed = await claimHostname(change, { host: domain, tunnelId, orgId, from });
+    if (!isClaimed) return "duplicate_name";
+    const [bound] = await tx
+      .update(domains)
+      .set({ boundTunnelId: tunnelId })
+      .where(eq(domains.id, id))
+      .returning();
+    audit({
+      ...actor,
+      action: "domain_bound",
+      resourceType: "domain",
+      resourceId: id,
+      metadata: { domain, tunnelId },
+    });
+    tell({ kind: "custom_hostname", payload: { domain } });
+    return bound!;
+  });
+}
+
+/** One that leads nowhere stays as it is. */
+export function unbindDomain(
+  db: Database,
+  actor: Actor & { orgId: string },
+  id: string,
+): Promise<"unbound" | "not_found"> {
+  return db.change(async (change) => {
+    const { tx } = change;
+    const [row] = await tx.select().from(domains).where(isDomain(actor.orgId, id)).for("update");
+    if (!row) return "not_found";
+    if (row.boundTunnelId === null) return "unbound";
+    await unbind(change, actor, eq(domains.id, id));
+    await releaseHostname(change, row.domain, row.boundTunnelId);
+    return "unbound";
+  });
+}
+
+/** For tunnels that end; their names are freed by whoever ends them. */
+export async function unbindTunnels(
+  change: Change,
+  actor: Actor,
+  tunnelIds: string[],
+): Promise<void> {
+  if (tunnelIds.length > 0) {
+    await unbind(change, actor, inArray(domains.boundTunnelId, tunnelIds));
+  }
+}
+
+async function unbind({ tx, audit }: Change, actor: Actor, which: SQL): Promise<void> {
+  const unbound = await tx
+    .update(domains)
+    .set({ boundTunnelId: null })
+    .where(which)
+    .returning({ id: domains.id, orgId: domains.orgId, domain: domains.domain });
+  for (const { id, orgId, domain } of unbound) {
+    audit({
+      ...actor,
+      orgId,
+      action: "domain_unbound",
+      resourceType: "domain",
+      resourceId: id,
+      metadata: { domain },
+    });
+  }
+}
+
+export function releaseDomain(
+  db: Database,
+  actor: Actor & { orgId: string },
+  id: string,
+): Promise<boolean> {
+  return db.change(async (change) => {
+    const released = await release(change, actor, isDomain(actor.orgId, id));
+    return released > 0;
+  });
+}
+
+/** All that an organization has. */
+export async function releaseDomains(
+  change: Change,
+  actor: Actor & { orgId: string },
+): Promise<void> {
+  await release(change, actor, eq(domains.orgId, actor.orgId));
+}
+
+/** Claims that nobody has verified in time. @returns how many; a full batch may have left some. */
+export function expireClaims(db: Database): Promise<number> {
+  return db.change(async (change) => {
+    const before = new Date(Date.now() - DOMAIN_CLAIM_MAX_MS);
+    const due = await change.tx
+      .select({ id: domains.id })
+      .from(domains)
+      .where(and(isNull(domains.verifiedAt), lt(domains.createdAt, before)))
+      .limit(EXPIRY_BATCH_ROWS)
+      .for("update", { skipLocked: true });
+    const ids = due.map(({ id }) => id);
+    return ids.length === 0 ? 0 : release(change, null, inArray(domains.id, ids));
+  });
+}
+
+/** @param by null: the service itself. @returns how many. */
+async function release(change: Change, by: Actor | null, which: SQL | undefined): Promise<number> {
+  const { tx, audit, tell } = change;
+  const released = await tx.delete(domains).where(which).returning();
+  for (const { id, orgId, domain, verifiedAt, boundTunnelId } of released) {
+    if (boundTunnelId !== null) await releaseHostname(change, domain, boundTunnelId);
+    if (verifiedAt) tell({ kind: "custom_hostname", payload: { domain } });
+    audit({
+      userId: by?.userId ?? null,
+      ip: by?.ip ?? null,
+      orgId,
+      action: "domain_released",
+      resourceType: "domain",
+      resourceId: id,
+      metadata: { domain },
+    });
+  }
+  return released.length;
+}

@@ -1,0 +1,105 @@
+/** Reserved subdomains' rows. What others run into is the name's row in `hostnames`. */
+import { and, count, desc, eq, sql, type SQL } from "drizzle-orm";
+import { RESERVATION_COOL_DOWN_MS } from "../../../protocol/limits.ts";
+import { PLAN_TERMS } from "../billing/plans.ts";
+import type { Actor } from "../audit.ts";
+import { prepared, type Change, type Database } from "../database.ts";
+import { giveUpHostnames, holdHostname } from "./hostnames.ts";
+import { isOnPage, pageValues, type Page } from "../page.ts";
+import { lockOrganization, type MemberActor } from "../locks.ts";
+import { reservedSubdomains } from "../tables/domains.ts";
+
+export type ReservedSubdomainRow = typeof reservedSubdomains.$inferSelect;
+
+const list = prepared((read) =>
+  read
+    .select()
+    .from(reservedSubdomains)
+    .where(isOnPage(reservedSubdomains, reservedSubdomains.createdAt))
+    .orderBy(desc(reservedSubdomains.createdAt), desc(reservedSubdomains.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_reserved_subdomains"),
+);
+
+/** Newest first. */
+export function listReservedSubdomains(
+  db: Database,
+  orgId: string,
+  page: Page,
+): Promise<ReservedSubdomainRow[]> {
+  return list(db).execute(pageValues(orgId, page));
+}
+
+/** Under the organization's lock, so that those who reserve at the same moment count each other's. */
+export function reserveSubdomain(
+  db: Database,
+  actor: MemberActor,
+  subdomain: string,
+): Promise<ReservedSubdomainRow | "duplicate_name" | "quota_exceeded" | "role_changed"> {
+  return db.change(async (change) => {
+    const { tx, audit, abandon } = change;
+    const { orgId } = actor;
+    const org = await lockOrganization(tx, actor);
+    if (!org) return "role_changed";
+    const [reserved] = await tx
+      .select({ subdomains: count() })
+      .from(reservedSubdomains)
+      .where(eq(reservedSubdomains.orgId, orgId));
+    const { maxReservedSubdomains } = PLAN_TERMS[org.plan];
+    if (maxReservedSubdomains !== null && reserved!.subdomains >= maxReservedSubdomains) {
+      return "quota_exceeded";
+    }
+    if (!(await holdHostname(change, subdomain, orgId))) return abandon("duplicate_name");
+    const [row] = await tx
+      .insert(reservedSubdomains)
+      .values({ orgId, subdomain })
+      .onConflictDoNothing()
+      .returning();
+    if (!row) return abandon("duplicate_name");
+    audit({
+      ...actor,
+      action: "subdomain_reserved",
+      resourceType: "subdomain",
+      resourceId: row.id,
+      metadata: { subdomain },
+    });
+    return row;
+  });
+}
+
+export function releaseSubdomain(
+  db: Database,
+  actor: Actor & { orgId: string },
+  id: string,
+): Promise<boolean> {
+  return db.change(async (change) => {
+    const released = await releaseSubdomains(change, actor, eq(reservedSubdomains.id, id));
+    return released > 0;
+  });
+}
+
+/** Those of an organization that a condition picks; without one, all of them. @returns how many. */
+export async function releaseSubdomains(
+  change: Change,
+  actor: Actor & { orgId: string },
+  which?: SQL,
+): Promise<number> {
+  const { orgId } = actor;
+  const released = await change.tx
+    .delete(reservedSubdomains)
+    .where(and(eq(reservedSubdomains.orgId, orgId), which))
+    .returning({ id: reservedSubdomains.id, subdomain: reservedSubdomains.subdomain });
+  if (released.length === 0) return 0;
+  const hosts = released.map(({ subdomain }) => subdomain);
+  await giveUpHostnames(change, hosts, { orgId, afterMs: RESERVATION_COOL_DOWN_MS });
+  for (const { id, subdomain } of released) {
+    change.audit({
+      ...actor,
+      action: "subdomain_released",
+      resourceType: "subdomain",
+      resourceId: id,
+      metadata: { subdomain },
+    });
+  }
+  return released.length;
+}

@@ -1,0 +1,87 @@
+/**
+ * What of a tunnel's requests is kept. The row says what its owner wants, the organization's plan for how
+ * long; the tunnel's object is told both in the change's outbox, with the tunnel's next version.
+ */
+import { and, eq, isNull, ne, sql } from "drizzle-orm";
+import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
+import { PLAN_TERMS } from "../billing/plans.ts";
+import type { Change, Database } from "../database.ts";
+import { isLive, type GateChange } from "../access/gates.ts";
+import { holdsRole, type MemberActor } from "../locks.ts";
+import { organizations } from "../tables/organizations.ts";
+import { tunnels } from "../tables/tunnels.ts";
+
+const DEFAULT_SETTINGS = CaptureSettings.parse({});
+
+/** @returns undefined when there is no such tunnel. */
+export async function findCapturing(
+  { read }: Database,
+  orgId: string,
+  id: string,
+): Promise<CaptureSettings | undefined> {
+  const [row] = await read
+    .select({ capturing: tunnels.capturing })
+    .from(tunnels)
+    .where(isLive(orgId, id));
+  return row && (row.capturing ?? DEFAULT_SETTINGS);
+}
+
+export async function setCapturing(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+  capturing: CaptureSettings,
+): Promise<GateChange> {
+  const { orgId, userId, ip } = actor;
+  const { result, arrived } = await db.changeAndTell(async (change) => {
+    if (!(await holdsRole(change.tx, actor))) return "role_changed";
+    const changed = await change.tx
+      .update(tunnels)
+      .set({ capturing, settingsVersion: NEXT_VERSION })
+      .where(isLive(orgId, id))
+      .returning(TOLD);
+    if (changed.length === 0) return "not_found";
+    if (changed[0]!.protocol === "tcp") return change.abandon("not_http");
+    const action = "tunnel_inspector_set";
+    change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+    await tellCapturing(change, orgId, changed);
+    return "changed";
+  });
+  return result === "changed" && !arrived ? "changed_unheard" : result;
+}
+
+/** For a plan that the organization has from now on. */
+export async function fitRetentionToPlan(change: Change, orgId: string): Promise<void> {
+  const changed = await change.tx
+    .update(tunnels)
+    .set({ settingsVersion: NEXT_VERSION })
+    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")))
+    .returning(TOLD);
+  if (changed.length > 0) await tellCapturing(change, orgId, changed);
+}
+
+const NEXT_VERSION = sql`${tunnels.settingsVersion} + 1`;
+const TOLD = {
+  id: tunnels.id,
+  version: tunnels.settingsVersion,
+  capturing: tunnels.capturing,
+  protocol: tunnels.protocol,
+};
+
+interface Told {
+  id: string;
+  version: number;
+  capturing: CaptureSettings | null;
+}
+
+async function tellCapturing({ tx, tell }: Change, orgId: string, changed: Told[]): Promise<void> {
+  const [org] = await tx
+    .select({ plan: organizations.plan })
+    .from(organizations)
+    .where(eq(organizations.id, orgId));
+  const retentionDays = PLAN_TERMS[org!.plan].inspectorRetentionDays;
+  for (const { id: tunnelId, version, capturing: wanted } of changed) {
+    const capturing = { ...(wanted ?? DEFAULT_SETTINGS), version, retentionDays };
+    tell({ kind: "tunnel_capturing", payload: { tunnelId, capturing } });
+  }
+}

@@ -1,0 +1,135 @@
+/** What an organization's tunnels have carried, as it is read. */
+import { and, asc, count, desc, eq, gte, isNull, lt, sql, sum } from "drizzle-orm";
+import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
+import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_NEWS_FRESH_MS } from "../../../protocol/limits.ts";
+import { SCRAPE_MAX_TUNNELS } from "../../../protocol/limits/metrics.ts";
+import type { Metric } from "../../../protocol/schemas/metrics.ts";
+import type { Span } from "./metric-windows.ts";
+import type { Database } from "../database.ts";
+import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
+import { tunnels } from "../tables/tunnels.ts";
+
+const COLUMN = {
+  requests: traffic.requests,
+  bytes_in: traffic.bytesIn,
+  bytes_out: traffic.bytesOut,
+} as const satisfies Record<Metric, unknown>;
+
+function isWithin(orgId: string, { grain, fromMs, untilMs }: Span) {
+  return and(
+    eq(traffic.orgId, orgId),
+    eq(traffic.grain, grain),
+    gte(traffic.startsAt, new Date(fromMs)),
+    lt(traffic.startsAt, new Date(untilMs)),
+  );
+}
+
+/** Sums by the start of their bucket in ms since the epoch; a bucket in which nothing came is left out. */
+export async function findSeries(
+  { read }: Database,
+  orgId: string,
+  metric: Metric,
+  span: Span,
+): Promise<Map<number, number>> {
+  const { bucketMs } = span;
+  const startMs = sql`extract(epoch from ${traffic.startsAt})::bigint * 1000`;
+  const bucket = sql`${startMs} / ${sql.raw(String(bucketMs))} * ${sql.raw(String(bucketMs))}`;
+  const rows = await read
+    .select({ atMs: bucket.mapWith(Number), value: sum(COLUMN[metric]).mapWith(Number) })
+    .from(traffic)
+    .where(isWithin(orgId, span))
+    .groupBy(bucket);
+  return new Map(rows.map(({ atMs, value }) => [atMs, value]));
+}
+
+/** All three over the whole span. */
+export async function findSums(
+  { read }: Database,
+  orgId: string,
+  span: Span,
+): Promise<Record<Metric, number>> {
+  const total = (metric: Metric) => sql`coalesce(${sum(COLUMN[metric])}, 0)`.mapWith(Number);
+  const [sums] = await read
+    .select({
+      requests: total("requests"),
+      bytes_in: total("bytes_in"),
+      bytes_out: total("bytes_out"),
+    })
+    .from(traffic)
+    .where(isWithin(orgId, span));
+  return sums!;
+}
+
+export interface TunnelCounts {
+  total: number;
+  active: number;
+}
+
+/** Of the tunnels that a list shows. */
+export async function countTunnels({ read }: Database, orgId: string): Promise<TunnelCounts> {
+  const [counts] = await read
+    .select({
+      total: count(),
+      active: sql`count(*) filter (where ${tunnels.status} = 'active')`.mapWith(Number),
+    })
+    .from(tunnels)
+    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt)));
+  return counts!;
+}
+
+/** Tunnels whose rows say "connected" although they are not among those that are served. */
+export async function listDoubtfulTunnelIds(
+  { read }: Database,
+  orgId: string,
+  servedIds: string[],
+): Promise<string[]> {
+  const rows = await read
+    .select({ id: tunnels.id })
+    .from(tunnels)
+    .where(
+      and(
+        eq(tunnels.orgId, orgId),
+        isNull(tunnels.deletedAt),
+        tunnels.agentConnected,
+        // An agent that has just registered is yet to be heard of from its tunnel.
+        lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_NEWS_FRESH_MS)),
+        // One value, however many they are.
+        sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
+      ),
+    )
+    .limit(TUNNEL_CONFIRM_MAX_ROWS);
+  return rows.map(({ id }) => id);
+}
+
+/** Of all tunnels that the organization ever had. In one statement: none is in it twice, or left out. */
+export async function findCounters({ read }: Database, orgId: string): Promise<Counters> {
+  const { rows } = await read.execute<{ name: string; total: string }>(sql`
+    select name, sum(total::bigint)::text as total from (
+      select ${tunnelCounters.counters} from ${tunnelCounters}
+      where ${tunnelCounters.orgId} = ${orgId} and ${tunnelCounters.foldedAt} is null
+      union all
+      select ${endedCounters.counters} from ${endedCounters}
+      where ${endedCounters.orgId} = ${orgId}) as kept,
+      jsonb_each_text(kept.counters) as counted(name, total)
+    group by name`);
+  return Object.fromEntries(rows.map(({ name, total }) => [name, Number(total)]));
+}
+
+export interface CountedTunnel {
+  id: string;
+  subdomain: string;
+  agentConnected: boolean;
+  counters: Counters | null;
+}
+
+/** The busiest of those that a list shows. */
+export function listBusiestTunnels({ read }: Database, orgId: string): Promise<CountedTunnel[]> {
+  const { id, subdomain, agentConnected } = tunnels;
+  return read
+    .select({ id, subdomain, agentConnected, counters: tunnelCounters.counters })
+    .from(tunnels)
+    .leftJoin(tunnelCounters, eq(tunnelCounters.tunnelId, tunnels.id))
+    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt)))
+    .orderBy(desc(tunnels.totalRequests), asc(tunnels.id))
+    .limit(SCRAPE_MAX_TUNNELS);
+}

@@ -1,0 +1,106 @@
+/** What tunnels report of their traffic, and what becomes of it when it is old or its tunnel is no more. */
+import { and, eq, inArray, isNull, lt, sql, type SQL } from "drizzle-orm";
+import type { TunnelReport } from "../../../durable-objects/rpc.ts";
+import type { Grain } from "../../../durable-objects/tunnel/metrics/traffic.ts";
+import {
+  COUNTERS_FOLD_BATCH_ROWS,
+  TRAFFIC_DELETE_BATCH_ROWS,
+} from "../../../protocol/limits/metrics.ts";
+import type { Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
+import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
+import { organizations } from "../tables/organizations.ts";
+import { tunnels } from "../tables/tunnels.ts";
+
+/** The tunnel of a report, unless its organization is gone and with it all that was counted. */
+function reporting(tunnelId: string): SQL {
+  return sql`${tunnels} join ${organizations} on ${organizations.id} = ${tunnels.orgId}
+    and ${organizations.deletedAt} is null where ${tunnels.id} = ${tunnelId}`;
+}
+
+/** Totals since the tunnel was made; those of an older report change nothing. */
+export function writeCounters(report: TunnelReport): SQL {
+  const { tunnelId, sequence, bytesIn, bytesOut } = report;
+  const counters = { ...report.counters, "bytes:in": bytesIn, "bytes:out": bytesOut };
+  return sql`insert into ${tunnelCounters} (tunnel_id, org_id, sequence, counters, ended_at)
+    select ${tunnels.id}, ${tunnels.orgId}, ${sequence}::bigint, ${JSON.stringify(counters)}::jsonb,
+      case when ${tunnels.deletedAt} is not null or ${tunnels.status} = 'expired' then now() end
+    from ${reporting(tunnelId)}
+    on conflict (tunnel_id) do update set counters = excluded.counters, sequence = excluded.sequence
+    where ${tunnelCounters.sequence} < excluded.sequence and ${tunnelCounters.foldedAt} is null`;
+}
+
+/** Totals of each minute and hour, which only grow: a report that comes twice or late changes nothing. */
+export function writeTraffic(report: TunnelReport): SQL {
+  const newest = (column: string) =>
+    sql.raw(`${column} = greatest(traffic.${column}, excluded.${column})`);
+  return sql`insert into ${traffic} (org_id, grain, starts_at, tunnel_id, requests, bytes_in, bytes_out)
+    select ${tunnels.orgId}, bucket.grain, to_timestamp(bucket."startsAtMs" / 1000), ${tunnels.id},
+      bucket.requests, bucket."bytesIn", bucket."bytesOut"
+    from jsonb_to_recordset(${JSON.stringify(report.traffic)}::jsonb) as bucket(grain text,
+      "startsAtMs" bigint, requests bigint, "bytesIn" bigint, "bytesOut" bigint),
+      ${reporting(report.tunnelId)}
+    on conflict (org_id, grain, starts_at, tunnel_id) do update
+    set ${newest("requests")}, ${newest("bytes_in")}, ${newest("bytes_out")}`;
+}
+
+/** The tunnels are deleted or have expired: their last reports may still come. */
+export async function endCounters(tx: Transaction, tunnelIds: string[]): Promise<void> {
+  await tx
+    .update(tunnelCounters)
+    .set({ endedAt: sql`now()` })
+    .where(and(inArray(tunnelCounters.tunnelId, tunnelIds), isNull(tunnelCounters.endedAt)));
+}
+
+/**
+ * Adds the totals of tunnels that ended long ago to those of their organization's other ended ones: how long
+ * it takes to read an organization's does not grow with the tunnels that it ever had.
+ *
+ * @returns how many; a full batch may have left some.
+ */
+export async function foldCounters({ read }: Database, endedBefore: Date): Promise<number> {
+  const { rows } = await read.execute<{ tunnels: number }>(sql`with ended as (
+      select tunnel_id, org_id, counters from ${tunnelCounters}
+      where ${tunnelCounters.endedAt} < ${endedBefore.toISOString()}::timestamptz
+        and ${tunnelCounters.foldedAt} is null
+      limit ${COUNTERS_FOLD_BATCH_ROWS}::int for update skip locked),
+    folded as (
+      update ${tunnelCounters} set folded_at = now(), counters = '{}' from ended
+      where ${tunnelCounters.tunnelId} = ended.tunnel_id),
+    sums as (
+      select org_id, name, sum(total::bigint) as total
+      from ended, jsonb_each_text(ended.counters) as counted(name, total) group by org_id, name),
+    added as (
+      insert into ${endedCounters} (org_id, counters)
+      select org_id, jsonb_object_agg(name, total) from sums group by org_id order by org_id
+      on conflict (org_id) do update set counters = (
+        select jsonb_object_agg(name, total) from (
+          select name, sum(total::bigint) as total from (
+            select * from jsonb_each_text(${endedCounters.counters})
+            union all select * from jsonb_each_text(excluded.counters)) as counted(name, total)
+          group by name) as summed))
+    select count(*)::int as tunnels from ended`);
+  return rows[0]?.tunnels ?? 0;
+}
+
+/** @returns how many rows; a full batch may have left some. */
+export async function deleteOldTraffic(
+  { read }: Database,
+  grain: Grain,
+  before: Date,
+): Promise<number> {
+  const old = read
+    .select({ row: sql`${traffic}.ctid` })
+    .from(traffic)
+    .where(and(eq(traffic.grain, grain), lt(traffic.startsAt, before)))
+    .limit(TRAFFIC_DELETE_BATCH_ROWS);
+  const { rowCount } = await read.delete(traffic).where(sql`${traffic}.ctid = any(array(${old}))`);
+  return rowCount;
+}
+
+/** With the organization itself. */
+export async function deleteTraffic(tx: Transaction, orgId: string): Promise<void> {
+  for (const table of [traffic, tunnelCounters, endedCounters]) {
+    await tx.delete(table).where(eq(table.orgId, orgId));
+  }
+}

@@ -1,0 +1,58 @@
+/** What tokens came to in a month. */
+import { and, desc, eq, sql, sum } from "drizzle-orm";
+import type { Database } from "../database.ts";
+import { prepared } from "../database.ts";
+import { isOnPage, pageValues, type Page } from "../page.ts";
+import { tokens } from "../tables/tokens.ts";
+import { tokenUsage } from "../tables/metrics.ts";
+
+/** Of both directions. */
+export interface Usage {
+  bytes: number;
+  requests: number;
+}
+
+const month = sql`${sql.placeholder("month")}::text`;
+const total = (column: "bytes" | "requests") =>
+  sql`coalesce(${sum(tokenUsage[column])}, 0)`.mapWith(Number);
+
+const list = prepared((read) =>
+  read
+    .select({
+      id: tokens.id,
+      nonce: tokens.nonce,
+      name: tokens.name,
+      kind: tokens.kind,
+      revokedAt: tokens.revokedAt,
+      lineageId: tokens.lineageId,
+      monthlyBudgetUsdCents: tokens.monthlyBudgetUsdCents,
+      bytes: total("bytes"),
+      requests: total("requests"),
+    })
+    .from(tokens)
+    .leftJoin(tokenUsage, and(eq(tokenUsage.tokenId, tokens.id), eq(tokenUsage.month, month)))
+    .where(isOnPage(tokens, tokens.issuedAt))
+    .groupBy(tokens.id)
+    .orderBy(desc(tokens.issuedAt), desc(tokens.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_token_usage"),
+);
+
+/** Of each token, newest first: also of those that nothing came of. */
+export function listTokenUsage(db: Database, orgId: string, ofMonth: string, page: Page) {
+  return list(db).execute({ ...pageValues(orgId, page), month: ofMonth });
+}
+
+/** Of all tokens of an organization. */
+export async function findUsage(
+  { read }: Database,
+  orgId: string,
+  ofMonth: string,
+): Promise<Usage> {
+  const [usage] = await read
+    .select({ bytes: total("bytes"), requests: total("requests") })
+    .from(tokens)
+    .innerJoin(tokenUsage, eq(tokenUsage.tokenId, tokens.id))
+    .where(and(eq(tokens.orgId, orgId), eq(tokenUsage.month, ofMonth)));
+  return usage!;
+}

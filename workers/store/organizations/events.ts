@@ -1,0 +1,104 @@
+/** The audit log, as it is read: by an organization, and by each person for themselves. */
+import { and, desc, eq, inArray, sql, type SQL } from "drizzle-orm";
+import { prepared, type Database } from "../database.ts";
+import { isOnPageBy, pageValues, type Page } from "../page.ts";
+import { users } from "../tables/accounts.ts";
+import { auditEvents } from "../tables/records.ts";
+
+const COLUMNS = {
+  id: auditEvents.id,
+  createdAt: auditEvents.createdAt,
+  orgId: auditEvents.orgId,
+  action: auditEvents.action,
+  resourceType: auditEvents.resourceType,
+  resourceId: auditEvents.resourceId,
+  userEmail: users.email,
+  ip: auditEvents.ip,
+  metadata: auditEvents.metadata,
+};
+
+export type EventRow = Pick<
+  typeof auditEvents.$inferSelect,
+  "id" | "createdAt" | "orgId" | "action" | "resourceType" | "resourceId" | "ip" | "metadata"
+> & { userEmail: string | null };
+
+export interface EventFilter {
+  since?: Date | undefined;
+  action?: string | undefined;
+  actor?: { id: string } | { email: string } | undefined;
+}
+
+const ofOrganization = prepared((read) =>
+  read
+    .select(COLUMNS)
+    .from(auditEvents)
+    .leftJoin(users, eq(users.id, auditEvents.userId))
+    .where(
+      and(
+        isOnPageBy(auditEvents, {
+          scope: auditEvents.orgId,
+          id: auditEvents.id,
+          moment: auditEvents.createdAt,
+        }),
+        // A number: not every year that a timestamp can have is one in PostgreSQL's spelling.
+        ifGiven(
+          "since",
+          (ms) => sql`${auditEvents.createdAt} >= to_timestamp(${ms}::float8 / 1000)`,
+        ),
+        ifGiven("action", (action) => sql`${auditEvents.action} = ${action}::text`),
+        ifGiven("actorId", (id) => sql`${auditEvents.userId} = ${id}::uuid`),
+        ifGiven("actorEmail", (email) => sql`${users.email} = ${email}::text`),
+      ),
+    )
+    .orderBy(desc(auditEvents.createdAt), desc(auditEvents.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_events"),
+);
+
+function ifGiven(name: string, condition: (value: SQL) => SQL): SQL {
+  const value = sql`${sql.placeholder(name)}`;
+  return sql`(${value}::text is null or ${condition(value)})`;
+}
+
+/** Newest first. */
+export function listEvents(
+  db: Database,
+  orgId: string,
+  { since, action, actor, ...page }: Page & EventFilter,
+): Promise<EventRow[]> {
+  return ofOrganization(db).execute({
+    ...pageValues(orgId, page),
+    since: since?.getTime() ?? null,
+    action: action ?? null,
+    actorId: actor && "id" in actor ? actor.id : null,
+    actorEmail: actor && "email" in actor ? actor.email : null,
+  });
+}
+
+/** What somebody else could use an account for, and not what it is used for day by day. */
+const SECURITY_RESOURCES = ["user", "session", "device", "token", "invitation"];
+
+const ofPerson = prepared((read) =>
+  read
+    .select(COLUMNS)
+    .from(auditEvents)
+    .leftJoin(users, eq(users.id, auditEvents.userId))
+    .where(
+      and(
+        isOnPageBy(auditEvents, {
+          scope: auditEvents.userId,
+          id: auditEvents.id,
+          moment: auditEvents.createdAt,
+        }),
+        inArray(auditEvents.resourceType, SECURITY_RESOURCES),
+      ),
+    )
+    .orderBy(desc(auditEvents.createdAt), desc(auditEvents.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_personal_events"),
+);
+
+/** Newest first. */
+export function listPersonalEvents(db: Database, userId: string, page: Page): Promise<EventRow[]> {
+  return ofPerson(db).execute(pageValues(userId, page));
+}

@@ -1,0 +1,218 @@
+/** Invitations' rows: one open one for each address, each good for one acceptance. */
+import { and, desc, eq, gt, isNull, lt, sql, type SQL } from "drizzle-orm";
+import {
+  INVITATION_MAX_MS,
+  INVITATIONS_DAILY_MAX,
+  INVITATIONS_OPEN_MAX,
+} from "../../../protocol/limits.ts";
+import type { Actor } from "../audit.ts";
+import { prepared, type Change, type Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
+import type { OutboxMessage } from "../outbox.ts";
+import { isOnPage, pageValues, type Page } from "../page.ts";
+import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
+import { users } from "../tables/accounts.ts";
+import { invitations, memberships, organizations } from "../tables/organizations.ts";
+import type { OwnOrganization } from "./own-organization.ts";
+
+export type InvitationRow = typeof invitations.$inferSelect;
+
+function isOpen(): SQL | undefined {
+  return and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
+}
+
+function isGood(): SQL | undefined {
+  return and(isOpen(), gt(invitations.expiresAt, sql`now()`));
+}
+
+const list = prepared((read) =>
+  read
+    .select()
+    .from(invitations)
+    .where(and(isOnPage(invitations, invitations.createdAt), isGood()))
+    .orderBy(desc(invitations.createdAt), desc(invitations.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_invitations"),
+);
+
+/** Those that can still be accepted, newest first. */
+export function listInvitations(db: Database, orgId: string, page: Page): Promise<InvitationRow[]> {
+  return list(db).execute(pageValues(orgId, page));
+}
+
+export interface NewInvitation {
+  email: string;
+  role: Role;
+  tokenHash: string;
+  /** Carries the token. */
+  mail: OutboxMessage;
+}
+
+export type InvitationRefusal =
+  "role_changed" | "not_approved" | "already_member" | "too_many" | "too_many_today";
+
+/** Replaces an earlier one for the same address, whose token is void then. */
+export function createInvitation(
+  db: Database,
+  actor: MemberActor,
+  { email, role, tokenHash, mail }: NewInvitation,
+): Promise<InvitationRow | InvitationRefusal> {
+  return db.change(async (change) => {
+    const { tx, audit, tell } = change;
+    const { orgId } = actor;
+    const org = await lockOrganization(tx, actor);
+    if (!org) return "role_changed";
+    if (org.approvalStatus !== "approved") return "not_approved";
+    if (await isMember(tx, orgId, email)) return "already_member";
+
+    const replaced = await tx
+      .update(invitations)
+      .set({ revokedAt: sql`now()` })
+      .where(and(eq(invitations.orgId, orgId), eq(invitations.email, email), isOpen()))
+      .returning({ id: invitations.id });
+    const room = await refusalByCount(tx, orgId);
+    if (room !== null) return change.abandon(room);
+
+    const [row] = await tx
+      .insert(invitations)
+      .values({
+        orgId,
+        email,
+        role,
+        tokenHash,
+        invitedBy: actor.userId,
+        expiresAt: sql`now() + ${INVITATION_MAX_MS} * interval '1 millisecond'`,
+      })
+      .returning();
+    audit({
+      ...actor,
+      action: "invitation_created",
+      resourceType: "invitation",
+      resourceId: row!.id,
+      metadata: { email, role, replaces: replaced[0]?.id ?? null },
+    });
+    tell(mail);
+    return row!;
+  });
+}
+
+async function isMember(tx: Transaction, orgId: string, email: string): Promise<boolean> {
+  const rows = await tx
+    .select({ userId: memberships.userId })
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .where(and(eq(memberships.orgId, orgId), eq(users.email, email)));
+  return rows.length > 0;
+}
+
+/** Each invitation is a mail to somebody who did not ask for it. */
+async function refusalByCount(
+  tx: Transaction,
+  orgId: string,
+): Promise<"too_many" | "too_many_today" | null> {
+  const [counted] = await tx
+    .select({
+      open: sql<number>`count(*) filter (where ${isGood()})`.mapWith(Number),
+      today:
+        sql<number>`count(*) filter (where ${gt(invitations.createdAt, sql`now() - interval '1 day'`)})`.mapWith(
+          Number,
+        ),
+    })
+    .from(invitations)
+    .where(eq(invitations.orgId, orgId));
+  if (counted!.open >= INVITATIONS_OPEN_MAX) return "too_many";
+  return counted!.today >= INVITATIONS_DAILY_MAX ? "too_many_today" : null;
+}
+
+/** Open ones of an organization that a condition picks; without one, all of them. @returns how many. */
+export async function revokeInvitations(
+  { tx, audit }: Change,
+  actor: Actor & { orgId: string },
+  which?: SQL,
+): Promise<number> {
+  const revoked = await tx
+    .update(invitations)
+    .set({ revokedAt: sql`now()` })
+    .where(and(eq(invitations.orgId, actor.orgId), isGood(), which))
+    .returning({ id: invitations.id });
+  for (const { id } of revoked) {
+    audit({
+      ...actor,
+      action: "invitation_revoked",
+      resourceType: "invitation",
+      resourceId: id,
+    });
+  }
+  return revoked.length;
+}
+
+export function revokeInvitation(
+  db: Database,
+  actor: MemberActor,
+  id: string,
+): Promise<"revoked" | "not_found" | "role_changed"> {
+  return db.change(async (change) => {
+    if (!(await lockOrganization(change.tx, actor))) return "role_changed";
+    const revoked = await revokeInvitations(change, actor, eq(invitations.id, id));
+    return revoked > 0 ? "revoked" : "not_found";
+  });
+}
+
+/**
+ * Makes the person whose address was invited a member. Whoever is one already keeps the role they have:
+ * an invitation is no way around those who change roles.
+ */
+export function acceptInvitation(
+  db: Database,
+  { tokenHash, ...actor }: { tokenHash: string; userId: string; email: string; ip: string },
+): Promise<OwnOrganization | "invalid" | "another_address"> {
+  return db.change(async ({ tx, audit }) => {
+    const { userId, email, ip } = actor;
+    const found = await lockInvited(tx, tokenHash);
+    if (!found) return "invalid";
+    const { org, invitation } = found;
+    if (invitation.email !== email) return "another_address";
+
+    const accepted = await tx
+      .update(invitations)
+      .set({ acceptedAt: sql`now()` })
+      .where(and(eq(invitations.id, invitation.id), isGood()))
+      .returning({ id: invitations.id });
+    if (accepted.length === 0) return "invalid";
+    await tx
+      .insert(memberships)
+      .values({ userId, orgId: org.id, role: invitation.role })
+      .onConflictDoNothing();
+    const [membership] = await tx
+      .select({ role: memberships.role })
+      .from(memberships)
+      .where(and(eq(memberships.userId, userId), eq(memberships.orgId, org.id)));
+    const { role } = membership!;
+    audit({
+      orgId: org.id,
+      userId,
+      ip,
+      action: "invitation_accepted",
+      resourceType: "invitation",
+      resourceId: invitation.id,
+      metadata: { role },
+    });
+    return { ...org, role };
+  });
+}
+
+/** The lock keeps the organization from being deleted, and its members from being changed, meanwhile. */
+async function lockInvited(tx: Transaction, tokenHash: string) {
+  const [found] = await tx
+    .select({ org: organizations, invitation: invitations })
+    .from(invitations)
+    .innerJoin(organizations, eq(organizations.id, invitations.orgId))
+    .where(and(eq(invitations.tokenHash, tokenHash), isGood(), isNull(organizations.deletedAt)))
+    .for("no key update", { of: organizations });
+  return found;
+}
+
+/** Accepted, revoked or neither: what became of it is in the audit events. */
+export async function deleteDeadInvitations({ read }: Database, before: Date): Promise<void> {
+  await read.delete(invitations).where(lt(invitations.expiresAt, before));
+}

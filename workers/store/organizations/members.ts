@@ -1,0 +1,173 @@
+/** Who belongs to an organization, and as what. Every organization keeps an owner. */
+import { and, desc, eq, inArray, ne, sql } from "drizzle-orm";
+import { prepared, type Change, type Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
+import { revokeInvitations } from "./invitations.ts";
+import { revokeTickets, userNonce } from "../networks/ticket-revocations.ts";
+import { isOnPageBy, pageValues, type Page } from "../page.ts";
+import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
+import { users } from "../tables/accounts.ts";
+import { tokens } from "../tables/tokens.ts";
+import { invitations, memberships } from "../tables/organizations.ts";
+import { revokeTokens } from "../tokens/tokens.ts";
+
+const COLUMNS = {
+  userId: memberships.userId,
+  email: users.email,
+  role: memberships.role,
+  joinedAt: memberships.createdAt,
+};
+
+export interface MemberRow {
+  userId: string;
+  email: string;
+  role: Role;
+  joinedAt: Date;
+}
+
+const list = prepared((read) =>
+  read
+    .select(COLUMNS)
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .where(
+      isOnPageBy(memberships, {
+        scope: memberships.orgId,
+        id: memberships.userId,
+        moment: memberships.createdAt,
+      }),
+    )
+    .orderBy(desc(memberships.createdAt), desc(memberships.userId))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_members"),
+);
+
+/** The latest joined first. */
+export function listMembers(db: Database, orgId: string, page: Page): Promise<MemberRow[]> {
+  return list(db).execute(pageValues(orgId, page));
+}
+
+/** What the person has handed out and may not hand out any longer: it ends with the right to it. */
+export interface Forfeit {
+  tokens: boolean;
+  /** Invitations that promise one of these roles. */
+  invitationsTo: Role[];
+}
+
+export type MemberRefusal = "role_changed" | "not_found" | "owners_only" | "last_owner";
+
+/** The same role again changes nothing, and is no event. */
+export function changeRole(
+  db: Database,
+  actor: MemberActor,
+  {
+    userId,
+    role,
+    mayChangeOwners,
+    forfeit,
+  }: { userId: string; role: Role; mayChangeOwners: boolean; forfeit: Forfeit },
+): Promise<MemberRow | MemberRefusal> {
+  return db.change(async (change) => {
+    const { tx, audit } = change;
+    const member = await findMember(tx, actor, userId);
+    if (typeof member === "string") return member;
+    if ([member.role, role].includes("owner") && !mayChangeOwners) return "owners_only";
+    if (member.role === role) return member;
+    if (await isLastOwner(tx, actor.orgId, member)) return "last_owner";
+
+    await tx.update(memberships).set({ role }).where(isMembership(actor.orgId, userId));
+    audit({
+      ...actor,
+      action: "member_role_changed",
+      resourceType: "user",
+      resourceId: userId,
+      metadata: { from: member.role, to: role },
+    });
+    await take(change, actor, userId, forfeit);
+    return { ...member, role };
+  });
+}
+
+/** From the next request on, no session of theirs acts for the organization. */
+export function removeMember(
+  db: Database,
+  actor: MemberActor,
+  {
+    userId,
+    mayChangeOwners,
+    forfeit,
+  }: { userId: string; mayChangeOwners: boolean; forfeit: Forfeit },
+): Promise<"removed" | MemberRefusal> {
+  return db.change(async (change) => {
+    const { tx, audit } = change;
+    const member = await findMember(tx, actor, userId);
+    if (typeof member === "string") return member;
+    if (member.role === "owner" && !mayChangeOwners) return "owners_only";
+    if (await isLastOwner(tx, actor.orgId, member)) return "last_owner";
+
+    // Before their tokens: one that is being minted this moment is among them, or is not minted.
+    await tx.delete(memberships).where(isMembership(actor.orgId, userId));
+    audit({
+      ...actor,
+      action: "member_removed",
+      resourceType: "user",
+      resourceId: userId,
+      metadata: { role: member.role },
+    });
+    change.tell({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
+    await revokeTickets(change, actor.orgId, [userNonce(userId)]);
+    await take(change, actor, userId, forfeit);
+    return "removed";
+  });
+}
+
+/** Under the organization's lock: of two owners who demote each other, the second finds the last one. */
+async function findMember(
+  tx: Transaction,
+  actor: MemberActor,
+  userId: string,
+): Promise<MemberRow | "role_changed" | "not_found"> {
+  if (!(await lockOrganization(tx, actor))) return "role_changed";
+  const [member] = await tx
+    .select(COLUMNS)
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .where(isMembership(actor.orgId, userId));
+  return member ?? "not_found";
+}
+
+function isMembership(orgId: string, userId: string) {
+  return and(eq(memberships.orgId, orgId), eq(memberships.userId, userId));
+}
+
+async function isLastOwner(tx: Transaction, orgId: string, member: MemberRow): Promise<boolean> {
+  if (member.role !== "owner") return false;
+  const others = await tx
+    .select({ userId: memberships.userId })
+    .from(memberships)
+    .where(
+      and(
+        eq(memberships.orgId, orgId),
+        eq(memberships.role, "owner"),
+        ne(memberships.userId, member.userId),
+      ),
+    )
+    .limit(1);
+  return others.length === 0;
+}
+
+async function take(
+  change: Change,
+  actor: MemberActor,
+  userId: string,
+  forfeit: Forfeit,
+): Promise<void> {
+  if (forfeit.tokens) await revokeTokens(change, actor, eq(tokens.createdBy, userId));
+  if (forfeit.invitationsTo.length > 0) {
+    const theirs = and(
+      eq(invitations.invitedBy, userId),
+      inArray(invitations.role, forfeit.invitationsTo),
+    );
+    await revokeInvitations(change, actor, theirs);
+  }
+}

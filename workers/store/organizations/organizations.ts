@@ -1,0 +1,234 @@
+/** Organizations' rows. */
+import { and, count, desc, eq, isNull, ne, sql } from "drizzle-orm";
+import { ORGANIZATIONS_OWNED_MAX } from "../../../protocol/limits.ts";
+import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
+import type { Plan } from "../../config/config.ts";
+import type { Actor } from "../audit.ts";
+import { prepared, type Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
+import { releaseDomains } from "../domains/domains.ts";
+import { revokeInvitations } from "./invitations.ts";
+import { deleteNetworks } from "../networks/networks.ts";
+import { releasePorts } from "../networks/relay-ports.ts";
+import { isOnPageBy, pageValues, type Page } from "../page.ts";
+import { deleteReceivers } from "../webhooks/receivers.ts";
+import { releaseSubdomains } from "../domains/reserved-subdomains.ts";
+import { holdsRole, lockOrganization, type MemberActor } from "../locks.ts";
+import { endSubscriptions } from "../billing/subscriptions.ts";
+import { users } from "../tables/accounts.ts";
+import { sessions } from "../tables/sessions.ts";
+import {
+  memberships,
+  organizations,
+  projects,
+  type OrganizationRow,
+} from "../tables/organizations.ts";
+import { revokeTokens } from "../tokens/tokens.ts";
+import { deleteTraffic } from "../metrics/traffic.ts";
+import { deleteTunnels } from "../tunnels/tunnels.ts";
+import type { OwnOrganization } from "./own-organization.ts";
+
+/** How a new organization starts. */
+export interface OrganizationTerms {
+  plan: Plan;
+  approvalStatus: "approved" | "pending";
+  trialEndsAt: Date | null;
+}
+
+const list = prepared((read) =>
+  read
+    .select({ organization: organizations, role: memberships.role })
+    .from(memberships)
+    .innerJoin(organizations, eq(organizations.id, memberships.orgId))
+    .where(
+      isOnPageBy(memberships, {
+        scope: memberships.userId,
+        id: memberships.orgId,
+        moment: memberships.createdAt,
+      }),
+    )
+    .orderBy(desc(memberships.createdAt), desc(memberships.orgId))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_organizations"),
+);
+
+/** Those that a person belongs to, the latest joined first. */
+export async function listOrganizations(
+  db: Database,
+  userId: string,
+  page: Page,
+): Promise<OwnOrganization[]> {
+  const rows = await list(db).execute(pageValues(userId, page));
+  return rows.map(({ organization, role }) => ({ ...organization, role }));
+}
+
+/** For whoever is known to be a member of it. */
+export async function findOrganization(
+  { read }: Database,
+  orgId: string,
+): Promise<OrganizationRow | null> {
+  const [org] = await read
+    .select()
+    .from(organizations)
+    .where(and(eq(organizations.id, orgId), isNull(organizations.deletedAt)));
+  return org ?? null;
+}
+
+/** The one that an account starts with: named after its address, with a default project and its owner. */
+export async function insertOrganization(
+  tx: Transaction,
+  { userId, email, terms }: { userId: string; email: string; terms: OrganizationTerms },
+): Promise<string> {
+  const name = email.slice(0, email.indexOf("@"));
+  const org = await insertOwned(tx, { userId, name, terms });
+  if (!org) throw new Error("a slug with a random tail is taken");
+  return org.id;
+}
+
+export interface NewOrganization {
+  name: string;
+  /** Left out: made from the name. */
+  slug?: string | undefined;
+  terms: OrganizationTerms;
+}
+
+/** The lock on the person makes those who create at the same moment count each other's. */
+export function createOrganization(
+  db: Database,
+  actor: Actor & { userId: string },
+  organization: NewOrganization,
+): Promise<OwnOrganization | "duplicate_name" | "too_many"> {
+  return db.change(async ({ tx, audit }) => {
+    const { userId } = actor;
+    await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for("no key update");
+    const [owned] = await tx
+      .select({ organizations: count() })
+      .from(memberships)
+      .where(and(eq(memberships.userId, userId), eq(memberships.role, "owner")));
+    if (owned!.organizations >= ORGANIZATIONS_OWNED_MAX) return "too_many";
+    const org = await insertOwned(tx, { userId, ...organization });
+    if (!org) return "duplicate_name";
+    audit({
+      ...actor,
+      orgId: org.id,
+      action: "organization_created",
+      resourceType: "organization",
+      resourceId: org.id,
+      metadata: { name: org.name, slug: org.slug },
+    });
+    return { ...org, role: "owner" };
+  });
+}
+
+/** @returns null when the slug is another's. */
+async function insertOwned(
+  tx: Transaction,
+  { userId, name, slug, terms }: NewOrganization & { userId: string },
+): Promise<OrganizationRow | null> {
+  const [org] = await tx
+    .insert(organizations)
+    .values({ name, slug: slug ?? slugFrom(name), ...terms })
+    .onConflictDoNothing()
+    .returning();
+  if (!org) return null;
+  await tx.insert(memberships).values({ userId, orgId: org.id, role: "owner" });
+  await tx
+    .insert(projects)
+    .values({ orgId: org.id, slug: DEFAULT_PROJECT_SLUG, name: "Default", isDefault: true });
+  return org;
+}
+
+function slugFrom(name: string): string {
+  const tail = crypto.randomUUID().slice(0, 8);
+  const stem = name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .slice(0, 40)
+    .replace(/^-|-$/g, "");
+  return stem === "" ? tail : `${stem}-${tail}`;
+}
+
+/** The same name again changes nothing, and is no event. */
+export function renameOrganization(
+  db: Database,
+  actor: MemberActor,
+  name: string,
+): Promise<OwnOrganization | "role_changed"> {
+  return db.change(async ({ tx, audit }) => {
+    const org = await lockOrganization(tx, actor);
+    if (!org) return "role_changed";
+    if (org.name === name) return { ...org, role: actor.role };
+    await tx.update(organizations).set({ name }).where(eq(organizations.id, org.id));
+    audit({
+      ...actor,
+      action: "organization_updated",
+      resourceType: "organization",
+      resourceId: org.id,
+      metadata: { from: org.name, to: name },
+    });
+    return { ...org, name, role: actor.role };
+  });
+}
+
+/**
+ * The row stays, for the audit log; everything that acts for it ends. Members first: whoever mints or
+ * reserves something at this moment has either done so, and it is found below, or is no member any more.
+ */
+export function deleteOrganization(
+  db: Database,
+  actor: MemberActor,
+): Promise<"deleted" | "role_changed"> {
+  return db.change(async (change) => {
+    const { tx, audit, tell } = change;
+    const { orgId } = actor;
+    if (!(await lockOrganization(tx, actor))) return "role_changed";
+    await tx.delete(memberships).where(eq(memberships.orgId, orgId));
+    tell({ kind: "watching_ended", payload: { orgId, whose: "everybody" } });
+    await revokeTokens(change, actor);
+    await deleteTunnels(change, actor);
+    await deleteTraffic(tx, orgId);
+    await releaseDomains(change, actor);
+    await releaseSubdomains(change, actor);
+    await deleteReceivers(change, actor);
+    await deleteNetworks(change, actor);
+    await releasePorts(change, orgId);
+    await revokeInvitations(change, actor);
+    await endSubscriptions(change, orgId);
+    await tx
+      .update(organizations)
+      .set({ deletedAt: sql`now()` })
+      .where(eq(organizations.id, orgId));
+    audit({
+      ...actor,
+      action: "organization_deleted",
+      resourceType: "organization",
+      resourceId: orgId,
+    });
+    return "deleted";
+  });
+}
+
+/** From now on the session is renewed for this organization. */
+export function switchOrganization(
+  db: Database,
+  actor: MemberActor,
+  sessionId: string,
+): Promise<"switched" | "role_changed"> {
+  return db.change(async ({ tx, audit }) => {
+    if (!(await holdsRole(tx, actor))) return "role_changed";
+    const moved = await tx
+      .update(sessions)
+      .set({ orgId: actor.orgId })
+      .where(and(eq(sessions.id, sessionId), ne(sessions.orgId, actor.orgId)))
+      .returning({ id: sessions.id });
+    if (moved.length > 0) {
+      audit({
+        ...actor,
+        action: "organization_switched",
+        resourceType: "organization",
+        resourceId: actor.orgId,
+      });
+    }
+    return "switched";
+  });
+}

@@ -1,0 +1,171 @@
+/** Projects' rows: an organization's namespaces of tunnels, and the tokens that are confined to one. */
+import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
+import { prepared, type Change, type Database } from "../database.ts";
+import { isOnPage, pageValues, type Page } from "../page.ts";
+import { holdsRole, type MemberActor } from "../locks.ts";
+import { tokens } from "../tables/tokens.ts";
+import { tunnels } from "../tables/tunnels.ts";
+import { projects } from "../tables/organizations.ts";
+import {
+  insertTokenRow,
+  revokeTokens,
+  type MasterKey,
+  type NewToken,
+  type TokenRow,
+} from "../tokens/tokens.ts";
+import { deleteTunnels } from "../tunnels/tunnels.ts";
+
+export type ProjectRow = typeof projects.$inferSelect;
+
+const list = prepared((read) =>
+  read
+    .select()
+    .from(projects)
+    .where(and(isOnPage(projects, projects.createdAt), isNull(projects.deletedAt)))
+    .orderBy(desc(projects.createdAt), desc(projects.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_projects"),
+);
+
+/** Newest first. */
+export function listProjects(db: Database, orgId: string, page: Page): Promise<ProjectRow[]> {
+  return list(db).execute(pageValues(orgId, page));
+}
+
+function isLive(orgId: string, slug: string) {
+  return and(eq(projects.orgId, orgId), eq(projects.slug, slug), isNull(projects.deletedAt));
+}
+
+export async function findProject(
+  { read }: Database,
+  orgId: string,
+  slug: string,
+): Promise<ProjectRow | null> {
+  const [project] = await read.select().from(projects).where(isLive(orgId, slug));
+  return project ?? null;
+}
+
+export function createProject(
+  db: Database,
+  actor: MemberActor,
+  { slug, name }: { slug: string; name: string },
+): Promise<ProjectRow | "duplicate_name" | "role_changed"> {
+  return db.change(async ({ tx, audit }) => {
+    if (!(await holdsRole(tx, actor))) return "role_changed";
+    const [project] = await tx
+      .insert(projects)
+      .values({ orgId: actor.orgId, slug, name })
+      .onConflictDoNothing()
+      .returning();
+    if (!project) return "duplicate_name";
+    audit({
+      ...actor,
+      action: "project_created",
+      resourceType: "project",
+      resourceId: project.id,
+      metadata: { slug },
+    });
+    return project;
+  });
+}
+
+/** The slug stays: it is part of public names. */
+export function renameProject(
+  db: Database,
+  actor: MemberActor,
+  { slug, name }: { slug: string; name: string },
+): Promise<ProjectRow | "not_found"> {
+  return db.change(async ({ tx, audit }) => {
+    const [project] = await tx
+      .update(projects)
+      .set({ name })
+      .where(isLive(actor.orgId, slug))
+      .returning();
+    if (!project) return "not_found";
+    audit({
+      ...actor,
+      action: "project_renamed",
+      resourceType: "project",
+      resourceId: project.id,
+      metadata: { slug, name },
+    });
+    return project;
+  });
+}
+
+/** With its tunnels and tokens. Whoever is making one in it this moment is waited for, or comes too late. */
+export function deleteProject(
+  db: Database,
+  actor: MemberActor,
+  slug: string,
+): Promise<"deleted" | "not_found" | "is_default"> {
+  if (slug === DEFAULT_PROJECT_SLUG) return Promise.resolve("is_default");
+  return db.change(async (change) => {
+    const [project] = await change.tx
+      .update(projects)
+      .set({ deletedAt: sql`now()` })
+      .where(isLive(actor.orgId, slug))
+      .returning({ id: projects.id });
+    if (!project) return "not_found";
+    // In the order in which an agent's registration locks them.
+    await revokeTokens(change, actor, eq(tokens.projectId, project.id));
+    await deleteTunnels(change, actor, eq(tunnels.projectId, project.id));
+    change.audit({
+      ...actor,
+      action: "project_deleted",
+      resourceType: "project",
+      resourceId: project.id,
+      metadata: { slug },
+    });
+    return "deleted";
+  });
+}
+
+/** A person who is signed in, or a machine with a master key. */
+export type Minter = { member: MemberActor } | { masterKey: MasterKey; ip: string };
+
+export type MintRefusal = "not_found" | "role_changed" | "master_revoked";
+
+/** A token that is confined to the project. */
+export function mintProjectToken(
+  db: Database,
+  minter: Minter,
+  slug: string,
+  token: NewToken,
+): Promise<TokenRow | MintRefusal> {
+  return db.change(async (change) => {
+    const orgId = "member" in minter ? minter.member.orgId : minter.masterKey.orgId;
+    const [project] = await change.tx
+      .select({ id: projects.id })
+      .from(projects)
+      .where(isLive(orgId, slug))
+      .for("share");
+    if (!project) return "not_found";
+    const confined = { projectId: project.id, projectSlug: slug };
+
+    if ("member" in minter) {
+      const { member } = minter;
+      if (!(await holdsRole(change.tx, member))) return "role_changed";
+      return insertTokenRow(change, member, token, member.userId, confined, { project: slug });
+    }
+    const { masterKey, ip } = minter;
+    const creator = await lockMasterKey(change, masterKey);
+    if (!creator) return "master_revoked";
+    // Nobody is signed in; when who minted the master key leaves, what it minted goes too.
+    const actor = { orgId, userId: null, ip };
+    const descent = { ...confined, mintedByMasterId: masterKey.id };
+    const told = { project: slug, masterNonce: masterKey.nonce };
+    return insertTokenRow(change, actor, token, creator.userId, descent, told);
+  });
+}
+
+/** From here on a revocation waits, and then finds what is minted now. */
+async function lockMasterKey({ tx }: Change, { id }: MasterKey) {
+  const [creator] = await tx
+    .select({ userId: tokens.createdBy })
+    .from(tokens)
+    .where(and(eq(tokens.id, id), isNull(tokens.revokedAt)))
+    .for("share");
+  return creator;
+}

@@ -1,0 +1,159 @@
+/**
+ * What tokens spend, and the budgets that cap it. A budget outlives the token it was set for: tokens that
+ * took each other's place are of one lineage, and what any of them spent counts. A master key's budget is
+ * for all that it minted.
+ */
+import { and, eq, inArray, isNotNull, or, sql, sum, type SQL } from "drizzle-orm";
+import { alias, unionAll } from "drizzle-orm/pg-core";
+import type { TokenSpending } from "../../../durable-objects/rpc.ts";
+import { monthOf } from "../../../durable-objects/tunnel/metrics/spending.ts";
+import { usdCentsFor } from "../billing/plans.ts";
+import type { Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
+import { holdsRole, type MemberActor } from "../locks.ts";
+import { tokens } from "../tables/tokens.ts";
+import { tokenUsage } from "../tables/metrics.ts";
+import { servedBy, tellServed, type Served } from "./tokens.ts";
+
+const masters = alias(tokens, "masters");
+
+/** In whole cents of a month, by lineage; one that is not in it has spent nothing. */
+export async function findSpent(
+  reader: Database["read"] | Transaction,
+  lineageIds: string[],
+  month = monthOf(Date.now()),
+): Promise<Map<string, number>> {
+  const read = reader as Transaction;
+  const own = read
+    .select({ tokenId: tokens.id, lineageId: tokens.lineageId })
+    .from(tokens)
+    .where(inArray(tokens.lineageId, lineageIds));
+  const minted = read
+    .select({ tokenId: tokens.id, lineageId: masters.lineageId })
+    .from(masters)
+    .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
+    .where(inArray(masters.lineageId, lineageIds));
+  const spenders = unionAll(own, minted).as("spenders");
+  const rows = await read
+    .select({
+      lineageId: spenders.lineageId,
+      bytes: sum(tokenUsage.bytes).mapWith(Number),
+      requests: sum(tokenUsage.requests).mapWith(Number),
+    })
+    .from(spenders)
+    .innerJoin(
+      tokenUsage,
+      and(eq(tokenUsage.tokenId, spenders.tokenId), eq(tokenUsage.month, month)),
+    )
+    .groupBy(spenders.lineageId);
+  return new Map(rows.map((row) => [row.lineageId, usdCentsFor(row)]));
+}
+
+/** Of the tokens that a condition picks, those that may spend no more. */
+export async function findOverBudget(
+  reader: Database["read"] | Transaction,
+  which: SQL | undefined,
+): Promise<{ id: string; nonce: string }[]> {
+  const capped = await (reader as Transaction)
+    .select({
+      id: tokens.id,
+      nonce: tokens.nonce,
+      lineageId: tokens.lineageId,
+      budget: tokens.monthlyBudgetUsdCents,
+      masterLineageId: masters.lineageId,
+      masterBudget: masters.monthlyBudgetUsdCents,
+    })
+    .from(tokens)
+    .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
+    .where(
+      and(
+        which,
+        or(isNotNull(tokens.monthlyBudgetUsdCents), isNotNull(masters.monthlyBudgetUsdCents)),
+      ),
+    );
+  if (capped.length === 0) return [];
+  const lineageIds = capped.flatMap(({ lineageId, masterLineageId }) =>
+    masterLineageId === null ? lineageId : [lineageId, masterLineageId],
+  );
+  const spent = await findSpent(reader, [...new Set(lineageIds)]);
+  const isSpent = (lineageId: string | null, budget: number | null) =>
+    lineageId !== null && budget !== null && (spent.get(lineageId) ?? 0) >= budget;
+  return capped.filter(
+    (token) =>
+      isSpent(token.lineageId, token.budget) || isSpent(token.masterLineageId, token.masterBudget),
+  );
+}
+
+/** Why agents of a token may not serve, if they may not. */
+export async function findTokenEnd(
+  { read }: Database,
+  nonce: string,
+): Promise<"revoked" | "over_budget" | null> {
+  const which = eq(tokens.nonce, nonce);
+  const [token] = await read.select({ revokedAt: tokens.revokedAt }).from(tokens).where(which);
+  if (!token || token.revokedAt) return "revoked";
+  return (await findOverBudget(read, which)).length > 0 ? "over_budget" : null;
+}
+
+/** Agents that are over the new budget are disconnected. null: no budget. */
+export function setBudget(
+  db: Database,
+  actor: MemberActor,
+  { nonce, monthlyBudgetUsdCents }: { nonce: string; monthlyBudgetUsdCents: number | null },
+): Promise<"set" | "not_found" | "role_changed"> {
+  return db.change(async (change) => {
+    const { tx, audit } = change;
+    if (!(await holdsRole(tx, actor))) return "role_changed";
+    const [token] = await tx
+      .update(tokens)
+      .set({ monthlyBudgetUsdCents })
+      .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
+      .returning({ id: tokens.id });
+    if (!token) return "not_found";
+    audit({
+      ...actor,
+      action: "token_budget_set",
+      resourceType: "token",
+      resourceId: token.id,
+      metadata: { nonce, monthlyBudgetUsdCents },
+    });
+    const concerned = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
+    await tellServed(change, "token_over_budget", await findOverBudget(tx, concerned));
+    return "set";
+  });
+}
+
+/**
+ * What a tunnel has counted. Totals, so that a report which comes twice or late changes nothing.
+ *
+ * @returns the tunnels of tokens that are over their budget by now.
+ */
+export async function recordSpending(
+  { read }: Database,
+  tunnelId: string,
+  spending: TokenSpending[],
+): Promise<Served[]> {
+  for (const { tokenNonce, month, bytes, requests } of spending) {
+    const row = read
+      .select({
+        tokenId: tokens.id,
+        month: sql<string>`${month}::text`.as("month"),
+        tunnelId: sql<string>`${tunnelId}::uuid`.as("tunnel_id"),
+        bytes: sql<number>`${bytes}::bigint`.as("bytes"),
+        requests: sql<number>`${requests}::bigint`.as("requests"),
+      })
+      .from(tokens)
+      .where(eq(tokens.nonce, tokenNonce));
+    const newest = (column: "bytes" | "requests") =>
+      sql`greatest(${tokenUsage[column]}, excluded.${sql.identifier(column)})`;
+    await read
+      .insert(tokenUsage)
+      .select(row)
+      .onConflictDoUpdate({
+        target: [tokenUsage.tokenId, tokenUsage.month, tokenUsage.tunnelId],
+        set: { bytes: newest("bytes"), requests: newest("requests") },
+      });
+  }
+  const nonces = spending.map(({ tokenNonce }) => tokenNonce);
+  return servedBy(read, await findOverBudget(read, inArray(tokens.nonce, nonces)));
+}

@@ -1,0 +1,315 @@
+/** Capability tokens' rows. */
+import { and, desc, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
+import { mayUse, type Standing } from "../billing/plans.ts";
+import type { Actor } from "../audit.ts";
+import { prepared, type Change, type Database } from "../database.ts";
+import type { Transaction } from "../transaction.ts";
+import { revokeTickets } from "../networks/ticket-revocations.ts";
+import { isOnPage, pageValues, type Page } from "../page.ts";
+import { holdsRole, holdStanding, type MemberActor } from "../locks.ts";
+import { tokens } from "../tables/tokens.ts";
+import { organizations } from "../tables/organizations.ts";
+import { tunnels } from "../tables/tunnels.ts";
+import { projects } from "../tables/organizations.ts";
+
+export type TokenRow = typeof tokens.$inferSelect & {
+  /** The slug of the project it is confined to. */
+  projectSlug: string | null;
+};
+
+export interface NewToken {
+  nonce: string;
+  kind: TokenRow["kind"];
+  name: string;
+  allowedSubdomains: string[];
+  bandwidthLimitMbps: number;
+  tunnelQuota: number;
+  issuedAt: Date;
+  expiresAt: Date;
+}
+
+/** What a token has of others, beside what was asked for. */
+type Descent = Partial<
+  Pick<
+    TokenRow,
+    "projectId" | "projectSlug" | "mintedByMasterId" | "lineageId" | "monthlyBudgetUsdCents"
+  >
+>;
+
+const COLUMNS = { ...getTableColumns(tokens), projectSlug: projects.slug };
+
+const list = prepared((read) =>
+  read
+    .select(COLUMNS)
+    .from(tokens)
+    .leftJoin(projects, eq(projects.id, tokens.projectId))
+    .where(isOnPage(tokens, tokens.issuedAt))
+    .orderBy(desc(tokens.issuedAt), desc(tokens.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_tokens"),
+);
+
+/** Newest first. */
+export function listTokens(db: Database, orgId: string, page: Page): Promise<TokenRow[]> {
+  return list(db).execute(pageValues(orgId, page));
+}
+
+/** @returns "role_changed" when whoever asks may have lost the right to it; then nothing was done. */
+export async function insertToken(
+  change: Change,
+  actor: MemberActor,
+  token: NewToken,
+): Promise<TokenRow | "role_changed"> {
+  if (!(await holdsRole(change.tx, actor))) return "role_changed";
+  return insertTokenRow(change, actor, token, actor.userId);
+}
+
+/** For whoever has made sure of the right to it. @param createdBy whose it is when they leave. */
+export async function insertTokenRow(
+  { tx, audit }: Change,
+  actor: Actor & { orgId: string },
+  token: NewToken,
+  createdBy: string | null,
+  { projectSlug = null, ...descent }: Descent = {},
+  told: Record<string, unknown> = {},
+): Promise<TokenRow> {
+  const [row] = await tx
+    .insert(tokens)
+    .values({ ...token, ...descent, orgId: actor.orgId, createdBy })
+    .returning();
+  audit({
+    ...actor,
+    action: "token_created",
+    resourceType: "token",
+    resourceId: row!.id,
+    metadata: { name: token.name, nonce: token.nonce, ...told },
+  });
+  return { ...row!, projectSlug };
+}
+
+export function mintToken(
+  db: Database,
+  actor: MemberActor,
+  token: NewToken,
+): Promise<TokenRow | "role_changed"> {
+  return db.change((change) => insertToken(change, actor, token));
+}
+
+/** @param hosted on one's own server every plan may. */
+export function mintMasterKey(
+  db: Database,
+  actor: MemberActor,
+  token: NewToken,
+  hosted: boolean,
+): Promise<TokenRow | "role_changed" | "upgrade_required"> {
+  return db.change(async (change) => {
+    const standing = await holdStanding(change.tx, actor);
+    if (!standing) return "role_changed";
+    if (hosted && !mayUse("masterKeys", standing, new Date())) return "upgrade_required";
+    return insertTokenRow(change, actor, token, actor.userId);
+  });
+}
+
+/** A token that was shown, as it says. */
+export interface ShownToken {
+  orgId: string;
+  nonce: string;
+}
+
+/** A token that was shown and is good. */
+export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & Standing;
+export type MasterKey = LiveToken;
+export type AgentToken = LiveToken & Pick<TokenRow, "createdBy" | "bandwidthLimitMbps">;
+
+/** Which token, and whether somebody else's may be ended. */
+export interface TokenName {
+  nonce: string;
+  mayEndOthers: boolean;
+}
+
+/**
+ * Revokes a token, and disconnects the agents that use it. Revoking it again changes nothing.
+ * @returns "not_yours" when somebody else minted it.
+ */
+export function revokeToken(
+  db: Database,
+  actor: Actor & { orgId: string },
+  name: TokenName,
+): Promise<"revoked" | "not_found" | "not_yours"> {
+  return db.change(async (change) => {
+    const token = await lockToken(change.tx, actor, name);
+    if (typeof token === "string") return token;
+    if (!token.revokedAt) await revokeTokens(change, actor, eq(tokens.id, token.id));
+    return "revoked";
+  });
+}
+
+/**
+ * A new token in the place of another, which is revoked. Of several who ask at once one gets it.
+ * @param renew the same again, under another nonce.
+ */
+export function rotateToken(
+  db: Database,
+  actor: MemberActor,
+  name: TokenName,
+  renew: (old: TokenRow) => NewToken,
+): Promise<TokenRow | "not_found" | "not_yours" | "role_changed"> {
+  return db.change(async (change) => {
+    if (!(await holdsRole(change.tx, actor))) return "role_changed";
+    await keepProject(change.tx, actor.orgId, name.nonce);
+    const token = await lockToken(change.tx, actor, name);
+    if (typeof token === "string") return token;
+    if (token.revokedAt) return "not_found";
+    await revokeTokens(change, actor, eq(tokens.id, token.id));
+    const { projectId, projectSlug, lineageId, monthlyBudgetUsdCents } = token;
+    const descent = { projectId, projectSlug, lineageId, monthlyBudgetUsdCents };
+    return insertTokenRow(change, actor, renew(token), actor.userId, descent, {
+      replaces: token.nonce,
+    });
+  });
+}
+
+/** Whoever deletes the token's project waits, and then finds the new token too. */
+async function keepProject(tx: Transaction, orgId: string, nonce: string): Promise<void> {
+  await tx
+    .select({ id: projects.id })
+    .from(projects)
+    .innerJoin(tokens, eq(tokens.projectId, projects.id))
+    .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, nonce)))
+    .for("share", { of: projects });
+}
+
+async function lockToken(
+  tx: Transaction,
+  actor: Actor & { orgId: string },
+  { nonce, mayEndOthers }: TokenName,
+): Promise<TokenRow | "not_found" | "not_yours"> {
+  const [token] = await tx
+    .select(COLUMNS)
+    .from(tokens)
+    .leftJoin(projects, eq(projects.id, tokens.projectId))
+    .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
+    .for("no key update", { of: tokens });
+  if (!token) return "not_found";
+  return token.createdBy === actor.userId || mayEndOthers ? token : "not_yours";
+}
+
+/** Those of an organization that a condition picks, and what master keys among them minted. */
+export async function revokeTokens(
+  change: Change,
+  actor: Actor & { orgId: string },
+  which?: SQL,
+): Promise<void> {
+  const revoked = await revokeRows(change, actor, which);
+  const masterIds = revoked.filter(({ kind }) => kind === "master").map(({ id }) => id);
+  // A second statement: it sees what was minted until the first one had the master key's row.
+  if (masterIds.length > 0) {
+    const minted = inArray(tokens.mintedByMasterId, masterIds);
+    revoked.push(...(await revokeRows(change, actor, minted)));
+  }
+  await tellServed(change, "token_revoked", revoked);
+  const nonces = revoked.map(({ nonce }) => nonce);
+  await revokeTickets(change, actor.orgId, nonces);
+}
+
+async function revokeRows(
+  { tx, audit }: Change,
+  actor: Actor & { orgId: string },
+  which: SQL | undefined,
+) {
+  const revoked = await tx
+    .update(tokens)
+    .set({ revokedAt: sql`now()` })
+    .where(and(eq(tokens.orgId, actor.orgId), isNull(tokens.revokedAt), which))
+    .returning({ id: tokens.id, nonce: tokens.nonce, kind: tokens.kind });
+  for (const { id, nonce } of revoked) {
+    audit({
+      ...actor,
+      action: "token_revoked",
+      resourceType: "token",
+      resourceId: id,
+      metadata: { nonce },
+    });
+  }
+  return revoked;
+}
+
+/** A token, and the tunnels that its agents serve. */
+export interface Served {
+  tokenNonce: string;
+  tunnelIds: string[];
+}
+
+export async function servedBy(
+  reader: Database["read"] | Transaction,
+  which: { id: string; nonce: string }[],
+): Promise<Served[]> {
+  if (which.length === 0) return [];
+  const ids = which.map(({ id }) => id);
+  const served = await (reader as Transaction)
+    .select({ id: tunnels.id, tokenId: tunnels.connectedTokenId })
+    .from(tunnels)
+    .where(and(inArray(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
+  const tunnelsOf = Map.groupBy(served, ({ tokenId }) => tokenId);
+  return which.flatMap(({ id, nonce }) => {
+    const tunnelIds = tunnelsOf.get(id)?.map((tunnel) => tunnel.id);
+    return tunnelIds ? { tokenNonce: nonce, tunnelIds } : [];
+  });
+}
+
+export async function tellServed(
+  { tx, tell }: Change,
+  kind: "token_revoked" | "token_over_budget",
+  which: { id: string; nonce: string }[],
+): Promise<void> {
+  for (const payload of await servedBy(tx, which)) tell({ kind, payload });
+}
+
+export async function findToken({ read }: Database, id: string): Promise<TokenRow | null> {
+  const [row] = await read
+    .select(COLUMNS)
+    .from(tokens)
+    .leftJoin(projects, eq(projects.id, tokens.projectId))
+    .where(eq(tokens.id, id));
+  return row ?? null;
+}
+
+/** One that is good now; its organization's, and not deleted. */
+export function findMasterKey(db: Database, shown: ShownToken): Promise<MasterKey | null> {
+  return findLiveToken(db, "master", shown);
+}
+
+/** @returns null when the token was revoked, is over or was never there. */
+export function findAgentToken(db: Database, shown: ShownToken): Promise<AgentToken | null> {
+  return findLiveToken(db, "agent", shown);
+}
+
+async function findLiveToken(
+  { read }: Database,
+  kind: TokenRow["kind"],
+  { orgId, nonce }: ShownToken,
+): Promise<AgentToken | null> {
+  const { plan, trialEndsAt } = organizations;
+  const [row] = await read
+    .select({
+      id: tokens.id,
+      nonce: tokens.nonce,
+      orgId: tokens.orgId,
+      createdBy: tokens.createdBy,
+      bandwidthLimitMbps: tokens.bandwidthLimitMbps,
+      plan,
+      trialEndsAt,
+    })
+    .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
+    .where(
+      and(
+        eq(tokens.orgId, orgId),
+        eq(tokens.nonce, nonce),
+        eq(tokens.kind, kind),
+        isNull(tokens.revokedAt),
+        gt(tokens.expiresAt, sql`now()`),
+      ),
+    );
+  return row ?? null;
+}

@@ -1,0 +1,78 @@
+/**
+ * An agent that comes back to the tunnel it serves, after a lost connection or a restart of the server. Its
+ * place is counted already and its row is its own: one statement takes it in, so that a thousand who come
+ * back at once need not take turns on the row of their token.
+ */
+import { and, eq, getTableColumns, isNull, sql, type SQL } from "drizzle-orm";
+import type { Database } from "../database.ts";
+import type { Registered, RegistrationRequest } from "./registrations.ts";
+import { findOverBudget } from "../tokens/spending.ts";
+import { tokens } from "../tables/tokens.ts";
+import { relays } from "../tables/networks.ts";
+import { organizations } from "../tables/organizations.ts";
+import { tunnels } from "../tables/tunnels.ts";
+import { projects } from "../tables/organizations.ts";
+
+/** @returns null where anything else is so: then it registers like everybody. */
+export async function returnToTunnel(
+  { read }: Database,
+  request: RegistrationRequest,
+): Promise<Registered | null> {
+  const { orgId, tokenNonce, comesBackTo, label, projectSlug, ttlSeconds } = request;
+  // Another time to live is another end.
+  if (comesBackTo === undefined || ttlSeconds !== undefined) return null;
+  const isTcp = request.protocol === "tcp";
+  if ((await findOverBudget(read, eq(tokens.nonce, tokenNonce))).length > 0) return null;
+  const holders = read
+    .select({ tokenId: tokens.id, plan: organizations.plan })
+    .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
+    .where(
+      and(
+        eq(tokens.orgId, orgId),
+        eq(tokens.nonce, tokenNonce),
+        isNull(tokens.revokedAt),
+        eq(organizations.approvalStatus, "approved"),
+      ),
+    )
+    .as("holders");
+  const [row] = await read
+    .update(tunnels)
+    .set({ protocol: request.protocol, localPort: request.localPort, lastSeenAt: sql`now()` })
+    .from(holders)
+    .innerJoin(projects, and(eq(projects.orgId, orgId), eq(projects.slug, projectSlug)))
+    .where(
+      and(
+        eq(tunnels.id, comesBackTo),
+        eq(tunnels.orgId, orgId),
+        eq(tunnels.projectId, projects.id),
+        isNull(projects.deletedAt),
+        eq(tunnels.subdomain, label),
+        eq(tunnels.connectedTokenId, holders.tokenId),
+        eq(tunnels.agentConnected, true),
+        eq(tunnels.status, "active"),
+        isNull(tunnels.deletedAt),
+        isNull(tunnels.stoppedAt),
+        sql`(${tunnels.expiresAt} is null or ${tunnels.expiresAt} > now())`,
+        sql`(${tunnels.protocol} = 'tcp') = ${isTcp}`,
+        isTcp ? hasPort(request.remotePort) : undefined,
+      ),
+    )
+    .returning({
+      ...getTableColumns(tunnels),
+      plan: holders.plan,
+      relayHost: sql<
+        string | null
+      >`(select ${relays.host} from ${relays} where ${relays.id} = ${tunnels.relayId})`,
+    });
+  if (!row) return null;
+  const { plan, ...tunnel } = row;
+  return { ok: tunnel, plan };
+}
+
+/** The tunnel has the port that its agent wants, and its relay still hands it out. */
+function hasPort(wanted: number | undefined): SQL {
+  const isWanted = wanted === undefined ? sql`true` : eq(tunnels.publicPort, wanted);
+  return sql`${isWanted} and exists (select from ${relays} where ${relays.id} = ${tunnels.relayId}
+    and ${tunnels.publicPort} between ${relays.firstPort} and ${relays.lastPort})`;
+}

@@ -1,0 +1,55 @@
+/** The public TCP ports of tunnels of protocol `tcp`: reserved with the tunnel, released with its end. */
+import { and, eq, inArray, isNull, sql } from "drizzle-orm";
+import type { Change } from "../database.ts";
+import { reservePort, type PortRefusal } from "../networks/relay-ports.ts";
+import { relayPorts, relays } from "../tables/networks.ts";
+import { tunnels } from "../tables/tunnels.ts";
+import type { TunnelRow } from "../tables/tunnels.ts";
+
+export interface WantedPort {
+  relayId?: string | undefined;
+  port?: number | undefined;
+}
+
+/** A tunnel and where its visitors connect to. */
+export type WithPort = TunnelRow & { relayHost: string | null };
+
+/** @returns the tunnel as it is now. One that has a port keeps it, unless another one is wanted. */
+export async function reserveTunnelPort(
+  change: Change,
+  tunnel: Pick<TunnelRow, "id" | "orgId">,
+  wanted: WantedPort,
+): Promise<WithPort | PortRefusal> {
+  const { tx } = change;
+  const reserved = await reservePort(change, {
+    protocol: "tcp",
+    orgId: tunnel.orgId,
+    ownerId: tunnel.id,
+    relayId: wanted.relayId,
+    wantedPort: wanted.port,
+  });
+  if (typeof reserved === "string") return reserved;
+  const { relayId, port: publicPort } = reserved;
+  const [row] = await tx
+    .update(tunnels)
+    .set({ relayId, publicPort })
+    .where(eq(tunnels.id, tunnel.id))
+    .returning();
+  const [relay] = await tx.select({ host: relays.host }).from(relays).where(eq(relays.id, relayId));
+  return { ...row!, relayHost: relay!.host };
+}
+
+/** For tunnels that end: others get their ports after the cool-down. */
+export async function releaseTunnelPorts({ tx }: Change, tunnelIds: string[]): Promise<void> {
+  if (tunnelIds.length === 0) return;
+  await tx
+    .update(relayPorts)
+    .set({ releasedAt: sql`now()` })
+    .where(
+      and(
+        eq(relayPorts.protocol, "tcp"),
+        inArray(relayPorts.ownerId, tunnelIds),
+        isNull(relayPorts.releasedAt),
+      ),
+    );
+}

@@ -1,0 +1,117 @@
+/** Tunnels of protocol `tcp` as agents' tokens see them: who may serve one at its relay, who may connect to it. */
+import { and, eq, isNull, sql } from "drizzle-orm";
+import type { Database } from "../database.ts";
+import { findOverBudget } from "../tokens/spending.ts";
+import { tokens } from "../tables/tokens.ts";
+import { relays } from "../tables/networks.ts";
+import { organizations } from "../tables/organizations.ts";
+import { tunnels } from "../tables/tunnels.ts";
+import { projects } from "../tables/organizations.ts";
+import type { ShownToken } from "../tokens/tokens.ts";
+
+export type TokenRefusal =
+  "token_unknown" | "token_revoked" | "organization_not_approved" | "over_budget";
+export type TunnelRefusal = "not_found" | "not_tcp" | "tunnel_expired" | "tunnel_stopped";
+
+/** What an agent needs to serve a tunnel at its relay. */
+export interface ServedTunnel {
+  id: string;
+  relay: { id: string; url: string; host: string };
+  port: number;
+  allowedCidrs: string[] | null;
+}
+
+/**
+ * The tunnel that a token's agent serves, or served last.
+ *
+ * @returns "served_by_another" when the tunnel is the organization's and another token's agent serves it.
+ */
+export async function findServedTunnel(
+  db: Database,
+  token: ShownToken,
+  tunnelId: string,
+): Promise<ServedTunnel | TokenRefusal | TunnelRefusal | "served_by_another"> {
+  const usable = await findUsableToken(db, token);
+  if (typeof usable === "string") return usable;
+  const row = await findTunnel(db, token.orgId, { id: tunnelId });
+  if (typeof row === "string") return row;
+  if (row.connectedTokenId !== usable.id) return "served_by_another";
+  // Its agent registers first, which reserves the port.
+  if (row.publicPort === null || row.relay === null) return "served_by_another";
+  const { id, relay, publicPort: port, allowedCidrs } = row;
+  return { id, relay, port, allowedCidrs };
+}
+
+/** A tunnel that a client wants to connect to. */
+export interface StreamTarget {
+  id: string;
+  localPort: number;
+  subdomain: string;
+  projectSlug: string;
+}
+
+/** @param which a tunnel's id, or its subdomain. */
+export async function findStreamTarget(
+  db: Database,
+  token: ShownToken,
+  which: { id: string } | { subdomain: string },
+): Promise<StreamTarget | TokenRefusal | TunnelRefusal> {
+  const usable = await findUsableToken(db, token);
+  if (typeof usable === "string") return usable;
+  return findTunnel(db, token.orgId, which);
+}
+
+/** By what the rows say now: a signature outlives a revocation. */
+async function findUsableToken(
+  { read }: Database,
+  { orgId, nonce }: ShownToken,
+): Promise<{ id: string } | TokenRefusal> {
+  const [token] = await read
+    .select({
+      id: tokens.id,
+      revokedAt: tokens.revokedAt,
+      approvalStatus: organizations.approvalStatus,
+    })
+    .from(tokens)
+    .innerJoin(organizations, eq(organizations.id, tokens.orgId))
+    .where(and(eq(tokens.orgId, orgId), eq(tokens.nonce, nonce), eq(tokens.kind, "agent")));
+  if (!token) return "token_unknown";
+  if (token.revokedAt) return "token_revoked";
+  if (token.approvalStatus !== "approved") return "organization_not_approved";
+  const overBudget = await findOverBudget(read, eq(tokens.id, token.id));
+  return overBudget.length > 0 ? "over_budget" : { id: token.id };
+}
+
+async function findTunnel(
+  { read }: Database,
+  orgId: string,
+  which: { id: string } | { subdomain: string },
+) {
+  const isWanted =
+    "id" in which ? eq(tunnels.id, which.id) : eq(tunnels.subdomain, which.subdomain);
+  const [row] = await read
+    .select({
+      id: tunnels.id,
+      localPort: tunnels.localPort,
+      subdomain: tunnels.subdomain,
+      projectSlug: projects.slug,
+      protocol: tunnels.protocol,
+      publicPort: tunnels.publicPort,
+      allowedCidrs: tunnels.allowedCidrs,
+      connectedTokenId: tunnels.connectedTokenId,
+      stoppedAt: tunnels.stoppedAt,
+      isExpired: sql<boolean>`${tunnels.status} = 'expired' or coalesce(${tunnels.expiresAt} <= now(), false)`,
+      relay: { id: relays.id, url: relays.url, host: relays.host },
+    })
+    .from(tunnels)
+    .innerJoin(projects, eq(projects.id, tunnels.projectId))
+    .leftJoin(relays, eq(relays.id, tunnels.relayId))
+    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt), isWanted))
+    // A name can have been that of several, of which at most one is not over.
+    .orderBy(sql`${tunnels.status} = 'expired'`)
+    .limit(1);
+  if (!row) return "not_found";
+  if (row.protocol !== "tcp") return "not_tcp";
+  if (row.isExpired) return "tunnel_expired";
+  return row.stoppedAt ? "tunnel_stopped" : row;
+}

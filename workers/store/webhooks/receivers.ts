@@ -1,0 +1,289 @@
+/**
+ * Webhook receivers' rows. The row says what a receiver is, and each change of it has the next version; the
+ * receiver's object keeps the newest and is told in the change's outbox.
+ */
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  gt,
+  inArray,
+  isNotNull,
+  like,
+  lte,
+  not,
+  or,
+  sql,
+} from "drizzle-orm";
+import type { ReceiverSettings } from "../../../durable-objects/receiver/settings.ts";
+import { EXPIRY_BATCH_ROWS, RESEAL_BATCH_ROWS } from "../../../protocol/limits.ts";
+import { RECEIVERS_MAX } from "../../../protocol/limits/webhooks.ts";
+import type { Validator } from "../../../protocol/schemas/webhooks.ts";
+import type { Plan } from "../../config/config.ts";
+import { PLAN_TERMS } from "../billing/plans.ts";
+import type { Actor } from "../audit.ts";
+import { prepared, type Change, type Database } from "../database.ts";
+import { isOnPage, pageValues, type Page } from "../page.ts";
+import { lockOrganization, type MemberActor } from "../locks.ts";
+import { organizations } from "../tables/organizations.ts";
+import { webhookReceivers } from "../tables/webhooks.ts";
+
+export type ReceiverRow = typeof webhookReceivers.$inferSelect;
+
+const DAY_MS = 24 * 3600_000;
+
+const list = prepared((read) =>
+  read
+    .select()
+    .from(webhookReceivers)
+    .where(isOnPage(webhookReceivers, webhookReceivers.createdAt))
+    .orderBy(desc(webhookReceivers.createdAt), desc(webhookReceivers.id))
+    .limit(sql.placeholder("limit"))
+    .prepare("list_webhook_receivers"),
+);
+
+/** Newest first. */
+export function listReceivers(db: Database, orgId: string, page: Page): Promise<ReceiverRow[]> {
+  return list(db).execute(pageValues(orgId, page));
+}
+
+const isOne = (orgId: string, id: string) =>
+  and(eq(webhookReceivers.orgId, orgId), eq(webhookReceivers.id, id));
+
+export async function findReceiver(
+  { read }: Database,
+  orgId: string,
+  id: string,
+): Promise<ReceiverRow | null> {
+  const [row] = await read.select().from(webhookReceivers).where(isOne(orgId, id));
+  return row ?? null;
+}
+
+/** For vendors, who have no organization. @returns null when there is no such receiver. */
+export async function findReceiverSettings(
+  { read }: Database,
+  id: string,
+): Promise<ReceiverSettings | null> {
+  const [found] = await read
+    .select({ receiver: webhookReceivers, plan: organizations.plan })
+    .from(webhookReceivers)
+    .innerJoin(organizations, eq(organizations.id, webhookReceivers.orgId))
+    .where(eq(webhookReceivers.id, id));
+  return found ? settingsOf(found.receiver, found.plan) : null;
+}
+
+export interface NewReceiver {
+  name: string;
+  validator: Validator;
+  /** Sealed. */
+  secret: string;
+}
+
+/** Under the organization's lock, so that those who make one at the same moment count each other's. */
+export function createReceiver(
+  db: Database,
+  actor: MemberActor,
+  receiver: NewReceiver,
+): Promise<ReceiverRow | "too_many" | "role_changed"> {
+  return db.change(async (change) => {
+    const { tx, audit } = change;
+    const org = await lockOrganization(tx, actor);
+    if (!org) return "role_changed";
+    const [made] = await tx
+      .select({ receivers: count() })
+      .from(webhookReceivers)
+      .where(eq(webhookReceivers.orgId, org.id));
+    if (made!.receivers >= RECEIVERS_MAX) return "too_many";
+    const [row] = await tx
+      .insert(webhookReceivers)
+      .values({ orgId: org.id, ...receiver })
+      .returning();
+    const { id, name, validator } = row!;
+    audit({
+      ...actor,
+      action: "receiver_created",
+      resourceType: "receiver",
+      resourceId: id,
+      metadata: { name, validator },
+    });
+    tellSettings(change, row!, org.plan);
+    return row!;
+  });
+}
+
+export type Rotation =
+  | {
+      row: ReceiverRow;
+      /** Otherwise its object will hear of it, but has not yet. */ arrived: boolean;
+    }
+  | "not_found"
+  | "role_changed";
+
+/** @param secret sealed. The one before stays good for a while; the one before that does not. */
+export async function rotateReceiverSecret(
+  db: Database,
+  actor: MemberActor,
+  { id, secret, overlapMs }: { id: string; secret: string; overlapMs: number },
+): Promise<Rotation> {
+  const { result, arrived } = await db.changeAndTell(async (change) => {
+    const org = await lockOrganization(change.tx, actor);
+    if (!org) return "role_changed" as const;
+    const [row] = await change.tx
+      .update(webhookReceivers)
+      .set({
+        secret,
+        previousSecret: sql`${webhookReceivers.secret}`,
+        previousSecretUntil: sql`now() + ${overlapMs} * interval '1 millisecond'`,
+        version: sql`${webhookReceivers.version} + 1`,
+      })
+      .where(isOne(org.id, id))
+      .returning();
+    if (!row) return "not_found" as const;
+    change.audit({
+      ...actor,
+      action: "receiver_rotated",
+      resourceType: "receiver",
+      resourceId: id,
+      metadata: { name: row.name, previousSecretUntil: row.previousSecretUntil!.toISOString() },
+    });
+    tellSettings(change, row, org.plan);
+    return row;
+  });
+  return typeof result === "string" ? result : { row: result, arrived };
+}
+
+export function deleteReceiver(
+  db: Database,
+  actor: Actor & { orgId: string },
+  id: string,
+): Promise<boolean> {
+  return db.change(async (change) => (await deleteReceivers(change, actor, id)) > 0);
+}
+
+/** One of an organization, or all of them, with what was delivered to them. @returns how many. */
+export async function deleteReceivers(
+  { tx, audit, tell }: Change,
+  actor: Actor & { orgId: string },
+  id?: string,
+): Promise<number> {
+  const { orgId } = actor;
+  const deleted = await tx
+    .delete(webhookReceivers)
+    .where(id === undefined ? eq(webhookReceivers.orgId, orgId) : isOne(orgId, id))
+    .returning({ id: webhookReceivers.id, name: webhookReceivers.name });
+  for (const receiver of deleted) {
+    audit({
+      ...actor,
+      action: "receiver_deleted",
+      resourceType: "receiver",
+      resourceId: receiver.id,
+      metadata: { name: receiver.name },
+    });
+    tell({ kind: "receiver_retired", payload: { receiverId: receiver.id } });
+  }
+  return deleted.length;
+}
+
+/** After a change of the organization's plan: how long deliveries are kept depends on it. */
+export async function republishReceivers(change: Change, orgId: string, plan: Plan): Promise<void> {
+  const rows = await change.tx
+    .update(webhookReceivers)
+    .set({ version: sql`${webhookReceivers.version} + 1` })
+    .where(eq(webhookReceivers.orgId, orgId))
+    .returning();
+  for (const row of rows) tellSettings(change, row, plan);
+}
+
+export type SealedReceiver = Pick<ReceiverRow, "id" | "secret" | "previousSecret">;
+
+/** A batch of those with a secret that does not begin with `prefix`. @param after undefined at the start. */
+export function listReceiversUnderOtherKeys(
+  { read }: Pick<Database, "read">,
+  prefix: string,
+  after: string | undefined,
+): Promise<SealedReceiver[]> {
+  const { id, secret, previousSecret } = webhookReceivers;
+  const isOther = (column: typeof secret | typeof previousSecret) =>
+    and(isNotNull(column), not(like(column, `${prefix}%`)));
+  return read
+    .select({ id, secret, previousSecret })
+    .from(webhookReceivers)
+    .where(
+      and(
+        or(isOther(secret), isOther(previousSecret)),
+        after === undefined ? undefined : gt(id, after),
+      ),
+    )
+    .orderBy(asc(id))
+    .limit(RESEAL_BATCH_ROWS);
+}
+
+/** Nothing when the secret is not the one that was read: it was rotated meanwhile. */
+export function replaceReceiverSecrets(
+  db: Database,
+  read: SealedReceiver,
+  resealed: Pick<ReceiverRow, "secret" | "previousSecret">,
+): Promise<void> {
+  return db.change(async (change) => {
+    const [row] = await change.tx
+      .update(webhookReceivers)
+      .set({ ...resealed, version: sql`${webhookReceivers.version} + 1` })
+      .where(and(eq(webhookReceivers.id, read.id), eq(webhookReceivers.secret, read.secret)))
+      .returning();
+    if (!row) return;
+    await tellOfAny(change, [row]);
+  });
+}
+
+/** A batch of the secrets that were replaced and whose time is over. @returns how many. */
+export function dropReplacedSecrets(db: Database): Promise<number> {
+  const { id, previousSecretUntil } = webhookReceivers;
+  return db.change(async (change) => {
+    const over = change.tx
+      .select({ id })
+      .from(webhookReceivers)
+      .where(lte(previousSecretUntil, sql`now()`))
+      .limit(EXPIRY_BATCH_ROWS)
+      .for("update", { skipLocked: true });
+    const rows = await change.tx
+      .update(webhookReceivers)
+      .set({
+        previousSecret: null,
+        previousSecretUntil: null,
+        version: sql`${webhookReceivers.version} + 1`,
+      })
+      .where(inArray(id, over))
+      .returning();
+    await tellOfAny(change, rows);
+    return rows.length;
+  });
+}
+
+/** Of whichever organizations. */
+async function tellOfAny(change: Change, rows: ReceiverRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  const orgIds = [...new Set(rows.map(({ orgId }) => orgId))];
+  const orgs = await change.tx
+    .select({ id: organizations.id, plan: organizations.plan })
+    .from(organizations)
+    .where(inArray(organizations.id, orgIds));
+  const plans = new Map(orgs.map(({ id, plan }) => [id, plan]));
+  for (const row of rows) tellSettings(change, row, plans.get(row.orgId)!);
+}
+
+function tellSettings({ tell }: Change, row: ReceiverRow, plan: Plan): void {
+  const payload = { receiverId: row.id, settings: settingsOf(row, plan) };
+  tell({ kind: "receiver_settings", payload });
+}
+
+function settingsOf(row: ReceiverRow, plan: Plan): ReceiverSettings {
+  const { version, validator, secret, previousSecret, previousSecretUntil: until } = row;
+  const secrets: ReceiverSettings["secrets"] = [{ sealed: secret, untilMs: null }];
+  if (previousSecret !== null && until) {
+    secrets.push({ sealed: previousSecret, untilMs: until.getTime() });
+  }
+  const keepMs = PLAN_TERMS[plan].inspectorRetentionDays * DAY_MS;
+  return { version, validator, secrets, keepMs };
+}
