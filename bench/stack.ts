@@ -2,7 +2,10 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { startIdentityProvider, type IdentityProvider } from "../test/harness/fakes/identity-provider.ts";
+import {
+  startIdentityProvider,
+  type IdentityProvider,
+} from "../test/harness/fakes/identity-provider.ts";
 import { startServer, type TestServer } from "../test/harness/server/server.ts";
 import { ROOT, startProgram, stopChild, type Program } from "./processes.ts";
 

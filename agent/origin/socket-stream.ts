@@ -1,7 +1,14 @@
 /** One visitor's WebSocket at the local server. */
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
-import { codedOf, FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/wire/frames.ts";
+import {
+  codedOf,
+  FLAG,
+  FRAME,
+  RESET,
+  type Frame,
+  type ResetCode,
+} from "../../protocol/wire/frames.ts";
 import {
   FRAME_DATA_MAX_BYTES,
   ORIGIN_CONNECT_MAX_MS,

@@ -298,7 +298,12 @@ async function measureFlood(bench: Bench): Promise<Row> {
   await until(() => Promise.resolve(pings.answers.size > 50));
   const junk = real.namespaces
     .machine("jnk")
-    .start(process.execPath, [join(BENCH, "relay/flood.ts"), address, port, String(JUNK_PER_SECOND)]);
+    .start(process.execPath, [
+      join(BENCH, "relay/flood.ts"),
+      address,
+      port,
+      String(JUNK_PER_SECOND),
+    ]);
   let junkSent = 0;
   createInterface({ input: junk.stdout! }).on("line", (line) => {
     junkSent = (JSON.parse(line) as { sent: number }).sent;
