@@ -5,15 +5,14 @@
  */
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { z } from "zod";
-import {
-  ISSUER_ASK_AGAIN_MS,
-  ISSUER_CALL_MAX_MS,
-  ISSUER_DOCUMENT_MAX_BYTES,
-  ISSUER_DOWN_MS,
-  ISSUER_KEYS_MAX_MS,
-  ISSUERS_CACHE_MAX,
-} from "../protocol/limits.ts";
+import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
 import { remember } from "../shared/bounded-map.ts";
+
+const ISSUER_CALL_MAX_MS = 5_000;
+const ISSUER_DOCUMENT_MAX_BYTES = 256 * 1024;
+/** A token that names an unknown key makes us ask again, but no more often than this. */
+export const ISSUER_ASK_AGAIN_MS = 60_000;
+const ISSUERS_CACHE_MAX = 1_000;
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 export type LoadKeys = (issuer: string) => Promise<JSONWebKeySet>;

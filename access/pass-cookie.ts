@@ -2,7 +2,8 @@
  * The cookie that a visitor's pass is in. It is between the browser and us: the local server neither sees
  * nor sets it.
  */
-import { VISITOR_PASS_COOKIES_MAX } from "../protocol/limits.ts";
+
+export const VISITOR_PASS_COOKIES_MAX = 4;
 
 const NAME = "underpass-visitor";
 

@@ -4,16 +4,15 @@
  */
 import type { JWTPayload } from "jose";
 import { z } from "zod";
-import {
-  ISSUER_DOWN_MS,
-  ISSUER_KEYS_MAX_MS,
-  VISITOR_PASS_MAX_CHARS,
-  VISITOR_PASSES_MAX,
-} from "../protocol/limits.ts";
+import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
 import { isOnList, type IdentityGate, type IdentityVerdict } from "./identity.ts";
 import { remember } from "../shared/bounded-map.ts";
 import { keyedHash } from "./secrets.ts";
 import { OWN_ISSUER, verifiedBy, type TokenTools } from "./tokens.ts";
+
+/** Passes that an isolate remembers as good, and cookies of that name that it looks at in one request. */
+const VISITOR_PASSES_MAX = 10_000;
+export const VISITOR_PASS_MAX_CHARS = 2_048;
 
 /** No other token of ours can be taken for a pass, nor a pass for one of them. */
 export const PASS_TYPE = "underpass-visitor+jwt";

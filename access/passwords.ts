@@ -7,26 +7,32 @@
  * middle, as the platform does with a visitor who leaves, then keeps nobody else waiting.
  */
 import { addressGroup } from "../shared/address-group.ts";
-import {
-  BASIC_CREDENTIALS_MAX_CHARS,
-  PASSWORD_CHECK_GONE_MS,
-  PASSWORD_CHECK_INTERVAL_MS,
-  PASSWORD_CHECK_POLL_MS,
-  PASSWORD_CHECKS_MAX,
-  PASSWORD_CHECKS_MAX_OF_TUNNEL,
-  PASSWORD_MAX_BYTES,
-  RIGHT_PASSWORDS_MAX,
-  WRONG_PASSWORD_ADDRESSES_MAX,
-  WRONG_PASSWORD_BURST,
-  WRONG_PASSWORD_REFILL_MS,
-  WRONG_PASSWORDS_MAX,
-} from "../protocol/limits.ts";
+import { PASSWORD_MAX_BYTES } from "../protocol/limits.ts";
 import { takeFromBucket, type Bucket } from "../shared/bucket.ts";
 import type { PasswordVerdict, Visitor } from "./judge.ts";
 import { remember } from "../shared/bounded-map.ts";
 import { equalInConstantTime } from "../shared/constant-time.ts";
 import { keyedHash } from "./secrets.ts";
 import type { BasicAuth } from "./settings.ts";
+
+/** An `Authorization` line that is longer holds no password. */
+const BASIC_CREDENTIALS_MAX_CHARS = 4_096;
+/** Between two Argon2 hashes for visitors in one isolate: the rest of the time is for everybody else. */
+export const PASSWORD_CHECK_INTERVAL_MS = 100;
+/** How often whoever waits for a hash looks whether it is their turn. */
+export const PASSWORD_CHECK_POLL_MS = 10;
+/** Who has not looked for this long has left. */
+export const PASSWORD_CHECK_GONE_MS = 1_000;
+/** Passwords that wait to be hashed, in an isolate and for one of its tunnels. */
+const PASSWORD_CHECKS_MAX = 32;
+export const PASSWORD_CHECKS_MAX_OF_TUNNEL = 8;
+/** Wrong passwords of one source address for one tunnel, at once and then one each. */
+export const WRONG_PASSWORD_BURST = 5;
+export const WRONG_PASSWORD_REFILL_MS = 12_000;
+/** What an isolate remembers of passwords: right ones, wrong ones, and who gave wrong ones. */
+const RIGHT_PASSWORDS_MAX = 10_000;
+const WRONG_PASSWORDS_MAX = 1_000;
+const WRONG_PASSWORD_ADDRESSES_MAX = 10_000;
 
 const WRONG_PASSWORD_RULE = { burst: WRONG_PASSWORD_BURST, refillMs: WRONG_PASSWORD_REFILL_MS };
 

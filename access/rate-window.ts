@@ -3,11 +3,12 @@
  * all of a tunnel's requests meet, so that no two of them take the same last place.
  */
 import { addressGroup } from "../shared/address-group.ts";
-import {
-  RATE_WINDOW_MAX_ADDRESSES,
-  RATE_WINDOW_MS,
-  RATE_WINDOW_PARTS,
-} from "../protocol/limits.ts";
+import { RATE_WINDOW_MS } from "../protocol/limits.ts";
+
+/** Addresses that a minute counts one by one; those beyond it share a count. */
+export const RATE_WINDOW_MAX_ADDRESSES = 50_000;
+/** A count is saved in this many parts, of which only those that changed are written. */
+const RATE_WINDOW_PARTS = 64;
 
 /** A part of a count as it is saved. */
 export interface SavedPart {

@@ -2,7 +2,6 @@
  * What an owner has put before a tunnel: as its object keeps it, and the part of it that the edge judges by.
  */
 import { z } from "zod";
-import { GATES_HEADER_MAX_CHARS } from "../protocol/limits.ts";
 import { AllowList } from "../protocol/schemas/access/edge-auth.ts";
 import {
   TrafficPolicy,
@@ -10,6 +9,9 @@ import {
   type RateLimit,
 } from "../protocol/schemas/access/policies.ts";
 import type { IdentityGate } from "./identity.ts";
+
+/** What an object's answer may tell the edge of a tunnel's gates: the platform bounds header lines. */
+const GATES_HEADER_MAX_CHARS = 96 * 1024;
 
 const BasicAuth = z.object({ username: z.string(), passwordHash: z.string() });
 export type BasicAuth = z.infer<typeof BasicAuth>;

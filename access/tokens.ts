@@ -1,17 +1,16 @@
 /** Tokens that visitors show (`Authorization: Bearer <JWT>`), checked once and remembered until they end. */
 import { decodeJwt, errors, jwtVerify, type JWTPayload, type JWTVerifyOptions } from "jose";
-import {
-  ISSUER_DOWN_MS,
-  ISSUER_KEYS_MAX_MS,
-  VISITOR_TOKEN_LEEWAY_SECONDS,
-  VISITOR_TOKEN_MAX_CHARS,
-  VISITOR_TOKENS_MAX,
-} from "../protocol/limits.ts";
+import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
 import type { JwtValidation } from "../protocol/schemas/access/policies.ts";
 import type { IssuerKeys, KeySet } from "./issuer-keys.ts";
 import type { TokenVerdict } from "./judge.ts";
 import { remember } from "../shared/bounded-map.ts";
 import { keyedHash } from "./secrets.ts";
+
+export const VISITOR_TOKEN_MAX_CHARS = 16 * 1024;
+export const VISITOR_TOKEN_LEEWAY_SECONDS = 30;
+/** Tokens that an isolate remembers as good, each until it ends or its issuer's keys are asked for again. */
+const VISITOR_TOKENS_MAX = 10_000;
 
 /** Whoever can verify with one of the others can sign with it. */
 const ALGORITHMS = [

@@ -5,15 +5,16 @@
 import { EventEmitter } from "node:events";
 import { CLOSE, closeNameOf, mayReconnect } from "../protocol/wire/close-codes.ts";
 import type { Welcome } from "../protocol/wire/frames.ts";
-import {
-  DRAIN_MAX_MS,
-  RECONNECT_MAX_MS,
-  RECONNECT_MIN_MS,
-  STOPPED_RETRY_MAX_MS,
-  STOPPED_RETRY_MIN_MS,
-} from "../protocol/limits.ts";
-import { ENDED_RETRY_MAX_MS, ENDED_RETRY_MIN_MS } from "../protocol/limits/organization.ts";
+import { DRAIN_MAX_MS, RECONNECT_MAX_MS } from "../protocol/limits.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
+
+export const RECONNECT_MIN_MS = 500;
+/** How often the agent of a stopped tunnel asks whether it was started again. */
+export const STOPPED_RETRY_MIN_MS = 4_000;
+export const STOPPED_RETRY_MAX_MS = 6_000;
+/** When an agent comes back whose connection somebody ended. */
+export const ENDED_RETRY_MIN_MS = 4_500;
+const ENDED_RETRY_MAX_MS = 5_500;
 
 export interface ConnectionOptions {
   server: URL;

@@ -29,11 +29,13 @@ import {
   HEARTBEAT_TIMEOUT_MS,
   HELLO_MAX_MS,
   STREAM_WINDOW_BYTES,
-  WIRE_BATCH_MS,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../protocol/limits.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { chunkPassed } from "./transfer-garbage.ts";
+
+/** Under load an agent gathers frames for this long before it sends them as one message. */
+const WIRE_BATCH_MS = 1;
 
 /** The agent's end of one stream. The wire calls these; none may throw. */
 export interface Stream {

@@ -2,10 +2,13 @@
  * Who is signed in. The access token is in this page's memory and nowhere else: the next page gets its own
  * by the refresh cookie, which no script can read.
  */
-import { ACCESS_TOKEN_RENEW_EARLY_SECONDS, ACCESS_TOKEN_SECONDS } from "../protocol/limits.ts";
+import { ACCESS_TOKEN_SECONDS } from "../protocol/limits.ts";
 import type { AccessToken } from "../protocol/schemas/accounts/accounts.ts";
 import { keep, kept } from "./kept.ts";
 import { Problem, send } from "./request.ts";
+
+/** A page renews its token this long before it ends. */
+const ACCESS_TOKEN_RENEW_EARLY_SECONDS = 60;
 
 /**
  * Not a secret: says that there is a session to renew, so that a stranger's visit asks for none, and changes

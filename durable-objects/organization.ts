@@ -6,14 +6,7 @@
  * they tell while somebody watches.
  */
 import { DurableObject } from "cloudflare:workers";
-import {
-  ATTENDANCE_ASKED_AT_ONCE,
-  RECONNECT_WATCHER_MS,
-  WATCH_SESSION_CHECK_MS,
-  WATCH_SESSION_RETRY_MS,
-  WATCH_TOLD_MAX_MS,
-  WATCH_TOLD_MAX_TRIES,
-} from "../protocol/limits/organization.ts";
+import { RECONNECT_WATCHER_MS } from "../protocol/limits.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { Attendance, CaptureNews, Watch, OrganizationRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
@@ -23,6 +16,16 @@ import { inParallel } from "../shared/in-parallel.ts";
 import { Roster, type RosterEntry } from "./organization/roster.ts";
 import { organizationsWatchedHere } from "./organization/watched-here.ts";
 import { Watchers } from "./organization/watchers.ts";
+
+const ATTENDANCE_ASKED_AT_ONCE = 64;
+/** How often rows are asked whether watchers' sessions still live. What ends them tells so at once. */
+const WATCH_SESSION_CHECK_MS = 15 * 60_000;
+/** The same, when they could not be asked. */
+export const WATCH_SESSION_RETRY_MS = 60_000;
+/** How long a watcher's welcome waits until the tunnels know of it. */
+const WATCH_TOLD_MAX_MS = 2_000;
+/** How often a tunnel is told that it is watched, if it can't be reached. */
+const WATCH_TOLD_MAX_TRIES = 3;
 
 const VERSION_KEY = "watch-version";
 

@@ -4,9 +4,11 @@
  * The bucket is in storage: a sleeping object must not forget it.
  */
 import { DurableObject } from "cloudflare:workers";
-import { AUTH_RATE_BURST, AUTH_RATE_REFILL_MS } from "../protocol/limits.ts";
 import { msUntilFull, takeFromBucket, type Bucket, type BucketRule } from "../shared/bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
+
+export const AUTH_RATE_BURST = 5;
+export const AUTH_RATE_REFILL_MS = 12_000;
 
 const BUCKET_KEY = "bucket";
 const AUTH_RULE: BucketRule = { burst: AUTH_RATE_BURST, refillMs: AUTH_RATE_REFILL_MS };

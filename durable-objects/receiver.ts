@@ -3,17 +3,19 @@
  * receiver's id. Whoever calls has checked the signature, by the settings whose version it says.
  */
 import { DurableObject } from "cloudflare:workers";
-import {
-  DELIVERY_BURST,
-  DELIVERY_REFILL_MS,
-  RECEIVER_KEPT_MAX_BYTES,
-  RECEIVER_SWEEP_MIN_MS,
-} from "../protocol/limits/webhooks.ts";
 import { takeFromBucket, type Bucket } from "../shared/bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import { Arrivals } from "./receiver/arrivals.ts";
 import { Deliveries, type KeptDelivery, type NewDelivery } from "./receiver/deliveries.ts";
 import { newerSettings, type ReceiverSettings } from "./receiver/settings.ts";
+
+/** Deliveries of one receiver: so many at once, and then one more each `DELIVERY_REFILL_MS`. */
+export const DELIVERY_BURST = 1_200;
+const DELIVERY_REFILL_MS = 50;
+/** Bodies and header lines of one receiver. What was acknowledged makes room; nothing else does. */
+export const RECEIVER_KEPT_MAX_BYTES = 512 * 1024 * 1024;
+/** How often what is too old is looked for, at the most. */
+const RECEIVER_SWEEP_MIN_MS = 60_000;
 
 const KEY = {
   settings: "settings",

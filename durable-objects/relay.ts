@@ -3,7 +3,7 @@
  * passes on what it must know. The name of the object is the relay's id.
  */
 import { DurableObject } from "cloudflare:workers";
-import { RELAY_LINK_MESSAGE_MAX_BYTES } from "../protocol/limits/relay.ts";
+import { RELAY_LINK_MESSAGE_MAX_BYTES } from "../protocol/relay/limits.ts";
 import {
   FromRelayLink,
   type RelayHello,

@@ -1,5 +1,7 @@
 /** Public names of tunnels: which are possible, which are ours, and which a token's patterns allow. */
-import { SUBDOMAIN_MAX_CHARS } from "./limits.ts";
+
+/** One DNS label (RFC 1035 §2.3.4). */
+const SUBDOMAIN_MAX_CHARS = 63;
 
 /** One DNS label in lower case. */
 export const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;

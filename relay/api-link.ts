@@ -4,7 +4,7 @@ import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
   RELAY_LINK_MESSAGE_MAX_BYTES,
-} from "../protocol/limits/relay.ts";
+} from "../protocol/relay/limits.ts";
 import {
   RELAY_PING,
   RELAY_PONG,

@@ -1,7 +1,7 @@
 /** The agents that serve ports of this relay: who gets a port, and until when. */
 import { randomInt } from "node:crypto";
 import type { CloseName } from "../protocol/wire/close-codes.ts";
-import { FLOWS_PER_RELAY_MAX, RELAY_TICKET_GRACE_MS } from "../protocol/limits/relay.ts";
+import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "./association.ts";
@@ -24,6 +24,8 @@ import { AgentSocket, type BoundAgent } from "./udp/agent-socket.ts";
 import { FlowTags } from "./udp/flow-tags.ts";
 import { FlowIds } from "./udp/flows.ts";
 import { NetworkAssociation } from "./udp/network-association.ts";
+
+const FLOWS_PER_RELAY_MAX = 65_536;
 
 /** An agent's control connection. */
 export interface Agent extends AgentConnection {

@@ -4,7 +4,7 @@ import { CLOSE, type CloseName } from "../protocol/wire/close-codes.ts";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
-} from "../protocol/limits/relay.ts";
+} from "../protocol/relay/limits.ts";
 import { FromAgent, type FromRelay } from "../protocol/relay/control.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { Agent, Associations } from "./associations.ts";

@@ -1,5 +1,5 @@
-/** Bounds of the relay that nobody else needs to know. Those shared with agents are in protocol/limits/relay.ts. */
-import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../protocol/limits/relay.ts";
+/** Bounds of the relay that nobody else needs to know. Those shared with agents are in protocol/relay/limits.ts. */
+import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../protocol/relay/limits.ts";
 
 // ── Control connections ──
 

@@ -1,7 +1,7 @@
 /** `npm run relay`: public TCP and UDP ports for agents that can't have any (docs/relay-protocol.md). */
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
-import { RELAY_STATUS_INTERVAL_MS } from "../protocol/limits/relay.ts";
+import { RELAY_STATUS_INTERVAL_MS } from "../protocol/relay/limits.ts";
 import { hostAndPort } from "../protocol/relay/settings.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { ApiLink } from "./api-link.ts";

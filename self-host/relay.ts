@@ -6,12 +6,7 @@ import { request } from "node:http";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  CHILD_RESTART_MAX_MS,
-  CHILD_RESTART_MIN_MS,
-  RELAY_CONNECTED_MAX_MS,
-  RELAY_STOP_MAX_MS,
-} from "../protocol/limits.ts";
+import { CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "./limits.ts";
 import { hostAndPort } from "../protocol/relay/settings.ts";
 import { ROOT } from "./build/build.ts";
 import { Child } from "./processes/child.ts";
@@ -19,6 +14,11 @@ import { messageOf } from "./failure.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
 import { reachable } from "./workerd/workerd.ts";
+
+/** It takes leave of its agents. */
+const RELAY_STOP_MAX_MS = 5_000;
+/** A server that starts waits so long for its relay before it says that it listens. */
+const RELAY_CONNECTED_MAX_MS = 5_000;
 
 export interface RelayOptions {
   settings: LocalRelaySettings;

@@ -4,7 +4,6 @@
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CRON_INTERVAL_MS } from "../protocol/limits.ts";
 import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
 import { messageOf, StartFailure } from "./failure.ts";
 import type { SetupCode } from "./postgres/installation.ts";
@@ -14,6 +13,8 @@ import { environmentWith, readSettings, type ServerSettings } from "./settings.t
 import { startRelay } from "./relay.ts";
 import { openStorage, workerBindings } from "./storage.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
+
+const CRON_INTERVAL_MS = 60_000;
 
 const log = createLog(process.stdout);
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

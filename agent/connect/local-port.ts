@@ -3,7 +3,7 @@ import { EventEmitter, once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWelcome } from "../../protocol/wire/frames.ts";
-import { STREAM_KEEP_ALIVE_MS } from "../../protocol/limits/relay.ts";
+import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { SettingsError } from "../settings.ts";

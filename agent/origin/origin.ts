@@ -1,14 +1,16 @@
 /** The local server: the one address that the agent forwards to, and the connections kept to it. */
 import { connect as connectTcp } from "node:net";
 import { Pool, type Dispatcher } from "undici";
-import {
-  ORIGIN_CONNECT_MAX_MS,
-  ORIGIN_CONNECTIONS_MAX,
-  ORIGIN_HEADERS_MAX_BYTES,
-  ORIGIN_RESPONSE_MAX_MS,
-} from "../../protocol/limits.ts";
+import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
 import { lookupFor, type Target } from "../target.ts";
+
+/** Longer than any long poll (10 minutes) with time to spare. */
+const ORIGIN_RESPONSE_MAX_MS = 15 * 60_000;
+/** Connections that an agent keeps to its local server at once. */
+const ORIGIN_CONNECTIONS_MAX = 1_024;
+/** All header lines of an answer together, as the platform bounds them. */
+const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
 
 export interface FinishedRequest {
   method: string;

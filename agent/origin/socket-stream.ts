@@ -9,11 +9,8 @@ import {
   type Frame,
   type ResetCode,
 } from "../../protocol/wire/frames.ts";
-import {
-  FRAME_DATA_MAX_BYTES,
-  ORIGIN_CONNECT_MAX_MS,
-  SOCKET_MESSAGE_MAX_BYTES,
-} from "../../protocol/limits.ts";
+import { FRAME_DATA_MAX_BYTES, SOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
+import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { lookupFor } from "../target.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { latin1OfUtf8, responsePairs } from "./header-bytes.ts";

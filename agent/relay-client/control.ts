@@ -12,8 +12,7 @@ import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
   RELAY_LINK_MESSAGE_MAX_BYTES,
-  RELAY_TICKET_RENEW_AFTER,
-} from "../../protocol/limits/relay.ts";
+} from "../../protocol/relay/limits.ts";
 import {
   FromRelay,
   type FromAgent,
@@ -23,6 +22,9 @@ import {
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { backOff, Rejected, retryDelay } from "../tunnel-connection.ts";
+
+/** An agent asks for the next ticket when this part of the current one's lifetime has passed. */
+const RELAY_TICKET_RENEW_AFTER = 0.5;
 
 /** A ticket that ends sooner is not used to connect again. */
 const TICKET_MARGIN_MS = 15_000;

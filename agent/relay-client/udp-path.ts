@@ -4,14 +4,7 @@
  * DATA (protocol/relay/datagrams.ts).
  */
 import type { Socket } from "node:dgram";
-import {
-  BIND_INTERVAL_MS,
-  BIND_MISSES_MAX,
-  BIND_RETRY_MS,
-  BIND_START_MAX_MS,
-  DATAGRAM_HEADER_BYTES,
-  UDP_PROBE_INTERVAL_MS,
-} from "../../protocol/limits/relay.ts";
+import { DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
 import {
   DATAGRAM,
   readBound,
@@ -27,6 +20,16 @@ import {
   type RelayAddress,
   type SocketBuffers,
 } from "./udp-socket.ts";
+
+const BIND_INTERVAL_MS = 15_000;
+/** A BIND that was not answered is repeated after this, with the next counter. */
+const BIND_RETRY_MS = 300;
+/** At the start the agent waits this long for a first BOUND before it uses the WebSocket. */
+const BIND_START_MAX_MS = 1_000;
+/** So many BINDs in a row without an answer, and datagrams go over the WebSocket. */
+const BIND_MISSES_MAX = 3;
+/** How often UDP is tried again while the WebSocket is used. */
+export const UDP_PROBE_INTERVAL_MS = 30_000;
 
 export interface UdpTarget {
   host: string;

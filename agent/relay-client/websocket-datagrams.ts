@@ -6,7 +6,7 @@ import {
   DATAGRAM_HEADER_BYTES,
   WEBSOCKET_DATAGRAM_QUEUE_MAX_MS,
   WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES,
-} from "../../protocol/limits/relay.ts";
+} from "../../protocol/relay/limits.ts";
 import { DATAGRAM, writeDatagramHeader } from "../../protocol/relay/datagrams.ts";
 
 /** Datagrams of one turn of the event loop share messages of up to this size. */

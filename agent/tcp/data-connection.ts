@@ -8,10 +8,13 @@ import type { Socket } from "node:net";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
 import { HELLO_MAX_MS } from "../../protocol/limits.ts";
-import { STREAM_HEAD_MAX_BYTES, STREAM_KEEP_ALIVE_MS } from "../../protocol/limits/relay.ts";
+import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { StreamHead } from "../../protocol/relay/control.ts";
 import { STREAM_UPGRADE } from "../../protocol/relay/datagrams.ts";
 import { connectSocket, connectTlsSocket, readWith } from "../../sockets/socket-reader.ts";
+
+/** The head that the relay writes before a visitor's first byte. */
+const STREAM_HEAD_MAX_BYTES = 1_024;
 
 /** Of the answer to the upgrade. */
 const ANSWER_MAX_BYTES = 8 * 1024;

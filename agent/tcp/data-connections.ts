@@ -3,7 +3,7 @@
  * a connection to be made, and as many more as the relay asks for.
  */
 import type { Socket } from "node:net";
-import { STREAM_BACKLOG_MAX } from "../../protocol/limits/relay.ts";
+import { STREAM_BACKLOG_MAX } from "../../protocol/relay/limits.ts";
 import type { StreamHead } from "../../protocol/relay/control.ts";
 import { backOff } from "../tunnel-connection.ts";
 import { DataConnection, type RelayEndpoint } from "./data-connection.ts";

@@ -1,7 +1,7 @@
 /** The local TCP server that an agent forwards to: what a person may type for it, and how it is reached. */
 import type { Socket } from "node:net";
-import { ORIGIN_CONNECT_MAX_MS } from "../../protocol/limits.ts";
-import { STREAM_KEEP_ALIVE_MS } from "../../protocol/limits/relay.ts";
+import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
+import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
 import { connectSocket } from "../../sockets/socket-reader.ts";
 import { lookupFor } from "../target.ts";

@@ -1,5 +1,5 @@
 /** Which device speaks on which flow, and when its last handshake was. */
-import { FLOWS_PER_PORT_MAX } from "../../protocol/limits/relay.ts";
+import { FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
 import {
   INITIATION_BYTES,
   InitiationReader,

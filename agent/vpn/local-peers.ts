@@ -3,7 +3,7 @@
  * knows it by an endpoint of its own and answers to the right one.
  */
 import { createSocket, type Socket } from "node:dgram";
-import { FLOW_IDLE_MAX_MS, FLOWS_PER_PORT_MAX } from "../../protocol/limits/relay.ts";
+import { FLOW_IDLE_MAX_MS, FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
 import type { Flow, FromAgent } from "../../protocol/relay/control.ts";
 import { closeSocket, growBuffers } from "../relay-client/udp-socket.ts";
 import { localAddress } from "./local-address.ts";

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/limits/relay.ts";
+import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
 import type { FromAgent, NetworkWelcome } from "../../protocol/relay/control.ts";
 import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";

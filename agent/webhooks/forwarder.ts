@@ -4,19 +4,20 @@
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  FORWARD_ATTEMPTS_MAX,
-  FORWARD_PAGE_ROWS,
-  FORWARD_RETRY_MAX_MS,
-  FORWARD_RETRY_MIN_MS,
-  FORWARD_STOP_MAX_MS,
-  FORWARD_WAIT_SECONDS,
-} from "../../protocol/limits/webhooks.ts";
 import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/schemas/webhooks.ts";
 import { Unreachable } from "../service-api.ts";
 import { backOff, Rejected } from "../tunnel.ts";
 import type { Attempt } from "./local-server.ts";
 import type { Reading } from "./receiver-api.ts";
+
+const FORWARD_PAGE_ROWS = 50;
+const FORWARD_WAIT_SECONDS = 25;
+/** How often a local server that answers, and not with 2xx, is asked about one delivery. */
+const FORWARD_ATTEMPTS_MAX = 5;
+const FORWARD_RETRY_MIN_MS = 500;
+const FORWARD_RETRY_MAX_MS = 30_000;
+/** How long the delivery in progress gets when the agent is stopped. */
+const FORWARD_STOP_MAX_MS = 5_000;
 
 export interface ReceiverSource {
   find(nameOrId: string, signal: AbortSignal): Promise<ReceiverState>;

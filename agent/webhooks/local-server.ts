@@ -1,12 +1,13 @@
 /** The local server that deliveries are posted to, one at a time. */
 import { Pool } from "undici";
 import { isPassedOn } from "../../protocol/header-names.ts";
-import { ORIGIN_CONNECT_MAX_MS } from "../../protocol/limits.ts";
-import { FORWARD_ATTEMPT_MAX_MS } from "../../protocol/limits/webhooks.ts";
+import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import type { Delivery } from "../../protocol/schemas/webhooks.ts";
 import { latin1OfUtf8 } from "../origin/header-bytes.ts";
 import { lookupFor } from "../target.ts";
 import type { ForwardTarget } from "./forward-target.ts";
+
+const FORWARD_ATTEMPT_MAX_MS = 30_000;
 
 export interface Attempt {
   /** null: there was no answer. */

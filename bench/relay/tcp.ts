@@ -11,8 +11,15 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startRelayProcess, type RelayProcess } from "../../test/harness/networks/relay-process.ts";
 import { startServer, type TestServer } from "../../test/harness/server/server.ts";
-import { cpuMs, residentMiB, ROOT, runLoad, startProgram, stopChild } from "../processes.ts";
-import type { Program } from "../processes.ts";
+import {
+  cpuMs,
+  residentMiB,
+  ROOT,
+  runLoad,
+  startProgram,
+  stopChild,
+  type Program,
+} from "../processes.ts";
 import type { Row } from "../report.ts";
 import { firstAccount } from "../stack.ts";
 

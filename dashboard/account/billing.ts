@@ -1,5 +1,4 @@
 /** What the organization's plan is, what is paid for it, and what it has beyond it. For owners. */
-import { PAID_LOOK_INTERVAL_MS, PAID_LOOKS_MAX } from "../../protocol/limits/billing.ts";
 import {
   PAID_PLANS,
   BILLING_CYCLES,
@@ -15,6 +14,10 @@ import type {
 import { h, time, type Child } from "../ui/element.ts";
 import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
+
+/** How often, and how many times, the page of the account looks whether what was just paid for is there. */
+const PAID_LOOK_INTERVAL_MS = 2_000;
+const PAID_LOOKS_MAX = 60;
 
 /** @param showAgain what else on the page depends on the plan. */
 export function billingSection(showAgain: () => Promise<void>): Section {

@@ -5,17 +5,26 @@
  * Everything that is offered is either sent or counted as missed, and what was missed is told before
  * anything else is sent.
  */
-import {
-  WATCH_BEHIND_MAX_MS,
-  WATCH_FIRST_SYNC_MESSAGES,
-  WATCH_SYNCS_MAX,
-  WATCH_UNANSWERED_BURST_BYTES,
-  WATCH_UNANSWERED_BYTES_PER_SECOND,
-  WATCH_UNANSWERED_MAX_BYTES,
-  WATCH_WINDOW_MAX_BYTES,
-  WATCH_WINDOW_MIN_BYTES,
-  WATCH_WINDOWS_BYTES,
-} from "../../protocol/limits/organization.ts";
+
+/** What all watchers of an organization may have on the way to them, together. */
+export const WATCH_WINDOWS_BYTES = 32 * 1024 * 1024;
+/** Of that, a watcher's part: sent, and not known to have arrived. */
+const WATCH_WINDOW_MIN_BYTES = 32 * 1024;
+export const WATCH_WINDOW_MAX_BYTES = 512 * 1024;
+/** A watcher that never answers a sync gets this much at once, and so much a second. */
+export const WATCH_UNANSWERED_BURST_BYTES = 256 * 1024;
+export const WATCH_UNANSWERED_BYTES_PER_SECOND = 64 * 1024;
+/**
+ * All that it ever gets where the platform does not say how much of it is still queued: it might read nothing.
+ * Then it is let go.
+ */
+export const WATCH_UNANSWERED_MAX_BYTES = 8 * 1024 * 1024;
+/** Syncs that a watcher has yet to answer. */
+const WATCH_SYNCS_MAX = 8;
+/** Until a watcher has answered once, it is asked after so many messages. */
+const WATCH_FIRST_SYNC_MESSAGES = 32;
+/** A watcher that is behind for longer is let go. */
+export const WATCH_BEHIND_MAX_MS = 30_000;
 
 interface Sync {
   /** By chance: whoever knows it has read it, and what was sent before it. */

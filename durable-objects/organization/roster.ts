@@ -2,12 +2,14 @@
  * Which agents are connected, as their tunnels have told it. An agent that went down with its tunnel's
  * object said nothing: whoever was not heard of lately is in doubt until its tunnel was asked.
  */
-import {
-  ATTENDANCE_ASKED_MAX_TUNNELS,
-  ATTENDANCE_FRESH_MS,
-  ATTENDANCE_LEFT_KEEP_MS,
-} from "../../protocol/limits/organization.ts";
 import type { Attendance, PresentAgent } from "../rpc.ts";
+
+/** A tunnel that was heard of within this time is not asked again whether its agent is there. */
+export const ATTENDANCE_FRESH_MS = 20_000;
+/** Tunnels that one list asks: the platform bounds the calls of one event. */
+const ATTENDANCE_ASKED_MAX_TUNNELS = 5_000;
+/** That an agent left is remembered for this long, so that late news of its arrival changes nothing. */
+export const ATTENDANCE_LEFT_KEEP_MS = 3600_000;
 
 export interface RosterEntry extends PresentAgent {
   tunnelId: string;

@@ -4,11 +4,6 @@
  */
 import { closeQuietly } from "../close-quietly.ts";
 import {
-  WATCH_ANSWER_MAX_CHARS,
-  WATCH_BEHIND_CHECK_MS,
-  WATCHERS_MAX,
-} from "../../protocol/limits/organization.ts";
-import {
   SyncAnswer,
   WATCH_CLOSE,
   WATCH_PING,
@@ -20,6 +15,12 @@ import type { WatcherAdmission } from "./admission.ts";
 import { News } from "./news.ts";
 import { windowBytes } from "./pace.ts";
 import { Watcher } from "./watcher.ts";
+
+/** Of one organization, each with a connection. */
+const WATCHERS_MAX = 1_000;
+const WATCH_BEHIND_CHECK_MS = 1_000;
+/** A watcher's own messages are short; longer ones are not read. */
+const WATCH_ANSWER_MAX_CHARS = 100;
 
 export class Watchers {
   readonly #ctx: DurableObjectState;

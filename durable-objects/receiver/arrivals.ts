@@ -1,5 +1,7 @@
 /** Readers that wait for the next delivery. */
-import { LONG_POLLS_MAX } from "../../protocol/limits/webhooks.ts";
+
+/** Readers that wait for one receiver; beyond them the one that waits longest is answered. */
+export const LONG_POLLS_MAX = 100;
 
 type Answer = (isWorthALook: boolean) => void;
 

@@ -1,8 +1,8 @@
 /** The deliveries that a receiver keeps: in SQLite, in the order in which they came. */
-import {
-  DELIVERIES_PAGE_MAX_BYTES,
-  RECEIVER_SWEEP_BATCH_ROWS,
-} from "../../protocol/limits/webhooks.ts";
+
+const RECEIVER_SWEEP_BATCH_ROWS = 1_000;
+/** Bodies and header lines in one answer; a delivery that is larger comes alone. */
+export const DELIVERIES_PAGE_MAX_BYTES = 4 * 1024 * 1024;
 
 export interface NewDelivery {
   id: string;

@@ -2,7 +2,7 @@
  * What a relay must know although it may be away: ends of associations, and changed allowlists. Each is kept
  * for as long as an agent can go on by a ticket from before it, and sent again on every new link.
  */
-import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../../protocol/limits/relay.ts";
+import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../../protocol/relay/limits.ts";
 import { ToRelayLink } from "../../protocol/relay/link.ts";
 
 const NOTICE_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;

@@ -5,7 +5,10 @@
  * The platform repeats an alarm that failed only where no other was set meanwhile, and here somebody always
  * waits: what fails is tried again by an alarm of its own.
  */
-import { ALARM_RETRY_MAX_MS, ALARM_RETRY_MIN_MS } from "../../protocol/limits.ts";
+
+/** When a tunnel does again what failed: from the first of these on, each time after twice as long. */
+export const ALARM_RETRY_MIN_MS = 5_000;
+export const ALARM_RETRY_MAX_MS = 60_000;
 
 /** @returns when it is to be set to; null: it is early enough as it is. */
 export function nextAlarm(setToMs: number | null, wantedMs: number): number | null {

@@ -10,7 +10,10 @@
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
-import { BIND_BYTES, DATAGRAM_HEADER_BYTES, RELAY_MAC_BYTES } from "../limits/relay.ts";
+import { DATAGRAM_HEADER_BYTES, RELAY_MAC_BYTES } from "./limits.ts";
+
+/** BIND is padded to this, and BOUND is never longer: the relay amplifies nothing. */
+export const BIND_BYTES = 64;
 
 /** Offered and answered in `Sec-WebSocket-Protocol` of an agent's control connection. */
 export const RELAY_SUBPROTOCOL = "underpass-relay.v1";

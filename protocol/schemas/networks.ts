@@ -1,9 +1,11 @@
 /** Private networks: WireGuard networks whose server stands behind an agent, reached through a relay's port. */
 import { z } from "zod";
 import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
-import { DEVICE_NAME_MAX_CHARS, NETWORK_NAME_MAX_CHARS } from "../limits/relay.ts";
 import { RELAY_ID } from "../relay/link.ts";
 import { Instant, Line } from "./scalars.ts";
+
+const NETWORK_NAME_MAX_CHARS = 63;
+const DEVICE_NAME_MAX_CHARS = 63;
 
 /** What a network's block must be inside: RFC 1918 and RFC 6598 (shared address space). */
 const PRIVATE_BLOCKS = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"];

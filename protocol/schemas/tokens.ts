@@ -1,18 +1,16 @@
 /** Capability tokens. */
 import { z } from "zod";
-import {
-  MASTER_KEY_TTL_DEFAULT_DAYS,
-  MASTER_KEY_TTL_MAX_DAYS,
-  MONTHLY_BUDGET_MAX_USD_CENTS,
-  TOKEN_BANDWIDTH_DEFAULT_MBPS,
-  TOKEN_NAME_MAX_CHARS,
-  TOKEN_SUBDOMAINS_MAX,
-  TOKEN_TTL_DEFAULT_HOURS,
-  TOKEN_TTL_MAX_HOURS,
-  TOKEN_TUNNELS_DEFAULT,
-} from "../limits.ts";
+import { TOKEN_BANDWIDTH_DEFAULT_MBPS, TOKEN_TUNNELS_DEFAULT } from "../limits.ts";
 import { LABEL_PATTERN } from "../names.ts";
 import { Line } from "./scalars.ts";
+
+const TOKEN_NAME_MAX_CHARS = 100;
+const TOKEN_TTL_DEFAULT_HOURS = 24;
+const TOKEN_TTL_MAX_HOURS = 366 * 24;
+const TOKEN_SUBDOMAINS_MAX = 100;
+const MASTER_KEY_TTL_DEFAULT_DAYS = 90;
+const MASTER_KEY_TTL_MAX_DAYS = 365;
+const MONTHLY_BUDGET_MAX_USD_CENTS = 1_000_000_000;
 
 /** Columns of 32 bits. */
 const INT32_MAX = 2 ** 31 - 1;

@@ -1,15 +1,14 @@
 /** Webhook receivers: where vendors post, and what they posted. */
 import { z } from "zod";
-import {
-  DELIVERIES_PAGE_DEFAULT_ROWS,
-  DELIVERIES_PAGE_MAX_ROWS,
-  LONG_POLL_MAX_SECONDS,
-  RECEIVER_NAME_MAX_CHARS,
-  SECRET_OVERLAP_DEFAULT_HOURS,
-  SECRET_OVERLAP_MAX_HOURS,
-  WEBHOOK_SECRET_MAX_CHARS,
-} from "../limits/webhooks.ts";
 import { Instant, Line, STORABLE } from "./scalars.ts";
+
+const DELIVERIES_PAGE_DEFAULT_ROWS = 100;
+const DELIVERIES_PAGE_MAX_ROWS = 1_000;
+const LONG_POLL_MAX_SECONDS = 30;
+const RECEIVER_NAME_MAX_CHARS = 100;
+const WEBHOOK_SECRET_MAX_CHARS = 1_000;
+const SECRET_OVERLAP_DEFAULT_HOURS = 24;
+const SECRET_OVERLAP_MAX_HOURS = 7 * 24;
 
 /** How a vendor signs: as GitHub, Slack and Stripe do, or `X-Signature-256: sha256=<hex>`. */
 export const Validator = z.enum(["code_host", "chat_app", "payments", "generic_hmac_sha256"]);

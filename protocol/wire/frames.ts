@@ -5,7 +5,11 @@
  *     type u8 | flags u8 | stream u32 | length u32 | payload
  */
 import { z } from "zod";
-import { FRAME_HEADER_BYTES, FRAME_MAX_BYTES } from "../limits.ts";
+
+/** Header of a frame: type, flags, stream id, payload length. */
+export const FRAME_HEADER_BYTES = 10;
+/** No frame of any kind is larger. The platform accepts 128 KB of header lines. */
+export const FRAME_MAX_BYTES = 512 * 1024;
 
 export const PROTOCOL_VERSION = 1;
 /** Offered and answered in `Sec-WebSocket-Protocol`, so that a version mismatch shows before a frame. */

@@ -1,7 +1,6 @@
 /** An agent that serves a TCP tunnel: its public port, and the key of its data connections. */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
-import { STREAM_POOL_CONNECTIONS } from "../../protocol/limits/relay.ts";
 import type { TunnelWelcome } from "../../protocol/relay/control.ts";
 import type { TunnelUsage } from "../../protocol/relay/link.ts";
 import { hostAndPort } from "../../protocol/relay/settings.ts";
@@ -9,6 +8,9 @@ import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
 import type { Log } from "../log.ts";
 import { type ConnectionCount, TunnelPort } from "./tunnel-port.ts";
+
+/** Idle data connections that the agent keeps ready for the next visitors. */
+const STREAM_POOL_CONNECTIONS = 8;
 
 export interface TunnelAssociationOptions {
   ticket: TunnelTicket;

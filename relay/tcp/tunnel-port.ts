@@ -5,17 +5,7 @@
 import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { isAddressIn } from "../../shared/cidr.ts";
-import {
-  STREAM_BACKLOG_MAX,
-  STREAM_CONNECTIONS_PER_SOURCE_MAX,
-  STREAM_CONNECTIONS_PER_TUNNEL_MAX,
-  STREAM_IDLE_MAX,
-  STREAM_KEEP_ALIVE_MS,
-  STREAM_SOURCE_BURST,
-  STREAM_SOURCE_PER_SECOND,
-  STREAM_SOURCES_MAX,
-  STREAM_WAIT_MAX_MS,
-} from "../../protocol/limits/relay.ts";
+import { STREAM_BACKLOG_MAX, STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import type { StreamHead } from "../../protocol/relay/control.ts";
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
 import { RatePacer } from "../../sockets/rate-pacer.ts";
@@ -24,6 +14,18 @@ import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice
 import { LISTEN_BACKLOG } from "../limits.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
+
+const STREAM_CONNECTIONS_PER_TUNNEL_MAX = 2_048;
+const STREAM_WAIT_MAX_MS = 10_000;
+/** Idle data connections that the relay keeps at most: those that an agent opens beyond are closed. */
+const STREAM_IDLE_MAX = 64;
+/** Visitors of one address (IPv6: of one /64) at a tunnel at a time. */
+const STREAM_CONNECTIONS_PER_SOURCE_MAX = 1_536;
+/** New connections of one address at a tunnel: so many at once, then this many a second. */
+const STREAM_SOURCE_BURST = 1_536;
+const STREAM_SOURCE_PER_SECOND = 256;
+/** Addresses whose connections a tunnel counts; beyond, the one that was seen longest ago is forgotten. */
+const STREAM_SOURCES_MAX = 4_096;
 
 /** Refusals are counted, and logged no more often than this. */
 const REFUSAL_LOG_INTERVAL_MS = 60_000;
@@ -63,7 +65,7 @@ export interface TunnelPortOptions {
   /** The address to listen at: `0.0.0.0`, `::`, or one of the machine's. */
   bind: string;
   log: { info(message: string, fields?: Record<string, unknown>): void };
-  /** Left out: those of protocol/limits/relay.ts. */
+  /** Left out: those of protocol/relay/limits.ts. */
   limits?: Partial<TunnelPortLimits>;
   /** Left out: only the tunnel's own bounds hold. */
   connections?: ConnectionCount;

@@ -4,7 +4,7 @@
  */
 import type { RemoteInfo, Socket } from "node:dgram";
 import { DATAGRAM, readBind, writeBound } from "../../protocol/relay/datagrams.ts";
-import { DATAGRAM_HEADER_BYTES } from "../../protocol/limits/relay.ts";
+import { DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
 import type { Metrics } from "../metrics.ts";
 import { toAddressBytes, toPlainAddress } from "./addresses.ts";
 import type { FlowIds } from "./flows.ts";

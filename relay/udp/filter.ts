@@ -13,7 +13,6 @@
  * until the server answers: WireGuard sends data only to an address that has proved itself.
  */
 import { addressGroup } from "../../shared/address-group.ts";
-import { FLOW_LENIENCY_MS } from "../../protocol/limits/relay.ts";
 import {
   INITIATION_SOURCES_MAX,
   INITIATIONS_BURST,
@@ -36,6 +35,9 @@ import {
   hasMac1,
   WIREGUARD,
 } from "./wireguard.ts";
+
+/** After a restart: peers that the relay does not know yet may go on with data (WireGuard type 4). */
+export const FLOW_LENIENCY_MS = 180_000;
 
 /**
  * `confirmed`: passed, and from a peer that has seen what the server sent to it. `unproven`: passed from a new

@@ -4,7 +4,7 @@
  */
 import { createHmac, hkdfSync } from "node:crypto";
 import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
-import { RELAY_MAC_BYTES } from "../../protocol/limits/relay.ts";
+import { RELAY_MAC_BYTES } from "../../protocol/relay/limits.ts";
 
 const KEY_LABEL = "underpass-relay.v1 flow tags";
 

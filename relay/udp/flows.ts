@@ -1,5 +1,5 @@
 /** The flows of one network's port: a flow is the remote address and port of one WireGuard peer. */
-import { FLOW_IDLE_MAX_MS } from "../../protocol/limits/relay.ts";
+import { FLOW_IDLE_MAX_MS } from "../../protocol/relay/limits.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../limits.ts";
 
 /** Bytes and the last handshake of one peer. */

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
-import { DATAGRAM_PAYLOAD_MAX_BYTES, FLOWS_PER_PORT_MAX } from "../../protocol/limits/relay.ts";
+import { FLOWS_PER_PORT_MAX, DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
 import { toBase64 } from "../../shared/base64.ts";
 import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
@@ -28,6 +28,9 @@ import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
 import { bindUdp, isSendQueueFull } from "./sockets.ts";
 import { WebSocketDatagrams } from "./websocket-datagrams.ts";
 import { WIREGUARD } from "./wireguard.ts";
+
+/** The largest payload of UDP over IPv4 (RFC 768: 65,535 less the IPv4 and UDP headers), less our header. */
+export const DATAGRAM_PAYLOAD_MAX_BYTES = 65_507 - DATAGRAM_HEADER_BYTES;
 
 type PathMessage = Extract<AssociationMessage, { type: "path" }>;
 

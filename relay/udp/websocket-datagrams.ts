@@ -8,7 +8,7 @@ import {
   DATAGRAM_HEADER_BYTES,
   WEBSOCKET_DATAGRAM_QUEUE_MAX_MS,
   WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES,
-} from "../../protocol/limits/relay.ts";
+} from "../../protocol/relay/limits.ts";
 import { WEBSOCKET_BATCH_MAX_BYTES } from "../limits.ts";
 
 const RATE_WINDOW_MS = 1_000;

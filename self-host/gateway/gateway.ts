@@ -9,12 +9,6 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { WebSocketServer } from "ws";
-import {
-  GATEWAY_CONNECTION_WAIT_MS,
-  GATEWAY_QUERY_CONNECTIONS,
-  GATEWAY_REQUEST_MAX_BYTES,
-  GATEWAY_SESSION_CONNECTIONS,
-} from "../../protocol/limits.ts";
 import { messageOf } from "../failure.ts";
 import { type Answer, type CheckSecret, errorAnswer } from "./answer.ts";
 import { Backend } from "./backend.ts";
@@ -23,6 +17,13 @@ import { serveSession } from "./session.ts";
 import { answerSql } from "./sql.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
+
+/** Connections to PostgreSQL that single queries share, and those lent to transactions. */
+const GATEWAY_QUERY_CONNECTIONS = 10;
+export const GATEWAY_SESSION_CONNECTIONS = 10;
+/** How long a query or a transaction waits for one of them. */
+const GATEWAY_CONNECTION_WAIT_MS = 10_000;
+const GATEWAY_REQUEST_MAX_BYTES = 10 * 1024 * 1024;
 
 export interface GatewayOptions {
   databaseUrl: string;

@@ -7,12 +7,14 @@ import { pipeline } from "node:stream/promises";
 import nodemailer from "nodemailer";
 import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import { z } from "zod";
-import { MAIL_DELIVERY_MAX_MS, MAIL_FILE_NAME_MAX_CHARS } from "../../protocol/limits.ts";
+import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
 import { isRefusedForGood, MAIL_REFUSED_STATUS } from "../../protocol/recipients.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import { messageOf } from "../failure.ts";
 import type { Log } from "../log.ts";
 import { type Answer, errorAnswer } from "./answer.ts";
+
+const MAIL_FILE_NAME_MAX_CHARS = 80;
 
 const Mail = z.object({
   to: z.email(),

@@ -2,7 +2,9 @@
  * As much of PostgreSQL's protocol as a gateway needs: where a message begins, and the few that it says
  * itself. Type u8 | length u32 that counts itself | payload; a startup message has no type.
  */
-import { GATEWAY_STARTUP_MAX_BYTES } from "../../protocol/limits.ts";
+
+/** Before the password was right a client may send this much. */
+const GATEWAY_STARTUP_MAX_BYTES = 16 * 1024;
 
 const HEADER_BYTES = 5;
 

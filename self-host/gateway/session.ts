@@ -7,7 +7,6 @@ import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type pg from "pg";
 import { createWebSocketStream, type WebSocket } from "ws";
-import { GATEWAY_BACKLOG_MAX_BYTES, GATEWAY_STARTUP_MAX_MS } from "../../protocol/limits.ts";
 import { messageOf } from "../failure.ts";
 import type { CheckSecret } from "./answer.ts";
 import type { Backend } from "./backend.ts";
@@ -21,6 +20,10 @@ import {
   TYPE,
   welcome,
 } from "./messages.ts";
+
+const GATEWAY_STARTUP_MAX_MS = 10_000;
+/** Answers of PostgreSQL that wait for a slow client, before PostgreSQL itself has to. */
+const GATEWAY_BACKLOG_MAX_BYTES = 1024 * 1024;
 
 export async function serveSession(
   socket: WebSocket,

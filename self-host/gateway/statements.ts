@@ -3,8 +3,10 @@
  * connection. The least recently used goes when there are too many.
  */
 import pg from "pg";
-import { GATEWAY_PREPARED_MAX_STATEMENTS } from "../../protocol/limits.ts";
 import type { Backend } from "./backend.ts";
+
+/** Statements that each connection keeps prepared; the least recently used goes first. */
+const GATEWAY_PREPARED_MAX_STATEMENTS = 200;
 
 export interface Query {
   text: string;

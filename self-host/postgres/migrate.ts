@@ -5,10 +5,11 @@
 import { join } from "node:path";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
-import { DATABASE_CONNECT_MAX_MS } from "../../protocol/limits.ts";
 import { ROOT } from "../build/build.ts";
 import { messageOf, StartFailure } from "../failure.ts";
 import { environmentWith, readSettings } from "../settings.ts";
+
+const DATABASE_CONNECT_MAX_MS = 10_000;
 
 /** Any number that nothing else in the database locks by. */
 const MIGRATION_LOCK = 7_286_144_531;

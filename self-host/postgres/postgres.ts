@@ -9,7 +9,7 @@ import { chown, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { CHILD_STOP_MAX_MS } from "../../protocol/limits.ts";
+import { CHILD_STOP_MAX_MS } from "../limits.ts";
 import { Child } from "../processes/child.ts";
 import { messageOf, StartFailure } from "../failure.ts";
 import { writePrivateFile } from "../files.ts";

@@ -7,14 +7,14 @@ import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process"
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import {
-  CHILD_READY_MAX_MS,
-  CHILD_RESTART_MAX_MS,
-  CHILD_RESTART_MIN_MS,
-  CHILD_SETTLED_MS,
-} from "../../protocol/limits.ts";
+import { CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "../limits.ts";
 import { messageOf } from "../failure.ts";
 import type { Log } from "../log.ts";
+
+/** How long a part of the server gets to come up, crash recovery of the database included. */
+const CHILD_READY_MAX_MS = 60_000;
+/** A child that ran for this long starts again with the shortest wait. */
+const CHILD_SETTLED_MS = 30_000;
 
 export interface ChildPlan {
   name: string;

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CHILD_STOP_MAX_MS } from "../../protocol/limits.ts";
+import { CHILD_STOP_MAX_MS } from "../limits.ts";
 
 /** The command line of a process, or undefined when there is none with this id. */
 export function commandLineOf(pid: number): string | undefined {

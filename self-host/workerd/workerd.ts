@@ -7,12 +7,15 @@ import { request } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DRAIN_MAX_MS, WORKERD_STOP_MAX_MS } from "../../protocol/limits.ts";
+import { DRAIN_MAX_MS } from "../../protocol/limits.ts";
 import { Child } from "../processes/child.ts";
 import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { configuration } from "./configuration.ts";
+
+/** workerd keeps running while any socket is open: after the drain there is nothing to wait for. */
+const WORKERD_STOP_MAX_MS = 3_000;
 
 export interface WorkerdOptions {
   dataDir: DataDir;

@@ -4,7 +4,15 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { CLOSE, mayReconnect } from "../../protocol/wire/close-codes.ts";
 import { SendWindows } from "../../protocol/wire/flow.ts";
-import { FLAG, FRAME, FrameWriter, PING, PONG, RESET } from "../../protocol/wire/frames.ts";
+import {
+  FLAG,
+  FRAME,
+  FRAME_MAX_BYTES,
+  FrameWriter,
+  PING,
+  PONG,
+  RESET,
+} from "../../protocol/wire/frames.ts";
 import * as limits from "../../protocol/limits.ts";
 import { ROOT } from "../../self-host/build/build.ts";
 
@@ -36,7 +44,7 @@ test("the heartbeat's texts and every bound are there", () => {
   expect(text).toContain(`\`${PING}\``);
   expect(text).toContain(`\`${PONG}\``);
   const bounds = [
-    limits.FRAME_MAX_BYTES,
+    FRAME_MAX_BYTES,
     limits.FRAME_DATA_MAX_BYTES,
     limits.STREAM_RESERVE_BYTES,
     limits.CREDIT_GRANT_BYTES,

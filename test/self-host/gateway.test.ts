@@ -7,8 +7,11 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
-import { GATEWAY_SESSION_CONNECTIONS } from "../../protocol/limits.ts";
-import { type Gateway, startGateway } from "../../self-host/gateway/gateway.ts";
+import {
+  GATEWAY_SESSION_CONNECTIONS,
+  type Gateway,
+  startGateway,
+} from "../../self-host/gateway/gateway.ts";
 import type { Log } from "../../self-host/log.ts";
 import { type EmbeddedPostgres, startPostgres } from "../../self-host/postgres/postgres.ts";
 import { temporaryDir } from "../harness/directories.ts";

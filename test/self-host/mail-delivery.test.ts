@@ -1,10 +1,7 @@
 /** From a sign-up to the mailbox, through the outbox and a real SMTP server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import {
-  MAIL_DELIVERY_MAX_MS,
-  OUTBOX_RETRY_MAX_MS,
-  OUTBOX_RETRY_MIN_MS,
-} from "../../protocol/limits.ts";
+import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
+import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS } from "../../workers/store/outbox.ts";
 import { newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/server/api.ts";
 import { startMailServer, type MailServer, type Mood } from "../harness/fakes/mail-server.ts";
 

@@ -7,14 +7,15 @@ import {
 } from "cloudflare:test";
 import { expect, test } from "vitest";
 import type { Bucket } from "../../shared/bucket.ts";
-import type { Arrival, Receiver } from "../../durable-objects/receiver.ts";
-import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import {
-  DELIVERIES_PAGE_MAX_BYTES,
+  type Arrival,
+  type Receiver,
   DELIVERY_BURST,
-  LONG_POLLS_MAX,
   RECEIVER_KEPT_MAX_BYTES,
-} from "../../protocol/limits/webhooks.ts";
+} from "../../durable-objects/receiver.ts";
+import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
+import { DELIVERIES_PAGE_MAX_BYTES } from "../../durable-objects/receiver/deliveries.ts";
+import { LONG_POLLS_MAX } from "../../durable-objects/receiver/arrivals.ts";
 import { rows } from "../harness/workerd/objects.ts";
 
 const DAY_MS = 24 * 3600_000;

@@ -3,8 +3,12 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { UsageDelivery } from "../../durable-objects/relay/usage.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
-import { RELAY_PING, RELAY_PONG, type Revocation } from "../../protocol/relay/link.ts";
-import type { TunnelUsage } from "../../protocol/relay/link.ts";
+import {
+  RELAY_PING,
+  RELAY_PONG,
+  type Revocation,
+  type TunnelUsage,
+} from "../../protocol/relay/link.ts";
 import { LiveTunnel } from "../harness/workerd/live-tunnel.ts";
 import { LiveRelay, networkStatus } from "../harness/workerd/live-relay.ts";
 import { rows } from "../harness/workerd/objects.ts";

@@ -4,7 +4,7 @@ import { HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
 import {
   ATTENDANCE_FRESH_MS,
   ATTENDANCE_LEFT_KEEP_MS,
-} from "../../protocol/limits/organization.ts";
+} from "../../durable-objects/organization/roster.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { bindings } from "../harness/workerd/live-tunnel.ts";
 import { agentIds, TestOrganization } from "../harness/workerd/roster.ts";

@@ -1,6 +1,6 @@
 /** Who may call a route: everybody who is signed in and whose role has the permission. */
 import { createMiddleware } from "hono/factory";
-import { SESSION_SEEN_MS } from "../../protocol/limits.ts";
+import { SESSION_SEEN_MS } from "../limits.ts";
 import { Id } from "../../protocol/schemas/scalars.ts";
 import { WATCH_BEARER } from "../../protocol/schemas/inspector/watching.ts";
 import { ApiError } from "../errors.ts";

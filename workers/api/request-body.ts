@@ -3,15 +3,16 @@
  * the answer may be lost with it: so what nobody wants is read all the same, up to a bound.
  */
 import { createMiddleware } from "hono/factory";
-import { API_BODY_MAX_BYTES } from "../../protocol/limits.ts";
-import {
-  API_BODY_MAX_MS,
-  UNREAD_BODY_MAX_BYTES,
-  UNREAD_BODY_MAX_MS,
-} from "../../protocol/limits/edge.ts";
 import { ApiError } from "../errors.ts";
 import { GatheredBytes } from "../../shared/gathered-bytes.ts";
 import type { ApiEnv } from "./route.ts";
+
+const API_BODY_MAX_BYTES = 1024 * 1024;
+/** From a request's head to the end of its body. */
+const API_BODY_MAX_MS = 30_000;
+/** A body that is refused is read to its end all the same, up to this: then the refusal is read too. */
+export const UNREAD_BODY_MAX_BYTES = 8 * 1024 * 1024;
+const UNREAD_BODY_MAX_MS = 5_000;
 
 /** Routes find the body whole: none of them waits for a caller who sends it byte by byte. */
 export const boundedBody = createMiddleware<ApiEnv>(async (c, next) => {

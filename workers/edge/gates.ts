@@ -10,9 +10,11 @@ import { JUDGED_HEADER, writeVerdict } from "../../access/refusal.ts";
 import { remember } from "../../shared/bounded-map.ts";
 import { GATES_HEADER, readGates, type Gates } from "../../access/settings.ts";
 import { clientAddress } from "../../shared/client-address.ts";
-import { GATES_CACHE_MAX_TUNNELS } from "../../protocol/limits.ts";
 import type { Env } from "../env.ts";
 import { tunnelObject } from "../objects.ts";
+
+/** Tunnels whose gates an isolate remembers. */
+const GATES_CACHE_MAX_TUNNELS = 10_000;
 
 const known = new Map<string, Gates>();
 

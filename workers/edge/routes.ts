@@ -2,13 +2,12 @@
  * Which tunnel answers for a host: what this isolate remembers, and what the Hostname object says when it
  * does not. Misses are remembered briefly too, so that a name nobody has costs little.
  */
-import {
-  ROUTE_CACHE_HIT_MS,
-  ROUTE_CACHE_MAX_HOSTS,
-  ROUTE_CACHE_MISS_MS,
-} from "../../protocol/limits.ts";
 import type { Env } from "../env.ts";
 import { hostnameObject } from "../objects.ts";
+
+const ROUTE_CACHE_MAX_HOSTS = 10_000;
+const ROUTE_CACHE_HIT_MS = 60_000;
+const ROUTE_CACHE_MISS_MS = 2_000;
 
 interface Remembered {
   tunnelId: string | null;

@@ -7,7 +7,7 @@ import { passCookie } from "../../access/pass-cookie.ts";
 import { getRequestTarget } from "../../protocol/request-target.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { authorityOf, hostOf } from "../../protocol/hosts.ts";
-import { RETURN_TO_MAX_CHARS, VISITOR_PASS_SECONDS } from "../../protocol/limits.ts";
+import { RETURN_TO_MAX_CHARS, VISITOR_PASS_SECONDS } from "../limits.ts";
 import { configOf, publicUrl, type Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { wantsHtml } from "../error-page.ts";

@@ -4,15 +4,15 @@
  * somebody has verified it.
  */
 import { z } from "zod";
-import {
-  CUSTOM_HOSTNAME_ANSWER_MAX_BYTES,
-  CUSTOM_HOSTNAME_CALL_MAX_MS,
-} from "../../protocol/limits.ts";
 import { configOf } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { callOperators } from "../operator-network.ts";
 import type { Database } from "../store/database.ts";
 import { isVerifiedDomain } from "../store/domains/domains.ts";
+
+/** One call to the API that makes custom hostnames. */
+const CUSTOM_HOSTNAME_CALL_MAX_MS = 8_000;
+const CUSTOM_HOSTNAME_ANSWER_MAX_BYTES = 256 * 1024;
 
 /**
  * Makes the platform agree with the rows, in whatever order the messages of several changes arrive.

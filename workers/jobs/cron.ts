@@ -5,16 +5,12 @@ import {
   EMAIL_CODE_GUESSES_WINDOW_MS,
   EXPIRY_BATCH_ROWS,
   MFA_ACCOUNT_WINDOW_MS,
-  UNVERIFIED_ACCOUNT_MAX_MS,
-} from "../../protocol/limits.ts";
-import { LAPSED_BATCH_ROWS } from "../../protocol/limits/billing.ts";
-import {
+  LAPSED_BATCH_ROWS,
   COUNTERS_FOLD_AFTER_MS,
   COUNTERS_FOLD_BATCH_ROWS,
   TRAFFIC_DELETE_BATCH_ROWS,
-  TRAFFIC_HOURS_KEEP_MS,
-  TRAFFIC_MINUTES_KEEP_MS,
-} from "../../protocol/limits/metrics.ts";
+} from "../limits.ts";
+import { TRAFFIC_HOURS_KEEP_MS, TRAFFIC_MINUTES_KEEP_MS } from "../../protocol/limits.ts";
 import { configOf } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
@@ -35,6 +31,9 @@ import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels/tunnels.
 import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
 import { planRules } from "./plan-notices.ts";
 import { resealSecrets } from "./resealing.ts";
+
+/** A sign-up that nobody confirmed frees its address after this. */
+const UNVERIFIED_ACCOUNT_MAX_MS = 7 * 24 * 3600_000;
 
 export async function runCron(env: Env): Promise<void> {
   const db = openDatabase(env);

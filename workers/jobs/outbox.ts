@@ -1,7 +1,6 @@
 /** Brings the messages of committed changes to the objects and the mailbox they are for. */
 import { waitUntil } from "cloudflare:workers";
-import { OUTBOX_BATCH_ROWS } from "../../protocol/limits.ts";
-import { MAIL_BATCH_ROWS } from "../../protocol/limits.ts";
+import { OUTBOX_BATCH_ROWS, MAIL_BATCH_ROWS } from "../limits.ts";
 import { configOf } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";

@@ -1,5 +1,5 @@
 /** Brings what is kept sealed under the key that seals now, so that the earlier ones can be dropped. */
-import { RESEAL_BATCH_ROWS } from "../../protocol/limits.ts";
+import { RESEAL_BATCH_ROWS } from "../limits.ts";
 import type { Config } from "../config/config.ts";
 import { describeError } from "../errors.ts";
 import { currentSealPrefix, seal, unseal } from "../identity/sealing.ts";

@@ -1,5 +1,7 @@
 /** Rows that are many: deleting an organization tells of everything that it had. */
-import { INSERT_MAX_ROWS } from "../../protocol/limits.ts";
+
+/** One statement: PostgreSQL takes 65,535 values in it. */
+const INSERT_MAX_ROWS = 1_000;
 
 /** In order, as many as one INSERT takes. */
 export function chunks<Row>(rows: Row[]): Row[][] {

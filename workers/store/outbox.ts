@@ -3,14 +3,7 @@
  * request that wrote it delivers at once, the scheduled job whatever that request could not.
  */
 import { and, eq, inArray, lt, lte, ne, sql } from "drizzle-orm";
-import {
-  MAIL_BATCH_ROWS,
-  OUTBOX_BATCH_ROWS,
-  OUTBOX_LEASE_MS,
-  OUTBOX_MAIL_MAX_MS,
-  OUTBOX_RETRY_MAX_MS,
-  OUTBOX_RETRY_MIN_MS,
-} from "../../protocol/limits.ts";
+import { MAIL_BATCH_ROWS, OUTBOX_BATCH_ROWS } from "../limits.ts";
 import type { ReceiverSettings } from "../../durable-objects/receiver/settings.ts";
 import type { TunnelSettings } from "../../access/settings.ts";
 import type { Capturing } from "../../protocol/schemas/inspector/captures.ts";
@@ -21,6 +14,13 @@ import type { Stopping } from "../../durable-objects/tunnel/agents/lifetime.ts";
 import type { Queries, Transaction } from "./transaction.ts";
 import { chunks } from "./chunks.ts";
 import { outbox } from "./tables/records.ts";
+
+/** Until then the request that wrote the row is the one that delivers it. */
+const OUTBOX_LEASE_MS = 30_000;
+export const OUTBOX_RETRY_MIN_MS = 30_000;
+export const OUTBOX_RETRY_MAX_MS = 3600_000;
+/** Later, nobody waits for this mail any longer: the codes in it are dead. */
+const OUTBOX_MAIL_MAX_MS = 24 * 3600_000;
 
 export interface RouteChange {
   host: string;

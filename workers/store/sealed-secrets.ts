@@ -1,6 +1,6 @@
 /** What accounts keep sealed: found by the key that it is under, and put under another one. */
 import { and, asc, eq, gt, isNotNull, not, like } from "drizzle-orm";
-import { RESEAL_BATCH_ROWS } from "../../protocol/limits.ts";
+import { RESEAL_BATCH_ROWS } from "../limits.ts";
 import type { Database } from "./database.ts";
 import { users } from "./tables/accounts.ts";
 

@@ -12,6 +12,7 @@ import {
   PONG,
   readFrames,
   TCP_CAPABILITY,
+  type Welcome,
 } from "../../../protocol/wire/frames.ts";
 import {
   CONNECTION_WINDOW_BYTES,
@@ -20,7 +21,6 @@ import {
   HELLO_MAX_MS,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
-import type { Welcome } from "../../../protocol/wire/frames.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { attachmentOf, type Admission, type AgentAttachment } from "./admission.ts";
 import { AgentLink } from "./agent-link.ts";

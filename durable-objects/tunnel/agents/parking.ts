@@ -2,7 +2,10 @@
  * Visitors who wait for an agent that was there a moment ago: a restart of the server or of an agent then
  * shows as a pause, not as an error.
  */
-import { PARK_MAX_MS, PARK_MAX_REQUESTS } from "../../../protocol/limits.ts";
+
+/** How long a visitor's request waits for an agent that was there a moment ago. */
+export const PARK_MAX_MS = 10_000;
+export const PARK_MAX_REQUESTS = 256;
 
 /** When an agent was last there, in storage: a restarted object knows whether to expect one. */
 export interface LastAgent {

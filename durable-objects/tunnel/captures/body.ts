@@ -1,7 +1,9 @@
 /** The beginning of one side's body, as it passes. */
-import { BODY_CAPTURE_MAX_BYTES } from "../../../protocol/limits/captures.ts";
 import type { CaptureMemory } from "./memory.ts";
 import type { KeptBody } from "./record.ts";
+
+/** Kept of each side of an exchange; what is longer is cut, and says so. */
+export const BODY_CAPTURE_MAX_BYTES = 512 * 1024;
 
 const NOTHING = new Uint8Array();
 

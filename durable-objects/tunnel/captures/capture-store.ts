@@ -11,15 +11,7 @@
  * until what was captured of it is on disk.
  */
 import { captureIdBound, captureTimeMs } from "../../../protocol/capture-id.ts";
-import {
-  CAPTURE_LONG_MS,
-  CAPTURE_PAGE_MAX_BYTES,
-  CAPTURE_PAGE_MAX_EXCHANGES,
-  FRAME_PAGE_MAX_BYTES,
-  FRAME_PAGE_MAX_FRAMES,
-  FRAME_PAGES_MAX,
-  STORAGE_BATCH_MAX_KEYS,
-} from "../../../protocol/limits/captures.ts";
+import { CAPTURE_LONG_MS } from "../../limits.ts";
 import { newestFirst } from "./merge.ts";
 import {
   detailOf,
@@ -43,6 +35,17 @@ import type {
   StoredDetail,
 } from "./record.ts";
 import type { Recording } from "./recording.ts";
+
+/** Exchanges that are written together at most. */
+const CAPTURE_PAGE_MAX_EXCHANGES = 256;
+/** All of a page beside each other: the platform stores values of 2 MB, and a character can take two bytes. */
+export const CAPTURE_PAGE_MAX_BYTES = 512 * 1024;
+/** Messages or events that are kept together, and how many such pages an exchange keeps: the newest. */
+export const FRAME_PAGE_MAX_FRAMES = 100;
+const FRAME_PAGE_MAX_BYTES = 32 * 1024;
+export const FRAME_PAGES_MAX = 100;
+/** The platform stores or deletes no more keys in one call. */
+const STORAGE_BATCH_MAX_KEYS = 128;
 
 const PREFIX = "capture:";
 const KEY = {

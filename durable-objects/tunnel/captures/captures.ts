@@ -3,16 +3,7 @@
  * and together, keeps it within the plan's time and the tunnel's space, and tells it.
  */
 import { CaptureIds, captureTimeMs } from "../../../protocol/capture-id.ts";
-import {
-  CAPTURE_LONG_MS,
-  CAPTURE_MEMORY_MAX_BYTES,
-  CAPTURE_WRITE_DELAY_MS,
-  CAPTURES_CHECK_BYTES,
-  CAPTURES_DROPPED_AT_ONCE,
-  CAPTURES_LOOKED_AT_ONCE,
-  CAPTURES_STORED_MAX_BYTES,
-  RETENTION_CHECK_MIN_MS,
-} from "../../../protocol/limits/captures.ts";
+import { CAPTURE_LONG_MS } from "../../limits.ts";
 import type {
   CaptureEvent,
   CaptureFilter,
@@ -34,6 +25,21 @@ import {
 } from "./record.ts";
 import { Recording, type Recorder, type Visit } from "./recording.ts";
 import { CapturingSettings } from "./settings.ts";
+
+/** Bodies of all exchanges of a tunnel that are not written yet. Beyond it they are cut. */
+export const CAPTURE_MEMORY_MAX_BYTES = 16 * 1024 * 1024;
+/** What a tunnel keeps on disk, everything included; the oldest goes first. */
+export const CAPTURES_STORED_MAX_BYTES = 64 * 1024 * 1024;
+/** How much may be written before the bound is looked at again. */
+const CAPTURES_CHECK_BYTES = 1024 * 1024;
+/** How many a list looks at before whatever else is due has its turn: some 10 ms. */
+const CAPTURES_LOOKED_AT_ONCE = 2_000;
+/** How many pages are dropped before whatever else is due has its turn. */
+const CAPTURES_DROPPED_AT_ONCE = 200;
+/** How long something recorded may be in memory only. A crash forgets no more than this. */
+const CAPTURE_WRITE_DELAY_MS = 100;
+/** Where retention is asked after, at least and while anything is kept. */
+const RETENTION_CHECK_MIN_MS = 60_000;
 
 const CLEARED_UNTIL_KEY = "captures-cleared-until";
 

@@ -1,5 +1,5 @@
 /** Splits server-sent events as they flow (HTML, "Server-sent events"): nothing waits for anything here. */
-import { FRAME_CAPTURE_MAX_BYTES } from "../../../protocol/limits/captures.ts";
+import { FRAME_CAPTURE_MAX_BYTES } from "../../limits.ts";
 import type { SseEvent } from "./record.ts";
 
 /** What of an event is looked at: its fields may come in any order. */

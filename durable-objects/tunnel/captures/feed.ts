@@ -4,14 +4,16 @@
  *
  * Every answer says whether somebody still watches: an end that was never told ends by itself.
  */
-import {
-  NEWS_GATHER_MS,
-  NEWS_MAX_TRIES,
-  NEWS_RETRY_MS,
-  NEWS_WAITING_MAX_CAPTURES,
-} from "../../../protocol/limits/organization.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { CaptureNews, Watch } from "../../rpc.ts";
+
+/** A tunnel that has much to tell gathers it for this long. */
+const NEWS_GATHER_MS = 100;
+/** Captures that a tunnel has yet to tell. Beyond it they are counted as missed. */
+export const NEWS_WAITING_MAX_CAPTURES = 1_000;
+/** When news that could not be told is told again, and how often. */
+const NEWS_RETRY_MS = 1_000;
+export const NEWS_MAX_TRIES = 5;
 
 const KEY = "watch";
 

@@ -2,8 +2,10 @@
  * Captures that were soon over, many in one value. Each is made to text when it is over: until it is written
  * the object then holds two strings of it instead of the many that a request and its answer are made of.
  */
-import { CAPTURE_INLINE_BODY_MAX_BYTES } from "../../../protocol/limits/captures.ts";
 import type { CaptureRecord, HeadLines, KeptBodies, StoredBody, StoredDetail } from "./record.ts";
+
+/** Bodies up to this are written beside their headers, larger ones by themselves. */
+const CAPTURE_INLINE_BODY_MAX_BYTES = 16 * 1024;
 
 /** One that is over. */
 export interface Sealed {

@@ -3,7 +3,7 @@
  * and the copies of small bodies; all else is done when it is written.
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
-import { FRAME_CAPTURE_MAX_BYTES } from "../../../protocol/limits/captures.ts";
+import { FRAME_CAPTURE_MAX_BYTES } from "../../limits.ts";
 import type { CaptureKind, CaptureState } from "../../../protocol/schemas/inspector/captures.ts";
 import { PassingBody } from "./body.ts";
 import { EventStream } from "./event-stream.ts";

@@ -1,6 +1,5 @@
 /** A captured request as it is sent once more. */
 import { FLAG } from "../../../protocol/wire/frames.ts";
-import { REPLAY_MAX_MS } from "../../../protocol/limits/captures.ts";
 import {
   REDACTED,
   REPLAY_HEADER,
@@ -9,6 +8,9 @@ import {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { RequestHead } from "../proxy/heads.ts";
 import type { Capture } from "./record.ts";
+
+/** How long a replay is waited for; what has not ended by then is given up. */
+const REPLAY_MAX_MS = 30_000;
 
 export interface Replay {
   head: RequestHead;

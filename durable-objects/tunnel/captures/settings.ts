@@ -1,6 +1,8 @@
 /** What of a tunnel's requests is kept and for how long, as its object was told. */
-import { RETENTION_DEFAULT_DAYS } from "../../../protocol/limits/captures.ts";
 import { CaptureSettings, type Capturing } from "../../../protocol/schemas/inspector/captures.ts";
+
+/** Of a tunnel that nobody has said a plan's retention of. */
+const RETENTION_DEFAULT_DAYS = 7;
 
 const KEY = "capturing";
 const DAY_MS = 24 * 3600_000;

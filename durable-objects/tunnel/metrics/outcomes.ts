@@ -3,7 +3,7 @@
  * reason of each refusal, and how long the local server took. Additions in memory, saved with a report.
  */
 import type { ErrorCode } from "../../../protocol/errors.ts";
-import { LATENCY_BOUNDS_MS } from "../../../protocol/limits/metrics.ts";
+import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
 import { refusalOf } from "../../../access/refusal.ts";
 
 /** Totals by name: `requests:2xx`, `refusals:maintenance`, `latency:250`, `latency:sum`, `bytes:in`. */

@@ -4,7 +4,6 @@
  * the agent may still serve, and for the end of the tunnel itself.
  */
 import type { Rows, TunnelReport } from "../../rpc.ts";
-import { END_RETRY_MS, USAGE_REPORT_INTERVAL_MS } from "../../../protocol/limits.ts";
 import type { TunnelUsage } from "../../../protocol/relay/link.ts";
 import type { Alarm } from "../alarm.ts";
 import { Outcomes, type Counters } from "./outcomes.ts";
@@ -12,6 +11,11 @@ import { Spending } from "./spending.ts";
 import { RelayedUsage } from "../tcp/relayed-usage.ts";
 import { Traffic, type KeptBucket } from "./traffic.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
+
+/** A tunnel's counters reach its row within this time while it carries traffic. */
+const USAGE_REPORT_INTERVAL_MS = 5_000;
+/** How soon a tunnel whose time is over asks its row again, when that was not to be had. */
+const END_RETRY_MS = 200;
 
 const KEY = {
   usage: "usage",

@@ -8,7 +8,7 @@ import {
   MINUTE_MS,
   TRAFFIC_HOURS_KEEP_MS,
   TRAFFIC_MINUTES_KEEP_MS,
-} from "../../../protocol/limits/metrics.ts";
+} from "../../../protocol/limits.ts";
 
 export interface TrafficTotals {
   /** Of every outcome. */

@@ -2,7 +2,9 @@
  * Custom domains that lead to this tunnel, or did. An isolate of the edge remembers for a while where a
  * domain led: whoever it sends here for one that has left is told that nobody is here, and it asks anew.
  */
-import { CUSTOM_HOSTS_MAX } from "../../../protocol/limits.ts";
+
+/** Domains whose coming and going a tunnel remembers: what counts is the time that a route is cached. */
+export const CUSTOM_HOSTS_MAX = 200;
 
 const KEY = "custom-hosts";
 

@@ -2,11 +2,7 @@
  * What stands before a tunnel, in its object: the newest settings of its owner, maintenance, and how many
  * requests came this minute. All of it is in storage, so that a tunnel that slept lets nobody through.
  */
-import {
-  MAINTENANCE_RETRY_MS,
-  RATE_SAVE_DELAY_MS,
-  RATE_WINDOW_MS,
-} from "../../../protocol/limits.ts";
+import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
 import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
 import { judge, visitorOf, type Checks } from "../../../access/judge.ts";
 import { RateWindow, type SavedPart } from "../../../access/rate-window.ts";
@@ -23,6 +19,10 @@ import {
   type SettingsInput,
 } from "../../../access/settings.ts";
 import { rewriteHead, type RequestHead } from "./heads.ts";
+
+const MAINTENANCE_RETRY_MS = 30_000;
+/** How long after a request its count may be in memory only. A restart forgets no more than this. */
+const RATE_SAVE_DELAY_MS = 200;
 
 const KEY = {
   settings: "settings",

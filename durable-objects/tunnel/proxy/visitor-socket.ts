@@ -14,15 +14,18 @@ import {
 } from "../../../protocol/wire/frames.ts";
 import {
   FRAME_DATA_MAX_BYTES,
-  SOCKET_BACKLOG_MAX_BYTES,
   SOCKET_MESSAGE_MAX_BYTES,
-  SOCKET_MESSAGE_MAX_MS,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import { PacedQueue } from "./pacer.ts";
 import type { Usage } from "../metrics/usage.ts";
+
+/** What a visitor's WebSocket may have waiting for a slow local server before it is closed. */
+const SOCKET_BACKLOG_MAX_BYTES = 2 * SOCKET_MESSAGE_MAX_BYTES;
+/** A fragmented WebSocket message must be whole within this time. */
+const SOCKET_MESSAGE_MAX_MS = 60_000;
 
 type MessageType = typeof FRAME.text | typeof FRAME.binary;
 

@@ -20,12 +20,6 @@ import {
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../../protocol/limits.ts";
-import {
-  CONNECT_CHECK_INTERVAL_MS,
-  CONNECT_CLIENTS_MAX,
-  CONNECT_WINDOW_MIN_BYTES,
-  CONNECT_WINDOWS_MAX_BYTES,
-} from "../../../protocol/limits/relay.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { closeQuietly } from "../../close-quietly.ts";
 import { isAllowedAddress } from "../../../access/addresses.ts";
@@ -42,6 +36,15 @@ import type { Alarm } from "../alarm.ts";
 import type { Reports } from "../metrics/reports.ts";
 import { ClientSocket } from "./client-socket.ts";
 import { ClientStream, type SharedWindow } from "./client-stream.ts";
+
+/** `underpass connect`: clients of one tunnel at a time. */
+export const CONNECT_CLIENTS_MAX = 256;
+/** What all clients of a tunnel together may send beyond what has gone on to the agent. */
+export const CONNECT_WINDOWS_MAX_BYTES = 16 * 1024 * 1024;
+/** The smallest window of a client: so many of them fit into the bound above. */
+export const CONNECT_WINDOW_MIN_BYTES = 32 * 1024;
+/** How often a tunnel looks for clients that have fallen silent. */
+const CONNECT_CHECK_INTERVAL_MS = 60_000;
 
 const CLIENT_TAG = "client";
 

@@ -1,11 +1,10 @@
 /** The password of a tunnel (HTTP Basic, RFC 7617). */
 import { z } from "zod";
-import {
-  BASIC_AUTH_PASSWORD_MIN_CHARS,
-  BASIC_AUTH_USERNAME_MAX_CHARS,
-  PASSWORD_MAX_BYTES,
-} from "../../limits.ts";
+import { PASSWORD_MAX_BYTES } from "../../limits.ts";
 import { ONE_LINE } from "../scalars.ts";
+
+const BASIC_AUTH_USERNAME_MAX_CHARS = 64;
+const BASIC_AUTH_PASSWORD_MIN_CHARS = 8;
 
 /** What stands before the colon can't have one; and nobody can type a control character. */
 const Username = z

@@ -1,6 +1,9 @@
 /** The sign-in that visitors of a tunnel need, and who of those who signed in may pass. */
 import { z } from "zod";
-import { ALLOW_LIST_MAX_ENTRIES, EMAIL_MAX_CHARS, HOST_MAX_CHARS } from "../../limits.ts";
+import { EMAIL_MAX_CHARS, HOST_MAX_CHARS } from "../../limits.ts";
+
+/** Of each of the two lists of an identity gate. */
+const ALLOW_LIST_MAX_ENTRIES = 100;
 
 /** As it was typed: it is normalised, and checked after that, where it is put. */
 const Entries = (maxChars: number) => z.array(z.string().max(maxChars)).max(ALLOW_LIST_MAX_ENTRIES);

@@ -1,7 +1,8 @@
 /** The addresses that a tunnel's visitors may come from. */
 import { z } from "zod";
 import { parseCidr } from "../../../shared/cidr.ts";
-import { ALLOWED_CIDRS_MAX } from "../../limits/relay.ts";
+
+export const ALLOWED_CIDRS_MAX = 100;
 
 /** Written canonically: the network's own address and its prefix. */
 export const AllowedCidr = z

@@ -1,7 +1,8 @@
 /** A tunnel that is closed for a while, with a word to its visitors. */
 import { z } from "zod";
-import { MAINTENANCE_MESSAGE_MAX_CHARS } from "../../limits.ts";
 import { STORABLE } from "../scalars.ts";
+
+const MAINTENANCE_MESSAGE_MAX_CHARS = 500;
 
 export const StartMaintenance = z.object({
   message: z

@@ -1,18 +1,17 @@
 /** Traffic policies: what is done with a visitor's request before it goes to the agent. */
 import { z } from "zod";
 import { isSettable } from "../../header-names.ts";
-import {
-  AUDIENCE_MAX_CHARS,
-  HEADER_NAME_MAX_CHARS,
-  HEADER_VALUE_MAX_CHARS,
-  ISSUER_MAX_CHARS,
-  PATH_PREFIX_MAX_CHARS,
-  POLICY_MAX_ACTIONS,
-  POLICY_MAX_AUDIENCES,
-  POLICY_MAX_ISSUERS,
-  REQUESTS_PER_MINUTE_MAX,
-} from "../../limits.ts";
+import { HEADER_NAME_MAX_CHARS } from "../../limits.ts";
 import { FIELD_NAME, ONE_LINE, STORABLE } from "../scalars.ts";
+
+const POLICY_MAX_ACTIONS = 16;
+const POLICY_MAX_ISSUERS = 10;
+const POLICY_MAX_AUDIENCES = 20;
+const HEADER_VALUE_MAX_CHARS = 4_096;
+const PATH_PREFIX_MAX_CHARS = 512;
+const ISSUER_MAX_CHARS = 512;
+const AUDIENCE_MAX_CHARS = 512;
+const REQUESTS_PER_MINUTE_MAX = 1_000_000;
 
 /** A header line that is an owner's to set. */
 export const SettableName = z

@@ -1,7 +1,8 @@
 /** Machines that are let in: the device flow, and the first account of a self-hosted server. */
 import { z } from "zod";
-import { LABEL_MAX_CHARS } from "../../limits.ts";
 import { Line } from "../scalars.ts";
+
+const LABEL_MAX_CHARS = 100;
 
 export const StartDevice = z.object({ label: Line(LABEL_MAX_CHARS).default("command line") });
 export const StartedDevice = z.object({

@@ -1,6 +1,9 @@
 /** Custom domains, as the API takes and gives them. */
 import { z } from "zod";
-import { DOMAIN_INPUT_MAX_CHARS, HOST_MAX_CHARS } from "../../limits.ts";
+import { HOST_MAX_CHARS } from "../../limits.ts";
+
+/** As it is typed, in any script. */
+const DOMAIN_INPUT_MAX_CHARS = 1_000;
 
 /** In any script and case; whether it can be claimed is `invalid_name`, not a matter of its shape. */
 export const ClaimDomain = z.object({ domain: z.string().max(DOMAIN_INPUT_MAX_CHARS) });

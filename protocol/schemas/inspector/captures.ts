@@ -6,8 +6,9 @@
 import { z } from "zod";
 import { STATUS_BY_CODE, type ErrorCode } from "../../errors.ts";
 import { HEADER_NAME_MAX_CHARS } from "../../limits.ts";
-import { REDACTED_HEADERS_MAX } from "../../limits/captures.ts";
 import { FIELD_NAME, Instant } from "../scalars.ts";
+
+const REDACTED_HEADERS_MAX = 100;
 
 /** Of a replay: the id of the request that is sent again. Visitors can't set it. */
 export const REPLAY_HEADER = "underpass-replay";

@@ -1,12 +1,12 @@
 /** What of the captured requests is asked for. */
 import { z } from "zod";
-import {
-  INSPECTOR_LIST_DEFAULT_ROWS,
-  INSPECTOR_LIST_MAX_ROWS,
-  INSPECTOR_PATH_MAX_CHARS,
-  METHOD_MAX_CHARS,
-} from "../../limits/inspector.ts";
+import { METHOD_MAX_CHARS } from "../../limits.ts";
 import { FIELD_NAME, STORABLE } from "../scalars.ts";
+
+const INSPECTOR_LIST_MAX_ROWS = 500;
+const INSPECTOR_LIST_DEFAULT_ROWS = 100;
+/** What a filter looks for in a path. */
+const INSPECTOR_PATH_MAX_CHARS = 1_000;
 
 export const InspectorQuery = z.object({
   /** Left out: the tunnels of the organization that were served last. */

@@ -1,12 +1,12 @@
 /** A captured request that is sent once more: what may be changed of it, and what came of it. */
 import { z } from "zod";
-import {
-  METHOD_MAX_CHARS,
-  REPLAY_BODY_MAX_BYTES,
-  REPLAY_MAX_HEADERS,
-  REPLAY_TARGET_MAX_CHARS,
-} from "../../limits/inspector.ts";
+import { METHOD_MAX_CHARS } from "../../limits.ts";
 import { HeaderValue, SettableName } from "../access/policies.ts";
+
+/** Of an edited path, and of an edited query. */
+const REPLAY_TARGET_MAX_CHARS = 8_000;
+const REPLAY_MAX_HEADERS = 100;
+const REPLAY_BODY_MAX_BYTES = 512 * 1024;
 
 const BASE64_MAX_CHARS = Math.ceil(REPLAY_BODY_MAX_BYTES / 3) * 4;
 

@@ -1,7 +1,8 @@
 /** Projects: a namespace of tunnels, and of the tokens that open them. */
 import { z } from "zod";
-import { PROJECT_NAME_MAX_CHARS } from "../../limits.ts";
 import { Instant, Label, Line } from "../scalars.ts";
+
+const PROJECT_NAME_MAX_CHARS = 100;
 
 export const Project = z.object({
   id: z.uuid(),

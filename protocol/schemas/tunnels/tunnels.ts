@@ -1,9 +1,11 @@
 /** Tunnels, and the query of an agent's connection. */
 import { z } from "zod";
-import { TUNNEL_TTL_MAX_SECONDS, TUNNEL_TTL_MIN_SECONDS } from "../../limits.ts";
+import { TUNNEL_TTL_MAX_SECONDS } from "../../limits.ts";
 import { RELAY_ID } from "../../relay/link.ts";
 import { AllowedCidrs } from "../access/ip-allowlist.ts";
 import { Instant, Label } from "../scalars.ts";
+
+const TUNNEL_TTL_MIN_SECONDS = 60;
 
 export const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
 export const LocalPort = z.int().min(1).max(65_535);

@@ -1,7 +1,6 @@
 /** What strangers, other organizations and dishonest agents can't do at a relay. */
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { BIND_BYTES } from "../../../protocol/limits/relay.ts";
-import { DATAGRAM, writeBind } from "../../../protocol/relay/datagrams.ts";
+import { BIND_BYTES, DATAGRAM, writeBind } from "../../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
 import type { RunningAgent } from "../../harness/tunnel/agent.ts";
 import { openProbe, presentTicket } from "../../harness/networks/probe.ts";

@@ -3,7 +3,7 @@
  * intervals of the protocol (15 s between BINDs, 30 s between probes), side by side: each has a relay of its own.
  */
 import { afterAll, beforeAll, test } from "vitest";
-import { UDP_PROBE_INTERVAL_MS } from "../../../protocol/limits/relay.ts";
+import { UDP_PROBE_INTERVAL_MS } from "../../../agent/relay-client/udp-path.ts";
 import { startNetworkStack, type NetworkStack } from "../../harness/networks/stack.ts";
 import { exchangeMany, ping, push } from "../../harness/networks/traffic.ts";
 import { PATIENT } from "../../harness/timeouts.ts";

@@ -1,6 +1,6 @@
 /** Private networks that work: WireGuard sessions through a real relay and a real agent. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { DATAGRAM_PAYLOAD_MAX_BYTES } from "../../../protocol/limits/relay.ts";
+import { DATAGRAM_PAYLOAD_MAX_BYTES } from "../../../relay/udp/network-association.ts";
 import type { Device } from "../../../protocol/schemas/networks.ts";
 import type { RunningAgent } from "../../harness/tunnel/agent.ts";
 import {

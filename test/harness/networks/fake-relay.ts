@@ -9,7 +9,7 @@ import {
   writeBound,
   writeDatagramHeader,
 } from "../../../protocol/relay/datagrams.ts";
-import { DATAGRAM_HEADER_BYTES } from "../../../protocol/limits/relay.ts";
+import { DATAGRAM_HEADER_BYTES } from "../../../protocol/relay/limits.ts";
 
 export interface FakeRelay extends AsyncDisposable {
   port: number;

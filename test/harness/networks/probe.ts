@@ -2,7 +2,7 @@
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { WebSocket } from "ws";
-import { DATAGRAM_HEADER_BYTES } from "../../../protocol/limits/relay.ts";
+import { DATAGRAM_HEADER_BYTES } from "../../../protocol/relay/limits.ts";
 import {
   DATAGRAM,
   RELAY_SUBPROTOCOL,

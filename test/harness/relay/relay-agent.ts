@@ -13,7 +13,7 @@ import {
   writeBind,
   writeDatagramHeader,
 } from "../../../protocol/relay/datagrams.ts";
-import { DATAGRAM_HEADER_BYTES } from "../../../protocol/limits/relay.ts";
+import { DATAGRAM_HEADER_BYTES } from "../../../protocol/relay/limits.ts";
 import { PATIENT } from "../timeouts.ts";
 
 export interface ReceivedDatagram {

@@ -4,11 +4,10 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
+import { writeFile, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { rm } from "node:fs/promises";
 import pg from "pg";
 import { openDataDir } from "../../../self-host/data-dir.ts";
 import { startGateway } from "../../../self-host/gateway/gateway.ts";

@@ -7,7 +7,7 @@ import {
   type RelayHello,
   type RelayStatus,
 } from "../../../protocol/relay/link.ts";
-import { RELAY_HEARTBEAT_INTERVAL_MS } from "../../../protocol/limits/relay.ts";
+import { RELAY_HEARTBEAT_INTERVAL_MS } from "../../../protocol/relay/limits.ts";
 import type { TestServer } from "./server.ts";
 
 export const RELAY_SECRET = "a secret that only relays and this service know";

@@ -1,6 +1,5 @@
 /** A whole self-hosted server with an account, and tunnels to it. */
-import type { ExposedTunnel, ExposeOptions } from "../../../agent/expose.ts";
-import { expose } from "../../../agent/expose.ts";
+import { type ExposedTunnel, type ExposeOptions, expose } from "../../../agent/expose.ts";
 import { SetupDone } from "../../../protocol/schemas/accounts/devices.ts";
 import { exchange, type Answer } from "../tunnel/raw-http.ts";
 import { startServer, type ServerOptions, type TestServer } from "./server.ts";

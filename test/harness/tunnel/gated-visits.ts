@@ -1,6 +1,5 @@
 /** Visitors of a tunnel with an identity gate: a server, a real provider, a local server behind an agent. */
-import type { ExposedTunnel } from "../../../agent/expose.ts";
-import { expose } from "../../../agent/expose.ts";
+import { type ExposedTunnel, expose } from "../../../agent/expose.ts";
 import { mintToken, startApi, type Person, type Reply, type TestApi } from "../server/api.ts";
 import { CookieBrowser, type Visit } from "../browser/cookie-browser.ts";
 import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-provider.ts";

@@ -1,6 +1,9 @@
 /** Watchers of an organization as its object sees them, for tests inside workerd. */
-import { WATCH_HEADER, WATCH_URL } from "../../../durable-objects/organization/admission.ts";
-import type { WatcherAdmission } from "../../../durable-objects/organization/admission.ts";
+import {
+  WATCH_HEADER,
+  WATCH_URL,
+  type WatcherAdmission,
+} from "../../../durable-objects/organization/admission.ts";
 import type { CaptureNews, Watch } from "../../../durable-objects/rpc.ts";
 import { WATCH_PROTOCOL, type WatchMessage } from "../../../protocol/schemas/inspector/watching.ts";
 import { TestSocket } from "./live-tunnel.ts";

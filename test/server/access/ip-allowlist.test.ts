@@ -1,7 +1,7 @@
 /** Which addresses a tunnel's visitors may come from: set in the API, and held from the next request on. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ErrorBody } from "../../../protocol/errors.ts";
-import { ALLOWED_CIDRS_MAX } from "../../../protocol/limits/relay.ts";
+import { ALLOWED_CIDRS_MAX } from "../../../protocol/schemas/access/ip-allowlist.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken } from "../../harness/server/api.ts";
 import { startRawOrigin, OK, type RawOrigin } from "../../harness/tunnel/origin.ts";

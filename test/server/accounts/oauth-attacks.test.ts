@@ -1,7 +1,10 @@
 /** What a provider, or whoever stands between it and us, may try. */
 import { exportSPKI, generateKeyPair, importJWK, SignJWT, type CryptoKey } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { PROVIDER_ANSWER_MAX_BYTES, PROVIDER_CALL_MAX_MS } from "../../../protocol/limits.ts";
+import {
+  PROVIDER_ANSWER_MAX_BYTES,
+  PROVIDER_CALL_MAX_MS,
+} from "../../../workers/identity/providers/calls.ts";
 import { newEmail, startApi, until, type TestApi } from "../../harness/server/api.ts";
 import { CookieBrowser, type Visit } from "../../harness/browser/cookie-browser.ts";
 import {

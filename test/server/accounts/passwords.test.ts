@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { request } from "node:http";
 import PostalMime from "postal-mime";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { PASSWORD_RESETS_MAX } from "../../../protocol/limits.ts";
+import { PASSWORD_RESETS_MAX } from "../../../workers/limits.ts";
 import type { PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import {
   callerOf,

@@ -1,7 +1,7 @@
 /** A claim is proved by a TXT record alone: what a resolver and the DNS behind it can answer, and what comes of it. */
 import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { TXT_LOOKUP_BURST } from "../../../protocol/limits/edge.ts";
+import { TXT_LOOKUP_BURST } from "../../../workers/limits.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import { startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
 import {

@@ -4,14 +4,14 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import {
-  COUNTERS_FOLD_AFTER_MS,
   DAY_MS,
   HOUR_MS,
   MINUTE_MS,
-  SCRAPE_MAX_TUNNELS,
   TRAFFIC_HOURS_KEEP_MS,
   TRAFFIC_MINUTES_KEEP_MS,
-} from "../../../protocol/limits/metrics.ts";
+} from "../../../protocol/limits.ts";
+import { COUNTERS_FOLD_AFTER_MS } from "../../../workers/limits.ts";
+import { SCRAPE_MAX_TUNNELS } from "../../../workers/store/metrics/metrics.ts";
 import type { Metrics, OrganizationUsage, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { seriesOf, spanOf, WINDOWS } from "../../../workers/store/metrics/metric-windows.ts";

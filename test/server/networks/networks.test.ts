@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { ErrorBody } from "../../../protocol/errors.ts";
-import { NETWORKS_PER_ORG_MAX } from "../../../protocol/limits/relay.ts";
+import { NETWORKS_PER_ORG_MAX } from "../../../workers/limits.ts";
 import {
   callerOf,
   mintToken,

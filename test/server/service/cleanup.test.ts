@@ -1,6 +1,6 @@
 /** What the scheduled job forgets, and what it keeps although it is over. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DEAD_ROW_KEEP_MS, MFA_ACCOUNT_WINDOW_MS } from "../../../protocol/limits.ts";
+import { DEAD_ROW_KEEP_MS, MFA_ACCOUNT_WINDOW_MS } from "../../../workers/limits.ts";
 import {
   newEmail,
   PASSWORD,

@@ -1,7 +1,7 @@
 /** What is sent to the API and is too much, too slow, or for nobody: whoever sends it reads why it was refused. */
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { UNREAD_BODY_MAX_BYTES } from "../../../protocol/limits/edge.ts";
+import { UNREAD_BODY_MAX_BYTES } from "../../../workers/api/request-body.ts";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { dial, MessageReader, type Answer } from "../../harness/tunnel/raw-http.ts";
 

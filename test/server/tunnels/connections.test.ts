@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import { ENDED_RETRY_MIN_MS } from "../../../protocol/limits/organization.ts";
+import { ENDED_RETRY_MIN_MS } from "../../../agent/tunnel-connection.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";

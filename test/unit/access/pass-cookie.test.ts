@@ -1,6 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { passCookie, passesIn, setsPass, withoutPass } from "../../../access/pass-cookie.ts";
-import { VISITOR_PASS_COOKIES_MAX } from "../../../protocol/limits.ts";
+import {
+  passCookie,
+  passesIn,
+  setsPass,
+  withoutPass,
+  VISITOR_PASS_COOKIES_MAX,
+} from "../../../access/pass-cookie.ts";
 
 describe("what a visitor's Cookie line leaves for the local server", () => {
   test.each([

@@ -2,8 +2,7 @@ import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWTPayload } 
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { isOnList } from "../../../access/identity.ts";
 import { IssuerKeys } from "../../../access/issuer-keys.ts";
-import { PASS_TYPE, PassGate } from "../../../access/passes.ts";
-import { VISITOR_PASS_MAX_CHARS } from "../../../protocol/limits.ts";
+import { PASS_TYPE, PassGate, VISITOR_PASS_MAX_CHARS } from "../../../access/passes.ts";
 import { configOf } from "../../../workers/config/config.ts";
 import { sha256Hex } from "../../../workers/identity/sealing.ts";
 import {

@@ -1,15 +1,16 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { hashSecret, verifySecret } from "../../../access/argon2.ts";
 import type { PasswordVerdict } from "../../../access/judge.ts";
-import { credentialsOf, PasswordGate } from "../../../access/passwords.ts";
 import {
+  credentialsOf,
+  PasswordGate,
   PASSWORD_CHECK_GONE_MS,
   PASSWORD_CHECK_INTERVAL_MS,
   PASSWORD_CHECK_POLL_MS,
   PASSWORD_CHECKS_MAX_OF_TUNNEL,
   WRONG_PASSWORD_BURST,
   WRONG_PASSWORD_REFILL_MS,
-} from "../../../protocol/limits.ts";
+} from "../../../access/passwords.ts";
 
 const AUTH = { username: "ann", passwordHash: "hash of right" };
 const OTHER = { username: "ann", passwordHash: "hash of else" };

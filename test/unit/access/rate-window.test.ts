@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { RateWindow, type SavedPart } from "../../../access/rate-window.ts";
-import { RATE_WINDOW_MAX_ADDRESSES, RATE_WINDOW_MS } from "../../../protocol/limits.ts";
+import {
+  RateWindow,
+  type SavedPart,
+  RATE_WINDOW_MAX_ADDRESSES,
+} from "../../../access/rate-window.ts";
+import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
 
 const MINUTE = 1_000 * RATE_WINDOW_MS;
 

@@ -1,14 +1,12 @@
 import { exportJWK, generateKeyPair, SignJWT, type JWK, type JWTPayload } from "jose";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { discoverKeys, IssuerKeys } from "../../../access/issuer-keys.ts";
-import { TokenGate } from "../../../access/tokens.ts";
+import { discoverKeys, IssuerKeys, ISSUER_ASK_AGAIN_MS } from "../../../access/issuer-keys.ts";
 import {
-  ISSUER_ASK_AGAIN_MS,
-  ISSUER_DOWN_MS,
-  ISSUER_KEYS_MAX_MS,
+  TokenGate,
   VISITOR_TOKEN_LEEWAY_SECONDS,
   VISITOR_TOKEN_MAX_CHARS,
-} from "../../../protocol/limits.ts";
+} from "../../../access/tokens.ts";
+import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "../../../access/limits.ts";
 import type { JwtValidation } from "../../../protocol/schemas/access/policies.ts";
 
 const ISSUER = "https://issuer.example";

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { backOff } from "../../../agent/tunnel.ts";
-import { RECONNECT_MAX_MS, RECONNECT_MIN_MS } from "../../../protocol/limits.ts";
+import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
+import { RECONNECT_MIN_MS } from "../../../agent/tunnel-connection.ts";
 
 test("an agent waits at least half a second, at most five, and longer after more failures", () => {
   const longest = [0, 1, 2, 3, 4, 50, 10_000].map((failures) => backOff(failures, () => 1));

@@ -14,8 +14,9 @@ import {
   strictTextOf,
   textOf,
   type Frame,
+  FRAME_HEADER_BYTES,
+  FRAME_MAX_BYTES,
 } from "../../../protocol/wire/frames.ts";
-import { FRAME_HEADER_BYTES, FRAME_MAX_BYTES } from "../../../protocol/limits.ts";
 import { seeded } from "../../harness/random.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);

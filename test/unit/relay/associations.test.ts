@@ -3,7 +3,7 @@ import { createECDH } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { CloseName } from "../../../protocol/wire/close-codes.ts";
-import { RELAY_TICKET_GRACE_MS } from "../../../protocol/limits/relay.ts";
+import { RELAY_TICKET_GRACE_MS } from "../../../protocol/relay/limits.ts";
 import type { FromRelay } from "../../../protocol/relay/control.ts";
 import type { RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Association } from "../../../relay/association.ts";

@@ -1,6 +1,6 @@
 /** The rules of a network's public port, without sockets. */
 import { describe, expect, test } from "vitest";
-import { FLOW_LENIENCY_MS } from "../../../protocol/limits/relay.ts";
+import { FLOW_LENIENCY_MS, WireGuardFilter } from "../../../relay/udp/filter.ts";
 import {
   INITIATIONS_BURST,
   NEW_FLOWS_BURST,
@@ -8,7 +8,6 @@ import {
   RECEIVER_INDICES_PER_PORT_MAX,
   UNPROVEN_DATA_BURST,
 } from "../../../relay/limits.ts";
-import { WireGuardFilter } from "../../../relay/udp/filter.ts";
 import { ReceiverIndices } from "../../../relay/udp/receiver-indices.ts";
 import { newKeyPair } from "../../harness/wireguard/crypto.ts";
 import { writeInitiation } from "../../harness/wireguard/handshake.ts";

@@ -1,6 +1,6 @@
 /** Flows, their tags and rates, without sockets. */
 import { expect, test } from "vitest";
-import { FLOW_IDLE_MAX_MS } from "../../../protocol/limits/relay.ts";
+import { FLOW_IDLE_MAX_MS } from "../../../protocol/relay/limits.ts";
 import { UNCONFIRMED_FLOW_IDLE_MAX_MS } from "../../../relay/limits.ts";
 import { TokenBucket } from "../../../relay/token-bucket.ts";
 import { FlowTags } from "../../../relay/udp/flow-tags.ts";

@@ -7,7 +7,7 @@ import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
 import { deniedMessage, isOnList, TICKET_PATH } from "../../../access/identity.ts";
 import { ERROR_HEADER, STATUS_BY_CODE } from "../../../protocol/errors.ts";
-import { PROVIDER_SIGN_IN_MAX_MS } from "../../../protocol/limits.ts";
+import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
 import { StartVisit } from "../../../protocol/schemas/access/edge-auth.ts";
 import { ProviderAnswer } from "../../../protocol/schemas/accounts/providers.ts";
 import { publicUrl } from "../../config/config.ts";

@@ -3,7 +3,7 @@
  * collects a token of 90 days, once.
  */
 import { createRoute } from "@hono/zod-openapi";
-import { DEVICE_CODE_MAX_MS, DEVICE_POLL_INTERVAL_SECONDS } from "../../../protocol/limits.ts";
+import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
 import {
   DeviceCode,
   DeviceQuery,
@@ -32,6 +32,8 @@ import {
 import { allow } from "../guard.ts";
 import { actorOf, answer, failures, jsonBody, newArea, roleChanged } from "../route.ts";
 import { limited } from "../rate-limit.ts";
+
+const DEVICE_POLL_INTERVAL_SECONDS = 2;
 
 export const cli = newArea();
 

@@ -2,7 +2,6 @@
 import { createRoute } from "@hono/zod-openapi";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { z } from "zod";
-import { MFA_ENROLLMENT_MAX_MS } from "../../../protocol/limits.ts";
 import { AccountSummary, Status } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
   ConfirmSecret,
@@ -41,6 +40,9 @@ import {
 } from "../route.ts";
 import { limited } from "../rate-limit.ts";
 import { signIn } from "./sign-in.ts";
+
+/** How long a secret that was shown waits to be confirmed. */
+const MFA_ENROLLMENT_MAX_MS = 15 * 60_000;
 
 export const mfa = newArea();
 

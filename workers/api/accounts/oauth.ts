@@ -5,7 +5,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
-import { PROVIDER_SIGN_IN_MAX_MS } from "../../../protocol/limits.ts";
+import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
 import {
   ProviderAnswer,
   PROVIDERS,

@@ -1,6 +1,7 @@
 /** From knowing who it is to a session, its cookie, and the summary of the account. */
 import { getCookie, setCookie } from "hono/cookie";
-import { DEVICE_NAME_MAX_CHARS, REFRESH_TOKEN_MS } from "../../../protocol/limits.ts";
+import { DEVICE_NAME_MAX_CHARS } from "../../../protocol/limits.ts";
+import { REFRESH_TOKEN_MS } from "../../limits.ts";
 import type { AccountSummary, MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";

@@ -4,7 +4,6 @@
  * repeating would not help.
  */
 import { createRoute } from "@hono/zod-openapi";
-import { PAYMENTS_ASKS_MAX } from "../../../protocol/limits/billing.ts";
 import { Ok } from "../../../protocol/schemas/scalars.ts";
 import { planRules } from "../../jobs/plan-notices.ts";
 import { ApiError } from "../../errors.ts";
@@ -15,6 +14,9 @@ import { findVersion, hear, type Heard } from "../../store/billing/subscriptions
 import type { News } from "../../store/billing/subscription-rules.ts";
 import { answer, failures, newArea, type ApiContext } from "../route.ts";
 import { askPayments, billingNotConfigured, paymentsOf } from "./payments.ts";
+
+/** How often the provider is asked because of one event, while others of the same subscription come. */
+const PAYMENTS_ASKS_MAX = 3;
 
 export const billingWebhook = newArea();
 

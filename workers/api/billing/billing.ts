@@ -1,6 +1,5 @@
 /** /billing: what an organization pays for. Its plan changes when the payment provider says so, never here. */
 import { createRoute } from "@hono/zod-openapi";
-import { CHECKOUT_REPEAT_MS } from "../../../protocol/limits/billing.ts";
 import {
   Billing,
   CheckoutSession,
@@ -18,6 +17,9 @@ import { allow } from "../guard.ts";
 import { answer, failures, jsonBody, newArea, type ApiContext } from "../route.ts";
 import { mockCancel, mockCheckoutUrl, mockPortalUrl } from "./mock-billing.ts";
 import { askPayments, billingNotConfigured, paymentsOf } from "./payments.ts";
+
+/** Whoever asks for the same checkout again within this is led to the same one. */
+const CHECKOUT_REPEAT_MS = 60_000;
 
 export const billing = newArea();
 

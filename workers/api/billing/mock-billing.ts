@@ -3,7 +3,6 @@
  * provider's, nobody is charged, and everything behind them is as it would be.
  */
 import { z } from "zod";
-import { MOCK_LINK_MAX_MS } from "../../../protocol/limits/billing.ts";
 import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/paid-plans.ts";
 import { planRules } from "../../jobs/plan-notices.ts";
 import type { Config } from "../../config/config.ts";
@@ -21,6 +20,9 @@ import {
 import { isLiving, whatCounts, type Snapshot } from "../../store/billing/subscription-rules.ts";
 import { newArea, notFound, type ApiContext } from "../route.ts";
 import { mockPortalPage, PORTAL_ACTIONS, type PortalAction } from "./mock-billing-page.ts";
+
+/** Links of the rehearsal (`BILLING_MODE=mock`). */
+const MOCK_LINK_MAX_MS = 3600_000;
 
 export const mockBilling = newArea();
 

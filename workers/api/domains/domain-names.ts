@@ -1,8 +1,10 @@
 /** Which names can be somebody's custom domain: written as the DNS has it, registrable, and not ours. */
 import { getPublicSuffix } from "tldts";
-import { DOMAIN_MAX_CHARS } from "../../../protocol/limits.ts";
 import { LABEL } from "../../../protocol/names.ts";
 import type { Config } from "../../config/config.ts";
+
+/** The whole of a name (RFC 1035 §2.3.4), less what the proof stands under: `_svc-challenge.`. */
+const DOMAIN_MAX_CHARS = 253 - 15;
 
 /** Where the proof is published, below the domain. */
 const CHALLENGE_LABEL = "_svc-challenge";

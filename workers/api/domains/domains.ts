@@ -2,7 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { hostOf, routeNameOf } from "../../../protocol/hosts.ts";
-import { TXT_LOOKUP_BURST, TXT_LOOKUP_REFILL_MS } from "../../../protocol/limits/edge.ts";
+import { TXT_LOOKUP_BURST } from "../../limits.ts";
 import {
   AllowedQuery,
   BindDomain,
@@ -38,6 +38,8 @@ import {
   roleChanged,
   type ApiContext,
 } from "../route.ts";
+
+const TXT_LOOKUP_REFILL_MS = 5_000;
 
 const LOOK_UP_RULE = { burst: TXT_LOOKUP_BURST, refillMs: TXT_LOOKUP_REFILL_MS };
 

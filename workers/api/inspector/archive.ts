@@ -1,10 +1,14 @@
 /** An HTTP archive as it is sent: entry by entry, so that no more than a few are in memory at once. */
-import { HAR_READ_AT_ONCE, HAR_WHOLE_MAX_CHARS } from "../../../protocol/limits/inspector.ts";
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import { utf8 } from "../../../shared/encoding.ts";
 import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, harEntry } from "./har.ts";
 import { originOf, readCapture, type Listed } from "./reading.ts";
+
+/** Of an archive in JSON. From there on bodies and messages are left out, and it says so. */
+const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
+/** Captured requests that are read at once while an archive is written: each can be several megabytes. */
+const HAR_READ_AT_ONCE = 4;
 
 export interface Archived {
   event: CaptureEvent;

@@ -1,5 +1,7 @@
 /** Bodies as they were kept: bytes as they were sent, packed or not, whole or cut. */
-import { BODY_UNPACKED_MAX_BYTES } from "../../../protocol/limits/inspector.ts";
+
+/** A packed body unpacks to no more than this; one that would is left as it was sent. */
+const BODY_UNPACKED_MAX_BYTES = 2 * 1024 * 1024;
 
 /** @returns null when these bytes are no text: not in UTF-8, or with NUL in them. */
 export function textOf(bytes: Uint8Array): string | null {

@@ -1,14 +1,15 @@
 /** Two answers to one request side by side: what a change of the local server has changed. */
-import {
-  COMPARISON_MAX_DEPTH,
-  COMPARISON_MAX_DIFFERENCES,
-  COMPARISON_PATH_MAX_CHARS,
-  COMPARISON_VALUE_MAX_CHARS,
-} from "../../../protocol/limits/inspector.ts";
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Comparison, Difference } from "../../../protocol/schemas/inspector/replays.ts";
 import { fromBase64 } from "../../../shared/encoding.ts";
 import { textOf, unpacked } from "./bodies.ts";
+
+/** What is told of two bodies that differ. */
+export const COMPARISON_MAX_DIFFERENCES = 100;
+const COMPARISON_MAX_DEPTH = 64;
+/** Of a JSON pointer: what is below such a one is not looked at. */
+const COMPARISON_PATH_MAX_CHARS = 2_000;
+export const COMPARISON_VALUE_MAX_CHARS = 200;
 
 type Headers = Record<string, string>;
 

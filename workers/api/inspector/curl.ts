@@ -5,10 +5,14 @@
  */
 import { toBase64 } from "../../../shared/base64.ts";
 import { isPassedOn, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
-import { CURL_ARGUMENT_MAX_BYTES, CURL_SPELLED_MAX } from "../../../protocol/limits/inspector.ts";
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import { fromBase64 } from "../../../shared/encoding.ts";
 import { textOf } from "./bodies.ts";
+
+/** Text in a command is more than a shell takes as one argument from here on: it goes through a pipe. */
+export const CURL_ARGUMENT_MAX_BYTES = 64 * 1024;
+/** Invisible characters in such a text: each is written as a command of its own. */
+const CURL_SPELLED_MAX = 200;
 
 /** curl would read these as something of its own in a URL; then the target is said beside it. */
 const PLAIN_TARGET = /^\/[\w.~!$&'()*+,;=:@/?%-]*$/;

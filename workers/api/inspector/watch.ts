@@ -2,10 +2,13 @@
  * GET /inspector/ws: captured requests as they happen. Who may watch is decided here; from then on the
  * connection belongs to the organization's object.
  */
-import { WATCH_HEADER, WATCH_URL } from "../../../durable-objects/organization/admission.ts";
-import type { WatcherAdmission } from "../../../durable-objects/organization/admission.ts";
+import {
+  WATCH_HEADER,
+  WATCH_URL,
+  type WatcherAdmission,
+} from "../../../durable-objects/organization/admission.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
-import { RECONNECT_WATCHER_MS } from "../../../protocol/limits/organization.ts";
+import { RECONNECT_WATCHER_MS } from "../../../protocol/limits.ts";
 import {
   WATCH_BEARER,
   WATCH_PROTOCOL,

@@ -4,7 +4,7 @@
  * any may go.
  */
 import { OUTCOMES, type Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
-import { LATENCY_BOUNDS_MS } from "../../../protocol/limits/metrics.ts";
+import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
 import type { CountedTunnel, TunnelCounts } from "../../store/metrics/metrics.ts";
 
 export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";

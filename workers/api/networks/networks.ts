@@ -1,7 +1,7 @@
 /** /private-networks: WireGuard networks whose server stands behind an agent. */
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { NETWORKS_PER_ORG_MAX } from "../../../protocol/limits/relay.ts";
+import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";

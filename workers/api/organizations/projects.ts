@@ -1,10 +1,6 @@
 /** /projects: namespaces of tunnels. A tunnel in one carries its slug, a token can be confined to one. */
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import {
-  PROJECT_TOKEN_BY_MASTER_HOURS,
-  PROJECT_TOKEN_BY_PERSON_HOURS,
-} from "../../../protocol/limits.ts";
 import { canAllowInProject } from "../../../protocol/names.ts";
 import {
   CreateProject,
@@ -40,6 +36,10 @@ import {
   type ApiContext,
 } from "../route.ts";
 import { toMintedToken } from "../tokens/tokens.ts";
+
+/** Tokens of a project, minted by a machine with a master key and by a person. */
+const PROJECT_TOKEN_BY_MASTER_HOURS = 1;
+const PROJECT_TOKEN_BY_PERSON_HOURS = 24;
 
 export const projects = newArea();
 

@@ -5,7 +5,7 @@
  * answers lives as long as that connection, and a database client would be half a megabyte of it.
  */
 import type { Admission } from "../../../durable-objects/tunnel/agents/admission.ts";
-import { RANDOM_NAME_MAX_TRIES } from "../../../protocol/limits.ts";
+import { RANDOM_NAME_MAX_TRIES } from "../../limits.ts";
 import {
   DEFAULT_PROJECT_SLUG,
   isAllowedLabel,

@@ -8,7 +8,7 @@ import {
   RANDOM_NAME_MAX_TRIES,
   TUNNEL_CONFIRM_MAX_ROWS,
   TUNNEL_NEWS_FRESH_MS,
-} from "../../../protocol/limits.ts";
+} from "../../limits.ts";
 import {
   DEFAULT_PROJECT_SLUG,
   isReservedLabel,

@@ -14,7 +14,6 @@ import {
   type Signed,
 } from "../../../durable-objects/receiver/signatures.ts";
 import { isPassedOn } from "../../../protocol/header-names.ts";
-import { RECEIVER_FULL_RETRY_MS, RECEIVERS_CACHE_MAX } from "../../../protocol/limits/webhooks.ts";
 import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
@@ -22,6 +21,11 @@ import { ApiError } from "../../errors.ts";
 import { openWebhookSecret } from "../../identity/webhook-secrets.ts";
 import { receiverObject } from "../../objects.ts";
 import { answer, failures, newArea, notFound, type ApiContext } from "../route.ts";
+
+/** Receivers whose settings an isolate remembers. */
+const RECEIVERS_CACHE_MAX = 1_000;
+/** When to come back to a receiver that is full. */
+const RECEIVER_FULL_RETRY_MS = 60_000;
 
 export const hooks = newArea();
 

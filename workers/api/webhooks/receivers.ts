@@ -2,7 +2,7 @@
 import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import type { KeptDelivery } from "../../../durable-objects/receiver/deliveries.ts";
-import { LONG_POLL_CHECK_MS, RECEIVERS_MAX } from "../../../protocol/limits/webhooks.ts";
+import { RECEIVERS_MAX } from "../../limits.ts";
 import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
 import {
   Acknowledgement,
@@ -40,6 +40,9 @@ import {
   roleChanged,
   type ApiContext,
 } from "../route.ts";
+
+/** How soon a waiting reader notices that the server stops, or that its client is gone. */
+const LONG_POLL_CHECK_MS = 250;
 
 export const receivers = newArea();
 

@@ -1,6 +1,7 @@
 /** Codes that people read from one place and type into another. */
-import { EMAIL_CODE_DIGITS } from "../../../protocol/limits.ts";
 import { toBase64Url } from "../../../shared/encoding.ts";
+
+const EMAIL_CODE_DIGITS = 6;
 
 /** Six digits, each as likely as any. */
 export function randomEmailCode(): string {

@@ -1,7 +1,10 @@
 /** Recovery codes: what lets somebody in whose authenticator is gone, each of them once. */
-import { RECOVERY_CODE_CHARS, RECOVERY_CODES } from "../../../protocol/limits.ts";
+import { RECOVERY_CODES } from "../../../protocol/limits.ts";
 import { randomFrom } from "./codes.ts";
 import { sha256Hex } from "../sealing.ts";
+
+/** 80 random bits. */
+const RECOVERY_CODE_CHARS = 16;
 
 /** Base32 in lower case: nothing in it is taken for something else in it. */
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";

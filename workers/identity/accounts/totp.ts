@@ -1,14 +1,15 @@
 /** Time-based one-time passwords (RFC 6238), in the one form that every authenticator app knows. */
 import { HOTP, Secret, TOTP } from "otpauth";
-import {
-  TOTP_DIGITS,
-  TOTP_DRIFT_STEPS,
-  TOTP_SECRET_BYTES,
-  TOTP_SECRET_MAX_BYTES,
-  TOTP_SECRET_MIN_BYTES,
-  TOTP_STEP_SECONDS,
-} from "../../../protocol/limits.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
+
+const TOTP_STEP_SECONDS = 30;
+const TOTP_DIGITS = 6;
+/** Steps that a clock may be off, each way. */
+const TOTP_DRIFT_STEPS = 1;
+/** What RFC 4226 §4 recommends, the least that it allows, and more than anybody uses. */
+const TOTP_SECRET_BYTES = 20;
+const TOTP_SECRET_MIN_BYTES = 16;
+const TOTP_SECRET_MAX_BYTES = 128;
 
 /** What a secret is sealed for, from its confirmation on. */
 export const TOTP_SECRET_PURPOSE = "totp secret";

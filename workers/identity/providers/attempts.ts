@@ -3,7 +3,7 @@
  * that started it: nothing is stored for those who never come back, and no other browser can finish it.
  */
 import { z } from "zod";
-import { PROVIDER_SIGN_IN_MAX_MS } from "../../../protocol/limits.ts";
+import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
 import { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import type { Config } from "../../config/config.ts";
 import { randomSecret } from "../accounts/codes.ts";

@@ -5,9 +5,12 @@ import {
   OperationProcessingError,
   ResponseBodyError,
 } from "oauth4webapi";
-import { PROVIDER_ANSWER_MAX_BYTES, PROVIDER_CALL_MAX_MS } from "../../../protocol/limits.ts";
 import type { Env } from "../../env.ts";
 import { callOperators } from "../../operator-network.ts";
+
+/** One call to a provider, its body included. */
+export const PROVIDER_CALL_MAX_MS = 10_000;
+export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 
 /** Options for the calls of oauth4webapi. @param configured the address in the settings. */
 export function callOptions(env: Pick<Env, "OPERATOR_NETWORK">, configured: URL) {

@@ -1,9 +1,5 @@
 /** `idp_a`: any provider of OpenID Connect, found by discovery. */
 import * as oidc from "oauth4webapi";
-import {
-  PROVIDER_CLOCK_TOLERANCE_SECONDS,
-  PROVIDER_METADATA_MAX_MS,
-} from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { callOptions, isRefusedCode } from "./calls.ts";
@@ -16,6 +12,10 @@ import {
   type Identification,
   type Provider,
 } from "./provider.ts";
+
+/** How long an isolate believes what a provider said of itself. */
+const PROVIDER_METADATA_MAX_MS = 10 * 60_000;
+const PROVIDER_CLOCK_TOLERANCE_SECONDS = 30;
 
 const NAME = "idp_a";
 

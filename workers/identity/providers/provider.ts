@@ -1,11 +1,12 @@
 /** What can be asked of any provider of third-party sign-in, and what it may say. */
 import { calculatePKCECodeChallenge, type AuthorizationServer } from "oauth4webapi";
 import { z } from "zod";
-import { PROVIDER_SUBJECT_MAX_CHARS } from "../../../protocol/limits.ts";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import type { Config } from "../../config/config.ts";
 import type { Attempt } from "./attempts.ts";
 import { isEmailAddress, normalizeEmail } from "../accounts/emails.ts";
+
+const PROVIDER_SUBJECT_MAX_CHARS = 255;
 
 /** Both methods throw when the provider can't be reached or says what can't be believed. */
 export interface Provider {

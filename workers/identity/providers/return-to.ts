@@ -1,5 +1,5 @@
 /** Where a sign-in leads back to, as whoever made the link wishes it. */
-import { RETURN_TO_MAX_CHARS } from "../../../protocol/limits.ts";
+import { RETURN_TO_MAX_CHARS } from "../../limits.ts";
 
 /**
  * @param wish a path, or an address on `publicOrigin`.

@@ -4,10 +4,13 @@
  */
 import { errors, jwtVerify, SignJWT, type JWTPayload } from "jose";
 import { z } from "zod";
-import { ACCESS_TOKEN_SECONDS, VERIFIED_TOKENS_MAX } from "../../../protocol/limits.ts";
+import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import { accessTokenKeys } from "../keys.ts";
 import type { Role } from "../permissions.ts";
+
+/** Access tokens whose signature an isolate remembers. */
+const VERIFIED_TOKENS_MAX = 1_000;
 
 const AUDIENCE = "underpass";
 /** RFC 9068: no other JWT of ours can be taken for one of these. */

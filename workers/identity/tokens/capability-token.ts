@@ -1,8 +1,9 @@
 /** The credential of an agent, as bytes (docs/capability-token.md): a bincode struct, signed with Ed25519. */
-import { TOKEN_BYTES_MAX } from "../../../protocol/limits.ts";
 import { BincodeError, BincodeReader, BincodeWriter } from "./bincode.ts";
 import { utf8 } from "../../../shared/encoding.ts";
 import type { SigningKeys } from "../keys.ts";
+
+const TOKEN_BYTES_MAX = 16 * 1024;
 
 const TOKEN_VERSION = 1;
 const KINDS = ["agent", "master"] as const;

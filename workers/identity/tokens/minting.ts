@@ -1,16 +1,14 @@
 /** From what is asked to a token's row, and from its row to the bytes that an agent shows. */
-import {
-  CLI_TOKEN_BANDWIDTH_MBPS,
-  CLI_TOKEN_DAYS,
-  CLI_TOKEN_TUNNELS,
-  TOKEN_BANDWIDTH_DEFAULT_MBPS,
-  TOKEN_TUNNELS_DEFAULT,
-} from "../../../protocol/limits.ts";
+import { TOKEN_BANDWIDTH_DEFAULT_MBPS, TOKEN_TUNNELS_DEFAULT } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import type { NewToken, TokenRow } from "../../store/tokens/tokens.ts";
 import { signCapabilityToken } from "./capability-token.ts";
 import { fromHex, toHex } from "../../../shared/encoding.ts";
 import { capabilityTokenKeys } from "../keys.ts";
+
+const CLI_TOKEN_DAYS = 90;
+const CLI_TOKEN_TUNNELS = 100;
+const CLI_TOKEN_BANDWIDTH_MBPS = 10_000;
 
 const NONCE_BYTES = 16;
 const HOUR_MS = 3600_000;

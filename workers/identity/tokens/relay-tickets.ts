@@ -3,7 +3,7 @@
  * relay reads from `/.well-known/jwks.json`; type and audience keep the two apart.
  */
 import { SignJWT } from "jose";
-import { RELAY_TICKET_SECONDS } from "../../../protocol/limits/relay.ts";
+import { RELAY_TICKET_SECONDS } from "../../../protocol/relay/limits.ts";
 import {
   RELAY_TICKET_TYPE,
   relayAudience,

@@ -6,11 +6,14 @@
 import { SignJWT } from "jose";
 import { z } from "zod";
 import { PASS_ALGORITHM, PASS_TYPE } from "../../../access/passes.ts";
-import { VISITOR_PASS_SECONDS, VISITOR_TICKET_MAX_MS } from "../../../protocol/limits.ts";
+import { VISITOR_PASS_SECONDS } from "../../limits.ts";
 import type { Config } from "../../config/config.ts";
 import { randomSecret } from "../accounts/codes.ts";
 import { accessTokenKeys } from "../keys.ts";
 import { seal, unseal } from "../sealing.ts";
+
+/** From the provider's answer to the tunnel's own host: one redirect. */
+const VISITOR_TICKET_MAX_MS = 60_000;
 
 const PURPOSE = "visitor ticket";
 

@@ -1,11 +1,13 @@
 /** TXT records by DNS over HTTPS (RFC 8484), from the resolver that the operator has configured. */
-import { DNS_ANSWER_MAX_BYTES, DNS_LOOKUP_MAX_MS } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { callOperators } from "../../operator-network.ts";
 import { readTxtAnswer, txtQuestion } from "./message.ts";
+
+const DNS_ANSWER_MAX_BYTES = 65_535;
+const DNS_LOOKUP_MAX_MS = 5_000;
 
 const MEDIA_TYPE = "application/dns-message";
 

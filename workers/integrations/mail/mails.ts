@@ -2,7 +2,7 @@
  * What the mails of the service say. Each has one plain and one HTML part with the same words. Nothing in
  * them is loaded from anywhere, and no link counts who follows it.
  */
-import { PAYMENT_GRACE_MS } from "../../../protocol/limits/billing.ts";
+import { PAYMENT_GRACE_MS } from "../../limits.ts";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
 import type { Config } from "../../config/config.ts";
 import type { Downgrade, PlanReason } from "../../store/billing/plan-changes.ts";

@@ -5,12 +5,6 @@
  */
 import { Stripe } from "stripe";
 import {
-  PAYMENTS_ANSWER_MAX_BYTES,
-  PAYMENTS_CALL_MAX_MS,
-  PAYMENTS_CALL_RETRIES,
-  PAYMENTS_SIGNATURE_MAX_SECONDS,
-} from "../../../protocol/limits/billing.ts";
-import {
   BILLING_CYCLES,
   PAID_PLANS,
   type BillingCycle,
@@ -21,6 +15,13 @@ import type { Env } from "../../env.ts";
 import { callOperators } from "../../operator-network.ts";
 import type { Snapshot } from "../../store/billing/subscription-rules.ts";
 import { readEvent, readSubscription, type BillingEvent, type PriceTable } from "./events.ts";
+
+/** One call to the payment provider, which is tried again as often as `PAYMENTS_CALL_RETRIES` says. */
+const PAYMENTS_CALL_MAX_MS = 8_000;
+const PAYMENTS_CALL_RETRIES = 2;
+const PAYMENTS_ANSWER_MAX_BYTES = 1024 * 1024;
+/** How old a signature may be. */
+const PAYMENTS_SIGNATURE_MAX_SECONDS = 300;
 
 export interface Purchase {
   plan: PaidPlan;

@@ -10,8 +10,7 @@ import { mayUse, type Feature, type Standing } from "../billing/plans.ts";
 import type { AuditAction } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import { holdStanding, type MemberActor } from "../locks.ts";
-import { tunnels } from "../tables/tunnels.ts";
-import type { TunnelRow } from "../tables/tunnels.ts";
+import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 
 /** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
 export type GateChange =

@@ -1,16 +1,16 @@
 /** Accounts: people, and the organization that each of them gets. */
 import { and, eq, gt, inArray, isNull, lt, not, notExists, or, sql } from "drizzle-orm";
-import {
-  EMAIL_CODE_GUESSES_WINDOW_MS,
-  EMAIL_CODE_HOURLY_MAX_GUESSES,
-  EMAIL_CODE_MAX_ATTEMPTS,
-  EMAIL_CODE_MAX_MS,
-} from "../../../protocol/limits.ts";
+import { EMAIL_CODE_GUESSES_WINDOW_MS } from "../../limits.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
 import type { OutboxMessage } from "../outbox.ts";
 import { emailCodes, users } from "../tables/accounts.ts";
+
+const EMAIL_CODE_MAX_MS = 10 * 60_000;
+const EMAIL_CODE_MAX_ATTEMPTS = 5;
+/** Guesses at the codes of one address, however often another one is asked for. */
+const EMAIL_CODE_HOURLY_MAX_GUESSES = 20;
 
 export type UserRow = typeof users.$inferSelect;
 

@@ -3,15 +3,15 @@
  * guesses, which is why they are kept for a while after their end: a new challenge is no new count.
  */
 import { and, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
-import {
-  MFA_ACCOUNT_MAX_ATTEMPTS,
-  MFA_ACCOUNT_WINDOW_MS,
-  MFA_CHALLENGE_MAX_ATTEMPTS,
-  MFA_CHALLENGE_MAX_MS,
-} from "../../../protocol/limits.ts";
+import { MFA_ACCOUNT_WINDOW_MS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { mfaChallenges, users } from "../tables/accounts.ts";
+
+const MFA_CHALLENGE_MAX_MS = 5 * 60_000;
+const MFA_CHALLENGE_MAX_ATTEMPTS = 5;
+/** Wrong codes of an account, whatever the challenge: a new password login starts no new count. */
+const MFA_ACCOUNT_MAX_ATTEMPTS = 10;
 
 /**
  * @returns false when the password that was checked is not the account's any more. The reset that replaced

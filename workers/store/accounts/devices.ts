@@ -1,6 +1,6 @@
 /** Machines that wait for a person to let them in (the device flow). */
 import { and, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
-import { DEVICE_CODE_MAX_MS } from "../../../protocol/limits.ts";
+import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { deviceCodes } from "../tables/tokens.ts";

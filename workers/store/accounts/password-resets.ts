@@ -1,11 +1,13 @@
 /** Tokens that stand in for a forgotten password, once. */
 import { and, eq, gt, isNotNull, isNull, lt, sql } from "drizzle-orm";
-import { PASSWORD_RESET_MAX_MS, PASSWORD_RESETS_MAX } from "../../../protocol/limits.ts";
+import { PASSWORD_RESETS_MAX } from "../../limits.ts";
 import { endChallenges } from "./challenges.ts";
 import type { Database } from "../database.ts";
 import type { OutboxMessage } from "../outbox.ts";
 import { revokeSessionsOf } from "./sessions.ts";
 import { passwordResets, users } from "../tables/accounts.ts";
+
+const PASSWORD_RESET_MAX_MS = 3600_000;
 
 /** Nothing for an address without a confirmed account, nor while enough tokens of it are on their way. */
 export function requestPasswordReset(

@@ -1,11 +1,7 @@
 /** Sessions: one for each sign-in, alive until it is revoked or its refresh secret is no longer renewed. */
 import { and, asc, desc, eq, isNotNull, lt, ne, sql } from "drizzle-orm";
-import {
-  LIST_MAX_ROWS,
-  REFRESH_GRACE_MS,
-  REFRESH_TOKEN_MS,
-  SESSION_SEEN_MS,
-} from "../../../protocol/limits.ts";
+import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
+import { REFRESH_TOKEN_MS, SESSION_SEEN_MS } from "../../limits.ts";
 import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -15,6 +11,9 @@ import { users } from "../tables/accounts.ts";
 import { sessions } from "../tables/sessions.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
 import { tellWatchingEnded } from "../inspector/watching.ts";
+
+/** Two tabs that refresh at once are not a theft. */
+const REFRESH_GRACE_MS = 10_000;
 
 const PRINCIPAL = {
   userId: users.id,

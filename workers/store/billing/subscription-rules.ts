@@ -2,11 +2,14 @@
  * What the payment provider says of a subscription, and what that comes to. News travels in any order and
  * more than once: what holds in the end must follow from all of it, not from when it came.
  */
-import { PAYMENT_GRACE_MS, PAYMENTS_CLOCK_SKEW_MS } from "../../../protocol/limits/billing.ts";
+import { PAYMENT_GRACE_MS } from "../../limits.ts";
 import type { BillingCycle, PaidPlan } from "../../../protocol/paid-plans.ts";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
 import type { Plan } from "../../config/config.ts";
 import { isBetter } from "./plans.ts";
+
+/** How far the provider's clock may be from ours: what it tells is dated by its own, to the second. */
+const PAYMENTS_CLOCK_SKEW_MS = 5 * 60_000;
 
 /** A subscription at one moment. */
 export interface Snapshot {

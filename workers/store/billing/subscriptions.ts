@@ -3,11 +3,7 @@
  * takes turns on the row of its customer.
  */
 import { and, eq, lt, lte, sql } from "drizzle-orm";
-import {
-  BILLING_EVENT_KEEP_MS,
-  LAPSED_BATCH_ROWS,
-  PAYMENT_GRACE_MS,
-} from "../../../protocol/limits/billing.ts";
+import { LAPSED_BATCH_ROWS, PAYMENT_GRACE_MS } from "../../limits.ts";
 import {
   graceEndOf,
   isEntitling,
@@ -24,6 +20,9 @@ import type { Transaction } from "../transaction.ts";
 import { changePlan, listOwners, type PlanReason, type PlanRules } from "./plan-changes.ts";
 import { billingCustomers, billingEvents, subscriptions } from "../tables/billing.ts";
 import { organizations } from "../tables/organizations.ts";
+
+/** The provider repeats an event for days; by then it is remembered that it was heard. */
+const BILLING_EVENT_KEEP_MS = 90 * 24 * 3600_000;
 
 export type SubscriptionRow = typeof subscriptions.$inferSelect;
 export type Source = SubscriptionRow["source"];

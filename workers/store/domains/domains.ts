@@ -12,11 +12,7 @@ import {
   sql,
   type SQL,
 } from "drizzle-orm";
-import {
-  DOMAIN_CLAIM_MAX_MS,
-  DOMAINS_UNVERIFIED_MAX,
-  EXPIRY_BATCH_ROWS,
-} from "../../../protocol/limits.ts";
+import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import { claimHostname, releaseHostname } from "./hostnames.ts";
@@ -24,6 +20,11 @@ import { isOnPage, pageValues, type Page } from "../page.ts";
 import { holdsRole, lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
+
+/** Claims of an organization that wait to be verified. */
+const DOMAINS_UNVERIFIED_MAX = 100;
+/** A claim that nobody verified is forgotten after this. */
+const DOMAIN_CLAIM_MAX_MS = 7 * 24 * 3600_000;
 
 export type DomainRow = typeof domains.$inferSelect;
 

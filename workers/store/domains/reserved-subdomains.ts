@@ -1,6 +1,5 @@
 /** Reserved subdomains' rows. What others run into is the name's row in `hostnames`. */
 import { and, count, desc, eq, sql, type SQL } from "drizzle-orm";
-import { RESERVATION_COOL_DOWN_MS } from "../../../protocol/limits.ts";
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
@@ -8,6 +7,9 @@ import { giveUpHostnames, holdHostname } from "./hostnames.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
+
+/** How long a reserved subdomain that was given up is kept from others, whose visitors may be its old ones. */
+const RESERVATION_COOL_DOWN_MS = 24 * 3600_000;
 
 export type ReservedSubdomainRow = typeof reservedSubdomains.$inferSelect;
 

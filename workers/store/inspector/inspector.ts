@@ -1,10 +1,12 @@
 /** Captured requests are with the tunnels that they were made to; rows say whose those are. */
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
-import { INSPECTOR_MAX_TUNNELS } from "../../../protocol/limits/inspector.ts";
 import { captureKey } from "../../../protocol/capture-id.ts";
 import { prepared, type Database } from "../database.ts";
 import { holdsRole, type MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
+
+/** The newest of an organization are looked for at as many of its tunnels: those that were served last. */
+const INSPECTOR_MAX_TUNNELS = 100;
 
 export interface InspectedTunnel {
   id: string;

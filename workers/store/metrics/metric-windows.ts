@@ -3,7 +3,7 @@
  * the last of them the one that is running.
  */
 import type { Grain } from "../../../durable-objects/tunnel/metrics/traffic.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../protocol/limits/metrics.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../protocol/limits.ts";
 import type { MetricWindow } from "../../../protocol/schemas/metrics.ts";
 
 interface WindowShape {

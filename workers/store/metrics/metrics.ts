@@ -1,13 +1,15 @@
 /** What an organization's tunnels have carried, as it is read. */
 import { and, asc, count, desc, eq, gte, isNull, lt, sql, sum } from "drizzle-orm";
 import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
-import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_NEWS_FRESH_MS } from "../../../protocol/limits.ts";
-import { SCRAPE_MAX_TUNNELS } from "../../../protocol/limits/metrics.ts";
+import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_NEWS_FRESH_MS } from "../../limits.ts";
 import type { Metric } from "../../../protocol/schemas/metrics.ts";
 import type { Span } from "./metric-windows.ts";
 import type { Database } from "../database.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
 import { tunnels } from "../tables/tunnels.ts";
+
+/** Tunnels that a scrape names one by one, the busiest first; totals are of all. */
+export const SCRAPE_MAX_TUNNELS = 200;
 
 const COLUMN = {
   requests: traffic.requests,

@@ -2,10 +2,7 @@
 import { and, eq, inArray, isNull, lt, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Grain } from "../../../durable-objects/tunnel/metrics/traffic.ts";
-import {
-  COUNTERS_FOLD_BATCH_ROWS,
-  TRAFFIC_DELETE_BATCH_ROWS,
-} from "../../../protocol/limits/metrics.ts";
+import { COUNTERS_FOLD_BATCH_ROWS, TRAFFIC_DELETE_BATCH_ROWS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";

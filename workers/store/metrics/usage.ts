@@ -1,7 +1,6 @@
 /** What tokens came to in a month. */
 import { and, desc, eq, sql, sum } from "drizzle-orm";
-import type { Database } from "../database.ts";
-import { prepared } from "../database.ts";
+import { type Database, prepared } from "../database.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";

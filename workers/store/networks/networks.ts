@@ -1,6 +1,6 @@
 /** Private networks' rows, and whom their relays are told of. */
 import { and, count, desc, eq, sql } from "drizzle-orm";
-import { NETWORKS_PER_ORG_MAX } from "../../../protocol/limits/relay.ts";
+import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import type { Revocation } from "../../../protocol/relay/link.ts";
 import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";

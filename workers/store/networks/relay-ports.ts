@@ -3,10 +3,12 @@
  * decides every race; a port that was released is kept from other organizations for a day.
  */
 import { and, eq, isNull, sql } from "drizzle-orm";
-import { RELAY_PORT_COOL_DOWN_MS } from "../../../protocol/limits/relay.ts";
 import { log } from "../../../shared/log.ts";
 import type { Change } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
+
+/** How long a port that was released is kept from other organizations. */
+const RELAY_PORT_COOL_DOWN_MS = 24 * 3600_000;
 
 /** With less than this part of its ports free, the operator is warned in the log. */
 const FEW_PORTS = 0.1;

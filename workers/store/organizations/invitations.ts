@@ -1,10 +1,5 @@
 /** Invitations' rows: one open one for each address, each good for one acceptance. */
 import { and, desc, eq, gt, isNull, lt, sql, type SQL } from "drizzle-orm";
-import {
-  INVITATION_MAX_MS,
-  INVITATIONS_DAILY_MAX,
-  INVITATIONS_OPEN_MAX,
-} from "../../../protocol/limits.ts";
 import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -14,6 +9,11 @@ import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
 import { invitations, memberships, organizations } from "../tables/organizations.ts";
 import type { OwnOrganization } from "./own-organization.ts";
+
+const INVITATION_MAX_MS = 7 * 24 * 3600_000;
+const INVITATIONS_OPEN_MAX = 100;
+/** Mails to people who did not ask for them, of one organization. */
+const INVITATIONS_DAILY_MAX = 200;
 
 export type InvitationRow = typeof invitations.$inferSelect;
 

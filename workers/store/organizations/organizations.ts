@@ -1,6 +1,5 @@
 /** Organizations' rows. */
 import { and, count, desc, eq, isNull, ne, sql } from "drizzle-orm";
-import { ORGANIZATIONS_OWNED_MAX } from "../../../protocol/limits.ts";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
 import type { Plan } from "../../config/config.ts";
 import type { Actor } from "../audit.ts";
@@ -27,6 +26,9 @@ import { revokeTokens } from "../tokens/tokens.ts";
 import { deleteTraffic } from "../metrics/traffic.ts";
 import { deleteTunnels } from "../tunnels/tunnels.ts";
 import type { OwnOrganization } from "./own-organization.ts";
+
+/** Organizations that one person owns. */
+const ORGANIZATIONS_OWNED_MAX = 20;
 
 /** How a new organization starts. */
 export interface OrganizationTerms {

@@ -13,8 +13,7 @@ import {
 } from "drizzle-orm/pg-core";
 import { timestamptz } from "./columns.ts";
 import { users } from "./accounts.ts";
-import { organizations } from "./organizations.ts";
-import { projects } from "./organizations.ts";
+import { organizations, projects } from "./organizations.ts";
 
 /** Capability tokens. The row holds what the signed bytes say, never the bytes. */
 export const tokens = pgTable(

@@ -17,9 +17,8 @@ import type { CaptureSettings } from "../../../protocol/schemas/inspector/captur
 import type { AllowList } from "../../../protocol/schemas/access/edge-auth.ts";
 import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { relays } from "./networks.ts";
-import { organizations } from "./organizations.ts";
+import { organizations, projects } from "./organizations.ts";
 import { tokens } from "./tokens.ts";
-import { projects } from "./organizations.ts";
 
 export const tunnels = pgTable(
   "tunnels",

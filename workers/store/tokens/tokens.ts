@@ -8,9 +8,8 @@ import { revokeTickets } from "../networks/ticket-revocations.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
 import { holdsRole, holdStanding, type MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
-import { organizations } from "../tables/organizations.ts";
+import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { projects } from "../tables/organizations.ts";
 
 export type TokenRow = typeof tokens.$inferSelect & {
   /** The slug of the project it is confined to. */

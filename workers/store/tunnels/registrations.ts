@@ -1,6 +1,6 @@
 /** An agent comes with a token and asks for a name: the rows' side of that, decided in one transaction. */
 import { and, eq, isNull, lt, ne, sql } from "drizzle-orm";
-import { TUNNEL_NEWS_FRESH_MS } from "../../../protocol/limits.ts";
+import { TUNNEL_NEWS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../config/config.ts";
 import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
 import type { Actor } from "../audit.ts";
@@ -10,10 +10,9 @@ import type { PortRefusal } from "../networks/relay-ports.ts";
 import { findOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
-import { tunnels } from "../tables/tunnels.ts";
+import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { reserveTunnelPort, type WithPort } from "./tcp-ports.ts";
 import { expireTunnel, findProjectId, insertTunnel } from "./tunnels.ts";
-import { type TunnelRow } from "../tables/tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;

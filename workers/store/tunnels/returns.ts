@@ -9,9 +9,8 @@ import type { Registered, RegistrationRequest } from "./registrations.ts";
 import { findOverBudget } from "../tokens/spending.ts";
 import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
-import { organizations } from "../tables/organizations.ts";
+import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { projects } from "../tables/organizations.ts";
 
 /** @returns null where anything else is so: then it registers like everybody. */
 export async function returnToTunnel(

@@ -3,8 +3,7 @@ import { and, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { Change } from "../database.ts";
 import { reservePort, type PortRefusal } from "../networks/relay-ports.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
-import { tunnels } from "../tables/tunnels.ts";
-import type { TunnelRow } from "../tables/tunnels.ts";
+import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 
 export interface WantedPort {
   relayId?: string | undefined;

@@ -4,9 +4,8 @@ import type { Database } from "../database.ts";
 import { findOverBudget } from "../tokens/spending.ts";
 import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
-import { organizations } from "../tables/organizations.ts";
+import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { projects } from "../tables/organizations.ts";
 import type { ShownToken } from "../tokens/tokens.ts";
 
 export type TokenRefusal =

@@ -1,7 +1,7 @@
 /** Tunnels' rows: that they exist, whose they are, and the newest news of them. */
 import { and, desc, eq, inArray, isNotNull, isNull, lt, lte, ne, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
-import { EXPIRY_BATCH_ROWS } from "../../../protocol/limits.ts";
+import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
 import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
@@ -13,7 +13,7 @@ import { holdsRole, holdStanding, type MemberActor } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
 import { domains } from "../tables/domains.ts";
 import { relays } from "../tables/networks.ts";
-import { tunnels } from "../tables/tunnels.ts";
+import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { projects } from "../tables/organizations.ts";
 import {
   releaseTunnelPorts,
@@ -22,7 +22,6 @@ import {
   type WithPort,
 } from "./tcp-ports.ts";
 import { endCounters, writeCounters, writeTraffic } from "../metrics/traffic.ts";
-import type { TunnelRow } from "../tables/tunnels.ts";
 
 /** Of what stands before a tunnel a list says only that it is there: the rest is secret, or long. */
 const LISTED = {

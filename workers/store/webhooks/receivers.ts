@@ -18,8 +18,7 @@ import {
   sql,
 } from "drizzle-orm";
 import type { ReceiverSettings } from "../../../durable-objects/receiver/settings.ts";
-import { EXPIRY_BATCH_ROWS, RESEAL_BATCH_ROWS } from "../../../protocol/limits.ts";
-import { RECEIVERS_MAX } from "../../../protocol/limits/webhooks.ts";
+import { EXPIRY_BATCH_ROWS, RESEAL_BATCH_ROWS, RECEIVERS_MAX } from "../../limits.ts";
 import type { Validator } from "../../../protocol/schemas/webhooks.ts";
 import type { Plan } from "../../config/config.ts";
 import { PLAN_TERMS } from "../billing/plans.ts";

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { localAddress } from "../../../../agent/vpn/local-address.ts";
 import { LocalPeers } from "../../../../agent/vpn/local-peers.ts";
 import { PortProbe } from "../../../../agent/vpn/port-probe.ts";
-import { FLOWS_PER_PORT_MAX } from "../../../../protocol/limits/relay.ts";
+import { FLOWS_PER_PORT_MAX } from "../../../../protocol/relay/limits.ts";
 import type { Flow } from "../../../../protocol/relay/control.ts";
 import { PATIENT } from "../../../harness/timeouts.ts";
 import { ownPort } from "../../../harness/ports.ts";

@@ -11,15 +11,13 @@ import {
   windowBytes,
   type Bounds,
   type Pace,
-} from "../../../../durable-objects/organization/pace.ts";
-import {
   WATCH_BEHIND_MAX_MS,
   WATCH_UNANSWERED_BURST_BYTES,
   WATCH_UNANSWERED_BYTES_PER_SECOND,
   WATCH_UNANSWERED_MAX_BYTES,
   WATCH_WINDOW_MAX_BYTES,
   WATCH_WINDOWS_BYTES,
-} from "../../../../protocol/limits/organization.ts";
+} from "../../../../durable-objects/organization/pace.ts";
 import { seeded } from "../../../harness/random.ts";
 
 /** A watcher's end, which reads when the test says so. */

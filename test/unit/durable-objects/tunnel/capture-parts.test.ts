@@ -1,8 +1,19 @@
 import { serialize } from "node:v8";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Alarm, nextAlarm } from "../../../../durable-objects/tunnel/alarm.ts";
-import { PassingBody } from "../../../../durable-objects/tunnel/captures/body.ts";
-import { CaptureStore } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
+import {
+  Alarm,
+  nextAlarm,
+  ALARM_RETRY_MAX_MS,
+  ALARM_RETRY_MIN_MS,
+} from "../../../../durable-objects/tunnel/alarm.ts";
+import {
+  PassingBody,
+  BODY_CAPTURE_MAX_BYTES,
+} from "../../../../durable-objects/tunnel/captures/body.ts";
+import {
+  CaptureStore,
+  CAPTURE_PAGE_MAX_BYTES,
+} from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import { EventStream } from "../../../../durable-objects/tunnel/captures/event-stream.ts";
 import { CaptureMemory } from "../../../../durable-objects/tunnel/captures/memory.ts";
 import { newestFirst } from "../../../../durable-objects/tunnel/captures/merge.ts";
@@ -19,12 +30,7 @@ import type {
 import { Recording } from "../../../../durable-objects/tunnel/captures/recording.ts";
 import { redacted } from "../../../../durable-objects/tunnel/captures/redaction.ts";
 import { captureIdBound } from "../../../../protocol/capture-id.ts";
-import { ALARM_RETRY_MAX_MS, ALARM_RETRY_MIN_MS } from "../../../../protocol/limits.ts";
-import {
-  BODY_CAPTURE_MAX_BYTES,
-  CAPTURE_MEMORY_MAX_BYTES,
-  CAPTURE_PAGE_MAX_BYTES,
-} from "../../../../protocol/limits/captures.ts";
+import { CAPTURE_MEMORY_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/captures.ts";
 import { CaptureSettings } from "../../../../protocol/schemas/inspector/captures.ts";
 import { seeded } from "../../../harness/random.ts";
 

@@ -1,11 +1,11 @@
 /** What a tunnel tells its organization: gathered, one call at a time, and nothing lost in silence. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { CaptureNews, Watch } from "../../../../durable-objects/rpc.ts";
-import { CaptureFeed } from "../../../../durable-objects/tunnel/captures/feed.ts";
 import {
+  CaptureFeed,
   NEWS_MAX_TRIES,
   NEWS_WAITING_MAX_CAPTURES,
-} from "../../../../protocol/limits/organization.ts";
+} from "../../../../durable-objects/tunnel/captures/feed.ts";
 import type { CaptureSummary } from "../../../../protocol/schemas/inspector/captures.ts";
 
 beforeEach(() => void vi.useFakeTimers());

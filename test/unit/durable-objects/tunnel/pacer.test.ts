@@ -1,6 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { PacedQueue, Pacer } from "../../../../durable-objects/tunnel/proxy/pacer.ts";
-import { PACE_BURST_MS } from "../../../../protocol/limits.ts";
+import {
+  PacedQueue,
+  Pacer,
+  PACE_BURST_MS,
+} from "../../../../durable-objects/tunnel/proxy/pacer.ts";
 
 const MEGABIT = 125_000;
 const FRAME = 64 * 1024;

@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Parking, parkingTime } from "../../../../durable-objects/tunnel/agents/parking.ts";
-import { PARK_MAX_MS, PARK_MAX_REQUESTS } from "../../../../protocol/limits.ts";
+import {
+  Parking,
+  parkingTime,
+  PARK_MAX_MS,
+  PARK_MAX_REQUESTS,
+} from "../../../../durable-objects/tunnel/agents/parking.ts";
 
 describe("how long a visitor may wait", () => {
   test("is nothing where no agent was, or where it said that it goes", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../protocol/limits/metrics.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../protocol/limits.ts";
 import {
   Traffic,
   type KeptBucket,

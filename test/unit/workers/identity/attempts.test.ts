@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PROVIDER_SIGN_IN_MAX_MS } from "../../../../protocol/limits.ts";
+import { PROVIDER_SIGN_IN_MAX_MS } from "../../../../workers/limits.ts";
 import { configOf } from "../../../../workers/config/config.ts";
 import {
   ATTEMPT_FOR_ACCOUNT as FOR_ACCOUNT,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { RETURN_TO_MAX_CHARS } from "../../../../protocol/limits.ts";
+import { RETURN_TO_MAX_CHARS } from "../../../../workers/limits.ts";
 import { returnUrl, safeReturnTo } from "../../../../workers/identity/providers/return-to.ts";
 
 const ORIGIN = "https://underpass.example";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../protocol/limits/metrics.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../protocol/limits.ts";
 import { seriesOf, spanOf } from "../../../../workers/store/metrics/metric-windows.ts";
 
 const at = (text: string) => Date.parse(text);

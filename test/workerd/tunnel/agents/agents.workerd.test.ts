@@ -1,9 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
-import { FLAG, FRAME, PING, PONG } from "../../../../protocol/wire/frames.ts";
+import { FLAG, FRAME, PING, PONG, FRAME_MAX_BYTES } from "../../../../protocol/wire/frames.ts";
 import {
-  FRAME_MAX_BYTES,
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
   HELLO_MAX_MS,

@@ -8,7 +8,7 @@ import {
   CONNECT_CLIENTS_MAX,
   CONNECT_WINDOW_MIN_BYTES,
   CONNECT_WINDOWS_MAX_BYTES,
-} from "../../../../protocol/limits/relay.ts";
+} from "../../../../durable-objects/tunnel/tcp/clients.ts";
 import { Refused } from "../../../harness/workerd/live-tunnel.ts";
 
 import { seeded } from "../../../harness/random.ts";

@@ -2,12 +2,9 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, PING, PONG } from "../../../../protocol/wire/frames.ts";
-import {
-  ALARM_RETRY_MAX_MS,
-  AUTH_RATE_BURST,
-  AUTH_RATE_REFILL_MS,
-  HEARTBEAT_TIMEOUT_MS,
-} from "../../../../protocol/limits.ts";
+import { HEARTBEAT_TIMEOUT_MS } from "../../../../protocol/limits.ts";
+import { ALARM_RETRY_MAX_MS } from "../../../../durable-objects/tunnel/alarm.ts";
+import { AUTH_RATE_BURST, AUTH_RATE_REFILL_MS } from "../../../../durable-objects/rate-limiter.ts";
 import { bindings, HELLO, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { PATIENT } from "../../../harness/timeouts.ts";

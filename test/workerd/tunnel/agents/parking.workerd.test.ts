@@ -1,7 +1,10 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { FRAME } from "../../../../protocol/wire/frames.ts";
-import { PARK_MAX_MS, PARK_MAX_REQUESTS } from "../../../../protocol/limits.ts";
+import {
+  PARK_MAX_MS,
+  PARK_MAX_REQUESTS,
+} from "../../../../durable-objects/tunnel/agents/parking.ts";
 import { capturesOf, lastCapture } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { PATIENT } from "../../../harness/timeouts.ts";

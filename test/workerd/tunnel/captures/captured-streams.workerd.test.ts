@@ -1,17 +1,19 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Alarm } from "../../../../durable-objects/tunnel/alarm.ts";
-import { Captures } from "../../../../durable-objects/tunnel/captures/captures.ts";
-import { CaptureFeed } from "../../../../durable-objects/tunnel/captures/feed.ts";
-import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
 import {
-  BODY_CAPTURE_MAX_BYTES,
+  Captures,
   CAPTURE_MEMORY_MAX_BYTES,
   CAPTURES_STORED_MAX_BYTES,
-  FRAME_CAPTURE_MAX_BYTES,
+} from "../../../../durable-objects/tunnel/captures/captures.ts";
+import { CaptureFeed } from "../../../../durable-objects/tunnel/captures/feed.ts";
+import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
+import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
+import { FRAME_CAPTURE_MAX_BYTES } from "../../../../durable-objects/limits.ts";
+import {
   FRAME_PAGE_MAX_FRAMES,
   FRAME_PAGES_MAX,
-} from "../../../../protocol/limits/captures.ts";
+} from "../../../../durable-objects/tunnel/captures/capture-store.ts";
 import type {
   CaptureEvent,
   CaptureState,

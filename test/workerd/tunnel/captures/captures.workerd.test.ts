@@ -2,7 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { captureKey, captureKeyOf } from "../../../../protocol/capture-id.ts";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
-import { BODY_CAPTURE_MAX_BYTES } from "../../../../protocol/limits/captures.ts";
+import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import { CaptureEvent } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
   capturesOf,

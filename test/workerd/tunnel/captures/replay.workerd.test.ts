@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { FRAME } from "../../../../protocol/wire/frames.ts";
-import { BODY_CAPTURE_MAX_BYTES } from "../../../../protocol/limits/captures.ts";
+import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import type { Changes } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
   capturesOf,

@@ -4,9 +4,9 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import {
   WATCH_BEHIND_MAX_MS,
-  WATCH_SESSION_RETRY_MS,
   WATCH_UNANSWERED_BURST_BYTES,
-} from "../../../../protocol/limits/organization.ts";
+} from "../../../../durable-objects/organization/pace.ts";
+import { WATCH_SESSION_RETRY_MS } from "../../../../durable-objects/organization.ts";
 import { WATCH_CLOSE } from "../../../../protocol/schemas/inspector/watching.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { TestWatcher, WatchedOrganization } from "../../../harness/workerd/watching.ts";

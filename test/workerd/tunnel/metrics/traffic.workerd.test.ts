@@ -1,7 +1,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
-import { MINUTE_MS } from "../../../../protocol/limits/metrics.ts";
+import { MINUTE_MS } from "../../../../protocol/limits.ts";
 import { lastCapture, setCapturing } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { PATIENT } from "../../../harness/timeouts.ts";

@@ -1,6 +1,6 @@
 /** A custom domain that has left a tunnel: its object sends visitors away, awake and asleep. */
 import { expect, test } from "vitest";
-import { CUSTOM_HOSTS_MAX } from "../../../../protocol/limits.ts";
+import { CUSTOM_HOSTS_MAX } from "../../../../durable-objects/tunnel/proxy/custom-hosts.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 
 const HOST = "www.shop.example";

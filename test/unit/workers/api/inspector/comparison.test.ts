@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import {
   COMPARISON_MAX_DIFFERENCES,
   COMPARISON_VALUE_MAX_CHARS,
-} from "../../../../../protocol/limits/inspector.ts";
-import { compareAnswers } from "../../../../../workers/api/inspector/comparison.ts";
+  compareAnswers,
+} from "../../../../../workers/api/inspector/comparison.ts";
 import { captured } from "../../../../harness/tunnel/captured.ts";
 import { seeded } from "../../../../harness/random.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LATENCY_BOUNDS_MS } from "../../../../../protocol/limits/metrics.ts";
+import { LATENCY_BOUNDS_MS } from "../../../../../protocol/limits.ts";
 import { expositionOf, type Scraped } from "../../../../../workers/api/metrics/prometheus.ts";
 import { faultsOf, promtool, readExposition } from "../../../../harness/formats/exposition.ts";
 

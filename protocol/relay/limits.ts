@@ -1,0 +1,38 @@
+/** Bounds that the relay, the agent and the API share: of tickets, datagrams, flows and TCP connections. */
+
+// ── Tickets ──
+
+export const RELAY_TICKET_SECONDS = 300;
+/** How long an association outlives its ticket while the API can't be reached to renew it. */
+export const RELAY_TICKET_GRACE_MS = 10 * 60_000;
+
+// ── Datagrams (docs/relay-protocol.md) ──
+
+/** type u8, flags u8, u16, flow u32 */
+export const DATAGRAM_HEADER_BYTES = 8;
+/** Truncated HMAC-SHA-256 (RFC 2104 §5: at least half of the hash). */
+export const RELAY_MAC_BYTES = 16;
+/** More than this waiting on the WebSocket, and datagrams are dropped: they would arrive too late anyway. */
+export const WEBSOCKET_DATAGRAM_QUEUE_MAX_MS = 50;
+/** The same in bytes, where the rate is not known yet. */
+export const WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES = 64 * 1024;
+export const RELAY_HEARTBEAT_INTERVAL_MS = 5_000;
+export const RELAY_HEARTBEAT_TIMEOUT_MS = 13_000;
+
+// ── Flows: one for each remote WireGuard peer ──
+
+export const FLOWS_PER_PORT_MAX = 4_096;
+export const FLOW_IDLE_MAX_MS = 200_000;
+
+// ── TCP ──
+
+/** Visitors who wait for a data connection of the agent. */
+export const STREAM_BACKLOG_MAX = 1_024;
+/** TCP keep-alive begins after this silence, so that an end that is gone is noticed. */
+export const STREAM_KEEP_ALIVE_MS = 15_000;
+
+// ── The relay and the API ──
+
+export const RELAY_STATUS_INTERVAL_MS = 2_000;
+/** A message of the link between a relay and the API. */
+export const RELAY_LINK_MESSAGE_MAX_BYTES = 1024 * 1024;
