@@ -29,6 +29,6 @@ export function isOnList({ domains, emails }: AllowList, email: string): boolean
   return emails.includes(email) || domains.includes(email.slice(email.lastIndexOf("@") + 1));
 }
 
-export function deniedMessage(email: string): string {
+export function formatDeniedMessage(email: string): string {
   return `You are signed in as ${email}, who may not visit this tunnel.`;
 }

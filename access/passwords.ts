@@ -6,13 +6,13 @@
  * Requests that wait look for their turn by themselves, each by its own timer. One that is given up in the
  * middle, as the platform does with a visitor who leaves, then keeps nobody else waiting.
  */
-import { addressGroup } from "../shared/address-group.ts";
+import { getAddressGroup } from "../shared/address-group.ts";
 import { PASSWORD_MAX_BYTES } from "../protocol/limits.ts";
 import { takeFromBucket, type Bucket } from "../shared/bucket.ts";
-import type { PasswordVerdict, Visitor } from "./judge.ts";
+import type { PasswordVerdict, AccessRequest } from "./authorize.ts";
 import { remember } from "../shared/bounded-map.ts";
 import { equalInConstantTime } from "../shared/constant-time.ts";
-import { keyedHash } from "./secrets.ts";
+import { keyedHash } from "./keyed-hash.ts";
 import type { BasicAuth } from "./settings.ts";
 
 /** An `Authorization` line that is longer holds no password. */
@@ -25,7 +25,7 @@ export const PASSWORD_CHECK_POLL_MS = 10;
 export const PASSWORD_CHECK_GONE_MS = 1_000;
 /** Passwords that wait to be hashed, in an isolate and for one of its tunnels. */
 const PASSWORD_CHECKS_MAX = 32;
-export const PASSWORD_CHECKS_MAX_OF_TUNNEL = 8;
+export const PASSWORD_CHECKS_MAX_PER_TUNNEL = 8;
 /** Wrong passwords of one source address for one tunnel, at once and then one each. */
 export const WRONG_PASSWORD_BURST = 5;
 export const WRONG_PASSWORD_REFILL_MS = 12_000;
@@ -37,9 +37,9 @@ const WRONG_PASSWORD_ADDRESSES_MAX = 10_000;
 const WRONG_PASSWORD_RULE = { burst: WRONG_PASSWORD_BURST, refillMs: WRONG_PASSWORD_REFILL_MS };
 
 /** Of a visitor, all that counts here. */
-type Shown = Pick<Visitor, "authorization" | "address">;
+type PasswordRequest = Pick<AccessRequest, "authorization" | "address">;
 
-export interface PasswordTools {
+export interface PasswordDeps {
   /** Argon2. Slow, and nothing else runs meanwhile. */
   verify(hash: string, password: string): Promise<boolean>;
   now(): number;
@@ -47,7 +47,7 @@ export interface PasswordTools {
 }
 
 /** One password that waits for its hash, whoever shows it how often. */
-interface Waiting {
+interface QueueEntry {
   /** Tells tunnels apart: no two hashes have the same salt. */
   passwordHash: string;
   /** The request that makes the hash when it is this one's turn. */
@@ -55,28 +55,28 @@ interface Waiting {
   seenAtMs: number;
 }
 
-export class PasswordGate {
-  readonly #tools: PasswordTools;
+export class PasswordAuthenticator {
+  readonly #deps: PasswordDeps;
   /** By keyed hashes of the shown credentials together with what they were compared with. */
   readonly #right = new Map<string, true>();
   readonly #wrong = new Map<string, true>();
-  readonly #wrongOf = new Map<string, Bucket>();
+  readonly #wrongBySource = new Map<string, Bucket>();
   /** First come, first served. */
-  readonly #waiting = new Map<string, Waiting>();
+  readonly #queue = new Map<string, QueueEntry>();
   #nextHashAtMs = 0;
 
-  constructor(tools: PasswordTools) {
-    this.#tools = tools;
+  constructor(tools: PasswordDeps) {
+    this.#deps = tools;
   }
 
-  async check(auth: BasicAuth, { authorization, address }: Shown): Promise<PasswordVerdict> {
-    const shown = authorization === null ? null : credentialsOf(authorization);
+  async check(auth: BasicAuth, { authorization, address }: PasswordRequest): Promise<PasswordVerdict> {
+    const shown = authorization === null ? null : parseBasicCredentials(authorization);
     if (shown === null) return "wrong";
     const key = await keyedHash(`${auth.passwordHash}\n${auth.username}\n${authorization}`);
-    return this.#known(key) ?? this.#decide(key, auth, shown, address);
+    return this.#getRemembered(key) ?? this.#decide(key, auth, shown, address);
   }
 
-  #known(key: string): "right" | "wrong" | undefined {
+  #getRemembered(key: string): "right" | "wrong" | undefined {
     if (this.#right.has(key)) return "right";
     return this.#wrong.has(key) ? "wrong" : undefined;
   }
@@ -87,9 +87,9 @@ export class PasswordGate {
     shown: Credentials,
     address: string,
   ): Promise<PasswordVerdict> {
-    const tools = this.#tools;
+    const tools = this.#deps;
     const me = Symbol();
-    const source = `${auth.passwordHash} ${addressGroup(address)}`;
+    const source = `${auth.passwordHash} ${getAddressGroup(address)}`;
     for (;;) {
       const refusal = this.#keepPlace(key, auth, me, source);
       if (refusal) return refusal;
@@ -102,7 +102,7 @@ export class PasswordGate {
       } else {
         await tools.wait(PASSWORD_CHECK_POLL_MS);
       }
-      const known = this.#known(key);
+      const known = this.#getRemembered(key);
       if (known) return known;
     }
   }
@@ -114,53 +114,53 @@ export class PasswordGate {
     me: symbol,
     source: string,
   ): PasswordVerdict | undefined {
-    const nowMs = this.#tools.now();
-    const place = this.#waiting.get(key);
+    const nowMs = this.#deps.now();
+    const place = this.#queue.get(key);
     if (place && (place.owner === me || !isGone(place, nowMs))) {
       if (place.owner === me) place.seenAtMs = nowMs;
       return undefined;
     }
     if (!place && this.#isFull(passwordHash, nowMs)) {
-      return { busyForMs: PASSWORD_CHECK_INTERVAL_MS * PASSWORD_CHECKS_MAX_OF_TUNNEL };
+      return { busyForMs: PASSWORD_CHECK_INTERVAL_MS * PASSWORD_CHECKS_MAX_PER_TUNNEL };
     }
     // Taken before anybody knows that it is wrong: a thousand at once are a thousand guesses.
     const { bucket, waitMs } = takeFromBucket(
-      this.#wrongOf.get(source),
+      this.#wrongBySource.get(source),
       WRONG_PASSWORD_RULE,
       nowMs,
     );
-    remember(this.#wrongOf, source, bucket, WRONG_PASSWORD_ADDRESSES_MAX);
+    remember(this.#wrongBySource, source, bucket, WRONG_PASSWORD_ADDRESSES_MAX);
     if (waitMs > 0) return { tooManyWrongForMs: waitMs };
-    this.#waiting.set(key, { passwordHash, owner: me, seenAtMs: nowMs });
+    this.#queue.set(key, { passwordHash, owner: me, seenAtMs: nowMs });
     return undefined;
   }
 
   #isFull(passwordHash: string, nowMs: number): boolean {
     let ofTunnel = 0;
-    for (const [key, place] of this.#waiting) {
-      if (isGone(place, nowMs)) this.#waiting.delete(key);
+    for (const [key, place] of this.#queue) {
+      if (isGone(place, nowMs)) this.#queue.delete(key);
       else if (place.passwordHash === passwordHash) ofTunnel += 1;
     }
-    return ofTunnel >= PASSWORD_CHECKS_MAX_OF_TUNNEL || this.#waiting.size >= PASSWORD_CHECKS_MAX;
+    return ofTunnel >= PASSWORD_CHECKS_MAX_PER_TUNNEL || this.#queue.size >= PASSWORD_CHECKS_MAX;
   }
 
   #isTurnOf(key: string, me: symbol): boolean {
-    const nowMs = this.#tools.now();
-    if (nowMs < this.#nextHashAtMs || this.#waiting.get(key)?.owner !== me) return false;
-    for (const [other, place] of this.#waiting) if (!isGone(place, nowMs)) return other === key;
+    const nowMs = this.#deps.now();
+    if (nowMs < this.#nextHashAtMs || this.#queue.get(key)?.owner !== me) return false;
+    for (const [other, place] of this.#queue) if (!isGone(place, nowMs)) return other === key;
     return false;
   }
 
   #settle(key: string, isRight: boolean, source: string): void {
-    this.#waiting.delete(key);
+    this.#queue.delete(key);
     if (!isRight) return remember(this.#wrong, key, true, WRONG_PASSWORDS_MAX);
     remember(this.#right, key, true, RIGHT_PASSWORDS_MAX);
-    const bucket = this.#wrongOf.get(source);
+    const bucket = this.#wrongBySource.get(source);
     if (bucket) bucket.tokens = Math.min(WRONG_PASSWORD_BURST, bucket.tokens + 1);
   }
 }
 
-function isGone({ seenAtMs }: Waiting, nowMs: number): boolean {
+function isGone({ seenAtMs }: QueueEntry, nowMs: number): boolean {
   return nowMs - seenAtMs > PASSWORD_CHECK_GONE_MS;
 }
 
@@ -170,7 +170,7 @@ export interface Credentials {
 }
 
 /** @returns null for whatever is not one well-formed `Basic` (RFC 7617). */
-export function credentialsOf(authorization: string): Credentials | null {
+export function parseBasicCredentials(authorization: string): Credentials | null {
   if (authorization.length > BASIC_CREDENTIALS_MAX_CHARS) return null;
   const encoded = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(authorization)?.[1];
   if (encoded === undefined || encoded.replace(/=+$/, "").length % 4 === 1) return null;

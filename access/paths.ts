@@ -7,12 +7,12 @@
 const AMBIGUOUS = /[%\\;]|\/\/|\/\./;
 
 /** Case counts: what a server that ignores it answers to has to be denied in each spelling. */
-export function isDenied(prefixes: string[], path: string): boolean {
+export function isDeniedPath(prefixes: string[], path: string): boolean {
   const denied = [...new Set(prefixes.flatMap((prefix) => [prefix, decode(prefix)]))];
   const isBelow = (reading: string) => denied.some((prefix) => reading.startsWith(prefix));
   if (isBelow(path)) return true;
   const longest = Math.max(0, ...denied.map((prefix) => prefix.length));
-  return AMBIGUOUS.test(path) && readingsOf(path, ENCODED_MAX_CHARS * longest).some(isBelow);
+  return AMBIGUOUS.test(path) && listReadings(path, ENCODED_MAX_CHARS * longest).some(isBelow);
 }
 
 /** What one character takes when it is encoded: three bytes of three. */
@@ -30,7 +30,7 @@ const asItIs = (path: string) => path;
  *
  * @param chars of each reading that are enough to tell.
  */
-function readingsOf(path: string, chars: number): string[] {
+function listReadings(path: string, chars: number): string[] {
   const decodedButSlashes = decode(path.replace(/%2f/gi, INNER_SLASH));
   // What is resolved, and what is decoded of it afterwards: everything once.
   const spellings: [string, (resolution: string) => string][] = [
@@ -43,7 +43,7 @@ function readingsOf(path: string, chars: number): string[] {
   for (const [spelling, finish] of spellings) {
     for (const segmented of new Set([spelling, spelling.replaceAll("\\", "/")])) {
       for (const plain of new Set([segmented, segmented.replace(/;[^/]*/g, "")])) {
-        for (const resolution of resolutionsOf(plain)) {
+        for (const resolution of listResolutions(plain)) {
           readings.add(finish(resolution.slice(0, chars)));
         }
       }
@@ -52,7 +52,7 @@ function readingsOf(path: string, chars: number): string[] {
   return [...readings];
 }
 
-function resolutionsOf(path: string): Set<string> {
+function listResolutions(path: string): Set<string> {
   const merged = mergeSlashes(path);
   const resolved = resolveDots(path);
   return new Set([path, merged, resolved, mergeSlashes(resolved), resolveDots(merged)]);

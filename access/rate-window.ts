@@ -2,7 +2,7 @@
  * How many requests came in the current minute, by the clock: from each address, or from all. Counted where
  * all of a tunnel's requests meet, so that no two of them take the same last place.
  */
-import { addressGroup } from "../shared/address-group.ts";
+import { getAddressGroup } from "../shared/address-group.ts";
 import { RATE_WINDOW_MS } from "../protocol/limits.ts";
 
 /** Addresses that a minute counts one by one; those beyond it share a count. */
@@ -17,7 +17,7 @@ export interface SavedPart {
 }
 
 /** Who is counted where no address is told apart, and whoever comes when too many are. */
-const EVERYBODY = "";
+const ALL_VISITORS = "";
 
 export class RateWindow {
   #startMs = 0;
@@ -41,11 +41,11 @@ export class RateWindow {
   take(address: string | null, requestsPerMinute: number, nowMs: number): number {
     const startMs = nowMs - (nowMs % RATE_WINDOW_MS);
     if (startMs !== this.#startMs) this.#begin(startMs);
-    const who = this.#named(address === null ? EVERYBODY : addressGroup(address));
+    const who = this.#getCountKey(address === null ? ALL_VISITORS : getAddressGroup(address));
     const count = this.#counts.get(who) ?? 0;
     if (count >= requestsPerMinute) return startMs + RATE_WINDOW_MS - nowMs;
     this.#counts.set(who, count + 1);
-    this.#changed.add(partOf(who));
+    this.#changed.add(getPartNumber(who));
     return 0;
   }
 
@@ -55,7 +55,7 @@ export class RateWindow {
     for (const part of this.#changed) parts.set(part, { startMs: this.#startMs, counts: [] });
     this.#changed.clear();
     if (parts.size === 0) return parts;
-    for (const entry of this.#counts) parts.get(partOf(entry[0]))?.counts.push(entry);
+    for (const entry of this.#counts) parts.get(getPartNumber(entry[0]))?.counts.push(entry);
     return parts;
   }
 
@@ -65,13 +65,13 @@ export class RateWindow {
     this.#changed.clear();
   }
 
-  #named(who: string): string {
+  #getCountKey(who: string): string {
     const isFull = this.#counts.size >= RATE_WINDOW_MAX_ADDRESSES;
-    return isFull && !this.#counts.has(who) ? EVERYBODY : who;
+    return isFull && !this.#counts.has(who) ? ALL_VISITORS : who;
   }
 }
 
-function partOf(who: string): number {
+function getPartNumber(who: string): number {
   let hash = 0;
   for (let at = 0; at < who.length; at++) hash = (Math.imul(hash, 31) + who.charCodeAt(at)) >>> 0;
   return hash % RATE_WINDOW_PARTS;

@@ -68,7 +68,7 @@ export class FrameSplice {
     if (this.#isClosed) return true;
     if (frame.type !== FRAME.data || this.#hasFramesEnded) return false;
     const { length } = frame.payload;
-    if (!this.#received.received(length)) return false;
+    if (!this.#received.recordReceived(length)) return false;
     this.bytesFromFrames += length;
     const isLast = (frame.flags & FLAG.end) !== 0;
     if (isLast) {
@@ -106,9 +106,9 @@ export class FrameSplice {
       }
       const part = this.#unsent.subarray(0, Math.min(available, FRAME_DATA_MAX_BYTES));
       this.#unsent = this.#unsent.subarray(part.length);
-      windows.sent(id, part.length);
+      windows.recordSent(id, part.length);
       // Copied before this returns.
-      this.#options.send((writer) => writer.bytes(FRAME.data, 0, id, part));
+      this.#options.send((writer) => writer.writeBytes(FRAME.data, 0, id, part));
     }
     return true;
   }
@@ -122,7 +122,7 @@ export class FrameSplice {
   #sendEnd(): void {
     if (this.#isClosed) return;
     const { id, windows } = this.#options;
-    this.#options.send((writer) => writer.bytes(FRAME.data, FLAG.end, id, new Uint8Array()));
+    this.#options.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, id, new Uint8Array()));
     windows.end(id);
     this.#isEndSent = true;
     this.#completeIfDone();
@@ -132,7 +132,7 @@ export class FrameSplice {
 
   #consumed(bytes: number): void {
     if (this.#isClosed) return;
-    const due = this.#received.consumed(bytes);
+    const due = this.#received.recordConsumed(bytes);
     this.#grant(due);
     if (this.#hasFramesEnded && this.#socket.writableLength === 0)
       this.#grant(this.#received.takeGrant());
@@ -140,7 +140,7 @@ export class FrameSplice {
 
   #grant(bytes: number): void {
     if (bytes === 0) return;
-    this.#options.send((writer) => writer.credit(this.#options.id, bytes));
+    this.#options.send((writer) => writer.writeCredit(this.#options.id, bytes));
   }
 
   #socketClosed(hadError: boolean, problem: string): void {

@@ -3,7 +3,7 @@
  * change ends it. What the tunnel's streams do is up to the kind of tunnel.
  */
 import { EventEmitter } from "node:events";
-import { CLOSE, closeNameOf, mayReconnect } from "../protocol/wire/close-codes.ts";
+import { CLOSE, findCloseName, shouldReconnect } from "../protocol/wire/close-codes.ts";
 import type { Welcome } from "../protocol/wire/frames.ts";
 import { DRAIN_MAX_MS, RECONNECT_MAX_MS } from "../protocol/limits.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
@@ -130,7 +130,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     this.#leaving = undefined;
     if (this.#closed) return;
     const explanation = reason === "" ? reasonOf(code) : reason;
-    if (!mayReconnect(code)) return this.#reject(code, explanation);
+    if (!shouldReconnect(code)) return this.#reject(code, explanation);
     if (code === CLOSE.tunnel_stopped) return this.#waitForStart(explanation);
     if (this.#isUp) this.emit("disconnected", explanation);
     this.#isUp = false;
@@ -152,7 +152,7 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
 
   #reject(code: number, explanation: string): void {
     this.#closed = true;
-    const name = closeNameOf(code) ?? String(code);
+    const name = findCloseName(code) ?? String(code);
     this.emit("rejected", new Rejected(name, sentenceOf(code, explanation)));
   }
 }
@@ -189,7 +189,7 @@ async function streamsDone(wire: Wire): Promise<void> {
 
 /** Of a Close's reason, what follows the name of its code. */
 function sentenceOf(code: number, explanation: string): string {
-  const prefix = `${closeNameOf(code)}: `;
+  const prefix = `${findCloseName(code)}: `;
   return explanation.startsWith(prefix) ? explanation.slice(prefix.length) : explanation;
 }
 

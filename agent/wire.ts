@@ -8,14 +8,14 @@ import { getProxyForUrl } from "proxy-from-env";
 import { CLOSE } from "../protocol/wire/close-codes.ts";
 import { SendWindows } from "../protocol/wire/flow.ts";
 import {
-  creditOf,
+  parseCredit,
   FRAME,
   FrameWriter,
-  jsonOf,
+  parseJsonPayload,
   PING,
   PROTOCOL_VERSION,
   readFrames,
-  requestHeadOf,
+  parseRequestHead,
   RESET,
   StreamPeer,
   SUBPROTOCOL,
@@ -135,14 +135,14 @@ export class Wire {
   reset(id: number, code: number, reason: string): void {
     if (!this.#streams.delete(id)) return;
     this.windows.drop(id);
-    this.send((writer) => writer.coded(FRAME.reset, id, code, reason));
+    this.send((writer) => writer.writeCodeAndText(FRAME.reset, id, code, reason));
   }
 
   // ── Called by the connection ──
 
   /** Says that the agent leaves for good, and closes: visitors need not wait for its return. */
   leave(reason: string): void {
-    this.send((writer) => writer.text(FRAME.goingAway, 0, 0, reason));
+    this.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, reason));
     this.close(reason);
   }
 
@@ -166,7 +166,7 @@ export class Wire {
       streamWindow: STREAM_WINDOW_BYTES,
       connectionWindow: CONNECTION_WINDOW_BYTES,
     };
-    this.send((writer) => writer.json(FRAME.hello, 0, 0, hello));
+    this.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
     this.#flushNow();
   }
 
@@ -177,7 +177,7 @@ export class Wire {
     const message = this.#writer.take();
     chunkPassed(message.byteLength);
     if (this.#socket.readyState !== WebSocket.OPEN) return;
-    this.#socket.send(message, () => this.#writer.giveBack(message));
+    this.#socket.send(message, () => this.#writer.recycle(message));
   }
 
   #receive(data: RawData, isBinary: boolean): void {
@@ -196,8 +196,8 @@ export class Wire {
       case FRAME.connect:
         return this.#receiveOpening(frame);
       case FRAME.credit: {
-        const bytes = creditOf(frame.payload);
-        if (bytes === null || !this.windows.credit(frame.stream, bytes))
+        const bytes = parseCredit(frame.payload);
+        if (bytes === null || !this.windows.addCredit(frame.stream, bytes))
           this.#violation("bad credit");
         return;
       }
@@ -217,7 +217,7 @@ export class Wire {
   }
 
   #receiveWelcome(frame: Frame): void {
-    const welcome = Welcome.safeParse(jsonOf(frame.payload));
+    const welcome = Welcome.safeParse(parseJsonPayload(frame.payload));
     if (!welcome.success || this.#welcomed) return this.#violation("unreadable welcome");
     this.#welcomed = true;
     this.windows = new SendWindows(welcome.data.streamWindow, welcome.data.connectionWindow);
@@ -229,7 +229,7 @@ export class Wire {
     if (!opening || this.#streams.has(frame.stream)) return this.#violation("unreadable request");
     const stream = this.#events.open(this, frame.stream, opening);
     if (!stream) {
-      return this.send((w) => w.coded(FRAME.reset, frame.stream, RESET.refused, "leaving"));
+      return this.send((w) => w.writeCodeAndText(FRAME.reset, frame.stream, RESET.refused, "leaving"));
     }
     this.#streams.set(frame.stream, stream);
     stream.start();
@@ -259,10 +259,10 @@ export class Wire {
 
 function parseOpening(frame: Frame): Opening | null {
   if (frame.type === FRAME.connect) {
-    const peer = StreamPeer.safeParse(jsonOf(frame.payload));
+    const peer = StreamPeer.safeParse(parseJsonPayload(frame.payload));
     return peer.success ? { type: "connect", peer: peer.data } : null;
   }
-  const head = requestHeadOf(frame.payload);
+  const head = parseRequestHead(frame.payload);
   return head && { type: "request", head, flags: frame.flags };
 }
 

@@ -1,5 +1,5 @@
 /** GET /activate: a person lets a machine in. */
-import type { WaitingDevice } from "../protocol/schemas/accounts/devices.ts";
+import type { PendingDevice } from "../protocol/schemas/accounts/devices.ts";
 import { h } from "./ui/element.ts";
 import { form, textField } from "./ui/form.ts";
 import { openPage } from "./page.ts";
@@ -30,14 +30,14 @@ function enter(organization: string): void {
     submit: "Continue",
     async act(value) {
       const query = new URLSearchParams({ code: value("code") });
-      approve(organization, await call<WaitingDevice>("GET", `/auth/cli/request?${query}`));
+      approve(organization, await call<PendingDevice>("GET", `/auth/cli/request?${query}`));
     },
   });
   showStep(TITLE, step);
   if (asked) step.requestSubmit();
 }
 
-function approve(organization: string, { label, user_code: code }: WaitingDevice): void {
+function approve(organization: string, { label, user_code: code }: PendingDevice): void {
   showStep(
     TITLE,
     h(

@@ -5,7 +5,7 @@
 import { DurableObject } from "cloudflare:workers";
 import { RELAY_LINK_MESSAGE_MAX_BYTES } from "../protocol/relay/limits.ts";
 import {
-  FromRelayLink,
+  RelayToApiMessage,
   type RelayHello,
   type RelayStatus,
   type Revocation,
@@ -13,7 +13,7 @@ import {
 import type { ObjectBindings } from "./bindings.ts";
 import type { RelayRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { refuse, retryAfter } from "../access/refusal.ts";
+import { refuse, withRetryAfter } from "../access/refusal.ts";
 import { Link } from "./relay/link.ts";
 import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networks.ts";
 import { Notices, type Notice } from "./relay/notices.ts";
@@ -42,7 +42,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     this.#networks = new Networks(ctx.storage.sql);
     this.#notices = new Notices(ctx.storage.sql);
     this.#usage = new UsageDelivery(async (usage) => {
-      await env.TUNNEL.getByName(usage.tunnelId).relayed(usage);
+      await env.TUNNEL.getByName(usage.tunnelId).addRelayedUsage(usage);
     });
   }
 
@@ -50,7 +50,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   /** A relay's link from the API, which has checked its secret. */
   override fetch(): Response {
-    if (this.#draining) return refuse(retryAfter("unavailable", RETRY_AFTER_MS));
+    if (this.#draining) return refuse(withRetryAfter("unavailable", RETRY_AFTER_MS));
     const { 0: client, 1: server } = new WebSocketPair();
     this.#link.accept(server, Date.now());
     return new Response(null, { status: 101, webSocket: client });
@@ -80,7 +80,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   revoke(revocation: Revocation): void {
     this.#notify(revocation);
     if (revocation.reason === "network_deleted" && revocation.id !== undefined) {
-      this.#networks.forget(revocation.id);
+      this.#networks.remove(revocation.id);
     }
   }
 
@@ -93,14 +93,14 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   drain(): void {
     this.#draining = true;
     this.#networks.save();
-    this.#link.endAll("going_away", "the server restarts");
+    this.#link.closeAll("going_away", "the server restarts");
   }
 
   // ── Called by the relay ──
 
   override async webSocketMessage(socket: WebSocket, text: string | ArrayBuffer): Promise<void> {
     const message = parseMessage(text);
-    if (!message) return this.#expel(socket, "a message that can't be read");
+    if (!message) return this.#rejectLink(socket, "a message that can't be read");
     if (message.type === "hello") return this.#welcome(socket, message);
     // What an earlier link still says is older than what the newest reports.
     if (this.#link.isCurrent(socket)) this.#apply(message);
@@ -108,48 +108,48 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   override async webSocketClose(socket: WebSocket, code: number, reason: string): Promise<void> {
     answerClose(socket, code, reason);
-    await this.#closed(socket);
+    await this.#onLinkClosed(socket);
   }
 
   override webSocketError(socket: WebSocket): Promise<void> {
-    return this.#closed(socket);
+    return this.#onLinkClosed(socket);
   }
 
   // ── Called by the platform ──
 
   override async alarm(): Promise<void> {
     const now = Date.now();
-    this.#notices.dropEnded(now);
+    this.#notices.removeExpired(now);
     if (this.#link.isSilent(now)) {
       this.#networks.save();
-      this.#link.endAll("heartbeat_timeout", "nothing was heard from the relay");
+      this.#link.closeAll("heartbeat_timeout", "nothing was heard from the relay");
     }
-    await this.#report();
+    await this.#reportConnection();
   }
 
   // ── Inside ──
 
   async #welcome(socket: WebSocket, hello: RelayHello): Promise<void> {
-    if (hello.relayId !== this.ctx.id.name) return this.#expel(socket, "another relay's id");
-    if (hello.firstPort > hello.lastPort) return this.#expel(socket, "an empty range of ports");
+    if (hello.relayId !== this.ctx.id.name) return this.#rejectLink(socket, "another relay's id");
+    if (hello.firstPort > hello.lastPort) return this.#rejectLink(socket, "an empty range of ports");
     const now = Date.now();
     this.#link.welcome(socket, hello, now);
     this.#hasNewHello = true;
     for (const notice of this.#notices.list(now)) this.#link.send(notice);
-    await this.#report();
+    await this.#reportConnection();
   }
 
   #apply({ networks, tunnels }: RelayStatus): void {
     const { hello, id: linkId } = this.#link;
     if (!hello || linkId === undefined) return;
-    this.#link.heard(Date.now());
+    this.#link.recordActivity(Date.now());
     for (const network of networks) {
       // The last report of a network that was deleted comes after its deletion.
       const isNew = !this.#networks.has(network.networkId);
       if (isNew && this.#notices.isDeleted(network.networkId)) continue;
       this.#networks.apply(network, { linkId, epoch: hello.epoch });
     }
-    for (const usage of tunnels) this.ctx.waitUntil(this.#usage.add(usage));
+    for (const usage of tunnels) this.ctx.waitUntil(this.#usage.deliver(usage));
   }
 
   #notify(notice: Notice): void {
@@ -157,18 +157,18 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     this.#link.send(notice);
   }
 
-  async #expel(socket: WebSocket, explanation: string): Promise<void> {
-    if (this.#link.end(socket, "protocol_error", explanation)) await this.#report();
+  async #rejectLink(socket: WebSocket, explanation: string): Promise<void> {
+    if (this.#link.close(socket, "protocol_error", explanation)) await this.#reportConnection();
   }
 
-  async #closed(socket: WebSocket): Promise<void> {
-    if (!this.#link.closed(socket)) return;
+  async #onLinkClosed(socket: WebSocket): Promise<void> {
+    if (!this.#link.remove(socket)) return;
     this.#networks.save();
-    await this.#report();
+    await this.#reportConnection();
   }
 
   /** Says to the rows whether a relay is connected, and again by the alarm until they have heard it. */
-  #report(): Promise<void> {
+  #reportConnection(): Promise<void> {
     this.#reporting = this.#reporting.then(() => this.#reportOnce());
     return this.#reporting;
   }
@@ -186,7 +186,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
         await this.env.ROWS.relayConnected({ relayId, host, url, firstPort, lastPort, epoch });
         kv.put(REPORTED_KEY, epoch);
       } else if (!hello && reported !== undefined) {
-        await this.env.ROWS.relayGone(this.ctx.id.name ?? "", reported);
+        await this.env.ROWS.relayDisconnected(this.ctx.id.name ?? "", reported);
         kv.delete(REPORTED_KEY);
       }
     } catch {
@@ -215,7 +215,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 function parseMessage(text: string | ArrayBuffer): RelayHello | RelayStatus | null {
   if (typeof text !== "string" || text.length > RELAY_LINK_MESSAGE_MAX_BYTES) return null;
   try {
-    return FromRelayLink.parse(JSON.parse(text));
+    return RelayToApiMessage.parse(JSON.parse(text));
   } catch {
     return null;
   }

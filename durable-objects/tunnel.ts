@@ -13,46 +13,46 @@ import type {
   CaptureEvent,
   CaptureFilter,
   CaptureSummary,
-  Capturing,
-  Changes,
+  CapturePolicy,
+  ReplayChanges,
   ReplayOutcome,
 } from "../protocol/schemas/inspector/captures.ts";
 import type { TunnelUsage } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
-import type { Attendance, TunnelReport, Watch, TunnelRpc } from "./rpc.ts";
+import type { Presence, TunnelReport, WatchStatus, TunnelRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { checksOf } from "../access/checks.ts";
-import { refuse, retryAfter } from "../access/refusal.ts";
+import { buildAuthenticators } from "../access/authenticators.ts";
+import { refuse, withRetryAfter } from "../access/refusal.ts";
 import type { SettingsInput } from "../access/settings.ts";
 import {
   Admission,
   ADMISSION_HEADER,
   AGENT_CONNECT_URL,
   AGENT_STREAMS_URL,
-  attachmentOf,
+  readAttachment,
 } from "./tunnel/agents/admission.ts";
 import { Alarm } from "./tunnel/alarm.ts";
-import { AgentTrace } from "./tunnel/agents/agent-trace.ts";
+import { LastAgent } from "./tunnel/agents/last-agent.ts";
 import { Agents } from "./tunnel/agents/agents.ts";
-import { AttendanceBook } from "./tunnel/agents/attendance.ts";
+import { PresenceReporter } from "./tunnel/agents/presence-reporter.ts";
 import { Captures } from "./tunnel/captures/captures.ts";
 import { CaptureFeed } from "./tunnel/captures/feed.ts";
-import { replayOf } from "./tunnel/captures/replay.ts";
-import { CustomHosts, type Residence } from "./tunnel/proxy/custom-hosts.ts";
-import { Gatekeeper, type Maintenance } from "./tunnel/proxy/gatekeeper.ts";
-import { Lifetime, type Stopping } from "./tunnel/agents/lifetime.ts";
-import { Reports, type Presence } from "./tunnel/metrics/reports.ts";
+import { buildReplay } from "./tunnel/captures/replay.ts";
+import { CustomHosts, type CustomHostState } from "./tunnel/proxy/custom-hosts.ts";
+import { AccessPolicy, type Maintenance } from "./tunnel/proxy/access-policy.ts";
+import { Lifetime, type StopState } from "./tunnel/agents/lifetime.ts";
+import { Reports, type ReportedState } from "./tunnel/metrics/reports.ts";
 import { Clients } from "./tunnel/tcp/clients.ts";
 import { RelayControl } from "./tunnel/tcp/relay-control.ts";
 import { Visitors } from "./tunnel/proxy/visitors.ts";
 
 export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   readonly #agents: Agents;
-  readonly #agentTrace: AgentTrace;
-  readonly #attendance: AttendanceBook;
+  readonly #lastAgent: LastAgent;
+  readonly #presence: PresenceReporter;
   readonly #feed: CaptureFeed;
   readonly #lifetime: Lifetime;
-  readonly #gatekeeper: Gatekeeper;
+  readonly #access: AccessPolicy;
   readonly #customHosts: CustomHosts;
   readonly #alarm: Alarm;
   readonly #reports: Reports;
@@ -60,41 +60,41 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   readonly #visitors: Visitors;
   readonly #relay: RelayControl;
   readonly #clients: Clients;
-  #draining = false;
+  #isDraining = false;
 
   constructor(ctx: DurableObjectState, env: ObjectBindings) {
     super(ctx, env);
     this.#customHosts = new CustomHosts(ctx.storage);
     this.#lifetime = new Lifetime(ctx.storage.kv);
-    this.#gatekeeper = new Gatekeeper(ctx.storage, checksOf(env));
-    this.#agentTrace = new AgentTrace(ctx.storage.kv);
-    this.#agents = new Agents(ctx, (meant) => this.#agentLeft(meant));
-    this.#attendance = new AttendanceBook(ctx.storage.kv, env.ORGANIZATION, {
-      present: () => this.#agents.current(Date.now())?.attachment,
-      answered: (watch) => this.setWatch(watch),
+    this.#access = new AccessPolicy(ctx.storage, buildAuthenticators(env));
+    this.#lastAgent = new LastAgent(ctx.storage.kv);
+    this.#agents = new Agents(ctx, (meant) => this.#onAgentDisconnected(meant));
+    this.#presence = new PresenceReporter(ctx.storage.kv, env.ORGANIZATION, {
+      servingAgent: () => this.#agents.current(Date.now())?.attachment,
+      onWatchStatus: (watch) => this.setWatchStatus(watch),
     });
-    this.#feed = new CaptureFeed(ctx.storage.kv, () => this.#attendance.home);
+    this.#feed = new CaptureFeed(ctx.storage.kv, () => this.#presence.owner);
     this.#alarm = new Alarm(ctx.storage);
     this.#reports = new Reports(ctx.storage.kv, this.#alarm, env.ROWS, {
-      presence: () => this.#presence(),
-      credential: () => this.#agents.credential,
-      endsAtMs: () => this.#lifetime.endsAtMs,
+      currentState: () => this.#presence(),
+      servingToken: () => this.#agents.credential,
+      endsAtMs: () => this.#lifetime.expiresAtMs,
     });
     this.#captures = new Captures(ctx.storage, {
       tunnelId: () => ctx.id.name ?? this.#reports.tunnelId,
       alarm: this.#alarm,
       feed: this.#feed,
-      isOver: this.#lifetime.isOver,
+      isRetired: this.#lifetime.isRetired,
     });
     this.#visitors = new Visitors(ctx, {
       agents: this.#agents,
-      agentTrace: this.#agentTrace,
+      agentTrace: this.#lastAgent,
       lifetime: this.#lifetime,
-      gatekeeper: this.#gatekeeper,
+      gatekeeper: this.#access,
       customHosts: this.#customHosts,
-      captures: this.#captures,
+      listCaptures: this.#captures,
       usage: this.#reports.usage,
-      counted: (request, answer) => this.#reports.counted(request, answer),
+      counted: (request, answer) => this.#reports.countOutcome(request, answer),
       trust: { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
       proto: env.PUBLIC_SCHEME ?? "http",
     });
@@ -103,8 +103,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
       agents: this.#agents,
       alarm: this.#alarm,
       reports: this.#reports,
-      allowedCidrs: () => this.#gatekeeper.allowedCidrs,
-      agentReturns: () => this.#visitors.agentReturns(),
+      allowedCidrs: () => this.#access.allowedCidrs,
+      waitForAgent: () => this.#visitors.waitForAgent(),
     });
   }
 
@@ -116,103 +116,103 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     if (request.url === AGENT_STREAMS_URL) return this.#acceptClient(request);
     // What carries TCP has no HTTP visitors.
     if (this.#relay.isTcp) return refuse({ code: "tunnel_not_found" });
-    return this.#reports.counted(request, this.#visit(request));
+    return this.#reports.countOutcome(request, this.#visit(request));
   }
 
   /** Permanent: ids are never used again, so a retired tunnel refuses everybody for ever. */
   async retire(why: "deleted" | "expired" = "deleted"): Promise<void> {
     this.#lifetime.retire();
-    this.#gatekeeper.remove();
-    if (why === "expired") this.#agents.closeAll("tunnel_expired", "the tunnel's time is over");
-    else this.#agents.closeAll("tunnel_deleted", "the tunnel was deleted");
-    this.#visitors.waitNoLonger();
-    this.#clients.endAll("tunnel_deleted", "the tunnel was deleted or has expired");
+    this.#access.remove();
+    if (why === "expired") this.#agents.disconnectAll("tunnel_expired", "the tunnel's time is over");
+    else this.#agents.disconnectAll("tunnel_deleted", "the tunnel was deleted");
+    this.#visitors.releaseParked();
+    this.#clients.disconnectAll("tunnel_deleted", "the tunnel was deleted or has expired");
     await this.#captures.retire();
     await this.#relay.revoke(why === "expired" ? "tunnel_expired" : "tunnel_deleted");
   }
 
   /** From when this returns on, a stopped tunnel has no agent, and nobody waits for one. */
-  async setStopping(stopping: Stopping): Promise<void> {
-    if (this.#lifetime.isOver) return;
-    this.#lifetime.setStopping(stopping);
+  async setStopState(stopping: StopState): Promise<void> {
+    if (this.#lifetime.isRetired) return;
+    this.#lifetime.setStopState(stopping);
     if (!this.#lifetime.isStopped) return;
-    this.#agents.closeAll("tunnel_stopped", "the tunnel was stopped");
-    this.#visitors.waitNoLonger();
+    this.#agents.disconnectAll("tunnel_stopped", "the tunnel was stopped");
+    this.#visitors.releaseParked();
     await this.#relay.revoke("tunnel_stopped");
   }
 
   /** For a tunnel that no agent may ever come to. */
-  endBy(tunnelId: string, atMs: number): void {
+  scheduleExpiry(tunnelId: string, atMs: number): void {
     this.#reports.identify(tunnelId);
-    this.#lifetime.endBy(atMs);
-    this.#reports.awaitEnd();
+    this.#lifetime.scheduleExpiry(atMs);
+    this.#reports.scheduleExpiry();
   }
 
   /** What its owner set, after the commit. From when this returns on, it holds for every request. */
   publishSettings(settings: SettingsInput): Promise<void> {
-    if (this.#lifetime.isOver) return Promise.resolve();
-    this.#gatekeeper.publish(settings);
+    if (this.#lifetime.isRetired) return Promise.resolve();
+    this.#access.publish(settings);
     this.#clients.enforceAllowlist();
-    return this.#relay.setAllowedCidrs(() => this.#gatekeeper.allowedCidrs);
+    return this.#relay.setAllowedCidrs(() => this.#access.allowedCidrs);
   }
 
   setMaintenance(tunnelId: string, maintenance: Maintenance): void {
-    if (this.#lifetime.isOver) return;
-    this.#gatekeeper.setMaintenance(maintenance);
+    if (this.#lifetime.isRetired) return;
+    this.#access.setMaintenance(maintenance);
     this.#reports.identify(tunnelId);
-    this.#reports.now();
+    this.#reports.requestNow();
   }
 
   /** Whether a custom domain leads here, after the commit. */
-  setCustomHost(host: string, residence: Residence): void {
+  setCustomHost(host: string, residence: CustomHostState): void {
     this.#customHosts.set(host, residence);
   }
 
   /** What a visitor brings back from signing in is good once. */
-  spendTicket(id: string, endsAtMs: number): boolean {
-    return !this.#lifetime.isOver && this.#gatekeeper.spendTicket(id, endsAtMs);
+  consumeTicket(id: string, endsAtMs: number): boolean {
+    return !this.#lifetime.isRetired && this.#access.consumeTicket(id, endsAtMs);
   }
 
   /** Ends the connections of one capability token. */
   async revokeCredential(tokenNonce: string): Promise<void> {
-    this.#agents.closeAll("unauthorized", "the token was revoked", { tokenNonce });
-    this.#clients.endToken(tokenNonce);
+    this.#agents.disconnectAll("unauthorized", "the token was revoked", { tokenNonce });
+    this.#clients.disconnectToken(tokenNonce);
     await this.#relay.revoke("unauthorized", tokenNonce);
   }
 
   /** The same where its budget is spent. */
-  async stopSpending(tokenNonce: string): Promise<void> {
+  async disconnectOverBudget(tokenNonce: string): Promise<void> {
     const explanation = "the token's budget of this month is spent";
-    this.#agents.closeAll("BUDGET_EXCEEDED", explanation, { tokenNonce });
+    this.#agents.disconnectAll("BUDGET_EXCEEDED", explanation, { tokenNonce });
     await this.#relay.revoke("BUDGET_EXCEEDED", tokenNonce);
   }
 
   /** Ends one agent's connection. From when this returns on, the organization lists it no more. */
-  async endConnection(agentId: string): Promise<void> {
+  async disconnectAgent(agentId: string): Promise<void> {
     const explanation = "somebody of the organization ended the connection";
     const agent = this.#agents.current(Date.now())?.attachment;
-    this.#agents.closeAll("connection_ended", explanation, { agentId });
+    this.#agents.disconnectAll("connection_ended", explanation, { agentId });
     const isServing = agent?.agentId === agentId;
     await Promise.all([
-      this.#attendance.tell(),
+      this.#presence.report(),
       isServing ? this.#relay.revoke("connection_ended", agent.tokenNonce) : this.#relay.flush(),
     ]);
   }
 
   /** What a relay carried for this tunnel, in totals of one association: the same again changes nothing. */
-  relayed(usage: TunnelUsage): void {
+  addRelayedUsage(usage: TunnelUsage): void {
     this.#reports.identify(usage.tunnelId);
-    this.#reports.relayed(usage);
+    this.#reports.addRelayedUsage(usage);
   }
 
   /** Who serves now, for the organization. */
-  attendance(): Attendance | null {
-    return this.#attendance.asked();
+  getPresence(): Presence | null {
+    return this.#presence.takePresence();
   }
 
   /** What of visitors' requests is kept, after the commit: from the next request on. */
-  publishCapturing(capturing: Capturing): void {
-    if (!this.#lifetime.isOver) this.#captures.publish(capturing);
+  publishCaptureSettings(capturing: CapturePolicy): void {
+    if (!this.#lifetime.isRetired) this.#captures.publish(capturing);
   }
 
   /** Newest first. */
@@ -220,8 +220,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     return this.#captures.list(filter);
   }
 
-  capture(id: string): CaptureEvent | null {
-    return this.#captures.event(id);
+  getCapture(id: string): CaptureEvent | null {
+    return this.#captures.findEvent(id);
   }
 
   /** What came by then. */
@@ -230,11 +230,11 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   }
 
   /** Sends a captured request to the agent that is there, and returns when that is over. */
-  async replay(id: string, changes: Changes = {}): Promise<ReplayOutcome> {
+  async replay(id: string, changes: ReplayChanges = {}): Promise<ReplayOutcome> {
     if (!this.#captures.allowsReplay) return { refused: "replay_disabled" };
     const capture = this.#captures.find(id);
     if (!capture) return { refused: "not_found" };
-    const replay = replayOf(capture, changes);
+    const replay = buildReplay(capture, changes);
     if (typeof replay === "string") return { refused: replay };
     if (!this.#agents.current(Date.now())) return { refused: "agent_offline" };
     const capturedAs = await this.#visitors.replay(replay, id);
@@ -242,12 +242,12 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   }
 
   /** Whether somebody watches, as the organization says. */
-  setWatch(watch: Watch): void {
-    this.#feed.setWatch(watch);
+  setWatchStatus(watch: WatchStatus): void {
+    this.#feed.setWatchStatus(watch);
   }
 
   /** What is true now, also told to the row: for whoever finds the row's news old. */
-  confirm(): Promise<TunnelReport | null> {
+  sendReport(): Promise<TunnelReport | null> {
     return this.#reports.send();
   }
 
@@ -256,60 +256,60 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
    * and counted is on disk when this returns.
    */
   async drain(): Promise<void> {
-    this.#draining = true;
-    this.#visitors.waitNoLonger();
+    this.#isDraining = true;
+    this.#visitors.releaseParked();
     this.#agents.current(Date.now())?.send((writer) => {
-      writer.text(FRAME.goingAway, 0, 0, "the server restarts");
+      writer.writeText(FRAME.goingAway, 0, 0, "the server restarts");
     });
-    await this.#visitors.drained();
-    this.#clients.endAll("going_away", "the server restarts");
-    this.#agents.closeAll("going_away", "the server restarts");
+    await this.#visitors.waitUntilIdle();
+    this.#clients.disconnectAll("going_away", "the server restarts");
+    this.#agents.disconnectAll("going_away", "the server restarts");
     this.#visitors.closeSockets();
     this.#captures.flush();
-    await this.#alarm.attempt(() => this.#reports.due());
+    await this.#alarm.attempt(() => this.#reports.onAlarm());
     await this.ctx.storage.sync();
   }
 
   // ── Called by agents and by visitors' WebSockets ──
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
-    const attachment = attachmentOf(socket);
-    if (attachment.kind === "visitor") return this.#visitors.message(socket, message);
-    if (attachment.kind === "client") return this.#clients.message(socket, message);
+    const attachment = readAttachment(socket);
+    if (attachment.kind === "visitor") return this.#visitors.onMessage(socket, message);
+    if (attachment.kind === "client") return this.#clients.onMessage(socket, message);
     if (typeof message === "string") {
-      this.#agents.expel(socket, "text is for heartbeats only");
+      this.#agents.rejectMessage(socket, "text is for heartbeats only");
       return;
     }
     if (!attachment.hello) {
       const link = this.#agents.welcome(socket, attachment, message);
-      if (link) this.#agentArrived(attachment.tokenNonce);
+      if (link) this.#onAgentConnected(attachment.tokenNonce);
       return;
     }
-    const link = this.#agents.linkOf(socket);
+    const link = this.#agents.findLink(socket);
     // A connection that was replaced has nothing more to say that anybody waits for.
-    if (link && !link.receive(message)) this.#agents.expel(socket, "unreadable frame");
+    if (link && !link.receive(message)) this.#agents.rejectMessage(socket, "unreadable frame");
   }
 
   override webSocketClose(socket: WebSocket, code: number, reason: string): void {
-    this.#socketGone(socket, code, reason);
+    this.#onSocketClosed(socket, code, reason);
     answerClose(socket, code, reason);
   }
 
   override webSocketError(socket: WebSocket): void {
-    this.#socketGone(socket, 1006, "");
+    this.#onSocketClosed(socket, 1006, "");
   }
 
   // ── Called by the platform ──
 
   override async alarm(): Promise<void> {
-    this.#alarm.wentOff();
+    this.#alarm.markFired();
     const { tunnelId } = this.#reports;
-    await this.#alarm.attempt(() => this.#lifetime.endIfDue(this.env.ROWS, tunnelId));
+    await this.#alarm.attempt(() => this.#lifetime.expireIfDue(this.env.ROWS, tunnelId));
     await Promise.all([
-      this.#alarm.attempt(() => this.#captures.due()),
-      this.#alarm.attempt(() => this.#reports.due()),
-      this.#alarm.attempt(() => this.#attendance.tell()),
-      this.#alarm.attempt(() => this.#clients.due()),
+      this.#alarm.attempt(() => this.#captures.onAlarm()),
+      this.#alarm.attempt(() => this.#reports.onAlarm()),
+      this.#alarm.attempt(() => this.#presence.report()),
+      this.#alarm.attempt(() => this.#clients.onAlarm()),
       this.#alarm.attempt(() => this.#relay.flush()),
     ]);
   }
@@ -317,14 +317,14 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   // ── Inside: agents ──
 
   #acceptAgent(request: Request): Response {
-    if (this.#lifetime.isOver) return refuse({ code: "tunnel_not_found" });
+    if (this.#lifetime.isRetired) return refuse({ code: "tunnel_not_found" });
     if (this.#lifetime.isStopped) return refuse({ code: "conflict" });
-    if (this.#draining) return refuse({ code: "unavailable" });
+    if (this.#isDraining) return refuse({ code: "unavailable" });
     const admission = Admission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
     this.#reports.identify(admission.tunnelId, admission.orgId);
     const { retention } = admission;
-    if (retention) this.#captures.retain(retention.version, retention.days);
-    if (admission.endsAtMs !== null) this.#lifetime.endBy(admission.endsAtMs);
+    if (retention) this.#captures.setRetention(retention.version, retention.days);
+    if (admission.endsAtMs !== null) this.#lifetime.scheduleExpiry(admission.endsAtMs);
     if (admission.relay) this.#relay.setPort(admission.relay);
     const { 0: client, 1: server } = new WebSocketPair();
     this.#agents.accept(server, admission);
@@ -334,47 +334,47 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   }
 
   #acceptClient(request: Request): Response {
-    if (this.#lifetime.isOver) return refuse({ code: "tunnel_not_found" });
+    if (this.#lifetime.isRetired) return refuse({ code: "tunnel_not_found" });
     if (this.#lifetime.isStopped) return refuse({ code: "conflict" });
-    return this.#draining ? refuse({ code: "unavailable" }) : this.#clients.accept(request);
+    return this.#isDraining ? refuse({ code: "unavailable" }) : this.#clients.accept(request);
   }
 
-  #agentArrived(tokenNonce: string): void {
-    this.#reports.charge(tokenNonce);
-    this.#agentTrace.arrived();
-    this.#visitors.waitNoLonger();
-    this.#reports.now();
+  #onAgentConnected(tokenNonce: string): void {
+    this.#reports.setChargedToken(tokenNonce);
+    this.#lastAgent.recordConnected();
+    this.#visitors.releaseParked();
+    this.#reports.requestNow();
   }
 
   /** `meant` when the agent said that it goes: then nobody waits for its return. */
-  #agentLeft(meant: boolean): void {
-    this.#reports.charge(null);
-    this.#agentTrace.left(meant, Date.now());
+  #onAgentDisconnected(meant: boolean): void {
+    this.#reports.setChargedToken(null);
+    this.#lastAgent.recordDisconnected(meant, Date.now());
     // A restart of the server is none of the owner's doing.
-    if (!this.#draining) this.#gatekeeper.endMaintenance();
-    this.#reports.now();
+    if (!this.#isDraining) this.#access.endMaintenance();
+    this.#reports.requestNow();
   }
 
-  #socketGone(socket: WebSocket, code: number, reason: string): void {
-    if (attachmentOf(socket).kind === "client") return this.#clients.closed(socket);
-    if (this.#visitors.socketGone(socket, code, reason)) return;
-    this.#agents.closed(socket);
+  #onSocketClosed(socket: WebSocket, code: number, reason: string): void {
+    if (readAttachment(socket).kind === "client") return this.#clients.onClosed(socket);
+    if (this.#visitors.onSocketClosed(socket, code, reason)) return;
+    this.#agents.onClosed(socket);
     // A Close that wakes the object finds no link: what is left of its agent is that one was there.
-    if (this.#agentTrace.isThere && !this.#agents.current(Date.now())) this.#agentLeft(false);
+    if (this.#lastAgent.isConnected && !this.#agents.current(Date.now())) this.#onAgentDisconnected(false);
   }
 
   // ── Inside: visitors ──
 
   #visit(request: Request): Promise<Response> {
-    if (!this.#draining) return this.#visitors.visit(request);
-    return Promise.resolve(refuse(retryAfter("unavailable", RECONNECT_MAX_MS)));
+    if (!this.#isDraining) return this.#visitors.visit(request);
+    return Promise.resolve(refuse(withRetryAfter("unavailable", RECONNECT_MAX_MS)));
   }
 
   // ── Inside: news ──
 
-  #presence(): Presence {
+  #presence(): ReportedState {
     const agentConnected = this.#agents.current(Date.now()) !== undefined;
-    const lastSeenAtMs = agentConnected ? Date.now() : this.#agentTrace.goneAtMs;
-    return { agentConnected, lastSeenAtMs, maintenance: this.#gatekeeper.isInMaintenance };
+    const lastSeenAtMs = agentConnected ? Date.now() : this.#lastAgent.goneAtMs;
+    return { agentConnected, lastSeenAtMs, maintenance: this.#access.isInMaintenance };
   }
 }

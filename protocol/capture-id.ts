@@ -5,21 +5,21 @@
  */
 
 /** What the id of a tunnel's captures ends with: the end of the tunnel's own. Others of it may share it. */
-export function captureKeyOf(tunnelId: string): string {
+export function toCaptureKey(tunnelId: string): string {
   return tunnelId.slice(-12);
 }
 
-export function captureKey(captureId: string): string {
+export function getCaptureKey(captureId: string): string {
   return captureId.slice(-12).toLowerCase();
 }
 
 /** When the request came, in ms since the epoch. */
-export function captureTimeMs(captureId: string): number {
+export function getCaptureTimeMs(captureId: string): number {
   return parseInt(captureId.slice(0, 8) + captureId.slice(9, 13), 16);
 }
 
 /** Sorts before every id of this moment and after every one of the moment before. */
-export function captureIdBound(atMs: number): string {
+export function toCaptureIdPrefix(atMs: number): string {
   const time = hex(Math.max(0, Math.floor(atMs)), 12);
   return `${time.slice(0, 8)}-${time.slice(8)}-`;
 }
@@ -31,12 +31,12 @@ export class CaptureIds {
   readonly #key: string;
   readonly #random: () => number;
   #atMs = 0;
-  #bound = captureIdBound(0);
+  #bound = toCaptureIdPrefix(0);
   #count = 0;
 
   /** @param random at least 0, less than 1: two lives of one object must not draw the same. */
   constructor(tunnelId: string, random: () => number = Math.random) {
-    this.#key = captureKeyOf(tunnelId);
+    this.#key = toCaptureKey(tunnelId);
     this.#random = random;
   }
 
@@ -51,7 +51,7 @@ export class CaptureIds {
 
   #startAt(atMs: number): void {
     this.#atMs = atMs;
-    this.#bound = captureIdBound(atMs);
+    this.#bound = toCaptureIdPrefix(atMs);
     this.#count = 0;
   }
 }

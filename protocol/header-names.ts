@@ -1,7 +1,7 @@
 /** Which header lines of a visitor's request are not the visitor's to say, nor anybody's to set. */
 
 /** Never passed on: they speak of one connection, or of a visitor's address that only we know. */
-const NOT_PASSED: ReadonlySet<string> = new Set([
+const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
   "proxy-connection",
@@ -38,10 +38,10 @@ export const SOCKET_HANDSHAKE: ReadonlySet<string> = new Set([
 ]);
 
 /** @param name in lower case. */
-export function isPassedOn(name: string): boolean {
+export function isForwarded(name: string): boolean {
   // Servers that fold `_` into `-` would read `x_forwarded_for` as ours.
   const plain = name.includes("_") ? name.replaceAll("_", "-") : name;
-  return !NOT_PASSED.has(plain);
+  return !NOT_FORWARDED.has(plain);
 }
 
 /** Frames the message, or names whom it is for: another value would make it another request. */
@@ -50,8 +50,8 @@ const FRAMING: ReadonlySet<string> = new Set(["host", "content-length", "sec-web
 const OWN_PREFIX = "underpass-";
 
 /** Whether a traffic policy may set it. */
-export function isSettable(name: string): boolean {
+export function isSettableByPolicy(name: string): boolean {
   const plain = name.toLowerCase().replaceAll("_", "-");
   const isElses = SOCKET_HANDSHAKE.has(plain) || FRAMING.has(plain);
-  return isPassedOn(plain) && !isElses && !plain.startsWith(OWN_PREFIX);
+  return isForwarded(plain) && !isElses && !plain.startsWith(OWN_PREFIX);
 }

@@ -5,7 +5,7 @@ import { HOST_MAX_CHARS } from "./limits.ts";
  * The authority of a request URL: what stands between `//` and the target. Taken from the URL's own text,
  * because a parser would read `a@b` as a user and a host where the Host header says otherwise.
  */
-export function authorityOf(url: string): string {
+export function getAuthority(url: string): string {
   const start = url.indexOf("//") + 2;
   const slash = url.indexOf("/", start);
   return slash < 0 ? url.slice(start) : url.slice(start, slash);
@@ -15,7 +15,7 @@ export function authorityOf(url: string): string {
  * The host name of an authority: lower case, without port and without the root's dot.
  * @returns null when it is no host name or address; such a request has no place to go.
  */
-export function hostOf(authority: string): string | null {
+export function parseHost(authority: string): string | null {
   const host = authority.toLowerCase().replace(/:\d{0,5}$/, "");
   if (host.length > HOST_MAX_CHARS + 1) return null;
   if (/^\[[0-9a-f:.]+\]$/.test(host)) return host;
@@ -27,7 +27,7 @@ export function hostOf(authority: string): string | null {
  * for a custom one.
  * @returns null for the service domain itself and for names more than one label below it.
  */
-export function routeNameOf(host: string, serviceDomain: string): string | null {
+export function toRouteName(host: string, serviceDomain: string): string | null {
   if (host === serviceDomain) return null;
   if (!host.endsWith(`.${serviceDomain}`)) return host.includes(".") ? host : null;
   const label = host.slice(0, -serviceDomain.length - 1);

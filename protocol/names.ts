@@ -25,7 +25,7 @@ export function isReservedLabel(label: string): boolean {
   const read = label.replaceAll("vv", "w").replaceAll("rn", "m");
   if (ENCODED.test(label) || RESERVED.has(label) || RESERVED.has(read)) return true;
   // `mall` is a word of its own, and `ma1l` is not.
-  return /[0-9-]/.test(label) && RESERVED_AT_A_GLANCE.has(atAGlance(read));
+  return /[0-9-]/.test(label) && RESERVED_LOOKALIKES.has(toLookalike(read));
 }
 
 const LETTER_LIKE: Record<string, string> = {
@@ -41,14 +41,14 @@ const LETTER_LIKE: Record<string, string> = {
 };
 
 /** A 5 at the end is a number: of `app5`, as of `app4`. */
-function atAGlance(label: string): string {
+function toLookalike(label: string): string {
   return label.replace(/[-01i3478]|5(?=.*[a-z])/g, (character) => LETTER_LIKE[character]!);
 }
 
-const RESERVED_AT_A_GLANCE: ReadonlySet<string> = new Set([...RESERVED].map(atAGlance));
+const RESERVED_LOOKALIKES: ReadonlySet<string> = new Set([...RESERVED].map(toLookalike));
 
 /** What is wrong with a tunnel's whole label, or null. */
-export function labelFault(label: string): string | null {
+export function findLabelError(label: string): string | null {
   if (label.length > SUBDOMAIN_MAX_CHARS) {
     return `must be at most ${SUBDOMAIN_MAX_CHARS} characters, the project's suffix included`;
   }
@@ -60,7 +60,7 @@ export function labelFault(label: string): string | null {
 export const DEFAULT_PROJECT_SLUG = "default";
 
 /** A tunnel of any other project carries its slug: `api` in `staging` is `api-staging`. */
-export function labelOf(name: string, projectSlug: string): string {
+export function toLabel(name: string, projectSlug: string): string {
   return projectSlug === DEFAULT_PROJECT_SLUG ? name : `${name}-${projectSlug}`;
 }
 
@@ -130,7 +130,7 @@ const TAIL_CHARS = 6;
  * `nimble-otter-7k3m9q`: easy to say, and too many to walk through. 30 bits are in the tail and 13 in the
  * words: whoever tries 1,000 names a second while 10,000 tunnels are there finds one in some two weeks.
  */
-export function newRandomName(): string {
+export function generateRandomName(): string {
   const random = crypto.getRandomValues(new Uint16Array(2 + TAIL_CHARS));
   const pick = (from: string | string[], number: number) => from[number % from.length]!;
   const [adjective, noun] = [pick(ADJECTIVES, random[0]!), pick(NOUNS, random[1]!)];

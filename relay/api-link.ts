@@ -10,11 +10,11 @@ import {
   RELAY_PONG,
   type RelayHello,
   type RelayStatus,
-  ToRelayLink,
+  ApiToRelayMessage,
 } from "../protocol/relay/link.ts";
 import type { LinkState } from "./associations.ts";
 import { LINK_RETRY_MAX_MS, LINK_RETRY_MIN_MS, LINK_WELCOME_MAX_MS } from "./limits.ts";
-import { errorMessage, type Log } from "./log.ts";
+import { getErrorMessage, type Log } from "./log.ts";
 
 export interface ApiLinkOptions {
   apiUrl: string;
@@ -25,7 +25,7 @@ export interface ApiLinkOptions {
   log: Log;
   /** The API has welcomed the relay: what it is told next has everything. */
   onWelcome(): void;
-  onMessage(message: Exclude<ToRelayLink, { type: "welcome" }>): void;
+  onMessage(message: Exclude<ApiToRelayMessage, { type: "welcome" }>): void;
 }
 
 export class ApiLink implements LinkState {
@@ -63,10 +63,10 @@ export class ApiLink implements LinkState {
       perMessageDeflate: false,
     });
     this.#socket = socket;
-    let heardAt = Date.now();
+    let lastReceivedAt = Date.now();
     let problem = "";
     const heartbeat = setInterval(() => {
-      const silentMs = Date.now() - heardAt;
+      const silentMs = Date.now() - lastReceivedAt;
       const maxMs = this.#isConnected ? RELAY_HEARTBEAT_TIMEOUT_MS : LINK_WELCOME_MAX_MS;
       if (silentMs > maxMs) {
         problem = "the API does not answer";
@@ -76,14 +76,14 @@ export class ApiLink implements LinkState {
       }
     }, RELAY_HEARTBEAT_INTERVAL_MS);
     socket.on("open", () => socket.send(JSON.stringify(hello)));
-    socket.on("error", (error) => (problem ||= errorMessage(error)));
+    socket.on("error", (error) => (problem ||= getErrorMessage(error)));
     socket.on("message", (data) => {
-      heardAt = Date.now();
-      this.#receive((data as Buffer).toString());
+      lastReceivedAt = Date.now();
+      this.#handleMessage((data as Buffer).toString());
     });
     socket.on("close", (code, reason) => {
       clearInterval(heartbeat);
-      this.#closed(problem || `closed with ${code} ${reason.toString()}`.trim());
+      this.#handleClose(problem || `closed with ${code} ${reason.toString()}`.trim());
     });
   }
 
@@ -108,9 +108,9 @@ export class ApiLink implements LinkState {
     clearTimeout(timer);
   }
 
-  #receive(text: string): void {
+  #handleMessage(text: string): void {
     if (text === RELAY_PONG) return;
-    const message = ToRelayLink.safeParse(parseJson(text)).data;
+    const message = ApiToRelayMessage.safeParse(parseJson(text)).data;
     if (!message) {
       // A later version of the API may say what this one does not know.
       this.#options.log.warn("a message of the API is not understood");
@@ -125,7 +125,7 @@ export class ApiLink implements LinkState {
     this.#options.onWelcome();
   }
 
-  #closed(problem: string): void {
+  #handleClose(problem: string): void {
     const wasConnected = this.#isConnected;
     this.#isConnected = false;
     if (this.#isClosed) return;

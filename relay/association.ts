@@ -1,14 +1,14 @@
 /** An agent that serves one port: what networks and tunnels have in common. */
-import type { FromAgent, FromRelay } from "../protocol/relay/control.ts";
+import type { AgentToRelayMessage, RelayToAgentMessage } from "../protocol/relay/control.ts";
 import type { NetworkStatus, TunnelUsage } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 
 /** The messages that an association gets; tickets are looked at before. */
-export type AssociationMessage = Exclude<FromAgent, { type: "ticket" }>;
+export type AssociationMessage = Exclude<AgentToRelayMessage, { type: "ticket" }>;
 
 /** The agent's control connection, as an association sees it. */
 export interface AgentConnection {
-  send(message: FromRelay): void;
+  send(message: RelayToAgentMessage): void;
   /** Binary WebSocket messages. */
   sendBinary(bytes: Uint8Array): void;
   /** Bytes that wait to be sent. */
@@ -18,12 +18,12 @@ export interface AgentConnection {
 export interface Association {
   readonly number: number;
   readonly ticket: RelayTicket;
-  readonly welcome: FromRelay;
+  readonly welcome: RelayToAgentMessage;
   /** Binds the port. @throws the system's error when that fails. */
   listen(): Promise<void>;
-  receive(message: AssociationMessage): void;
+  handleMessage(message: AssociationMessage): void;
   /** @returns false for bytes that are no datagrams. */
-  receiveBinary(bytes: Buffer): boolean;
+  handleDatagrams(bytes: Buffer): boolean;
   /** A later ticket for the same port. */
   renew(ticket: RelayTicket): void;
   /** Called each second. @param now milliseconds since the epoch. */

@@ -13,14 +13,14 @@ import {
   TICKET_LIFE_MAX_MS,
   TICKET_OVERDUE_MS,
 } from "./limits.ts";
-import { errorMessage, type Log } from "./log.ts";
+import { getErrorMessage, type Log } from "./log.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
 import { NetworkRecords } from "./network-records.ts";
 import { isRevokedBy, type Revocations } from "./revocations.ts";
 import type { RelaySettings } from "./settings.ts";
 import { AllowlistUpdates } from "./tcp/allowlist-updates.ts";
 import { TunnelAssociation } from "./tcp/tunnel-association.ts";
-import { AgentSocket, type BoundAgent } from "./udp/agent-socket.ts";
+import { AgentSocket, type NetworkAgent } from "./udp/agent-socket.ts";
 import { FlowTags } from "./udp/flow-tags.ts";
 import { FlowIds } from "./udp/flows.ts";
 import { NetworkAssociation } from "./udp/network-association.ts";
@@ -66,7 +66,7 @@ export class Associations {
   readonly agentSocket: AgentSocket;
   readonly connections = { open: 0, max: OWN_PORT_CONNECTIONS_MAX };
   readonly #options: AssociationsOptions;
-  readonly #flowIds = new FlowIds<BoundAgent>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
+  readonly #flowIds = new FlowIds<NetworkAgent>(FLOWS_PER_RELAY_MAX, () => randomInt(U32));
   readonly #tags: FlowTags;
   readonly #records = new NetworkRecords();
   readonly #allowlistUpdates = new AllowlistUpdates({
@@ -116,7 +116,7 @@ export class Associations {
 
   /** Gives an agent its port. An agent that has it already makes way, unless its generation is higher. */
   async open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
-    const port = portKey(ticket);
+    const port = toPortKey(ticket);
     const earlier = this.#changes.get(port);
     const change = Promise.resolve(earlier).then(() => this.#open(ticket, agent));
     this.#changes.set(port, change);
@@ -130,12 +130,12 @@ export class Associations {
   /** @returns null when the ticket is taken. */
   renew(association: Association, ticket: RelayTicket): Refusal | null {
     const current = association.ticket;
-    if (portKey(ticket) !== portKey(current) || ticket.sub !== current.sub) {
+    if (toPortKey(ticket) !== toPortKey(current) || ticket.sub !== current.sub) {
       return { refused: "protocol_error", message: "the ticket is for another port" };
     }
     const revocation = this.#options.revocations.find(ticket);
     if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
-    if (ticket.generation >= current.generation) association.renew(this.#withNewestCidrs(ticket));
+    if (ticket.generation >= current.generation) association.renew(this.#withLatestCidrs(ticket));
     return null;
   }
 
@@ -147,7 +147,7 @@ export class Associations {
       this.#released.add(association);
     } else {
       association.close();
-      this.#ended(association);
+      this.#finish(association);
     }
   }
 
@@ -180,18 +180,18 @@ export class Associations {
   /** Called each second. */
   sweep(now: number): void {
     for (const { association, agent } of [...this.#byPort.values()]) {
-      if (now > this.#endsAt(association.ticket)) {
+      if (now > this.#getExpiryMs(association.ticket)) {
         this.#end(association, agent, "unauthorized", "the ticket has expired");
       } else {
         association.sweep(now);
       }
     }
     for (const association of this.#released) {
-      if (now > this.#endsAt(association.ticket)) association.close();
+      if (now > this.#getExpiryMs(association.ticket)) association.close();
       if (association.usage().openConnections > 0) continue;
       this.#released.delete(association);
       association.close();
-      this.#ended(association);
+      this.#finish(association);
     }
   }
 
@@ -203,7 +203,7 @@ export class Associations {
     }
     for (const association of this.#released) {
       association.close();
-      this.#ended(association);
+      this.#finish(association);
     }
     this.#released.clear();
   }
@@ -212,7 +212,7 @@ export class Associations {
 
   async #open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
     const { settings, revocations, log } = this.#options;
-    const key = portKey(ticket);
+    const key = toPortKey(ticket);
     if (this.#isClosed) return { refused: "going_away", message: "the relay stops" };
     if (ticket.port < settings.firstPort || ticket.port > settings.lastPort) {
       return { refused: "invalid_request", message: "the port is not one of this relay's" };
@@ -227,7 +227,7 @@ export class Associations {
       return { refused: "going_away", message: "the relay serves as many agents as it can" };
     }
     if (current) this.#end(current.association, current.agent, "replaced", "by a newer agent");
-    const association = this.#create(this.#withNewestCidrs(ticket), agent);
+    const association = this.#create(this.#withLatestCidrs(ticket), agent);
     // Known from now on: a revocation may come while the port is being bound.
     const entry = { association, agent };
     this.#byPort.set(key, entry);
@@ -237,7 +237,7 @@ export class Associations {
     } catch (error) {
       this.#remove(association);
       association.close();
-      log.error("a port can't be bound", { port: ticket.port, error: errorMessage(error) });
+      log.error("a port can't be bound", { port: ticket.port, error: getErrorMessage(error) });
       return { refused: "internal", message: `port ${ticket.port} can't be bound at the relay` };
     }
     if (this.#byPort.get(key) !== entry) {
@@ -251,7 +251,7 @@ export class Associations {
   #create(ticket: RelayTicket, agent: Agent): Association {
     const { settings, epoch, metrics, log } = this.#options;
     const shared = {
-      number: this.#drawNumber(),
+      number: this.#generateNumber(),
       epoch,
       bind: settings.bind,
       host: settings.host,
@@ -268,22 +268,22 @@ export class Associations {
       flowIds: this.#flowIds,
       tags: this.#tags,
       metrics,
-      record: this.#records.get(ticket.sub),
+      record: this.#records.getOrCreate(ticket.sub),
     });
   }
 
-  #ended(association: Association): void {
+  #finish(association: Association): void {
     addTcpTotals(this.#endedTcp, association);
     this.onEnd(association);
   }
 
-  #withNewestCidrs(ticket: RelayTicket): RelayTicket {
+  #withLatestCidrs(ticket: RelayTicket): RelayTicket {
     if (ticket.kind === "network") return ticket;
-    return { ...ticket, cidrs: this.#allowlistUpdates.effective(ticket) };
+    return { ...ticket, cidrs: this.#allowlistUpdates.getEffectiveCidrs(ticket) };
   }
 
   /** Random: it must not name another agent after a restart either. */
-  #drawNumber(): number {
+  #generateNumber(): number {
     for (;;) {
       const number = randomInt(1, U32);
       if (!this.#byNumber.has(number)) return number;
@@ -293,13 +293,13 @@ export class Associations {
   #end(association: Association, agent: Agent, name: CloseName, message: string): void {
     if (!this.#remove(association)) return;
     association.close();
-    this.#ended(association);
+    this.#finish(association);
     agent.close(name, message);
   }
 
   /** @returns false when another has its port, or none. */
   #remove(association: Association): boolean {
-    const key = portKey(association.ticket);
+    const key = toPortKey(association.ticket);
     if (this.#byPort.get(key)?.association !== association) return false;
     this.#byPort.delete(key);
     this.#byNumber.delete(association.number);
@@ -307,7 +307,7 @@ export class Associations {
   }
 
   /** Milliseconds since the epoch. */
-  #endsAt({ exp }: RelayTicket): number {
+  #getExpiryMs({ exp }: RelayTicket): number {
     const { isConnected, connectedAt } = this.#options.link;
     const expiresAt = exp * 1_000 + TICKET_CLOCK_TOLERANCE_MS;
     if (connectedAt === null) return expiresAt;
@@ -328,6 +328,6 @@ function addTcpTotals(totals: TcpTotals, association: Association): void {
   totals.bytesOut += usage.bytesOut;
 }
 
-function portKey({ kind, port }: RelayTicket): string {
+function toPortKey({ kind, port }: RelayTicket): string {
   return `${kind}:${port}`;
 }

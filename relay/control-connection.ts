@@ -5,12 +5,12 @@ import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
 } from "../protocol/relay/limits.ts";
-import { FromAgent, type FromRelay } from "../protocol/relay/control.ts";
+import { AgentToRelayMessage, type RelayToAgentMessage } from "../protocol/relay/control.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import type { Agent, Associations } from "./associations.ts";
 import type { Association } from "./association.ts";
 import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";
-import { errorMessage, type Log } from "./log.ts";
+import { getErrorMessage, type Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { KeysUnavailable, type TicketVerifier } from "./tickets.ts";
 
@@ -29,7 +29,7 @@ export class ControlConnection implements Agent {
   readonly #options: ControlOptions;
   readonly #heartbeat: NodeJS.Timeout;
   #association: Association | undefined;
-  #heardAt = Date.now();
+  #lastReceivedAt = Date.now();
   #isClosed = false;
   /** Messages are handled one after the other, although a ticket takes a moment to check. */
   #handling: Promise<void> = Promise.resolve();
@@ -38,11 +38,11 @@ export class ControlConnection implements Agent {
     this.#socket = socket;
     this.#options = options;
     socket.on("error", () => {});
-    socket.on("pong", () => (this.#heardAt = Date.now()));
-    socket.on("ping", () => (this.#heardAt = Date.now()));
-    socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    socket.on("close", (code) => this.#closed(code));
-    this.#heartbeat = setInterval(() => this.#beat(), RELAY_HEARTBEAT_INTERVAL_MS);
+    socket.on("pong", () => (this.#lastReceivedAt = Date.now()));
+    socket.on("ping", () => (this.#lastReceivedAt = Date.now()));
+    socket.on("message", (data, isBinary) => this.#handleMessage(data, isBinary));
+    socket.on("close", (code) => this.#handleClose(code));
+    this.#heartbeat = setInterval(() => this.#checkHeartbeat(), RELAY_HEARTBEAT_INTERVAL_MS);
   }
 
   // ── Called by the server ──
@@ -69,7 +69,7 @@ export class ControlConnection implements Agent {
     return this.#socket.bufferedAmount;
   }
 
-  send(message: FromRelay): void {
+  send(message: RelayToAgentMessage): void {
     if (this.#isClosed) return;
     if (this.#socket.bufferedAmount > CONTROL_BACKLOG_MAX_BYTES) {
       return this.close("heartbeat_timeout", "the agent does not read its messages");
@@ -96,20 +96,20 @@ export class ControlConnection implements Agent {
 
   // ── Inside ──
 
-  #receive(data: RawData, isBinary: boolean): void {
-    this.#heardAt = Date.now();
+  #handleMessage(data: RawData, isBinary: boolean): void {
+    this.#lastReceivedAt = Date.now();
     if (this.#isClosed) return;
     const bytes = data as Buffer;
     if (isBinary) {
-      if (this.#association && !this.#association.receiveBinary(bytes)) {
+      if (this.#association && !this.#association.handleDatagrams(bytes)) {
         this.close("protocol_error", "that is no row of datagrams");
       }
       return;
     }
-    const message = FromAgent.safeParse(parseJson(bytes.toString())).data;
+    const message = AgentToRelayMessage.safeParse(parseJson(bytes.toString())).data;
     if (!message) return this.close("protocol_error", "that is no message of an agent");
     if (message.type !== "ticket") {
-      this.#association?.receive(message);
+      this.#association?.handleMessage(message);
       return;
     }
     this.#handling = this.#handling.then(() => this.#renew(message.ticket));
@@ -123,7 +123,7 @@ export class ControlConnection implements Agent {
       ticket = await this.#options.tickets.verify(text);
     } catch (error) {
       // The agent keeps what it has; the next ticket may come at a better time.
-      this.#options.log.warn("a ticket can't be checked", { error: errorMessage(error) });
+      this.#options.log.warn("a ticket can't be checked", { error: getErrorMessage(error) });
       return;
     }
     if (!ticket) return this.close("unauthorized", "the ticket is not valid at this relay");
@@ -139,7 +139,7 @@ export class ControlConnection implements Agent {
       return ticket;
     } catch (error) {
       const isKnown = error instanceof KeysUnavailable;
-      this.#options.log.warn("a ticket can't be checked", { error: errorMessage(error) });
+      this.#options.log.warn("a ticket can't be checked", { error: getErrorMessage(error) });
       this.#refuse("internal", isKnown ? error.message : "the ticket can't be checked");
       return null;
     }
@@ -152,14 +152,14 @@ export class ControlConnection implements Agent {
     this.close(name, message);
   }
 
-  #beat(): void {
-    if (Date.now() - this.#heardAt > RELAY_HEARTBEAT_TIMEOUT_MS) {
+  #checkHeartbeat(): void {
+    if (Date.now() - this.#lastReceivedAt > RELAY_HEARTBEAT_TIMEOUT_MS) {
       return this.close("heartbeat_timeout");
     }
     this.#socket.ping();
   }
 
-  #closed(code: number): void {
+  #handleClose(code: number): void {
     clearInterval(this.#heartbeat);
     this.#isClosed = true;
     const association = this.#association;

@@ -23,9 +23,9 @@ export function createLog(stream: NodeJS.WritableStream): Log {
 }
 
 /** The message of an error on one line. */
-export function errorMessage(error: unknown): string {
+export function getErrorMessage(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)
-    return errorMessage(error.errors[0]);
+    return getErrorMessage(error.errors[0]);
   const text = error instanceof Error ? error.message || error.name : String(error);
   return text.replace(/\s+/g, " ").trim();
 }

@@ -2,12 +2,12 @@
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { RELAY_STATUS_INTERVAL_MS } from "../protocol/relay/limits.ts";
-import { hostAndPort } from "../protocol/relay/settings.ts";
+import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";
 import { ASSOCIATION_SWEEP_INTERVAL_MS, REVOCATIONS_MAX, TICKET_LIFE_MAX_MS } from "./limits.ts";
-import { createLog, errorMessage } from "./log.ts";
+import { createLog, getErrorMessage } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { Revocations } from "./revocations.ts";
 import { RelayServer } from "./server.ts";
@@ -19,7 +19,7 @@ const log = createLog(process.stdout);
 const PARENT_CHECK_INTERVAL_MS = 500;
 
 async function main(given: RelaySettings): Promise<void> {
-  const stopped = untilStopped(given.parentPid);
+  const stopped = waitUntilStopped(given.parentPid);
   const settings = { ...given, bind: await resolveBind(given.bind) };
   const epoch = randomBytes(12).toString("base64url");
   const metrics = new Metrics();
@@ -106,8 +106,8 @@ async function main(given: RelaySettings): Promise<void> {
     await server.listen();
     await associations.agentSocket.listen(settings.bind, settings.ownPort);
   } catch (error) {
-    const where = hostAndPort(settings.bind, settings.ownPort);
-    throw new Error(`the relay can't listen at ${where}: ${errorMessage(error)}`, { cause: error });
+    const where = formatHostAndPort(settings.bind, settings.ownPort);
+    throw new Error(`the relay can't listen at ${where}: ${getErrorMessage(error)}`, { cause: error });
   }
   log.info("relay started", {
     ...{ relayId: settings.id, bind: settings.bind, port: settings.ownPort },
@@ -135,12 +135,12 @@ async function resolveBind(bind: string): Promise<string> {
   try {
     return (await lookup(bind)).address;
   } catch (error) {
-    throw new Error(`RELAY_BIND: ${errorMessage(error)}`, { cause: error });
+    throw new Error(`RELAY_BIND: ${getErrorMessage(error)}`, { cause: error });
   }
 }
 
 /** Resolves with the first signal, or when the process that started this one is gone. */
-async function untilStopped(parentPid: number | undefined): Promise<void> {
+async function waitUntilStopped(parentPid: number | undefined): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => resolve());
   if (parentPid !== undefined) {
@@ -156,6 +156,6 @@ try {
   process.exit(0);
 } catch (error) {
   if (error instanceof SettingsError) process.stderr.write(`relay: ${error.message}\n`);
-  else log.error(errorMessage(error));
+  else log.error(getErrorMessage(error));
   process.exit(1);
 }

@@ -14,7 +14,7 @@ export class NetworkRecord {
   readonly devices = new Map<string, DeviceRecord>();
 
   /** @returns undefined when there are too many devices. */
-  device(publicKey: string): DeviceRecord | undefined {
+  getOrCreateDevice(publicKey: string): DeviceRecord | undefined {
     let device = this.devices.get(publicKey);
     if (device || this.devices.size >= DEVICES_PER_NETWORK_MAX) return device;
     device = { rxBytes: 0, txBytes: 0, lastHandshakeAtMs: null, endpoint: null, endpointSeenAt: 0 };
@@ -27,7 +27,7 @@ export class NetworkRecords {
   readonly #records = new Map<string, NetworkRecord>();
 
   /** The record of a network; that of the network which was asked for least recently makes room. */
-  get(networkId: string): NetworkRecord {
+  getOrCreate(networkId: string): NetworkRecord {
     const record = this.#records.get(networkId) ?? new NetworkRecord();
     this.#records.delete(networkId);
     this.#records.set(networkId, record);

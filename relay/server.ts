@@ -52,10 +52,10 @@ export class RelayServer {
         noDelay: true,
         highWaterMark: SPLICED_SOCKET_BUFFER_BYTES,
       },
-      (request, response) => this.#answer(request, response),
+      (request, response) => this.#handleRequest(request, response),
     );
     this.#server.maxConnections = OWN_PORT_CONNECTIONS_MAX;
-    this.#server.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
+    this.#server.on("upgrade", (request, socket, head) => this.#handleUpgrade(request, socket, head));
     this.#server.on("clientError", (_error, socket) => socket.destroy());
   }
 
@@ -80,7 +80,7 @@ export class RelayServer {
 
   // ── Requests ──
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  #handleRequest(request: IncomingMessage, response: ServerResponse): void {
     const path = getPath(request);
     if (request.method !== "GET") return end(response, 405, "text/plain", "method not allowed\n");
     if (path === "/health") {
@@ -113,7 +113,7 @@ export class RelayServer {
 
   // ── Upgrades ──
 
-  #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  #handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on("error", () => {});
     switch (getPath(request)) {
       case "/agent":

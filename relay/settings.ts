@@ -2,13 +2,16 @@
 import { z } from "zod";
 import { RELAY_ID } from "../protocol/relay/link.ts";
 import {
-  hostAndPort,
+  formatHostAndPort,
   RELAY_PORT_RANGE_DEFAULT,
   RELAY_SECRET_MIN_CHARS,
   RelayHost,
   RelayPortRange,
   RelayUrl,
 } from "../protocol/relay/settings.ts";
+import { describeIssue } from "../protocol/schemas/issue-messages.ts";
+
+z.config({ customError: describeIssue });
 
 const Environment = z.object({
   RELAY_ID: RELAY_ID.default("main"),
@@ -81,7 +84,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
     firstPort: first + 1,
     lastPort: last,
     bind: data.RELAY_BIND,
-    url: data.RELAY_URL ?? `ws://${hostAndPort(data.RELAY_HOST, first)}`,
+    url: data.RELAY_URL ?? `ws://${formatHostAndPort(data.RELAY_HOST, first)}`,
     parentPid: data.RELAY_PARENT_PID,
   };
 }

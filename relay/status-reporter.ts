@@ -9,7 +9,7 @@ import {
   NETWORK_STATUS_MAX_AGE_MS,
 } from "./limits.ts";
 
-interface Reported<Item> {
+interface ReportEntry<Item> {
   item: Item;
   /** What of it was sent, to see a change. */
   text: string;
@@ -18,9 +18,9 @@ interface Reported<Item> {
 
 export class StatusReporter {
   /** By network, with those that went offline in this run. */
-  readonly #networks = new Map<string, Reported<NetworkStatus>>();
+  readonly #networks = new Map<string, ReportEntry<NetworkStatus>>();
   /** By source. */
-  readonly #tunnels = new Map<string, Reported<TunnelUsage>>();
+  readonly #tunnels = new Map<string, ReportEntry<TunnelUsage>>();
   readonly #ended = new Map<string, { usage: TunnelUsage; endedAt: number }>();
 
   /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
@@ -91,7 +91,7 @@ export class StatusReporter {
 }
 
 function hasChanged<Item>(
-  reported: Map<string, Reported<Item>>,
+  reported: Map<string, ReportEntry<Item>>,
   key: string,
   item: Item,
   text: string,

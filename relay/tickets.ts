@@ -4,7 +4,7 @@ import { request as requestHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createLocalJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
-import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../protocol/relay/ticket.ts";
+import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../protocol/relay/ticket.ts";
 import {
   JWKS_FETCH_MAX_MS,
   JWKS_FIRST_FETCH_MIN_MS,
@@ -70,7 +70,7 @@ export class TicketVerifier {
       const { payload } = await jwtVerify(text, this.#keys, {
         algorithms: ["ES256"],
         typ: RELAY_TICKET_TYPE,
-        audience: relayAudience(this.#options.relayId),
+        audience: toRelayAudience(this.#options.relayId),
         requiredClaims: ["exp", "aud"],
         currentDate: new Date(this.#options.now()),
         clockTolerance: Math.floor((TICKET_CLOCK_TOLERANCE_MS + graceMs) / 1_000),

@@ -7,7 +7,7 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "./limits.ts";
-import { hostAndPort } from "../protocol/relay/settings.ts";
+import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { ROOT } from "./build/build.ts";
 import { Child } from "./processes/child.ts";
 import { messageOf } from "./failure.ts";
@@ -89,7 +89,7 @@ function newChild(options: RelayOptions, onConnected: () => void) {
       args: [join(ROOT, "relay/main.ts")],
       options: {
         env: {
-          RELAY_API_URL: `http://${hostAndPort(reachable(host), port)}`,
+          RELAY_API_URL: `http://${formatHostAndPort(reachable(host), port)}`,
           RELAY_API_HOST: apiHost,
           RELAY_SECRET: secret,
           RELAY_HOST: settings.host,

@@ -1,16 +1,16 @@
 /** Which addresses count as one source: an IPv6 subscriber has a whole /64 to send from. */
 
 /** @param address without port and brackets. Whoever has none shares a group with all who have none. */
-export function addressGroup(address: string): string {
+export function getAddressGroup(address: string): string {
   const plain = address.toLowerCase().split("%")[0]!;
   if (!plain.includes(":")) return plain === "" ? "unknown" : plain;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/.exec(plain)?.[1];
   if (mapped !== undefined) return mapped;
-  return `${leadingGroups(plain).slice(0, 4).join(":")}::/64`;
+  return `${expandGroups(plain).slice(0, 4).join(":")}::/64`;
 }
 
 /** The eight groups, without the zeros that `::` and short groups leave out. */
-function leadingGroups(address: string): string[] {
+function expandGroups(address: string): string[] {
   const [head = "", tail] = address.split("::");
   const groupsOf = (part: string) => (part === "" ? [] : part.split(":"));
   const before = groupsOf(head);

@@ -12,25 +12,25 @@ export interface AddressTrust {
 }
 
 /** The parts of a request that tell. */
-export interface Addressed {
+export interface AddressedRequest {
   headers: { get(name: string): string | null };
   /** The platform's own, not a header. */
   cf?: unknown;
 }
 
 /** @returns an IPv4 or IPv6 address without port and brackets; empty when nothing tells. */
-export function clientAddress(request: Addressed, trust: AddressTrust): string {
+export function getClientAddress(request: AddressedRequest, trust: AddressTrust): string {
   if (trust.hosted) return request.headers.get("cf-connecting-ip") ?? "";
   if (trust.trustProxy) {
     const forwarded = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim();
-    if (forwarded) return withoutPort(forwarded);
+    if (forwarded) return stripPort(forwarded);
   }
   const { clientIp } = (request.cf ?? {}) as { clientIp?: string };
-  return clientIp === undefined ? "" : withoutPort(clientIp);
+  return clientIp === undefined ? "" : stripPort(clientIp);
 }
 
 /** `192.0.2.1:80`, `[2001:db8::1]:80`, `2001:db8::1` and `unix:…` as they come. */
-function withoutPort(address: string): string {
+function stripPort(address: string): string {
   if (address.startsWith("[")) return address.slice(1, address.indexOf("]"));
   const colon = address.indexOf(":");
   if (colon < 0 || address.indexOf(":", colon + 1) >= 0) return address;

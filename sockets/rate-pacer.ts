@@ -107,12 +107,12 @@ export class PacedStream {
   }
 
   /** @returns whether the stream may go on reading; otherwise `resume` follows. */
-  passed(bytes: number): boolean {
+  consume(bytes: number): boolean {
     this.#allowance -= bytes;
     while (this.#allowance <= 0) {
-      const granted = this.#pacer.request(this);
-      if (granted === 0) return false;
-      this.#allowance += granted;
+      const grant = this.#pacer.request(this);
+      if (grant === 0) return false;
+      this.#allowance += grant;
     }
     return true;
   }

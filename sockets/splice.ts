@@ -15,7 +15,7 @@ export interface SpliceOptions {
   /** Was read from the first socket before, and goes to the second one ahead of the rest. */
   unreadFromFirst?: Uint8Array;
   /** Both sockets are closed. */
-  closed(): void;
+  onClose(): void;
 }
 
 export class Splice {
@@ -55,22 +55,22 @@ export class Splice {
   }
 
   #watch(socket: Socket, other: Socket): void {
-    if (socket.closed) return queueMicrotask(() => this.#socketClosed(false, other));
+    if (socket.closed) return queueMicrotask(() => this.#handleClose(false, other));
     // The close event that follows says the same.
     socket.on("error", () => undefined);
     socket.once("close", (hadError) => {
       const isComplete = !hadError && socket.readableEnded && socket.writableFinished;
-      this.#socketClosed(isComplete, other);
+      this.#handleClose(isComplete, other);
     });
   }
 
-  #socketClosed(isComplete: boolean, other: Socket): void {
+  #handleClose(isComplete: boolean, other: Socket): void {
     if (!isComplete) reset(other);
     this.#openSockets -= 1;
     if (this.#openSockets > 0) return;
     this.#fromFirst.end();
     this.#fromSecond.end();
-    this.#options.closed();
+    this.#options.onClose();
   }
 }
 
@@ -78,7 +78,7 @@ class Direction {
   bytes = 0;
   readonly #source: Socket;
   readonly #destination: Socket;
-  readonly #pace: PacedStream | undefined;
+  readonly #pacedStream: PacedStream | undefined;
   /** The system has not taken all that was written. */
   #isBlocked = false;
   /** The rate is used up. */
@@ -87,7 +87,7 @@ class Direction {
   constructor(source: Socket, destination: Socket, pacer: RatePacer | undefined) {
     this.#source = source;
     this.#destination = destination;
-    this.#pace = pacer?.stream(() => {
+    this.#pacedStream = pacer?.stream(() => {
       this.#isPaced = false;
       this.#resume();
     });
@@ -101,19 +101,19 @@ class Direction {
   }
 
   end(): void {
-    this.#pace?.end();
+    this.#pacedStream?.end();
   }
 
   /** The bytes may be overwritten after the next read, so there is none until they are written. */
   #pass(bytes: Uint8Array): boolean {
     this.bytes += bytes.length;
-    this.#destination.write(bytes, this.#written);
+    this.#destination.write(bytes, this.#handleWritten);
     this.#isBlocked = this.#destination.writableLength > 0;
-    if (this.#pace && !this.#pace.passed(bytes.length)) this.#isPaced = true;
+    if (this.#pacedStream && !this.#pacedStream.consume(bytes.length)) this.#isPaced = true;
     return !this.#isBlocked && !this.#isPaced;
   }
 
-  readonly #written = (): void => {
+  readonly #handleWritten = (): void => {
     if (!this.#isBlocked || this.#destination.writableLength > 0) return;
     this.#isBlocked = false;
     this.#resume();

@@ -3,13 +3,13 @@
  * API is loaded on its own path only, so that an isolate that serves visitors starts with the edge alone.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
-import { authorityOf, hostOf } from "../protocol/hosts.ts";
+import { getAuthority, parseHost } from "../protocol/hosts.ts";
 import { startDraining } from "./draining.ts";
 import { visit } from "./edge/visit.ts";
 import type { Env } from "./env.ts";
 import { apiHostsOf } from "./config/hosts.ts";
 
-export { AddressLimiter } from "../durable-objects/rate-limiter.ts";
+export { RateLimiter } from "../durable-objects/rate-limiter.ts";
 export { Hostname } from "../durable-objects/hostname.ts";
 export { Organization } from "../durable-objects/organization.ts";
 export { Receiver } from "../durable-objects/receiver.ts";
@@ -19,7 +19,7 @@ export { Rows } from "./rpc.ts";
 
 export default {
   fetch(request, env, ctx): Response | Promise<Response> {
-    const authority = authorityOf(request.url);
+    const authority = getAuthority(request.url);
     return isApiHost(authority, env) ? callApi(request, env, ctx) : visit(request, env, authority);
   },
 
@@ -56,7 +56,7 @@ function isApiHost(authority: string, env: Env): boolean {
   const known = apiAuthorities.get(authority);
   if (known !== undefined) return known;
   const domain = (env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
-  const isApi = apiHostsOf(domain, env.API_HOSTS).includes(hostOf(authority) ?? "");
+  const isApi = apiHostsOf(domain, env.API_HOSTS).includes(parseHost(authority) ?? "");
   if (apiAuthorities.size >= API_AUTHORITIES_MAX) apiAuthorities.clear();
   apiAuthorities.set(authority, isApi);
   return isApi;

@@ -6,16 +6,16 @@ import type { Socket } from "node:net";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
 import WebSocket, { type RawData } from "ws";
-import { CLOSE, closeNameOf, mayReconnect } from "../../protocol/wire/close-codes.ts";
+import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
 import { SendWindows } from "../../protocol/wire/flow.ts";
 import {
   CLIENT_STREAM,
   ClientWelcome,
-  codedOf,
-  creditOf,
+  parseCodeAndText,
+  parseCredit,
   FRAME,
   FrameWriter,
-  jsonOf,
+  parseJsonPayload,
   PING,
   PROTOCOL_VERSION,
   readFrames,
@@ -109,7 +109,7 @@ export class ClientStream {
     const message = this.#writer.take();
     chunkPassed(message.byteLength);
     if (this.#socket.readyState !== WebSocket.OPEN) return;
-    this.#socket.send(message, () => this.#writer.giveBack(message));
+    this.#socket.send(message, () => this.#writer.recycle(message));
   }
 
   #sendHello(): void {
@@ -120,7 +120,7 @@ export class ClientStream {
       streamWindow: STREAM_WINDOW_BYTES,
       connectionWindow: STREAM_WINDOW_BYTES,
     };
-    this.#send((writer) => writer.json(FRAME.hello, 0, 0, hello));
+    this.#send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
     this.#flush();
   }
 
@@ -140,24 +140,24 @@ export class ClientStream {
       isUnderstood &&= this.#isEnded || this.#receiveFrame(frame);
     });
     if (isWhole && isUnderstood) return;
-    this.#send((w) => w.coded(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"));
+    this.#send((w) => w.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"));
     this.#end({ reason: "protocol_error", message: "unexpected frame", mayRetry: true });
   }
 
   #receiveFrame(frame: Frame): boolean {
     if (frame.type === FRAME.reset) {
-      this.#end(toFailure(codedOf(frame.payload)));
+      this.#end(toFailure(parseCodeAndText(frame.payload)));
       return true;
     }
     if (!this.#splice) return frame.type === FRAME.welcome && this.#receiveWelcome(frame);
     if (frame.stream !== CLIENT_STREAM) return false;
     if (frame.type !== FRAME.credit) return this.#splice.receive(frame);
-    const bytes = creditOf(frame.payload);
-    return bytes !== null && this.#windows.credit(CLIENT_STREAM, bytes);
+    const bytes = parseCredit(frame.payload);
+    return bytes !== null && this.#windows.addCredit(CLIENT_STREAM, bytes);
   }
 
   #receiveWelcome(frame: Frame): boolean {
-    const welcome = ClientWelcome.safeParse(jsonOf(frame.payload));
+    const welcome = ClientWelcome.safeParse(parseJsonPayload(frame.payload));
     if (!welcome.success) return false;
     const socket = this.#options.welcomed(welcome.data);
     if (!socket) {
@@ -172,7 +172,7 @@ export class ClientStream {
       send: (write) => this.#send(write),
       completed: () => this.#end(null),
       broken: (code, reason) => {
-        this.#send((writer) => writer.coded(FRAME.reset, CLIENT_STREAM, RESET.cancelled, reason));
+        this.#send((writer) => writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.cancelled, reason));
         this.#end({ reason: nameOfReset(code), message: reason, mayRetry: true });
       },
     });
@@ -183,12 +183,12 @@ export class ClientStream {
   // ── Ends ──
 
   #closed(code: number, reason: string): void {
-    const name = closeNameOf(code);
+    const name = findCloseName(code);
     const message = name ? reason.replace(`${name}: `, "") : reason;
     this.#end({
       reason: name ?? undefined,
       message: message || `the connection was closed (${code})`,
-      mayRetry: mayReconnect(code),
+      mayRetry: shouldReconnect(code),
     });
   }
 

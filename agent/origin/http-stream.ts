@@ -55,7 +55,7 @@ export class HttpStream implements Stream {
 
   frame(frame: Frame): void {
     if (frame.type !== FRAME.data || this.#uploadEnded || !this.#upload) return;
-    if (!this.#window.received(frame.payload.byteLength)) {
+    if (!this.#window.recordReceived(frame.payload.byteLength)) {
       return this.#fail(RESET.protocolError, "more than the window");
     }
     if (frame.payload.byteLength > 0) this.#uploadQueue.push(frame.payload);
@@ -80,8 +80,8 @@ export class HttpStream implements Stream {
     this.#uploadWanted = chunk === undefined;
     if (chunk !== undefined) {
       this.#upload?.push(chunk);
-      const grant = this.#window.consumed(chunk.byteLength);
-      if (grant > 0) this.#wire.send((writer) => writer.credit(this.#id, grant));
+      const grant = this.#window.recordConsumed(chunk.byteLength);
+      if (grant > 0) this.#wire.send((writer) => writer.writeCredit(this.#id, grant));
     } else if (this.#uploadEnded) {
       this.#uploadWanted = false;
       this.#upload?.push(null);
@@ -140,7 +140,7 @@ export class HttpStream implements Stream {
 
   #sendHead(pairs: string[]): void {
     this.#origin.hostHeader.rewriteResponse(pairs, this.#origin.publicOrigin);
-    this.#wire.send((writer) => writer.json(FRAME.response, 0, this.#id, [this.#status, ...pairs]));
+    this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [this.#status, ...pairs]));
   }
 
   #onData(chunk: Buffer): boolean {
@@ -160,8 +160,8 @@ export class HttpStream implements Stream {
         return false;
       }
       const part = rest.subarray(0, Math.min(available, FRAME_DATA_MAX_BYTES));
-      this.#wire.windows.sent(this.#id, part.byteLength);
-      this.#wire.send((writer) => writer.bytes(FRAME.data, 0, this.#id, part));
+      this.#wire.windows.recordSent(this.#id, part.byteLength);
+      this.#wire.send((writer) => writer.writeBytes(FRAME.data, 0, this.#id, part));
       rest = rest.subarray(part.byteLength);
     }
     return true;
@@ -185,7 +185,7 @@ export class HttpStream implements Stream {
 
   #finish(): void {
     this.#over = true;
-    this.#wire.send((writer) => writer.bytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()));
+    this.#wire.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()));
     this.#wire.windows.end(this.#id);
     this.#wire.finish(this.#id);
     this.#report(this.#status);

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
 import {
-  codedOf,
+  parseCodeAndText,
   FLAG,
   FRAME,
   RESET,
@@ -68,7 +68,7 @@ export class SocketStream implements Stream {
     // Parts go on as parts: nothing is put together here.
     const options = { binary: frame.type === FRAME.binary, fin: !(frame.flags & FLAG.more) };
     this.#socket.send(frame.payload, options, () => {
-      if (!this.#over && byteLength > 0) this.#wire.send((w) => w.credit(this.#id, byteLength));
+      if (!this.#over && byteLength > 0) this.#wire.send((w) => w.writeCredit(this.#id, byteLength));
     });
   }
 
@@ -114,7 +114,7 @@ export class SocketStream implements Stream {
 
   #accepted(response: IncomingMessage): void {
     const pairs = this.#headOf(response);
-    this.#wire.send((writer) => writer.json(FRAME.response, 0, this.#id, [101, ...pairs]));
+    this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [101, ...pairs]));
     this.#report(101);
   }
 
@@ -122,16 +122,16 @@ export class SocketStream implements Stream {
   #refused(response: IncomingMessage): void {
     const status = response.statusCode ?? 502;
     const pairs = this.#headOf(response);
-    this.#wire.send((writer) => writer.json(FRAME.response, 0, this.#id, [status, ...pairs]));
+    this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [status, ...pairs]));
     let room = FRAME_DATA_MAX_BYTES;
     response.on("data", (chunk: Buffer) => {
       const part = chunk.subarray(0, room);
       room -= part.byteLength;
-      if (part.byteLength > 0) this.#wire.send((w) => w.bytes(FRAME.data, 0, this.#id, part));
+      if (part.byteLength > 0) this.#wire.send((w) => w.writeBytes(FRAME.data, 0, this.#id, part));
     });
     response.on("close", () => {
       if (this.#over) return;
-      this.#wire.send((w) => w.bytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()));
+      this.#wire.send((w) => w.writeBytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()));
       this.#finish();
     });
     this.#report(status);
@@ -163,8 +163,8 @@ export class SocketStream implements Stream {
       next.rest = next.rest.subarray(part.byteLength);
       const type = next.isBinary ? FRAME.binary : FRAME.text;
       const flags = next.rest.byteLength > 0 ? FLAG.more : 0;
-      this.#wire.windows.sent(this.#id, part.byteLength);
-      this.#wire.send((writer) => writer.bytes(type, flags, this.#id, part));
+      this.#wire.windows.recordSent(this.#id, part.byteLength);
+      this.#wire.send((writer) => writer.writeBytes(type, flags, this.#id, part));
       if (flags === 0) this.#backlog.shift();
     }
     if (this.#closing) this.#sendClose(this.#closing);
@@ -183,12 +183,12 @@ export class SocketStream implements Stream {
   }
 
   #sendClose({ code, reason }: { code: number; reason: string }): void {
-    this.#wire.send((writer) => writer.coded(FRAME.close, this.#id, code, reason));
+    this.#wire.send((writer) => writer.writeCodeAndText(FRAME.close, this.#id, code, reason));
     this.#finish();
   }
 
   #closeSocket(frame: Frame): void {
-    const close = codedOf(frame.payload);
+    const close = parseCodeAndText(frame.payload);
     this.#finish();
     try {
       if (!close || close.code === 1005) this.#socket.close();

@@ -6,7 +6,7 @@ import { EventEmitter } from "node:events";
 import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
 import WebSocket, { type RawData } from "ws";
-import { CLOSE, closeNameOf, mayReconnect } from "../../protocol/wire/close-codes.ts";
+import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
 import { HELLO_MAX_MS } from "../../protocol/limits.ts";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
@@ -14,8 +14,8 @@ import {
   RELAY_LINK_MESSAGE_MAX_BYTES,
 } from "../../protocol/relay/limits.ts";
 import {
-  FromRelay,
-  type FromAgent,
+  RelayToAgentMessage,
+  type AgentToRelayMessage,
   type NetworkWelcome,
   type TunnelWelcome,
 } from "../../protocol/relay/control.ts";
@@ -44,12 +44,12 @@ export interface RelayControlOptions {
   getAccess(signal: AbortSignal): Promise<RelayAccess>;
 }
 
-export type RelayMessage = Exclude<FromRelay, { type: "welcome" }>;
+export type RelayUpdate = Exclude<RelayToAgentMessage, { type: "welcome" }>;
 
 interface RelayControlEvents {
   /** The relay serves this agent, from the first time on and after each reconnect. */
   welcome: [welcome: NetworkWelcome | TunnelWelcome, access: RelayAccess];
-  message: [message: RelayMessage];
+  message: [message: RelayUpdate];
   /** Datagrams. The buffer is the receiver's. */
   binary: [data: Buffer];
   /** The connection was lost after a welcome; it is opened again. */
@@ -101,7 +101,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
   }
 
   /** What is sent while there is no connection is lost. */
-  send(message: FromAgent): void {
+  send(message: AgentToRelayMessage): void {
     if (this.#isWelcomed) this.#socket?.send(JSON.stringify(message));
   }
 
@@ -211,12 +211,12 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     this.#socket = undefined;
     if (this.#abort.signal.aborted) return;
     const explanation = reason === "" ? `the connection was closed (${code})` : reason;
-    if (closeNameOf(code) !== null && !KEEPS_TICKET.has(code)) this.#access = undefined;
+    if (findCloseName(code) !== null && !KEEPS_TICKET.has(code)) this.#access = undefined;
     if (code === CLOSE.unauthorized && this.#refusedTickets === 0) {
       // The ticket may have ended on the way, or before a revocation: the API says whether there is another.
       this.#refusedTickets += 1;
-    } else if (!mayReconnect(code)) {
-      const name = closeNameOf(code) ?? String(code);
+    } else if (!shouldReconnect(code)) {
+      const name = findCloseName(code) ?? String(code);
       return this.#reject(new Rejected(name, withoutName(name, explanation)));
     }
     if (wasWelcomed) this.emit("disconnected", explanation);
@@ -263,9 +263,9 @@ function remainingMs(access: RelayAccess): number {
   return Date.parse(access.expires_at) - Date.now();
 }
 
-function parseMessage(data: Buffer): FromRelay | undefined {
+function parseMessage(data: Buffer): RelayToAgentMessage | undefined {
   try {
-    return FromRelay.safeParse(JSON.parse(data.toString())).data;
+    return RelayToAgentMessage.safeParse(JSON.parse(data.toString())).data;
   } catch {
     return undefined;
   }

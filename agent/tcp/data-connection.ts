@@ -9,7 +9,7 @@ import { HttpsProxyAgent } from "https-proxy-agent";
 import { getProxyForUrl } from "proxy-from-env";
 import { HELLO_MAX_MS } from "../../protocol/limits.ts";
 import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
-import { StreamHead } from "../../protocol/relay/control.ts";
+import { VisitorHead } from "../../protocol/relay/control.ts";
 import { STREAM_UPGRADE } from "../../protocol/relay/datagrams.ts";
 import { connectSocket, connectTlsSocket, readWith } from "../../sockets/socket-reader.ts";
 
@@ -31,7 +31,7 @@ export interface DataConnectionEvents {
   /** The relay took it; it waits for a visitor. */
   idle(): void;
   /** @param socket paused @param unread the visitor's first bytes, if they came already */
-  assigned(head: StreamHead, socket: Socket, unread: Uint8Array): void;
+  assigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
   /** It ended before it was given a visitor. Nothing follows. */
   failed(reason: string): void;
 }
@@ -192,9 +192,9 @@ function serverName(host: string): string | undefined {
   return /^[\d.]+$/.test(host) || host.includes(":") ? undefined : host;
 }
 
-function parseHead(bytes: Buffer): StreamHead | undefined {
+function parseHead(bytes: Buffer): VisitorHead | undefined {
   try {
-    return StreamHead.safeParse(JSON.parse(bytes.toString())).data;
+    return VisitorHead.safeParse(JSON.parse(bytes.toString())).data;
   } catch {
     return undefined;
   }

@@ -4,7 +4,7 @@
  */
 import type { Socket } from "node:net";
 import { STREAM_BACKLOG_MAX } from "../../protocol/relay/limits.ts";
-import type { StreamHead } from "../../protocol/relay/control.ts";
+import type { VisitorHead } from "../../protocol/relay/control.ts";
 import { backOff } from "../tunnel-connection.ts";
 import { DataConnection, type RelayEndpoint } from "./data-connection.ts";
 
@@ -17,7 +17,7 @@ export interface DataConnectionsOptions {
   endpoint: RelayEndpoint;
   /** How many to keep ready. */
   pool: number;
-  assigned(head: StreamHead, socket: Socket, unread: Uint8Array): void;
+  assigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
 }
 
 export class DataConnections {

@@ -4,7 +4,7 @@
  */
 import { isIPv4, isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
-import type { StreamHead } from "../../protocol/relay/control.ts";
+import type { VisitorHead } from "../../protocol/relay/control.ts";
 
 export const PROXY_PROTOCOLS = ["v1", "v2"] as const;
 export type ProxyProtocol = (typeof PROXY_PROTOCOLS)[number];
@@ -23,13 +23,13 @@ interface Endpoints {
 }
 
 /** The header of a connection that comes from `head.address` and reached `head.localAddress`. */
-export function encodeProxyHeader(version: ProxyProtocol, head: StreamHead): Buffer {
+export function encodeProxyHeader(version: ProxyProtocol, head: VisitorHead): Buffer {
   const endpoints = findEndpoints(head);
   return version === "v1" ? encodeVersion1(head, endpoints) : encodeVersion2(head, endpoints);
 }
 
 /** §2.1: one line of text. */
-function encodeVersion1(head: StreamHead, endpoints: Endpoints | null): Buffer {
+function encodeVersion1(head: VisitorHead, endpoints: Endpoints | null): Buffer {
   if (!endpoints) return Buffer.from("PROXY UNKNOWN\r\n");
   const { family, source, destination } = endpoints;
   const protocol = family === "ipv4" ? "TCP4" : "TCP6";
@@ -39,7 +39,7 @@ function encodeVersion1(head: StreamHead, endpoints: Endpoints | null): Buffer {
 }
 
 /** §2.2: signature, version and command, family, length of the rest, addresses, ports. */
-function encodeVersion2(head: StreamHead, endpoints: Endpoints | null): Buffer {
+function encodeVersion2(head: VisitorHead, endpoints: Endpoints | null): Buffer {
   const fixed = Buffer.alloc(4);
   fixed.writeUInt8(VERSION_2 | (endpoints ? COMMAND.proxy : COMMAND.local), 0);
   if (!endpoints) {
@@ -61,7 +61,7 @@ function encodeVersion2(head: StreamHead, endpoints: Endpoints | null): Buffer {
  * is not known: for a client of `underpass connect`, which reached no port.
  * @returns null when the visitor's address is not known.
  */
-function findEndpoints({ address, localAddress }: StreamHead): Endpoints | null {
+function findEndpoints({ address, localAddress }: VisitorHead): Endpoints | null {
   if (isIPv4(address)) {
     return {
       family: "ipv4",

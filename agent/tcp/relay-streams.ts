@@ -1,6 +1,6 @@
 /** Serves a TCP tunnel at its relay: control connection, data connections, and the visitors' connections. */
 import type { Socket } from "node:net";
-import type { StreamHead, TunnelWelcome } from "../../protocol/relay/control.ts";
+import type { VisitorHead, TunnelWelcome } from "../../protocol/relay/control.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { reset, Splice } from "../../sockets/splice.ts";
 import { RelayControl } from "../relay-client/control.ts";
@@ -68,7 +68,7 @@ export class RelayStreams {
     this.#options.connected(port);
   }
 
-  #forward(head: StreamHead, visitor: Socket, unread: Uint8Array): void {
+  #forward(head: VisitorHead, visitor: Socket, unread: Uint8Array): void {
     const { target, proxyProtocol } = this.#options;
     const startedAtMs = performance.now();
     this.#sockets.add(visitor);
@@ -90,7 +90,7 @@ export class RelayStreams {
       if (proxyProtocol !== undefined) local.write(encodeProxyHeader(proxyProtocol, head));
       const splice: Splice = new Splice(visitor, local, {
         unreadFromFirst: unread,
-        closed: () => finish(splice.bytesFromFirst, splice.bytesFromSecond),
+        onClose: () => finish(splice.bytesFromFirst, splice.bytesFromSecond),
       });
     });
   }

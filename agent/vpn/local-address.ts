@@ -1,6 +1,6 @@
 /** Where the local sockets of remote clients are bound. */
 import { createHmac, randomBytes } from "node:crypto";
-import { addressGroup } from "../../shared/address-group.ts";
+import { getAddressGroup } from "../../shared/address-group.ts";
 
 /** New in each process: clients can't choose an address that falls on another client's. */
 const SECRET = randomBytes(32);
@@ -17,7 +17,7 @@ export function localAddress(
   secret: Uint8Array = SECRET,
 ): string {
   if (platform !== "linux") return "127.0.0.1";
-  const hash = createHmac("sha256", secret).update(addressGroup(address)).digest();
+  const hash = createHmac("sha256", secret).update(getAddressGroup(address)).digest();
   // 127.0.0.0/16 has the addresses that other programs use, and 127.255.255.255 is a broadcast address.
   return `127.${1 + (hash[0]! % 254)}.${hash[1]}.${hash[2]}`;
 }

@@ -4,7 +4,7 @@
  */
 import { createSocket, type Socket } from "node:dgram";
 import { FLOW_IDLE_MAX_MS, FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
-import type { Flow, FromAgent } from "../../protocol/relay/control.ts";
+import type { Flow, AgentToRelayMessage } from "../../protocol/relay/control.ts";
 import { closeSocket, growBuffers } from "../relay-client/udp-socket.ts";
 import { localAddress } from "./local-address.ts";
 
@@ -50,7 +50,7 @@ interface EarlyDatagram {
   atMs: number;
 }
 
-type Resume = Extract<FromAgent, { type: "resume" }>;
+type Resume = Extract<AgentToRelayMessage, { type: "resume" }>;
 
 export class LocalPeers {
   readonly #events: LocalPeersEvents;

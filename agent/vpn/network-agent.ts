@@ -5,10 +5,10 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
-import type { FromAgent, NetworkWelcome } from "../../protocol/relay/control.ts";
+import type { AgentToRelayMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";
-import { RelayControl, type RelayMessage } from "../relay-client/control.ts";
+import { RelayControl, type RelayUpdate } from "../relay-client/control.ts";
 import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";
 import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
 import type { SocketBuffers } from "../relay-client/udp-socket.ts";
@@ -56,7 +56,7 @@ interface Events {
   rejected: [Rejected];
 }
 
-type PathMessage = Extract<FromAgent, { type: "path" }>;
+type PathMessage = Extract<AgentToRelayMessage, { type: "path" }>;
 
 export class NetworkAgent extends EventEmitter<Events> {
   readonly devices: DeviceTracker;
@@ -244,7 +244,7 @@ export class NetworkAgent extends EventEmitter<Events> {
 
   // ── Messages ──
 
-  #receive(message: RelayMessage): void {
+  #receive(message: RelayUpdate): void {
     switch (message.type) {
       case "flow":
         return this.#peers.open(message.flow, this.#association);

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import {
   Device,
-  EnrolledDevice,
+  DeviceEnrollment,
   NetworkConfig,
   PrivateNetwork,
 } from "../../protocol/schemas/networks.ts";
@@ -68,7 +68,7 @@ export class NetworkApi {
   async enroll(id: string, name: string, publicKey: string, signal: AbortSignal): Promise<Device> {
     const path = `/private-networks/${id}/devices`;
     const body = { name, public_key: publicKey };
-    return (await this.#api.call(EnrolledDevice, "POST", path, { signal, body })).device;
+    return (await this.#api.call(DeviceEnrollment, "POST", path, { signal, body })).device;
   }
 
   async deviceConfig(id: string, deviceId: string, signal: AbortSignal): Promise<string> {

@@ -7,7 +7,7 @@ import {
   RELAY_PING,
   RELAY_PONG,
   type RelayHello,
-  type ToRelayLink,
+  type ApiToRelayMessage,
 } from "../../protocol/relay/link.ts";
 import { closeQuietly } from "../close-quietly.ts";
 import { LinkAttachment } from "./admission.ts";
@@ -20,7 +20,7 @@ interface OpenLink {
   id: string;
   socket: WebSocket;
   hello: RelayHello;
-  heardAtMs: number;
+  activeAtMs: number;
 }
 
 export class Link {
@@ -35,8 +35,8 @@ export class Link {
       const { id, hello, connectedAtMs } = readAttachment(socket);
       if (!isOpen(socket)) continue;
       // Its timer is gone with the object's earlier life; the relay says hello at once or not at all.
-      if (!hello) this.end(socket, "protocol_error", "no hello");
-      else this.#open = { id, socket, hello, heardAtMs: connectedAtMs };
+      if (!hello) this.close(socket, "protocol_error", "no hello");
+      else this.#open = { id, socket, hello, activeAtMs: connectedAtMs };
     }
   }
 
@@ -55,7 +55,7 @@ export class Link {
     this.#ctx.acceptWebSocket(socket);
     const id = crypto.randomUUID();
     socket.serializeAttachment({ id, connectedAtMs: nowMs, hello: null } satisfies LinkAttachment);
-    const timer = setTimeout(() => this.end(socket, "protocol_error", "no hello"), HELLO_MAX_MS);
+    const timer = setTimeout(() => this.close(socket, "protocol_error", "no hello"), HELLO_MAX_MS);
     this.#helloTimers.set(socket, timer);
   }
 
@@ -65,9 +65,9 @@ export class Link {
     const { id, connectedAtMs } = readAttachment(socket);
     socket.serializeAttachment({ id, connectedAtMs, hello } satisfies LinkAttachment);
     const earlier = this.#open?.socket;
-    this.#open = { id, socket, hello, heardAtMs: nowMs };
+    this.#open = { id, socket, hello, activeAtMs: nowMs };
     if (earlier && earlier !== socket) {
-      this.end(earlier, "replaced", "a newer connection of this relay took over");
+      this.close(earlier, "replaced", "a newer connection of this relay took over");
     }
     this.send({ type: "welcome" });
   }
@@ -77,20 +77,20 @@ export class Link {
   }
 
   /** Something came from the relay. */
-  heard(nowMs: number): void {
-    if (this.#open) this.#open.heardAtMs = nowMs;
+  recordActivity(nowMs: number): void {
+    if (this.#open) this.#open.activeAtMs = nowMs;
   }
 
   /** Heartbeats count too: the platform answers them, and remembers when. */
   isSilent(nowMs: number): boolean {
     if (!this.#open) return false;
-    const { socket, heardAtMs } = this.#open;
+    const { socket, activeAtMs } = this.#open;
     const pingedAtMs = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
-    return nowMs - Math.max(heardAtMs, pingedAtMs) > SILENCE_MAX_MS;
+    return nowMs - Math.max(activeAtMs, pingedAtMs) > SILENCE_MAX_MS;
   }
 
   /** Nothing when no relay is connected. */
-  send(message: ToRelayLink): void {
+  send(message: ApiToRelayMessage): void {
     try {
       this.#open?.socket.send(JSON.stringify(message));
     } catch {
@@ -99,17 +99,17 @@ export class Link {
   }
 
   /** @returns whether it was the link until now. */
-  end(socket: WebSocket, name: CloseName, explanation: string): boolean {
+  close(socket: WebSocket, name: CloseName, explanation: string): boolean {
     closeQuietly(socket, CLOSE[name], `${name}: ${explanation}`);
-    return this.closed(socket);
+    return this.remove(socket);
   }
 
-  endAll(name: CloseName, explanation: string): void {
-    for (const socket of this.#ctx.getWebSockets()) this.end(socket, name, explanation);
+  closeAll(name: CloseName, explanation: string): void {
+    for (const socket of this.#ctx.getWebSockets()) this.close(socket, name, explanation);
   }
 
   /** @returns whether it was the link until now. */
-  closed(socket: WebSocket): boolean {
+  remove(socket: WebSocket): boolean {
     this.#stopHelloTimer(socket);
     if (!this.isCurrent(socket)) return false;
     this.#open = undefined;

@@ -3,13 +3,13 @@
  * for as long as an agent can go on by a ticket from before it, and sent again on every new link.
  */
 import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../../protocol/relay/limits.ts";
-import { ToRelayLink } from "../../protocol/relay/link.ts";
+import { ApiToRelayMessage } from "../../protocol/relay/link.ts";
 
 const NOTICE_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
 /** Beyond this the oldest is dropped; the end of its tickets bounds it. */
 const NOTICES_MAX = 20_000;
 
-export type Notice = Extract<ToRelayLink, { type: "revoke" | "allowed_cidrs" }>;
+export type Notice = Extract<ApiToRelayMessage, { type: "revoke" | "allowed_cidrs" }>;
 
 export class Notices {
   readonly #sql: SqlStorage;
@@ -26,7 +26,7 @@ export class Notices {
 
   /** The same notice again, and an allowlist after an earlier one of its tunnel, take the earlier one's place. */
   add(notice: Notice, nowMs: number): void {
-    this.dropEnded(nowMs);
+    this.removeExpired(nowMs);
     const message = JSON.stringify(notice);
     this.#sql.exec(
       "insert or replace into notices (subject, message, ends_at_ms) values (?, ?, ?)",
@@ -47,18 +47,18 @@ export class Notices {
         message: string;
       }>("select message from notices where ends_at_ms > ? order by sequence", nowMs)
       .toArray()
-      .map(({ message }) => ToRelayLink.parse(JSON.parse(message)))
+      .map(({ message }) => ApiToRelayMessage.parse(JSON.parse(message)))
       .filter((notice) => notice.type === "revoke" || notice.type === "allowed_cidrs");
   }
 
   /** Whether a network was deleted lately. */
   isDeleted(networkId: string): boolean {
-    const subject = deletionSubject(networkId);
+    const subject = toDeletionSubject(networkId);
     const found = this.#sql.exec("select 1 from notices where subject = ?", subject);
     return found.toArray().length > 0;
   }
 
-  dropEnded(nowMs: number): void {
+  removeExpired(nowMs: number): void {
     this.#sql.exec("delete from notices where ends_at_ms <= ?", nowMs);
   }
 }
@@ -66,9 +66,9 @@ export class Notices {
 function getSubject(notice: Notice, message: string): string {
   if (notice.type === "allowed_cidrs") return `allowed_cidrs ${notice.tunnelId}`;
   const { reason, id } = notice;
-  return reason === "network_deleted" && id !== undefined ? deletionSubject(id) : message;
+  return reason === "network_deleted" && id !== undefined ? toDeletionSubject(id) : message;
 }
 
-function deletionSubject(networkId: string): string {
+function toDeletionSubject(networkId: string): string {
   return `network_deleted ${networkId}`;
 }

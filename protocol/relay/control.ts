@@ -43,7 +43,7 @@ const TunnelWelcome = z.object({
   publicEndpoint: z.string(),
 });
 
-export const FromRelay = z.union([
+export const RelayToAgentMessage = z.union([
   NetworkWelcome,
   TunnelWelcome,
   /** A flow that the agent does not know yet: sent before its first datagram. */
@@ -53,11 +53,11 @@ export const FromRelay = z.union([
   /** Visitors wait: open so many data connections beyond the pool. */
   z.object({ type: z.literal("open"), count: z.int().min(1) }),
 ]);
-export type FromRelay = z.infer<typeof FromRelay>;
+export type RelayToAgentMessage = z.infer<typeof RelayToAgentMessage>;
 export type NetworkWelcome = z.infer<typeof NetworkWelcome>;
 export type TunnelWelcome = z.infer<typeof TunnelWelcome>;
 
-export const FromAgent = z.discriminatedUnion("type", [
+export const AgentToRelayMessage = z.discriminatedUnion("type", [
   /** The next ticket, for the same port. */
   z.object({ type: z.literal("ticket"), ticket: z.string().max(8_192) }),
   /** After a welcome: flows of an earlier association that still have a local socket. */
@@ -75,13 +75,13 @@ export const FromAgent = z.discriminatedUnion("type", [
     isLocalListening: z.boolean(),
   }),
 ]);
-export type FromAgent = z.infer<typeof FromAgent>;
+export type AgentToRelayMessage = z.infer<typeof AgentToRelayMessage>;
 
 /**
  * What the relay writes on a data connection before a visitor's first byte: a u16 (big-endian), and so many
  * bytes of this as JSON.
  */
-export const StreamHead = z.object({
+export const VisitorHead = z.object({
   /** The visitor's. */
   address: z.string(),
   port: z.int(),
@@ -89,4 +89,4 @@ export const StreamHead = z.object({
   localAddress: z.string(),
   localPort: z.int(),
 });
-export type StreamHead = z.infer<typeof StreamHead>;
+export type VisitorHead = z.infer<typeof VisitorHead>;

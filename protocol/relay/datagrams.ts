@@ -84,7 +84,7 @@ export function writeBind(association: number, counter: number, key: Uint8Array)
   const bytes = new Uint8Array(BIND_BYTES);
   writeDatagramHeader(bytes, 0, { type: DATAGRAM.bind, u16: 0, flow: association });
   writeCounter(bytes, DATAGRAM_HEADER_BYTES, counter);
-  bytes.set(relayMac(key, bytes.subarray(0, BIND_SIGNED_BYTES)), BIND_SIGNED_BYTES);
+  bytes.set(computeRelayMac(key, bytes.subarray(0, BIND_SIGNED_BYTES)), BIND_SIGNED_BYTES);
   return bytes;
 }
 
@@ -92,7 +92,7 @@ export function writeBind(association: number, counter: number, key: Uint8Array)
 export function readBind(bytes: Uint8Array, key: Uint8Array): number | null {
   if (bytes.byteLength !== BIND_BYTES) return null;
   const mac = bytes.subarray(BIND_SIGNED_BYTES, BIND_SIGNED_BYTES + RELAY_MAC_BYTES);
-  if (!equalBytesInConstantTime(relayMac(key, bytes.subarray(0, BIND_SIGNED_BYTES)), mac))
+  if (!equalBytesInConstantTime(computeRelayMac(key, bytes.subarray(0, BIND_SIGNED_BYTES)), mac))
     return null;
   return readCounter(bytes, DATAGRAM_HEADER_BYTES);
 }
@@ -110,21 +110,21 @@ export function writeBound(
   writeCounter(bytes, DATAGRAM_HEADER_BYTES, counter);
   bytes.set(address, BIND_SIGNED_BYTES);
   writeU16(bytes, BIND_SIGNED_BYTES + 16, port);
-  bytes.set(relayMac(key, bytes.subarray(0, BOUND_SIGNED_BYTES)), BOUND_SIGNED_BYTES);
+  bytes.set(computeRelayMac(key, bytes.subarray(0, BOUND_SIGNED_BYTES)), BOUND_SIGNED_BYTES);
   return bytes;
 }
 
-export interface Bound {
+export interface BoundDatagram {
   counter: number;
   address: Uint8Array;
   port: number;
 }
 
 /** @returns null when the MAC is wrong or the length is not BOUND's. */
-export function readBound(bytes: Uint8Array, key: Uint8Array): Bound | null {
+export function readBound(bytes: Uint8Array, key: Uint8Array): BoundDatagram | null {
   if (bytes.byteLength !== BOUND_SIGNED_BYTES + RELAY_MAC_BYTES) return null;
   const mac = bytes.subarray(BOUND_SIGNED_BYTES);
-  if (!equalBytesInConstantTime(relayMac(key, bytes.subarray(0, BOUND_SIGNED_BYTES)), mac))
+  if (!equalBytesInConstantTime(computeRelayMac(key, bytes.subarray(0, BOUND_SIGNED_BYTES)), mac))
     return null;
   return {
     counter: readCounter(bytes, DATAGRAM_HEADER_BYTES),
@@ -134,7 +134,7 @@ export function readBound(bytes: Uint8Array, key: Uint8Array): Bound | null {
 }
 
 /** HMAC-SHA-256 (RFC 2104), truncated to `RELAY_MAC_BYTES`. */
-export function relayMac(key: Uint8Array, bytes: Uint8Array): Uint8Array {
+export function computeRelayMac(key: Uint8Array, bytes: Uint8Array): Uint8Array {
   return hmac(sha256, key, bytes).subarray(0, RELAY_MAC_BYTES);
 }
 

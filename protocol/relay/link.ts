@@ -79,7 +79,7 @@ export const RelayStatus = z.object({
 });
 export type RelayStatus = z.infer<typeof RelayStatus>;
 
-export const FromRelayLink = z.discriminatedUnion("type", [RelayHello, RelayStatus]);
+export const RelayToApiMessage = z.discriminatedUnion("type", [RelayHello, RelayStatus]);
 
 /** Names of close codes that end an association for a reason of the API's. */
 export const REVOCATION_REASONS = [
@@ -93,7 +93,7 @@ export const REVOCATION_REASONS = [
   "server_changed",
 ] as const;
 
-export const ToRelayLink = z.discriminatedUnion("type", [
+export const ApiToRelayMessage = z.discriminatedUnion("type", [
   z.object({ type: z.literal("welcome") }),
   /** Ends associations, and refuses tickets that were signed before. */
   z.object({
@@ -117,5 +117,5 @@ export const ToRelayLink = z.discriminatedUnion("type", [
   /** How many of the relay's ports are reserved, for its metrics: after a hello, and each half minute. */
   z.object({ type: z.literal("ports"), reservedUdp: z.int(), reservedTcp: z.int() }),
 ]);
-export type ToRelayLink = z.infer<typeof ToRelayLink>;
-export type Revocation = Extract<ToRelayLink, { type: "revoke" }>;
+export type ApiToRelayMessage = z.infer<typeof ApiToRelayMessage>;
+export type Revocation = Extract<ApiToRelayMessage, { type: "revoke" }>;

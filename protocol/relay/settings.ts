@@ -39,6 +39,6 @@ export const RELAY_PORT_RANGE_DEFAULT = "40000-40999";
 export const RELAY_SECRET_MIN_CHARS = 32;
 
 /** `host:port`, with brackets around an IPv6 address. */
-export function hostAndPort(host: string, port: number): string {
+export function formatHostAndPort(host: string, port: number): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -7,11 +7,11 @@ import { z } from "zod";
 /** The `typ` of its header (RFC 8725 §3.11): no other JWT of ours can be taken for a ticket. */
 export const RELAY_TICKET_TYPE = "relay-ticket+jwt";
 
-export function relayAudience(relayId: string): string {
+export function toRelayAudience(relayId: string): string {
   return `relay:${relayId}`;
 }
 
-const Common = z.object({
+const TicketClaims = z.object({
   /** The network or tunnel. */
   sub: z.uuid(),
   org: z.uuid(),
@@ -27,14 +27,14 @@ const Common = z.object({
   exp: z.int(),
 });
 
-export const NetworkTicket = Common.extend({
+export const NetworkTicket = TicketClaims.extend({
   kind: z.literal("network"),
   /** Of the WireGuard server behind the agent: 32 bytes in base64. */
   server_public_key: z.string(),
 });
 export type NetworkTicket = z.infer<typeof NetworkTicket>;
 
-export const TunnelTicket = Common.extend({
+export const TunnelTicket = TicketClaims.extend({
   kind: z.literal("tunnel"),
   /** Blocks that visitors may come from; null: from anywhere. */
   cidrs: z.array(z.string()).nullable(),

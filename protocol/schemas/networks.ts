@@ -13,7 +13,7 @@ const NETWORK_PREFIX_MIN = 16;
 const NETWORK_PREFIX_MAX = 30;
 
 /** Why a block can't be a private network's; null when it can. */
-export function findCidrFault(text: string): string | null {
+export function findCidrError(text: string): string | null {
   const cidr = parseCidr(text);
   if (!cidr || !text.includes("/")) return "must be an IPv4 block such as 10.88.0.0/24";
   const { ipv4, prefix } = cidr;
@@ -33,7 +33,7 @@ const NetworkCidr = z
   .trim()
   .max(64)
   .superRefine((text, context) => {
-    const fault = findCidrFault(text);
+    const fault = findCidrError(text);
     if (fault !== null) context.addIssue(fault);
   });
 
@@ -118,7 +118,7 @@ export type Device = z.infer<typeof Device>;
 /** The parameters of a device's path. */
 export const DeviceId = z.object({ id: z.uuid(), device_id: z.uuid() });
 
-export const EnrolledDevice = z.object({ device: Device, network_cidr: z.string() });
+export const DeviceEnrollment = z.object({ device: Device, network_cidr: z.string() });
 export const NetworkConfig = z.object({ config: z.string() });
 
 /** What an agent needs to serve a network or a TCP tunnel at its relay. */

@@ -73,6 +73,6 @@ export const Budget = z.object({
   /** null: no cap. */
   monthlyBudgetUsdCents: z.int().min(0).max(MONTHLY_BUDGET_MAX_USD_CENTS).nullable(),
 });
-export const BudgetSet = Budget.extend({ success: z.literal(true) });
+export const BudgetResult = Budget.extend({ success: z.literal(true) });
 
 export const Nonce = z.object({ nonce: z.string().regex(/^[0-9a-f]{32}$/) });

@@ -50,7 +50,7 @@ const RETRIED: ReadonlySet<number> = new Set([
 ]);
 
 /** The name of one of our close codes, or null for one of the platform's or the network's. */
-export function closeNameOf(code: number): CloseName | null {
+export function findCloseName(code: number): CloseName | null {
   for (const name of Object.keys(CLOSE) as CloseName[]) if (CLOSE[name] === code) return name;
   return null;
 }
@@ -59,6 +59,6 @@ export function closeNameOf(code: number): CloseName | null {
  * Whether an agent that was closed with `code` should connect again. Codes that are not ours (1006, a
  * proxy's 1011) say nothing about the tunnel, so they are losses of a connection and are retried.
  */
-export function mayReconnect(code: number): boolean {
-  return closeNameOf(code) === null || RETRIED.has(code);
+export function shouldReconnect(code: number): boolean {
+  return findCloseName(code) === null || RETRIED.has(code);
 }

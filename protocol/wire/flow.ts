@@ -8,7 +8,7 @@
  */
 import { CREDIT_GRANT_BYTES, STREAM_RESERVE_BYTES } from "../limits.ts";
 
-interface Outgoing {
+interface SendState {
   outstanding: number;
   ended: boolean;
   wake: (() => void) | undefined;
@@ -18,7 +18,7 @@ interface Outgoing {
 export class SendWindows {
   readonly #streamWindow: number;
   readonly #connectionWindow: number;
-  readonly #streams = new Map<number, Outgoing>();
+  readonly #streams = new Map<number, SendState>();
   /** Outstanding bytes beyond each stream's reserve. */
   #shared = 0;
   #waiting = 0;
@@ -41,25 +41,25 @@ export class SendWindows {
     return this.#streams.get(stream)?.outstanding ?? 0;
   }
 
-  sent(stream: number, bytes: number): void {
+  recordSent(stream: number, bytes: number): void {
     let outgoing = this.#streams.get(stream);
     if (!outgoing) {
       outgoing = { outstanding: 0, ended: false, wake: undefined };
       this.#streams.set(stream, outgoing);
     }
-    this.#move(outgoing, bytes);
+    this.#addOutstanding(outgoing, bytes);
   }
 
   /** @returns false when the other end granted more than it was sent. */
-  credit(stream: number, bytes: number): boolean {
+  addCredit(stream: number, bytes: number): boolean {
     const outgoing = this.#streams.get(stream);
     // A stream that is over here may still be granted what was on its way.
     if (!outgoing) return true;
     if (bytes > outgoing.outstanding) return false;
-    this.#move(outgoing, -bytes);
+    this.#addOutstanding(outgoing, -bytes);
     if (outgoing.ended && outgoing.outstanding <= STREAM_RESERVE_BYTES)
       this.#streams.delete(stream);
-    this.#wakeThoseWhoMay();
+    this.#wakeAvailable();
     return true;
   }
 
@@ -84,10 +84,10 @@ export class SendWindows {
   drop(stream: number): void {
     const outgoing = this.#streams.get(stream);
     if (!outgoing) return;
-    this.#move(outgoing, -outgoing.outstanding);
+    this.#addOutstanding(outgoing, -outgoing.outstanding);
     this.#streams.delete(stream);
     this.#wake(outgoing);
-    this.#wakeThoseWhoMay();
+    this.#wakeAvailable();
   }
 
   /** The connection is gone: everybody who waits is woken to find out. */
@@ -95,20 +95,20 @@ export class SendWindows {
     for (const stream of [...this.#streams.keys()]) this.drop(stream);
   }
 
-  #move(outgoing: Outgoing, bytes: number): void {
+  #addOutstanding(outgoing: SendState, bytes: number): void {
     const before = Math.max(0, outgoing.outstanding - STREAM_RESERVE_BYTES);
     outgoing.outstanding += bytes;
     this.#shared += Math.max(0, outgoing.outstanding - STREAM_RESERVE_BYTES) - before;
   }
 
-  #wakeThoseWhoMay(): void {
+  #wakeAvailable(): void {
     if (this.#waiting === 0) return;
     for (const [stream, outgoing] of [...this.#streams]) {
       if (outgoing.wake && this.available(stream) > 0) this.#wake(outgoing);
     }
   }
 
-  #wake(outgoing: Outgoing): void {
+  #wake(outgoing: SendState): void {
     const { wake } = outgoing;
     if (!wake) return;
     outgoing.wake = undefined;
@@ -130,7 +130,7 @@ export class ReceiveWindow {
   }
 
   /** @returns false when the sender went beyond its window. */
-  received(bytes: number): boolean {
+  recordReceived(bytes: number): boolean {
     this.#held += bytes;
     this.#total += bytes;
     return this.#held + this.#ungranted <= this.#window;
@@ -144,7 +144,7 @@ export class ReceiveWindow {
    * Tells that `bytes` of what was received are held no longer.
    * @returns how many bytes to grant now; 0: not yet, or never.
    */
-  consumed(bytes: number): number {
+  recordConsumed(bytes: number): number {
     this.#held -= bytes;
     this.#ungranted += bytes;
     // The last of an ended stream is granted too where it counts against the connection's window.

@@ -197,47 +197,47 @@ export class FrameWriter {
   }
 
   /** The message is sent: its bytes may be overwritten. */
-  giveBack(message: Uint8Array<ArrayBuffer>): void {
+  recycle(message: Uint8Array<ArrayBuffer>): void {
     if (this.#spares.length < WRITER_SPARES_MAX) this.#spares.push(new Uint8Array(message.buffer));
   }
 
-  bytes(type: FrameType, flags: number, stream: number, payload: Uint8Array): void {
+  writeBytes(type: FrameType, flags: number, stream: number, payload: Uint8Array): void {
     this.#reserve(FRAME_HEADER_BYTES + payload.byteLength);
-    this.#header(type, flags, stream, payload.byteLength);
+    this.#writeHeader(type, flags, stream, payload.byteLength);
     this.#bytes.set(payload, this.#length);
     this.#length += payload.byteLength;
   }
 
-  text(type: FrameType, flags: number, stream: number, text: string): void {
+  writeText(type: FrameType, flags: number, stream: number, text: string): void {
     this.#reserve(FRAME_HEADER_BYTES + text.length * 3);
     const start = this.#length + FRAME_HEADER_BYTES;
     const { written } = encoder.encodeInto(text, this.#bytes.subarray(start));
-    this.#header(type, flags, stream, written);
+    this.#writeHeader(type, flags, stream, written);
     this.#length += written;
   }
 
-  json(type: FrameType, flags: number, stream: number, value: unknown): void {
-    this.text(type, flags, stream, JSON.stringify(value));
+  writeJson(type: FrameType, flags: number, stream: number, value: unknown): void {
+    this.writeText(type, flags, stream, JSON.stringify(value));
   }
 
-  credit(stream: number, bytes: number): void {
+  writeCredit(stream: number, bytes: number): void {
     this.#reserve(FRAME_HEADER_BYTES + 4);
-    this.#header(FRAME.credit, 0, stream, 4);
+    this.#writeHeader(FRAME.credit, 0, stream, 4);
     this.#view.setUint32(this.#length, bytes);
     this.#length += 4;
   }
 
   /** A frame whose payload is a code and a text: reset and close. */
-  coded(type: typeof FRAME.reset | typeof FRAME.close, stream: number, code: number, text: string) {
+  writeCodeAndText(type: typeof FRAME.reset | typeof FRAME.close, stream: number, code: number, text: string) {
     this.#reserve(FRAME_HEADER_BYTES + 2 + text.length * 3);
     const start = this.#length + FRAME_HEADER_BYTES;
     const { written } = encoder.encodeInto(text, this.#bytes.subarray(start + 2));
-    this.#header(type, 0, stream, written + 2);
+    this.#writeHeader(type, 0, stream, written + 2);
     this.#view.setUint16(start, code);
     this.#length += written + 2;
   }
 
-  #header(type: FrameType, flags: number, stream: number, length: number): void {
+  #writeHeader(type: FrameType, flags: number, stream: number, length: number): void {
     const at = this.#length;
     this.#view.setUint8(at, type);
     this.#view.setUint8(at + 1, flags);
@@ -256,12 +256,12 @@ export class FrameWriter {
   }
 }
 
-export function textOf(payload: Uint8Array): string {
+export function decodeText(payload: Uint8Array): string {
   return decoder.decode(payload);
 }
 
 /** @returns null when the payload is not valid UTF-8. */
-export function strictTextOf(payload: Uint8Array): string | null {
+export function decodeStrictText(payload: Uint8Array): string | null {
   try {
     return strictDecoder.decode(payload);
   } catch {
@@ -270,7 +270,7 @@ export function strictTextOf(payload: Uint8Array): string | null {
 }
 
 /** @returns undefined when the payload is not JSON. */
-export function jsonOf(payload: Uint8Array): unknown {
+export function parseJsonPayload(payload: Uint8Array): unknown {
   try {
     return JSON.parse(decoder.decode(payload));
   } catch {
@@ -279,14 +279,14 @@ export function jsonOf(payload: Uint8Array): unknown {
 }
 
 /** @returns null when the payload is no code and text. */
-export function codedOf(payload: Uint8Array): { code: number; text: string } | null {
+export function parseCodeAndText(payload: Uint8Array): { code: number; text: string } | null {
   if (payload.byteLength < 2) return null;
   const code = (payload[0]! << 8) | payload[1]!;
   return { code, text: decoder.decode(payload.subarray(2)) };
 }
 
 /** @returns null when the payload is no credit. */
-export function creditOf(payload: Uint8Array): number | null {
+export function parseCredit(payload: Uint8Array): number | null {
   if (payload.byteLength !== 4) return null;
   return new DataView(payload.buffer, payload.byteOffset, 4).getUint32(0);
 }
@@ -296,15 +296,15 @@ export function creditOf(payload: Uint8Array): number | null {
  * turn. Pairs in a flat array keep repeated names apart and in order.
  * @returns null when it is not that.
  */
-export function requestHeadOf(payload: Uint8Array): string[] | null {
-  const head = jsonOf(payload);
+export function parseRequestHead(payload: Uint8Array): string[] | null {
+  const head = parseJsonPayload(payload);
   if (!Array.isArray(head) || head.length < 2 || head.length % 2 !== 0) return null;
   return head.every((part) => typeof part === "string") ? head : null;
 }
 
 /** @returns null when it is not a whole number and pairs of strings; HTTP may still not allow them. */
-export function responseHeadOf(payload: Uint8Array): { status: number; pairs: string[] } | null {
-  const head = jsonOf(payload);
+export function parseResponseHead(payload: Uint8Array): { status: number; pairs: string[] } | null {
+  const head = parseJsonPayload(payload);
   if (!Array.isArray(head) || head.length % 2 !== 1) return null;
   const [status, ...pairs] = head as unknown[];
   if (!Number.isInteger(status)) return null;

@@ -36,7 +36,7 @@ export class AllowlistUpdates {
   }
 
   /** The blocks that hold for the agent of a ticket; null: visitors may come from anywhere. */
-  effective({ sub, cidrs, generation }: TunnelTicket): Cidrs {
+  getEffectiveCidrs({ sub, cidrs, generation }: TunnelTicket): Cidrs {
     const update = this.#updates.get(sub);
     return update && update.asOfMs >= generation ? update.cidrs : cidrs;
   }

@@ -11,14 +11,14 @@ export interface PoolLimits {
 
 export interface PoolEvents {
   /** The visitor and its data connection. */
-  matched(visitor: Socket, connection: Socket): void;
+  onMatch(visitor: Socket, connection: Socket): void;
   /** No data connection came in time, or too many visitors wait. The visitor was reset. */
-  refused(visitor: Socket, reason: "no_agent_connection" | "backlog"): void;
+  onRefuse(visitor: Socket, reason: "no_agent_connection" | "backlog"): void;
   /** More data connections are needed, beyond those that the agent keeps ready. */
-  needed(count: number): void;
+  onDemand(count: number): void;
 }
 
-interface Waiting {
+interface WaitingVisitor {
   visitor: Socket;
   untilMs: number;
 }
@@ -29,7 +29,7 @@ export class ConnectionPool {
   /** Each with the listener that drops it. */
   readonly #idle = new Map<Socket, () => void>();
   /** In the order of their arrival, which is that of their deadlines. */
-  #waiting: Waiting[] = [];
+  #waiting: WaitingVisitor[] = [];
   #unrequested = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -49,13 +49,13 @@ export class ConnectionPool {
 
   addVisitor(visitor: Socket): void {
     const connection = this.#takeIdle();
-    if (connection) return this.#events.matched(visitor, connection);
+    if (connection) return this.#events.onMatch(visitor, connection);
     if (this.#waiting.length >= this.#limits.backlogMax) {
       reset(visitor);
-      return this.#events.refused(visitor, "backlog");
+      return this.#events.onRefuse(visitor, "backlog");
     }
     this.#waiting.push({ visitor, untilMs: Date.now() + this.#limits.waitMaxMs });
-    this.#expireLater();
+    this.#scheduleExpiry();
     this.#request();
   }
 
@@ -63,7 +63,7 @@ export class ConnectionPool {
     // Its visitor may have been reset since.
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
       if (!next.visitor.destroyed)
-        return this.#events.matched(next.visitor, adoptSocket(connection));
+        return this.#events.onMatch(next.visitor, adoptSocket(connection));
     }
     if (this.#isClosed || this.#idle.size >= this.#limits.idleMax) return void connection.destroy();
     const drop = (): void => {
@@ -102,11 +102,11 @@ export class ConnectionPool {
     setImmediate(() => {
       const count = Math.min(this.#unrequested, this.#waiting.length);
       this.#unrequested = 0;
-      if (count > 0 && !this.#isClosed) this.#events.needed(count);
+      if (count > 0 && !this.#isClosed) this.#events.onDemand(count);
     });
   }
 
-  #expireLater(): void {
+  #scheduleExpiry(): void {
     const [first] = this.#waiting;
     if (this.#timer !== undefined || !first) return;
     this.#timer = setTimeout(
@@ -124,8 +124,8 @@ export class ConnectionPool {
       const { visitor } = this.#waiting.shift()!;
       if (visitor.destroyed) continue;
       reset(visitor);
-      this.#events.refused(visitor, "no_agent_connection");
+      this.#events.onRefuse(visitor, "no_agent_connection");
     }
-    this.#expireLater();
+    this.#scheduleExpiry();
   }
 }

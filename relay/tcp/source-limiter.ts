@@ -1,5 +1,5 @@
 /** Bounds what one source address may do at a tunnel's port: connections at a time, and new ones a second. */
-import { addressGroup } from "../../shared/address-group.ts";
+import { getAddressGroup } from "../../shared/address-group.ts";
 
 export interface SourceLimits {
   connectionsMax: number;
@@ -25,7 +25,7 @@ export class SourceLimiter {
 
   /** Counts a connection in. @returns false when the address has to wait; nothing is counted then. */
   admit(address: string, nowMs: number): boolean {
-    const group = addressGroup(address);
+    const group = getAddressGroup(address);
     const source = this.#sources.get(group) ?? {
       open: 0,
       tokens: this.#limits.burst,
@@ -45,7 +45,7 @@ export class SourceLimiter {
 
   /** A connection that was admitted is closed. */
   release(address: string): void {
-    const source = this.#sources.get(addressGroup(address));
+    const source = this.#sources.get(getAddressGroup(address));
     if (source && source.open > 0) source.open -= 1;
   }
 

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { TunnelWelcome } from "../../protocol/relay/control.ts";
 import type { TunnelUsage } from "../../protocol/relay/link.ts";
-import { hostAndPort } from "../../protocol/relay/settings.ts";
+import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { RelayTicket, TunnelTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association } from "../association.ts";
 import type { Log } from "../log.ts";
@@ -62,7 +62,7 @@ export class TunnelAssociation implements Association {
       association: this.number,
       streamKey: this.streamKey,
       pool: STREAM_POOL_CONNECTIONS,
-      publicEndpoint: hostAndPort(host, this.#ticket.port),
+      publicEndpoint: formatHostAndPort(host, this.#ticket.port),
     };
   }
 
@@ -78,11 +78,11 @@ export class TunnelAssociation implements Association {
     this.#port.setAllowedCidrs(cidrs);
   }
 
-  receive(): void {
+  handleMessage(): void {
     // Flows, devices and paths are of networks alone.
   }
 
-  receiveBinary(): boolean {
+  handleDatagrams(): boolean {
     return false;
   }
 

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer, type Server, type Socket } from "node:net";
 import { isAddressIn } from "../../shared/cidr.ts";
 import { STREAM_BACKLOG_MAX, STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
-import type { StreamHead } from "../../protocol/relay/control.ts";
+import type { VisitorHead } from "../../protocol/relay/control.ts";
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
 import { RatePacer } from "../../sockets/rate-pacer.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
@@ -127,9 +127,9 @@ export class TunnelPort {
       sourcesMax: limits.sourcesMax,
     });
     this.#pool = new ConnectionPool(limits, {
-      matched: (visitor, connection) => this.#join(visitor, connection),
-      refused: (visitor, reason) => this.#countRefusal(reason, visitor.remoteAddress),
-      needed: (count) => options.sendOpen(count),
+      onMatch: (visitor, connection) => this.#join(visitor, connection),
+      onRefuse: (visitor, reason) => this.#countRefusal(reason, visitor.remoteAddress),
+      onDemand: (count) => options.sendOpen(count),
     });
     this.#server = createServer(
       {
@@ -152,7 +152,7 @@ export class TunnelPort {
     this.#server.listen({ port: ticket.port, host: bind, backlog: LISTEN_BACKLOG });
     await once(this.#server, "listening");
     this.#server.on("error", (error) =>
-      this.#options.log.info("a tunnel's port failed", this.#fields({ error: error.message })),
+      this.#options.log.info("a tunnel's port failed", this.#toLogFields({ error: error.message })),
     );
   }
 
@@ -221,24 +221,24 @@ export class TunnelPort {
   }
 
   #admit(visitor: Socket): void {
-    const address = plainAddress(visitor.remoteAddress);
-    const refusal = this.#refusalFor(address);
+    const address = toPlainAddress(visitor.remoteAddress);
+    const refusal = this.#findRefusal(address);
     if (refusal !== null) {
       reset(visitor);
       return this.#countRefusal(refusal, address);
     }
-    this.#count(1);
+    this.#addOpenConnections(1);
     this.#connections += 1;
     visitor.on("error", () => undefined);
     visitor.once("close", () => {
-      this.#count(-1);
+      this.#addOpenConnections(-1);
       this.#sources.release(address);
     });
     this.#pool.addVisitor(visitor);
   }
 
   /** In this order: an address that is not allowed must not use up what others need. */
-  #refusalFor(address: string): TunnelPortRefusal | null {
+  #findRefusal(address: string): TunnelPortRefusal | null {
     const { connections } = this.#options;
     if (this.#allowedCidrs !== null && !isAddressIn(address, this.#allowedCidrs))
       return "address_not_allowed";
@@ -248,22 +248,22 @@ export class TunnelPort {
     return null;
   }
 
-  #count(change: 1 | -1): void {
+  #addOpenConnections(change: 1 | -1): void {
     this.#openConnections += change;
     if (this.#options.connections) this.#options.connections.open += change;
   }
 
   #join(visitor: Socket, connection: Socket): void {
-    const head: StreamHead = {
-      address: plainAddress(visitor.remoteAddress),
+    const head: VisitorHead = {
+      address: toPlainAddress(visitor.remoteAddress),
       port: visitor.remotePort ?? 0,
-      localAddress: plainAddress(visitor.localAddress),
+      localAddress: toPlainAddress(visitor.localAddress),
       localPort: visitor.localPort ?? this.#options.ticket.port,
     };
     connection.write(encodeHead(head));
     const splice: Splice = new Splice(visitor, connection, {
       pacers: this.#pacers,
-      closed: () => {
+      onClose: () => {
         this.#splices.delete(splice);
         this.#endedBytes.in += splice.bytesFromFirst;
         this.#endedBytes.out += splice.bytesFromSecond;
@@ -277,17 +277,17 @@ export class TunnelPort {
     const nowMs = performance.now();
     if (nowMs - this.#loggedRefusalAtMs < REFUSAL_LOG_INTERVAL_MS) return;
     this.#loggedRefusalAtMs = nowMs;
-    this.#options.log.info("a visitor was refused", this.#fields({ reason, address }));
+    this.#options.log.info("a visitor was refused", this.#toLogFields({ reason, address }));
   }
 
-  #fields(fields: Record<string, unknown>): Record<string, unknown> {
+  #toLogFields(fields: Record<string, unknown>): Record<string, unknown> {
     const { sub, port } = this.#options.ticket;
     return { tunnelId: sub, port, ...fields };
   }
 }
 
 /** A u16 (big-endian) and so many bytes of JSON: see protocol/relay/control.ts. */
-function encodeHead(head: StreamHead): Buffer {
+function encodeHead(head: VisitorHead): Buffer {
   const json = Buffer.from(JSON.stringify(head));
   const length = Buffer.alloc(2);
   length.writeUInt16BE(json.length);
@@ -295,6 +295,6 @@ function encodeHead(head: StreamHead): Buffer {
 }
 
 /** An IPv4 address that a socket for both families shows as IPv6 is written as IPv4. Empty: the visitor has left. */
-function plainAddress(address: string | undefined): string {
+function toPlainAddress(address: string | undefined): string {
   return (address ?? "").replace(/^::ffff:(?=\d+\.)/i, "");
 }

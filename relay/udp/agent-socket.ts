@@ -22,26 +22,26 @@ export interface Binding {
 }
 
 /** What the socket knows of an association. */
-export interface BoundAgent {
+export interface NetworkAgent {
   readonly number: number;
   /** Of BIND and BOUND. */
   readonly key: Uint8Array;
   readonly binding: Binding | null;
   /** A BIND of a counter that rose. */
-  bound(binding: Binding): void;
+  setBinding(binding: Binding): void;
   /** A datagram of the bound agent for a flow; the payload begins at `offset`. */
-  fromAgent(flow: number, message: Buffer, offset: number, now: number): void;
+  receiveFromAgent(flow: number, message: Buffer, offset: number, now: number): void;
 }
 
 export class AgentSocket {
-  readonly #agents = new Map<number, BoundAgent>();
-  readonly #flows: FlowIds<BoundAgent>;
+  readonly #agents = new Map<number, NetworkAgent>();
+  readonly #flows: FlowIds<NetworkAgent>;
   readonly #metrics: Metrics;
   #socket: Socket | undefined;
   /** What goes out is put together here: the kernel has copied it when `send` returns. */
   #outgoing = Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
 
-  constructor(flows: FlowIds<BoundAgent>, metrics: Metrics) {
+  constructor(flows: FlowIds<NetworkAgent>, metrics: Metrics) {
     this.#flows = flows;
     this.#metrics = metrics;
   }
@@ -49,7 +49,7 @@ export class AgentSocket {
   /** @throws the system's error when the port can't be bound. */
   async listen(bind: string, port: number): Promise<void> {
     this.#socket = await bindUdp(bind, port);
-    this.#socket.on("message", (message, source) => this.#receive(message, source));
+    this.#socket.on("message", (message, source) => this.#handleDatagram(message, source));
   }
 
   get buffers(): UdpBuffers | null {
@@ -61,11 +61,11 @@ export class AgentSocket {
     this.#socket = undefined;
   }
 
-  add(agent: BoundAgent): void {
+  add(agent: NetworkAgent): void {
     this.#agents.set(agent.number, agent);
   }
 
-  delete(agent: BoundAgent): void {
+  delete(agent: NetworkAgent): void {
     this.#agents.delete(agent.number);
   }
 
@@ -90,7 +90,7 @@ export class AgentSocket {
     if (socket.getSendQueueCount() > 0) this.#outgoing = Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
   }
 
-  #receive(message: Buffer, source: RemoteInfo): void {
+  #handleDatagram(message: Buffer, source: RemoteInfo): void {
     if (message.length < DATAGRAM_HEADER_BYTES) return this.#metrics.drop("malformed");
     const id = message.readUInt32BE(4);
     switch (message[0]) {
@@ -101,21 +101,21 @@ export class AgentSocket {
         if (binding?.port !== source.port || binding.address !== source.address) {
           return this.#metrics.drop("unbound_address");
         }
-        return agent.fromAgent(id, message, DATAGRAM_HEADER_BYTES, Date.now());
+        return agent.receiveFromAgent(id, message, DATAGRAM_HEADER_BYTES, Date.now());
       }
       case DATAGRAM.bind:
-        return this.#bind(id, message, source);
+        return this.#handleBind(id, message, source);
       default:
         return this.#metrics.drop("malformed");
     }
   }
 
-  #bind(association: number, message: Buffer, { address, port }: RemoteInfo): void {
+  #handleBind(association: number, message: Buffer, { address, port }: RemoteInfo): void {
     const agent = this.#agents.get(association);
     const counter = agent && readBind(message, agent.key);
     if (!agent || counter === null || counter === undefined) return this.#metrics.drop("bad_bind");
     if (counter <= (agent.binding?.counter ?? -1)) return this.#metrics.drop("replayed_bind");
-    agent.bound({ address, port, counter, at: Date.now() });
+    agent.setBinding({ address, port, counter, at: Date.now() });
     const observed = toAddressBytes(toPlainAddress(address));
     this.#socket?.send(writeBound(association, counter, observed, port, agent.key), port, address);
   }

@@ -12,7 +12,7 @@
  * `FLOW_LENIENCY_MS` it takes transport messages from new addresses, at a bounded rate for all of them together
  * until the server answers: WireGuard sends data only to an address that has proved itself.
  */
-import { addressGroup } from "../../shared/address-group.ts";
+import { getAddressGroup } from "../../shared/address-group.ts";
 import {
   INITIATION_SOURCES_MAX,
   INITIATIONS_BURST,
@@ -43,7 +43,7 @@ export const FLOW_LENIENCY_MS = 180_000;
  * `confirmed`: passed, and from a peer that has seen what the server sent to it. `unproven`: passed from a new
  * address that may have a session from before the association began.
  */
-export type Verdict = "pass" | "confirmed" | "unproven" | { drop: DropReason };
+export type FilterVerdict = "pass" | "confirmed" | "unproven" | { drop: DropReason };
 
 /** What the filter needs to know of a flow. */
 export interface KnownFlow {
@@ -87,12 +87,12 @@ export class WireGuardFilter {
   }
 
   /** @param flow of the address and port that the message came from. @param address without port. */
-  fromPeer(
+  checkFromPeer(
     message: Uint8Array,
     flow: KnownFlow | undefined,
     address: string,
     now: number,
-  ): Verdict {
+  ): FilterVerdict {
     const type = getMessageType(message);
     switch (type) {
       case WIREGUARD.transport: {
@@ -105,7 +105,7 @@ export class WireGuardFilter {
         return isKnownIndex ? CONFIRMED : UNPROVEN;
       }
       case WIREGUARD.initiation:
-        if (!this.#source(address, now).take(1, now)) return INITIATION_RATE;
+        if (!this.#getSourceBucket(address, now).take(1, now)) return INITIATION_RATE;
         if (!hasMac1(message, this.#mac1Key)) return WRONG_MAC1;
         return flow || this.#newFlows.take(1, now) ? PASS : NEW_FLOW_RATE;
       case WIREGUARD.response:
@@ -118,7 +118,7 @@ export class WireGuardFilter {
   }
 
   /** Learns from a message that the server sends. @returns its type, 0 when it is not WireGuard. */
-  fromServer(message: Uint8Array, now: number): number {
+  recordFromServer(message: Uint8Array, now: number): number {
     const type = getMessageType(message);
     if (type === WIREGUARD.initiation || type === WIREGUARD.response) {
       this.#indices.add(getSenderIndex(message), now);
@@ -126,8 +126,8 @@ export class WireGuardFilter {
     return type;
   }
 
-  #source(address: string, now: number): TokenBucket {
-    const group = addressGroup(address);
+  #getSourceBucket(address: string, now: number): TokenBucket {
+    const group = getAddressGroup(address);
     let bucket = this.#sources.get(group);
     if (!bucket) {
       for (const oldest of this.#sources.keys()) {

@@ -71,7 +71,7 @@ export class FlowIds<Owner> {
   }
 
   /** @returns an id that nobody has; the chance that it was used before is small. */
-  draw(): number {
+  generate(): number {
     for (;;) {
       const id = this.#random();
       if (!this.#owners.has(id)) return id;
@@ -91,7 +91,7 @@ export interface FlowTableOptions<Owner> {
   ids: FlowIds<Owner>;
   maxFlows: number;
   /** What the relay's ids lead to for a flow of this table. */
-  ownerFor(flow: Flow): Owner;
+  getOwner(flow: Flow): Owner;
   onClose(flow: Flow): void;
 }
 
@@ -137,11 +137,11 @@ export class FlowTable<Owner> {
     port: number,
     isConfirmed: boolean,
     now: number,
-    id = this.#options.ids.draw(),
+    id = this.#options.ids.generate(),
   ): Flow | null {
     const { ids, maxFlows } = this.#options;
     if (this.size >= maxFlows || ids.isFull) {
-      const victim = this.#leastUseful();
+      const victim = this.#findLeastUseful();
       if (!victim) return null;
       this.close(victim);
     }
@@ -150,7 +150,7 @@ export class FlowTable<Owner> {
     let ports = this.#byAddress.get(address);
     if (!ports) this.#byAddress.set(address, (ports = new Map<number, Flow>()));
     ports.set(port, flow);
-    ids.set(id, this.#options.ownerFor(flow));
+    ids.set(id, this.#options.getOwner(flow));
     return flow;
   }
 
@@ -176,7 +176,7 @@ export class FlowTable<Owner> {
   }
 
   /** Peers that have not shown that they get our answers go first: their addresses may be forged. */
-  #leastUseful(): Flow | undefined {
+  #findLeastUseful(): Flow | undefined {
     let victim: Flow | undefined;
     for (const flow of this.#byId.values()) {
       const isLess =

@@ -7,7 +7,7 @@ import { toBase64 } from "../../shared/base64.ts";
 import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
 import type { NetworkStatus } from "../../protocol/relay/link.ts";
-import { hostAndPort } from "../../protocol/relay/settings.ts";
+import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { NetworkTicket, RelayTicket } from "../../protocol/relay/ticket.ts";
 import type { AgentConnection, Association, AssociationMessage } from "../association.ts";
 import {
@@ -21,7 +21,7 @@ import type { Metrics } from "../metrics.ts";
 import type { NetworkRecord } from "../network-records.ts";
 import { TokenBucket } from "../token-bucket.ts";
 import { toPlainAddress, toSocketAddress } from "./addresses.ts";
-import type { AgentSocket, Binding, BoundAgent } from "./agent-socket.ts";
+import type { AgentSocket, Binding, NetworkAgent } from "./agent-socket.ts";
 import { WireGuardFilter } from "./filter.ts";
 import type { FlowTags } from "./flow-tags.ts";
 import { type Flow, type FlowIds, FlowTable } from "./flows.ts";
@@ -46,18 +46,18 @@ export interface NetworkAssociationOptions {
   udpPort: number;
   connection: AgentConnection;
   agentSocket: AgentSocket;
-  flowIds: FlowIds<BoundAgent>;
+  flowIds: FlowIds<NetworkAgent>;
   tags: FlowTags;
   metrics: Metrics;
   record: NetworkRecord;
 }
 
-export class NetworkAssociation implements Association, BoundAgent {
+export class NetworkAssociation implements Association, NetworkAgent {
   readonly number: number;
   readonly key: Buffer = randomBytes(32);
   binding: Binding | null = null;
   readonly #options: NetworkAssociationOptions;
-  readonly #flows: FlowTable<BoundAgent>;
+  readonly #flows: FlowTable<NetworkAgent>;
   readonly #filter: WireGuardFilter;
   readonly #toAgentRate: TokenBucket;
   readonly #fromAgentRate: TokenBucket;
@@ -84,11 +84,11 @@ export class NetworkAssociation implements Association, BoundAgent {
     const { perSecond, burst } = getRate(ticket);
     this.#toAgentRate = new TokenBucket(perSecond, burst, now);
     this.#fromAgentRate = new TokenBucket(perSecond, burst, now);
-    this.#flows = new FlowTable<BoundAgent>({
+    this.#flows = new FlowTable<NetworkAgent>({
       ids: options.flowIds,
       maxFlows: FLOWS_PER_PORT_MAX,
-      ownerFor: () => this,
-      onClose: (flow) => this.#flowClosed(flow),
+      getOwner: () => this,
+      onClose: (flow) => this.#handleFlowClosed(flow),
     });
     this.#webSocket = new WebSocketDatagrams({
       send: (bytes: Uint8Array) => connection.sendBinary(bytes),
@@ -113,7 +113,7 @@ export class NetworkAssociation implements Association, BoundAgent {
       association: this.number,
       key: toBase64(this.key),
       udpPort,
-      publicEndpoint: hostAndPort(host, this.#ticket.port),
+      publicEndpoint: formatHostAndPort(host, this.#ticket.port),
     };
   }
 
@@ -121,29 +121,29 @@ export class NetworkAssociation implements Association, BoundAgent {
     const socket = await bindUdp(this.#options.bind, this.#ticket.port);
     this.#isIpv6 = socket.address().family === "IPv6";
     this.#socket = socket;
-    socket.on("message", (message, source) => this.#fromPeer(message, source));
+    socket.on("message", (message, source) => this.#receiveFromPeer(message, source));
     this.#options.agentSocket.add(this);
   }
 
-  receive(message: AssociationMessage): void {
+  handleMessage(message: AssociationMessage): void {
     switch (message.type) {
       case "resume":
         for (const flow of message.flows) this.#resume(message.association, flow);
         return;
       case "device":
-        return this.#nameDevice(message.flow, message.publicKey);
+        return this.#setDevice(message.flow, message.publicKey);
       case "path":
         this.#path = message;
         this.#chooseTransport(message.transport);
     }
   }
 
-  receiveBinary(bytes: Buffer): boolean {
+  handleDatagrams(bytes: Buffer): boolean {
     this.#chooseTransport("websocket");
     const now = Date.now();
     return readDatagrams(bytes, ({ type, flow }, payload) => {
       if (type !== DATAGRAM.data) return this.#metrics.drop("malformed");
-      this.fromAgent(flow, Buffer.from(payload.buffer, payload.byteOffset, payload.length), 0, now);
+      this.receiveFromAgent(flow, Buffer.from(payload.buffer, payload.byteOffset, payload.length), 0, now);
     });
   }
 
@@ -176,11 +176,11 @@ export class NetworkAssociation implements Association, BoundAgent {
 
   networkStatus(now: number): NetworkStatus {
     const { record } = this.#options;
-    for (const flow of this.#flows.values()) this.#addToDevice(flow);
+    for (const flow of this.#flows.values()) this.#addTrafficToDevice(flow);
     return {
       networkId: this.#ticket.sub,
       orgId: this.#ticket.org,
-      state: this.#currentTransport(now),
+      state: this.#getTransport(now),
       latencyMs: this.#path?.latencyMs ?? null,
       loss: this.#path?.loss ?? null,
       lastSeenAtMs: now,
@@ -198,17 +198,17 @@ export class NetworkAssociation implements Association, BoundAgent {
 
   // ── Called by the relay's own UDP port ──
 
-  bound(binding: Binding): void {
+  setBinding(binding: Binding): void {
     this.binding = binding;
     if (!this.#isTransportChosen) this.#transport = "udp";
   }
 
-  fromAgent(id: number, message: Buffer, offset: number, now: number): void {
+  receiveFromAgent(id: number, message: Buffer, offset: number, now: number): void {
     const flow = this.#flows.get(id);
     const socket = this.#socket;
     if (!flow || !socket) return this.#metrics.drop("unknown_flow");
     const length = message.length - offset;
-    const type = this.#filter.fromServer(offset === 0 ? message : message.subarray(offset), now);
+    const type = this.#filter.recordFromServer(offset === 0 ? message : message.subarray(offset), now);
     if (type === 0) return this.#metrics.drop("not_wireguard");
     flow.isKnownToAgent = true;
     if (!flow.isConfirmed && flow.txBytes + length > flow.rxBytes) {
@@ -217,7 +217,7 @@ export class NetworkAssociation implements Association, BoundAgent {
     if (!this.#fromAgentRate.take(length, now)) return this.#metrics.drop("rate");
     if (isSendQueueFull(socket)) return this.#metrics.drop("send_queue");
     if (type === WIREGUARD.transport) flow.isUnproven = false;
-    noteHandshake(flow, type, "from_server", now);
+    trackHandshake(flow, type, "from_server", now);
     flow.txBytes += length;
     this.#metrics.datagramsOut += 1;
     this.#metrics.bytesOut += length;
@@ -226,10 +226,10 @@ export class NetworkAssociation implements Association, BoundAgent {
 
   // ── Inside ──
 
-  #fromPeer(message: Buffer, { address, port }: RemoteInfo): void {
+  #receiveFromPeer(message: Buffer, { address, port }: RemoteInfo): void {
     const now = Date.now();
     let flow = this.#flows.find(address, port);
-    const verdict = this.#filter.fromPeer(message, flow, address, now);
+    const verdict = this.#filter.checkFromPeer(message, flow, address, now);
     if (typeof verdict === "object") {
       if (verdict.drop === "wrong_mac1") this.#options.record.wrongKeyHandshakes += 1;
       return this.#metrics.drop(verdict.drop);
@@ -248,15 +248,15 @@ export class NetworkAssociation implements Association, BoundAgent {
     flow.lastSeenAt = now;
     flow.rxBytes += message.length;
     if (!this.#toAgentRate.take(message.length, now)) return this.#metrics.drop("rate");
-    noteHandshake(flow, message[0]!, "from_peer", now);
-    this.#toAgent(flow, message, now);
+    trackHandshake(flow, message[0]!, "from_peer", now);
+    this.#sendToAgent(flow, message, now);
   }
 
-  #toAgent(flow: Flow, message: Buffer, now: number): void {
+  #sendToAgent(flow: Flow, message: Buffer, now: number): void {
     const { binding } = this;
     // UDP may overtake the message that names the flow.
     const isKnown = flow.isKnownToAgent || now - flow.createdAt > FLOW_ANNOUNCEMENT_MS;
-    if (isKnown && binding && this.#currentTransport(now) === "udp") {
+    if (isKnown && binding && this.#getTransport(now) === "udp") {
       this.#sequence = (this.#sequence + 1) & 0xffff;
       this.#options.agentSocket.sendData(binding, flow.id, this.#sequence, message);
     } else if (!this.#webSocket.add(flow.id, message, now)) {
@@ -266,7 +266,7 @@ export class NetworkAssociation implements Association, BoundAgent {
     this.#metrics.bytesIn += message.length;
   }
 
-  #currentTransport(now: number): "udp" | "websocket" {
+  #getTransport(now: number): "udp" | "websocket" {
     const { binding } = this;
     const isBound = binding !== null && now - binding.at < BINDING_MAX_AGE_MS;
     return isBound ? this.#transport : "websocket";
@@ -316,24 +316,24 @@ export class NetworkAssociation implements Association, BoundAgent {
     this.#announce(flow);
   }
 
-  #flowClosed(flow: Flow): void {
-    this.#addToDevice(flow);
+  #handleFlowClosed(flow: Flow): void {
+    this.#addTrafficToDevice(flow);
     if (!this.#socket) return;
     this.#webSocket.flush();
     this.#options.connection.send({ type: "flow_closed", id: flow.id });
   }
 
-  #nameDevice(id: number, publicKey: string): void {
+  #setDevice(id: number, publicKey: string): void {
     const flow = this.#flows.get(id);
     if (!flow || flow.device === publicKey) return;
-    this.#addToDevice(flow);
+    this.#addTrafficToDevice(flow);
     flow.device = publicKey;
   }
 
   /** Moves what a flow has counted to its device. */
-  #addToDevice(flow: Flow): void {
+  #addTrafficToDevice(flow: Flow): void {
     if (flow.device === null) return;
-    const device = this.#options.record.device(flow.device);
+    const device = this.#options.record.getOrCreateDevice(flow.device);
     if (!device) return;
     device.rxBytes += flow.rxBytes - flow.countedRxBytes;
     device.txBytes += flow.txBytes - flow.countedTxBytes;
@@ -344,14 +344,14 @@ export class NetworkAssociation implements Association, BoundAgent {
       device.lastHandshakeAtMs = handshakeAt;
     }
     if (flow.isConfirmed && flow.lastSeenAt >= device.endpointSeenAt) {
-      device.endpoint = hostAndPort(toPlainAddress(flow.address), flow.port);
+      device.endpoint = formatHostAndPort(toPlainAddress(flow.address), flow.port);
       device.endpointSeenAt = flow.lastSeenAt;
     }
   }
 }
 
 /** A handshake is complete with the first transport message of the side that got the response. */
-function noteHandshake(
+function trackHandshake(
   flow: Flow,
   type: number,
   direction: "from_server" | "from_peer",

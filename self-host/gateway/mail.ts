@@ -8,7 +8,7 @@ import nodemailer from "nodemailer";
 import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import { z } from "zod";
 import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
-import { isRefusedForGood, MAIL_REFUSED_STATUS } from "../../protocol/recipients.ts";
+import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/recipients.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import { messageOf } from "../failure.ts";
 import type { Log } from "../log.ts";
@@ -95,7 +95,7 @@ function asAutomatic(mail: Mail) {
 /** The server's answer to this one recipient. */
 function isRefusal(error: unknown): boolean {
   const { command, response } = error as { command?: unknown; response?: unknown };
-  return command === "RCPT TO" && typeof response === "string" && isRefusedForGood(response);
+  return command === "RCPT TO" && typeof response === "string" && isPermanentRefusal(response);
 }
 
 function parse(body: string): Mail | undefined {

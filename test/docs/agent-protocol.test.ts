@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { CLOSE, mayReconnect } from "../../protocol/wire/close-codes.ts";
+import { CLOSE, shouldReconnect } from "../../protocol/wire/close-codes.ts";
 import { SendWindows } from "../../protocol/wire/flow.ts";
 import {
   FLAG,
@@ -36,7 +36,7 @@ describe("the tables name", () => {
     expect(hasRow(String(code), `\`${name}\``)).toBe(true);
   });
   test.each(Object.entries(CLOSE))("the close code %s and whether to come back", (name, code) => {
-    expect(hasRow(String(code), `\`${name}\``, mayReconnect(code) ? "yes" : "no")).toBe(true);
+    expect(hasRow(String(code), `\`${name}\``, shouldReconnect(code) ? "yes" : "no")).toBe(true);
   });
 });
 
@@ -62,11 +62,11 @@ test("the example of flow control counts right", () => {
   const sender = new SendWindows(limits.STREAM_WINDOW_BYTES, limits.CONNECTION_WINDOW_BYTES);
   const sent = Array.from({ length: 18 }, (_, i) => {
     const bytes = sender.available(i + 1);
-    sender.sent(i + 1, bytes);
+    sender.recordSent(i + 1, bytes);
     return bytes;
   });
   expect(sent).toEqual([...Array<number>(16).fill(1_048_576), 278_528, 16_384]);
-  sender.credit(1, 1_000);
+  sender.addCredit(1, 1_000);
   expect(sender.available(1)).toBe(1_000);
   expect(text).toContain("278,528");
 });
@@ -90,7 +90,7 @@ describe("the example's bytes are those of", () => {
     [
       "a hello",
       (writer) =>
-        writer.json(FRAME.hello, 0, 0, {
+        writer.writeJson(FRAME.hello, 0, 0, {
           protocol: 1,
           agent: "my-agent/1.0",
           capabilities: ["websocket"],
@@ -101,13 +101,13 @@ describe("the example's bytes are those of", () => {
     [
       "a request",
       (writer) =>
-        writer.json(FRAME.request, FLAG.end, 7, ["GET", "/?q=1", "host", "shop.example.com"]),
+        writer.writeJson(FRAME.request, FLAG.end, 7, ["GET", "/?q=1", "host", "shop.example.com"]),
     ],
     [
       "an answer",
       (writer) => {
-        writer.json(FRAME.response, 0, 7, [200, "content-type", "text/plain"]);
-        writer.text(FRAME.data, FLAG.end, 7, "hello");
+        writer.writeJson(FRAME.response, 0, 7, [200, "content-type", "text/plain"]);
+        writer.writeText(FRAME.data, FLAG.end, 7, "hello");
       },
     ],
   ])("%s", (_, write) => {

@@ -2,13 +2,17 @@
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { matchedRoutes } from "hono/route";
-import { clientAddress } from "../../shared/client-address.ts";
+import { getClientAddress } from "../../shared/client-address.ts";
 import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
+import { RECONNECT_MAX_MS } from "../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { openDatabase } from "../jobs/outbox.ts";
 import { configOf } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
+import { Undelivered } from "../store/database.ts";
+import { PermissionLost } from "../store/locks.ts";
+import { unauthorized } from "./guard.ts";
 import { log } from "../../shared/log.ts";
 import { agentStreams } from "./tunnels/agent-streams.ts";
 import { agents } from "./tunnels/agents.ts";
@@ -74,7 +78,7 @@ api.use(async (c, next) => {
   c.set("config", config);
   c.set("db", openDatabase(c.env));
   const trust = { hosted: config.HOSTED, trustProxy: config.TRUST_PROXY };
-  c.set("address", clientAddress(c.req.raw, trust));
+  c.set("address", getClientAddress(c.req.raw, trust));
   await next();
 });
 
@@ -178,6 +182,15 @@ api.onError((thrown, c) => {
 
 function asApiError(thrown: Error): ApiError {
   if (thrown instanceof ApiError) return thrown;
+  if (thrown instanceof PermissionLost) {
+    if (thrown.credential === "token") return unauthorized();
+    return new ApiError("forbidden", "Your role has changed since this request began.");
+  }
+  if (thrown instanceof Undelivered) {
+    const message =
+      "The change is saved but not in effect yet. It takes effect within a few minutes.";
+    return new ApiError("unavailable", message, { retryAfterSeconds: RECONNECT_MAX_MS / 1000 });
+  }
   // What the framework itself finds wrong with a body.
   if (thrown instanceof HTTPException && thrown.status === 400) {
     return new ApiError("invalid_request", "The body is not valid JSON.");

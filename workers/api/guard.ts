@@ -2,21 +2,22 @@
 import { createMiddleware } from "hono/factory";
 import { SESSION_SEEN_MS } from "../limits.ts";
 import { Id } from "../../protocol/schemas/scalars.ts";
-import { WATCH_BEARER } from "../../protocol/schemas/inspector/watching.ts";
+import { WATCH_BEARER_PREFIX } from "../../protocol/schemas/inspector/watching.ts";
+import type { ErrorCode } from "../../protocol/errors.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/tokens/access-tokens.ts";
 import { readUnconfinedToken } from "../identity/tokens/agent-tokens.ts";
 import { isMasterKey, readMasterKey } from "../identity/tokens/master-keys.ts";
-import { hasPermission, type Permission, type Role } from "../identity/permissions.ts";
+import { hasPermission, ROLES, type Permission, type Role } from "../identity/permissions.ts";
 import { isSessionAlive } from "../store/accounts/live-sessions.ts";
 import { findPrincipal, noteSessionUse } from "../store/accounts/sessions.ts";
 import { findAgentToken, findMasterKey } from "../store/tokens/tokens.ts";
-import { afterAnswer, notFound, type ApiContext, type ApiEnv } from "./route.ts";
+import { afterAnswer, notFound, type ApiContext, type ApiEnv, type Guard } from "./route.ts";
 import { offeredProtocols } from "./upgrade.ts";
 
-/** Spread into a route's definition: the guard, and the same in the OpenAPI document. */
-export function allow(permission: Permission) {
-  return guardedBy(async (c) => {
+/** For a signed-in member of the access token's organization. */
+export function allow(permission: Permission): Guard {
+  return guardedBy(failuresOf(permission), async (c) => {
     await authenticate(c, bearerOf(c));
     requirePermission(c, permission);
   });
@@ -26,8 +27,8 @@ export function allow(permission: Permission) {
  * For the routes under /orgs/{id}: what counts is the caller's role in the organization of the path,
  * whichever the access token names. To whoever is not a member there is no such organization.
  */
-export function allowIn(permission: Permission) {
-  return guardedBy(async (c) => {
+export function allowIn(permission: Permission): Guard {
+  return guardedBy([...failuresOf(permission), "not_found"], async (c) => {
     await authenticate(c, bearerOf(c), { orgId: c.req.param("id") ?? "" });
     requirePermission(c, permission);
   });
@@ -35,16 +36,16 @@ export function allowIn(permission: Permission) {
 
 /** For WebSockets of browsers, whose credential is one of the protocols that they offer. */
 export function allowByProtocol(permission: Permission) {
-  return guardedBy(async (c) => {
-    const bearer = offeredProtocols(c).find((protocol) => protocol.startsWith(WATCH_BEARER));
-    await authenticate(c, bearer?.slice(WATCH_BEARER.length));
+  return guardedBy(failuresOf(permission), async (c) => {
+    const bearer = offeredProtocols(c).find((protocol) => protocol.startsWith(WATCH_BEARER_PREFIX));
+    await authenticate(c, bearer?.slice(WATCH_BEARER_PREFIX.length));
     requirePermission(c, permission);
   });
 }
 
 /** For the one route that a machine with a master key may call too. */
-export function allowOrMasterKey(permission: Permission) {
-  return guardedBy(async (c) => {
+export function allowOrMasterKey(permission: Permission): Guard {
+  return guardedBy(failuresOf(permission), async (c) => {
     const bearer = bearerOf(c);
     if (bearer !== undefined && isMasterKey(bearer)) return authenticateMasterKey(c, bearer);
     await authenticate(c, bearer);
@@ -53,8 +54,8 @@ export function allowOrMasterKey(permission: Permission) {
 }
 
 /** For what an agent may do too, with its own token, which must be confined neither to names nor to a project. */
-export function allowOrAgent(permission: Permission) {
-  return guardedBy((c) => requireReader(c, permission));
+export function allowOrAgent(permission: Permission): Guard {
+  return guardedBy(["unauthorized", "forbidden"], (c) => requireReader(c, permission));
 }
 
 /** Throws unless the caller may, by now: for whoever was let in by `allowOrAgent` and then waited. */
@@ -92,12 +93,21 @@ function bearerOf(c: ApiContext): string | undefined {
   return c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
 }
 
-function guardedBy(check: (c: ApiContext) => Promise<void>) {
-  const guard = createMiddleware<ApiEnv>(async (c, next) => {
+/** For a route whose handler verifies the bearer token itself. */
+export const verifiedByHandler: Guard = { security: [{ bearer: [] }], failures: ["unauthorized"] };
+
+function guardedBy(failures: readonly ErrorCode[], check: (c: ApiContext) => Promise<void>) {
+  const middleware = createMiddleware<ApiEnv>(async (c, next) => {
     await check(c);
     await next();
   });
-  return { middleware: guard, security: [{ bearer: [] }] };
+  return { middleware, security: [{ bearer: [] as string[] }], failures };
+}
+
+/** A permission that every role has is refused to nobody. */
+function failuresOf(permission: Permission): ErrorCode[] {
+  const isRefused = ROLES.some((role) => !hasPermission(role, permission));
+  return isRefused ? ["unauthorized", "forbidden"] : ["unauthorized"];
 }
 
 function requirePermission(c: ApiContext, permission: Permission): void {

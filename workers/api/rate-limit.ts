@@ -3,16 +3,16 @@
  * device's approval is not: it has a pace of its own, and reveals nothing without 256 random bits.
  */
 import { createMiddleware } from "hono/factory";
-import { addressGroup } from "../../shared/address-group.ts";
+import { getAddressGroup } from "../../shared/address-group.ts";
 import { ApiError } from "../errors.ts";
-import { addressLimiterObject } from "../objects.ts";
-import type { ApiEnv } from "./route.ts";
+import { addressRateLimiter } from "../objects.ts";
+import type { ApiEnv, Guard } from "./route.ts";
 
 const limit = createMiddleware<ApiEnv>(async (c, next) => {
   const { config, address } = c.var;
   // Turning it off is for tests and benchmarks; on a hosted service it does nothing.
   if (config.AUTH_RATE_LIMIT === "on" || config.HOSTED) {
-    const waitMs = await addressLimiterObject(c.env, addressGroup(address)).take();
+    const waitMs = await addressRateLimiter(c.env, getAddressGroup(address)).take();
     if (waitMs > 0) {
       throw new ApiError("rate_limited", "Too many requests from your address. Wait a little.", {
         retryAfterSeconds: Math.ceil(waitMs / 1000),
@@ -22,5 +22,4 @@ const limit = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
 });
 
-/** Spread into a route's definition. */
-export const limited = { middleware: limit };
+export const limited: Guard = { middleware: limit, failures: ["rate_limited"] };

@@ -3,10 +3,10 @@
  * somebody with a browser, and what becomes of them on the way back. Loaded by the first such visitor.
  */
 import { SIGN_IN_HEADER, type SignInStep } from "../../access/identity.ts";
-import { passCookie } from "../../access/pass-cookie.ts";
+import { formatPassCookie } from "../../access/pass-cookie.ts";
 import { getRequestTarget } from "../../protocol/request-target.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
-import { authorityOf, hostOf } from "../../protocol/hosts.ts";
+import { getAuthority, parseHost } from "../../protocol/hosts.ts";
 import { RETURN_TO_MAX_CHARS, VISITOR_PASS_SECONDS } from "../limits.ts";
 import { configOf, publicUrl, type Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
@@ -14,7 +14,7 @@ import { wantsHtml } from "../error-page.ts";
 import { errorPage, refusalPage } from "./pages.ts";
 
 /** @param refusal of the tunnel's object, which says that signing in could help. */
-export async function leadToSignIn(
+export async function handleSignIn(
   request: Request,
   env: Env,
   tunnelId: string,
@@ -34,13 +34,13 @@ export async function leadToSignIn(
       return refusalPage(request, code, refusal, { text: "Sign in as somebody else", href });
     }
     case "finish":
-      return finish(request, env, tunnelId);
+      return finishSignIn(request, env, tunnelId);
   }
 }
 
-async function finish(request: Request, env: Env, tunnelId: string): Promise<Response> {
+async function finishSignIn(request: Request, env: Env, tunnelId: string): Promise<Response> {
   const config = configOf(env);
-  const host = hostOf(authorityOf(request.url)) ?? "";
+  const host = parseHost(getAuthority(request.url)) ?? "";
   const ticket = new URL(request.url).searchParams.get("ticket") ?? "";
   // Who only looks where a link leads must not use it up.
   const isVisit = request.method === "GET";
@@ -54,7 +54,7 @@ async function finish(request: Request, env: Env, tunnelId: string): Promise<Res
   }
   const answer = redirect(publicUrl(config, host) + redeemed.target);
   const { PUBLIC_SCHEME: scheme } = config;
-  answer.headers.set("set-cookie", passCookie(scheme, redeemed.pass, VISITOR_PASS_SECONDS));
+  answer.headers.set("set-cookie", formatPassCookie(scheme, redeemed.pass, VISITOR_PASS_SECONDS));
   return answer;
 }
 

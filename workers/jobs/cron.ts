@@ -1,5 +1,5 @@
 /** What runs once a minute: a cron trigger when hosted, a timer of the self-hosted server otherwise. */
-import { organizationsWatchedHere } from "../../durable-objects/organization/watched-here.ts";
+import { locallyWatchedOrganizations } from "../../durable-objects/organization/locally-watched.ts";
 import {
   DEAD_ROW_KEEP_MS,
   EMAIL_CODE_GUESSES_WINDOW_MS,
@@ -95,7 +95,7 @@ async function drainRelays(env: Env): Promise<void> {
 }
 
 async function drainWatchers(env: Env): Promise<void> {
-  const ids = [...organizationsWatchedHere];
+  const ids = [...locallyWatchedOrganizations];
   await Promise.allSettled(ids.map(async (id) => organizationObject(env, id).drain()));
 }
 

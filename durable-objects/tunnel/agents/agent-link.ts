@@ -6,8 +6,8 @@
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { SendWindows } from "../../../protocol/wire/flow.ts";
 import {
-  codedOf,
-  creditOf,
+  parseCodeAndText,
+  parseCredit,
   FRAME,
   FrameWriter,
   readFrames,
@@ -25,13 +25,13 @@ import { Pacer } from "../proxy/pacer.ts";
 /** One exchange's end of a stream. The link calls these; none may throw. */
 export interface Stream {
   /** A frame other than credit and reset. @returns false when it has no meaning here. */
-  frame(frame: Frame): boolean;
+  onFrame(frame: Frame): boolean;
   /** The agent granted bytes of it. */
-  credited?(): void;
+  onCredit?(): void;
   /** The agent gave the stream up. */
-  reset(code: number, reason: string): void;
+  onReset(code: number, reason: string): void;
   /** The connection is gone. */
-  lost(): void;
+  onConnectionLost(): void;
 }
 
 /** With fewer in flight, nothing is gained by waiting for more. */
@@ -47,16 +47,16 @@ export class AgentLink {
   readonly #writer = new FrameWriter();
   // Random, so that a late frame of a stream from before a hibernation finds nobody.
   #nextStream = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
-  #flushing = false;
+  #isFlushScheduled = false;
   /** What waits for the end of the message that is being read. */
   #afterMessage: (() => void)[] = [];
-  #heardAtMs: number;
-  goingAway = false;
+  #lastReceivedAtMs: number;
+  isGoingAway = false;
 
   constructor(socket: WebSocket, attachment: AgentAttachment, heardAtMs: number) {
     this.#socket = socket;
     this.attachment = attachment;
-    this.#heardAtMs = heardAtMs;
+    this.#lastReceivedAtMs = heardAtMs;
     const { streamWindow, connectionWindow } = attachment.hello ?? {
       streamWindow: 0,
       connectionWindow: 0,
@@ -79,9 +79,9 @@ export class AgentLink {
 
   /** @param automaticPongAtMs when the platform last answered the agent's heartbeat on our behalf. */
   isSilent(nowMs: number, automaticPongAtMs: () => number): boolean {
-    if (nowMs - this.#heardAtMs <= HEARTBEAT_TIMEOUT_MS) return false;
-    this.#heardAtMs = Math.max(this.#heardAtMs, automaticPongAtMs());
-    return nowMs - this.#heardAtMs > HEARTBEAT_TIMEOUT_MS;
+    if (nowMs - this.#lastReceivedAtMs <= HEARTBEAT_TIMEOUT_MS) return false;
+    this.#lastReceivedAtMs = Math.max(this.#lastReceivedAtMs, automaticPongAtMs());
+    return nowMs - this.#lastReceivedAtMs > HEARTBEAT_TIMEOUT_MS;
   }
 
   // ── Streams ──
@@ -107,7 +107,7 @@ export class AgentLink {
   reset(id: number, code: ResetCode, reason: string): void {
     if (!this.#streams.delete(id)) return;
     this.windows.drop(id);
-    this.send((writer) => writer.coded(FRAME.reset, id, code, reason));
+    this.send((writer) => writer.writeCodeAndText(FRAME.reset, id, code, reason));
   }
 
   // ── Writing ──
@@ -119,8 +119,8 @@ export class AgentLink {
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
     if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
-    if (this.#flushing) return;
-    this.#flushing = true;
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
     if (this.#streams.size > BUSY_STREAMS) setTimeout(() => this.#flush(), 0);
     else queueMicrotask(() => this.#flush());
   }
@@ -133,16 +133,16 @@ export class AgentLink {
     } catch {
       // Closed from the other side in the meantime, which is what was wanted.
     }
-    this.lost();
+    this.loseStreams();
   }
 
   #flush(): void {
-    this.#flushing = false;
+    this.#isFlushScheduled = false;
     if (this.#writer.length === 0) return;
     const message = this.#writer.take();
     try {
       this.#socket.send(message); // Copies.
-      this.#writer.giveBack(message);
+      this.#writer.recycle(message);
     } catch {
       // The socket closed; its close event tells every stream.
     }
@@ -152,7 +152,7 @@ export class AgentLink {
 
   /** @returns false when the agent sent what it must not. */
   receive(message: ArrayBuffer): boolean {
-    this.#heardAtMs = Date.now();
+    this.#lastReceivedAtMs = Date.now();
     if (message.byteLength > WIRE_MESSAGE_MAX_BYTES) return false;
     let understood = true;
     const whole = readFrames(new Uint8Array(message), (frame) => {
@@ -172,35 +172,35 @@ export class AgentLink {
   /** Frames of a stream that is over here were on their way when it ended; they are dropped. */
   #deliver(frame: Frame): boolean {
     if (frame.type === FRAME.credit) {
-      const bytes = creditOf(frame.payload);
-      if (bytes === null || !this.windows.credit(frame.stream, bytes)) return false;
-      this.#streams.get(frame.stream)?.credited?.();
+      const bytes = parseCredit(frame.payload);
+      if (bytes === null || !this.windows.addCredit(frame.stream, bytes)) return false;
+      this.#streams.get(frame.stream)?.onCredit?.();
       return true;
     }
     if (frame.type === FRAME.goingAway) {
-      this.goingAway = true;
+      this.isGoingAway = true;
       return true;
     }
     const stream = this.#streams.get(frame.stream);
     if (frame.type === FRAME.reset) {
-      const reset = codedOf(frame.payload);
+      const reset = parseCodeAndText(frame.payload);
       if (!reset) return false;
       if (stream) {
         this.#streams.delete(frame.stream);
         // In this order: dropping wakes a sender that waits, which must know by then that it is over.
-        stream.reset(reset.code, reset.text);
+        stream.onReset(reset.code, reset.text);
         this.windows.drop(frame.stream);
       }
       return true;
     }
-    return stream ? stream.frame(frame) : frame.type >= FRAME.response && frame.type <= FRAME.close;
+    return stream ? stream.onFrame(frame) : frame.type >= FRAME.response && frame.type <= FRAME.close;
   }
 
   /** The connection is gone, by a close of either side: everybody who depends on it is told, once. */
-  lost(): void {
+  loseStreams(): void {
     const streams = [...this.#streams.values()];
     this.#streams.clear();
-    for (const stream of streams) stream.lost();
+    for (const stream of streams) stream.onConnectionLost();
     this.windows.close();
   }
 }

@@ -2,11 +2,11 @@
  * Who serves a tunnel: takes agents in, decides which of several is the one, and finds it again after
  * hibernation. The newest of the same credential wins; another credential only where nobody is alive.
  */
-import { CLOSE, mayReconnect, type CloseName } from "../../../protocol/wire/close-codes.ts";
+import { CLOSE, shouldReconnect, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   FRAME,
   Hello,
-  jsonOf,
+  parseJsonPayload,
   PROTOCOL_VERSION,
   PING,
   PONG,
@@ -22,24 +22,24 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { attachmentOf, type Admission, type AgentAttachment } from "./admission.ts";
+import { readAttachment, type Admission, type AgentAttachment } from "./admission.ts";
 import { AgentLink } from "./agent-link.ts";
 
 const AGENT_TAG = "agent";
 
 export class Agents {
   readonly #ctx: DurableObjectState;
-  readonly #onLeft: (meant: boolean) => void;
+  readonly #onDisconnected: (meant: boolean) => void;
   readonly #helloTimers = new Map<string, ReturnType<typeof setTimeout>>();
   #current: AgentLink | undefined;
 
   /** @param onLeft told when the agent that served is gone; `meant`: nobody need wait for its return. */
   constructor(ctx: DurableObjectState, onLeft: (meant: boolean) => void) {
     this.#ctx = ctx;
-    this.#onLeft = onLeft;
+    this.#onDisconnected = onLeft;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
     for (const socket of ctx.getWebSockets(AGENT_TAG)) {
-      const attachment = attachmentOf(socket);
+      const attachment = readAttachment(socket);
       if (attachment.kind === "agent" && attachment.hello && isOpen(socket)) {
         this.#current = new AgentLink(socket, attachment, attachment.connectedAtMs);
       }
@@ -51,9 +51,9 @@ export class Agents {
     const link = this.#current;
     if (!link) return undefined;
     if (this.#isSilent(link, nowMs)) {
-      this.#letGo(link, "heartbeat_timeout", "nothing was heard from the agent");
+      this.#disconnect(link, "heartbeat_timeout", "nothing was heard from the agent");
     } else if (nowMs >= link.attachment.tokenExpiresAtMs) {
-      this.#letGo(link, "unauthorized", "the token has expired");
+      this.#disconnect(link, "unauthorized", "the token has expired");
     }
     return this.#current;
   }
@@ -66,8 +66,8 @@ export class Agents {
   }
 
   /** The link of a socket that serves; undefined for one that has yet to say hello or was replaced. */
-  linkOf(socket: WebSocket): AgentLink | undefined {
-    const attachment = attachmentOf(socket);
+  findLink(socket: WebSocket): AgentLink | undefined {
+    const attachment = readAttachment(socket);
     if (attachment.kind !== "agent") return undefined;
     return this.#current?.attachment.agentId === attachment.agentId ? this.#current : undefined;
   }
@@ -99,7 +99,7 @@ export class Agents {
     this.#stopHelloTimer(attachment);
     // What a refused agent says while its Close is on the way.
     if (!isOpen(socket)) return undefined;
-    const hello = helloOf(message);
+    const hello = parseHello(message);
     if (!hello) return refuse(socket, "protocol_error", "the first frame must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
       return refuse(socket, "unsupported_version", `this server speaks ${PROTOCOL_VERSION}`);
@@ -114,51 +114,51 @@ export class Agents {
     socket.serializeAttachment(welcomed);
     const link = new AgentLink(socket, welcomed, Date.now());
     this.#current = link;
-    link.send((writer) => writer.json(FRAME.welcome, 0, 0, welcomeOf(welcomed)));
+    link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, buildWelcome(welcomed)));
     // Requests that the one before did not answer come to this one now, behind its welcome.
     present?.close("replaced", "a newer connection of the same agent took over");
     return link;
   }
 
   /** The agent sent what it must not. */
-  expel(socket: WebSocket, explanation: string): void {
-    const link = this.linkOf(socket);
-    if (link) this.#letGo(link, "protocol_error", explanation);
+  rejectMessage(socket: WebSocket, explanation: string): void {
+    const link = this.findLink(socket);
+    if (link) this.#disconnect(link, "protocol_error", explanation);
     else refuse(socket, "protocol_error", explanation);
   }
 
   /** The socket closed from the other side. */
-  closed(socket: WebSocket): void {
-    const attachment = attachmentOf(socket);
+  onClosed(socket: WebSocket): void {
+    const attachment = readAttachment(socket);
     if (attachment.kind === "agent") this.#stopHelloTimer(attachment);
-    const link = this.linkOf(socket);
+    const link = this.findLink(socket);
     if (!link) return;
     this.#current = undefined;
-    link.lost();
-    this.#onLeft(link.goingAway);
+    link.loseStreams();
+    this.#onDisconnected(link.isGoingAway);
   }
 
   /** Ends every agent's connection, or those of one credential, or the one. */
-  closeAll(
+  disconnectAll(
     name: CloseName,
     explanation: string,
     whose: Partial<Pick<AgentAttachment, "tokenNonce" | "agentId">> = {},
   ): void {
     for (const socket of this.#ctx.getWebSockets(AGENT_TAG)) {
-      const attachment = attachmentOf(socket);
+      const attachment = readAttachment(socket);
       if (attachment.kind !== "agent" || !isOpen(socket)) continue;
       const { tokenNonce = attachment.tokenNonce, agentId = attachment.agentId } = whose;
       if (attachment.tokenNonce !== tokenNonce || attachment.agentId !== agentId) continue;
-      const link = this.linkOf(socket);
-      if (link) this.#letGo(link, name, explanation);
+      const link = this.findLink(socket);
+      if (link) this.#disconnect(link, name, explanation);
       else refuse(socket, name, explanation);
     }
   }
 
-  #letGo(link: AgentLink, name: CloseName, explanation: string): void {
+  #disconnect(link: AgentLink, name: CloseName, explanation: string): void {
     this.#current = undefined;
     link.close(name, explanation);
-    this.#onLeft(!mayReconnect(CLOSE[name]));
+    this.#onDisconnected(!shouldReconnect(CLOSE[name]));
   }
 
   /** A pending timer would keep the object awake. */
@@ -183,16 +183,16 @@ function refuse(socket: WebSocket, name: CloseName, explanation: string): undefi
   socket.close(CLOSE[name], `${name}: ${explanation}`);
 }
 
-function helloOf(message: ArrayBuffer): Hello | null {
+function parseHello(message: ArrayBuffer): Hello | null {
   let hello: Hello | null = null;
   const whole = readFrames(new Uint8Array(message), (frame) => {
     if (frame.type !== FRAME.hello) return;
-    hello = Hello.safeParse(jsonOf(frame.payload)).data ?? null;
+    hello = Hello.safeParse(parseJsonPayload(frame.payload)).data ?? null;
   });
   return whole ? hello : null;
 }
 
-function welcomeOf(attachment: AgentAttachment): Welcome {
+function buildWelcome(attachment: AgentAttachment): Welcome {
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,

@@ -5,7 +5,7 @@
 import type { Rows } from "../../rpc.ts";
 
 /** Versions of a tunnel only ever grow: of two changes the later one holds, in whatever order they come. */
-export interface Stopping {
+export interface StopState {
   version: number;
   isStopped: boolean;
 }
@@ -22,7 +22,7 @@ export class Lifetime {
   }
 
   /** Permanent: ids are never used again. */
-  get isOver(): boolean {
+  get isRetired(): boolean {
     return this.#kv.get<boolean>(KEY.retired) ?? false;
   }
 
@@ -32,28 +32,28 @@ export class Lifetime {
   }
 
   get isStopped(): boolean {
-    return this.#kv.get<Stopping>(KEY.stopping)?.isStopped ?? false;
+    return this.#kv.get<StopState>(KEY.stopping)?.isStopped ?? false;
   }
 
-  setStopping(stopping: Stopping): void {
-    const known = this.#kv.get<Stopping>(KEY.stopping);
+  setStopState(stopping: StopState): void {
+    const known = this.#kv.get<StopState>(KEY.stopping);
     if (!known || known.version < stopping.version) this.#kv.put(KEY.stopping, stopping);
   }
 
   /** When to ask the rows whether the tunnel is over. */
-  get endsAtMs(): number | undefined {
+  get expiresAtMs(): number | undefined {
     return this.#kv.get<number>(KEY.endsAt);
   }
 
   /** A tunnel's end only ever comes nearer; what says that it is later was sent earlier. */
-  endBy(atMs: number): void {
-    if (!this.isOver) this.#kv.put(KEY.endsAt, Math.min(atMs, this.endsAtMs ?? Infinity));
+  scheduleExpiry(atMs: number): void {
+    if (!this.isRetired) this.#kv.put(KEY.endsAt, Math.min(atMs, this.expiresAtMs ?? Infinity));
   }
 
   /** The rows decide, by their own clock; if it is time, they retire the tunnel before they answer. */
-  async endIfDue(rows: Pick<Rows, "expireTunnel">, tunnelId: string | undefined): Promise<void> {
-    const { endsAtMs } = this;
-    if (tunnelId === undefined || endsAtMs === undefined || endsAtMs > Date.now()) return;
+  async expireIfDue(rows: Pick<Rows, "expireTunnel">, tunnelId: string | undefined): Promise<void> {
+    const { expiresAtMs } = this;
+    if (tunnelId === undefined || expiresAtMs === undefined || expiresAtMs > Date.now()) return;
     const leftMs = await rows.expireTunnel(tunnelId);
     if (leftMs === null) this.#kv.delete(KEY.endsAt);
     else this.#kv.put(KEY.endsAt, Date.now() + leftMs);

@@ -10,27 +10,27 @@
  * `CAPTURE_LONG_MS`, so that a look-up knows where to stop. Writes are unconfirmed: no visitor's answer waits
  * until what was captured of it is on disk.
  */
-import { captureIdBound, captureTimeMs } from "../../../protocol/capture-id.ts";
+import { toCaptureIdPrefix, getCaptureTimeMs } from "../../../protocol/capture-id.ts";
 import { CAPTURE_LONG_MS } from "../../limits.ts";
-import { newestFirst } from "./merge.ts";
+import { mergeNewestFirst } from "./merge.ts";
 import {
-  detailOf,
-  isApart,
+  readDetail,
+  isStoredSeparately,
   pack,
-  recordsOf,
-  sizeOf,
+  parseRecords,
+  estimateSize,
   type Page,
   type PageDetails,
-  type Sealed,
+  type FinalizedCapture,
 } from "./page.ts";
 import type {
   Capture,
   CaptureRecord,
-  Happening,
+  StreamEntry,
   HeadLines,
-  KeptBodies,
-  KeptBody,
-  LongRow,
+  CapturedBodies,
+  CapturedBody,
+  LongLivedRow,
   StoredBody,
   StoredDetail,
 } from "./record.ts";
@@ -78,18 +78,18 @@ export class CaptureStore {
   // ── Writing ──
 
   /** @returns about how many bytes. */
-  write(finished: Sealed[], lasting: Recording[]): number {
+  write(finished: FinalizedCapture[], lasting: Recording[]): number {
     const batch: Batch = { entries: new Map(), bytes: 0 };
     finished.sort((a, b) => (a.id < b.id ? -1 : 1));
-    const newestMs = finished.length === 0 ? 0 : captureTimeMs(finished.at(-1)!.id);
-    let page: Sealed[] = [];
+    const newestMs = finished.length === 0 ? 0 : getCaptureTimeMs(finished.at(-1)!.id);
+    let page: FinalizedCapture[] = [];
     let bytes = 0;
     for (const sealed of finished) {
-      if (captureTimeMs(sealed.id) < newestMs - CAPTURE_LONG_MS) {
-        this.#writeRow(batch, rowOf(sealed));
+      if (getCaptureTimeMs(sealed.id) < newestMs - CAPTURE_LONG_MS) {
+        this.#writeRow(batch, toRow(sealed));
         continue;
       }
-      const size = sizeOf(sealed);
+      const size = estimateSize(sealed);
       const isFull =
         page.length === CAPTURE_PAGE_MAX_EXCHANGES || bytes + size > CAPTURE_PAGE_MAX_BYTES;
       if (isFull && page.length > 0) {
@@ -101,12 +101,12 @@ export class CaptureStore {
       bytes += size;
     }
     if (page.length > 0) this.#writePage(batch, page);
-    for (const recording of lasting) this.#writeLasting(batch, recording);
+    for (const recording of lasting) this.#writeLongLived(batch, recording);
     this.#put(batch.entries);
     return batch.bytes;
   }
 
-  #writePage(batch: Batch, sealed: Sealed[]): void {
+  #writePage(batch: Batch, sealed: FinalizedCapture[]): void {
     const apart: string[] = [];
     for (const { id, bodies } of sealed) this.#writeBodies(batch, id, bodies, apart);
     const newest = sealed.at(-1)!.id;
@@ -116,15 +116,15 @@ export class CaptureStore {
     batch.bytes += page.records.length + details.lines.length + details.bytes.length;
   }
 
-  #writeLasting(batch: Batch, recording: Recording): void {
-    this.#writeHappenings(batch, recording);
+  #writeLongLived(batch: Batch, recording: Recording): void {
+    this.#writeEntries(batch, recording);
     const { record, lines, log } = recording;
     // Bodies of what is open are in memory.
     const bodies = recording.isOpen ? NO_BODIES : recording.bodies;
     this.#writeRow(batch, { record, lines, bodies, log: { ...log } });
   }
 
-  #writeRow(batch: Batch, row: Omit<LongRow, "bodies"> & { bodies: KeptBodies }): void {
+  #writeRow(batch: Batch, row: Omit<LongLivedRow, "bodies"> & { bodies: CapturedBodies }): void {
     const { id } = row.record;
     const bodies = this.#writeBodies(batch, id, row.bodies, []);
     batch.entries.set(KEY.long + id, { ...row, bodies });
@@ -135,13 +135,13 @@ export class CaptureStore {
   #writeBodies(
     batch: Batch,
     id: string,
-    bodies: KeptBodies,
+    bodies: CapturedBodies,
     apart: string[],
   ): StoredDetail["bodies"] {
     const store = (side: "request" | "response"): StoredBody => {
       const { bytes, isCut } = bodies[side];
-      if (!isApart(bytes)) return { bytes, isCut };
-      const key = bodyKey(id, side);
+      if (!isStoredSeparately(bytes)) return { bytes, isCut };
+      const key = toBodyKey(id, side);
       batch.entries.set(key, bytes);
       batch.bytes += bytes.byteLength;
       apart.push(key);
@@ -151,16 +151,16 @@ export class CaptureStore {
   }
 
   /** Goes on in the page that was written last: in memory is only what is not written yet. */
-  #writeHappenings(batch: Batch, recording: Recording): void {
+  #writeEntries(batch: Batch, recording: Recording): void {
     const { id, log } = recording;
-    const { happenings, happened } = recording.takeHappenings();
+    const { happenings, happened } = recording.takeEntries();
     if (happened === 0) return;
     log.total += happened;
-    let page = this.#storage.kv.get<Happening[]>(logKey(id, log.lastPage)) ?? [];
+    let page = this.#storage.kv.get<StreamEntry[]>(toLogKey(id, log.lastPage)) ?? [];
     let bytes = page.reduce((sum, { data }) => sum + data.length, 0);
     for (const happening of happenings) {
       if (page.length >= FRAME_PAGE_MAX_FRAMES || bytes >= FRAME_PAGE_MAX_BYTES) {
-        batch.entries.set(logKey(id, log.lastPage), page);
+        batch.entries.set(toLogKey(id, log.lastPage), page);
         log.lastPage += 1;
         page = [];
         bytes = 0;
@@ -169,9 +169,9 @@ export class CaptureStore {
       bytes += happening.data.length;
       batch.bytes += happening.data.length;
     }
-    batch.entries.set(logKey(id, log.lastPage), page);
+    batch.entries.set(toLogKey(id, log.lastPage), page);
     const gone: string[] = [];
-    while (log.lastPage - log.firstPage >= FRAME_PAGES_MAX) gone.push(logKey(id, log.firstPage++));
+    while (log.lastPage - log.firstPage >= FRAME_PAGES_MAX) gone.push(toLogKey(id, log.firstPage++));
     for (const key of gone) batch.entries.delete(key);
     this.#delete(gone);
   }
@@ -186,20 +186,20 @@ export class CaptureStore {
 
   /** Newest first, from those that came at `fromMs` or later. */
   *records(fromMs: number, before: string = END): Generator<CaptureRecord> {
-    const start = captureIdBound(fromMs);
+    const start = toCaptureIdPrefix(fromMs);
     // A page whose newest is younger may hold older ones.
     const pagesEnd =
-      before === END ? END : captureIdBound(captureTimeMs(before) + CAPTURE_LONG_MS + 1);
-    const pages = this.#newest<Page>(KEY.page + start, KEY.page + pagesEnd, PAGES_READ_AT_ONCE);
-    const rows = this.#newest<LongRow>(KEY.long + start, KEY.long + before, ROWS_READ_AT_ONCE);
-    for (const record of newestFirst(recordsOfPages(pages), recordsOfRows(rows))) {
+      before === END ? END : toCaptureIdPrefix(getCaptureTimeMs(before) + CAPTURE_LONG_MS + 1);
+    const pages = this.#listNewestFirst<Page>(KEY.page + start, KEY.page + pagesEnd, PAGES_READ_AT_ONCE);
+    const rows = this.#listNewestFirst<LongLivedRow>(KEY.long + start, KEY.long + before, ROWS_READ_AT_ONCE);
+    for (const record of mergeNewestFirst(readPageRecords(pages), readRowRecords(rows))) {
       if (record.id < start) return;
       if (record.id < before) yield record;
     }
   }
 
   /** Some at a time: a list ends where another begins. */
-  *#newest<Value>(start: string, end: string, atOnce: number): Generator<Value> {
+  *#listNewestFirst<Value>(start: string, end: string, atOnce: number): Generator<Value> {
     for (;;) {
       const options = { start, end, reverse: true, limit: atOnce };
       const some = [...this.#storage.kv.list<Value>(options)];
@@ -211,46 +211,46 @@ export class CaptureStore {
 
   find(id: string): Capture | undefined {
     const { kv } = this.#storage;
-    const row = kv.get<LongRow>(KEY.long + id);
+    const row = kv.get<LongLivedRow>(KEY.long + id);
     if (row) {
       const { record, lines, log } = row;
-      return { record, lines, bodies: this.#bodiesOf(id, row), log, happenings: this.#log(row) };
+      return { record, lines, bodies: this.#readBodies(id, row), log, entries: this.#readEntries(row) };
     }
-    const end = captureIdBound(captureTimeMs(id) + CAPTURE_LONG_MS + 1);
+    const end = toCaptureIdPrefix(getCaptureTimeMs(id) + CAPTURE_LONG_MS + 1);
     for (const [key, page] of kv.list<Page>({ start: KEY.page + id, end: KEY.page + end })) {
-      const records = recordsOf(page);
+      const records = parseRecords(page);
       const index = records.findIndex((one) => one.id === id);
       if (index < 0) continue;
       const record = records[index]!;
       const newest = key.slice(KEY.page.length);
       const details = kv.get<PageDetails>(KEY.details + newest);
       if (!details) return undefined;
-      const detail = detailOf(details, index);
+      const detail = readDetail(details, index);
       const { lines } = detail;
       const log = { total: 0, firstPage: 0, lastPage: 0 };
-      return { record, lines, bodies: this.#bodiesOf(id, detail), log, happenings: [] };
+      return { record, lines, bodies: this.#readBodies(id, detail), log, entries: [] };
     }
     return undefined;
   }
 
   /** One that lasts: what is needed to go on with it. */
-  longRow(id: string): LongRow | undefined {
-    return this.#storage.kv.get<LongRow>(KEY.long + id);
+  findLongLived(id: string): LongLivedRow | undefined {
+    return this.#storage.kv.get<LongLivedRow>(KEY.long + id);
   }
 
-  #bodiesOf(id: string, { bodies }: StoredDetail): Capture["bodies"] {
-    const read = (side: "request" | "response"): KeptBody => {
+  #readBodies(id: string, { bodies }: StoredDetail): Capture["bodies"] {
+    const read = (side: "request" | "response"): CapturedBody => {
       const { bytes, isCut } = bodies[side];
-      const kept = bytes ?? this.#storage.kv.get<Uint8Array>(bodyKey(id, side));
+      const kept = bytes ?? this.#storage.kv.get<Uint8Array>(toBodyKey(id, side));
       return kept ? { bytes: kept, isCut } : { bytes: new Uint8Array(), isCut: true };
     };
     return { request: read("request"), response: read("response") };
   }
 
-  #log({ record: { id }, log }: LongRow): Happening[] {
-    const happenings: Happening[] = [];
+  #readEntries({ record: { id }, log }: LongLivedRow): StreamEntry[] {
+    const happenings: StreamEntry[] = [];
     for (let page = log.firstPage; page <= log.lastPage; page++) {
-      happenings.push(...(this.#storage.kv.get<Happening[]>(logKey(id, page)) ?? []));
+      happenings.push(...(this.#storage.kv.get<StreamEntry[]>(toLogKey(id, page)) ?? []));
     }
     return happenings;
   }
@@ -264,8 +264,8 @@ export class CaptureStore {
 
   /** When the oldest came that is kept. */
   get oldestMs(): number | undefined {
-    const id = this.#oldest()?.id;
-    return id === undefined ? undefined : captureTimeMs(id);
+    const id = this.#findOldest()?.id;
+    return id === undefined ? undefined : getCaptureTimeMs(id);
   }
 
   /**
@@ -273,27 +273,27 @@ export class CaptureStore {
    * @returns its id if it is one that lasted, which may be open still; null when nothing so old is left.
    */
   dropOldest(beforeMs: number): { lasted: string | null } | null {
-    const oldest = this.#oldest();
-    if (!oldest || captureTimeMs(oldest.id) >= beforeMs) return null;
+    const oldest = this.#findOldest();
+    if (!oldest || getCaptureTimeMs(oldest.id) >= beforeMs) return null;
     if ("page" in oldest) {
       const { id, page } = oldest;
       this.#delete([KEY.page + id, KEY.details + id, ...page.bodies]);
       return { lasted: null };
     }
     const { id, row } = oldest;
-    const keys = [KEY.long + id, bodyKey(id, "request"), bodyKey(id, "response")];
+    const keys = [KEY.long + id, toBodyKey(id, "request"), toBodyKey(id, "response")];
     for (let page = row.log.firstPage; page <= row.log.lastPage; page++) {
-      keys.push(logKey(id, page));
+      keys.push(toLogKey(id, page));
     }
     this.#delete(keys);
     return { lasted: id };
   }
 
   /** A page is as old as the youngest in it: nothing goes before its time. */
-  #oldest(): { id: string; page: Page } | { id: string; row: LongRow } | undefined {
+  #findOldest(): { id: string; page: Page } | { id: string; row: LongLivedRow } | undefined {
     const { kv } = this.#storage;
     const [page] = kv.list<Page>({ prefix: KEY.page, limit: 1 });
-    const [row] = kv.list<LongRow>({ prefix: KEY.long, limit: 1 });
+    const [row] = kv.list<LongLivedRow>({ prefix: KEY.long, limit: 1 });
     const pageId = page?.[0].slice(KEY.page.length);
     const rowId = row?.[0].slice(KEY.long.length);
     if (pageId !== undefined && (rowId === undefined || pageId < rowId)) {
@@ -311,11 +311,11 @@ export class CaptureStore {
 
 /** About what a row takes on disk beside large bodies. */
 const ROW_BYTES = 2_000;
-const NO_BODY: KeptBody = { bytes: new Uint8Array(), isCut: true };
-const NO_BODIES: KeptBodies = { request: NO_BODY, response: NO_BODY };
+const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: true };
+const NO_BODIES: CapturedBodies = { request: NO_BODY, response: NO_BODY };
 
 /** One that was written late, so that it is no longer among those of its time. */
-function rowOf({ record, lines, bodies }: Sealed) {
+function toRow({ record, lines, bodies }: FinalizedCapture) {
   return {
     record: JSON.parse(record) as CaptureRecord,
     lines: JSON.parse(lines) as HeadLines,
@@ -324,19 +324,19 @@ function rowOf({ record, lines, bodies }: Sealed) {
   };
 }
 
-function* recordsOfPages(pages: Iterable<Page>): Generator<CaptureRecord[]> {
-  for (const page of pages) yield recordsOf(page);
+function* readPageRecords(pages: Iterable<Page>): Generator<CaptureRecord[]> {
+  for (const page of pages) yield parseRecords(page);
 }
 
-function* recordsOfRows(rows: Iterable<LongRow>): Generator<CaptureRecord[]> {
+function* readRowRecords(rows: Iterable<LongLivedRow>): Generator<CaptureRecord[]> {
   for (const { record } of rows) yield [record];
 }
 
-function bodyKey(id: string, side: "request" | "response"): string {
+function toBodyKey(id: string, side: "request" | "response"): string {
   return `${KEY.body}${id}:${side}`;
 }
 
-function logKey(id: string, page: number): string {
+function toLogKey(id: string, page: number): string {
   return `${KEY.log}${id}:${String(page).padStart(10, "0")}`;
 }
 

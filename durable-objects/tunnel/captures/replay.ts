@@ -3,7 +3,7 @@ import { FLAG } from "../../../protocol/wire/frames.ts";
 import {
   REDACTED,
   REPLAY_HEADER,
-  type Changes,
+  type ReplayChanges,
   type ReplayRefusal,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { RequestHead } from "../proxy/heads.ts";
@@ -18,7 +18,7 @@ export interface Replay {
 }
 
 /** What was redacted is not known any longer: such lines are left out. */
-export function replayOf(capture: Capture, changes: Changes): Replay | ReplayRefusal {
+export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | ReplayRefusal {
   const { record, lines, bodies } = capture;
   if (record.kind === "websocket") return "not_replayable";
   if (changes.body === undefined && bodies.request.isCut) return "cut";
@@ -26,7 +26,7 @@ export function replayOf(capture: Capture, changes: Changes): Replay | ReplayRef
   const method = changes.method ?? record.method;
   const path = changes.path ?? record.path;
   const query = changes.query === undefined ? record.query : changes.query;
-  const set = new Map(Object.entries(changes.headers ?? {}).map(lowered));
+  const set = new Map(Object.entries(changes.headers ?? {}).map(toLowerCaseName));
   const parts = [method, query === null ? path : `${path}?${query}`];
   let announcesLength = changes.body !== undefined;
   for (let i = 0; i < lines.request.length; i += 2) {
@@ -41,11 +41,11 @@ export function replayOf(capture: Capture, changes: Changes): Replay | ReplayRef
   if (announcesLength) parts.push("content-length", String(body.byteLength));
   parts.push(REPLAY_HEADER, record.id);
   const flags = body.byteLength === 0 ? FLAG.end : 0;
-  return { head: { parts, flags, isSocket: false, isHead: method === "HEAD", judged: null }, body };
+  return { head: { parts, flags, isSocket: false, isHead: method === "HEAD", edgeVerdict: null }, body };
 }
 
 /** Takes an answer as a visitor would, for as long as a replay is waited for. */
-export async function takeAnswer(
+export async function consumeResponse(
   answer: Promise<Response>,
   giveUp: AbortController,
 ): Promise<void> {
@@ -60,6 +60,6 @@ export async function takeAnswer(
   }
 }
 
-function lowered([name, value]: [string, string | null]): [string, string | null] {
+function toLowerCaseName([name, value]: [string, string | null]): [string, string | null] {
   return [name.toLowerCase(), value];
 }

@@ -1,5 +1,5 @@
 /** What of a tunnel's requests is kept and for how long, as its object was told. */
-import { CaptureSettings, type Capturing } from "../../../protocol/schemas/inspector/captures.ts";
+import { CaptureSettings, type CapturePolicy } from "../../../protocol/schemas/inspector/captures.ts";
 
 /** Of a tunnel that nobody has said a plan's retention of. */
 const RETENTION_DEFAULT_DAYS = 7;
@@ -9,35 +9,35 @@ const DAY_MS = 24 * 3600_000;
 
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
 
-interface Known extends Capturing {
+interface StoredSettings extends CapturePolicy {
   /** At which version of the tunnel the plan had this retention. */
   retentionVersion: number;
 }
 
-export class CapturingSettings {
+export class StoredCaptureSettings {
   readonly #kv: Storage;
-  #known: Known;
+  #stored: StoredSettings;
   /** Names in lower case. */
   #redact: ReadonlySet<string>;
 
   constructor(kv: Storage) {
     this.#kv = kv;
-    this.#known = kv.get<Known>(KEY) ?? UNTOLD;
-    this.#redact = new Set(this.#known.redactHeaders);
+    this.#stored = kv.get<StoredSettings>(KEY) ?? DEFAULTS;
+    this.#redact = new Set(this.#stored.redactHeaders);
   }
 
-  publish(capturing: Capturing): void {
-    if (this.#known.version >= capturing.version) return;
+  publish(capturing: CapturePolicy): void {
+    if (this.#stored.version >= capturing.version) return;
     const { version, retentionDays } = capturing;
     const settings = { ...CaptureSettings.parse(capturing), version };
-    this.#keep({ ...this.#known, ...settings });
-    this.retain(version, retentionDays);
+    this.#save({ ...this.#stored, ...settings });
+    this.setRetention(version, retentionDays);
   }
 
   /** Also told by whoever admits an agent, which may be sooner than what was published before. */
-  retain(version: number, retentionDays: number): void {
-    if (this.#known.retentionVersion > version) return;
-    this.#keep({ ...this.#known, retentionVersion: version, retentionDays });
+  setRetention(version: number, retentionDays: number): void {
+    if (this.#stored.retentionVersion > version) return;
+    this.#save({ ...this.#stored, retentionVersion: version, retentionDays });
   }
 
   remove(): void {
@@ -45,15 +45,15 @@ export class CapturingSettings {
   }
 
   get isOn(): boolean {
-    return this.#known.capture;
+    return this.#stored.capture;
   }
 
   get bodies(): boolean {
-    return this.#known.bodies;
+    return this.#stored.bodies;
   }
 
   get allowReplay(): boolean {
-    return this.#known.allowReplay;
+    return this.#stored.allowReplay;
   }
 
   get redact(): ReadonlySet<string> {
@@ -61,17 +61,17 @@ export class CapturingSettings {
   }
 
   get retentionMs(): number {
-    return this.#known.retentionDays * DAY_MS;
+    return this.#stored.retentionDays * DAY_MS;
   }
 
-  #keep(known: Known): void {
-    this.#known = known;
+  #save(known: StoredSettings): void {
+    this.#stored = known;
     this.#redact = new Set(known.redactHeaders);
-    this.#kv.put<Known>(KEY, known);
+    this.#kv.put<StoredSettings>(KEY, known);
   }
 }
 
-const UNTOLD: Known = {
+const DEFAULTS: StoredSettings = {
   ...CaptureSettings.parse({}),
   version: -1,
   retentionVersion: -1,

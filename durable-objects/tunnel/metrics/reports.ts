@@ -9,13 +9,13 @@ import type { Alarm } from "../alarm.ts";
 import { Outcomes, type Counters } from "./outcomes.ts";
 import { Spending } from "./spending.ts";
 import { RelayedUsage } from "../tcp/relayed-usage.ts";
-import { Traffic, type KeptBucket } from "./traffic.ts";
+import { Traffic, type StoredBucket } from "./traffic.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 
 /** A tunnel's counters reach its row within this time while it carries traffic. */
 const USAGE_REPORT_INTERVAL_MS = 5_000;
 /** How soon a tunnel whose time is over asks its row again, when that was not to be had. */
-const END_RETRY_MS = 200;
+const EXPIRY_RETRY_MS = 200;
 
 const KEY = {
   usage: "usage",
@@ -27,13 +27,13 @@ const KEY = {
 } as const;
 
 /** What a report says beside the counters. */
-export type Presence = Pick<TunnelReport, "agentConnected" | "lastSeenAtMs" | "maintenance">;
+export type ReportedState = Pick<TunnelReport, "agentConnected" | "lastSeenAtMs" | "maintenance">;
 
-export interface Reported {
+export interface ReportSource {
   /** May find that the agent has to go. */
-  presence(): Presence;
+  currentState(): ReportedState;
   /** The token by which the agent serves. */
-  credential(): { nonce: string; endsAtMs: number } | undefined;
+  servingToken(): { nonce: string; endsAtMs: number } | undefined;
   /** When the rows must be asked whether it is over. */
   endsAtMs(): number | undefined;
 }
@@ -47,20 +47,20 @@ export class Reports {
   readonly #kv: SyncKvStorage;
   readonly #alarm: Alarm;
   readonly #rows: Pick<Rows, "reportTunnel">;
-  readonly #tunnel: Reported;
-  #pending = false;
+  readonly #tunnel: ReportSource;
+  #isScheduled = false;
 
-  constructor(kv: SyncKvStorage, alarm: Alarm, rows: Pick<Rows, "reportTunnel">, tunnel: Reported) {
+  constructor(kv: SyncKvStorage, alarm: Alarm, rows: Pick<Rows, "reportTunnel">, tunnel: ReportSource) {
     this.#kv = kv;
     this.#alarm = alarm;
     this.#rows = rows;
     this.#tunnel = tunnel;
-    this.usage = new Usage(kv.get<UsageTotals>(KEY.usage), () => this.#counting());
+    this.usage = new Usage(kv.get<UsageTotals>(KEY.usage), () => this.#beforeCount());
     this.#outcomes = new Outcomes(kv.get<Counters>(KEY.outcomes));
     const totals = () => ({ ...this.usage.totals, requests: this.#outcomes.requests });
-    this.#traffic = new Traffic(totals, kv.get<KeptBucket[]>(KEY.traffic), Date.now());
+    this.#traffic = new Traffic(totals, kv.get<StoredBucket[]>(KEY.traffic), Date.now());
     this.#relayed = new RelayedUsage(kv);
-    const nonce = tunnel.credential()?.nonce ?? null;
+    const nonce = tunnel.servingToken()?.nonce ?? null;
     this.#spending = new Spending(kv, this.usage.totals, nonce);
   }
 
@@ -80,15 +80,15 @@ export class Reports {
   }
 
   /** From here on traffic is this token's. null: nobody's. */
-  charge(tokenNonce: string | null): void {
-    this.#spending.charge(tokenNonce, Date.now());
+  setChargedToken(tokenNonce: string | null): void {
+    this.#spending.setChargedToken(tokenNonce, Date.now());
   }
 
   /** Counts what becomes of a request: a visitor's, or one that is sent again. */
-  counted(request: Pick<Request, "signal">, answer: Promise<Response>): Promise<Response> {
+  countOutcome(request: Pick<Request, "signal">, answer: Promise<Response>): Promise<Response> {
     const arrivedAtMs = Date.now();
     return answer.then((response) => {
-      this.#counting();
+      this.#beforeCount();
       this.#outcomes.count(request, response, Date.now() - arrivedAtMs);
       return response;
     });
@@ -101,8 +101,8 @@ export class Reports {
   }
 
   /** What a relay carried, in totals of one of its associations. Counted and saved in one turn. */
-  relayed(report: TunnelUsage): void {
-    const { connections, bytesIn, bytesOut } = this.#relayed.take(report);
+  addRelayedUsage(report: TunnelUsage): void {
+    const { connections, bytesIn, bytesOut } = this.#relayed.takeIncrease(report);
     if (connections === 0 && bytesIn === 0 && bytesOut === 0) return;
     const now = Date.now();
     const count = () => {
@@ -115,78 +115,78 @@ export class Reports {
     this.#save(now);
   }
 
-  now(): void {
-    this.#pending = true;
-    this.#alarm.by(Date.now(), "confirmed");
+  requestNow(): void {
+    this.#isScheduled = true;
+    this.#alarm.scheduleBy(Date.now(), "confirmed");
   }
 
-  soon(): void {
-    if (this.#pending) return;
-    this.#pending = true;
+  requestSoon(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
     const dueAtMs = Date.now() + USAGE_REPORT_INTERVAL_MS;
-    const atMs = Math.min(dueAtMs, this.#nextEndMs() ?? dueAtMs);
-    this.#alarm.by(atMs, "unconfirmed");
+    const atMs = Math.min(dueAtMs, this.#nextExpiryMs() ?? dueAtMs);
+    this.#alarm.scheduleBy(atMs, "unconfirmed");
   }
 
   /** Has the alarm set for the next end, when nothing else is due before it anyway. */
-  awaitEnd(): void {
-    const atMs = this.#nextEndMs();
-    if (atMs === undefined || this.#pending) return;
+  scheduleExpiry(): void {
+    const atMs = this.#nextExpiryMs();
+    if (atMs === undefined || this.#isScheduled) return;
     // What could not be ended is tried again, and not at once.
-    this.#alarm.by(Math.max(atMs, Date.now() + END_RETRY_MS), "confirmed");
+    this.#alarm.scheduleBy(Math.max(atMs, Date.now() + EXPIRY_RETRY_MS), "confirmed");
   }
 
   /** @returns null when nobody was ever here; what was counted then is told with the first report. */
   async send(): Promise<TunnelReport | null> {
-    const report = this.#make();
+    const report = this.#createReport();
     if (!report) return null;
     await this.#rows.reportTunnel(report);
-    this.#spending.told(report.spending);
-    this.#traffic.told(report.traffic);
+    this.#spending.markReported(report.spending);
+    this.#traffic.markReported(report.traffic);
     return report;
   }
 
   /** The alarm, which tries again what throws. */
-  async due(): Promise<void> {
-    this.#pending = false;
+  async onAlarm(): Promise<void> {
+    this.#isScheduled = false;
     await this.send();
-    this.awaitEnd();
+    this.scheduleExpiry();
   }
 
-  #nextEndMs(): number | undefined {
-    const ends = [this.#tunnel.credential()?.endsAtMs, this.#tunnel.endsAtMs()];
+  #nextExpiryMs(): number | undefined {
+    const ends = [this.#tunnel.servingToken()?.endsAtMs, this.#tunnel.endsAtMs()];
     const known = ends.filter((atMs) => atMs !== undefined);
     return known.length === 0 ? undefined : Math.min(...known);
   }
 
-  #counting(): void {
-    this.#traffic.tick(Date.now());
-    this.soon();
+  #beforeCount(): void {
+    this.#traffic.advanceTo(Date.now());
+    this.requestSoon();
   }
 
   /** All that is counted, so that buckets and totals agree after a restart. */
   #save(nowMs: number): Pick<TunnelReport, "traffic" | "counters"> {
     const kv = this.#kv;
-    const traffic = this.#traffic.untold(nowMs);
+    const traffic = this.#traffic.getUnreported(nowMs);
     const counters = this.#outcomes.totals();
     if (traffic.length > 0) {
       kv.put(KEY.outcomes, counters);
-      kv.put(KEY.traffic, this.#traffic.kept);
+      kv.put(KEY.traffic, this.#traffic.stored);
     } else if (this.tunnelId === undefined) return { traffic, counters };
     kv.put(KEY.usage, this.usage.totals);
     return { traffic, counters };
   }
 
-  #make(): TunnelReport | null {
+  #createReport(): TunnelReport | null {
     const kv = this.#kv;
     const { tunnelId } = this;
     const now = Date.now();
-    const presence = this.#tunnel.presence();
+    const presence = this.#tunnel.currentState();
     const { traffic, counters } = this.#save(now);
     if (tunnelId === undefined) return null;
     const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;
     kv.put(KEY.sequence, sequence);
-    const spending = this.#spending.untold(now);
+    const spending = this.#spending.getUnreported(now);
     return { tunnelId, sequence, ...presence, ...this.usage.totals, counters, traffic, spending };
   }
 }

@@ -1,13 +1,13 @@
 /** One visitor's HTTP request on its way to an agent, and the answer on its way back. */
 import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
-import { FLAG, FRAME, RESET, responseHeadOf, type Frame } from "../../../protocol/wire/frames.ts";
+import { FLAG, FRAME, RESET, parseResponseHead, type Frame } from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
-import { contentLengthOf, hasNoBody, responseHeaders, type RequestHead } from "./heads.ts";
+import { parseContentLength, hasNoBody, buildResponseHeaders, type RequestHead } from "./heads.ts";
 import { PacedQueue } from "./pacer.ts";
-import { ResponseBody, type CutBy } from "./response-body.ts";
+import { ResponseBody, type TruncationSignal } from "./response-body.ts";
 import { sendBody, type Upload } from "./request-body.ts";
 import type { Usage } from "../metrics/usage.ts";
 
@@ -15,16 +15,16 @@ import type { Usage } from "../metrics/usage.ts";
  * How an exchange came out: an answer, a failure to report, or `lost`, when the agent went away before it
  * answered. What was never forwarded, or may be repeated, can then go to the next agent.
  */
-export type Outcome = Response | ErrorCode | "lost" | "refused";
+export type ExchangeOutcome = Response | ErrorCode | "lost" | "refused";
 
 /** What of a request is needed to send it. */
-export type Sendable = Pick<Request, "method" | "body" | "bodyUsed" | "signal">;
+export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | "signal">;
 
-export interface Surroundings {
+export interface ExchangeDeps {
   usage: Usage;
   hosted: boolean;
   /** Told when an exchange will send and receive nothing more. */
-  over(): void;
+  onDone(): void;
 }
 
 /** RFC 9110 §9.2.2. */
@@ -32,13 +32,13 @@ const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"])
 
 export class Exchange implements Stream {
   readonly #link: AgentLink;
-  readonly #surroundings: Surroundings;
+  readonly #surroundings: ExchangeDeps;
   readonly #head: RequestHead;
   readonly #id: number;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   readonly #queue: PacedQueue;
   readonly #recording: Recording | null;
-  readonly #settle: (outcome: Outcome) => void;
+  readonly #settle: (outcome: ExchangeOutcome) => void;
   #answer: { status: number; pairs: string[] } | undefined;
   /** Body frames that came before the answer was built. */
   #early: Uint8Array[] = [];
@@ -54,11 +54,11 @@ export class Exchange implements Stream {
   /** @param settle called once with how it came out. */
   constructor(
     link: AgentLink,
-    request: Sendable,
+    request: ForwardableRequest,
     head: RequestHead,
-    surroundings: Surroundings,
+    surroundings: ExchangeDeps,
     recording: Recording | null,
-    settle: (outcome: Outcome) => void,
+    settle: (outcome: ExchangeOutcome) => void,
   ) {
     this.#link = link;
     this.#surroundings = surroundings;
@@ -67,33 +67,33 @@ export class Exchange implements Stream {
     this.#settle = settle;
     this.#queue = new PacedQueue(link.pace.toVisitors);
     this.#id = link.open(this);
-    link.send((writer) => writer.json(FRAME.request, head.flags, this.#id, head.parts));
+    link.send((writer) => writer.writeJson(FRAME.request, head.flags, this.#id, head.parts));
     if (request.body !== null)
       this.#upload = sendBody(request.body, link, this.#id, surroundings.usage, recording);
     request.signal.addEventListener("abort", () => this.#cancel(), { once: true });
   }
 
   /** Whether sending the same request once more can't do anything twice. */
-  static mayRepeat(request: Sendable): boolean {
+  static canRepeat(request: ForwardableRequest): boolean {
     return request.body === null && IDEMPOTENT.has(request.method);
   }
 
   // ── Called by the link ──
 
-  frame(frame: Frame): boolean {
+  onFrame(frame: Frame): boolean {
     if (frame.type === FRAME.response && !this.#answer) return this.#receiveHead(frame);
     if (frame.type === FRAME.data && this.#answer) return this.#receiveData(frame);
     return false;
   }
 
-  reset(code: number): void {
+  onReset(code: number): void {
     this.#upload?.cancel();
     if (code === RESET.refused && !this.#answer) return this.#finishWith("refused");
     if (!this.#answer) return this.#finishWith(failureOf(code));
     this.#cut(failureOf(code));
   }
 
-  lost(): void {
+  onConnectionLost(): void {
     this.#upload?.cancel();
     if (this.#answer) this.#cut("agent_offline");
     else this.#finishWith("lost");
@@ -102,10 +102,10 @@ export class Exchange implements Stream {
   // ── Inside ──
 
   #receiveHead(frame: Frame): boolean {
-    const answer = responseHeadOf(frame.payload);
+    const answer = parseResponseHead(frame.payload);
     if (!answer) return false;
     this.#answer = answer;
-    this.#recording?.answered(answer.status, answer.pairs);
+    this.#recording?.startResponse(answer.status, answer.pairs);
     if (frame.flags & FLAG.end) this.#end();
     // Not before this message has been read to its end: a body that came with its head needs no stream.
     this.#link.afterMessage(() => {
@@ -117,9 +117,9 @@ export class Exchange implements Stream {
 
   #receiveData(frame: Frame): boolean {
     const { payload } = frame;
-    if (!this.#window.received(payload.byteLength)) return false;
+    if (!this.#window.recordReceived(payload.byteLength)) return false;
     this.#surroundings.usage.countOut(payload.byteLength);
-    this.#recording?.responseBytes(payload);
+    this.#recording?.addResponseBytes(payload);
     if (payload.byteLength > 0) {
       if (this.#body) this.#body.write(payload);
       else this.#early.push(payload);
@@ -135,7 +135,7 @@ export class Exchange implements Stream {
     this.#setOver();
     this.#body?.end();
     if (this.#isAnswered) this.#recording?.complete();
-    if (!this.#upload || this.#upload.finished()) return this.#link.finish(this.#id);
+    if (!this.#upload || this.#upload.isFinished()) return this.#link.finish(this.#id);
     // The answer is whole before the request is: nobody will read the rest of it.
     this.#upload.cancel();
     this.#link.reset(this.#id, RESET.cancelled, "answered before the request was whole");
@@ -144,25 +144,25 @@ export class Exchange implements Stream {
   #setOver(): void {
     if (this.#over) return;
     this.#over = true;
-    this.#surroundings.over();
+    this.#surroundings.onDone();
   }
 
-  #finishWith(outcome: Outcome): void {
+  #finishWith(outcome: ExchangeOutcome): void {
     this.#setOver();
     this.#settle(outcome);
   }
 
   #cut(code: ErrorCode): void {
     this.#setOver();
-    this.#recording?.failed(code);
-    this.#body?.cut();
+    this.#recording?.fail(code);
+    this.#body?.truncate();
   }
 
   /** The visitor left. */
   #cancel(): void {
     if (this.#over) return;
     this.#setOver();
-    this.#recording?.aborted();
+    this.#recording?.abort();
     this.#queue.clear();
     this.#upload?.cancel();
     this.#link.reset(this.#id, RESET.cancelled, "the visitor left");
@@ -176,17 +176,17 @@ export class Exchange implements Stream {
     this.#settle(outcome);
   }
 
-  #buildAnswer(): Outcome {
+  #buildAnswer(): ExchangeOutcome {
     const { status, pairs } = this.#answer!;
     try {
-      const headers = responseHeaders(pairs);
+      const headers = buildResponseHeaders(pairs);
       const init = { status, headers, encodeBody: "manual" as const };
       if (this.#head.isHead || hasNoBody(status)) {
         this.#isBodiless = true;
         this.#discardEarly();
         return new Response(null, init);
       }
-      const length = contentLengthOf(headers);
+      const length = parseContentLength(headers);
       if (this.#ended) return this.#wholeAnswer(length, init);
       if (this.#over) return "origin_failed";
       const cutsShow = length !== null || this.#surroundings.hosted;
@@ -209,7 +209,7 @@ export class Exchange implements Stream {
     }
   }
 
-  #wholeAnswer(length: number | null, init: ResponseInit): Outcome {
+  #wholeAnswer(length: number | null, init: ResponseInit): ExchangeOutcome {
     const body = joined(this.#early);
     this.#discardEarly();
     if (length !== null && body.byteLength !== length) return "origin_failed";
@@ -233,8 +233,8 @@ export class Exchange implements Stream {
   }
 
   #grant(bytes: number): void {
-    const grant = this.#window.consumed(bytes);
-    if (grant > 0) this.#link.send((writer) => writer.credit(this.#id, grant));
+    const grant = this.#window.recordConsumed(bytes);
+    if (grant > 0) this.#link.send((writer) => writer.writeCredit(this.#id, grant));
   }
 }
 
@@ -255,7 +255,7 @@ function failureOf(code: number): ErrorCode {
  * length by the chunk that means "whole" even when it is aborted: there it stays open until the visitor
  * leaves — but for server-sent events, whose readers take every end for a cue to reconnect.
  */
-function cutBy(headers: Headers, cutsShow: boolean): CutBy {
+function cutBy(headers: Headers, cutsShow: boolean): TruncationSignal {
   if (cutsShow) return "abort";
   return headers.get("content-type")?.startsWith("text/event-stream") ? "end" : "silence";
 }

@@ -7,7 +7,7 @@ import type { Usage } from "../metrics/usage.ts";
 
 export interface Upload {
   /** Everything was sent. */
-  finished(): boolean;
+  isFinished(): boolean;
   cancel(): void;
 }
 
@@ -30,16 +30,16 @@ export function sendBody(
       const read = await reader.read(new Uint8Array(buffer));
       if (cancelled) return;
       if (read.done) {
-        recording?.requestEnded();
-        link.send((writer) => writer.bytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
+        recording?.endRequest();
+        link.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
         link.windows.end(stream);
         finished = true;
         return;
       }
       let rest: Uint8Array = read.value;
       usage.countIn(rest.byteLength);
-      recording?.requestBytes(rest);
-      const waitMs = link.pace.toAgent.wait(rest.byteLength, Date.now());
+      recording?.addRequestBytes(rest);
+      const waitMs = link.pace.toAgent.reserve(rest.byteLength, Date.now());
       if (waitMs > 0) await scheduler.wait(waitMs);
       if (cancelled) return;
       while (rest.byteLength > 0) {
@@ -50,8 +50,8 @@ export function sendBody(
           continue;
         }
         const part = rest.subarray(0, available);
-        link.windows.sent(stream, part.byteLength);
-        link.send((writer) => writer.bytes(FRAME.data, 0, stream, part));
+        link.windows.recordSent(stream, part.byteLength);
+        link.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
         rest = rest.subarray(part.byteLength);
       }
       buffer = read.value.buffer;
@@ -63,7 +63,7 @@ export function sendBody(
   });
 
   return {
-    finished: () => finished,
+    isFinished: () => finished,
     cancel() {
       if (cancelled || finished) return;
       cancelled = true;

@@ -1,11 +1,11 @@
 /** A visitor's WebSocket until the local server has said yes or no to it. */
 import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
-import { FLAG, FRAME, RESET, responseHeadOf, type Frame } from "../../../protocol/wire/frames.ts";
+import { FLAG, FRAME, RESET, parseResponseHead, type Frame } from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
-import { hasNoBody, responseHeaders, type RequestHead } from "./heads.ts";
+import { hasNoBody, buildResponseHeaders, type RequestHead } from "./heads.ts";
 
 /** The answer's headers where it was yes, the local server's own answer or a failure where it was no. */
 export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode;
@@ -31,43 +31,43 @@ export class SocketHandshake implements Stream {
     this.#settle = resolve;
     this.outcome = promise;
     this.id = link.open(this);
-    link.send((writer) => writer.json(FRAME.request, flags, this.id, parts));
+    link.send((writer) => writer.writeJson(FRAME.request, flags, this.id, parts));
   }
 
   /** From here on the stream is the socket's. */
   handOver(stream: Stream): void {
     if (!this.#end) this.#link.resume(this.id, stream);
-    for (const frame of this.#early) stream.frame(frame);
+    for (const frame of this.#early) stream.onFrame(frame);
     this.#end?.(stream);
   }
 
-  frame(frame: Frame): boolean {
+  onFrame(frame: Frame): boolean {
     if (frame.type === FRAME.response) return this.#receiveHead(frame);
     if (frame.type === FRAME.data) return this.#receiveBody(frame);
     if (!this.#isAccepted) return false;
     this.#early.push({ ...frame, payload: frame.payload.slice() });
-    return this.#window.received(frame.payload.byteLength);
+    return this.#window.recordReceived(frame.payload.byteLength);
   }
 
-  reset(code: number, reason: string): void {
-    this.#end = (stream) => stream.reset(code, reason);
+  onReset(code: number, reason: string): void {
+    this.#end = (stream) => stream.onReset(code, reason);
     if (code === RESET.originUnreachable) this.#settle("origin_unreachable");
     else if (code === RESET.originTimeout) this.#settle("origin_timeout");
     else if (code === RESET.refused) this.#settle("agent_offline");
     else this.#settle("origin_failed");
   }
 
-  lost(): void {
-    this.#end = (stream) => stream.lost();
+  onConnectionLost(): void {
+    this.#end = (stream) => stream.onConnectionLost();
     this.#settle("agent_offline");
   }
 
   #receiveHead(frame: Frame): boolean {
-    const head = responseHeadOf(frame.payload);
+    const head = parseResponseHead(frame.payload);
     if (!head || this.#refusal || this.#isAccepted) return false;
-    this.#orFail(() => {
-      const headers = responseHeaders(head.pairs);
-      this.#recording?.answered(head.status, head.pairs);
+    this.#tryHttp(() => {
+      const headers = buildResponseHeaders(head.pairs);
+      this.#recording?.startResponse(head.status, head.pairs);
       this.#isAccepted = head.status === 101;
       if (this.#isAccepted) this.#settle({ headers });
       else this.#refusal = { status: head.status, headers, chunks: [] };
@@ -78,9 +78,9 @@ export class SocketHandshake implements Stream {
 
   /** A refusal is a short text; what goes beyond the window was not sent in good faith. */
   #receiveBody(frame: Frame): boolean {
-    if (!this.#refusal || !this.#window.received(frame.payload.byteLength)) return false;
+    if (!this.#refusal || !this.#window.recordReceived(frame.payload.byteLength)) return false;
     this.#refusal.chunks.push(frame.payload);
-    this.#recording?.responseBytes(frame.payload);
+    this.#recording?.addResponseBytes(frame.payload);
     if (frame.flags & FLAG.end) this.#answerRefusal();
     return true;
   }
@@ -90,10 +90,10 @@ export class SocketHandshake implements Stream {
     headers.delete("content-length");
     const whole = new Blob(chunks);
     this.#window.end();
-    const grant = this.#window.consumed(whole.size);
-    if (grant > 0) this.#link.send((writer) => writer.credit(this.id, grant));
+    const grant = this.#window.recordConsumed(whole.size);
+    if (grant > 0) this.#link.send((writer) => writer.writeCredit(this.id, grant));
     const body = hasNoBody(status) ? null : whole;
-    this.#orFail(() => {
+    this.#tryHttp(() => {
       this.#settle(new Response(body, { status, headers, encodeBody: "manual" }));
       this.#recording?.complete();
       this.#link.finish(this.id);
@@ -101,7 +101,7 @@ export class SocketHandshake implements Stream {
   }
 
   /** A status or a header line that HTTP does not allow throws. */
-  #orFail(act: () => void): void {
+  #tryHttp(act: () => void): void {
     try {
       act();
     } catch {

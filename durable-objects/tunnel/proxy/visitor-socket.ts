@@ -5,11 +5,11 @@
  */
 import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
 import {
-  codedOf,
+  parseCodeAndText,
   FLAG,
   FRAME,
   RESET,
-  strictTextOf,
+  decodeStrictText,
   type Frame,
 } from "../../../protocol/wire/frames.ts";
 import {
@@ -67,11 +67,11 @@ export class VisitorSocket implements Stream {
 
   // ── Called by the visitor's events ──
 
-  message(message: string | ArrayBuffer): void {
+  onMessage(message: string | ArrayBuffer): void {
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
     const bytes = typeof message === "string" ? encoder.encode(message) : new Uint8Array(message);
     this.#usage.countIn(bytes.byteLength);
-    this.#recording?.message("client", kindOf(type), bytes);
+    this.#recording?.addMessage("client", kindOf(type), bytes);
     this.#backlogBytes += bytes.byteLength;
     this.#toAgent.push(bytes.byteLength, () => {
       this.#backlog.push({ type, rest: bytes, length: bytes.byteLength });
@@ -84,8 +84,8 @@ export class VisitorSocket implements Stream {
   }
 
   /** The visitor closed; the agent closes its end with the same words, after what is waiting. */
-  closed(code: number, reason: string): void {
-    this.#recording?.closed("client", code, reason);
+  onClosed(code: number, reason: string): void {
+    this.#recording?.closeSocket("client", code, reason);
     this.#toAgent.push(0, () => {
       this.#closing = { code, reason };
       this.#sendBacklog();
@@ -94,30 +94,30 @@ export class VisitorSocket implements Stream {
 
   // ── Called by the link ──
 
-  frame(frame: Frame): boolean {
+  onFrame(frame: Frame): boolean {
     if (frame.type === FRAME.close) return this.#receiveClose(frame);
     if (frame.type !== FRAME.text && frame.type !== FRAME.binary) return false;
-    if (!this.#window.received(frame.payload.byteLength)) return false;
+    if (!this.#window.recordReceived(frame.payload.byteLength)) return false;
     this.#toVisitor.push(frame.payload.byteLength, () => this.#receivePart(frame));
     return true;
   }
 
-  reset(): void {
-    this.#recording?.failed("origin_failed");
+  onReset(): void {
+    this.#recording?.fail("origin_failed");
     this.#end(1011, "the local server's connection broke");
   }
 
-  lost(): void {
-    this.#recording?.failed("agent_offline");
+  onConnectionLost(): void {
+    this.#recording?.fail("agent_offline");
     this.#end(1012, "the tunnel's agent disconnected");
   }
 
   // ── Inside ──
 
   #receiveClose(frame: Frame): boolean {
-    const close = codedOf(frame.payload);
+    const close = parseCodeAndText(frame.payload);
     if (!close) return false;
-    this.#recording?.closed("server", close.code, close.text);
+    this.#recording?.closeSocket("server", close.code, close.text);
     this.#toVisitor.push(0, () => {
       this.#link.finish(this.#id);
       this.#end(close.code, close.text);
@@ -132,7 +132,7 @@ export class VisitorSocket implements Stream {
       this.#end(1009, "message too large");
       return this.#link.reset(this.#id, RESET.tooLarge, "WebSocket message too large");
     }
-    this.#window.consumed(frame.payload.byteLength);
+    this.#window.recordConsumed(frame.payload.byteLength);
     if (frame.flags & FLAG.more) this.#keepPart(frame.payload);
     else this.#deliver(frame);
     this.#grant(this.#window.takeGrant());
@@ -146,7 +146,7 @@ export class VisitorSocket implements Stream {
   /** A pending timer keeps the object from hibernating, which parts and backlog would not survive. */
   #stayAwake(): void {
     this.#stallTimer ??= setTimeout(() => {
-      this.reset();
+      this.onReset();
       this.#link.reset(this.#id, RESET.cancelled, "a WebSocket message stalled");
     }, SOCKET_MESSAGE_MAX_MS);
   }
@@ -163,8 +163,8 @@ export class VisitorSocket implements Stream {
     this.#partsBytes = 0;
     this.#mayHibernate();
     this.#usage.countOut(whole.byteLength);
-    this.#recording?.message("server", kindOf(frame.type), whole);
-    const message = frame.type === FRAME.text ? strictTextOf(whole) : whole;
+    this.#recording?.addMessage("server", kindOf(frame.type), whole);
+    const message = frame.type === FRAME.text ? decodeStrictText(whole) : whole;
     if (message === null) {
       this.#end(1007, "text that is not UTF-8");
       return this.#link.reset(this.#id, RESET.protocolError, "text that is not UTF-8");
@@ -197,8 +197,8 @@ export class VisitorSocket implements Stream {
       next.rest = next.rest.subarray(part.byteLength);
       const { type } = next;
       const flags = next.rest.byteLength > 0 ? FLAG.more : 0;
-      this.#link.windows.sent(this.#id, part.byteLength);
-      this.#link.send((writer) => writer.bytes(type, flags, this.#id, part));
+      this.#link.windows.recordSent(this.#id, part.byteLength);
+      this.#link.send((writer) => writer.writeBytes(type, flags, this.#id, part));
       if (flags === 0) {
         this.#backlog.shift();
         this.#backlogBytes -= next.length;
@@ -210,13 +210,13 @@ export class VisitorSocket implements Stream {
 
   #sendClose({ code, reason }: { code: number; reason: string }): void {
     this.#closing = undefined;
-    this.#link.send((writer) => writer.coded(FRAME.close, this.#id, code, reason));
+    this.#link.send((writer) => writer.writeCodeAndText(FRAME.close, this.#id, code, reason));
     this.#link.finish(this.#id);
     this.#link.windows.drop(this.#id);
   }
 
   #grant(bytes: number): void {
-    if (bytes > 0) this.#link.send((writer) => writer.credit(this.#id, bytes));
+    if (bytes > 0) this.#link.send((writer) => writer.writeCredit(this.#id, bytes));
   }
 
   #end(code: number, reason: string): void {
@@ -226,7 +226,7 @@ export class VisitorSocket implements Stream {
     this.#backlog = [];
     this.#backlogBytes = 0;
     this.#mayHibernate();
-    this.#recording?.failed("origin_failed");
+    this.#recording?.fail("origin_failed");
     try {
       // 1005: the local server closed without a code; 1006: it vanished, which no Close frame may say.
       if (code === 1005) this.#socket.close();

@@ -27,7 +27,7 @@ export class ClientSocket {
 
   /** Ends the stream before its time, and with it the connection. */
   reset(code: ResetCode, reason: string): void {
-    this.send((writer) => writer.coded(FRAME.reset, CLIENT_STREAM, code, reason));
+    this.send((writer) => writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, code, reason));
     this.close();
   }
 
@@ -42,7 +42,7 @@ export class ClientSocket {
     const message = this.#writer.take();
     try {
       this.#socket.send(message); // Copies.
-      this.#writer.giveBack(message);
+      this.#writer.recycle(message);
     } catch {
       // The socket closed; its close event ends the stream.
     }

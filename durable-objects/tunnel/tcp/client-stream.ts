@@ -8,8 +8,8 @@
  */
 import {
   CLIENT_STREAM,
-  codedOf,
-  creditOf,
+  parseCodeAndText,
+  parseCredit,
   FLAG,
   FRAME,
   RESET,
@@ -34,7 +34,7 @@ export interface SharedWindow {
   bytes: number;
 }
 
-export interface StreamDeps {
+export interface ClientStreamDeps {
   link: AgentLink;
   socket: ClientSocket;
   /** What the client may send beyond what was granted. */
@@ -46,7 +46,7 @@ export interface StreamDeps {
 }
 
 export class ClientStream implements Stream {
-  readonly #deps: StreamDeps;
+  readonly #deps: ClientStreamDeps;
   readonly #state: SavedStream;
   readonly #toAgent: PacedBytes;
   readonly #toClient: PacedBytes;
@@ -55,7 +55,7 @@ export class ClientStream implements Stream {
   #isBroken = false;
 
   /** @param saved of a stream that goes on after a hibernation; without it a new one is opened. */
-  constructor(deps: StreamDeps, saved?: SavedStream) {
+  constructor(deps: ClientStreamDeps, saved?: SavedStream) {
     this.#deps = deps;
     const { link, shared } = deps;
     const { agentId } = link.attachment;
@@ -84,7 +84,7 @@ export class ClientStream implements Stream {
       this.#save();
       return;
     }
-    link.windows.sent(id, saved.toAgent);
+    link.windows.recordSent(id, saved.toAgent);
     if (hasClientEnded) link.windows.end(id);
     if (!this.#isComplete) link.resume(id, this);
     shared.bytes += beyondReserve(this.#outstanding);
@@ -104,9 +104,9 @@ export class ClientStream implements Stream {
       case FRAME.data:
         return this.#receiveData(frame);
       case FRAME.credit:
-        return this.#receiveCredit(creditOf(frame.payload));
+        return this.#receiveCredit(parseCredit(frame.payload));
       case FRAME.reset:
-        this.#break(RESET.cancelled, codedOf(frame.payload)?.text ?? "");
+        this.#break(RESET.cancelled, parseCodeAndText(frame.payload)?.text ?? "");
         this.#deps.socket.close();
         return true;
       default:
@@ -115,13 +115,13 @@ export class ClientStream implements Stream {
   }
 
   /** The client is gone. What was not exchanged to both ends is broken. */
-  closed(): void {
+  onClientClosed(): void {
     if (this.#isBroken) return;
     if (!this.#isComplete) return this.#break(RESET.cancelled, "the client is gone");
     // The agent counts these bytes until they are granted; what is within the reserve it forgets.
     const { link } = this.#deps;
     const bytes = this.#outstanding;
-    if (bytes > STREAM_RESERVE_BYTES) link.send((writer) => writer.credit(this.#state.id, bytes));
+    if (bytes > STREAM_RESERVE_BYTES) link.send((writer) => writer.writeCredit(this.#state.id, bytes));
     this.#finish();
   }
 
@@ -134,7 +134,7 @@ export class ClientStream implements Stream {
 
   // ── Called by the link ──
 
-  frame(frame: Frame): boolean {
+  onFrame(frame: Frame): boolean {
     if (frame.type !== FRAME.data || this.#state.hasAgentEnded) return false;
     const bytes = frame.payload.byteLength;
     if (this.#outstanding + bytes > STREAM_WINDOW_BYTES) return false;
@@ -148,16 +148,16 @@ export class ClientStream implements Stream {
     return shared.bytes <= CONNECTION_WINDOW_BYTES;
   }
 
-  credited(): void {
+  onCredit(): void {
     this.#saveSoon();
   }
 
-  reset(code: number, reason: string): void {
+  onReset(code: number, reason: string): void {
     this.#deps.socket.reset(code as ResetCode, reason);
     this.#finish();
   }
 
-  lost(): void {
+  onConnectionLost(): void {
     this.#deps.socket.reset(RESET.agentOffline, "the tunnel's agent disconnected");
     this.#finish();
   }
@@ -179,13 +179,13 @@ export class ClientStream implements Stream {
   #sendToAgent(bytes: Uint8Array, isLast: boolean): void {
     const { link, socket, window } = this.#deps;
     const { id } = this.#state;
-    link.windows.sent(id, bytes.byteLength);
-    link.send((writer) => writer.bytes(FRAME.data, isLast ? FLAG.end : 0, id, bytes));
+    link.windows.recordSent(id, bytes.byteLength);
+    link.send((writer) => writer.writeBytes(FRAME.data, isLast ? FLAG.end : 0, id, bytes));
     this.#state.clientUngranted += bytes.byteLength;
     const due = this.#state.clientUngranted;
     if (due >= Math.min(CREDIT_GRANT_BYTES, window / 4)) {
       this.#state.clientUngranted = 0;
-      socket.send((writer) => writer.credit(CLIENT_STREAM, due));
+      socket.send((writer) => writer.writeCredit(CLIENT_STREAM, due));
     }
     if (isLast) link.windows.end(id);
     if (isLast && this.#isComplete) link.finish(id);
@@ -215,7 +215,7 @@ export class ClientStream implements Stream {
   #sendToClient(bytes: Uint8Array, isLast: boolean): void {
     const { link, socket } = this.#deps;
     this.#state.toClient += bytes.byteLength;
-    socket.send((writer) => writer.bytes(FRAME.data, isLast ? FLAG.end : 0, CLIENT_STREAM, bytes));
+    socket.send((writer) => writer.writeBytes(FRAME.data, isLast ? FLAG.end : 0, CLIENT_STREAM, bytes));
     if (isLast && this.#isComplete) link.finish(this.#state.id);
     this.#saveSoon();
   }
@@ -237,7 +237,7 @@ export class ClientStream implements Stream {
     const bytes = this.#state.agentUngranted;
     this.#state.agentUngranted = 0;
     shared.bytes += beyondReserve(this.#outstanding) - beyondReserve(before);
-    if (bytes > 0) link.send((writer) => writer.credit(this.#state.id, bytes));
+    if (bytes > 0) link.send((writer) => writer.writeCredit(this.#state.id, bytes));
   }
 
   // ── Inside: the whole ──

@@ -6,7 +6,7 @@ import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
   FRAME,
   Hello,
-  jsonOf,
+  parseJsonPayload,
   PROTOCOL_VERSION,
   readFrames,
   RESET,
@@ -22,10 +22,10 @@ import {
 } from "../../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { closeQuietly } from "../../close-quietly.ts";
-import { isAllowedAddress } from "../../../access/addresses.ts";
+import { isAllowedAddress } from "../../../access/ip-allowlist.ts";
 import { refuse } from "../../../access/refusal.ts";
 import {
-  attachmentOf,
+  readAttachment,
   CLIENT_HEADER,
   ClientAdmission,
   type ClientAttachment,
@@ -55,7 +55,7 @@ export interface ClientsDeps {
   /** Blocks that clients may come from. null: from anywhere. */
   allowedCidrs(): string[] | null;
   /** Waits for an agent that was there a moment ago, if one was. */
-  agentReturns(): Promise<boolean>;
+  waitForAgent(): Promise<boolean>;
 }
 
 /** A client that has yet to say hello, or waits for an agent; then its stream. */
@@ -66,7 +66,7 @@ export class Clients {
   readonly #deps: ClientsDeps;
   readonly #clients = new Map<WebSocket, Client>();
   readonly #helloTimers = new Map<WebSocket, ReturnType<typeof setTimeout>>();
-  readonly #heardAtMs = new Map<WebSocket, number>();
+  readonly #lastReceivedAtMs = new Map<WebSocket, number>();
   readonly #shared: SharedWindow = { bytes: 0 };
 
   constructor(ctx: DurableObjectState, deps: ClientsDeps) {
@@ -96,7 +96,7 @@ export class Clients {
     this.#clients.set(server, "arriving");
     const timer = setTimeout(() => close(server, "protocol_error", "no hello"), HELLO_MAX_MS);
     this.#helloTimers.set(server, timer);
-    this.#deps.alarm.by(Date.now() + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
+    this.#deps.alarm.scheduleBy(Date.now() + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
     const protocol = request.headers.get("sec-websocket-protocol");
     const headers = protocol === null ? undefined : { "sec-websocket-protocol": protocol };
     return new Response(null, { status: 101, webSocket: client, headers });
@@ -104,22 +104,22 @@ export class Clients {
 
   // ── Called by clients ──
 
-  message(socket: WebSocket, message: string | ArrayBuffer): void {
-    this.#heardAtMs.set(socket, Date.now());
+  onMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    this.#lastReceivedAtMs.set(socket, Date.now());
     if (!isOpen(socket)) return;
     const client = this.#clients.get(socket);
     if (client instanceof ClientStream) this.#receive(client, message);
     else if (client === "arriving") this.#receiveHello(socket, message);
   }
 
-  closed(socket: WebSocket): void {
+  onClosed(socket: WebSocket): void {
     // A Close that wakes the object: its socket is not among the open ones that the constructor found.
     if (!this.#clients.has(socket)) this.#resume(socket);
     const client = this.#clients.get(socket);
     this.#clients.delete(socket);
-    this.#heardAtMs.delete(socket);
+    this.#lastReceivedAtMs.delete(socket);
     this.#stopHelloTimer(socket);
-    if (client instanceof ClientStream) client.closed();
+    if (client instanceof ClientStream) client.onClientClosed();
   }
 
   // ── Called by the tunnel ──
@@ -128,32 +128,32 @@ export class Clients {
   enforceAllowlist(): void {
     for (const socket of this.#sockets()) {
       if (this.#isAllowed(clientAttachmentOf(socket).address)) continue;
-      this.#end(socket, "forbidden", "the IP allowlist has changed");
+      this.#disconnect(socket, "forbidden", "the IP allowlist has changed");
     }
   }
 
   /** Ends the connections of one capability token. */
-  endToken(tokenNonce: string): void {
+  disconnectToken(tokenNonce: string): void {
     for (const socket of this.#sockets()) {
       if (clientAttachmentOf(socket).tokenNonce !== tokenNonce) continue;
-      this.#end(socket, "unauthorized", "the token was revoked");
+      this.#disconnect(socket, "unauthorized", "the token was revoked");
     }
   }
 
-  endAll(name: CloseName, explanation: string): void {
-    for (const socket of this.#sockets()) this.#end(socket, name, explanation);
+  disconnectAll(name: CloseName, explanation: string): void {
+    for (const socket of this.#sockets()) this.#disconnect(socket, name, explanation);
   }
 
   /** The alarm: looks for clients that are gone, or whose tokens have expired. */
-  due(): void {
+  onAlarm(): void {
     this.#closeSilent();
     const now = Date.now();
     for (const socket of this.#sockets()) {
       if (clientAttachmentOf(socket).tokenExpiresAtMs > now) continue;
-      this.#end(socket, "unauthorized", "the token has expired");
+      this.#disconnect(socket, "unauthorized", "the token has expired");
     }
     if (this.#sockets().length === 0) return;
-    this.#deps.alarm.by(now + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
+    this.#deps.alarm.scheduleBy(now + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
   }
 
   // ── Inside ──
@@ -188,7 +188,7 @@ export class Clients {
   /** To the agent that is there, or to the one that comes back in time. */
   async #open(socket: WebSocket): Promise<void> {
     const { agents, reports } = this.#deps;
-    if (!agents.current(Date.now())) await this.#deps.agentReturns();
+    if (!agents.current(Date.now())) await this.#deps.waitForAgent();
     if (!isOpen(socket)) return;
     const link = agents.current(Date.now());
     const output = new ClientSocket(socket);
@@ -201,8 +201,8 @@ export class Clients {
     this.#clients.set(socket, stream);
     reports.countConnection();
     const peer: StreamPeer = { address: attachment.address, port: 0 };
-    link.send((writer) => writer.json(FRAME.connect, 0, stream.id, peer));
-    output.send((writer) => writer.json(FRAME.welcome, 0, 0, welcomeFor(attachment)));
+    link.send((writer) => writer.writeJson(FRAME.connect, 0, stream.id, peer));
+    output.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcomeFor(attachment)));
   }
 
   #streamDeps(
@@ -226,7 +226,7 @@ export class Clients {
 
   /** Puts a stream back in its place after hibernation. */
   #resume(socket: WebSocket): void {
-    const attachment = attachmentOf(socket);
+    const attachment = readAttachment(socket);
     if (attachment.kind !== "client") return;
     const { stream } = attachment;
     if (!stream) return;
@@ -241,12 +241,12 @@ export class Clients {
     this.#clients.set(socket, new ClientStream(deps, stream));
   }
 
-  #end(socket: WebSocket, name: CloseName, explanation: string): void {
+  #disconnect(socket: WebSocket, name: CloseName, explanation: string): void {
     const client = this.#clients.get(socket);
     this.#clients.delete(socket);
     this.#stopHelloTimer(socket);
     close(socket, name, explanation);
-    if (client instanceof ClientStream) client.closed();
+    if (client instanceof ClientStream) client.onClientClosed();
   }
 
   #closeSilent(): void {
@@ -254,9 +254,9 @@ export class Clients {
     for (const socket of this.#sockets()) {
       const heartbeat = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
       const { arrivedAtMs } = clientAttachmentOf(socket);
-      const heardAtMs = Math.max(arrivedAtMs, heartbeat, this.#heardAtMs.get(socket) ?? 0);
+      const heardAtMs = Math.max(arrivedAtMs, heartbeat, this.#lastReceivedAtMs.get(socket) ?? 0);
       if (heardAtMs >= silentSinceMs) continue;
-      this.#end(socket, "heartbeat_timeout", "nothing was heard from the client");
+      this.#disconnect(socket, "heartbeat_timeout", "nothing was heard from the client");
     }
   }
 
@@ -290,7 +290,7 @@ function nextWindow(promised: number[]): number {
 }
 
 function clientAttachmentOf(socket: WebSocket): ClientAttachment {
-  return attachmentOf(socket) as ClientAttachment;
+  return readAttachment(socket) as ClientAttachment;
 }
 
 function isOpen(socket: WebSocket): boolean {
@@ -304,7 +304,7 @@ function close(socket: WebSocket, name: CloseName, explanation: string): void {
 function readHello(message: ArrayBuffer): Hello | null {
   const hellos: (Hello | null)[] = [];
   const isWhole = readFrames(new Uint8Array(message), ({ type, payload }) => {
-    hellos.push(type === FRAME.hello ? (Hello.safeParse(jsonOf(payload)).data ?? null) : null);
+    hellos.push(type === FRAME.hello ? (Hello.safeParse(parseJsonPayload(payload)).data ?? null) : null);
   });
   return isWhole && hellos.length === 1 ? hellos[0]! : null;
 }

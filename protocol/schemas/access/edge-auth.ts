@@ -22,7 +22,7 @@ export type AllowList = z.output<typeof AllowList>;
 export const EdgeAuthState = z.object({ id: z.uuid(), edge_auth_enabled: z.boolean() });
 
 /** Where a tunnel sends a browser that brings no pass. */
-export const StartVisit = z.object({
+export const StartVisitorSignIn = z.object({
   tunnel_id: z.uuid(),
   /** A path of the tunnel, or an address on its host. Anything else counts as `/`. */
   return_to: z.string().default("/"),
@@ -31,4 +31,4 @@ export const StartVisit = z.object({
   /** Set by the redirect to the service's first host, so that there is never a second one. */
   moved: z.string().optional(),
 });
-export type StartVisit = z.output<typeof StartVisit>;
+export type StartVisitorSignIn = z.output<typeof StartVisitorSignIn>;

@@ -1,6 +1,6 @@
 /** Traffic policies: what is done with a visitor's request before it goes to the agent. */
 import { z } from "zod";
-import { isSettable } from "../../header-names.ts";
+import { isSettableByPolicy } from "../../header-names.ts";
 import { HEADER_NAME_MAX_CHARS } from "../../limits.ts";
 import { FIELD_NAME, ONE_LINE, STORABLE } from "../scalars.ts";
 
@@ -18,7 +18,7 @@ export const SettableName = z
   .string()
   .max(HEADER_NAME_MAX_CHARS)
   .regex(...FIELD_NAME)
-  .refine(isSettable, "is a header that belongs to the connection or to this service");
+  .refine(isSettableByPolicy, "is a header that belongs to the connection or to this service");
 export const HeaderValue = z
   .string()
   .max(HEADER_VALUE_MAX_CHARS)

@@ -5,7 +5,7 @@ import { Line } from "../scalars.ts";
 const LABEL_MAX_CHARS = 100;
 
 export const StartDevice = z.object({ label: Line(LABEL_MAX_CHARS).default("command line") });
-export const StartedDevice = z.object({
+export const DeviceAuthorization = z.object({
   device_code: z.string(),
   user_code: z.string(),
   verification_uri: z.string(),
@@ -16,8 +16,8 @@ export const StartedDevice = z.object({
 });
 export const DeviceCode = z.object({ device_code: z.string() });
 export const DeviceQuery = z.object({ code: z.string() });
-export const WaitingDevice = z.object({ label: z.string(), user_code: z.string() });
-export type WaitingDevice = z.infer<typeof WaitingDevice>;
+export const PendingDevice = z.object({ label: z.string(), user_code: z.string() });
+export type PendingDevice = z.infer<typeof PendingDevice>;
 export const DeviceToken = z.object({ wire_bytes_b64: z.string(), label: z.string() });
 
 export const Setup = z.object({
@@ -26,9 +26,9 @@ export const Setup = z.object({
   password: z.string().optional(),
   label: Line(LABEL_MAX_CHARS).default("first machine"),
 });
-export const SetupDone = DeviceToken.extend({
+export const SetupResult = DeviceToken.extend({
   email: z.string(),
   /** Only when the caller chose none. */
   password: z.string().optional(),
 });
-export type SetupDone = z.infer<typeof SetupDone>;
+export type SetupResult = z.infer<typeof SetupResult>;

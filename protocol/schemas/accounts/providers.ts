@@ -16,7 +16,7 @@ export const StartSignIn = z.object({
 });
 
 /** What a provider sends back. Whether it is complete is told by the route, which drops its cookie first. */
-export const ProviderAnswer = z.object({
+export const ProviderCallback = z.object({
   code: z.string().optional(),
   state: z.string().optional(),
   iss: z.string().optional(),

@@ -114,7 +114,7 @@ export interface CaptureFilter {
 }
 
 /** What is replaced of a request that is sent again. */
-export interface Changes {
+export interface ReplayChanges {
   method?: string | undefined;
   path?: string | undefined;
   /** null: none, and no question mark. */
@@ -154,10 +154,10 @@ export const CaptureSettings = z.object({
   bodies: z.boolean().default(true),
 });
 export type CaptureSettings = z.infer<typeof CaptureSettings>;
-export const TunnelCapturing = CaptureSettings.extend({ id: z.uuid() });
+export const TunnelCaptureSettings = CaptureSettings.extend({ id: z.uuid() });
 
 /** As the tunnel's object is told. Versions of a tunnel only ever grow. */
-export interface Capturing extends CaptureSettings {
+export interface CapturePolicy extends CaptureSettings {
   version: number;
   /** Of the organization's plan. */
   retentionDays: number;

@@ -98,10 +98,10 @@ export const Comparison = z.object({
 });
 export type Comparison = z.infer<typeof Comparison>;
 
-export const Replayed = z.object({
+export const ReplayResult = z.object({
   /** Of the new captured request. */
   id: z.uuid(),
   replay_of: z.uuid(),
   comparison: Comparison,
 });
-export type Replayed = z.infer<typeof Replayed>;
+export type ReplayResult = z.infer<typeof ReplayResult>;

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { CaptureSummary } from "./captures.ts";
 
 /** In `Sec-WebSocket-Protocol`, before an access token: browsers can set no other header. */
-export const WATCH_BEARER = "bearer.";
+export const WATCH_BEARER_PREFIX = "bearer.";
 /** Offered beside it, this is what is granted, so that no answer carries the token. */
 export const WATCH_PROTOCOL = "underpass.inspector";
 /** Answered even while the organization's object sleeps. */
@@ -37,4 +37,4 @@ export type WatchMessage =
   /** To be sent back as it is. */
   | { type: "sync"; n: number };
 
-export const SyncAnswer = z.object({ type: z.literal("sync"), n: z.int().min(0) });
+export const SyncReply = z.object({ type: z.literal("sync"), n: z.int().min(0) });

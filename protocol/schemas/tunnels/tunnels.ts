@@ -68,7 +68,7 @@ export const StreamsQuery = z.object({ tunnel: z.union([z.uuid(), Label]) });
 
 export const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
 /** What starting and stopping a tunnel answer. */
-export const StatusOfTunnel = z.object({ id: z.uuid(), status: TunnelStatus });
+export const TunnelStatusResult = z.object({ id: z.uuid(), status: TunnelStatus });
 export const Tunnel = z.object({
   id: z.uuid(),
   name: z.string(),

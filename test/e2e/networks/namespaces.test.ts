@@ -15,7 +15,7 @@ import {
 import { PATIENT } from "../../harness/timeouts.ts";
 import { readEchoReply, writeEchoRequest } from "../../harness/wireguard/icmp.ts";
 import { createPeer } from "../../harness/wireguard/peer.ts";
-import type { EnrolledDevice, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import type { DeviceEnrollment, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { z } from "zod";
 
 const reason = whyNoNamespaces();
@@ -113,7 +113,7 @@ describe.skipIf(reason !== undefined)("real WireGuard", () => {
   test("a device of our own making completes a handshake with it, is pinged, roams and rekeys", async () => {
     await using peer = await createPeer({ address: real.namespaces.address });
     const { id = "", public_endpoint: endpoint } = (await network()) ?? {};
-    const enrolled = await real.owner.post<z.infer<typeof EnrolledDevice>>(
+    const enrolled = await real.owner.post<z.infer<typeof DeviceEnrollment>>(
       `/private-networks/${id}/devices`,
       { name: "test peer", public_key: peer.publicKey },
     );

@@ -3,7 +3,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { vi } from "vitest";
 import { WebSocket } from "ws";
-import type { FromAgent, FromRelay, NetworkWelcome } from "../../../protocol/relay/control.ts";
+import type { AgentToRelayMessage, RelayToAgentMessage, NetworkWelcome } from "../../../protocol/relay/control.ts";
 import {
   DATAGRAM,
   RELAY_SUBPROTOCOL,
@@ -23,7 +23,7 @@ export interface ReceivedDatagram {
 }
 
 export class RelayAgent implements AsyncDisposable {
-  readonly messages: FromRelay[] = [];
+  readonly messages: RelayToAgentMessage[] = [];
   readonly datagrams: ReceivedDatagram[] = [];
   /** Counters that BOUND answered. */
   readonly bound: number[] = [];
@@ -45,7 +45,7 @@ export class RelayAgent implements AsyncDisposable {
     this.socket.on("message", (data, isBinary) => {
       const bytes = data as Buffer;
       if (!isBinary) {
-        this.messages.push(JSON.parse(bytes.toString()) as FromRelay);
+        this.messages.push(JSON.parse(bytes.toString()) as RelayToAgentMessage);
         return;
       }
       readDatagrams(bytes, ({ flow }, payload) =>
@@ -61,10 +61,10 @@ export class RelayAgent implements AsyncDisposable {
     await this.until(() => this.messages.length > 0);
     const [welcome] = this.messages;
     if (welcome?.type !== "welcome" || welcome.kind !== kind) throw new Error("no welcome");
-    return welcome as Extract<FromRelay, { type: "welcome"; kind: Kind }>;
+    return welcome as Extract<RelayToAgentMessage, { type: "welcome"; kind: Kind }>;
   }
 
-  send(message: FromAgent): void {
+  send(message: AgentToRelayMessage): void {
     this.socket.send(JSON.stringify(message));
   }
 

@@ -16,16 +16,16 @@ import {
   type NetworkStatus,
   RELAY_PING,
   RELAY_PONG,
-  FromRelayLink,
+  RelayToApiMessage,
   type RelayHello,
   type RelayStatus,
   type Revocation,
-  type ToRelayLink,
+  type ApiToRelayMessage,
   type TunnelUsage,
 } from "../../../protocol/relay/link.ts";
 import {
   RELAY_TICKET_TYPE,
-  relayAudience,
+  toRelayAudience,
   type NetworkTicket,
   type TunnelTicket,
 } from "../../../protocol/relay/ticket.ts";
@@ -205,7 +205,7 @@ export interface FakeApi extends AsyncDisposable {
     options?: TicketOptions,
   ): Promise<string>;
   /** To all relays. Resolves when they have got it. */
-  send(message: ToRelayLink): Promise<void>;
+  send(message: ApiToRelayMessage): Promise<void>;
   revoke(revocation: Partial<Revocation> & Pick<Revocation, "kind">): Promise<void>;
   /** An outage: links are cut, and nothing answers until `resume`. */
   pause(): void;
@@ -245,7 +245,7 @@ export async function startFakeApi(secret: string): Promise<FakeApi> {
       link.on("message", (data) => {
         const text = (data as Buffer).toString();
         if (text === RELAY_PING) return link.send(RELAY_PONG);
-        const message = FromRelayLink.parse(JSON.parse(text));
+        const message = RelayToApiMessage.parse(JSON.parse(text));
         if (message.type === "status") {
           statuses.push(message);
           return;
@@ -278,7 +278,7 @@ export async function startFakeApi(secret: string): Promise<FakeApi> {
           typ: ticketOptions.typ ?? RELAY_TICKET_TYPE,
           kid: ticketOptions.kid ?? keys.kid,
         })
-        .setAudience(ticketOptions.audience ?? relayAudience(relayId))
+        .setAudience(ticketOptions.audience ?? toRelayAudience(relayId))
         .setExpirationTime(exp)
         .sign(ticketOptions.key ?? keys.privateKey);
     },

@@ -270,7 +270,7 @@ function connectAgent(
 
 function hello(): Uint8Array {
   const writer = new FrameWriter();
-  writer.json(FRAME.hello, 0, 0, {
+  writer.writeJson(FRAME.hello, 0, 0, {
     protocol: PROTOCOL_VERSION,
     agent: "test",
     capabilities: [],

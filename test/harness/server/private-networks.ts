@@ -1,10 +1,10 @@
 /** Private networks through the API, for tests of it. */
 import { randomBytes } from "node:crypto";
-import type { EnrolledDevice, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
+import type { DeviceEnrollment, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { z } from "zod";
 import type { Caller } from "./api.ts";
 
-export type Enrolled = z.infer<typeof EnrolledDevice>;
+export type Enrolled = z.infer<typeof DeviceEnrollment>;
 
 /** What `wg pubkey` could have written: 32 bytes in base64. */
 export function newKey(): string {

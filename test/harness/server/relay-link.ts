@@ -3,7 +3,7 @@ import { WebSocket } from "ws";
 import {
   RELAY_PING,
   RELAY_PONG,
-  ToRelayLink,
+  ApiToRelayMessage,
   type RelayHello,
   type RelayStatus,
 } from "../../../protocol/relay/link.ts";
@@ -16,9 +16,9 @@ export const RELAY_ENV = { RELAY_SECRET, LOCAL_RELAY: "off" };
 
 export class RelayLink implements Disposable {
   readonly hello: RelayHello;
-  readonly heard: ToRelayLink[] = [];
+  readonly heard: ApiToRelayMessage[] = [];
   /** As the relay was told last. */
-  reservedPorts: ToRelayLink | undefined;
+  reservedPorts: ApiToRelayMessage | undefined;
   readonly closed: Promise<{ code: number; reason: string }>;
   readonly #socket: WebSocket;
   readonly #heartbeat: ReturnType<typeof setInterval>;
@@ -64,7 +64,7 @@ export class RelayLink implements Disposable {
       socket.on("message", (data) => {
         const text = (data as Buffer).toString();
         if (text === RELAY_PONG) return;
-        const message = ToRelayLink.parse(JSON.parse(text));
+        const message = ApiToRelayMessage.parse(JSON.parse(text));
         if (message.type === "welcome") resolve();
         else if (message.type === "ports") link.reservedPorts = message;
         else link.heard.push(message);

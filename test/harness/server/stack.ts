@@ -1,6 +1,6 @@
 /** A whole self-hosted server with an account, and tunnels to it. */
 import { type ExposedTunnel, type ExposeOptions, expose } from "../../../agent/expose.ts";
-import { SetupDone } from "../../../protocol/schemas/accounts/devices.ts";
+import { SetupResult } from "../../../protocol/schemas/accounts/devices.ts";
 import { exchange, type Answer } from "../tunnel/raw-http.ts";
 import { startServer, type ServerOptions, type TestServer } from "./server.ts";
 
@@ -46,6 +46,6 @@ export async function setUp(server: TestServer): Promise<Buffer> {
     body: JSON.stringify({ code: server.setupCode, label: "test" }),
   });
   if (answer.status !== 201) throw new Error(`no account: ${await answer.text()}`);
-  const { wire_bytes_b64: bytes } = SetupDone.parse(await answer.json());
+  const { wire_bytes_b64: bytes } = SetupResult.parse(await answer.json());
   return Buffer.from(bytes, "base64");
 }

@@ -7,11 +7,11 @@ import { parseTarget } from "../../../agent/target.ts";
 import { AgentTunnel } from "../../../agent/tunnel.ts";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
-  codedOf,
+  parseCodeAndText,
   FRAME,
   FrameWriter,
   readFrames,
-  responseHeadOf,
+  parseResponseHead,
   SUBPROTOCOL,
   type Frame,
   type Welcome,
@@ -76,15 +76,15 @@ export class ScriptedConnection {
     for (;;) {
       const frame = await this.next();
       if (frame.stream !== stream) continue;
-      if (frame.type === FRAME.reset) return { reset: codedOf(frame.payload)!.code };
-      if (frame.type === FRAME.response) ({ status } = responseHeadOf(frame.payload)!);
+      if (frame.type === FRAME.reset) return { reset: parseCodeAndText(frame.payload)!.code };
+      if (frame.type === FRAME.response) ({ status } = parseResponseHead(frame.payload)!);
       if (frame.type === FRAME.data) body += Buffer.from(frame.payload).toString();
       if (frame.flags & 1) return { status, body };
     }
   }
 
   request(stream: number, head: string[], flags = 1): void {
-    this.send((writer) => writer.json(FRAME.request, flags, stream, head));
+    this.send((writer) => writer.writeJson(FRAME.request, flags, stream, head));
   }
 }
 
@@ -127,7 +127,7 @@ export async function startScriptedTunnel(originPort: number): Promise<ScriptedT
     agent,
     async connection() {
       const connection = await greeted();
-      connection.send((writer) => writer.json(FRAME.welcome, 0, 0, WELCOME));
+      connection.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, WELCOME));
       return connection;
     },
     async refuse(name, explanation) {

@@ -3,7 +3,7 @@ import type {
   CaptureEvent,
   CaptureFilter,
   CaptureSummary,
-  Capturing,
+  CapturePolicy,
 } from "../../../protocol/schemas/inspector/captures.ts";
 import { FRAME } from "../../../protocol/wire/frames.ts";
 import type { LiveTunnel, TestAgent } from "./live-tunnel.ts";
@@ -19,17 +19,17 @@ export async function capturesOf(
 export async function lastCapture(tunnel: LiveTunnel): Promise<CaptureEvent> {
   const [newest] = await capturesOf(tunnel, { limit: 1 });
   if (!newest) throw new Error("nothing was captured");
-  return (await tunnel.stub.capture(newest.id))!;
+  return (await tunnel.stub.getCapture(newest.id))!;
 }
 
 let versions = 0;
 
 export async function setCapturing(
   tunnel: LiveTunnel,
-  settings: Partial<Capturing>,
+  settings: Partial<CapturePolicy>,
 ): Promise<void> {
   versions += 1;
-  await tunnel.stub.publishCapturing({
+  await tunnel.stub.publishCaptureSettings({
     capture: true,
     redactHeaders: [],
     allowReplay: false,

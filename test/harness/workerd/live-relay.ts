@@ -4,7 +4,7 @@ import { evictDurableObject } from "cloudflare:test";
 import type { Relay } from "../../../durable-objects/relay.ts";
 import { RELAY_LINK_URL } from "../../../durable-objects/relay/admission.ts";
 import {
-  ToRelayLink,
+  ApiToRelayMessage,
   type NetworkStatus,
   type RelayHello,
   type RelayStatus,
@@ -59,17 +59,17 @@ export class TestRelayLink extends TestSocket {
   }
 
   /** The next message but those about reserved ports, which come at times of their own. */
-  async next(): Promise<ToRelayLink> {
+  async next(): Promise<ApiToRelayMessage> {
     for (;;) {
-      const message = ToRelayLink.parse(JSON.parse(String(await this.message())));
+      const message = ApiToRelayMessage.parse(JSON.parse(String(await this.message())));
       if (message.type !== "ports") return message;
     }
   }
 
   /** How many ports are reserved, as the relay is told. */
-  async ports(): Promise<ToRelayLink> {
+  async ports(): Promise<ApiToRelayMessage> {
     for (;;) {
-      const message = ToRelayLink.parse(JSON.parse(String(await this.message())));
+      const message = ApiToRelayMessage.parse(JSON.parse(String(await this.message())));
       if (message.type === "ports") return message;
     }
   }

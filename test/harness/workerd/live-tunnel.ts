@@ -4,7 +4,7 @@
  */
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
-import type { AddressLimiter } from "../../../durable-objects/rate-limiter.ts";
+import type { RateLimiter } from "../../../durable-objects/rate-limiter.ts";
 import type { Hostname } from "../../../durable-objects/hostname.ts";
 import type { Organization } from "../../../durable-objects/organization.ts";
 import type { Tunnel } from "../../../durable-objects/tunnel.ts";
@@ -14,14 +14,14 @@ import {
   type Admission,
 } from "../../../durable-objects/tunnel/agents/admission.ts";
 import {
-  codedOf,
+  parseCodeAndText,
   FLAG,
   FRAME,
   FrameWriter,
-  jsonOf,
+  parseJsonPayload,
   PROTOCOL_VERSION,
   readFrames,
-  requestHeadOf,
+  parseRequestHead,
   SUBPROTOCOL,
   Welcome,
   type Frame,
@@ -33,7 +33,7 @@ export const bindings = env as unknown as {
   TUNNEL: DurableObjectNamespace<Tunnel>;
   HOSTNAME: DurableObjectNamespace<Hostname>;
   ORGANIZATION: DurableObjectNamespace<Organization>;
-  ADDRESS_LIMITER: DurableObjectNamespace<AddressLimiter>;
+  RATE_LIMITER: DurableObjectNamespace<RateLimiter>;
 };
 
 export const HELLO = {
@@ -66,8 +66,8 @@ export class LiveTunnel {
   /** An agent that said hello and was welcomed. */
   async agent(admission: Partial<Admission> = {}): Promise<TestAgent> {
     const agent = await this.connection(admission);
-    agent.send((writer) => writer.json(FRAME.hello, 0, 0, HELLO));
-    agent.welcome = Welcome.parse(jsonOf((await agent.next(FRAME.welcome)).payload));
+    agent.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
+    agent.welcome = Welcome.parse(parseJsonPayload((await agent.next(FRAME.welcome)).payload));
     return agent;
   }
 
@@ -202,7 +202,7 @@ export class TestAgent extends TestSocket {
 
   async asked(): Promise<Asked> {
     const { stream, flags, payload } = await this.next(FRAME.request);
-    const [method = "", target = "", ...pairs] = requestHeadOf(payload)!;
+    const [method = "", target = "", ...pairs] = parseRequestHead(payload)!;
     return { stream, flags, method, target, pairs };
   }
 
@@ -214,14 +214,14 @@ export class TestAgent extends TestSocket {
 
   async coded(type: typeof FRAME.reset | typeof FRAME.close) {
     const frame = await this.next(type);
-    return { stream: frame.stream, ...codedOf(frame.payload)! };
+    return { stream: frame.stream, ...parseCodeAndText(frame.payload)! };
   }
 
   /** A head, and with a body the whole answer. */
   answer(stream: number, status: number, pairs: string[] = [], body?: string): void {
     this.send((writer) => {
-      writer.json(FRAME.response, 0, stream, [status, ...pairs]);
-      if (body !== undefined) writer.text(FRAME.data, FLAG.end, stream, body);
+      writer.writeJson(FRAME.response, 0, stream, [status, ...pairs]);
+      if (body !== undefined) writer.writeText(FRAME.data, FLAG.end, stream, body);
     });
   }
 

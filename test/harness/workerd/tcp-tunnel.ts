@@ -8,10 +8,10 @@ import {
 import {
   CLIENT_STREAM,
   ClientWelcome,
-  creditOf,
+  parseCredit,
   FLAG,
   FRAME,
-  jsonOf,
+  parseJsonPayload,
   StreamPeer,
   STREAMS_SUBPROTOCOL,
   TCP_CAPABILITY,
@@ -32,8 +32,8 @@ export class TcpTunnel extends LiveTunnel {
   override async agent(admission: Partial<Admission> = {}, hello = TCP_HELLO): Promise<TestAgent> {
     const relay = { id: this.relay.id, port: 40_001 };
     const agent = await this.connection({ url: "tcp://relay:40001", relay, ...admission });
-    agent.send((writer) => writer.json(FRAME.hello, 0, 0, hello));
-    agent.welcome = Welcome.parse(jsonOf((await agent.next(FRAME.welcome)).payload));
+    agent.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
+    agent.welcome = Welcome.parse(parseJsonPayload((await agent.next(FRAME.welcome)).payload));
     return agent;
   }
 
@@ -65,8 +65,8 @@ export class TcpTunnel extends LiveTunnel {
     const client = await this.arrival(admission);
     client.hello();
     const { stream, payload } = await agent.next(FRAME.connect);
-    client.welcomed = ClientWelcome.parse(jsonOf((await client.next(FRAME.welcome)).payload));
-    return { client, stream, peer: StreamPeer.parse(jsonOf(payload)) };
+    client.welcomed = ClientWelcome.parse(parseJsonPayload((await client.next(FRAME.welcome)).payload));
+    return { client, stream, peer: StreamPeer.parse(parseJsonPayload(payload)) };
   }
 }
 
@@ -75,7 +75,7 @@ export class TestClient extends TestAgent {
   welcomed: ClientWelcome | undefined;
 
   hello(change: Partial<Hello> = {}): void {
-    this.send((writer) => writer.json(FRAME.hello, 0, 0, { ...HELLO, ...change }));
+    this.send((writer) => writer.writeJson(FRAME.hello, 0, 0, { ...HELLO, ...change }));
   }
 
   write(bytes: string | Uint8Array, flags = 0): void {
@@ -83,7 +83,7 @@ export class TestClient extends TestAgent {
   }
 
   credit(bytes: number): void {
-    this.send((writer) => writer.credit(CLIENT_STREAM, bytes));
+    this.send((writer) => writer.writeCredit(CLIENT_STREAM, bytes));
   }
 
   async resetCode(): Promise<ResetCode> {
@@ -106,7 +106,7 @@ export function sendData(
       do {
         const part = bytes.subarray(at, at + FRAME_DATA_MAX_BYTES);
         at += part.byteLength;
-        writer.bytes(FRAME.data, at >= bytes.byteLength ? flags : 0, stream, part);
+        writer.writeBytes(FRAME.data, at >= bytes.byteLength ? flags : 0, stream, part);
       } while (at < Math.min(bytes.byteLength, messageEnd));
     });
   } while (at < bytes.byteLength);
@@ -144,7 +144,7 @@ export interface Received {
 
 export async function nextCredit(socket: TestAgent): Promise<{ stream: number; bytes: number }> {
   const { stream, payload } = await socket.next(FRAME.credit);
-  return { stream, bytes: creditOf(payload)! };
+  return { stream, bytes: parseCredit(payload)! };
 }
 
 /** A comparison of matchers looks at each byte as a property. */

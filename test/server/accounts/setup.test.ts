@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
-import type { SetupDone } from "../../../protocol/schemas/accounts/devices.ts";
+import type { SetupResult } from "../../../protocol/schemas/accounts/devices.ts";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const setUp = (body: object) => api.stranger.post<SetupDone>("/setup", body);
+const setUp = (body: object) => api.stranger.post<SetupResult>("/setup", body);
 
 test("refuses a wrong code and leaves everything as it was", async () => {
   const { setupCode: code } = api.server;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
-import type { Replayed } from "../../../protocol/schemas/inspector/replays.ts";
+import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.ts";
 import { until, type Person } from "../../harness/server/api.ts";
 import { startTunnelOwner, type TunnelOwner } from "../../harness/tunnel/owned-tunnel.ts";
 import { seeded } from "../../harness/random.ts";
@@ -44,7 +44,7 @@ async function captured(
 }
 
 const replay = (id: string, edits?: object) =>
-  owner.post<Replayed>(`/inspector/${id}/replay`, edits);
+  owner.post<ReplayResult>(`/inspector/${id}/replay`, edits);
 
 /** Lines that say where a request comes from are not the visitor's. */
 const isVisitors = (name: string) =>
@@ -340,7 +340,7 @@ test("it is a member's to send again, and in the audit log", async () => {
   const member = await owned.api.colleague(owner, "member");
   const viewer = await owned.api.colleague(owner, "viewer");
   expect((await viewer.post(`/inspector/${id}/replay`)).status).toBe(403);
-  const { body } = await member.post<Replayed>(`/inspector/${id}/replay`);
+  const { body } = await member.post<ReplayResult>(`/inspector/${id}/replay`);
   const query = `action=tunnel_request_replayed&actor=${member.userId}`;
   const { body: events } = await owner.get<AuditEvent[]>(`/events?${query}`);
   expect(events).toMatchObject([{ resourceId: tunnel_id, metadata: { capture: id } }]);

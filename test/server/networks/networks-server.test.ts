@@ -2,8 +2,8 @@
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { ErrorBody } from "../../../protocol/errors.ts";
-import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
-import type { Revocation, ToRelayLink } from "../../../protocol/relay/link.ts";
+import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
+import type { Revocation, ApiToRelayMessage } from "../../../protocol/relay/link.ts";
 import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";
 import {
   callerOf,
@@ -231,7 +231,7 @@ describe("a ticket", () => {
     const keys = createRemoteJWKSet(new URL(`${api.server.url}/.well-known/jwks.json`));
     const { payload } = await jwtVerify(body.ticket, keys, {
       typ: RELAY_TICKET_TYPE,
-      audience: relayAudience("main"),
+      audience: toRelayAudience("main"),
       algorithms: ["ES256"],
     });
     expect(RelayTicket.parse(payload)).toEqual({
@@ -281,7 +281,7 @@ describe("the relay is told", () => {
     await registerServer(owner, id);
     await owner.delete(`/private-networks/${id}`);
     await hears(relay, { kind: "network", id, reason: "network_deleted" });
-    const isOfIt = (message: ToRelayLink) => message.type === "revoke" && message.id === id;
+    const isOfIt = (message: ApiToRelayMessage) => message.type === "revoke" && message.id === id;
     const reasons = relay.heard
       .filter(isOfIt)
       .map((message) => message.type === "revoke" && message.reason);

@@ -285,7 +285,7 @@ test("an agent that said goodbye leaves the time at which it was last seen", asy
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "goodbye" });
   const writer = new FrameWriter();
-  writer.text(FRAME.goingAway, 0, 0, "stopped by its user");
+  writer.writeText(FRAME.goingAway, 0, 0, "stopped by its user");
   agent.socket?.send(writer.take());
   agent.socket?.close();
   const tunnel = await until(async () => {

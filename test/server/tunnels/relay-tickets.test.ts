@@ -2,7 +2,7 @@
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { ErrorBody } from "../../../protocol/errors.ts";
-import { RELAY_TICKET_TYPE, relayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
+import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
@@ -68,7 +68,7 @@ describe("a ticket for the relay", () => {
     });
     const keys = createRemoteJWKSet(new URL("/.well-known/jwks.json", api.server.url));
     const { payload } = await jwtVerify(body.ticket, keys, {
-      audience: relayAudience("main"),
+      audience: toRelayAudience("main"),
       typ: RELAY_TICKET_TYPE,
     });
     expect(RelayTicket.parse(payload)).toMatchObject({

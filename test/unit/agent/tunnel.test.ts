@@ -100,7 +100,7 @@ describe("an agent", () => {
       void (answer = () => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlast"));
     connection.request(1, ["GET", "/", "host", "x"]);
     await vi.waitUntil(() => answer, PATIENT);
-    connection.send((writer) => writer.text(FRAME.goingAway, 0, 0, "restart"));
+    connection.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "restart"));
     connection.request(2, ["GET", "/", "host", "x"]);
     expect(await connection.outcomeOf(2)).toEqual({ reset: RESET.refused });
     answer!();
@@ -132,9 +132,9 @@ describe("an agent", () => {
     while (sent < STREAM_WINDOW_BYTES) sent += (await connection.next()).payload.byteLength;
     origin.respond = () => OK;
     connection.send((writer) => {
-      writer.coded(FRAME.reset, 1, RESET.cancelled, "the visitor left");
-      writer.credit(1, STREAM_WINDOW_BYTES);
-      writer.json(FRAME.request, FLAG.end, 2, ["GET", "/", "host", "x"]);
+      writer.writeCodeAndText(FRAME.reset, 1, RESET.cancelled, "the visitor left");
+      writer.writeCredit(1, STREAM_WINDOW_BYTES);
+      writer.writeJson(FRAME.request, FLAG.end, 2, ["GET", "/", "host", "x"]);
     });
     expect(await connection.next()).toMatchObject({ type: FRAME.response, stream: 2 });
   });

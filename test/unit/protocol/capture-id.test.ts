@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
-  captureIdBound,
+  toCaptureIdPrefix,
   CaptureIds,
-  captureKey,
-  captureKeyOf,
-  captureTimeMs,
+  getCaptureKey,
+  toCaptureKey,
+  getCaptureTimeMs,
 } from "../../../protocol/capture-id.ts";
 
 const TUNNEL = "3f0e5a52-6c0a-4f39-9d5e-0123456789ab";
@@ -20,9 +20,9 @@ describe("the id of a captured request", () => {
   test("is a UUID of version 7 that says when it came and which tunnel it is of", () => {
     const [id = ""] = idsAt(NOW);
     expect(z.uuidv7().safeParse(id).success).toBe(true);
-    expect(captureTimeMs(id)).toBe(NOW);
-    expect(captureKey(id)).toBe(captureKeyOf(TUNNEL));
-    expect(captureKey(id.toUpperCase())).toBe(captureKeyOf(TUNNEL));
+    expect(getCaptureTimeMs(id)).toBe(NOW);
+    expect(getCaptureKey(id)).toBe(toCaptureKey(TUNNEL));
+    expect(getCaptureKey(id.toUpperCase())).toBe(toCaptureKey(TUNNEL));
   });
 
   test("sorts after all before it: in one moment, with a clock that goes back, and past its count", () => {
@@ -35,7 +35,7 @@ describe("the id of a captured request", () => {
     for (const random of [0, 0.999999]) {
       const id = new CaptureIds(TUNNEL, () => random).next(NOW);
       expect(z.uuidv7().safeParse(id).success).toBe(true);
-      expect(captureIdBound(NOW) < id && id < captureIdBound(NOW + 1)).toBe(true);
+      expect(toCaptureIdPrefix(NOW) < id && id < toCaptureIdPrefix(NOW + 1)).toBe(true);
     }
   });
 

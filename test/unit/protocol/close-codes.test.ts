@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import {
   CLOSE,
-  closeNameOf,
-  mayReconnect,
+  findCloseName,
+  shouldReconnect,
   type CloseName,
 } from "../../../protocol/wire/close-codes.ts";
 
@@ -13,13 +13,13 @@ test("every close code is in the range that applications may use, and there once
 });
 
 test("names are found by their codes", () => {
-  for (const name of Object.keys(CLOSE) as CloseName[]) expect(closeNameOf(CLOSE[name])).toBe(name);
-  expect(closeNameOf(1000)).toBeNull();
-  expect(closeNameOf(4999)).toBeNull();
+  for (const name of Object.keys(CLOSE) as CloseName[]) expect(findCloseName(CLOSE[name])).toBe(name);
+  expect(findCloseName(1000)).toBeNull();
+  expect(findCloseName(4999)).toBeNull();
 });
 
 test("an agent comes back after a lost connection and a restart, and after no verdict", () => {
-  const retried = (Object.keys(CLOSE) as CloseName[]).filter((name) => mayReconnect(CLOSE[name]));
+  const retried = (Object.keys(CLOSE) as CloseName[]).filter((name) => shouldReconnect(CLOSE[name]));
   expect(retried.sort()).toEqual([
     "connection_ended",
     "going_away",
@@ -30,5 +30,5 @@ test("an agent comes back after a lost connection and a restart, and after no ve
   ]);
   // Of the network, of a proxy, of the platform: none of them knows the tunnel.
   for (const code of [1000, 1001, 1005, 1006, 1011, 1012, 1013, 4999])
-    expect(mayReconnect(code)).toBe(true);
+    expect(shouldReconnect(code)).toBe(true);
 });

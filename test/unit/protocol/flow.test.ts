@@ -13,7 +13,7 @@ const newSender = () => new SendWindows(STREAM_WINDOW_BYTES, CONNECTION_WINDOW_B
 /** Sends until the stream may send no more. @returns how much that was. */
 function fill(sender: SendWindows, stream: number): number {
   const bytes = sender.available(stream);
-  if (bytes > 0) sender.sent(stream, bytes);
+  if (bytes > 0) sender.recordSent(stream, bytes);
   return Math.max(0, bytes);
 }
 
@@ -32,7 +32,7 @@ describe("a sender", () => {
     const sender = newSender();
     expect(fill(sender, 1)).toBe(STREAM_WINDOW_BYTES);
     expect(sender.available(1)).toBe(0);
-    expect(sender.credit(1, 10)).toBe(true);
+    expect(sender.addCredit(1, 10)).toBe(true);
     expect(sender.available(1)).toBe(10);
   });
 
@@ -52,27 +52,27 @@ describe("a sender", () => {
 
   test("refuses credit for more than it sent", () => {
     const sender = newSender();
-    sender.sent(1, 100);
-    expect(sender.credit(1, 101)).toBe(false);
-    expect(sender.credit(1, 100)).toBe(true);
-    expect(sender.credit(1, 1)).toBe(false);
+    sender.recordSent(1, 100);
+    expect(sender.addCredit(1, 101)).toBe(false);
+    expect(sender.addCredit(1, 100)).toBe(true);
+    expect(sender.addCredit(1, 1)).toBe(false);
   });
 
   test("takes credit for a stream that is over as what was on its way", () => {
     const sender = newSender();
-    sender.sent(1, STREAM_WINDOW_BYTES);
+    sender.recordSent(1, STREAM_WINDOW_BYTES);
     sender.drop(1);
-    expect(sender.credit(1, STREAM_WINDOW_BYTES)).toBe(true);
+    expect(sender.addCredit(1, STREAM_WINDOW_BYTES)).toBe(true);
     expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
   });
 
   test("counts an ended stream until the other end has consumed it", () => {
     const sender = newSender();
-    sender.sent(1, STREAM_WINDOW_BYTES);
+    sender.recordSent(1, STREAM_WINDOW_BYTES);
     sender.end(1);
     const held = STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES;
     expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES - held);
-    sender.credit(1, STREAM_WINDOW_BYTES);
+    sender.addCredit(1, STREAM_WINDOW_BYTES);
     expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
   });
 
@@ -82,8 +82,8 @@ describe("a sender", () => {
     let wakes = 0;
     sender.whenAvailable(1, () => (wakes += 1));
     expect(wakes).toBe(0);
-    sender.credit(1, 1);
-    sender.credit(1, 1);
+    sender.addCredit(1, 1);
+    sender.addCredit(1, 1);
     expect(wakes).toBe(1);
   });
 
@@ -114,31 +114,31 @@ describe("a sender", () => {
 describe("a receiver", () => {
   test("accepts a window and refuses a byte more", () => {
     const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
-    expect(receiver.received(STREAM_WINDOW_BYTES)).toBe(true);
-    expect(receiver.received(1)).toBe(false);
+    expect(receiver.recordReceived(STREAM_WINDOW_BYTES)).toBe(true);
+    expect(receiver.recordReceived(1)).toBe(false);
   });
 
   test("counts what it consumed and has not granted against the sender", () => {
     const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
-    receiver.received(STREAM_WINDOW_BYTES);
-    expect(receiver.consumed(CREDIT_GRANT_BYTES - 1)).toBe(0);
-    expect(receiver.received(1)).toBe(false);
+    receiver.recordReceived(STREAM_WINDOW_BYTES);
+    expect(receiver.recordConsumed(CREDIT_GRANT_BYTES - 1)).toBe(0);
+    expect(receiver.recordReceived(1)).toBe(false);
   });
 
   test("grants in large steps, and all of it in the end", () => {
     const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
-    receiver.received(CREDIT_GRANT_BYTES + 5);
-    expect(receiver.consumed(CREDIT_GRANT_BYTES - 1)).toBe(0);
-    expect(receiver.consumed(1)).toBe(CREDIT_GRANT_BYTES);
+    receiver.recordReceived(CREDIT_GRANT_BYTES + 5);
+    expect(receiver.recordConsumed(CREDIT_GRANT_BYTES - 1)).toBe(0);
+    expect(receiver.recordConsumed(1)).toBe(CREDIT_GRANT_BYTES);
     receiver.end();
-    expect(receiver.consumed(5)).toBe(5);
+    expect(receiver.recordConsumed(5)).toBe(5);
   });
 
   test("spares an ended stream that fits its reserve any credit", () => {
     const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
-    receiver.received(STREAM_RESERVE_BYTES);
+    receiver.recordReceived(STREAM_RESERVE_BYTES);
     receiver.end();
-    expect(receiver.consumed(STREAM_RESERVE_BYTES)).toBe(0);
+    expect(receiver.recordConsumed(STREAM_RESERVE_BYTES)).toBe(0);
   });
 });
 
@@ -162,14 +162,14 @@ test.each([11, 12, 13, 14, 15])(
 
     function consume(stream: number, flow: Flow, bytes: number): void {
       flow.held -= bytes;
-      const grant = flow.receiver.consumed(bytes);
+      const grant = flow.receiver.recordConsumed(bytes);
       if (grant > 0) credits.push({ stream, bytes: grant });
     }
 
     function deliverCredit(): void {
       const [credit] = credits.splice(random.below(credits.length), 1);
       const flow = flows.get(credit!.stream)!;
-      expect(sender.credit(credit!.stream, credit!.bytes)).toBe(true);
+      expect(sender.addCredit(credit!.stream, credit!.bytes)).toBe(true);
       if (!flow.dropped) flow.outstanding -= credit!.bytes;
     }
 
@@ -190,10 +190,10 @@ test.each([11, 12, 13, 14, 15])(
       if (action < 45 && !flow.ended && !flow.dropped) {
         const bytes = Math.min(sender.available(stream), random.below(400_000));
         if (bytes > 0) {
-          sender.sent(stream, bytes);
+          sender.recordSent(stream, bytes);
           flow.outstanding += bytes;
           flow.held += bytes;
-          expect(flow.receiver.received(bytes)).toBe(true);
+          expect(flow.receiver.recordReceived(bytes)).toBe(true);
         }
       } else if (action < 75 && flow.held > 0 && !flow.dropped) {
         consume(stream, flow, 1 + random.below(flow.held));

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
 import {
-  codedOf,
-  creditOf,
+  parseCodeAndText,
+  parseCredit,
   FLAG,
   FRAME,
   FrameWriter,
   Hello,
-  jsonOf,
+  parseJsonPayload,
   readFrames,
-  requestHeadOf,
+  parseRequestHead,
   RESET,
-  responseHeadOf,
-  strictTextOf,
-  textOf,
+  parseResponseHead,
+  decodeStrictText,
+  decodeText,
   type Frame,
   FRAME_HEADER_BYTES,
   FRAME_MAX_BYTES,
@@ -33,9 +33,9 @@ function read(message: Uint8Array): { whole: boolean; frames: Frame[] } {
 }
 
 const THREE = written((writer) => {
-  writer.json(FRAME.request, FLAG.end, 7, ["GET", "/ä", "host", "a.localhost"]);
-  writer.bytes(FRAME.data, 0, 0xffffffff, new Uint8Array([1, 2, 3]));
-  writer.credit(9, 0xfffffffe);
+  writer.writeJson(FRAME.request, FLAG.end, 7, ["GET", "/ä", "host", "a.localhost"]);
+  writer.writeBytes(FRAME.data, 0, 0xffffffff, new Uint8Array([1, 2, 3]));
+  writer.writeCredit(9, 0xfffffffe);
 });
 
 describe("frames", () => {
@@ -44,24 +44,24 @@ describe("frames", () => {
     expect(whole).toBe(true);
     const [request, data, credit] = frames;
     expect(request).toMatchObject({ type: FRAME.request, flags: FLAG.end, stream: 7 });
-    expect(requestHeadOf(request!.payload)).toEqual(["GET", "/ä", "host", "a.localhost"]);
+    expect(parseRequestHead(request!.payload)).toEqual(["GET", "/ä", "host", "a.localhost"]);
     expect(data).toMatchObject({ type: FRAME.data, flags: 0, stream: 0xffffffff });
     expect([...data!.payload]).toEqual([1, 2, 3]);
-    expect(creditOf(credit!.payload)).toBe(0xfffffffe);
+    expect(parseCredit(credit!.payload)).toBe(0xfffffffe);
     expect(frames).toHaveLength(3);
   });
 
   test("of every kind survive the way", () => {
     const message = written((writer) => {
-      writer.text(FRAME.goingAway, 0, 0, "𝄞 later");
-      writer.coded(FRAME.reset, 1, RESET.originFailed, "broke ☂");
-      writer.coded(FRAME.close, 2, 4999, "");
-      writer.bytes(FRAME.binary, FLAG.more, 3, new Uint8Array());
+      writer.writeText(FRAME.goingAway, 0, 0, "𝄞 later");
+      writer.writeCodeAndText(FRAME.reset, 1, RESET.originFailed, "broke ☂");
+      writer.writeCodeAndText(FRAME.close, 2, 4999, "");
+      writer.writeBytes(FRAME.binary, FLAG.more, 3, new Uint8Array());
     });
     const { frames } = read(message);
-    expect(textOf(frames[0]!.payload)).toBe("𝄞 later");
-    expect(codedOf(frames[1]!.payload)).toEqual({ code: RESET.originFailed, text: "broke ☂" });
-    expect(codedOf(frames[2]!.payload)).toEqual({ code: 4999, text: "" });
+    expect(decodeText(frames[0]!.payload)).toBe("𝄞 later");
+    expect(parseCodeAndText(frames[1]!.payload)).toEqual({ code: RESET.originFailed, text: "broke ☂" });
+    expect(parseCodeAndText(frames[2]!.payload)).toEqual({ code: 4999, text: "" });
     expect(frames[3]).toMatchObject({ type: FRAME.binary, flags: FLAG.more });
     expect(frames[3]!.payload.byteLength).toBe(0);
   });
@@ -94,9 +94,9 @@ describe("frames", () => {
 
   test("above the limit are refused even when every byte of them is there", () => {
     const payload = new Uint8Array(FRAME_MAX_BYTES + 1);
-    const message = written((writer) => writer.bytes(FRAME.data, 0, 1, payload));
+    const message = written((writer) => writer.writeBytes(FRAME.data, 0, 1, payload));
     expect(read(message).whole).toBe(false);
-    const largest = written((w) => w.bytes(FRAME.data, 0, 1, payload.subarray(1)));
+    const largest = written((w) => w.writeBytes(FRAME.data, 0, 1, payload.subarray(1)));
     expect(read(largest).whole).toBe(true);
   });
 
@@ -108,10 +108,10 @@ describe("frames", () => {
       if (message.byteLength > FRAME_HEADER_BYTES && random.below(2) === 0)
         new DataView(message.buffer).setUint32(6, message.byteLength - FRAME_HEADER_BYTES);
       readFrames(message, ({ payload }) => {
-        for (const reader of [codedOf, creditOf, jsonOf, requestHeadOf, responseHeadOf])
+        for (const reader of [parseCodeAndText, parseCredit, parseJsonPayload, parseRequestHead, parseResponseHead])
           reader(payload);
-        textOf(payload);
-        strictTextOf(payload);
+        decodeText(payload);
+        decodeStrictText(payload);
       });
     }
   });
@@ -121,7 +121,7 @@ describe("frames", () => {
     for (let at = 0; at < THREE.byteLength; at += 1) {
       const message = THREE.slice();
       message[at]! ^= 1 + random.below(255);
-      readFrames(message, ({ payload }) => requestHeadOf(payload));
+      readFrames(message, ({ payload }) => parseRequestHead(payload));
     }
   });
 });
@@ -130,13 +130,13 @@ describe("a writer", () => {
   test("grows for any payload and starts afresh after each message", () => {
     const writer = new FrameWriter();
     const large = seeded(3).bytes(100_000);
-    writer.bytes(FRAME.data, 0, 1, large.subarray(0, 5));
-    writer.bytes(FRAME.data, 0, 2, large);
+    writer.writeBytes(FRAME.data, 0, 1, large.subarray(0, 5));
+    writer.writeBytes(FRAME.data, 0, 2, large);
     const { whole, frames } = read(writer.take().slice());
     expect(whole).toBe(true);
     expect(frames[1]!.payload).toEqual(large);
     expect(writer.length).toBe(0);
-    writer.credit(3, 1);
+    writer.writeCredit(3, 1);
     expect(read(writer.take()).frames).toHaveLength(1);
   });
 });
@@ -149,7 +149,7 @@ describe("a head", () => {
     ["half a header line", '["GET","/","host"]'],
     ["a number among the texts", '["GET","/","host",1]'],
   ])("of a request with %s is refused", (_, json) => {
-    expect(requestHeadOf(utf8(json))).toBeNull();
+    expect(parseRequestHead(utf8(json))).toBeNull();
   });
 
   test.each([
@@ -160,12 +160,12 @@ describe("a head", () => {
     ["a number among the texts", '[200,"a",1]'],
     ["null", "null"],
   ])("of an answer with %s is refused", (_, json) => {
-    expect(responseHeadOf(utf8(json))).toBeNull();
+    expect(parseResponseHead(utf8(json))).toBeNull();
   });
 
   test("keeps repeated names apart and in order", () => {
     const json = '[200,"set-cookie","a=1","set-cookie","b=2"]';
-    expect(responseHeadOf(utf8(json))).toEqual({
+    expect(parseResponseHead(utf8(json))).toEqual({
       status: 200,
       pairs: ["set-cookie", "a=1", "set-cookie", "b=2"],
     });
@@ -197,7 +197,7 @@ describe("a hello", () => {
 });
 
 test("text that is not UTF-8 is told apart from text that is", () => {
-  expect(strictTextOf(utf8("\ufeffé𝄞"))).toBe("\ufeffé𝄞");
-  expect(strictTextOf(new Uint8Array([0xc3, 0x28]))).toBeNull();
-  expect(strictTextOf(utf8("𝄞").subarray(0, 3))).toBeNull();
+  expect(decodeStrictText(utf8("\ufeffé𝄞"))).toBe("\ufeffé𝄞");
+  expect(decodeStrictText(new Uint8Array([0xc3, 0x28]))).toBeNull();
+  expect(decodeStrictText(utf8("𝄞").subarray(0, 3))).toBeNull();
 });

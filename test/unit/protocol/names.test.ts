@@ -2,10 +2,10 @@ import { describe, expect, test } from "vitest";
 import {
   isAllowedLabel,
   isReservedLabel,
-  labelFault,
-  labelOf,
+  findLabelError,
+  toLabel,
   matchesPattern,
-  newRandomName,
+  generateRandomName,
 } from "../../../protocol/names.ts";
 
 test.each([
@@ -42,17 +42,17 @@ test("no pattern allows every name", () => {
 
 describe("a tunnel's label", () => {
   test("carries the slug of any project but the default one", () => {
-    expect(labelOf("api", "default")).toBe("api");
-    expect(labelOf("api", "staging")).toBe("api-staging");
+    expect(toLabel("api", "default")).toBe("api");
+    expect(toLabel("api", "staging")).toBe("api-staging");
   });
 
   test.each(["a", "a-b", "0", "a--b", "x".repeat(63)])("may be %j", (label) => {
-    expect(labelFault(label)).toBeNull();
+    expect(findLabelError(label)).toBeNull();
   });
 
   test.each(["", "-a", "a-", "A", "a.b", "a_b", "ä", "x".repeat(64), "a\n"])(
     "may not be %j",
-    (label) => expect(labelFault(label)).not.toBeNull(),
+    (label) => expect(findLabelError(label)).not.toBeNull(),
   );
 
   test.each(["api", "www", "app", "admin", "mail", "localhost", "xn--80ak6aa92e"])(
@@ -72,16 +72,16 @@ describe("a tunnel's label", () => {
 });
 
 test("random names are good labels, not ours, and differ", () => {
-  const names = Array.from({ length: 1_000 }, newRandomName);
+  const names = Array.from({ length: 1_000 }, generateRandomName);
   for (const name of names) {
-    expect(labelFault(name)).toBeNull();
+    expect(findLabelError(name)).toBeNull();
     expect(isReservedLabel(name)).toBe(false);
   }
   expect(new Set(names).size).toBe(names.length);
 });
 
 test("random names have 43 bits: of 100,000 no two are the same, and no word is rare", () => {
-  const names = Array.from({ length: 100_000 }, newRandomName);
+  const names = Array.from({ length: 100_000 }, generateRandomName);
   // Two of so many are the same once in some two thousand runs.
   expect(new Set(names).size).toBe(names.length);
   let bits = 0;

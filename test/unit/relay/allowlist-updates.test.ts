@@ -20,31 +20,31 @@ const ticket = (generation: number, cidrs: string[] | null): TunnelTicket => ({
 const newUpdates = (maxEntries = 10) => new AllowlistUpdates({ maxEntries, maxAgeMs: 1_000 });
 
 test("a ticket's list holds while none was pushed", () => {
-  expect(newUpdates().effective(ticket(5, ["192.0.2.0/24"]))).toEqual(["192.0.2.0/24"]);
+  expect(newUpdates().getEffectiveCidrs(ticket(5, ["192.0.2.0/24"]))).toEqual(["192.0.2.0/24"]);
 });
 
 test("a ticket that was signed before a change does not undo it, a later one carries its own list", () => {
   const updates = newUpdates();
   expect(updates.add(TUNNEL, ["198.51.100.0/24"], 100)).toBe(true);
-  expect(updates.effective(ticket(99, null))).toEqual(["198.51.100.0/24"]);
-  expect(updates.effective(ticket(101, ["::/0"]))).toEqual(["::/0"]);
+  expect(updates.getEffectiveCidrs(ticket(99, null))).toEqual(["198.51.100.0/24"]);
+  expect(updates.getEffectiveCidrs(ticket(101, ["::/0"]))).toEqual(["::/0"]);
 });
 
 test("of two pushed lists the later one holds, whichever arrives last", () => {
   const updates = newUpdates();
   updates.add(TUNNEL, ["198.51.100.0/24"], 100);
   expect(updates.add(TUNNEL, null, 90)).toBe(false);
-  expect(updates.effective(ticket(1, null))).toEqual(["198.51.100.0/24"]);
+  expect(updates.getEffectiveCidrs(ticket(1, null))).toEqual(["198.51.100.0/24"]);
 });
 
 test("a list that no ticket can be older than is forgotten, and never more are kept than allowed", () => {
   const updates = newUpdates(2);
   updates.add(TUNNEL, ["198.51.100.0/24"], 0);
   updates.add("another", null, 2_000);
-  expect(updates.effective(ticket(0, null))).toBeNull();
+  expect(updates.getEffectiveCidrs(ticket(0, null))).toBeNull();
   updates.add(TUNNEL, ["198.51.100.0/24"], 2_001);
   updates.add("a third", null, 2_002);
-  expect(updates.effective(ticket(0, null))).toEqual(["198.51.100.0/24"]);
+  expect(updates.getEffectiveCidrs(ticket(0, null))).toEqual(["198.51.100.0/24"]);
   updates.add("a fourth", null, 2_003);
-  expect(updates.effective(ticket(0, null))).toBeNull();
+  expect(updates.getEffectiveCidrs(ticket(0, null))).toBeNull();
 });

@@ -4,7 +4,7 @@ import { createSocket } from "node:dgram";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { CloseName } from "../../../protocol/wire/close-codes.ts";
 import { RELAY_TICKET_GRACE_MS } from "../../../protocol/relay/limits.ts";
-import type { FromRelay } from "../../../protocol/relay/control.ts";
+import type { RelayToAgentMessage } from "../../../protocol/relay/control.ts";
 import type { RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Association } from "../../../relay/association.ts";
 import { type Agent, Associations, type LinkState } from "../../../relay/associations.ts";
@@ -16,9 +16,9 @@ import { ownPorts } from "../../harness/ports.ts";
 
 class RecordingAgent implements Agent {
   closed: CloseName | null = null;
-  readonly sent: FromRelay[] = [];
+  readonly sent: RelayToAgentMessage[] = [];
   readonly bufferedAmount = 0;
-  send(message: FromRelay): void {
+  send(message: RelayToAgentMessage): void {
     this.sent.push(message);
   }
   sendBinary(): void {}

@@ -37,16 +37,16 @@ function newFilter(): WireGuardFilter {
 describe("from an address without a flow", () => {
   test("an initiation for the server's key passes, one for another key is counted as such", () => {
     const filter = newFilter();
-    expect(filter.fromPeer(initiation(), undefined, "192.0.2.1", LATER)).toBe("pass");
+    expect(filter.checkFromPeer(initiation(), undefined, "192.0.2.1", LATER)).toBe("pass");
     const other = initiation(newKeyPair());
-    expect(filter.fromPeer(other, undefined, "192.0.2.1", LATER)).toEqual({ drop: "wrong_mac1" });
+    expect(filter.checkFromPeer(other, undefined, "192.0.2.1", LATER)).toEqual({ drop: "wrong_mac1" });
   });
 
   test("a response or a cookie is dropped, even for an index of the server", () => {
     const filter = newFilter();
-    filter.fromServer(response(5, 1), LATER);
+    filter.recordFromServer(response(5, 1), LATER);
     for (const answer of [response(1, 5), cookie(5)]) {
-      expect(filter.fromPeer(answer, undefined, "192.0.2.1", LATER)).toEqual({
+      expect(filter.checkFromPeer(answer, undefined, "192.0.2.1", LATER)).toEqual({
         drop: "unknown_peer",
       });
     }
@@ -54,9 +54,9 @@ describe("from an address without a flow", () => {
 
   test("data passes for an index that the server used in the last four minutes", () => {
     const filter = newFilter();
-    filter.fromServer(response(5, 1), LATER);
+    filter.recordFromServer(response(5, 1), LATER);
     const at = (now: number, index: number) =>
-      filter.fromPeer(transport(index), undefined, "192.0.2.1", now);
+      filter.checkFromPeer(transport(index), undefined, "192.0.2.1", now);
     expect(at(LATER, 5)).toBe("confirmed");
     expect(at(LATER, 6)).toEqual({ drop: "unknown_index" });
     expect(at(LATER + RECEIVER_INDEX_MAX_AGE_MS + 1, 5)).toEqual({ drop: "unknown_index" });
@@ -65,7 +65,7 @@ describe("from an address without a flow", () => {
   test("data of a session that the relay does not know passes at first, at a bounded rate", () => {
     const filter = newFilter();
     const verdicts = Array.from({ length: NEW_FLOWS_BURST + 5 }, () =>
-      filter.fromPeer(transport(99), undefined, "192.0.2.1", 1),
+      filter.checkFromPeer(transport(99), undefined, "192.0.2.1", 1),
     );
     expect(verdicts.filter((verdict) => verdict === "unproven")).toHaveLength(NEW_FLOWS_BURST);
     expect(verdicts.at(-1)).toEqual({ drop: "new_flow_rate" });
@@ -75,12 +75,12 @@ describe("from an address without a flow", () => {
     const filter = newFilter();
     const flow = { isConfirmed: true, isUnproven: true };
     const verdicts = Array.from({ length: UNPROVEN_DATA_BURST + 5 }, () =>
-      filter.fromPeer(transport(99), flow, "192.0.2.1", 1),
+      filter.checkFromPeer(transport(99), flow, "192.0.2.1", 1),
     );
     expect(verdicts.filter((verdict) => verdict === "pass")).toHaveLength(UNPROVEN_DATA_BURST);
     expect(verdicts.at(-1)).toEqual({ drop: "unproven_rate" });
-    filter.fromServer(response(5, 1), 1);
-    expect(filter.fromPeer(transport(5), flow, "192.0.2.1", 1)).toBe("confirmed");
+    filter.recordFromServer(response(5, 1), 1);
+    expect(filter.checkFromPeer(transport(5), flow, "192.0.2.1", 1)).toBe("confirmed");
   });
 });
 
@@ -88,15 +88,15 @@ describe("from an address with a flow", () => {
   test("data passes, whatever its index and length", () => {
     const filter = newFilter();
     for (const bytes of [32, 33, 47, 1_452, 65_499]) {
-      expect(filter.fromPeer(transport(99, bytes), KNOWN, "192.0.2.1", LATER)).toBe("pass");
+      expect(filter.checkFromPeer(transport(99, bytes), KNOWN, "192.0.2.1", LATER)).toBe("pass");
     }
   });
 
   test("answers pass for an index that the server sent, and for no other", () => {
     const filter = newFilter();
-    filter.fromServer(initiation(), LATER);
-    filter.fromServer(response(5, 9), LATER);
-    const from = (answer: Buffer) => filter.fromPeer(answer, KNOWN, "192.0.2.1", LATER);
+    filter.recordFromServer(initiation(), LATER);
+    filter.recordFromServer(response(5, 9), LATER);
+    const from = (answer: Buffer) => filter.checkFromPeer(answer, KNOWN, "192.0.2.1", LATER);
     expect(from(response(1, 1))).toBe("confirmed");
     expect(from(cookie(5))).toBe("confirmed");
     expect(from(response(1, 9))).toEqual({ drop: "unknown_index" });
@@ -105,9 +105,9 @@ describe("from an address with a flow", () => {
 
   test("data for an index of the server shows that the peer gets what is sent to it", () => {
     const filter = newFilter();
-    filter.fromServer(response(5, 1), LATER);
+    filter.recordFromServer(response(5, 1), LATER);
     const from = (index: number) =>
-      filter.fromPeer(transport(index), UNCONFIRMED, "192.0.2.1", LATER);
+      filter.checkFromPeer(transport(index), UNCONFIRMED, "192.0.2.1", LATER);
     expect(from(6)).toBe("pass");
     expect(from(5)).toBe("confirmed");
   });
@@ -127,15 +127,15 @@ test("what is not WireGuard is dropped in either direction", () => {
     message(0x0100_0004, 96),
   ];
   for (const bytes of wrong) {
-    expect(filter.fromPeer(bytes, KNOWN, "192.0.2.1", 0)).toEqual({ drop: "not_wireguard" });
-    expect(filter.fromServer(bytes, 0)).toBe(0);
+    expect(filter.checkFromPeer(bytes, KNOWN, "192.0.2.1", 0)).toEqual({ drop: "not_wireguard" });
+    expect(filter.recordFromServer(bytes, 0)).toBe(0);
   }
 });
 
 test("one address can't use up the handshakes of others, and an IPv6 subscriber is one address", () => {
   const filter = newFilter();
   const passed = (addresses: string[]) =>
-    addresses.filter((address) => filter.fromPeer(initiation(), KNOWN, address, 0) === "pass");
+    addresses.filter((address) => filter.checkFromPeer(initiation(), KNOWN, address, 0) === "pass");
   const flood = Array.from({ length: INITIATIONS_BURST + 10 }, () => "192.0.2.1");
   expect(passed(flood)).toHaveLength(INITIATIONS_BURST);
   expect(passed(["192.0.2.2"])).toHaveLength(1);
@@ -147,8 +147,8 @@ test("a new server key counts from the next handshake on", () => {
   const filter = newFilter();
   const next = newKeyPair();
   filter.setServerPublicKey(next.publicKey);
-  expect(filter.fromPeer(initiation(next), KNOWN, "192.0.2.1", 0)).toBe("pass");
-  expect(filter.fromPeer(initiation(), KNOWN, "192.0.2.1", 0)).toEqual({ drop: "wrong_mac1" });
+  expect(filter.checkFromPeer(initiation(next), KNOWN, "192.0.2.1", 0)).toBe("pass");
+  expect(filter.checkFromPeer(initiation(), KNOWN, "192.0.2.1", 0)).toEqual({ drop: "wrong_mac1" });
 });
 
 test("indices are bounded: the oldest is forgotten first", () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addressGroup } from "../../../shared/address-group.ts";
+import { getAddressGroup } from "../../../shared/address-group.ts";
 
 test.each([
   ["192.0.2.7", "192.0.2.7"],
@@ -12,5 +12,5 @@ test.each([
   ["fe80::1%eth0", "fe80:0:0:0::/64"],
   ["", "unknown"],
 ])("%j counts as %j", (address, group) => {
-  expect(addressGroup(address)).toBe(group);
+  expect(getAddressGroup(address)).toBe(group);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clientAddress } from "../../../shared/client-address.ts";
+import { getClientAddress } from "../../../shared/client-address.ts";
 
 const SELF_HOSTED = { hosted: false, trustProxy: false };
 const BEHIND_PROXY = { hosted: false, trustProxy: true };
@@ -17,7 +17,7 @@ describe("a visitor's address", () => {
     ["2001:db8::1", "2001:db8::1"],
     ["unix:", "unix"],
   ])("is the platform's %s without its port", (clientIp, address) => {
-    expect(clientAddress(request(clientIp), SELF_HOSTED)).toBe(address);
+    expect(getClientAddress(request(clientIp), SELF_HOSTED)).toBe(address);
   });
 
   test("can't be set by any header of the visitor's", () => {
@@ -26,22 +26,22 @@ describe("a visitor's address", () => {
         (name) => [name, "203.0.113.9"],
       ),
     );
-    expect(clientAddress(request("192.0.2.1:1", forged), SELF_HOSTED)).toBe("192.0.2.1");
-    expect(clientAddress(request(undefined, forged), SELF_HOSTED)).toBe("");
+    expect(getClientAddress(request("192.0.2.1:1", forged), SELF_HOSTED)).toBe("192.0.2.1");
+    expect(getClientAddress(request(undefined, forged), SELF_HOSTED)).toBe("");
   });
 
   test("is what the operator's own proxy added, whatever the visitor wrote before it", () => {
     const headers = { "x-forwarded-for": "203.0.113.9, 198.51.100.7" };
-    expect(clientAddress(request("127.0.0.1:1", headers), BEHIND_PROXY)).toBe("198.51.100.7");
-    expect(clientAddress(request("127.0.0.1:1"), BEHIND_PROXY)).toBe("127.0.0.1");
-    expect(clientAddress(request("127.0.0.1:1", { "x-forwarded-for": "" }), BEHIND_PROXY)).toBe(
+    expect(getClientAddress(request("127.0.0.1:1", headers), BEHIND_PROXY)).toBe("198.51.100.7");
+    expect(getClientAddress(request("127.0.0.1:1"), BEHIND_PROXY)).toBe("127.0.0.1");
+    expect(getClientAddress(request("127.0.0.1:1", { "x-forwarded-for": "" }), BEHIND_PROXY)).toBe(
       "127.0.0.1",
     );
   });
 
   test("is the platform's header where only the platform can set it", () => {
     const headers = { "cf-connecting-ip": "2001:db8::2", "x-forwarded-for": "203.0.113.9" };
-    expect(clientAddress(request("10.0.0.1:1", headers), HOSTED)).toBe("2001:db8::2");
-    expect(clientAddress(request("10.0.0.1:1"), HOSTED)).toBe("");
+    expect(getClientAddress(request("10.0.0.1:1", headers), HOSTED)).toBe("2001:db8::2");
+    expect(getClientAddress(request("10.0.0.1:1"), HOSTED)).toBe("");
   });
 });

@@ -2,16 +2,15 @@
  * /edge-auth: where a visitor of a tunnel signs in. A browser comes from the tunnel, goes to the provider
  * and is led back with a ticket; it gets no account here, and its cookie is on the tunnel's own host.
  */
-import { createRoute } from "@hono/zod-openapi";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
-import { deniedMessage, isOnList, TICKET_PATH } from "../../../access/identity.ts";
+import { formatDeniedMessage, isOnList, TICKET_PATH } from "../../../access/identity.ts";
 import { ERROR_HEADER, STATUS_BY_CODE } from "../../../protocol/errors.ts";
 import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
-import { StartVisit } from "../../../protocol/schemas/access/edge-auth.ts";
-import { ProviderAnswer } from "../../../protocol/schemas/accounts/providers.ts";
+import { StartVisitorSignIn } from "../../../protocol/schemas/access/edge-auth.ts";
+import { ProviderCallback } from "../../../protocol/schemas/accounts/providers.ts";
 import { publicUrl } from "../../config/config.ts";
-import { htmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";
 import {
   ATTEMPT_TO_VISIT,
@@ -25,7 +24,7 @@ import type { Provider } from "../../identity/providers/provider.ts";
 import { targetOn } from "../../identity/providers/return-to.ts";
 import { sealTicket } from "../../identity/visitors/visitor-passes.ts";
 import { findIdentityGate } from "../../store/access/gates.ts";
-import { failures, newArea, notFound, type ApiContext, type ApiEnv } from "../route.ts";
+import { newArea, notFound, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
   ask,
   badAnswer,
@@ -57,50 +56,42 @@ const endsAttempt = createMiddleware<ApiEnv>(async (c, next) => {
 });
 
 visits.openapi(
-  createRoute({
+  route({
     method: "get",
     path: START,
     summary: "Sign in to visit a tunnel",
     description: "Tunnels send browsers here. `return_to` stays on the tunnel's own host.",
-    middleware: [inBrowser, limited.middleware] as const,
-    request: { query: StartVisit },
-    responses: {
-      302: { description: "To the provider." },
-      ...failures(
-        "invalid_request",
-        "not_found",
-        "rate_limited",
-        "provider_not_configured",
-        "unavailable",
-      ),
-    },
+    middleware: inBrowser,
+    guard: limited,
+    query: StartVisitorSignIn,
+    responses: { 302: { description: "To the provider." } },
+    failures: ["not_found", "provider_not_configured", "unavailable"],
   }),
   (c) => start(c, c.req.valid("query")),
 );
 
 visits.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/edge-auth/callback",
     summary: "Come back from the provider",
-    middleware: [inBrowser, endsAttempt] as const,
-    request: { query: ProviderAnswer },
+    middleware: [inBrowser, endsAttempt],
+    query: ProviderCallback,
     responses: {
       302: { description: "To the tunnel, with a ticket for the cookie that it asks for." },
-      ...failures(
-        "invalid_request",
-        "forbidden",
-        "email_not_verified",
-        "not_found",
-        "provider_not_configured",
-        "unavailable",
-      ),
     },
+    failures: [
+      "forbidden",
+      "email_not_verified",
+      "not_found",
+      "provider_not_configured",
+      "unavailable",
+    ],
   }),
   (c) => finish(c, c.req.valid("query").state ?? ""),
 );
 
-async function start(c: ApiContext, asked: StartVisit): Promise<Response> {
+async function start(c: ApiContext, asked: StartVisitorSignIn): Promise<Response> {
   const { config, db } = c.var;
   const { tunnel_id: tunnelId, return_to: wish, as_another: another } = asked;
   if (!isOnPublicHost(c) && asked.moved === undefined) {
@@ -169,11 +160,11 @@ function deny(
   email: string,
   { tunnelId, target }: { tunnelId: string; target: string },
 ): Response {
-  const message = deniedMessage(email);
+  const message = formatDeniedMessage(email);
   if (!wantsHtml(c.req.raw)) throw new ApiError("forbidden", message);
   const again = { tunnel_id: tunnelId, return_to: target, as_another: "1" };
   const href = `${START}?${new URLSearchParams(again).toString()}`;
-  const page = htmlPage(STATUS_BY_CODE.forbidden, "forbidden", {
+  const page = renderHtmlPage(STATUS_BY_CODE.forbidden, "forbidden", {
     title: "Not allowed",
     message,
     action: { text: "Sign in as somebody else", href },

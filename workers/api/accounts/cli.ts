@@ -2,15 +2,14 @@
  * The device flow (RFC 8628): a command line asks, a person approves in the browser, the command line
  * collects a token of 90 days, once.
  */
-import { createRoute } from "@hono/zod-openapi";
 import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
 import {
   DeviceCode,
   DeviceQuery,
   DeviceToken,
   StartDevice,
-  StartedDevice,
-  WaitingDevice,
+  DeviceAuthorization,
+  PendingDevice,
 } from "../../../protocol/schemas/accounts/devices.ts";
 import { ApiError } from "../../errors.ts";
 import {
@@ -30,7 +29,7 @@ import {
   type DeviceName,
 } from "../../store/accounts/devices.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea, roleChanged } from "../route.ts";
+import { actorOf, answer, newArea, route } from "../route.ts";
 import { limited } from "../rate-limit.ts";
 
 const DEVICE_POLL_INTERVAL_SECONDS = 2;
@@ -38,16 +37,13 @@ const DEVICE_POLL_INTERVAL_SECONDS = 2;
 export const cli = newArea();
 
 cli.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/cli/start",
     summary: "A machine asks to be let in",
-    ...limited,
-    request: { body: jsonBody(StartDevice) },
-    responses: {
-      200: answer("Show the user code and the URI, then poll.", StartedDevice),
-      ...failures("invalid_request", "rate_limited"),
-    },
+    guard: limited,
+    body: StartDevice,
+    responses: { 200: answer("Show the user code and the URI, then poll.", DeviceAuthorization) },
   }),
   async (c) => {
     const deviceCode = randomSecret();
@@ -73,15 +69,13 @@ cli.openapi(
 );
 
 cli.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/cli/poll",
     summary: "The machine asks whether it was approved",
-    request: { body: jsonBody(DeviceCode) },
-    responses: {
-      200: answer("It was. The token is handed over this once.", DeviceToken),
-      ...failures("authorization_pending", "slow_down", "invalid_request", "expired"),
-    },
+    body: DeviceCode,
+    responses: { 200: answer("It was. The token is handed over this once.", DeviceToken) },
+    failures: ["authorization_pending", "slow_down", "expired"],
   }),
   async (c) => {
     const { device_code: deviceCode } = c.req.valid("json");
@@ -106,16 +100,14 @@ cli.openapi(
 );
 
 cli.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/auth/cli/request",
     summary: "Which machine waits under a code",
-    ...allow("tokens:write"),
-    request: { query: DeviceQuery },
-    responses: {
-      200: answer("What approving it would let in.", WaitingDevice),
-      ...failures("invalid_request", "invalid_code", "unauthorized", "forbidden"),
-    },
+    guard: allow("tokens:write"),
+    query: DeviceQuery,
+    responses: { 200: answer("What approving it would let in.", PendingDevice) },
+    failures: ["invalid_code"],
   }),
   async (c) => {
     const device = await findWaitingDevice(c.var.db, await nameOf(c.req.valid("query").code));
@@ -125,23 +117,20 @@ cli.openapi(
 );
 
 cli.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/cli/authorize",
     summary: "Let a machine in",
     description: "`device_code` is the machine's own code or the one that it shows to its person.",
-    ...allow("tokens:write"),
-    request: { body: jsonBody(DeviceCode) },
-    responses: {
-      200: answer("The machine collects the same token.", DeviceToken),
-      ...failures("invalid_request", "invalid_code", "unauthorized", "forbidden"),
-    },
+    guard: allow("tokens:write"),
+    body: DeviceCode,
+    responses: { 200: answer("The machine collects the same token.", DeviceToken) },
+    failures: ["invalid_code"],
   }),
   async (c) => {
     const device = await nameOf(c.req.valid("json").device_code);
     const token = await approveDevice(c.var.db, actorOf(c), device, newMachineToken);
     if (token === "not_found") throw unknownCode();
-    if (token === "role_changed") throw roleChanged();
     const wireBytes = await wireBytesOf(c.var.config, token);
     return c.json({ wire_bytes_b64: toBase64(wireBytes), label: token.name }, 200);
   },

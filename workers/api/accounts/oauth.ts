@@ -2,12 +2,11 @@
  * Third-party sign-in. A browser is sent to a provider and comes back with a code; what is remembered of it
  * in between is in its own cookie. Who comes back passed the first factor, as with a password.
  */
-import { createRoute } from "@hono/zod-openapi";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
 import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
 import {
-  ProviderAnswer,
+  ProviderCallback,
   PROVIDERS,
   Providers,
   StartSignIn,
@@ -28,7 +27,7 @@ import { configuredProviders, findProvider } from "../../identity/providers/prov
 import type { Provider, ProviderAccount } from "../../identity/providers/provider.ts";
 import { returnUrl, safeReturnTo, type Outcome } from "../../identity/providers/return-to.ts";
 import { signInWithIdentity } from "../../store/accounts/identities.ts";
-import { answer, failures, newArea, type ApiContext, type ApiEnv } from "../route.ts";
+import { answer, newArea, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
   ask,
   badAnswer,
@@ -56,7 +55,7 @@ function cookieScope(c: ApiContext) {
 }
 
 oauth.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/auth/providers",
     summary: "List the providers that can be signed in with",
@@ -67,43 +66,41 @@ oauth.openapi(
 
 for (const name of PROVIDERS) {
   oauth.openapi(
-    createRoute({
+    route({
       method: "get",
       path: `/auth/oauth/${name}/start`,
       summary: `Sign in with ${name}`,
-      middleware: [inBrowser, limited.middleware] as const,
-      request: { query: StartSignIn },
-      responses: {
-        302: { description: "To the provider." },
-        ...failures("invalid_request", "rate_limited", "provider_not_configured", "unavailable"),
-      },
+      middleware: inBrowser,
+      guard: limited,
+      query: StartSignIn,
+      responses: { 302: { description: "To the provider." } },
+      failures: ["provider_not_configured", "unavailable"],
     }),
     (c) => start(c, name, c.req.valid("query")),
   );
 
   oauth.openapi(
-    createRoute({
+    route({
       method: "get",
       path: `/auth/oauth/${name}/callback`,
       summary: `Come back from ${name}`,
-      middleware: [inBrowser, endsAttempt, limited.middleware] as const,
-      request: { query: ProviderAnswer },
+      middleware: [inBrowser, endsAttempt],
+      guard: limited,
+      query: ProviderCallback,
       responses: {
         302: {
           description:
             "To `return_to`, with `oauth_token` (an access token; the cookie `qnt_refresh` is set), " +
             "`mfa_challenge` (for `POST /auth/login/mfa`) or `oauth_error` in its query.",
         },
-        ...failures(
-          "invalid_request",
-          "unauthorized",
-          "forbidden",
-          "email_not_verified",
-          "rate_limited",
-          "provider_not_configured",
-          "unavailable",
-        ),
       },
+      failures: [
+        "unauthorized",
+        "forbidden",
+        "email_not_verified",
+        "provider_not_configured",
+        "unavailable",
+      ],
     }),
     (c) => finish(c, name, c.req.valid("query").state ?? ""),
   );

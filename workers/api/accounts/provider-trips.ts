@@ -1,8 +1,8 @@
 /** What all routes have in common that send a browser to a provider and get it back. */
 import { createMiddleware } from "hono/factory";
 import type { ErrorBody } from "../../../protocol/errors.ts";
-import { authorityOf, hostOf } from "../../../protocol/hosts.ts";
-import { htmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import { getAuthority, parseHost } from "../../../protocol/hosts.ts";
+import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";
 import { describeFailure } from "../../identity/providers/calls.ts";
 import type { Provider } from "../../identity/providers/provider.ts";
@@ -15,7 +15,7 @@ export const inBrowser = createMiddleware<ApiEnv>(async (c, next) => {
   if (c.error && wantsHtml(c.req.raw)) {
     const { status } = c.res;
     const { error, message } = await c.res.json<ErrorBody>();
-    const page = htmlPage(status, error, { title: "Signing in did not work", message });
+    const page = renderHtmlPage(status, error, { title: "Signing in did not work", message });
     c.res = new Response(page, { status, headers: PAGE_HEADERS });
   }
   c.header("Referrer-Policy", "no-referrer");
@@ -24,7 +24,7 @@ export const inBrowser = createMiddleware<ApiEnv>(async (c, next) => {
 
 /** The provider leads back to the first host, and a cookie is sent to the host that set it alone. */
 export function isOnPublicHost(c: ApiContext): boolean {
-  return hostOf(authorityOf(c.req.url)) === new URL(c.var.config.publicOrigin).hostname;
+  return parseHost(getAuthority(c.req.url)) === new URL(c.var.config.publicOrigin).hostname;
 }
 
 export async function ask<Value>(

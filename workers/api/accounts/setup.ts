@@ -1,7 +1,6 @@
 /** POST /setup: the first account of a self-hosted server, for whoever reads the code on its console. */
-import { createRoute } from "@hono/zod-openapi";
 import { EMAIL_MAX_CHARS } from "../../../protocol/limits.ts";
-import { Setup, SetupDone } from "../../../protocol/schemas/accounts/devices.ts";
+import { Setup, SetupResult } from "../../../protocol/schemas/accounts/devices.ts";
 import { ApiError } from "../../errors.ts";
 import { randomPassword } from "../../identity/accounts/codes.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
@@ -13,22 +12,20 @@ import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { sha256Hex } from "../../identity/sealing.ts";
 import { hasAccounts, insertFirstOwner } from "../../store/accounts/accounts.ts";
 import { insertToken } from "../../store/tokens/tokens.ts";
-import { answer, failures, invalidField, jsonBody, newArea, notFound } from "../route.ts";
+import { answer, invalidField, newArea, notFound, route } from "../route.ts";
 import { limited } from "../rate-limit.ts";
 
 export const setup = newArea();
 
 setup.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/setup",
     summary: "Make the first account of a self-hosted server",
-    ...limited,
-    request: { body: jsonBody(Setup) },
-    responses: {
-      201: answer("The owner's account, and a token for this machine.", SetupDone),
-      ...failures("invalid_request", "invalid_code", "not_found", "rate_limited"),
-    },
+    guard: limited,
+    body: Setup,
+    responses: { 201: answer("The owner's account, and a token for this machine.", SetupResult) },
+    failures: ["invalid_code", "not_found"],
   }),
   async (c) => {
     const { config, db, address } = c.var;
@@ -48,7 +45,7 @@ setup.openapi(
 
     const account = { email, passwordHash: hashPassword(password), ip: address };
     const terms = newOrganizationTerms(config);
-    const token = await db.change(async (change) => {
+    const token = await db.transaction(async (change) => {
       const owner = await insertFirstOwner(change, { ...account, terms });
       if (!owner) return "not_first";
       const actor = { ...owner, role: "owner" as const, ip: address };

@@ -1,7 +1,6 @@
 /** /domains: names of an organization's own, in front of its tunnels. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { hostOf, routeNameOf } from "../../../protocol/hosts.ts";
+import { parseHost, toRouteName } from "../../../protocol/hosts.ts";
 import { TXT_LOOKUP_BURST } from "../../limits.ts";
 import {
   AllowedQuery,
@@ -14,7 +13,7 @@ import { lookUpTxt } from "../../integrations/dns/look-up.ts";
 import { challengeName, nameDomain } from "./domain-names.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
-import { lookUpLimiterObject } from "../../objects.ts";
+import { lookupLimiterObject } from "../../objects.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import {
   bindDomain,
@@ -28,16 +27,7 @@ import {
 } from "../../store/domains/domains.ts";
 import { findRoute } from "../../store/domains/hostnames.ts";
 import { allow } from "../guard.ts";
-import {
-  actorOf,
-  answer,
-  failures,
-  jsonBody,
-  newArea,
-  notFound,
-  roleChanged,
-  type ApiContext,
-} from "../route.ts";
+import { actorOf, answer, newArea, notFound, route, type ApiContext } from "../route.ts";
 
 const TXT_LOOKUP_REFILL_MS = 5_000;
 
@@ -46,16 +36,13 @@ const LOOK_UP_RULE = { burst: TXT_LOOKUP_BURST, refillMs: TXT_LOOKUP_REFILL_MS }
 export const domains = newArea();
 
 domains.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/domains",
     summary: "List custom domains",
-    ...allow("domains:read"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(CustomDomain)),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allow("domains:read"),
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(CustomDomain)) },
   }),
   async (c) => {
     const rows = await listDomains(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -64,23 +51,14 @@ domains.openapi(
 );
 
 domains.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/domains",
     summary: "Claim a domain",
-    ...allow("domains:write"),
-    request: { body: jsonBody(ClaimDomain) },
-    responses: {
-      201: answer("Claimed, to be verified.", CustomDomain),
-      ...failures(
-        "invalid_request",
-        "invalid_name",
-        "unauthorized",
-        "forbidden",
-        "duplicate_name",
-        "conflict",
-      ),
-    },
+    guard: allow("domains:write"),
+    body: ClaimDomain,
+    responses: { 201: answer("Claimed, to be verified.", CustomDomain) },
+    failures: ["invalid_name", "duplicate_name", "conflict"],
   }),
   async (c) => {
     const named = nameDomain(c.var.config, c.req.valid("json").domain);
@@ -98,8 +76,6 @@ domains.openapi(
           "conflict",
           "Too many claims wait to be verified: verify some, or release them.",
         );
-      case "role_changed":
-        throw roleChanged();
       default:
         return c.json(toDomain(row), 201);
     }
@@ -107,22 +83,20 @@ domains.openapi(
 );
 
 domains.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/domains/allowed",
     summary: "Whether a certificate may be had for a host: for a TLS proxy",
-    request: { query: AllowedQuery },
-    responses: {
-      200: answer("Something of this service answers there.", Ok),
-      ...failures("invalid_request", "not_found"),
-    },
+    query: AllowedQuery,
+    responses: { 200: answer("Something of this service answers there.", Ok) },
+    failures: ["not_found"],
   }),
   async (c) => {
     const { config, db } = c.var;
-    const host = hostOf(c.req.valid("query").domain);
+    const host = parseHost(c.req.valid("query").domain);
     if (host === null) throw notFound("such host");
     if (config.API_HOSTS.has(host)) return c.json({ ok: true as const }, 200);
-    const routeName = routeNameOf(host, config.SERVICE_DOMAIN);
+    const routeName = toRouteName(host, config.SERVICE_DOMAIN);
     const route = routeName === null ? null : await findRoute(db, routeName);
     if (!route?.tunnelId) throw notFound("such host");
     return c.json({ ok: true as const }, 200);
@@ -130,16 +104,13 @@ domains.openapi(
 );
 
 domains.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/domains/{id}",
     summary: "Release a domain",
-    ...allow("domains:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("It leads nowhere, and is anybody's to claim.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("domains:write"),
+    params: Id,
+    responses: { 200: answer("It leads nowhere, and is anybody's to claim.", Ok) },
   }),
   async (c) => {
     const isReleased = await releaseDomain(c.var.db, actorOf(c), c.req.valid("param").id);
@@ -149,24 +120,14 @@ domains.openapi(
 );
 
 domains.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/domains/{id}/verify",
     summary: "Look for the TXT record that proves a claim",
-    ...allow("domains:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("It is there; once found it is not looked for again.", CustomDomain),
-      ...failures(
-        "verification_failed",
-        "unauthorized",
-        "forbidden",
-        "not_found",
-        "duplicate_name",
-        "rate_limited",
-        "unavailable",
-      ),
-    },
+    guard: allow("domains:write"),
+    params: Id,
+    responses: { 200: answer("It is there; once found it is not looked for again.", CustomDomain) },
+    failures: ["verification_failed", "duplicate_name", "rate_limited", "unavailable"],
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -180,8 +141,6 @@ domains.openapi(
         throw notFound("such domain");
       case "duplicate_name":
         throw takenDomain(claim.domain);
-      case "role_changed":
-        throw roleChanged();
       default:
         return c.json(toDomain(row), 200);
     }
@@ -189,23 +148,15 @@ domains.openapi(
 );
 
 domains.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/domains/{id}/bind",
     summary: "Lead a domain to a tunnel",
-    ...allow("domains:write"),
-    request: { params: Id, body: jsonBody(BindDomain) },
-    responses: {
-      200: answer("Its visitors reach the tunnel.", CustomDomain),
-      ...failures(
-        "invalid_request",
-        "verification_failed",
-        "unauthorized",
-        "forbidden",
-        "not_found",
-        "duplicate_name",
-      ),
-    },
+    guard: allow("domains:write"),
+    params: Id,
+    body: BindDomain,
+    responses: { 200: answer("Its visitors reach the tunnel.", CustomDomain) },
+    failures: ["verification_failed", "duplicate_name"],
   }),
   async (c) => {
     const { tunnel_id: tunnelId } = c.req.valid("json");
@@ -224,8 +175,6 @@ domains.openapi(
         throw new ApiError("verification_failed", "The domain has to be verified first.");
       case "duplicate_name":
         throw new ApiError("duplicate_name", "The domain leads to another tunnel.");
-      case "role_changed":
-        throw roleChanged();
       default:
         return c.json(toDomain(row), 200);
     }
@@ -233,16 +182,13 @@ domains.openapi(
 );
 
 domains.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/domains/{id}/bind",
     summary: "Lead a domain nowhere",
-    ...allow("domains:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("It stays verified.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("domains:write"),
+    params: Id,
+    responses: { 200: answer("It stays verified.", Ok) },
   }),
   async (c) => {
     switch (await unbindDomain(c.var.db, actorOf(c), c.req.valid("param").id)) {
@@ -275,7 +221,7 @@ async function requireProof(
 
 /** Each asks somebody else's resolver, who would tell one who asks too often from nobody. */
 async function limitLookUps(c: ApiContext): Promise<void> {
-  const waitMs = await lookUpLimiterObject(c.env, c.var.principal.orgId).take(LOOK_UP_RULE);
+  const waitMs = await lookupLimiterObject(c.env, c.var.principal.orgId).take(LOOK_UP_RULE);
   if (waitMs === 0) return;
   throw new ApiError("rate_limited", "Too many look-ups. Records take a while to be seen: wait.", {
     retryAfterSeconds: Math.ceil(waitMs / 1000),

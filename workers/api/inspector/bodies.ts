@@ -1,10 +1,10 @@
 /** Bodies as they were kept: bytes as they were sent, packed or not, whole or cut. */
 
 /** A packed body unpacks to no more than this; one that would is left as it was sent. */
-const BODY_UNPACKED_MAX_BYTES = 2 * 1024 * 1024;
+const DECOMPRESSED_MAX_BYTES = 2 * 1024 * 1024;
 
 /** @returns null when these bytes are no text: not in UTF-8, or with NUL in them. */
-export function textOf(bytes: Uint8Array): string | null {
+export function decodeText(bytes: Uint8Array): string | null {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     return text.includes("\0") ? null : text;
@@ -27,7 +27,7 @@ const MAX_CODINGS = 2;
  * @param coding the value of Content-Encoding.
  * @returns null when it can't be unpacked: an unknown coding, a body that was cut, or one that grows too large.
  */
-export async function unpacked(
+export async function decompress(
   bytes: Uint8Array<ArrayBuffer>,
   coding: string | undefined,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
@@ -55,7 +55,7 @@ async function inflate(
     for await (const chunk of stream) {
       length += chunk.length;
       // Leaving the loop cancels the stream: what a few bytes could unpack to is never made.
-      if (length > BODY_UNPACKED_MAX_BYTES) return null;
+      if (length > DECOMPRESSED_MAX_BYTES) return null;
       chunks.push(chunk);
     }
   } catch {

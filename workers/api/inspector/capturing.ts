@@ -1,25 +1,21 @@
 /** /tunnels/{id}/inspector: what of a tunnel's requests is kept. */
-import { createRoute } from "@hono/zod-openapi";
-import { CaptureSettings, TunnelCapturing } from "../../../protocol/schemas/inspector/captures.ts";
+import { CaptureSettings, TunnelCaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { findCapturing, setCapturing } from "../../store/inspector/capturing.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea, notFound } from "../route.ts";
+import { actorOf, answer, newArea, notFound, route } from "../route.ts";
 import { requireChanged } from "../access/gate-changes.ts";
 
 export const capturing = newArea();
 
 capturing.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/tunnels/{id}/inspector",
     summary: "Read what of a tunnel's requests is kept",
-    ...allow("tunnels:read"),
-    request: { params: Id },
-    responses: {
-      200: answer("The settings in force.", TunnelCapturing),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("tunnels:read"),
+    params: Id,
+    responses: { 200: answer("The settings in force.", TunnelCaptureSettings) },
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -30,18 +26,17 @@ capturing.openapi(
 );
 
 capturing.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/tunnels/{id}/inspector",
     summary: "Set what of a tunnel's requests is kept",
     description:
       "It replaces the settings before; what is left out is as it is for a new tunnel. It holds from the next request on. What is kept already stays as it is.",
-    ...allow("tunnels:write"),
-    request: { params: Id, body: jsonBody(CaptureSettings) },
-    responses: {
-      200: answer("In force.", TunnelCapturing),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    body: CaptureSettings,
+    responses: { 200: answer("In force.", TunnelCaptureSettings) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

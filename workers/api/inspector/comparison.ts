@@ -2,7 +2,7 @@
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Comparison, Difference } from "../../../protocol/schemas/inspector/replays.ts";
 import { fromBase64 } from "../../../shared/encoding.ts";
-import { textOf, unpacked } from "./bodies.ts";
+import { decodeText, decompress } from "./bodies.ts";
 
 /** What is told of two bodies that differ. */
 export const COMPARISON_MAX_DIFFERENCES = 100;
@@ -14,7 +14,7 @@ export const COMPARISON_VALUE_MAX_CHARS = 200;
 type Headers = Record<string, string>;
 
 /** They tell of the moment, not of the answer. */
-const CHANGE_BY_THEMSELVES = new Set(["date", "age"]);
+const VOLATILE_HEADERS = new Set(["date", "age"]);
 
 export async function compareAnswers(
   original: CaptureEvent,
@@ -28,7 +28,7 @@ export async function compareAnswers(
   const headers = compareHeaders(original.response_headers, replayed.response_headers);
   const body = await compareBodies(original, replayed);
   const differing = [headers.added, headers.removed, headers.changed].flatMap(Object.keys);
-  const sameHeaders = differing.every((name) => CHANGE_BY_THEMSELVES.has(name));
+  const sameHeaders = differing.every((name) => VOLATILE_HEADERS.has(name));
   return {
     same: status.same && sameHeaders && body.same,
     status,
@@ -39,7 +39,7 @@ export async function compareAnswers(
 }
 
 function compareHeaders(before: Headers, after: Headers): Comparison["headers"] {
-  const [original, replayed] = [lowered(before), lowered(after)];
+  const [original, replayed] = [toLowerCaseNames(before), toLowerCaseNames(after)];
   const only = (those: Map<string, string>, others: Map<string, string>) =>
     Object.fromEntries([...those].filter(([name]) => !others.has(name)));
   const changed = [...original].filter(
@@ -54,7 +54,7 @@ function compareHeaders(before: Headers, after: Headers): Comparison["headers"] 
   };
 }
 
-function lowered(headers: Headers): Map<string, string> {
+function toLowerCaseNames(headers: Headers): Map<string, string> {
   return new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 }
 
@@ -64,11 +64,11 @@ async function compareBodies(
 ): Promise<Comparison["body"]> {
   const cut = original.truncated.response || replayed.truncated.response;
   const size = { original: original.response_size, replayed: replayed.response_size };
-  const [before, after] = await Promise.all([plainBody(original), plainBody(replayed)]);
+  const [before, after] = await Promise.all([readPlainBody(original), readPlainBody(replayed)]);
   const kept = cut ? Math.min(before.length, after.length) : Infinity;
-  const first = firstDifference(before.subarray(0, kept), after.subarray(0, kept));
+  const first = findFirstDifference(before.subarray(0, kept), after.subarray(0, kept));
   const bothSizes = !cut || size.original === size.replayed;
-  const found = cut ? null : jsonDifferences(before, after);
+  const found = cut ? null : findJsonDifferences(before, after);
   return {
     same: first === null && bothSizes,
     cut,
@@ -80,31 +80,31 @@ async function compareBodies(
 }
 
 /** What can't be unpacked is compared as it was sent. */
-async function plainBody({ response_body: body, response_headers: headers }: CaptureEvent) {
+async function readPlainBody({ response_body: body, response_headers: headers }: CaptureEvent) {
   const sent = fromBase64(body) ?? new Uint8Array();
-  return (await unpacked(sent, lowered(headers).get("content-encoding"))) ?? sent;
+  return (await decompress(sent, toLowerCaseNames(headers).get("content-encoding"))) ?? sent;
 }
 
-function firstDifference(original: Uint8Array, replayed: Uint8Array): number | null {
+function findFirstDifference(original: Uint8Array, replayed: Uint8Array): number | null {
   const common = Math.min(original.length, replayed.length);
   for (let at = 0; at < common; at++) if (original[at] !== replayed[at]) return at;
   return original.length === replayed.length ? null : common;
 }
 
-function jsonDifferences(original: Uint8Array, replayed: Uint8Array) {
-  const [before, after] = [parsed(original), parsed(replayed)];
-  return before && after ? differencesOf(before.value, after.value) : null;
+function findJsonDifferences(original: Uint8Array, replayed: Uint8Array) {
+  const [before, after] = [parseJsonBody(original), parseJsonBody(replayed)];
+  return before && after ? compareValues(before.value, after.value) : null;
 }
 
-function parsed(bytes: Uint8Array): { value: unknown } | null {
+function parseJsonBody(bytes: Uint8Array): { value: unknown } | null {
   try {
-    return { value: JSON.parse(textOf(bytes) ?? "") };
+    return { value: JSON.parse(decodeText(bytes) ?? "") };
   } catch {
     return null;
   }
 }
 
-interface Place {
+interface ValuePair {
   path: string;
   depth: number;
   original: unknown;
@@ -112,19 +112,19 @@ interface Place {
 }
 
 /** The order of an object's fields means nothing. Without recursion: strangers choose how deep bodies are. */
-function differencesOf(original: unknown, replayed: unknown) {
+function compareValues(original: unknown, replayed: unknown) {
   const differences: Difference[] = [];
   let more = false;
-  const open: Place[] = [{ path: "", depth: 0, original, replayed }];
+  const open: ValuePair[] = [{ path: "", depth: 0, original, replayed }];
   for (let place = open.pop(); place; place = open.pop()) {
     const { path, depth } = place;
-    const [before, after] = [fieldsOf(place.original), fieldsOf(place.replayed)];
+    const [before, after] = [toFields(place.original), toFields(place.replayed)];
     const isSameKind =
       before && after && Array.isArray(place.original) === Array.isArray(place.replayed);
     if (!isSameKind) {
       if (place.original === place.replayed) continue;
       if (differences.length === COMPARISON_MAX_DIFFERENCES) return { differences, more: true };
-      differences.push({ path, original: shown(place.original), replayed: shown(place.replayed) });
+      differences.push({ path, original: formatValue(place.original), replayed: formatValue(place.replayed) });
       continue;
     }
     const names = [...new Set([...before.keys(), ...after.keys()])].reverse();
@@ -142,12 +142,12 @@ function differencesOf(original: unknown, replayed: unknown) {
   return { differences, more };
 }
 
-function fieldsOf(value: unknown): Map<string, unknown> | null {
+function toFields(value: unknown): Map<string, unknown> | null {
   return typeof value === "object" && value !== null ? new Map(Object.entries(value)) : null;
 }
 
 /** @param value undefined: it is not there. */
-function shown(value: unknown): string | null {
+function formatValue(value: unknown): string | null {
   if (value === undefined) return null;
   if (Array.isArray(value)) return value.length === 0 ? "[]" : `[… ${value.length}]`;
   if (typeof value === "object" && value !== null) {

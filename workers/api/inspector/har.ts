@@ -6,21 +6,21 @@ import { toBase64 } from "../../../shared/base64.ts";
 import type { CaptureEvent, CapturedFrame } from "../../../protocol/schemas/inspector/captures.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { fromBase64 } from "../../../shared/encoding.ts";
-import { textOf, unpacked } from "./bodies.ts";
+import { decodeText, decompress } from "./bodies.ts";
 
 export interface HarOptions {
   /** Of the tunnel, without a slash at its end. */
   origin: string;
   /** Otherwise without bodies and messages. */
-  isWhole: boolean;
+  isComplete: boolean;
 }
 
-interface Line {
+interface NameValue {
   name: string;
   value: string;
 }
 
-const LEFT_OUT = "left out: the archive is as large as it may become";
+const OMITTED = "left out: the archive is as large as it may become";
 
 /** The archive around its entries, which are written one by one: together they can be large. */
 export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
@@ -29,14 +29,14 @@ export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
 })},"pages":[],"entries":[`;
 export const HAR_END = "]}}\n";
 
-export async function harEntry(event: CaptureEvent, options: HarOptions) {
+export async function buildHarEntry(event: CaptureEvent, options: HarOptions) {
   const wait = event.latency_ms ?? 0;
   const receive = Math.max(0, (event.duration_ms ?? wait) - wait);
   return {
     startedDateTime: event.timestamp,
     time: wait + receive,
-    request: request(event, options),
-    response: await response(event, options),
+    buildRequest: request(event, options),
+    buildResponse: await response(event, options),
     cache: {},
     timings: { send: 0, wait, receive },
     _id: event.id,
@@ -45,41 +45,41 @@ export async function harEntry(event: CaptureEvent, options: HarOptions) {
     _state: event.state,
     ...(event.error === null ? {} : { _error: event.error, comment: event.error }),
     ...(event.replay_of === null ? {} : { _replayOf: event.replay_of }),
-    ...(options.isWhole ? streamOf(event) : {}),
+    ...(options.isComplete ? buildStreamFields(event) : {}),
   };
 }
 
-function request(event: CaptureEvent, { origin, isWhole }: HarOptions) {
+function request(event: CaptureEvent, { origin, isComplete }: HarOptions) {
   const { method, path, query, request_headers: headers } = event;
   return {
     method,
     url: origin + path + (query === null ? "" : `?${query}`),
     httpVersion: "HTTP/1.1",
-    cookies: cookiesOf(valueOf(headers, "cookie")),
-    headers: linesOf(headers),
-    queryString: queryOf(query),
-    ...postData(event, isWhole),
+    cookies: parseCookies(findHeader(headers, "cookie")),
+    headers: toNameValues(headers),
+    queryString: parseQuery(query),
+    ...buildPostData(event, isComplete),
     headersSize: -1,
     bodySize: event.request_size,
   };
 }
 
-function postData(event: CaptureEvent, isWhole: boolean) {
+function buildPostData(event: CaptureEvent, isWhole: boolean) {
   const bytes = fromBase64(event.request_body) ?? new Uint8Array();
   if (bytes.length === 0) return {};
-  const text = textOf(bytes);
+  const text = decodeText(bytes);
   const notes = [
-    ...(isWhole ? [] : [LEFT_OUT]),
-    ...(event.truncated.request ? [cut(bytes.length, event.request_size)] : []),
+    ...(isWhole ? [] : [OMITTED]),
+    ...(event.truncated.request ? [describeCut(bytes.length, event.request_size)] : []),
   ];
-  const content = text ?? event.request_body;
+  const buildContent = text ?? event.request_body;
   return {
     postData: {
-      mimeType: valueOf(event.request_headers, "content-type") ?? "application/octet-stream",
+      mimeType: findHeader(event.request_headers, "content-type") ?? "application/octet-stream",
       params: [],
-      text: isWhole ? content : "",
+      text: isWhole ? buildContent : "",
       ...(text === null && isWhole ? { _encoding: "base64" } : {}),
-      ...commentOf(notes),
+      ...toComment(notes),
     },
   };
 }
@@ -91,10 +91,10 @@ async function response(event: CaptureEvent, options: HarOptions) {
     status: event.status ?? 0,
     statusText: "",
     httpVersion: "HTTP/1.1",
-    cookies: setCookiesOf(valueOf(headers, "set-cookie")),
-    headers: linesOf(headers),
-    content: await content(event, options.isWhole),
-    redirectURL: valueOf(headers, "location") ?? "",
+    cookies: parseSetCookies(findHeader(headers, "set-cookie")),
+    headers: toNameValues(headers),
+    content: await content(event, options.isComplete),
+    redirectURL: findHeader(headers, "location") ?? "",
     headersSize: -1,
     bodySize: event.response_size,
   };
@@ -104,27 +104,27 @@ async function response(event: CaptureEvent, options: HarOptions) {
 async function content(event: CaptureEvent, isWhole: boolean) {
   const { response_headers: headers, response_body: body } = event;
   const sent = fromBase64(body) ?? new Uint8Array();
-  const coding = valueOf(headers, "content-encoding");
-  const plain = isWhole ? await unpacked(sent, coding) : sent;
+  const coding = findHeader(headers, "content-encoding");
+  const plain = isWhole ? await decompress(sent, coding) : sent;
   const bytes = plain ?? sent;
-  const text = plain && textOf(plain);
+  const text = plain && decodeText(plain);
   const size = event.truncated.response ? event.response_size : bytes.length;
   const notes = [
-    ...(isWhole || sent.length === 0 ? [] : [LEFT_OUT]),
-    ...(event.truncated.response ? [cut(sent.length, event.response_size)] : []),
+    ...(isWhole || sent.length === 0 ? [] : [OMITTED]),
+    ...(event.truncated.response ? [describeCut(sent.length, event.response_size)] : []),
     ...(plain ? [] : [`as it was sent: ${coding}`]),
   ];
   const kept = text === null ? { text: toBase64(bytes), encoding: "base64" } : { text };
   return {
     size,
-    mimeType: valueOf(headers, "content-type") ?? "x-unknown",
+    mimeType: findHeader(headers, "content-type") ?? "x-unknown",
     ...(plain && plain !== sent ? { compression: size - sent.length } : {}),
     ...(isWhole && bytes.length > 0 ? kept : {}),
-    ...commentOf(notes),
+    ...toComment(notes),
   };
 }
 
-function streamOf({ kind, frames, events }: CaptureEvent) {
+function buildStreamFields({ kind, frames, events }: CaptureEvent) {
   switch (kind) {
     case "http":
       return {};
@@ -149,28 +149,28 @@ function message({ from, timestamp, kind, size, data }: CapturedFrame) {
   };
 }
 
-function linesOf(headers: Record<string, string>): Line[] {
+function toNameValues(headers: Record<string, string>): NameValue[] {
   return Object.entries(headers).flatMap(([name, value]) =>
     value.split("\n").map((line) => ({ name, value: line })),
   );
 }
 
 /** @param name in lower case. */
-export function valueOf(headers: Record<string, string>, name: string): string | undefined {
+export function findHeader(headers: Record<string, string>, name: string): string | undefined {
   return Object.entries(headers).find(([known]) => known.toLowerCase() === name)?.[1];
 }
 
-function queryOf(query: string | null): Line[] {
+function parseQuery(query: string | null): NameValue[] {
   return (query ?? "")
     .split("&")
     .filter((part) => part !== "")
     .map((part) => {
       const { 0: name = "", 1: value = "" } = splitAt(part, "=");
-      return { name: decoded(name), value: decoded(value) };
+      return { name: decodeComponent(name), value: decodeComponent(value) };
     });
 }
 
-function decoded(text: string): string {
+function decodeComponent(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll("+", " "));
   } catch {
@@ -178,7 +178,7 @@ function decoded(text: string): string {
   }
 }
 
-function cookiesOf(header: string | undefined): Line[] {
+function parseCookies(header: string | undefined): NameValue[] {
   return (header ?? "")
     .split(";")
     .map((pair) => pair.trim())
@@ -190,7 +190,7 @@ function cookiesOf(header: string | undefined): Line[] {
 }
 
 /** Each on a line of its own. */
-function setCookiesOf(lines: string | undefined) {
+function parseSetCookies(lines: string | undefined) {
   return (lines ?? "")
     .split("\n")
     .filter((line) => line.includes("="))
@@ -222,10 +222,10 @@ function splitAt(text: string, separator: string): [string, string] {
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
-function cut(kept: number, size: number): string {
+function describeCut(kept: number, size: number): string {
   return `cut: the first ${kept} of ${size} bytes`;
 }
 
-function commentOf(notes: string[]): { comment?: string } {
+function toComment(notes: string[]): { comment?: string } {
   return notes.length === 0 ? {} : { comment: notes.join("; ") };
 }

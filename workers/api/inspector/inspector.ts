@@ -1,5 +1,4 @@
 /** /inspector: the requests that visitors made to the organization's tunnels, as they were captured. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { CaptureEvent, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import {
@@ -7,23 +6,13 @@ import {
   ClearQuery,
   InspectorQuery,
 } from "../../../protocol/schemas/inspector/inspector.ts";
-import { Replayed, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
+import { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
 import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
 import { clearCaptures } from "../../store/inspector/inspector.ts";
 import { allow } from "../guard.ts";
-import {
-  actorOf,
-  answer,
-  failures,
-  jsonBody,
-  newArea,
-  notFound,
-  roleChanged,
-  type ApiContext,
-} from "../route.ts";
-import { unheard } from "../access/gate-changes.ts";
-import { archiveStream, entriesOf } from "./archive.ts";
-import { curlCommand } from "./curl.ts";
+import { actorOf, answer, newArea, notFound, route, type ApiContext } from "../route.ts";
+import { createArchiveStream, readArchiveEntries } from "./archive.ts";
+import { formatCurlCommand } from "./curl.ts";
 import { findCapture, listCaptures, originOf, type Listed } from "./reading.ts";
 import { notWhole, replay } from "./replaying.ts";
 
@@ -35,18 +24,16 @@ function archived(description: string): { description: string; content: object }
 }
 
 inspector.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/inspector",
     summary: "List captured requests",
     description:
       "Of one tunnel, or of the hundred of the organization that were served last. Without headers and bodies.",
-    ...allow("inspector:read"),
-    request: { query: InspectorQuery },
-    responses: {
-      200: answer("Newest first.", z.array(CaptureSummary)),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("inspector:read"),
+    query: InspectorQuery,
+    responses: { 200: answer("Newest first.", z.array(CaptureSummary)) },
+    failures: ["not_found", "unavailable"],
   }),
   async (c) => {
     const listed = await listCaptures(c, c.req.valid("query"));
@@ -58,45 +45,37 @@ inspector.openapi(
 );
 
 inspector.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/inspector",
     summary: "Clear the captured requests of a tunnel",
-    ...allow("inspector:write"),
-    request: { query: ClearQuery },
-    responses: {
-      200: answer("Nothing that came before is kept any more.", Ok),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("inspector:write"),
+    query: ClearQuery,
+    responses: { 200: answer("Nothing that came before is kept any more.", Ok) },
+    failures: ["not_found", "unavailable"],
   }),
   async (c) => {
     const { tunnel_id: tunnelId } = c.req.valid("query");
     switch (await clearCaptures(c.var.db, actorOf(c), tunnelId)) {
       case "cleared":
         return c.json({ ok: true as const }, 200);
-      case "unheard":
-        throw unheard();
       case "not_found":
         throw notFound("such tunnel");
-      case "role_changed":
-        throw roleChanged();
     }
   },
 );
 
 inspector.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/inspector/har",
     summary: "Export captured requests as an HTTP archive",
     description:
       "HAR 1.2, of what the same query lists. An archive that grows large leaves bodies out.",
-    ...allow("inspector:read"),
-    request: { query: InspectorQuery },
-    responses: {
-      200: archived("Newest first."),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("inspector:read"),
+    query: InspectorQuery,
+    responses: { 200: archived("Newest first.") },
+    failures: ["not_found", "unavailable"],
   }),
   async (c) => {
     const listed = await listCaptures(c, c.req.valid("query"));
@@ -105,16 +84,14 @@ inspector.openapi(
 );
 
 inspector.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/inspector/{id}",
     summary: "Read a captured request, with headers, bodies and messages",
-    ...allow("inspector:read"),
-    request: { params: Id },
-    responses: {
-      200: answer("As it was captured.", CaptureEvent),
-      ...failures("unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("inspector:read"),
+    params: Id,
+    responses: { 200: answer("As it was captured.", CaptureEvent) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { event } = await findCapture(c, c.req.valid("param").id);
@@ -123,16 +100,14 @@ inspector.openapi(
 );
 
 inspector.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/inspector/{id}/har",
     summary: "Export one captured request as an HTTP archive",
-    ...allow("inspector:read"),
-    request: { params: Id },
-    responses: {
-      200: archived("HAR 1.2, with one entry."),
-      ...failures("unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("inspector:read"),
+    params: Id,
+    responses: { 200: archived("HAR 1.2, with one entry.") },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { tunnel, event } = await findCapture(c, c.req.valid("param").id);
@@ -141,49 +116,39 @@ inspector.openapi(
 );
 
 inspector.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/inspector/{id}/curl",
     summary: "Read a captured request as a command for a shell",
-    ...allow("inspector:read"),
-    request: { params: Id },
+    guard: allow("inspector:read"),
+    params: Id,
     responses: {
       200: {
         description: "A command that sends the same.",
         content: { "text/plain": { schema: z.string() } },
       },
-      ...failures("unauthorized", "forbidden", "not_found", "conflict", "unavailable"),
     },
+    failures: ["conflict", "unavailable"],
   }),
   async (c) => {
     const { tunnel, event } = await findCapture(c, c.req.valid("param").id);
     if (event.kind !== "websocket" && event.truncated.request) throw notWhole();
-    return c.text(curlCommand(event, originOf(c, tunnel)), 200);
+    return c.text(formatCurlCommand(event, originOf(c, tunnel)), 200);
   },
 );
 
 inspector.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/inspector/{id}/replay",
     summary: "Send a captured request to the agent once more",
     description:
       "Where the server and the tunnel allow it. With `underpass-replay: <id>` among its headers; those that were redacted are left out.",
-    ...allow("inspector:write"),
-    request: { params: Id, body: { ...jsonBody(ReplayRequest), required: false } },
-    responses: {
-      200: answer("Both answers beside each other.", Replayed),
-      ...failures(
-        "invalid_request",
-        "unauthorized",
-        "forbidden",
-        "not_found",
-        "conflict",
-        "replay_disabled",
-        "agent_offline",
-        "unavailable",
-      ),
-    },
+    guard: allow("inspector:write"),
+    params: Id,
+    optionalBody: ReplayRequest,
+    responses: { 200: answer("Both answers beside each other.", ReplayResult) },
+    failures: ["conflict", "replay_disabled", "agent_offline", "unavailable"],
   }),
   async (c) => {
     const found = await findCapture(c, c.req.valid("param").id);
@@ -192,7 +157,7 @@ inspector.openapi(
 );
 
 function archive(c: ApiContext, listed: Listed[], name: string): Response {
-  return c.body(archiveStream(entriesOf(c, listed)), 200, {
+  return c.body(createArchiveStream(readArchiveEntries(c, listed)), 200, {
     "Content-Type": "application/json",
     "Content-Disposition": `attachment; filename="${name}"`,
   });

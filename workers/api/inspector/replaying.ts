@@ -1,15 +1,15 @@
 /** A captured request is sent once more, and what came of it is put beside what came of it then. */
 import type {
-  Changes,
+  ReplayChanges,
   ReplayOutcome,
   ReplayRefusal,
 } from "../../../protocol/schemas/inspector/captures.ts";
-import type { Replayed, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
+import type { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
 import { ApiError } from "../../errors.ts";
 import { fromBase64, utf8 } from "../../../shared/encoding.ts";
 import { tunnelObject } from "../../objects.ts";
 import { noteReplay } from "../../store/inspector/inspector.ts";
-import { actorOf, notFound, roleChanged, type ApiContext } from "../route.ts";
+import { actorOf, notFound, type ApiContext } from "../route.ts";
 import { compareAnswers } from "./comparison.ts";
 import { reached, readCapture, type Found } from "./reading.ts";
 
@@ -17,10 +17,9 @@ export async function replay(
   c: ApiContext,
   { tunnel, event }: Found,
   request: ReplayRequest,
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   if (!c.var.config.ALLOW_REPLAY) throw refusal("replay_disabled");
-  const noted = await noteReplay(c.var.db, actorOf(c), tunnel.id, event.id);
-  if (noted === "role_changed") throw roleChanged();
+  await noteReplay(c.var.db, actorOf(c), tunnel.id, event.id);
   const stub = tunnelObject(c.env, tunnel.id);
   const outcome = await reached<ReplayOutcome>(stub.replay(event.id, changesOf(request)));
   if ("refused" in outcome) throw refusal(outcome.refused);
@@ -30,7 +29,7 @@ export async function replay(
   return { id: replayed.id, replay_of: event.id, comparison };
 }
 
-function changesOf(request: ReplayRequest): Changes {
+function changesOf(request: ReplayRequest): ReplayChanges {
   const { method, path, query, headers } = request;
   return { method, path, query, headers, body: bodyOf(request) };
 }

@@ -10,7 +10,7 @@ import {
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { RECONNECT_WATCHER_MS } from "../../../protocol/limits.ts";
 import {
-  WATCH_BEARER,
+  WATCH_BEARER_PREFIX,
   WATCH_PROTOCOL,
   WatchQuery,
 } from "../../../protocol/schemas/inspector/watching.ts";
@@ -92,5 +92,5 @@ async function handOver(
 function grantedProtocol(c: ApiContext): string {
   const offered = offeredProtocols(c);
   if (offered.includes(WATCH_PROTOCOL)) return WATCH_PROTOCOL;
-  return offered.find((protocol) => protocol.startsWith(WATCH_BEARER)) ?? "";
+  return offered.find((protocol) => protocol.startsWith(WATCH_BEARER_PREFIX)) ?? "";
 }

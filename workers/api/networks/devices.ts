@@ -1,11 +1,10 @@
 /** /private-networks/{id}/devices: who may take part in a network, by public key. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import {
   Device,
   DeviceId,
   EnrollDevice,
-  EnrolledDevice,
+  DeviceEnrollment,
   NetworkConfig,
 } from "../../../protocol/schemas/networks.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
@@ -17,12 +16,11 @@ import {
   removeDevice,
 } from "../../store/networks/devices.ts";
 import { allowOrAgent } from "../guard.ts";
-import { answer, failures, getCaller, invalidField, jsonBody, notFound } from "../route.ts";
+import { answer, getCaller, invalidField, notFound, route } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,
   newNetworkArea,
-  notAllowedAnyMore,
   requireNetwork,
   serverNotRegistered,
 } from "./area.ts";
@@ -32,17 +30,15 @@ import { addressAt, getPublicEndpoint, toDevices } from "./views.ts";
 export const networkDevices = newNetworkArea();
 
 networkDevices.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/private-networks/{id}/devices",
     summary: "List the devices of a private network",
     description: FOR_AGENTS,
-    ...allowOrAgent("networks:read"),
-    request: { params: Id, query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(Device)),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowOrAgent("networks:read"),
+    params: Id,
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(Device)) },
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
@@ -52,32 +48,22 @@ networkDevices.openapi(
 );
 
 networkDevices.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/private-networks/{id}/devices",
     summary: "Enroll a device in a private network",
     description: `With the next free address. The same key again gives the same device. ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:write"),
-    request: { params: Id, body: jsonBody(EnrollDevice) },
-    responses: {
-      201: answer("The server's configuration needs the device too.", EnrolledDevice),
-      ...failures(
-        "invalid_request",
-        "invalid_name",
-        "unauthorized",
-        "forbidden",
-        "not_found",
-        "network_full",
-      ),
-    },
+    guard: allowOrAgent("networks:write"),
+    params: Id,
+    body: EnrollDevice,
+    responses: { 201: answer("The server's configuration needs the device too.", DeviceEnrollment) },
+    failures: ["invalid_name", "network_full"],
   }),
   async (c) => {
     const { name, public_key: publicKey } = c.req.valid("json");
     const { id } = c.req.valid("param");
     const enrolled = await enrollDevice(c.var.db, getCaller(c), id, { name, publicKey });
     switch (enrolled) {
-      case "not_allowed":
-        throw notAllowedAnyMore(c);
       case "not_found":
         throw networkNotFound();
       case "key_of_server":
@@ -94,39 +80,33 @@ networkDevices.openapi(
 );
 
 networkDevices.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/private-networks/{id}/devices/{device_id}",
     summary: "Remove a device from a private network",
     description: `The WireGuard server still knows it until its configuration is applied anew. ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:write"),
-    request: { params: DeviceId },
-    responses: {
-      200: answer("Its address is free.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowOrAgent("networks:write"),
+    params: DeviceId,
+    responses: { 200: answer("Its address is free.", Ok) },
   }),
   async (c) => {
     const { id, device_id: deviceId } = c.req.valid("param");
     const outcome = await removeDevice(c.var.db, getCaller(c), id, deviceId);
-    if (outcome === "not_allowed") throw notAllowedAnyMore(c);
     if (outcome === "not_found") throw notFound("such device");
     return c.json({ ok: true as const }, 200);
   },
 );
 
 networkDevices.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/private-networks/{id}/devices/{device_id}/config",
     summary: "A device's WireGuard configuration",
     description: `For \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:read"),
-    request: { params: DeviceId },
-    responses: {
-      200: answer("It leads to the network and nowhere else.", NetworkConfig),
-      ...failures("unauthorized", "forbidden", "not_found", "server_not_registered"),
-    },
+    guard: allowOrAgent("networks:read"),
+    params: DeviceId,
+    responses: { 200: answer("It leads to the network and nowhere else.", NetworkConfig) },
+    failures: ["server_not_registered"],
   }),
   async (c) => {
     const { id, device_id: deviceId } = c.req.valid("param");

@@ -1,10 +1,9 @@
 /** /tokens: what agents show to open tunnels. The bytes are in the answer to minting and nowhere else. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import {
   Budget,
-  BudgetSet,
+  BudgetResult,
   MintedToken,
   MintMasterKey,
   MintToken,
@@ -35,78 +34,68 @@ import { allow } from "../guard.ts";
 import {
   actorOf,
   answer,
-  failures,
   invalidInput,
-  jsonBody,
   newArea,
   notFound,
-  roleChanged,
+  route,
   type ApiContext,
 } from "../route.ts";
 
 export const tokens = newArea();
 
 tokens.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/tokens",
     summary: "List capability tokens",
-    ...allow("tokens:read"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(Token)),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allow("tokens:read"),
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(Token)) },
   }),
   async (c) => {
     const { db, principal } = c.var;
     const rows = await listTokens(db, principal.orgId, c.req.valid("query"));
     const lineageIds = rows.map(({ lineageId }) => lineageId);
     const spent =
-      rows.length > 0 ? await findSpent(db.read, lineageIds) : new Map<string, number>();
+      rows.length > 0 ? await findSpent(db.query, lineageIds) : new Map<string, number>();
     const listed = rows.map((row) => toToken(row, spent.get(row.lineageId)));
     return c.json(listed, 200);
   },
 );
 
 tokens.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/tokens",
     summary: "Mint a capability token",
-    ...allow("tokens:write"),
-    request: { body: jsonBody(MintToken) },
-    responses: {
-      200: answer("With its bytes, which are shown this once.", MintedToken),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allow("tokens:write"),
+    body: MintToken,
+    responses: { 200: answer("With its bytes, which are shown this once.", MintedToken) },
   }),
   async (c) => {
     const token = newAgentToken(c.req.valid("json"));
     const row = await mintToken(c.var.db, actorOf(c), token);
-    if (row === "role_changed") throw roleChanged();
     return c.json(await toMintedToken(c, row), 200);
   },
 );
 
 tokens.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/tokens/master",
     summary: "Mint a master key, which mints tokens of projects and opens no tunnels",
-    ...allow("tokens:write"),
-    request: { body: jsonBody(MintMasterKey) },
+    guard: allow("tokens:write"),
+    body: MintMasterKey,
     responses: {
       200: answer("With its bytes and its bearer form, which are shown this once.", MintedToken),
-      ...failures("invalid_request", "unauthorized", "upgrade_required", "forbidden"),
     },
+    failures: ["upgrade_required"],
   }),
   async (c) => {
     const { config, db } = c.var;
     const { name, ttl_days: ttlDays } = c.req.valid("json");
     const key = newMasterKey(name, ttlDays);
     const row = await mintMasterKey(db, actorOf(c), key, config.HOSTED);
-    if (row === "role_changed") throw roleChanged();
     if (row === "upgrade_required") {
       throw new ApiError("upgrade_required", "Master keys are not part of your plan.");
     }
@@ -115,17 +104,14 @@ tokens.openapi(
 );
 
 tokens.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/tokens/{nonce}",
     summary: "Revoke a capability token",
     description: "With a master key go all tokens that it minted.",
-    ...allow("tokens:write"),
-    request: { params: Nonce },
-    responses: {
-      200: answer("Its agents are disconnected.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("tokens:write"),
+    params: Nonce,
+    responses: { 200: answer("Its agents are disconnected.", Ok) },
   }),
   async (c) => {
     const outcome = await revokeToken(c.var.db, actorOf(c), nameOf(c, c.req.valid("param").nonce));
@@ -141,15 +127,14 @@ tokens.openapi(
 );
 
 tokens.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/tokens/{nonce}/rotate",
     summary: "Mint the same token again and revoke the old one",
-    ...allow("tokens:write"),
-    request: { params: Nonce },
+    guard: allow("tokens:write"),
+    params: Nonce,
     responses: {
       200: answer("The new one, with its bytes, which are shown this once.", MintedToken),
-      ...failures("unauthorized", "forbidden", "not_found"),
     },
   }),
   async (c) => {
@@ -160,10 +145,8 @@ tokens.openapi(
         throw notFound("such token that is not revoked");
       case "not_yours":
         throw notYours();
-      case "role_changed":
-        throw roleChanged();
       default: {
-        const spent = await findSpent(c.var.db.read, [row.lineageId]);
+        const spent = await findSpent(c.var.db.query, [row.lineageId]);
         return c.json(await toMintedToken(c, row, spent.get(row.lineageId)), 200);
       }
     }
@@ -171,16 +154,15 @@ tokens.openapi(
 );
 
 tokens.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/tokens/{nonce}/budget",
     summary: "Cap what a token may spend in a month",
-    ...allow("budgets:write"),
-    request: { params: Nonce, body: jsonBody(Budget) },
-    responses: {
-      200: answer("In force; agents that are over it are disconnected.", BudgetSet),
-      ...failures("invalid_request", "invalid_budget", "unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("budgets:write"),
+    params: Nonce,
+    body: Budget,
+    responses: { 200: answer("In force; agents that are over it are disconnected.", BudgetResult) },
+    failures: ["invalid_budget"],
   }),
   async (c) => {
     const { nonce } = c.req.valid("param");
@@ -191,8 +173,6 @@ tokens.openapi(
         return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
       case "not_found":
         throw notFound("such token");
-      case "role_changed":
-        throw roleChanged();
     }
   },
   (result) => {

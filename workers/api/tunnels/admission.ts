@@ -10,9 +10,9 @@ import {
   DEFAULT_PROJECT_SLUG,
   isAllowedLabel,
   isReservedLabel,
-  labelFault,
-  labelOf,
-  newRandomName,
+  findLabelError,
+  toLabel,
+  generateRandomName,
 } from "../../../protocol/names.ts";
 import { openDatabase } from "../../jobs/outbox.ts";
 import { configOf, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
@@ -62,7 +62,7 @@ export async function confirmAdmission(env: Env, admission: Admission): Promise<
       await tunnelObject(env, tunnelId).revokeCredential(tokenNonce);
       return;
     case "over_budget":
-      await tunnelObject(env, tunnelId).stopSpending(tokenNonce);
+      await tunnelObject(env, tunnelId).disconnectOverBudget(tokenNonce);
   }
 }
 
@@ -101,8 +101,8 @@ async function register(
     throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
   }
   for (let tries = 1; ; tries++) {
-    const name = asked.subdomain ?? newRandomName();
-    const label = labelOf(name, projectSlug);
+    const name = asked.subdomain ?? generateRandomName();
+    const label = toLabel(name, projectSlug);
     refuseLabel(token, label);
     const registration = await registerWithFreshNews(env, db, {
       orgId: uuidOf(token.organizationId),
@@ -126,7 +126,7 @@ async function register(
 }
 
 function refuseLabel(token: TokenPayload, label: string): void {
-  const fault = labelFault(label);
+  const fault = findLabelError(label);
   if (fault !== null) throw new Refusal("invalid_request", `the name ${fault}`);
   if (isReservedLabel(label)) throw new Refusal("duplicate_name", `${label} is reserved`);
   if (!isAllowedLabel(token.allowedSubdomains, label)) {

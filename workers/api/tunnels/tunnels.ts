@@ -2,7 +2,6 @@
  * /tunnels. A tunnel is a name that an organization holds (a row) and whoever serves it (an object): the row
  * says who may, the object says who does.
  */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import {
   RANDOM_NAME_MAX_TRIES,
@@ -12,12 +11,12 @@ import {
 import {
   DEFAULT_PROJECT_SLUG,
   isReservedLabel,
-  labelFault,
-  labelOf,
-  newRandomName,
+  findLabelError,
+  toLabel,
+  generateRandomName,
 } from "../../../protocol/names.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
-import { CreateTunnel, StatusOfTunnel, Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import { CreateTunnel, TunnelStatusResult, Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
 import { confirmTunnel } from "../../store/tunnels/live-tunnels.ts";
@@ -36,29 +35,23 @@ import { allow } from "../guard.ts";
 import {
   actorOf,
   answer,
-  failures,
   invalidField,
-  jsonBody,
   newArea,
   notFound,
-  roleChanged,
+  route,
   type ApiContext,
 } from "../route.ts";
-import { unheard } from "../access/gate-changes.ts";
 
 export const tunnels = newArea();
 
 tunnels.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/tunnels",
     summary: "List tunnels",
-    ...allow("tunnels:read"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(Tunnel)),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allow("tunnels:read"),
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(Tunnel)) },
   }),
   async (c) => {
     const rows = await listTunnels(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -71,23 +64,14 @@ tunnels.openapi(
 );
 
 tunnels.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/tunnels",
     summary: "Reserve a tunnel that an agent connects to later",
-    ...allow("tunnels:write"),
-    request: { body: jsonBody(CreateTunnel) },
-    responses: {
-      201: answer("Made; its status is `inactive`.", Tunnel),
-      ...failures(
-        "invalid_request",
-        "unauthorized",
-        "forbidden",
-        "not_found",
-        "duplicate_name",
-        "unavailable",
-      ),
-    },
+    guard: allow("tunnels:write"),
+    body: CreateTunnel,
+    responses: { 201: answer("Made; its status is `inactive`.", Tunnel) },
+    failures: ["not_found", "duplicate_name", "unavailable"],
   }),
   async (c) => {
     const row = await createNamed(c, c.req.valid("json"));
@@ -96,16 +80,13 @@ tunnels.openapi(
 );
 
 tunnels.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/tunnels/{id}",
     summary: "Delete a tunnel",
-    ...allow("tunnels:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("Its name is free, its agent is told.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    responses: { 200: answer("Its name is free, its agent is told.", Ok) },
   }),
   async (c) => {
     const deleted = await deleteTunnel(c.var.db, actorOf(c), c.req.valid("param").id);
@@ -115,16 +96,16 @@ tunnels.openapi(
 );
 
 tunnels.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/tunnels/{id}/start",
     summary: "Let agents in again that a stop keeps out",
-    ...allow("tunnels:write"),
-    request: { params: Id },
+    guard: allow("tunnels:write"),
+    params: Id,
     responses: {
-      200: answer("Its agent comes back within seconds, if it is running.", StatusOfTunnel),
-      ...failures("unauthorized", "forbidden", "not_found", "expired", "unavailable"),
+      200: answer("Its agent comes back within seconds, if it is running.", TunnelStatusResult),
     },
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -134,16 +115,14 @@ tunnels.openapi(
 );
 
 tunnels.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/tunnels/{id}/stop",
     summary: "Disconnect a tunnel's agent, and keep agents out until it is started",
-    ...allow("tunnels:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("It is offline, its agent is told.", StatusOfTunnel),
-      ...failures("unauthorized", "forbidden", "not_found", "expired", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    responses: { 200: answer("It is offline, its agent is told.", TunnelStatusResult) },
+    failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -158,10 +137,6 @@ function statusOf(stopped: Stopped): Tunnel["status"] {
       throw notFound("such tunnel");
     case "expired":
       throw new ApiError("expired", "The tunnel's time is over. Make a new one.");
-    case "unheard":
-      throw unheard();
-    case "role_changed":
-      throw roleChanged();
     default:
       return stopped.status;
   }
@@ -175,9 +150,9 @@ async function createNamed(
   const wantedPort = { relayId, port: publicPort };
   const projectSlug = asked.projectSlug ?? DEFAULT_PROJECT_SLUG;
   for (let tries = 1; ; tries++) {
-    const name = subdomain ?? newRandomName();
-    const label = labelOf(name, projectSlug);
-    const fault = labelFault(label);
+    const name = subdomain ?? generateRandomName();
+    const label = toLabel(name, projectSlug);
+    const fault = findLabelError(label);
     if (fault !== null) throw invalidField("subdomain", fault);
     const taken = new ApiError("duplicate_name", `${label} is taken.`);
     if (isReservedLabel(label)) throw taken;
@@ -185,7 +160,6 @@ async function createNamed(
     const made = { name, label, projectSlug, protocol, localPort, ttlSeconds, wantedPort };
     const row = await createTunnel(c.var.db, actorOf(c), made);
     if (row === "project_not_found") throw notFound("such project");
-    if (row === "role_changed") throw roleChanged();
     if (typeof row === "object") {
       const nothingYet = { authEnabled: false, edgeAuthEnabled: false, policyActions: 0 };
       return { ...row, projectSlug, ...nothingYet, customDomains: [] };

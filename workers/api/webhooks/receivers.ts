@@ -1,9 +1,7 @@
 /** /webhook-receivers: where vendors deliver, and what they delivered. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import type { KeptDelivery } from "../../../durable-objects/receiver/deliveries.ts";
+import type { StoredDelivery } from "../../../durable-objects/receiver/deliveries.ts";
 import { RECEIVERS_MAX } from "../../limits.ts";
-import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
 import {
   Acknowledgement,
   CreateReceiver,
@@ -30,16 +28,7 @@ import {
   type ReceiverRow,
 } from "../../store/webhooks/receivers.ts";
 import { allow, allowOrAgent, orgOf, requireReader } from "../guard.ts";
-import {
-  actorOf,
-  answer,
-  failures,
-  jsonBody,
-  newArea,
-  notFound,
-  roleChanged,
-  type ApiContext,
-} from "../route.ts";
+import { actorOf, answer, newArea, notFound, route, type ApiContext } from "../route.ts";
 
 /** How soon a waiting reader notices that the server stops, or that its client is gone. */
 const LONG_POLL_CHECK_MS = 250;
@@ -50,17 +39,14 @@ const FOR_AGENTS =
   "The bearer is an access token, or a capability token that is confined to nothing.";
 
 receivers.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/webhook-receivers",
     summary: "List webhook receivers",
     description: FOR_AGENTS,
-    ...allowOrAgent("receivers:read"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(Receiver)),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allowOrAgent("receivers:read"),
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(Receiver)) },
   }),
   async (c) => {
     const rows = await listReceivers(c.var.db, orgOf(c), c.req.valid("query"));
@@ -72,16 +58,16 @@ receivers.openapi(
 );
 
 receivers.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/webhook-receivers",
     summary: "Make a webhook receiver",
-    ...allow("receivers:write"),
-    request: { body: jsonBody(CreateReceiver) },
+    guard: allow("receivers:write"),
+    body: CreateReceiver,
     responses: {
       201: answer("Vendors can deliver to `url`. The secret is shown to nobody.", Receiver),
-      ...failures("invalid_request", "unauthorized", "forbidden", "conflict"),
     },
+    failures: ["conflict"],
   }),
   async (c) => {
     const { name, validator, secret } = c.req.valid("json");
@@ -91,8 +77,6 @@ receivers.openapi(
     switch (row) {
       case "too_many":
         throw new ApiError("conflict", `An organization has at most ${RECEIVERS_MAX} receivers.`);
-      case "role_changed":
-        throw roleChanged();
       default:
         return c.json(toReceiver(config, row), 201);
     }
@@ -100,23 +84,20 @@ receivers.openapi(
 );
 
 receivers.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/webhook-receivers/{id}",
     summary: "A webhook receiver",
     description: FOR_AGENTS,
-    ...allowOrAgent("receivers:read"),
-    request: { params: Id },
-    responses: {
-      200: answer("With how far its deliveries are acknowledged.", ReceiverState),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowOrAgent("receivers:read"),
+    params: Id,
+    responses: { 200: answer("With how far its deliveries are acknowledged.", ReceiverState) },
   }),
   async (c) => {
     const row = await requireReceiver(c, c.req.valid("param").id);
-    const news = await receiverObject(c.env, row.id).news();
+    const news = await receiverObject(c.env, row.id).getStats();
     const state = {
-      kept: news.kept,
+      kept: news.stored,
       lastReceivedAt: news.lastReceivedAtMs === null ? null : instantOf(news.lastReceivedAtMs),
       acknowledged: String(news.acknowledged),
     };
@@ -125,16 +106,13 @@ receivers.openapi(
 );
 
 receivers.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/webhook-receivers/{id}",
     summary: "Delete a webhook receiver",
-    ...allow("receivers:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("Its deliveries are deleted too.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("receivers:write"),
+    params: Id,
+    responses: { 200: answer("Its deliveries are deleted too.", Ok) },
   }),
   async (c) => {
     const isDeleted = await deleteReceiver(c.var.db, actorOf(c), c.req.valid("param").id);
@@ -144,17 +122,16 @@ receivers.openapi(
 );
 
 receivers.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/webhook-receivers/{id}/rotate",
     summary: "Give a webhook receiver another secret",
     description: "The one before is accepted as well, for `overlapHours`.",
-    ...allow("receivers:write"),
-    request: { params: Id, body: jsonBody(RotateReceiverSecret) },
-    responses: {
-      200: answer("In force.", Receiver),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("receivers:write"),
+    params: Id,
+    body: RotateReceiverSecret,
+    responses: { 200: answer("In force.", Receiver) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { config, db } = c.var;
@@ -164,35 +141,26 @@ receivers.openapi(
     const overlapMs = Math.round(overlapHours * 3600_000);
     const rotation = await rotateReceiverSecret(db, actorOf(c), { id, secret: sealed, overlapMs });
     if (rotation === "not_found") throw notFound("such receiver");
-    if (rotation === "role_changed") throw roleChanged();
-    if (!rotation.arrived) {
-      throw new ApiError(
-        "unavailable",
-        "The change is saved. The receiver could not be told right now, and will be: within minutes it takes effect.",
-        { retryAfterSeconds: RECONNECT_MAX_MS / 1000 },
-      );
-    }
-    return c.json(toReceiver(config, rotation.row), 200);
+    return c.json(toReceiver(config, rotation), 200);
   },
 );
 
 receivers.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/webhook-receivers/{id}/events",
     summary: "Read what was delivered",
     description: `In the order in which it came. ${FOR_AGENTS}`,
-    ...allowOrAgent("receivers:read"),
-    request: { params: Id, query: DeliveryQuery },
-    responses: {
-      200: answer("`cursor` is the next question's `after`.", DeliveryPage),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allowOrAgent("receivers:read"),
+    params: Id,
+    query: DeliveryQuery,
+    responses: { 200: answer("`cursor` is the next question's `after`.", DeliveryPage) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { after, limit, wait, since } = c.req.valid("query");
     const { id } = await requireReceiver(c, c.req.valid("param").id);
-    const asked = receiverObject(c.env, id).deliveries({
+    const asked = receiverObject(c.env, id).listDeliveries({
       after: Number(after),
       limit,
       sinceMs: since === undefined ? 0 : Date.parse(since),
@@ -201,7 +169,7 @@ receivers.openapi(
     const kept = wait === 0 ? await asked : await unlessItEnds(c, asked);
     // Whoever was signed out or sent away while waiting is not told what came since.
     if (wait > 0 && kept.length > 0) await requireReader(c, "receivers:read");
-    const cursor = kept.at(-1)?.place;
+    const cursor = kept.at(-1)?.position;
     return c.json(
       { events: kept.map(toDelivery), cursor: cursor === undefined ? after : String(cursor) },
       200,
@@ -210,17 +178,15 @@ receivers.openapi(
 );
 
 receivers.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/webhook-receivers/{id}/ack",
     summary: "Say up to where deliveries are handled",
     description: `It only ever moves on. ${FOR_AGENTS}`,
-    ...allowOrAgent("receivers:write"),
-    request: { params: Id, body: jsonBody(Acknowledgement) },
-    responses: {
-      200: answer("Up to where they are by now.", Acknowledgement),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowOrAgent("receivers:write"),
+    params: Id,
+    body: Acknowledgement,
+    responses: { 200: answer("Up to where they are by now.", Acknowledgement) },
   }),
   async (c) => {
     const { id } = await requireReceiver(c, c.req.valid("param").id);
@@ -239,11 +205,11 @@ async function requireReceiver(c: ApiContext, id: string): Promise<ReceiverRow> 
 /** A reader who waits is answered at once, with nothing, when the server stops or the client is gone. */
 async function unlessItEnds(
   c: ApiContext,
-  asked: Promise<KeptDelivery[]>,
-): Promise<KeptDelivery[]> {
+  asked: Promise<StoredDelivery[]>,
+): Promise<StoredDelivery[]> {
   if (isDraining())
     throw new ApiError("unavailable", "The server restarts.", { retryAfterSeconds: 1 });
-  const { promise: ended, resolve } = Promise.withResolvers<KeptDelivery[]>();
+  const { promise: ended, resolve } = Promise.withResolvers<StoredDelivery[]>();
   const check = setInterval(() => {
     if (isDraining() || c.req.raw.signal.aborted) resolve([]);
   }, LONG_POLL_CHECK_MS);
@@ -274,15 +240,15 @@ function toDelivery({
   headers,
   body,
   contentType,
-  place,
-}: KeptDelivery): Delivery {
+  position,
+}: StoredDelivery): Delivery {
   return {
     id,
     receivedAt: instantOf(receivedAtMs),
     headers,
     body: toBase64(body),
     contentType,
-    cursor: String(place),
+    cursor: String(position),
   };
 }
 

@@ -6,7 +6,7 @@ import { SignJWT } from "jose";
 import { RELAY_TICKET_SECONDS } from "../../../protocol/relay/limits.ts";
 import {
   RELAY_TICKET_TYPE,
-  relayAudience,
+  toRelayAudience,
   type NetworkTicket,
   type TunnelTicket,
 } from "../../../protocol/relay/ticket.ts";
@@ -51,7 +51,7 @@ export async function signRelayTicket(
     .setProtectedHeader({ alg: "ES256", typ: RELAY_TICKET_TYPE, kid })
     .setSubject(sub)
     .setIssuer(config.publicOrigin)
-    .setAudience(relayAudience(relayId))
+    .setAudience(toRelayAudience(relayId))
     .setIssuedAt(issuedAt)
     .setExpirationTime(expiresAt)
     .sign(key);

@@ -7,7 +7,7 @@ import type { Mailbox } from "../../config/mailbox.ts";
 import type { SmtpServer } from "../../config/smtp-server.ts";
 import { displayName, headerText } from "./encoded-words.ts";
 import type { Mail } from "./mails.ts";
-import { isRefusedForGood } from "../../../protocol/recipients.ts";
+import { isPermanentRefusal } from "../../../protocol/recipients.ts";
 
 /** @throws Error when it may work later. */
 export async function sendOverSmtp(
@@ -52,7 +52,7 @@ export async function sendOverSmtp(
     const { message } = error as Error;
     const [, recipientReply] =
       /^Invalid RCPT TO: <[^>]*>(?: NOTIFY=\S+)? ([^]*)$/.exec(message) ?? [];
-    if (recipientReply !== undefined && isRefusedForGood(recipientReply)) return "refused";
+    if (recipientReply !== undefined && isPermanentRefusal(recipientReply)) return "refused";
     throw new Error(message.replaceAll(to, "the recipient").trim(), { cause: undefined });
   } finally {
     // The server's goodbye is waited for by nobody.

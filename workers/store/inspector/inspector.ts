@@ -1,8 +1,8 @@
 /** Captured requests are with the tunnels that they were made to; rows say whose those are. */
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
-import { captureKey } from "../../../protocol/capture-id.ts";
+import { getCaptureKey } from "../../../protocol/capture-id.ts";
 import { prepared, type Database } from "../database.ts";
-import { holdsRole, type MemberActor } from "../locks.ts";
+import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
 /** The newest of an organization are looked for at as many of its tunnels: those that were served last. */
@@ -16,8 +16,8 @@ export interface InspectedTunnel {
 const COLUMNS = { id: tunnels.id, subdomain: tunnels.subdomain };
 const orgId = sql.placeholder("orgId");
 
-const servedLast = prepared((read) =>
-  read
+const servedLast = prepared((query) =>
+  query
     .select(COLUMNS)
     .from(tunnels)
     .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt)))
@@ -31,8 +31,8 @@ export function listInspectedTunnels(db: Database, org: string): Promise<Inspect
   return servedLast(db).execute({ orgId: org });
 }
 
-const byId = prepared((read) =>
-  read
+const byId = prepared((query) =>
+  query
     .select(COLUMNS)
     .from(tunnels)
     .where(
@@ -54,8 +54,8 @@ export async function findInspectedTunnel(
   return row ?? null;
 }
 
-const byKey = prepared((read) =>
-  read
+const byKey = prepared((query) =>
+  query
     .select(COLUMNS)
     .from(tunnels)
     .where(
@@ -74,11 +74,10 @@ export function listTunnelsOf(
   org: string,
   captureId: string,
 ): Promise<InspectedTunnel[]> {
-  return byKey(db).execute({ orgId: org, key: captureKey(captureId) });
+  return byKey(db).execute({ orgId: org, key: getCaptureKey(captureId) });
 }
 
-/** `unheard`: it is decided, and the tunnel's object will hear of it. */
-export type Cleared = "cleared" | "unheard" | "not_found" | "role_changed";
+export type Cleared = "cleared" | "not_found";
 
 /** Of everything that came so far. */
 export async function clearCaptures(
@@ -86,23 +85,25 @@ export async function clearCaptures(
   actor: MemberActor,
   tunnelId: string,
 ): Promise<Cleared> {
-  const { result, arrived } = await db.changeAndTell(async (change) => {
-    if (!(await holdsRole(change.tx, actor))) return "role_changed";
-    const [row] = await change.tx
-      .select({ id: tunnels.id })
-      .from(tunnels)
-      .where(
-        and(eq(tunnels.orgId, actor.orgId), eq(tunnels.id, tunnelId), isNull(tunnels.deletedAt)),
-      )
-      .for("share");
-    if (!row) return "not_found";
-    const about = { resourceType: "tunnel", resourceId: tunnelId } as const;
-    change.audit({ ...whoOf(actor), ...about, action: "tunnel_captures_cleared" });
-    const payload = { tunnelId, untilMs: Date.now() };
-    change.tell({ kind: "tunnel_captures_cleared", payload });
-    return "cleared";
-  });
-  return result === "cleared" && !arrived ? "unheard" : result;
+  return db.changeAs(
+    actor,
+    async (change) => {
+      const [row] = await change.tx
+        .select({ id: tunnels.id })
+        .from(tunnels)
+        .where(
+          and(eq(tunnels.orgId, actor.orgId), eq(tunnels.id, tunnelId), isNull(tunnels.deletedAt)),
+        )
+        .for("share");
+      if (!row) return "not_found";
+      const about = { resourceType: "tunnel", resourceId: tunnelId } as const;
+      change.audit({ ...whoOf(actor), ...about, action: "tunnel_captures_cleared" });
+      const payload = { tunnelId, untilMs: Date.now() };
+      change.enqueue({ kind: "tunnel_captures_cleared", payload });
+      return "cleared";
+    },
+    { requireDelivery: true },
+  );
 }
 
 /** Written before it is sent: what reaches a local server is in the log, whatever comes of it. */
@@ -111,13 +112,11 @@ export function noteReplay(
   actor: MemberActor,
   tunnelId: string,
   captureId: string,
-): Promise<"noted" | "role_changed"> {
-  return db.change(async (change) => {
-    if (!(await holdsRole(change.tx, actor))) return "role_changed";
+): Promise<void> {
+  return db.changeAs(actor, async (change) => {
     const about = { resourceType: "tunnel", resourceId: tunnelId } as const;
     const metadata = { capture: captureId };
     change.audit({ ...whoOf(actor), ...about, action: "tunnel_request_replayed", metadata });
-    return "noted";
   });
 }
 

@@ -1,7 +1,7 @@
 /** A relay's port of a TCP tunnel by itself, with an agent of the test's own: plain sockets on both sides. */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
-import { StreamHead } from "../../../../protocol/relay/control.ts";
+import { VisitorHead } from "../../../../protocol/relay/control.ts";
 import { TunnelPort, type TunnelPortLimits } from "../../../../relay/tcp/tunnel-port.ts";
 import { ownPort } from "../../ports.ts";
 
@@ -94,10 +94,10 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
 }
 
 /** Reads the head that comes before a visitor's first byte, and leaves the rest to be read. */
-export async function readHead(connection: Socket): Promise<StreamHead> {
+export async function readHead(connection: Socket): Promise<VisitorHead> {
   const length = await readExactly(connection, 2);
   const json = await readExactly(connection, length.readUInt16BE());
-  return StreamHead.parse(JSON.parse(json.toString()));
+  return VisitorHead.parse(JSON.parse(json.toString()));
 }
 
 export async function readExactly(socket: Socket, count: number): Promise<Buffer> {

@@ -5,11 +5,11 @@ import { createServer as createHttps } from "node:https";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { DataConnection } from "../../../../agent/tcp/data-connection.ts";
-import type { StreamHead } from "../../../../protocol/relay/control.ts";
+import type { VisitorHead } from "../../../../protocol/relay/control.ts";
 import { readWith } from "../../../../sockets/socket-reader.ts";
 import { selfSignedCertificate } from "../../../harness/fakes/certificate.ts";
 
-const HEAD: StreamHead = {
+const HEAD: VisitorHead = {
   address: "203.0.113.7",
   port: 40_000,
   localAddress: "198.51.100.1",
@@ -53,7 +53,7 @@ function relay(scheme: "ws" | "wss", upgraded: Upgraded): Promise<string> {
 
 interface Outcome {
   idle: boolean;
-  head?: StreamHead;
+  head?: VisitorHead;
   socket?: Socket;
   received?: string;
   failure?: string;

@@ -2,34 +2,34 @@ import { serialize } from "node:v8";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import {
   Alarm,
-  nextAlarm,
+  computeNextAlarm,
   ALARM_RETRY_MAX_MS,
   ALARM_RETRY_MIN_MS,
 } from "../../../../durable-objects/tunnel/alarm.ts";
 import {
-  PassingBody,
+  BodyRecorder,
   BODY_CAPTURE_MAX_BYTES,
 } from "../../../../durable-objects/tunnel/captures/body.ts";
 import {
   CaptureStore,
   CAPTURE_PAGE_MAX_BYTES,
 } from "../../../../durable-objects/tunnel/captures/capture-store.ts";
-import { EventStream } from "../../../../durable-objects/tunnel/captures/event-stream.ts";
+import { EventStreamParser } from "../../../../durable-objects/tunnel/captures/event-stream.ts";
 import { CaptureMemory } from "../../../../durable-objects/tunnel/captures/memory.ts";
-import { newestFirst } from "../../../../durable-objects/tunnel/captures/merge.ts";
+import { mergeNewestFirst } from "../../../../durable-objects/tunnel/captures/merge.ts";
 import {
-  detailOf,
+  readDetail,
   pack,
-  recordsOf,
-  type Sealed,
+  parseRecords,
+  type FinalizedCapture,
 } from "../../../../durable-objects/tunnel/captures/page.ts";
 import type {
   CaptureRecord,
-  KeptBody,
+  CapturedBody,
 } from "../../../../durable-objects/tunnel/captures/record.ts";
 import { Recording } from "../../../../durable-objects/tunnel/captures/recording.ts";
-import { redacted } from "../../../../durable-objects/tunnel/captures/redaction.ts";
-import { captureIdBound } from "../../../../protocol/capture-id.ts";
+import { redactHeaders } from "../../../../durable-objects/tunnel/captures/redaction.ts";
+import { toCaptureIdPrefix } from "../../../../protocol/capture-id.ts";
 import { CAPTURE_MEMORY_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/captures.ts";
 import { CaptureSettings } from "../../../../protocol/schemas/inspector/captures.ts";
 import { seeded } from "../../../harness/random.ts";
@@ -61,22 +61,22 @@ describe("captures of overlapping pages", () => {
         yield page;
       }
     }
-    const listed = newestFirst(reading(pages), reading(rows));
+    const listed = mergeNewestFirst(reading(pages), reading(rows));
     const first = Array.from({ length: 20 }, () => (listed.next().value as CaptureRecord).id);
     expect(read).toBeLessThan(30);
     expect([...first, ...[...listed].map(({ id }) => id)]).toEqual(ids.toReversed());
   });
 
   test("of nothing are none", () => {
-    expect([...newestFirst([], [])]).toEqual([]);
+    expect([...mergeNewestFirst([], [])]).toEqual([]);
   });
 });
 
 describe("a page", () => {
-  const bodyOf = (text: string, isCut = false): KeptBody => {
+  const bodyOf = (text: string, isCut = false): CapturedBody => {
     return { bytes: new TextEncoder().encode(text), isCut };
   };
-  const sealedOf = (id: string, request: KeptBody, response: KeptBody): Sealed => ({
+  const sealedOf = (id: string, request: CapturedBody, response: CapturedBody): FinalizedCapture => ({
     id,
     record: JSON.stringify({ id }),
     lines: JSON.stringify({ request: ["x-id", id], response: [] }),
@@ -94,9 +94,9 @@ describe("a page", () => {
       ],
       ["elsewhere"],
     );
-    expect(recordsOf(page)).toEqual([{ id: "a" }, { id: "b" }, { id: "c" }]);
+    expect(parseRecords(page)).toEqual([{ id: "a" }, { id: "b" }, { id: "c" }]);
     const text = (index: number) => {
-      const { lines, bodies } = detailOf(details, index);
+      const { lines, bodies } = readDetail(details, index);
       const decode = (bytes: Uint8Array | null) => bytes && new TextDecoder().decode(bytes);
       return [lines.request[1], decode(bodies.request.bytes), decode(bodies.response.bytes)];
     };
@@ -105,7 +105,7 @@ describe("a page", () => {
       ["b", null, "two"],
       ["c", "", "three"],
     ]);
-    expect(detailOf(details, 1).bodies).toMatchObject({
+    expect(readDetail(details, 1).bodies).toMatchObject({
       request: { isCut: true },
       response: { isCut: true },
     });
@@ -122,10 +122,10 @@ describe("what captures hold in memory", () => {
     const whole = new Uint8Array(100_000).map((_, i) => i);
     for (const size of [1, 7, 99_999, whole.length]) {
       const memory = new CaptureMemory(CAPTURE_MEMORY_MAX_BYTES);
-      const body = new PassingBody();
+      const body = new BodyRecorder();
       for (const piece of piecesOf(whole, size)) body.add(piece, memory);
       body.end();
-      const { bytes, isCut } = body.kept();
+      const { bytes, isCut } = body.toCapturedBody();
       expect([isCut, bytes.buffer.byteLength]).toEqual([false, whole.length]);
       expect(Buffer.compare(bytes, whole)).toBe(0);
       expect(memory.heldBytes).toBe(body.heldBytes);
@@ -136,15 +136,15 @@ describe("what captures hold in memory", () => {
 
   test("of a body ends where the memory does, and what was read before stays as it was", () => {
     const memory = new CaptureMemory(10);
-    const body = new PassingBody();
+    const body = new BodyRecorder();
     const reads: string[] = [];
     for (const piece of ["abc", "def", "ghi", "jkl", "m"]) {
       body.add(new TextEncoder().encode(piece), memory);
-      reads.push(new TextDecoder().decode(body.kept().bytes));
+      reads.push(new TextDecoder().decode(body.toCapturedBody().bytes));
     }
     body.end();
     expect(reads).toEqual(["abc", "abcdef", "abcdefghi", "abcdefghij", "abcdefghij"]);
-    expect([body.size, body.kept().isCut, memory.heldBytes]).toEqual([13, true, 10]);
+    expect([body.size, body.toCapturedBody().isCut, memory.heldBytes]).toEqual([13, true, 10]);
   });
 
   test("is all given back, also of a plain request that was answered as if it were a WebSocket", () => {
@@ -154,10 +154,10 @@ describe("what captures hold in memory", () => {
     const kept = { bodies: true, redact: new Set<string>() };
     const visit = { parts: ["POST", "/"], hasBody: true, clientIp: "", replayOf: null };
     const recording = new Recording(recorder, kept, "a", 0, { ...visit, isSocket: false });
-    recording.requestBytes(new Uint8Array(1_000));
-    recording.answered(101, []);
+    recording.addRequestBytes(new Uint8Array(1_000));
+    recording.startResponse(101, []);
     recording.complete();
-    expect(recording.seal().heldBytes).toBe(memory.heldBytes);
+    expect(recording.finalize().heldBytes).toBe(memory.heldBytes);
     expect(recording.bodies.request.bytes).toHaveLength(1_000);
   });
 });
@@ -174,7 +174,7 @@ describe("pages of captures", () => {
     const nothing = { bytes: new Uint8Array(), isCut: false };
     const long = "\u4e16".repeat(CAPTURE_PAGE_MAX_BYTES - 1_000);
     const sealed = [...long.slice(0, 4)].map((_, i) => ({
-      id: captureIdBound(i + 1),
+      id: toCaptureIdPrefix(i + 1),
       record: JSON.stringify({ i }),
       lines: JSON.stringify({ request: ["x-long", long], response: [] }),
       bodies: { request: nothing, response: nothing },
@@ -198,20 +198,20 @@ describe("server-sent events", () => {
       { atMs: 0, size: 17, event: "x", id: "", data: "" },
     ];
     for (let size = 1; size <= bytes.length; size += 1) {
-      const events = new EventStream();
+      const events = new EventStreamParser();
       const seen = [];
       for (let at = 0; at < bytes.length; at += size) {
-        seen.push(...events.read(bytes.subarray(at, at + size), 0));
+        seen.push(...events.push(bytes.subarray(at, at + size), 0));
       }
       expect(seen).toEqual(expected);
     }
   });
 
   test("that never end hold a bounded memory, and their size is known", () => {
-    const events = new EventStream();
+    const events = new EventStreamParser();
     const endless = new TextEncoder().encode("data: x".repeat(10_000));
-    for (let i = 0; i < 10; i += 1) expect(events.read(endless, 0)).toEqual([]);
-    const [event] = events.read(new TextEncoder().encode("\n\n"), 0);
+    for (let i = 0; i < 10; i += 1) expect(events.push(endless, 0)).toEqual([]);
+    const [event] = events.push(new TextEncoder().encode("\n\n"), 0);
     expect(event!.size).toBe(10 * endless.length + 1);
     expect(event!.data.length).toBeLessThanOrEqual(1024);
   });
@@ -220,7 +220,7 @@ describe("server-sent events", () => {
 describe("redaction", () => {
   test("replaces values by name, in any spelling, and leaves what it was given", () => {
     const lines = ["Cookie", "a=1", "x", "y", "COOKIE", "b=2"];
-    const kept = redacted(lines, new Set(["cookie"]));
+    const kept = redactHeaders(lines, new Set(["cookie"]));
     expect(kept).toEqual(["Cookie", "[redacted]", "x", "y", "COOKIE", "[redacted]"]);
     expect(lines[1]).toBe("a=1");
   });
@@ -235,9 +235,9 @@ describe("the alarm that an object's parts share", () => {
   afterEach(() => vi.useRealTimers());
 
   test("is set to what comes first", () => {
-    expect(nextAlarm(null, 5)).toBe(5);
-    expect(nextAlarm(9, 5)).toBe(5);
-    expect(nextAlarm(5, 9)).toBeNull();
+    expect(computeNextAlarm(null, 5)).toBe(5);
+    expect(computeNextAlarm(9, 5)).toBe(5);
+    expect(computeNextAlarm(5, 9)).toBeNull();
   });
 
   /** @param setToMs from an earlier life of the object. */
@@ -253,15 +253,15 @@ describe("the alarm that an object's parts share", () => {
   test("never goes off later because somebody waits for longer", async () => {
     const soon = Date.now() + 60_000;
     const { alarm, set } = alarmOf(soon);
-    alarm.by(soon + 5_000, "unconfirmed");
-    alarm.by(soon + 3_000, "unconfirmed");
+    alarm.scheduleBy(soon + 5_000, "unconfirmed");
+    alarm.scheduleBy(soon + 3_000, "unconfirmed");
     await Promise.resolve();
     expect(set).toEqual([]);
-    alarm.by(soon - 1_000, "unconfirmed");
+    alarm.scheduleBy(soon - 1_000, "unconfirmed");
     expect(set).toEqual([soon - 1_000]);
-    alarm.by(soon, "unconfirmed");
-    alarm.wentOff();
-    alarm.by(soon + 1, "unconfirmed");
+    alarm.scheduleBy(soon, "unconfirmed");
+    alarm.markFired();
+    alarm.scheduleBy(soon + 1, "unconfirmed");
     expect(set).toEqual([soon - 1_000, soon + 1]);
   });
 
@@ -272,9 +272,9 @@ describe("the alarm that an object's parts share", () => {
     const week = 7 * 24 * 3600_000;
     const goesOff = async (due: () => Promise<void>) => {
       set.length = 0;
-      alarm.wentOff();
+      alarm.markFired();
       await Promise.all([
-        alarm.attempt(() => alarm.by(Date.now() + week, "unconfirmed")),
+        alarm.attempt(() => alarm.scheduleBy(Date.now() + week, "unconfirmed")),
         alarm.attempt(due),
       ]);
       return set.at(-1)! - Date.now();
@@ -291,7 +291,7 @@ describe("the alarm that an object's parts share", () => {
   test("is set at once where something is due", () => {
     const { alarm, set } = alarmOf(null);
     const now = Date.now();
-    alarm.by(now, "confirmed");
+    alarm.scheduleBy(now, "confirmed");
     expect(set).toEqual([now]);
   });
 });

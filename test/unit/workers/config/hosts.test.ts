@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { authorityOf, hostOf, routeNameOf } from "../../../../protocol/hosts.ts";
+import { getAuthority, parseHost, toRouteName } from "../../../../protocol/hosts.ts";
 import { apiHostsOf } from "../../../../workers/config/hosts.ts";
 
 const DOMAIN = "tunnel.test";
 const routeOf = (authority: string) => {
-  const host = hostOf(authority);
-  return host === null ? "invalid" : routeNameOf(host, DOMAIN);
+  const host = parseHost(authority);
+  return host === null ? "invalid" : toRouteName(host, DOMAIN);
 };
 
 describe("a Host header", () => {
@@ -47,13 +47,13 @@ describe("a Host header", () => {
     "bücher.tunnel.test",
     "[shop]",
     `${"a".repeat(300)}.tunnel.test`,
-  ])("%j is no host name", (authority) => expect(hostOf(authority)).toBeNull());
+  ])("%j is no host name", (authority) => expect(parseHost(authority)).toBeNull());
 
   test("is read from the URL's own text, which a parser would read as something else", () => {
-    expect(authorityOf("http://a@b.test:99/x")).toBe("a@b.test:99");
-    expect(authorityOf("http://shop.tunnel.test")).toBe("shop.tunnel.test");
-    expect(authorityOf("http://shop.tunnel.test//evil.test/x")).toBe("shop.tunnel.test");
-    expect(authorityOf("http:///x")).toBe("");
+    expect(getAuthority("http://a@b.test:99/x")).toBe("a@b.test:99");
+    expect(getAuthority("http://shop.tunnel.test")).toBe("shop.tunnel.test");
+    expect(getAuthority("http://shop.tunnel.test//evil.test/x")).toBe("shop.tunnel.test");
+    expect(getAuthority("http:///x")).toBe("");
   });
 });
 

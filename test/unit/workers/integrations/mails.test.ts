@@ -3,7 +3,7 @@ import PostalMime from "postal-mime";
 import { describe, expect, test } from "vitest";
 import { displayName, headerText } from "../../../../workers/integrations/mail/encoded-words.ts";
 import * as mails from "../../../../workers/integrations/mail/mails.ts";
-import { isRefusedForGood } from "../../../../protocol/recipients.ts";
+import { isPermanentRefusal } from "../../../../protocol/recipients.ts";
 import type { Config } from "../../../../workers/config/config.ts";
 
 const config = { publicOrigin: "https://underpass.example" } as Config;
@@ -123,5 +123,5 @@ test.each([
   ["451 try later", false],
   ["", false],
 ])("the reply %j is for good: %s", (reply, isForGood) => {
-  expect(isRefusedForGood(reply)).toBe(isForGood);
+  expect(isPermanentRefusal(reply)).toBe(isForGood);
 });

@@ -58,7 +58,7 @@ describe("an agent", () => {
     const tunnel = new LiveTunnel();
     const first = await tunnel.agent({ tokenNonce: "token-a" });
     const second = await tunnel.connection({ tokenNonce: "token-b" });
-    second.send((writer) => writer.json(FRAME.hello, 0, 0, HELLO));
+    second.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     expect((await second.closed).code).toBe(CLOSE.duplicate_name);
     first.socket.close(1000);
     await first.closed;
@@ -69,16 +69,16 @@ describe("an agent", () => {
 describe("a connection that does not begin with a good hello is closed", () => {
   const cases: Record<string, [send: (agent: TestAgent) => void, close: keyof typeof CLOSE]> = {
     "another version": [
-      (agent) => agent.send((w) => w.json(FRAME.hello, 0, 0, { ...HELLO, protocol: 2 })),
+      (agent) => agent.send((w) => w.writeJson(FRAME.hello, 0, 0, { ...HELLO, protocol: 2 })),
       "unsupported_version",
     ],
-    "another frame": [(agent) => agent.send((w) => w.credit(1, 1)), "protocol_error"],
+    "another frame": [(agent) => agent.send((w) => w.writeCredit(1, 1)), "protocol_error"],
     "a hello that is no JSON": [
-      (agent) => agent.send((w) => w.text(FRAME.hello, 0, 0, "{")),
+      (agent) => agent.send((w) => w.writeText(FRAME.hello, 0, 0, "{")),
       "protocol_error",
     ],
     "a hello without a window": [
-      (agent) => agent.send((w) => w.json(FRAME.hello, 0, 0, { ...HELLO, streamWindow: 0 })),
+      (agent) => agent.send((w) => w.writeJson(FRAME.hello, 0, 0, { ...HELLO, streamWindow: 0 })),
       "protocol_error",
     ],
     "half a hello": [
@@ -108,8 +108,8 @@ describe("a connection that does not begin with a good hello is closed", () => {
     const tunnel = new LiveTunnel();
     const serving = await tunnel.agent();
     const bad = await tunnel.connection();
-    bad.send((writer) => writer.credit(1, 1));
-    bad.send((writer) => writer.json(FRAME.hello, 0, 0, HELLO));
+    bad.send((writer) => writer.writeCredit(1, 1));
+    bad.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     expect((await bad.closed).code).toBe(CLOSE.protocol_error);
     const answer = tunnel.visit("/");
     serving.answer((await serving.asked()).stream, 204);
@@ -129,29 +129,29 @@ describe("what makes no sense ends its connection, and a visitor is told", () =>
       agent.socket.send(message);
     },
     "a frame above the limit": (agent) =>
-      agent.send((w) => w.bytes(FRAME.data, 0, 1, new Uint8Array(FRAME_MAX_BYTES + 1))),
+      agent.send((w) => w.writeBytes(FRAME.data, 0, 1, new Uint8Array(FRAME_MAX_BYTES + 1))),
     garbage: (agent) => agent.socket.send(seeded(5).bytes(500)),
-    "a second hello": (agent) => agent.send((w) => w.json(FRAME.hello, 0, 0, HELLO)),
-    "a request": (agent) => agent.send((w) => w.json(FRAME.request, 0, 9, ["GET", "/"])),
+    "a second hello": (agent) => agent.send((w) => w.writeJson(FRAME.hello, 0, 0, HELLO)),
+    "a request": (agent) => agent.send((w) => w.writeJson(FRAME.request, 0, 9, ["GET", "/"])),
     "a frame of no known type": (agent) =>
-      agent.send((w) => w.bytes(200 as never, 0, 1, new Uint8Array())),
+      agent.send((w) => w.writeBytes(200 as never, 0, 1, new Uint8Array())),
     "a body before its head": (agent, stream) =>
-      agent.send((w) => w.text(FRAME.data, 0, stream, "body")),
+      agent.send((w) => w.writeText(FRAME.data, 0, stream, "body")),
     "a second head": (agent, stream) => {
       agent.answer(stream, 200);
       agent.answer(stream, 200);
     },
     "a head that is none": (agent, stream) =>
-      agent.send((w) => w.json(FRAME.response, 0, stream, ["200"])),
+      agent.send((w) => w.writeJson(FRAME.response, 0, stream, ["200"])),
     "a WebSocket message on a request": (agent, stream) =>
-      agent.send((w) => w.text(FRAME.text, 0, stream, "hi")),
+      agent.send((w) => w.writeText(FRAME.text, 0, stream, "hi")),
     "credit for what was never sent": (agent, stream) => {
-      agent.send((w) => w.credit(stream, SENT_BYTES + 1));
+      agent.send((w) => w.writeCredit(stream, SENT_BYTES + 1));
     },
     "credit that is no number": (agent, stream) =>
-      agent.send((w) => w.bytes(FRAME.credit, 0, stream, new Uint8Array(3))),
+      agent.send((w) => w.writeBytes(FRAME.credit, 0, stream, new Uint8Array(3))),
     "a reset without a code": (agent, stream) =>
-      agent.send((w) => w.bytes(FRAME.reset, 0, stream, new Uint8Array(1))),
+      agent.send((w) => w.writeBytes(FRAME.reset, 0, stream, new Uint8Array(1))),
   };
 
   test.each(Object.entries(cases))("%s", async (_, send) => {
@@ -186,11 +186,11 @@ test("frames for a stream that is over are taken as late, not as wrong", async (
   const { stream } = await agent.asked();
   agent.answer(stream, 200, [], "done");
   agent.send((writer) => {
-    writer.text(FRAME.data, 0, stream, "late");
-    writer.coded(FRAME.reset, stream, 1, "late");
-    writer.credit(stream, 5);
-    writer.text(FRAME.text, FLAG.more, stream, "late");
-    writer.coded(FRAME.close, stream, 1000, "");
+    writer.writeText(FRAME.data, 0, stream, "late");
+    writer.writeCodeAndText(FRAME.reset, stream, 1, "late");
+    writer.writeCredit(stream, 5);
+    writer.writeText(FRAME.text, FLAG.more, stream, "late");
+    writer.writeCodeAndText(FRAME.close, stream, 1000, "");
   });
   expect(await (await answer).text()).toBe("done");
   const next = tunnel.visit("/");
@@ -242,14 +242,14 @@ describe("a tunnel", () => {
     const { stream } = await agent.asked();
     agent.answer(stream, 200);
     const { body } = await answer;
-    agent.send((writer) => writer.text(FRAME.data, 0, stream, "half, "));
+    agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "half, "));
     const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
     expect((await reader.read()).value).toBe("half, ");
     const drained = tunnel.stub.drain();
     await agent.next(FRAME.goingAway);
     expect((await tunnel.visit("/")).headers.get("underpass-error")).toBe("unavailable");
     await expect(tunnel.connection()).rejects.toThrow(Refused);
-    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, "whole"));
+    agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, "whole"));
     expect((await reader.read()).value).toBe("whole");
     expect((await reader.read()).done).toBe(true);
     await drained;

@@ -57,7 +57,7 @@ describe("a client must", () => {
   test.each<[string, (client: TestClient) => void]>([
     ["send frames", (client) => client.socket.send("text")],
     ["send whole frames", (client) => client.socket.send(new Uint8Array([5, 0]))],
-    ["keep to its stream", (client) => client.send((writer) => writer.text(FRAME.data, 0, 2, "x"))],
+    ["keep to its stream", (client) => client.send((writer) => writer.writeText(FRAME.data, 0, 2, "x"))],
     ["grant no more than it was sent", (client) => client.credit(1)],
     [
       "send nothing behind its end",
@@ -90,7 +90,7 @@ describe("what is held", () => {
     client.write(data.subarray(0, STREAM_WINDOW_BYTES));
     const first = await receive(agent, STREAM_WINDOW_BYTES);
     client.write(data.subarray(STREAM_WINDOW_BYTES));
-    agent.send((writer) => writer.credit(stream, STREAM_WINDOW_BYTES));
+    agent.send((writer) => writer.writeCredit(stream, STREAM_WINDOW_BYTES));
     const rest = await receive(agent, data.byteLength - STREAM_WINDOW_BYTES);
     expect(isSame(first.bytes, data.subarray(0, STREAM_WINDOW_BYTES))).toBe(true);
     expect(isSame(rest.bytes, data.subarray(STREAM_WINDOW_BYTES))).toBe(true);
@@ -156,13 +156,13 @@ describe("what is held", () => {
     for (let at = 0; at < data.byteLength; at += 2_000) {
       client.send((writer) => {
         for (const byte of data.subarray(at, at + 2_000))
-          writer.bytes(FRAME.data, 0, CLIENT_STREAM, new Uint8Array([byte]));
+          writer.writeBytes(FRAME.data, 0, CLIENT_STREAM, new Uint8Array([byte]));
       });
     }
     // Behind this answer, all of them have arrived.
     client.socket.send(PING);
     expect(await client.message()).toBe(PONG);
-    agent.send((writer) => writer.credit(stream, STREAM_WINDOW_BYTES));
+    agent.send((writer) => writer.writeCredit(stream, STREAM_WINDOW_BYTES));
     const { bytes } = await receive(agent, data.byteLength);
     expect(isSame(bytes, data)).toBe(true);
   });

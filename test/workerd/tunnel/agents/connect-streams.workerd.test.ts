@@ -75,7 +75,7 @@ describe("a client's connection", () => {
       client.write(data.subarray(at, at + half));
       const up = await receive(agent, half);
       expect(isSame(up.bytes, data.subarray(at, at + half))).toBe(true);
-      agent.send((writer) => writer.credit(stream, half));
+      agent.send((writer) => writer.writeCredit(stream, half));
       sendData(agent, stream, up.bytes);
       // Credit for what went up arrives between what comes down.
       expect(isSame((await receive(client, half)).bytes, up.bytes)).toBe(true);
@@ -88,7 +88,7 @@ describe("a client's connection", () => {
     const tunnel = new TcpTunnel();
     const agent = await tunnel.agent();
     const broken = await tunnel.client(agent);
-    broken.client.send((writer) => writer.coded(FRAME.reset, CLIENT_STREAM, 1, "reset by peer"));
+    broken.client.send((writer) => writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, 1, "reset by peer"));
     expect(await agent.coded(FRAME.reset)).toMatchObject({
       stream: broken.stream,
       code: RESET.cancelled,
@@ -106,7 +106,7 @@ describe("a client's connection", () => {
 
   test("is reset for the client as the agent reset it", async () => {
     const { agent, client, stream } = await connected();
-    agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originUnreachable, "refused"));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originUnreachable, "refused"));
     expect(await client.coded(FRAME.reset)).toEqual({
       stream: CLIENT_STREAM,
       code: RESET.originUnreachable,
@@ -117,7 +117,7 @@ describe("a client's connection", () => {
 
   test("is reset with agentOffline when the agent goes, or none takes such streams", async () => {
     const { tunnel, agent, client } = await connected();
-    agent.send((writer) => writer.text(FRAME.goingAway, 0, 0, "bye"));
+    agent.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "bye"));
     agent.socket.close(1000);
     expect(await client.resetCode()).toBe(RESET.agentOffline);
     const nobody = await tunnel.arrival();
@@ -133,7 +133,7 @@ describe("a client's connection", () => {
     const { tunnel, agent } = await connected();
     agent.socket.close(1011, "lost");
     await vi.waitFor(
-      async () => expect(await tunnel.stub.attendance()).toMatchObject({ agent: null }),
+      async () => expect(await tunnel.stub.getPresence()).toMatchObject({ agent: null }),
       PATIENT,
     );
     const client = await tunnel.arrival();
@@ -156,7 +156,7 @@ describe("a client's connection", () => {
     expect(await refusal("2001:db8::1")).toBe(null);
     expect(await refusal("198.51.100.1")).toBe("forbidden");
     expect(await refusal("")).toBe("forbidden");
-    await tunnel.stub.setStopping({ version: 2, isStopped: true });
+    await tunnel.stub.setStopState({ version: 2, isStopped: true });
     expect(await refusal()).toBe("conflict");
     await tunnel.stub.retire();
     expect(await refusal()).toBe("tunnel_not_found");
@@ -240,7 +240,7 @@ describe("a tunnel that slept", () => {
     client.credit(STREAM_WINDOW_BYTES / 2);
     expect(await nextCredit(agent)).toEqual({ stream, bytes: STREAM_WINDOW_BYTES / 2 });
     expect(agent.untaken).toBe(0);
-    agent.send((writer) => writer.credit(stream, STREAM_WINDOW_BYTES));
+    agent.send((writer) => writer.writeCredit(stream, STREAM_WINDOW_BYTES));
     expect(await agent.data()).toEqual({ text: "waits", isLast: false });
     sendData(agent, stream, new Uint8Array(STREAM_WINDOW_BYTES));
     await receive(client, STREAM_WINDOW_BYTES);
@@ -263,7 +263,7 @@ test("connections and bytes are counted, and charged to the agent's token", asyn
   await agent.next(FRAME.data);
   sendData(agent, stream, "123");
   await client.data();
-  const report = await tunnel.stub.confirm();
+  const report = await tunnel.stub.sendReport();
   expect(report).toMatchObject({ bytesIn: 5, bytesOut: 3, requests: 1 });
   expect(report?.counters).toMatchObject({ "requests:tcp": 1 });
   expect(report?.traffic[0]).toMatchObject({ requests: 1, bytesIn: 5, bytesOut: 3 });

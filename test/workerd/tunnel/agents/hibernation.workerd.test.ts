@@ -26,7 +26,7 @@ describe("a tunnel that slept", () => {
     const agent = await tunnel.agent();
     await tunnel.sleep();
     const other = await tunnel.connection({ tokenNonce: "token-b" });
-    other.send((writer) => writer.json(FRAME.hello, 0, 0, HELLO));
+    other.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     expect((await other.closed).code).toBe(CLOSE.duplicate_name);
     await tunnel.agent();
     expect((await agent.closed).code).toBe(CLOSE.replaced);
@@ -40,7 +40,7 @@ describe("a tunnel that slept", () => {
     await tunnel.sleep();
     first.socket.socket.send("up");
     expect(await agent.next(FRAME.text)).toMatchObject({ stream: first.stream });
-    agent.send((writer) => writer.text(FRAME.text, 0, second.stream, "down"));
+    agent.send((writer) => writer.writeText(FRAME.text, 0, second.stream, "down"));
     expect(await second.socket.message()).toBe("down");
     await agent.next(FRAME.credit);
     await tunnel.sleep();
@@ -50,7 +50,7 @@ describe("a tunnel that slept", () => {
       code: 4001,
       text: "bye",
     });
-    agent.send((writer) => writer.coded(FRAME.close, second.stream, 4002, "bye"));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.close, second.stream, 4002, "bye"));
     expect(await second.socket.closed).toEqual({ code: 4002, reason: "bye" });
   });
 
@@ -85,7 +85,7 @@ describe("a tunnel that slept", () => {
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
     await visit();
-    const report = await tunnel.stub.confirm();
+    const report = await tunnel.stub.sendReport();
     expect(report).toMatchObject({ requests: 2, bytesIn: 10, bytesOut: 6, agentConnected: true });
   });
 
@@ -93,7 +93,7 @@ describe("a tunnel that slept", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await tunnel.sleep();
-    agent.send((writer) => writer.text(FRAME.data, FLAG.end, 12, "from before"));
+    agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, 12, "from before"));
     const answer = tunnel.visit("/");
     agent.answer((await agent.asked()).stream, 204);
     expect((await answer).status).toBe(204);
@@ -158,7 +158,7 @@ describe("the tunnel's row is told", () => {
     const { lastSeenAtMs } = reportsOf(tunnel).at(-1)!;
     expect(Math.abs(lastSeenAtMs! - Date.now())).toBeLessThan(60_000);
     await tunnel.sleep();
-    await tunnel.stub.confirm();
+    await tunnel.stub.sendReport();
     const sequences = reportsOf(tunnel).map(({ sequence }) => sequence);
     expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
   });
@@ -195,9 +195,9 @@ describe("the tunnel's row is told", () => {
 
   test("what is true, by whoever asks", async () => {
     const tunnel = new LiveTunnel();
-    expect(await tunnel.stub.confirm()).toBeNull();
+    expect(await tunnel.stub.sendReport()).toBeNull();
     await tunnel.agent();
-    expect(await tunnel.stub.confirm()).toMatchObject({ agentConnected: true });
+    expect(await tunnel.stub.sendReport()).toMatchObject({ agentConnected: true });
     expect(reportsOf(tunnel).at(-1)).toMatchObject({ agentConnected: true });
   });
 });
@@ -237,7 +237,7 @@ describe("a host name", () => {
 
 describe("an address on the sign-in routes", () => {
   test("has a burst, then one request at a time, and sleep does not refill it", async () => {
-    const stub = bindings.ADDRESS_LIMITER.getByName(crypto.randomUUID());
+    const stub = bindings.RATE_LIMITER.getByName(crypto.randomUUID());
     for (let i = 0; i < AUTH_RATE_BURST; i += 1) expect(await stub.take()).toBe(0);
     await evictDurableObject(stub);
     const waitMs = await stub.take();
@@ -246,7 +246,7 @@ describe("an address on the sign-in routes", () => {
   });
 
   test("that stays away leaves nothing behind", async () => {
-    const stub = bindings.ADDRESS_LIMITER.getByName(crypto.randomUUID());
+    const stub = bindings.RATE_LIMITER.getByName(crypto.randomUUID());
     await stub.take();
     expect(await runDurableObjectAlarm(stub)).toBe(true);
     await runInDurableObject(stub, async (_, { storage }) => {

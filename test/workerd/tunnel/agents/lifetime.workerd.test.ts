@@ -18,7 +18,7 @@ describe("a stopped tunnel", () => {
   test("lets its agent go and says why, and takes no other", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await tunnel.stub.setStopping(STOP);
+    await tunnel.stub.setStopState(STOP);
     expect(await agent.closed).toEqual({
       code: CLOSE.tunnel_stopped,
       reason: "tunnel_stopped: the tunnel was stopped",
@@ -30,7 +30,7 @@ describe("a stopped tunnel", () => {
   test("lets go of a connection too that has said nothing yet", async () => {
     const tunnel = new LiveTunnel();
     const connection = await tunnel.connection();
-    await tunnel.stub.setStopping(STOP);
+    await tunnel.stub.setStopState(STOP);
     expect((await connection.closed).code).toBe(CLOSE.tunnel_stopped);
   });
 
@@ -41,7 +41,7 @@ describe("a stopped tunnel", () => {
     await agent.asked();
     // By this clock whoever waits for an agent waits for ever.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    await tunnel.stub.setStopping(STOP);
+    await tunnel.stub.setStopState(STOP);
     expect(await codeOf(unanswered)).toBe("agent_offline");
     const next = tunnel.visit("/");
     expect(await codeOf(next)).toBe("agent_offline");
@@ -51,18 +51,18 @@ describe("a stopped tunnel", () => {
   test("sends those home who wait for an agent that was lost", async () => {
     const tunnel = new LiveTunnel();
     (await tunnel.agent()).socket.close(1011);
-    await vi.waitUntil(async () => !(await tunnel.stub.confirm())?.agentConnected, PATIENT);
+    await vi.waitUntil(async () => !(await tunnel.stub.sendReport())?.agentConnected, PATIENT);
     const waiting = tunnel.visit("/");
-    await tunnel.stub.setStopping(STOP);
+    await tunnel.stub.setStopState(STOP);
     expect(await codeOf(waiting)).toBe("agent_offline");
   });
 
   test("is stopped after it slept, and serves again once it is started", async () => {
     const tunnel = new LiveTunnel();
-    await tunnel.stub.setStopping(STOP);
+    await tunnel.stub.setStopState(STOP);
     await tunnel.sleep();
     await expect(tunnel.agent()).rejects.toThrow(Refused);
-    await tunnel.stub.setStopping(START);
+    await tunnel.stub.setStopState(START);
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
     agent.answer((await agent.asked()).stream, 204);
@@ -71,10 +71,10 @@ describe("a stopped tunnel", () => {
 
   test("is what the later change says, in whatever order the changes arrive", async () => {
     const tunnel = new LiveTunnel();
-    await tunnel.stub.setStopping(START);
-    await tunnel.stub.setStopping(STOP);
+    await tunnel.stub.setStopState(START);
+    await tunnel.stub.setStopState(STOP);
     const agent = await tunnel.agent();
-    await tunnel.stub.setStopping({ version: 3, isStopped: true });
+    await tunnel.stub.setStopState({ version: 3, isStopped: true });
     expect((await agent.closed).code).toBe(CLOSE.tunnel_stopped);
   });
 });
@@ -112,15 +112,15 @@ describe("a tunnel whose time is over", () => {
   test("is awaited where no agent ever came", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + 600_000;
-    await tunnel.stub.endBy(tunnel.id, endsAtMs);
+    await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs);
     expect(await alarmOf(tunnel)).toBe(endsAtMs);
   });
 
   test("ends at the nearest of the ends that it was told", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + 600_000;
-    await tunnel.stub.endBy(tunnel.id, endsAtMs);
-    await tunnel.stub.endBy(tunnel.id, endsAtMs + 1_000);
+    await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs);
+    await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs + 1_000);
     expect(await alarmOf(tunnel)).toBe(endsAtMs);
   });
 

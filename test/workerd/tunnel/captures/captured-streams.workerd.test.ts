@@ -57,9 +57,9 @@ describe("a WebSocket is captured", () => {
     const long = "x".repeat(FRAME_CAPTURE_MAX_BYTES + 10);
     socket.socket.send("hello");
     await agent.next(FRAME.text);
-    agent.send((writer) => writer.text(FRAME.text, 0, stream, long));
+    agent.send((writer) => writer.writeText(FRAME.text, 0, stream, long));
     await socket.message();
-    agent.send((writer) => writer.bytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
+    agent.send((writer) => writer.writeBytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
     await socket.message();
     const open = await untilFrames(tunnel, 3);
     expect(open).toMatchObject({
@@ -106,7 +106,7 @@ describe("a WebSocket is captured", () => {
     expect(event).toMatchObject({ id, state: "open", request_size: 11 });
     expect(event.frames.map(({ data }) => textOf(data))).toEqual(["before", "after"]);
     await tunnel.sleep();
-    agent.send((writer) => writer.coded(FRAME.close, stream, 1000, ""));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.close, stream, 1000, ""));
     await socket.closed;
     expect(await untilState(tunnel, "complete")).toMatchObject({ id, frames_total: 3 });
     expect(await capturesOf(tunnel)).toHaveLength(1);
@@ -129,15 +129,15 @@ describe("a WebSocket is captured", () => {
         tunnelId: () => tunnel.id,
         alarm: new Alarm(storage),
         feed: new CaptureFeed(storage.kv, ignored),
-        isOver: false,
+        isRetired: false,
       });
       const visit = { parts: ["GET", "/"], hasBody: false, clientIp: "", replayOf: null };
-      const recording = captures.begin({ ...visit, isSocket: true })!;
-      recording.answered(101, []);
-      expect(captures.resume(recording.id)).toBeNull();
+      const recording = captures.startRecording({ ...visit, isSocket: true })!;
+      recording.startResponse(101, []);
+      expect(captures.resumeRecording(recording.id)).toBeNull();
       captures.flush();
-      recording.closed("client", 1000, "");
-      expect(captures.resume(recording.id)).toBeNull();
+      recording.closeSocket("client", 1000, "");
+      expect(captures.resumeRecording(recording.id)).toBeNull();
       expect(captures.find(recording.id)!.record.state).toBe("complete");
     });
   });
@@ -159,7 +159,7 @@ describe("a WebSocket is captured", () => {
     const count = most + 2 * FRAME_PAGE_MAX_FRAMES;
     for (let i = 0; i < count; i += 100) {
       agent.send((writer) => {
-        for (let at = i; at < i + 100; at += 1) writer.text(FRAME.text, 0, stream, String(at));
+        for (let at = i; at < i + 100; at += 1) writer.writeText(FRAME.text, 0, stream, String(at));
       });
     }
     for (let i = 0; i < count; i += 1) await socket.message();
@@ -177,7 +177,7 @@ async function eventStream(tunnel: LiveTunnel, agent: TestAgent, pairs: string[]
   agent.answer(stream, 200, ["content-type", "text/event-stream; charset=utf-8", ...pairs]);
   const { body } = await answer;
   const send = (text: string, flags = 0) =>
-    agent.send((writer) => writer.text(FRAME.data, flags, stream, text));
+    agent.send((writer) => writer.writeText(FRAME.data, flags, stream, text));
   return { body: body!, send };
 }
 
@@ -210,7 +210,7 @@ describe("an event stream is captured", () => {
     const restarted = bindings.TUNNEL.getByName(tunnel.id);
     const [summary] = await restarted.captures({ limit: 1 });
     expect(summary).toMatchObject({ state: "aborted", status: 200 });
-    expect((await restarted.capture(summary!.id))!.events).toMatchObject([{ data: "one" }]);
+    expect((await restarted.getCapture(summary!.id))!.events).toMatchObject([{ data: "one" }]);
   });
 });
 
@@ -226,7 +226,7 @@ describe("what a tunnel keeps is bounded", () => {
     const part = new Uint8Array(64 * 1024);
     for (const stream of streams) {
       for (let at = 0; at < BODY_CAPTURE_MAX_BYTES; at += part.length) {
-        agent.send((writer) => writer.bytes(FRAME.data, 0, stream, part));
+        agent.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
       }
       // In flight at once is what the connection's window allows; the visitors take it.
       await vi.waitUntil(() => agent.untaken > 0, PATIENT);
@@ -238,15 +238,15 @@ describe("what a tunnel keeps is bounded", () => {
     }, PATIENT);
     let keptBytes = 0;
     for (const { id } of open) {
-      keptBytes += atob((await tunnel.stub.capture(id))!.response_body).length;
+      keptBytes += atob((await tunnel.stub.getCapture(id))!.response_body).length;
     }
     expect(keptBytes).toBe(CAPTURE_MEMORY_MAX_BYTES);
     const end = new Uint8Array();
     for (const stream of streams) {
-      agent.send((writer) => writer.bytes(FRAME.data, FLAG.end, stream, end));
+      agent.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, end));
     }
     expect(new Set(await Promise.all(taken))).toEqual(new Set([BODY_CAPTURE_MAX_BYTES]));
-    const events = await Promise.all(open.map(({ id }) => tunnel.stub.capture(id)));
+    const events = await Promise.all(open.map(({ id }) => tunnel.stub.getCapture(id)));
     const whole = events.filter((event) => !event!.truncated.response);
     expect(whole).toHaveLength(count - 2);
     // What was written is held no longer.
@@ -266,7 +266,7 @@ describe("what a tunnel keeps is bounded", () => {
       });
     expect((await keys()).length).toBeGreaterThan(0);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2 * 24 * 3600_000 + 1_000 });
-    expect([await capturesOf(tunnel), await tunnel.stub.capture(id)]).toEqual([[], null]);
+    expect([await capturesOf(tunnel), await tunnel.stub.getCapture(id)]).toEqual([[], null]);
     await runDurableObjectAlarm(tunnel.stub);
     expect(await keys()).toEqual([]);
   });
@@ -294,9 +294,9 @@ describe("what a tunnel keeps is bounded", () => {
       const taken = new Response((await answer).body).bytes();
       for (let at = 0; at < body.length; at += 64 * 1024) {
         const part = body.subarray(at, at + 64 * 1024);
-        agent.send((writer) => writer.bytes(FRAME.data, 0, stream, part));
+        agent.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
       }
-      agent.send((writer) => writer.bytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
+      agent.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
       await taken;
       if (i % 8 === 0) await capturesOf(tunnel, { limit: 1 });
     }

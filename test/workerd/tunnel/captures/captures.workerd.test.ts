@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { captureKey, captureKeyOf } from "../../../../protocol/capture-id.ts";
+import { getCaptureKey, toCaptureKey } from "../../../../protocol/capture-id.ts";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import { CaptureEvent } from "../../../../protocol/schemas/inspector/captures.ts";
@@ -49,7 +49,7 @@ describe("a request is captured", () => {
       replay_of: null,
       truncated: { request: false, response: false },
     });
-    expect(captureKey(event.id)).toBe(captureKeyOf(tunnel.id));
+    expect(getCaptureKey(event.id)).toBe(toCaptureKey(tunnel.id));
     expect([textOf(event.request_body), textOf(event.response_body)]).toEqual(["order", "made"]);
     expect(event.request_headers["x-kind"]).toBe("big");
     expect(event.response_headers).toEqual({ "content-type": "text/plain", "x-a": "1, 2" });
@@ -79,7 +79,7 @@ describe("a request is captured", () => {
     const { tunnel, agent } = await served();
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
-    agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originUnreachable, "no"));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originUnreachable, "no"));
     await answer;
     expect(await lastCapture(tunnel)).toMatchObject({
       status: 502,
@@ -93,11 +93,11 @@ describe("a request is captured", () => {
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
     agent.send((writer) => {
-      writer.json(FRAME.response, 0, stream, [200, "content-length", "10"]);
-      writer.text(FRAME.data, 0, stream, "half");
+      writer.writeJson(FRAME.response, 0, stream, [200, "content-length", "10"]);
+      writer.writeText(FRAME.data, 0, stream, "half");
     });
     const { body } = await answer;
-    agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originFailed, "broke"));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originFailed, "broke"));
     await expect(new Response(body).text()).rejects.toThrow();
     const event = await lastCapture(tunnel);
     expect(event).toMatchObject({ status: 200, state: "failed", error: "origin_failed" });
@@ -118,7 +118,7 @@ describe("a request is captured", () => {
     const leaving = new AbortController();
     const answer = tunnel.visit("/", { signal: leaving.signal });
     const { stream } = await agent.asked();
-    agent.send((writer) => writer.json(FRAME.response, 0, stream, [200]));
+    agent.send((writer) => writer.writeJson(FRAME.response, 0, stream, [200]));
     await answer;
     leaving.abort();
     await agent.coded(FRAME.reset);
@@ -147,11 +147,11 @@ describe("a request is captured", () => {
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
     agent.send((writer) => {
-      writer.json(FRAME.response, 0, stream, [200]);
+      writer.writeJson(FRAME.response, 0, stream, [200]);
       for (let at = 0; at < whole.length; at += 64 * 1024) {
-        writer.text(FRAME.data, 0, stream, whole.slice(at, at + 64 * 1024));
+        writer.writeText(FRAME.data, 0, stream, whole.slice(at, at + 64 * 1024));
       }
-      writer.text(FRAME.data, FLAG.end, stream, "!");
+      writer.writeText(FRAME.data, FLAG.end, stream, "!");
     });
     await (await answer).text();
     const event = await lastCapture(tunnel);
@@ -166,13 +166,13 @@ describe("a request is captured", () => {
     const { stream } = await agent.asked();
     expect(await capturesOf(tunnel)).toMatchObject([{ state: "open", status: null }]);
     agent.send((writer) => {
-      writer.json(FRAME.response, 0, stream, [200]);
-      writer.text(FRAME.data, 0, stream, "begun");
+      writer.writeJson(FRAME.response, 0, stream, [200]);
+      writer.writeText(FRAME.data, 0, stream, "begun");
     });
     const { body } = await answer;
     await vi.waitUntil(async () => (await lastCapture(tunnel)).response_size === 5, PATIENT);
     expect(textOf((await lastCapture(tunnel)).response_body)).toBe("begun");
-    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ", done"));
+    agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ", done"));
     await new Response(body).text();
     expect(await lastCapture(tunnel)).toMatchObject({ state: "complete", response_size: 11 });
     expect(await capturesOf(tunnel)).toHaveLength(1);
@@ -288,10 +288,10 @@ describe("captures are listed", () => {
     await visited(tunnel, agent, "/kept", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
     await tunnel.sleep();
-    const event = await tunnel.stub.capture(id);
+    const event = await tunnel.stub.getCapture(id);
     expect(event).toMatchObject({ path: "/kept", response_size: 40_000 });
     expect(textOf(event!.response_body)).toHaveLength(40_000);
-    expect(await tunnel.stub.capture(crypto.randomUUID())).toBeNull();
+    expect(await tunnel.stub.getCapture(crypto.randomUUID())).toBeNull();
   });
 
   test("from then on when they are cleared, also where later ones are on the same page", async () => {
@@ -304,12 +304,12 @@ describe("captures are listed", () => {
     const [after, before] = await capturesOf(tunnel);
     await tunnel.stub.clearCaptures(now);
     expect(await capturesOf(tunnel)).toEqual([after]);
-    expect(await tunnel.stub.capture(before!.id)).toBeNull();
+    expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
     // An older change that comes late changes nothing, and sleep forgets nothing.
     await tunnel.stub.clearCaptures(now - 10);
     await tunnel.sleep();
     expect(await capturesOf(tunnel)).toEqual([after]);
-    expect(await tunnel.stub.capture(before!.id)).toBeNull();
+    expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
   });
 
   test("by its id also when what came by then was cleared while it is open", async () => {
@@ -320,8 +320,8 @@ describe("captures are listed", () => {
     await tunnel.stub.clearCaptures(Date.now());
     agent.answer(stream, 200);
     const { body } = await answer;
-    await vi.waitUntil(async () => (await tunnel.stub.capture(id))?.status === 200, PATIENT);
-    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, "done"));
+    await vi.waitUntil(async () => (await tunnel.stub.getCapture(id))?.status === 200, PATIENT);
+    agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, "done"));
     await new Response(body).text();
   });
 
@@ -343,7 +343,7 @@ describe("captures are listed", () => {
     await visited(tunnel, agent, "/", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
     await tunnel.stub.clearCaptures(Date.now());
-    expect([await capturesOf(tunnel), await tunnel.stub.capture(id)]).toEqual([[], null]);
+    expect([await capturesOf(tunnel), await tunnel.stub.getCapture(id)]).toEqual([[], null]);
     await agent.next(FRAME.credit);
     await visited(tunnel, agent);
     await tunnel.stub.retire();

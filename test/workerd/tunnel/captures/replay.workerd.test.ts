@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { FRAME } from "../../../../protocol/wire/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
-import type { Changes } from "../../../../protocol/schemas/inspector/captures.ts";
+import type { ReplayChanges } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
   capturesOf,
   lastCapture,
@@ -34,7 +34,7 @@ async function ordered(tunnel: LiveTunnel, agent: TestAgent): Promise<string> {
 }
 
 /** What the agent gets of a replay, which it answers. */
-async function replayed(tunnel: LiveTunnel, agent: TestAgent, id: string, changes: Changes = {}) {
+async function replayed(tunnel: LiveTunnel, agent: TestAgent, id: string, changes: ReplayChanges = {}) {
   const outcome = tunnel.stub.replay(id, changes);
   const { stream, method, target, pairs } = await agent.asked();
   let body = "";

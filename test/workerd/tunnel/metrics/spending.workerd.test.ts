@@ -15,7 +15,7 @@ async function visit(tunnel: LiveTunnel, agent: TestAgent, bytes: number): Promi
   agent.answer((await agent.asked()).stream, 200, [], "x".repeat(bytes));
   await (await answer).text();
 }
-const spendingOf = async (tunnel: LiveTunnel) => (await tunnel.stub.confirm())?.spending;
+const spendingOf = async (tunnel: LiveTunnel) => (await tunnel.stub.sendReport())?.spending;
 const month = (nowMs = Date.now()) => new Date(nowMs).toISOString().slice(0, 7);
 
 describe("a tunnel's traffic is charged", () => {
@@ -39,11 +39,11 @@ describe("a tunnel's traffic is charged", () => {
     ] as const) {
       const agent = await tunnel.agent({ tokenNonce });
       await visit(tunnel, agent, bytes);
-      agent.send((writer) => writer.text(FRAME.goingAway, 0, 0, "bye"));
+      agent.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "bye"));
       agent.socket.close(1000, "bye");
       await agent.closed;
     }
-    await tunnel.stub.confirm();
+    await tunnel.stub.sendReport();
     const newest = new Map<string, number>();
     for (const { spending } of rows.reports)
       for (const { tokenNonce, bytes } of spending) newest.set(tokenNonce, bytes);
@@ -54,7 +54,7 @@ describe("a tunnel's traffic is charged", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ tokenExpiresAtMs: Date.now() + 400 * 24 * 3600_000 });
     await visit(tunnel, agent, 7);
-    await tunnel.stub.confirm();
+    await tunnel.stub.sendReport();
     const later = Date.now() + 32 * 24 * 3600_000;
     vi.useFakeTimers({ toFake: ["Date"], now: later });
     const again = await tunnel.agent({ tokenExpiresAtMs: later + 3600_000 });
@@ -110,7 +110,7 @@ describe("an agent is closed", () => {
     const { stream } = await agent.asked();
     agent.answer(stream, 200, ["content-length", "100"]);
     const { body } = await answer;
-    agent.send((writer) => writer.text(FRAME.data, 0, stream, "half"));
+    agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "half"));
     await itsEnd(tunnel, endsAtMs);
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
     await expect(new Response(body).text()).rejects.toThrow();
@@ -129,9 +129,9 @@ describe("an agent is closed", () => {
   test("when its token's budget is spent, and no visitor waits for its return", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ tokenNonce: "token-a" });
-    await tunnel.stub.stopSpending("token-b");
+    await tunnel.stub.disconnectOverBudget("token-b");
     await visit(tunnel, agent, 1);
-    await tunnel.stub.stopSpending("token-a");
+    await tunnel.stub.disconnectOverBudget("token-a");
     expect(await agent.closed).toEqual({
       code: CLOSE.BUDGET_EXCEEDED,
       reason: "BUDGET_EXCEEDED: the token's budget of this month is spent",
@@ -153,7 +153,7 @@ describe("a slow token", () => {
     agent.answer(stream, 200);
     const part = (n: number) => String(n % 10).repeat(60_000);
     for (let n = 0; n < 14; n++)
-      agent.send((writer) => writer.text(FRAME.data, n === 13 ? FLAG.end : 0, stream, part(n)));
+      agent.send((writer) => writer.writeText(FRAME.data, n === 13 ? FLAG.end : 0, stream, part(n)));
     const body = await (await answer).text();
     expect(body).toBe(Array.from({ length: 14 }, (_, n) => part(n)).join(""));
     const ms = Date.now() - startedAt;
@@ -185,10 +185,10 @@ describe("a slow token", () => {
     const { socket, stream } = await tunnel.visitorSocket(agent);
     const startedAt = Date.now();
     for (let n = 0; n < 10; n++)
-      agent.send((writer) => writer.text(FRAME.text, 0, stream, `${n}`.repeat(60_000)));
+      agent.send((writer) => writer.writeText(FRAME.text, 0, stream, `${n}`.repeat(60_000)));
     for (let n = 0; n < 10; n++) expect((await socket.message()).at(0)).toBe(String(n));
     expect(Date.now() - startedAt).toBeGreaterThan((9 * 60_000) / BYTES_PER_MS - 200 - 50);
-    agent.send((writer) => writer.coded(FRAME.close, stream, 4001, "bye"));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.close, stream, 4001, "bye"));
     expect(await socket.closed).toEqual({ code: 4001, reason: "bye" });
   });
 
@@ -200,7 +200,7 @@ describe("a slow token", () => {
     agent.answer(stream, 200);
     // Nearly eight seconds at this rate.
     for (let n = 0; n < 16; n++)
-      agent.send((writer) => writer.text(FRAME.data, 0, stream, "z".repeat(60_000)));
+      agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "z".repeat(60_000)));
     let received = 0;
     const leave = new AbortController();
     const reading = (await large).body!.pipeTo(

@@ -11,7 +11,7 @@ async function visit(tunnel: LiveTunnel, agent: TestAgent, status = 200, body = 
   agent.answer((await agent.asked()).stream, status, [], body);
   await (await answer).text();
 }
-const reportOf = async (tunnel: LiveTunnel) => (await tunnel.stub.confirm())!;
+const reportOf = async (tunnel: LiveTunnel) => (await tunnel.stub.sendReport())!;
 const sumOf = (counters: Record<string, number>, family: string) =>
   Object.entries(counters)
     .filter(([name]) => name.startsWith(`${family}:`) && name !== "latency:sum")
@@ -60,7 +60,7 @@ describe("a tunnel counts", () => {
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
-    agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originTimeout, "slow"));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originTimeout, "slow"));
     expect((await answer).status).toBe(504);
     const { counters } = await reportOf(tunnel);
     expect(counters).toEqual({ "requests:5xx": 1, "refusals:origin_timeout": 1 });
@@ -165,10 +165,10 @@ describe("what a tunnel has counted", () => {
       const { stream } = await agent.asked();
       agent.answer(stream, 200);
       const reader = (await answer).body!.getReader();
-      agent.send((writer) => writer.text(FRAME.data, 0, stream, "first"));
+      agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "first"));
       await reader.read();
       vi.setSystemTime(noon + MINUTE_MS);
-      agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, "second!"));
+      agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, "second!"));
       await reader.read();
       const { traffic } = await reportOf(tunnel);
       const minutes = traffic.filter(({ grain }) => grain === "minute");

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
-import { creditOf, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import { parseCredit, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import { STREAM_RESERVE_BYTES, STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 
@@ -78,10 +78,10 @@ describe("an answer", () => {
     agent.answer(stream, 200, ["content-type", "text/html"]);
     const reader = reading((await answer).body);
     for (const text of ["<p>one", "<p>two", "<p>three"]) {
-      agent.send((writer) => writer.text(FRAME.data, 0, stream, text));
+      agent.send((writer) => writer.writeText(FRAME.data, 0, stream, text));
       expect((await reader.read()).value).toBe(text);
     }
-    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+    agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
     expect((await reader.read()).done).toBe(true);
   });
 
@@ -92,8 +92,8 @@ describe("an answer", () => {
     const { stream } = await agent.asked();
     agent.answer(stream, 200, ["content-length", "10"]);
     agent.send((writer) => {
-      writer.text(FRAME.data, 0, stream, "half.");
-      writer.coded(FRAME.reset, stream, RESET.originFailed, "");
+      writer.writeText(FRAME.data, 0, stream, "half.");
+      writer.writeCodeAndText(FRAME.reset, stream, RESET.originFailed, "");
     });
     await expect((await answer).text()).rejects.toThrow();
   });
@@ -138,7 +138,7 @@ describe("an answer", () => {
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/", { method: "POST", body: "x" });
     const { stream } = await agent.asked();
-    agent.send((writer) => writer.coded(FRAME.reset, stream, code, "why"));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, code, "why"));
     expect((await answer).status).toBe(status);
     expect(await errorOf(answer)).toBe(error);
   });
@@ -165,7 +165,7 @@ describe("an answer", () => {
       const answer = tunnel.visit("/", { method });
       const { stream } = await agent.asked();
       agent.answer(stream, status, ["content-length", "1000000"]);
-      agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+      agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
       expect((await answer).status).toBe(status);
       expect(await (await answer).text()).toBe("");
     }
@@ -223,7 +223,7 @@ describe("when the agent is lost or replaced", () => {
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/", { method: "DELETE" });
     const first = await agent.asked();
-    agent.send((writer) => writer.coded(FRAME.reset, first.stream, RESET.refused, "leaving"));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, first.stream, RESET.refused, "leaving"));
     const second = await agent.asked();
     expect(second).toMatchObject({ method: "DELETE", target: "/" });
     agent.answer(second.stream, 204);
@@ -244,20 +244,20 @@ describe("windows", () => {
   function sendBytes(agent: TestAgent, stream: number, bytes: number): void {
     const chunk = new Uint8Array(64 * 1024);
     for (let sent = 0; sent < bytes; sent += chunk.byteLength) {
-      agent.send((w) => w.bytes(FRAME.data, 0, stream, chunk.subarray(0, bytes - sent)));
+      agent.send((w) => w.writeBytes(FRAME.data, 0, stream, chunk.subarray(0, bytes - sent)));
     }
   }
 
   async function expectGranted(agent: TestAgent, bytes: number): Promise<void> {
     let granted = 0;
-    while (granted < bytes) granted += creditOf((await agent.next(FRAME.credit)).payload)!;
+    while (granted < bytes) granted += parseCredit((await agent.next(FRAME.credit)).payload)!;
     expect(granted).toBe(bytes);
   }
 
   test("hold back nothing that fits them", async () => {
     const { agent, stream, answer } = await streaming();
     sendBytes(agent, stream, STREAM_WINDOW_BYTES);
-    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+    agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
     expect((await answer.arrayBuffer()).byteLength).toBe(STREAM_WINDOW_BYTES);
   });
 
@@ -271,7 +271,7 @@ describe("windows", () => {
   test("are granted again as the visitor takes the bytes, all of them in the end", async () => {
     const { agent, stream, answer } = await streaming();
     sendBytes(agent, stream, STREAM_WINDOW_BYTES);
-    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+    agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
     await answer.arrayBuffer();
     await expectGranted(agent, STREAM_WINDOW_BYTES);
   });
@@ -279,7 +279,7 @@ describe("windows", () => {
   test("are granted again when the visitor leaves an answer that was all sent", async () => {
     const { tunnel, agent, stream, answer } = await streaming();
     sendBytes(agent, stream, STREAM_WINDOW_BYTES);
-    agent.send((writer) => writer.text(FRAME.data, FLAG.end, stream, ""));
+    agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
     const next = tunnel.visit("/");
     agent.answer((await agent.asked()).stream, 204);
     await next;
@@ -314,9 +314,9 @@ describe("windows", () => {
     while (received < STREAM_WINDOW_BYTES)
       received += (await agent.next(FRAME.data)).payload.byteLength;
     expect(received).toBe(STREAM_WINDOW_BYTES);
-    agent.send((writer) => writer.credit(stream, 3));
+    agent.send((writer) => writer.writeCredit(stream, 3));
     expect((await agent.next(FRAME.data)).payload.byteLength).toBe(3);
-    agent.send((writer) => writer.credit(stream, 3));
+    agent.send((writer) => writer.writeCredit(stream, 3));
     expect((await agent.next(FRAME.data)).payload.byteLength).toBe(2);
     expect((await agent.data()).isLast).toBe(true);
     agent.answer(stream, 204);

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { SIGN_IN_HEADER, TICKET_PATH } from "../../../../access/identity.ts";
-import { JUDGED_HEADER, writeVerdict } from "../../../../access/refusal.ts";
+import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../../../access/refusal.ts";
 import { gatesIn, newVersion, outcomeOf } from "../../../harness/workerd/gated-tunnel.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 
@@ -36,7 +36,7 @@ test("who the edge let through by lists that have changed since is judged anew",
   const agent = await tunnel.agent();
   await publish(tunnel, []);
   const gates = gatesIn((await outcomeOf(tunnel, agent, "/")).answer)!;
-  const headers = { [JUDGED_HEADER]: writeVerdict(gates, null) };
+  const headers = { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) };
   expect((await outcomeOf(tunnel, agent, "/", { headers })).code).toBe("passed");
   await publish(tunnel, ["ann@example.com"]);
   expect((await outcomeOf(tunnel, agent, "/", { headers })).code).toBe("unauthorized");
@@ -55,18 +55,18 @@ test("a pass does not reach the agent, whether there is a gate or not", async ()
 test("a ticket is spent once, also when the object slept in between, and forgotten when it has ended", async () => {
   const tunnel = new LiveTunnel();
   const endsAtMs = Date.now() + 60_000;
-  expect(await tunnel.stub.spendTicket("one", endsAtMs)).toBe(true);
+  expect(await tunnel.stub.consumeTicket("one", endsAtMs)).toBe(true);
   await tunnel.sleep();
   const again = await Promise.all(
-    Array.from({ length: 20 }, () => tunnel.stub.spendTicket("one", endsAtMs)),
+    Array.from({ length: 20 }, () => tunnel.stub.consumeTicket("one", endsAtMs)),
   );
   expect(again).toEqual(Array(20).fill(false));
-  expect(await tunnel.stub.spendTicket("two", Date.now() - 1)).toBe(true);
-  expect(await tunnel.stub.spendTicket("three", endsAtMs)).toBe(true);
+  expect(await tunnel.stub.consumeTicket("two", Date.now() - 1)).toBe(true);
+  expect(await tunnel.stub.consumeTicket("three", endsAtMs)).toBe(true);
   const kept = await runInDurableObject(tunnel.stub, (_, { storage }) =>
     Array.from(storage.kv.list({ prefix: "spent-ticket:" }), ([key]) => key),
   );
   expect(kept).toEqual(["spent-ticket:one", "spent-ticket:three"]);
   await tunnel.stub.retire();
-  expect(await tunnel.stub.spendTicket("four", endsAtMs)).toBe(false);
+  expect(await tunnel.stub.consumeTicket("four", endsAtMs)).toBe(false);
 });

@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
-import type { ToRelayLink, TunnelUsage } from "../../../../protocol/relay/link.ts";
+import type { ApiToRelayMessage, TunnelUsage } from "../../../../protocol/relay/link.ts";
 import type { TestRelayLink } from "../../../harness/workerd/live-relay.ts";
 import { Refused } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
@@ -27,10 +27,10 @@ describe("what a relay carried is counted", () => {
     const tunnel = new TcpTunnel();
     await tunnel.agent();
     for (const bytesIn of [10, 10, 30, 20, 30]) {
-      await tunnel.stub.relayed(usage(tunnel, { bytesIn }));
+      await tunnel.stub.addRelayedUsage(usage(tunnel, { bytesIn }));
     }
-    await tunnel.stub.relayed(usage(tunnel, { source: "epoch-1/2", connections: 2, bytesIn: 5 }));
-    const report = await tunnel.stub.confirm();
+    await tunnel.stub.addRelayedUsage(usage(tunnel, { source: "epoch-1/2", connections: 2, bytesIn: 5 }));
+    const report = await tunnel.stub.sendReport();
     expect(report).toMatchObject({ requests: 3, bytesIn: 35, bytesOut: 40 });
     expect(report?.counters).toMatchObject({ "requests:tcp": 3 });
     const minute = report?.traffic.find(({ grain }) => grain === "minute");
@@ -40,11 +40,11 @@ describe("what a relay carried is counted", () => {
   test("once through an eviction of the object, which loses nothing of it", async () => {
     const tunnel = new TcpTunnel();
     await tunnel.agent();
-    await tunnel.stub.relayed(usage(tunnel));
+    await tunnel.stub.addRelayedUsage(usage(tunnel));
     await tunnel.sleep();
-    await tunnel.stub.relayed(usage(tunnel, { bytesIn: 15 }));
+    await tunnel.stub.addRelayedUsage(usage(tunnel, { bytesIn: 15 }));
     await tunnel.sleep();
-    const report = await tunnel.stub.confirm();
+    const report = await tunnel.stub.sendReport();
     expect(report).toMatchObject({ requests: 1, bytesIn: 15, bytesOut: 20 });
     const minutes = report?.traffic.filter(({ grain }) => grain === "minute") ?? [];
     expect(minutes.reduce((sum, { bytesIn }) => sum + bytesIn, 0)).toBe(15);
@@ -55,10 +55,10 @@ describe("what a relay carried is counted", () => {
   test("for the token whose agent carried it, also when none is connected", async () => {
     const tunnel = new TcpTunnel();
     const agent = await tunnel.agent();
-    await tunnel.stub.relayed(usage(tunnel, { tokenNonce: "token-b" }));
+    await tunnel.stub.addRelayedUsage(usage(tunnel, { tokenNonce: "token-b" }));
     agent.socket.close(1011, "lost");
-    await tunnel.stub.relayed(usage(tunnel, { bytesIn: 11, tokenNonce: "token-b" }));
-    const spending = (await tunnel.stub.confirm())?.spending;
+    await tunnel.stub.addRelayedUsage(usage(tunnel, { bytesIn: 11, tokenNonce: "token-b" }));
+    const spending = (await tunnel.stub.sendReport())?.spending;
     const last = rows.reports.flatMap((report) => report.spending).concat(spending ?? []);
     expect(last.at(-1)).toEqual({ tokenNonce: "token-b", month, bytes: 31, requests: 1 });
     expect(last.some(({ tokenNonce }) => tokenNonce === "token-a")).toBe(false);
@@ -67,12 +67,12 @@ describe("what a relay carried is counted", () => {
   test("for a tunnel that remembers a bounded number of associations, the newest ones", async () => {
     const tunnel = new TcpTunnel();
     for (let at = 0; at < 200; at++) {
-      await tunnel.stub.relayed(usage(tunnel, { source: `epoch-1/${at}` }));
+      await tunnel.stub.addRelayedUsage(usage(tunnel, { source: `epoch-1/${at}` }));
     }
     for (let at = 150; at < 200; at++) {
-      await tunnel.stub.relayed(usage(tunnel, { source: `epoch-1/${at}` }));
+      await tunnel.stub.addRelayedUsage(usage(tunnel, { source: `epoch-1/${at}` }));
     }
-    expect(await tunnel.stub.confirm()).toMatchObject({ requests: 200 });
+    expect(await tunnel.stub.sendReport()).toMatchObject({ requests: 200 });
   });
 });
 
@@ -88,7 +88,7 @@ describe("an agent's end is told to the relay:", () => {
   test.each<[string, (tunnel: TcpTunnel) => Promise<unknown>, object]>([
     [
       "stopped",
-      (tunnel) => tunnel.stub.setStopping({ version: 1, isStopped: true }),
+      (tunnel) => tunnel.stub.setStopState({ version: 1, isStopped: true }),
       { reason: "tunnel_stopped" },
     ],
     ["deleted", (tunnel) => tunnel.stub.retire(), { reason: "tunnel_deleted" }],
@@ -100,14 +100,14 @@ describe("an agent's end is told to the relay:", () => {
     ],
     [
       "over budget",
-      (tunnel) => tunnel.stub.stopSpending("token-a"),
+      (tunnel) => tunnel.stub.disconnectOverBudget("token-a"),
       { reason: "BUDGET_EXCEEDED", tokenNonce: "token-a" },
     ],
     [
       "disconnected",
       async (tunnel) => {
-        const { agent } = (await tunnel.stub.attendance())!;
-        await tunnel.stub.endConnection(agent!.agentId);
+        const { agent } = (await tunnel.stub.getPresence())!;
+        await tunnel.stub.disconnectAgent(agent!.agentId);
       },
       { reason: "connection_ended", tokenNonce: "token-a" },
     ],
@@ -133,7 +133,7 @@ describe("an agent's end is told to the relay:", () => {
     lost.socket.close(1011, "lost");
     await tunnel.agent();
     await tunnel.agent();
-    await tunnel.stub.setStopping({ version: 1, isStopped: true });
+    await tunnel.stub.setStopState({ version: 1, isStopped: true });
     expect(await link.next()).toMatchObject({ reason: "tunnel_stopped" });
   });
 
@@ -155,7 +155,7 @@ describe("the allowlist of a TCP tunnel", () => {
     policy: null,
     allowedCidrs,
   });
-  const cidrsIn = (message: ToRelayLink) =>
+  const cidrsIn = (message: ApiToRelayMessage) =>
     message.type === "allowed_cidrs" ? message.cidrs : undefined;
   const nextCidrs = async (link: TestRelayLink) => cidrsIn(await link.next());
 

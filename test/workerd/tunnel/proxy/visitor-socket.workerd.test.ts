@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
-import { creditOf, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
+import { parseCredit, FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import {
   FRAME_DATA_MAX_BYTES,
   SOCKET_MESSAGE_MAX_BYTES,
@@ -27,13 +27,13 @@ describe("a visitor's WebSocket", () => {
       const frame = await agent.next(FRAME.text);
       expect(frame).toMatchObject({ stream, flags: 0 });
       expect(new TextDecoder().decode(frame.payload)).toBe(text);
-      agent.send((writer) => writer.text(FRAME.text, 0, stream, text));
+      agent.send((writer) => writer.writeText(FRAME.text, 0, stream, text));
       expect(await socket.message()).toBe(text);
       if (text !== "") await agent.next(FRAME.credit);
     }
     socket.socket.send(new Uint8Array([0, 255]));
     expect([...(await agent.next(FRAME.binary)).payload]).toEqual([0, 255]);
-    agent.send((writer) => writer.bytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
+    agent.send((writer) => writer.writeBytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
     expect(await socket.message()).toEqual(new Uint8Array([1, 2]));
   });
 
@@ -43,7 +43,7 @@ describe("a visitor's WebSocket", () => {
     for (let at = 0; at < message.byteLength; at += FRAME_DATA_MAX_BYTES) {
       const part = message.subarray(at, at + FRAME_DATA_MAX_BYTES);
       const flags = at + part.byteLength < message.byteLength ? FLAG.more : 0;
-      agent.send((writer) => writer.bytes(FRAME.binary, flags, stream, part));
+      agent.send((writer) => writer.writeBytes(FRAME.binary, flags, stream, part));
       await agent.next(FRAME.credit);
     }
     const received = (await socket.message()) as Uint8Array;
@@ -66,7 +66,7 @@ describe("a visitor's WebSocket", () => {
     [1005, ""],
   ])("closes with the local server's %i %s", async (code, reason) => {
     const { agent, socket, stream } = await connected();
-    agent.send((writer) => writer.coded(FRAME.close, stream, code, reason));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.close, stream, code, reason));
     expect(await socket.closed).toEqual({ code, reason });
   });
 
@@ -74,7 +74,7 @@ describe("a visitor's WebSocket", () => {
     "closes all the same when the local server's end says %i, which may not be sent",
     async (code) => {
       const { agent, socket, stream } = await connected();
-      agent.send((writer) => writer.coded(FRAME.close, stream, code, ""));
+      agent.send((writer) => writer.writeCodeAndText(FRAME.close, stream, code, ""));
       expect((await socket.closed).code).not.toBe(1006);
     },
   );
@@ -105,16 +105,16 @@ describe("a visitor's WebSocket", () => {
 
   test("closes when the agent gives the stream up", async () => {
     const { agent, socket, stream } = await connected();
-    agent.send((writer) => writer.coded(FRAME.reset, stream, RESET.originFailed, ""));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originFailed, ""));
     expect((await socket.closed).code).toBe(1011);
   });
 
   test.each<[string, (agent: TestAgent, stream: number) => void]>([
     [
       "gives the stream up",
-      (agent, stream) => agent.send((w) => w.coded(FRAME.reset, stream, 4, "")),
+      (agent, stream) => agent.send((w) => w.writeCodeAndText(FRAME.reset, stream, 4, "")),
     ],
-    ["closes", (agent, stream) => agent.send((w) => w.coded(FRAME.close, stream, 1000, ""))],
+    ["closes", (agent, stream) => agent.send((w) => w.writeCodeAndText(FRAME.close, stream, 1000, ""))],
   ])("sends nothing that waits for credit once the local server %s", async (_, end) => {
     const { tunnel, agent, socket, stream } = await connected();
     socket.socket.send(new Uint8Array(2 * STREAM_WINDOW_BYTES));
@@ -132,7 +132,7 @@ describe("a visitor's WebSocket", () => {
 
   test("closes on text that is not UTF-8, and the agent hears of it", async () => {
     const { agent, socket, stream } = await connected();
-    agent.send((writer) => writer.bytes(FRAME.text, 0, stream, new Uint8Array([0xc3, 0x28])));
+    agent.send((writer) => writer.writeBytes(FRAME.text, 0, stream, new Uint8Array([0xc3, 0x28])));
     expect((await socket.closed).code).toBe(1007);
     expect((await agent.coded(FRAME.reset)).code).toBe(RESET.protocolError);
   });
@@ -141,7 +141,7 @@ describe("a visitor's WebSocket", () => {
     const { agent, socket, stream } = await connected();
     const part = new Uint8Array(512 * 1024);
     for (let sent = 0; sent <= SOCKET_MESSAGE_MAX_BYTES; sent += part.byteLength)
-      agent.send((writer) => writer.bytes(FRAME.binary, FLAG.more, stream, part));
+      agent.send((writer) => writer.writeBytes(FRAME.binary, FLAG.more, stream, part));
     expect((await socket.closed).code).toBe(1009);
     while ((await agent.anything()).type === FRAME.credit);
   });
@@ -178,7 +178,7 @@ describe("a WebSocket's handshake", () => {
     const body = "x".repeat(2 * STREAM_RESERVE_BYTES);
     agent.answer(asked.stream, 403, [], body);
     expect(await (await answer).text()).toBe(body);
-    expect(creditOf((await agent.next(FRAME.credit)).payload)).toBe(body.length);
+    expect(parseCredit((await agent.next(FRAME.credit)).payload)).toBe(body.length);
   });
 
   test.each([
@@ -197,17 +197,17 @@ describe("a WebSocket's handshake", () => {
     [RESET.originFailed, "origin_failed"],
   ])("that fails with the reset %i is %s", async (code, error) => {
     const { agent, answer, asked } = await asking();
-    agent.send((writer) => writer.coded(FRAME.reset, asked.stream, code, ""));
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, asked.stream, code, ""));
     expect((await answer).headers.get("underpass-error")).toBe(error);
   });
 
   test("loses nothing that the local server says right behind its yes", async () => {
     const { agent, answer, asked } = await asking();
     agent.send((writer) => {
-      writer.json(FRAME.response, 0, asked.stream, [101]);
-      writer.text(FRAME.text, 0, asked.stream, "one");
-      writer.text(FRAME.text, 0, asked.stream, "two");
-      writer.coded(FRAME.close, asked.stream, 4000, "enough");
+      writer.writeJson(FRAME.response, 0, asked.stream, [101]);
+      writer.writeText(FRAME.text, 0, asked.stream, "one");
+      writer.writeText(FRAME.text, 0, asked.stream, "two");
+      writer.writeCodeAndText(FRAME.close, asked.stream, 4000, "enough");
     });
     const socket = new TestSocket((await answer).webSocket!);
     expect([await socket.message(), await socket.message()]).toEqual(["one", "two"]);
@@ -217,19 +217,19 @@ describe("a WebSocket's handshake", () => {
   test("that is given up right behind the yes closes the visitor's end", async () => {
     const { agent, answer, asked } = await asking();
     agent.send((writer) => {
-      writer.json(FRAME.response, 0, asked.stream, [101]);
-      writer.coded(FRAME.reset, asked.stream, RESET.originFailed, "");
+      writer.writeJson(FRAME.response, 0, asked.stream, [101]);
+      writer.writeCodeAndText(FRAME.reset, asked.stream, RESET.originFailed, "");
     });
     expect((await new TestSocket((await answer).webSocket!).closed).code).toBe(1011);
   });
 
   const nonsense: Record<string, (agent: TestAgent, stream: number) => void> = {
     "a message before the yes": (agent, stream) =>
-      agent.send((w) => w.text(FRAME.text, 0, stream, "early")),
+      agent.send((w) => w.writeText(FRAME.text, 0, stream, "early")),
     "a body before the no": (agent, stream) =>
-      agent.send((w) => w.text(FRAME.data, 0, stream, "early")),
+      agent.send((w) => w.writeText(FRAME.data, 0, stream, "early")),
     "a head that is none": (agent, stream) =>
-      agent.send((w) => w.json(FRAME.response, 0, stream, [])),
+      agent.send((w) => w.writeJson(FRAME.response, 0, stream, [])),
   };
   test.each(Object.entries(nonsense))("with %s ends the connection", async (_, send) => {
     const { agent, answer, asked } = await asking();
