@@ -1,7 +1,7 @@
 /** The audit log. Rows are only ever inserted, in the transaction of what they tell of. */
 import { chunks } from "./chunks.ts";
 import type { Transaction } from "./transaction.ts";
-import { auditEvents } from "./tables/records.ts";
+import { auditEvents } from "./tables/audit.ts";
 
 /** docs/api.md lists what each of them means. */
 export const AUDIT_ACTIONS = [

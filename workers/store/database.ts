@@ -10,122 +10,149 @@ import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
 import type { Env } from "../env.ts";
 import { insertAuditEvents, type AuditEvent } from "./audit.ts";
 import { GatewaySocket } from "./gateway-socket.ts";
+import { lockCaller, type CallerActor } from "./locks.ts";
 import type { Queries, Transaction } from "./transaction.ts";
-import { insertOutbox, type OutboxMessage, type OutboxRow } from "./outbox.ts";
+import { insertOutbox } from "./outbox.ts";
+import type { OutboxMessage, OutboxRow } from "./outbox-messages.ts";
 
-/** One change: its rows, its audit events and what must be told of it commit together or not at all. */
+/** One change: its rows, its audit events and its outbox messages commit together or not at all. */
 export interface Change {
   tx: Transaction;
   audit: (event: AuditEvent) => void;
-  /** Delivered after the commit, however often that takes. */
-  tell: (message: OutboxMessage) => void;
+  /** Delivered after the commit, and retried until that has worked. */
+  enqueue: (message: OutboxMessage) => void;
   /** Undoes everything; `value` becomes the change's result. */
-  abandon: <Value>(value: Value) => Value;
+  rollback: <Value>(value: Value) => Value;
+}
+
+type Work<Result> = (change: Change) => Promise<Result>;
+
+export interface ChangeOptions {
+  /** Throws `Undelivered` after the commit unless all outbox messages were delivered. */
+  requireDelivery: boolean;
 }
 
 export interface Database {
-  read: Queries;
-  change<Result>(work: (change: Change) => Promise<Result>): Promise<Result>;
-  /** The same, for whoever must not say "done" before everybody who is told knows. */
-  changeAndTell<Result>(work: (change: Change) => Promise<Result>): Promise<Told<Result>>;
+  /** Single statements, each of them by itself. */
+  query: Queries;
+  transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result>;
+  /**
+   * A transaction that first locks the actor's role, or its token, as the route's guard found it.
+   * @throws PermissionLost when it has changed since.
+   */
+  changeAs<Result>(
+    actor: CallerActor,
+    work: Work<Result>,
+    options?: ChangeOptions,
+  ): Promise<Result>;
 }
 
-export interface Told<Result> {
-  result: Result;
-  /** Otherwise the change is made, and telling of it goes on. */
-  arrived: boolean;
+/** The change has committed, but not all of its messages were delivered yet: delivery is retried. */
+export class Undelivered extends Error {
+  override name = "Undelivered";
+
+  constructor() {
+    super("the change is committed, and some of its messages are not delivered yet");
+  }
 }
 
-/** What happens to the messages of a change that has just committed. Must not throw. Whether all arrived. */
+/** Delivers the messages of a committed change. Must not throw. @returns whether all were delivered. */
 export type Deliver = (rows: OutboxRow[]) => Promise<boolean>;
 
-const OPTIONS = { casing: "snake_case" } as const;
+const DRIZZLE_OPTIONS = { casing: "snake_case" } as const;
 
-export function connect(env: Env, deliver: Deliver): Database {
-  function changeAndTell<Result>(work: (change: Change) => Promise<Result>): Promise<Told<Result>> {
-    const done = runChange(env, work, deliver);
-    // A caller who hangs up in the middle must not leave messages of a commit undelivered.
+export function connectDatabase(env: Env, deliver: Deliver): Database {
+  function transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result> {
+    const done = runTransaction(env, work, deliver, options);
+    // A caller who hangs up before the end must not leave committed messages undelivered.
     waitUntil(done.catch(() => undefined));
     return done;
   }
   return {
-    read: readerOf(env),
-    changeAndTell,
-    change: async (work) => (await changeAndTell(work)).result,
+    query: getQueries(env),
+    transaction,
+    changeAs: (actor, work, options) =>
+      transaction(async (change) => {
+        await lockCaller(change.tx, actor);
+        return work(change);
+      }, options),
   };
 }
 
-/** What the transaction's callback throws to have it rolled back. */
-class Abandoned extends Error {
-  override name = "Abandoned";
+/** Thrown by `Change.rollback`, so that the driver rolls the transaction back. */
+class Rollback extends Error {
+  override name = "Rollback";
   readonly value: unknown;
 
   constructor(value: unknown) {
-    super("the change was abandoned");
+    super("the change was rolled back");
     this.value = value;
   }
 }
 
-async function runChange<Result>(
+async function runTransaction<Result>(
   env: Env,
-  work: (change: Change) => Promise<Result>,
+  work: Work<Result>,
   deliver: Deliver,
-): Promise<Told<Result>> {
+  options: ChangeOptions | undefined,
+): Promise<Result> {
   const client = new Client(env.DATABASE_URL);
-  // A connection that breaks fails its query too, which is where it is handled.
+  // A broken connection fails its query too, and is handled there.
   client.on("error", () => undefined);
-  let done: { result: Result; told: OutboxRow[] };
+  let committed: { result: Result; messages: OutboxRow[] };
   try {
     await client.connect();
-    done = await drizzleSocket(client, OPTIONS).transaction(async (tx) => {
+    committed = await drizzleSocket(client, DRIZZLE_OPTIONS).transaction(async (tx) => {
       const events: AuditEvent[] = [];
       const messages: OutboxMessage[] = [];
       const result = await work({
         tx,
         audit: (event) => void events.push(event),
-        tell: (message) => void messages.push(message),
-        abandon: (value) => {
-          throw new Abandoned(value);
+        enqueue: (message) => void messages.push(message),
+        rollback: (value) => {
+          throw new Rollback(value);
         },
       });
       await insertAuditEvents(tx, events);
-      return { result, told: await insertOutbox(tx, messages) };
+      return { result, messages: await insertOutbox(tx, messages) };
     });
   } catch (thrown) {
-    if (thrown instanceof Abandoned) return { result: thrown.value as Result, arrived: true };
+    if (thrown instanceof Rollback) return thrown.value as Result;
     throw thrown;
   } finally {
-    // Before anybody is told: others wait for the connection, and telling may take its time.
+    // Before the delivery: other requests wait for the connection, and a delivery may take long.
     waitUntil(client.end().catch(() => undefined));
   }
-  return { result: done.result, arrived: await deliver(done.told) };
+  const isDelivered = await deliver(committed.messages);
+  if (options?.requireDelivery && !isDelivered) throw new Undelivered();
+  return committed.result;
 }
 
-const readers = new WeakMap<Env, Queries>();
+const queriesByEnv = new WeakMap<Env, Queries>();
 
 /** Holds no connection, so that requests may share it. */
-function readerOf(env: Env): Queries {
-  let reader = readers.get(env);
-  if (!reader) {
+function getQueries(env: Env): Queries {
+  let queries = queriesByEnv.get(env);
+  if (!queries) {
     configureDriver(env);
-    reader = drizzleHttp(neon(env.DATABASE_URL), OPTIONS);
-    readers.set(env, reader);
+    queries = drizzleHttp(neon(env.DATABASE_URL), DRIZZLE_OPTIONS);
+    queriesByEnv.set(env, queries);
   }
-  return reader;
+  return queries;
 }
 
-/** For what most requests ask: its SQL is put together once an isolate. */
-export function prepared<Query extends object>(
-  build: (read: Queries) => Query,
-): (db: Pick<Database, "read">) => Query {
-  const queries = new WeakMap<Queries, Query>();
-  return ({ read }) => {
-    let query = queries.get(read);
-    if (!query) {
-      query = build(read);
-      queries.set(read, query);
+/** For frequent statements: the SQL is built once an isolate. */
+export function prepared<Statement extends object>(
+  build: (query: Queries) => Statement,
+): (db: Pick<Database, "query">) => Statement {
+  const statements = new WeakMap<Queries, Statement>();
+  return ({ query }) => {
+    let statement = statements.get(query);
+    if (!statement) {
+      statement = build(query);
+      statements.set(query, statement);
     }
-    return query;
+    return statement;
   };
 }
 

@@ -1,24 +1,25 @@
 /**
- * What a route's guard found of its caller can be over by the time of the change. Whoever hands out
- * something that lasts looks again, under a lock, so that what a removal does not find is never made.
+ * The guard of a route reads the caller's role before the change begins. A change that creates something lasting reads
+ * it again, under a lock: a role or token that was removed meanwhile creates nothing, and none can be removed until the
+ * commit.
  */
 import { and, eq, isNull } from "drizzle-orm";
-import type { Standing } from "./billing/plans.ts";
+import type { PlanState } from "./billing/plans.ts";
 import type { Actor } from "./audit.ts";
 import type { Transaction } from "./transaction.ts";
 import { tokens } from "./tables/tokens.ts";
-import { memberships, organizations } from "./tables/organizations.ts";
+import { memberships, organizations, type OrganizationRow } from "./tables/organizations.ts";
 
 export type Role = (typeof memberships.$inferSelect)["role"];
 
-/** A member, with the role that the guard found. */
+/** A member, with the role that the guard read. */
 export interface MemberActor extends Actor {
   orgId: string;
   userId: string;
   role: Role;
 }
 
-/** An agent that calls with its own token; `userId` is whose token it is. */
+/** An agent that calls with its own token; `userId` is the token's owner. */
 export interface AgentActor extends Actor {
   orgId: string;
   tokenId: string;
@@ -26,12 +27,29 @@ export interface AgentActor extends Actor {
 
 export type CallerActor = MemberActor | AgentActor;
 
-/** Whether the actor's token or role is still what the guard found; until the commit it stays so. */
-export function isStillAllowed(tx: Transaction, actor: CallerActor): Promise<boolean> {
-  return "tokenId" in actor ? isTokenLive(tx, actor) : holdsRole(tx, actor);
+/** The caller's role has changed, its token was revoked, or its organization deleted, since the guard looked. */
+export class PermissionLost extends Error {
+  override name = "PermissionLost";
+  /** The credential of the caller: a member's role, or an agent's token. */
+  readonly credential: "role" | "token";
+
+  constructor(actor: CallerActor) {
+    super("the caller's role or token has changed since the request began");
+    this.credential = "tokenId" in actor ? "token" : "role";
+  }
 }
 
-async function isTokenLive(tx: Transaction, { orgId, tokenId }: AgentActor): Promise<boolean> {
+/**
+ * Holds the actor's role or token as the guard read it until the commit.
+ * @throws PermissionLost
+ */
+export async function lockCaller(tx: Transaction, actor: CallerActor): Promise<void> {
+  if (!(await ("tokenId" in actor ? lockToken(tx, actor) : lockRole(tx, actor)))) {
+    throw new PermissionLost(actor);
+  }
+}
+
+async function lockToken(tx: Transaction, { orgId, tokenId }: AgentActor): Promise<boolean> {
   const rows = await tx
     .select({ id: tokens.id })
     .from(tokens)
@@ -40,11 +58,7 @@ async function isTokenLive(tx: Transaction, { orgId, tokenId }: AgentActor): Pro
   return rows.length > 0;
 }
 
-/** Whether the actor still has that role; until the commit it stays so. */
-export async function holdsRole(
-  tx: Transaction,
-  { orgId, userId, role }: MemberActor,
-): Promise<boolean> {
+async function lockRole(tx: Transaction, { orgId, userId, role }: MemberActor): Promise<boolean> {
   const rows = await tx
     .select({ role: memberships.role })
     .from(memberships)
@@ -56,35 +70,37 @@ export async function holdsRole(
 }
 
 /**
- * The organization's plan, for an actor who still has that role; until the commit both stay so. Comes before
- * the locks of what hangs on the plan: whoever changes it locks the organization first as well.
- *
- * @returns null when the organization is gone or the actor's role was changed.
+ * The organization's plan; it and the actor's role stay as they are until the commit. Call it before locking rows that
+ * depend on the plan: a change of the plan locks the organization first as well.
+ * @throws PermissionLost
  */
-export async function holdStanding(tx: Transaction, actor: MemberActor): Promise<Standing | null> {
+export async function lockPlanAndRole(tx: Transaction, actor: MemberActor): Promise<PlanState> {
   const { plan, trialEndsAt } = organizations;
-  const [standing] = await tx
+  const [state] = await tx
     .select({ plan, trialEndsAt })
     .from(organizations)
     .where(eq(organizations.id, actor.orgId))
     .for("share");
-  return standing && (await holdsRole(tx, actor)) ? standing : null;
+  if (!state) throw new PermissionLost(actor);
+  await lockCaller(tx, actor);
+  return state;
 }
 
 /**
- * Changes of an organization, of its members and its invitations take turns. The lock leaves rows that
- * refer to the organization alone, so that its tunnels and sessions go on meanwhile.
- *
- * @returns null when the organization is gone or the actor's role was changed, or its token revoked.
+ * Makes changes of an organization, of its members and its invitations take turns. The lock leaves rows that refer to
+ * the organization alone, so that its tunnels and sessions stay in use meanwhile.
+ * @throws PermissionLost
  */
 export async function lockOrganization(
   tx: Transaction,
   actor: CallerActor,
-): Promise<typeof organizations.$inferSelect | null> {
+): Promise<OrganizationRow> {
   const [org] = await tx
     .select()
     .from(organizations)
     .where(and(eq(organizations.id, actor.orgId), isNull(organizations.deletedAt)))
     .for("no key update");
-  return org && (await isStillAllowed(tx, actor)) ? org : null;
+  if (!org) throw new PermissionLost(actor);
+  await lockCaller(tx, actor);
+  return org;
 }

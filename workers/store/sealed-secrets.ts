@@ -11,11 +11,11 @@ export interface SealedSecret {
 
 /** A batch of what does not begin with `prefix`, in the order of ids. @param after undefined at the start. */
 export async function listSecretsUnderOtherKeys(
-  { read }: Pick<Database, "read">,
+  { query }: Pick<Database, "query">,
   prefix: string,
   after: string | undefined,
 ): Promise<SealedSecret[]> {
-  const rows = await read
+  const rows = await query
     .select({ userId: users.id, sealed: users.mfaSecret })
     .from(users)
     .where(
@@ -32,11 +32,11 @@ export async function listSecretsUnderOtherKeys(
 
 /** Nothing when the secret is not the one that was read: its owner has replaced it meanwhile. */
 export async function replaceSealedSecret(
-  { read }: Pick<Database, "read">,
+  { query }: Pick<Database, "query">,
   { userId, sealed }: SealedSecret,
   resealed: string,
 ): Promise<void> {
-  await read
+  await query
     .update(users)
     .set({ mfaSecret: resealed })
     .where(and(eq(users.id, userId), eq(users.mfaSecret, sealed)));

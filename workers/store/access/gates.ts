@@ -6,24 +6,22 @@ import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../../protocol/schemas/access/edge-auth.ts";
 import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
-import { mayUse, type Feature, type Standing } from "../billing/plans.ts";
+import { mayUse, type Feature, type PlanState } from "../billing/plans.ts";
 import type { AuditAction } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
-import { holdStanding, type MemberActor } from "../locks.ts";
+import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 
 /** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
 export type GateChange =
   | "changed"
-  | "changed_unheard"
   | "not_found"
   /** The tunnel is of protocol `tcp`, and what was to be changed speaks HTTP. */
   | "not_http"
-  | "role_changed"
   | "upgrade_required";
 
-/** @param standing as it stays until the commit. */
-type Values = (standing: Standing) => PgUpdateSetSource<typeof tunnels>;
+/** @param plan as it stays until the commit. */
+type Values = (plan: PlanState) => PgUpdateSetSource<typeof tunnels>;
 
 /** @param auth null: none. */
 export function setBasicAuth(
@@ -33,10 +31,10 @@ export function setBasicAuth(
   auth: { username: string; passwordHash: string } | null,
 ): Promise<GateChange> {
   const left = { feature: "identityGate", column: tunnels.identityGate } as const;
-  const values: Values = (standing) => ({
+  const values: Values = (plan) => ({
     basicAuthUsername: auth?.username ?? null,
     basicAuthHash: auth?.passwordHash ?? null,
-    ...(auth ? {} : { isBeyondPlan: staysBeyondPlan(standing, left) }),
+    ...(auth ? {} : { isBeyondPlan: staysBeyondPlan(plan, left) }),
   });
   const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
   return changeGates(db, actor, id, values, action, tellSettings, auth ? "tunnelPassword" : null);
@@ -51,9 +49,9 @@ export function setIdentityGate(
 ): Promise<GateChange> {
   const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
   const left = { feature: "tunnelPassword", column: tunnels.basicAuthHash } as const;
-  const values: Values = (standing) => ({
+  const values: Values = (plan) => ({
     identityGate,
-    ...(identityGate ? {} : { isBeyondPlan: staysBeyondPlan(standing, left) }),
+    ...(identityGate ? {} : { isBeyondPlan: staysBeyondPlan(plan, left) }),
   });
   const needs = identityGate ? "identityGate" : null;
   return changeGates(db, actor, id, values, action, tellSettings, needs);
@@ -61,10 +59,10 @@ export function setIdentityGate(
 
 /** While what is left is there, and the plan lacks it. */
 function staysBeyondPlan(
-  standing: Standing,
+  plan: PlanState,
   left: { feature: Feature; column: Column },
 ): SQL<boolean> {
-  if (mayUse(left.feature, standing, new Date())) return sql`false`;
+  if (mayUse(left.feature, plan, new Date())) return sql`false`;
   return sql`${tunnels.isBeyondPlan} and ${isNotNull(left.column)}`;
 }
 
@@ -93,9 +91,9 @@ export function setMaintenance(
     id,
     () => ({ maintenance: isOn }),
     action,
-    ({ tell }, row) => {
+    ({ enqueue }, row) => {
       const maintenance = { version: row.settingsVersion, isOn, message };
-      tell({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
+      enqueue({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
     },
   );
 }
@@ -113,11 +111,11 @@ export function setAllowedCidrs(
 
 /** @returns undefined when there is no such tunnel, null when its visitors come from anywhere. */
 export async function findAllowedCidrs(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   id: string,
 ): Promise<string[] | null | undefined> {
-  const [row] = await read
+  const [row] = await query
     .select({ allowedCidrs: tunnels.allowedCidrs })
     .from(tunnels)
     .where(isLive(orgId, id));
@@ -126,11 +124,11 @@ export async function findAllowedCidrs(
 
 /** @returns undefined when there is no such tunnel, null when it has no policy. */
 export async function findPolicy(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   id: string,
 ): Promise<TrafficPolicy | null | undefined> {
-  const [row] = await read
+  const [row] = await query
     .select({ policy: tunnels.policy })
     .from(tunnels)
     .where(isLive(orgId, id));
@@ -139,10 +137,10 @@ export async function findPolicy(
 
 /** For visitors, who have no organization. @returns null when there is no such tunnel, or no gate. */
 export async function findIdentityGate(
-  { read }: Database,
+  { query }: Database,
   id: string,
 ): Promise<{ subdomain: string; allowList: AllowList } | null> {
-  const [row] = await read
+  const [row] = await query
     .select({ subdomain: tunnels.subdomain, allowList: tunnels.identityGate })
     .from(tunnels)
     .where(and(eq(tunnels.id, id), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")));
@@ -188,30 +186,31 @@ async function changeGates(
   id: string,
   values: Values,
   action: AuditAction,
-  tell: (change: Change, row: TunnelRow) => void,
+  enqueueUpdate: (change: Change, row: TunnelRow) => void,
   needs: Feature | null = null,
   appliesTo: "http" | "any" = "http",
 ): Promise<GateChange> {
-  const { result, arrived } = await db.changeAndTell(async (change) => {
-    const standing = await holdStanding(change.tx, actor);
-    if (!standing) return "role_changed";
-    if (needs && !mayUse(needs, standing, new Date())) return "upgrade_required";
-    const [row] = await change.tx
-      .update(tunnels)
-      .set({ ...values(standing), settingsVersion: sql`${tunnels.settingsVersion} + 1` })
-      .where(isLive(actor.orgId, id))
-      .returning();
-    if (!row) return "not_found";
-    if (row.protocol === "tcp" && appliesTo === "http") return change.abandon("not_http");
-    const { orgId, userId, ip } = actor;
-    change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
-    tell(change, row);
-    return "changed";
-  });
-  return result === "changed" && !arrived ? "changed_unheard" : result;
+  return db.transaction(
+    async (change) => {
+      const plan = await lockPlanAndRole(change.tx, actor);
+      if (needs && !mayUse(needs, plan, new Date())) return "upgrade_required";
+      const [row] = await change.tx
+        .update(tunnels)
+        .set({ ...values(plan), settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+        .where(isLive(actor.orgId, id))
+        .returning();
+      if (!row) return "not_found";
+      if (row.protocol === "tcp" && appliesTo === "http") return change.rollback("not_http");
+      const { orgId, userId, ip } = actor;
+      change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+      enqueueUpdate(change, row);
+      return "changed";
+    },
+    { requireDelivery: true },
+  );
 }
 
-export function tellSettings({ tell }: Change, row: TunnelRow): void {
+export function tellSettings({ enqueue }: Change, row: TunnelRow): void {
   const { id, subdomain, settingsVersion: version, policy } = row;
   const { basicAuthUsername: username, basicAuthHash: passwordHash } = row;
   const basicAuth = username !== null && passwordHash !== null ? { username, passwordHash } : null;
@@ -219,7 +218,7 @@ export function tellSettings({ tell }: Change, row: TunnelRow): void {
   const { allowedCidrs, isBeyondPlan } = row;
   const gates = { basicAuth, policy, identityGate, allowedCidrs, isBeyondPlan };
   const settings = { version, realm: subdomain, ...gates };
-  tell({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
+  enqueue({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
 }
 
 export function isLive(orgId: string, id: string) {

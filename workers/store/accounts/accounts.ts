@@ -4,7 +4,7 @@ import { EMAIL_CODE_GUESSES_WINDOW_MS } from "../../limits.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
-import type { OutboxMessage } from "../outbox.ts";
+import type { OutboxMessage } from "../outbox-messages.ts";
 import { emailCodes, users } from "../tables/accounts.ts";
 
 const EMAIL_CODE_MAX_MS = 10 * 60_000;
@@ -43,7 +43,7 @@ export function signUp(
     mailIfKnown: OutboxMessage;
   },
 ): Promise<void> {
-  return db.change(async ({ tx, audit, tell }) => {
+  return db.transaction(async ({ tx, audit, enqueue }) => {
     const isUnconfirmed = isNull(users.emailVerifiedAt);
     const [user] = await tx
       .insert(users)
@@ -61,7 +61,7 @@ export function signUp(
       });
     const { id, isNew, isUnconfirmed: mayConfirm } = user!;
     await replaceCode(tx, id, codeHash);
-    tell(mayConfirm ? mail : mailIfKnown);
+    enqueue(mayConfirm ? mail : mailIfKnown);
     audit({
       orgId: null,
       userId: id,
@@ -75,11 +75,11 @@ export function signUp(
 
 /** Another code for an account that waits for one; the earlier one is void. Nothing for any other address. */
 export function resendCode(db: Database, { email, codeHash, mail }: NewCode): Promise<void> {
-  return db.change(async ({ tx, tell }) => {
+  return db.transaction(async ({ tx, enqueue }) => {
     const userId = await lockUnverified(tx, email);
     if (userId === null) return;
     await replaceCode(tx, userId, codeHash);
-    tell(mail);
+    enqueue(mail);
   });
 }
 
@@ -126,7 +126,7 @@ export function verifyEmail(
     ip: string;
   },
 ): Promise<boolean> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const now = sql`now()`;
     // The account before its code, as sign-up takes them: in another order the two could wait for each other.
     const userId = await lockUnverified(change.tx, email);
@@ -209,27 +209,27 @@ export async function insertFirstOwner(
 }
 
 export async function hasAccounts(db: Database): Promise<boolean> {
-  const rows = await db.read.select({ id: users.id }).from(users).limit(1);
+  const rows = await db.query.select({ id: users.id }).from(users).limit(1);
   return rows.length > 0;
 }
 
 export async function findUserByEmail(db: Database, email: string): Promise<UserRow | null> {
-  const [user] = await db.read.select().from(users).where(eq(users.email, email));
+  const [user] = await db.query.select().from(users).where(eq(users.email, email));
   return user ?? null;
 }
 
 /** Sign-ups that nobody confirmed. Whoever was sent a code a moment ago may be about to enter it. */
-export async function deleteUnverifiedAccounts({ read }: Database, before: Date): Promise<void> {
-  const goodCode = read
+export async function deleteUnverifiedAccounts({ query }: Database, before: Date): Promise<void> {
+  const goodCode = query
     .select({ userId: emailCodes.userId })
     .from(emailCodes)
     .where(and(eq(emailCodes.userId, users.id), gt(emailCodes.expiresAt, sql`now()`)));
-  await read
+  await query
     .delete(users)
     .where(and(isNull(users.emailVerifiedAt), lt(users.createdAt, before), notExists(goodCode)));
 }
 
 /** A code that has ended says nothing that the row's absence would not say. */
-export async function deleteDeadCodes({ read }: Database, before: Date): Promise<void> {
-  await read.delete(emailCodes).where(lt(emailCodes.expiresAt, before));
+export async function deleteDeadCodes({ query }: Database, before: Date): Promise<void> {
+  await query.delete(emailCodes).where(lt(emailCodes.expiresAt, before));
 }

@@ -18,12 +18,12 @@ const MFA_ACCOUNT_MAX_ATTEMPTS = 10;
  * it ended all challenges; the lock lets none be opened behind its back.
  */
 export async function insertChallenge(
-  { read }: Database,
+  { query }: Database,
   account: { id: string; passwordHash: string | null },
   tokenHash: string,
 ): Promise<boolean> {
   const expiresAt = new Date(Date.now() + MFA_CHALLENGE_MAX_MS);
-  const { rowCount } = await read.execute(sql`
+  const { rowCount } = await query.execute(sql`
     insert into ${mfaChallenges} (token_hash, user_id, expires_at)
     select ${tokenHash}, id, ${expiresAt.toISOString()}::timestamptz from ${users}
     where id = ${account.id} and password_hash is not distinct from ${account.passwordHash}
@@ -115,6 +115,6 @@ export async function endChallenges(tx: Transaction, userId: string): Promise<vo
 }
 
 /** @param before earlier than any whose attempts still count. */
-export async function deleteDeadChallenges({ read }: Database, before: Date): Promise<void> {
-  await read.delete(mfaChallenges).where(lt(mfaChallenges.expiresAt, before));
+export async function deleteDeadChallenges({ query }: Database, before: Date): Promise<void> {
+  await query.delete(mfaChallenges).where(lt(mfaChallenges.expiresAt, before));
 }

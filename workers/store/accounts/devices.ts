@@ -13,10 +13,10 @@ export interface DeviceName {
 }
 
 export async function insertDevice(
-  { read }: Database,
+  { query }: Database,
   device: { deviceCodeHash: string; userCode: string; label: string },
 ): Promise<boolean> {
-  const rows = await read
+  const rows = await query
     .insert(deviceCodes)
     .values({ ...device, expiresAt: new Date(Date.now() + DEVICE_CODE_MAX_MS) })
     .onConflictDoNothing()
@@ -26,10 +26,10 @@ export async function insertDevice(
 
 /** Only while it can still be approved. */
 export async function findWaitingDevice(
-  { read }: Database,
+  { query }: Database,
   device: DeviceName,
 ): Promise<{ label: string; userCode: string } | null> {
-  const [row] = await read
+  const [row] = await query
     .select({ label: deviceCodes.label, userCode: deviceCodes.userCode })
     .from(deviceCodes)
     .where(isWaiting(device));
@@ -53,8 +53,8 @@ export function approveDevice(
   actor: MemberActor,
   device: DeviceName,
   tokenFor: (label: string) => NewToken,
-): Promise<TokenRow | "not_found" | "role_changed"> {
-  return db.change(async (change) => {
+): Promise<TokenRow | "not_found"> {
+  return db.transaction(async (change) => {
     const [waiting] = await change.tx
       .update(deviceCodes)
       .set({ approvedAt: sql`now()` })
@@ -62,7 +62,6 @@ export function approveDevice(
       .returning({ id: deviceCodes.id, label: deviceCodes.label });
     if (!waiting) return "not_found";
     const token = await insertToken(change, actor, tokenFor(waiting.label));
-    if (token === "role_changed") return change.abandon(token);
     await change.tx
       .update(deviceCodes)
       .set({ tokenId: token.id })
@@ -85,16 +84,16 @@ export type Poll =
 
 /** Marks the poll and, once the machine is approved, hands its token over: to one poll, once. */
 export async function pollDevice(db: Database, deviceCodeHash: string): Promise<Poll> {
-  const before = db.read
+  const before = db.query
     .$with("before")
     .as(
-      db.read
+      db.query
         .select({ id: deviceCodes.id, lastPolledAt: deviceCodes.lastPolledAt })
         .from(deviceCodes)
         .where(eq(deviceCodes.deviceCodeHash, deviceCodeHash))
         .for("update"),
     );
-  const [device] = await db.read
+  const [device] = await db.query
     .with(before)
     .update(deviceCodes)
     .set({ lastPolledAt: sql`now()` })
@@ -109,7 +108,7 @@ export async function pollDevice(db: Database, deviceCodeHash: string): Promise<
   if (!device || device.expiresAt.getTime() <= Date.now()) return { state: "over" };
   if (device.tokenId === null) return { state: "waiting", lastPolledAt: device.lastPolledAt };
 
-  const [collected] = await db.read
+  const [collected] = await db.query
     .update(deviceCodes)
     .set({ collectedAt: sql`now()` })
     .where(and(eq(deviceCodes.id, device.id), isNull(deviceCodes.collectedAt)))
@@ -121,6 +120,6 @@ export async function pollDevice(db: Database, deviceCodeHash: string): Promise<
   return { state: "approved", token, label: collected.label };
 }
 
-export async function deleteDeadDevices({ read }: Database, before: Date): Promise<void> {
-  await read.delete(deviceCodes).where(lt(deviceCodes.expiresAt, before));
+export async function deleteDeadDevices({ query }: Database, before: Date): Promise<void> {
+  await query.delete(deviceCodes).where(lt(deviceCodes.expiresAt, before));
 }

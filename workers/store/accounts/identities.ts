@@ -5,7 +5,7 @@ import type { AuditEvent } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
-import type { OutboxMessage } from "../outbox.ts";
+import type { OutboxMessage } from "../outbox-messages.ts";
 import { emailCodes, identities, users } from "../tables/accounts.ts";
 
 export interface Identity {
@@ -39,8 +39,8 @@ export function signInWithIdentity(
     mailIfLinked: OutboxMessage | null;
   },
 ): Promise<FoundUser | "email_not_verified" | "linked_to_another"> {
-  return db.change(async (change) => {
-    const { tx, abandon } = change;
+  return db.transaction(async (change) => {
+    const { tx, rollback } = change;
     const linked = await findUser(tx, identity);
     if (linked) return linked;
     if (email === null) return "email_not_verified";
@@ -54,7 +54,7 @@ export function signInWithIdentity(
     if (links.length === 0) {
       // Either another request linked it just now, or the account has another subject of this provider.
       const winner = await findUser(tx, identity);
-      return abandon(winner ?? "linked_to_another");
+      return rollback(winner ?? "linked_to_another");
     }
 
     const { user, orgId, action } = account;
@@ -68,7 +68,7 @@ export function signInWithIdentity(
     } satisfies Omit<AuditEvent, "action">;
     if (action) change.audit({ ...about, action });
     change.audit({ ...about, action: "identity_linked" });
-    if (action === null && mailIfLinked) change.tell(mailIfLinked);
+    if (action === null && mailIfLinked) change.enqueue(mailIfLinked);
     return user;
   });
 }

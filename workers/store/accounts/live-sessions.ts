@@ -10,10 +10,10 @@ export function isAlive(): SQL | undefined {
 
 /** Of the claims alone, whatever organization they name. */
 export async function isSessionAlive(
-  { read }: Database,
+  { query }: Database,
   { sid, sub }: { sid: string; sub: string },
 ): Promise<boolean> {
-  const rows = await read
+  const rows = await query
     .select({ id: sessions.id })
     .from(sessions)
     .where(and(eq(sessions.id, sid), eq(sessions.userId, sub), isAlive()));
@@ -22,12 +22,12 @@ export async function isSessionAlive(
 
 /** Of these sessions, those that are alive and whose people are members of the organization. */
 export async function findLiveWatchers(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   sessionIds: string[],
 ): Promise<string[]> {
   if (sessionIds.length === 0) return [];
-  const rows = await read
+  const rows = await query
     .select({ id: sessions.id })
     .from(sessions)
     .innerJoin(memberships, eq(memberships.userId, sessions.userId))

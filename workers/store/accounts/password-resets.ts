@@ -3,7 +3,7 @@ import { and, eq, gt, isNotNull, isNull, lt, sql } from "drizzle-orm";
 import { PASSWORD_RESETS_MAX } from "../../limits.ts";
 import { endChallenges } from "./challenges.ts";
 import type { Database } from "../database.ts";
-import type { OutboxMessage } from "../outbox.ts";
+import type { OutboxMessage } from "../outbox-messages.ts";
 import { revokeSessionsOf } from "./sessions.ts";
 import { passwordResets, users } from "../tables/accounts.ts";
 
@@ -25,7 +25,7 @@ export function requestPasswordReset(
     ip: string;
   },
 ): Promise<void> {
-  return db.change(async ({ tx, audit, tell }) => {
+  return db.transaction(async ({ tx, audit, enqueue }) => {
     // The lock makes requests that arrive at once count one after the other.
     const [user] = await tx
       .select({ id: users.id })
@@ -44,7 +44,7 @@ export function requestPasswordReset(
       userId: user.id,
       expiresAt: new Date(Date.now() + PASSWORD_RESET_MAX_MS),
     });
-    tell(mail);
+    enqueue(mail);
     audit({
       orgId: null,
       userId: user.id,
@@ -58,10 +58,10 @@ export function requestPasswordReset(
 
 /** For judging a new password before the token is spent on it. */
 export async function findResetEmail(
-  { read }: Database,
+  { query }: Database,
   tokenHash: string,
 ): Promise<string | null> {
-  const [user] = await read
+  const [user] = await query
     .select({ email: users.email })
     .from(passwordResets)
     .innerJoin(users, eq(users.id, passwordResets.userId))
@@ -82,8 +82,8 @@ export function resetPassword(
     ip,
   }: { tokenHash: string; passwordHash: string; mail: OutboxMessage; ip: string },
 ): Promise<"reset" | "invalid_token"> {
-  return db.change(async (change) => {
-    const { tx, audit, tell } = change;
+  return db.transaction(async (change) => {
+    const { tx, audit, enqueue } = change;
     // The account before its tokens, as a request takes them: two tokens at once wait, and don't entangle.
     const [user] = await tx
       .select({ id: users.id })
@@ -107,7 +107,7 @@ export function resetPassword(
     await endChallenges(tx, user.id);
     const actor = { orgId: null, userId: user.id, ip };
     await revokeSessionsOf(change, actor);
-    tell(mail);
+    enqueue(mail);
     audit({ ...actor, action: "password_reset", resourceType: "user", resourceId: user.id });
     return "reset";
   });
@@ -121,6 +121,6 @@ function isGood(tokenHash: string) {
   );
 }
 
-export async function deleteDeadPasswordResets({ read }: Database, before: Date): Promise<void> {
-  await read.delete(passwordResets).where(lt(passwordResets.expiresAt, before));
+export async function deleteDeadPasswordResets({ query }: Database, before: Date): Promise<void> {
+  await query.delete(passwordResets).where(lt(passwordResets.expiresAt, before));
 }

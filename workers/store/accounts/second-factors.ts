@@ -11,7 +11,7 @@ import {
 } from "./challenges.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import type { OutboxMessage } from "../outbox.ts";
+import type { OutboxMessage } from "../outbox-messages.ts";
 import { replaceRecoveryCodes, spendRecoveryCode } from "./recovery-codes.ts";
 import { revokeSessionsOf, type SecondFactor } from "./sessions.ts";
 import { users } from "../tables/accounts.ts";
@@ -77,7 +77,7 @@ export function enableSecondFactor(
     mail: OutboxMessage;
   },
 ): Promise<"enabled" | "enabled_already" | "code_spent"> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const { tx } = change;
     const account = await lockAccount(tx, actor.userId);
     if (!account || account.mfaSecret !== null) return "enabled_already";
@@ -85,7 +85,7 @@ export function enableSecondFactor(
     await tx.update(users).set({ mfaSecret: sealedSecret }).where(eq(users.id, actor.userId));
     await replaceRecoveryCodes(tx, actor.userId, codeHashes);
     change.audit(event(actor, "mfa_enabled"));
-    change.tell(mail);
+    change.enqueue(mail);
     await revokeSessionsOf(change, actor, { except: sessionId });
     return "enabled";
   });
@@ -109,7 +109,7 @@ export function passChallenge(
     prove: Prove<Exclude<Proof, { factor: "password" }>>;
   },
 ): Promise<{ account: Account; factor: SecondFactor } | null> {
-  return db.change(async ({ tx, audit }) => {
+  return db.transaction(async ({ tx, audit }) => {
     const userId = await findChallengedUser(tx, tokenHash);
     const account = userId === null ? null : await lockAccount(tx, userId);
     if (!account || !(await hasGuessesLeft(tx, account.id))) return null;
@@ -136,7 +136,7 @@ export function disableSecondFactor(
     mail: OutboxMessage;
   },
 ): Promise<"disabled" | "not_enabled" | "refused"> {
-  return db.change(async ({ tx, audit, tell }) => {
+  return db.transaction(async ({ tx, audit, enqueue }) => {
     const account = await lockAccount(tx, actor.userId);
     if (!account || account.mfaSecret === null) return "not_enabled";
     if (!(await hasGuessesLeft(tx, account.id))) return "refused";
@@ -150,7 +150,7 @@ export function disableSecondFactor(
     await replaceRecoveryCodes(tx, account.id, []);
     await endChallenges(tx, account.id);
     audit({ ...event(actor, "mfa_disabled"), metadata: { factor: proof.factor } });
-    tell(mail);
+    enqueue(mail);
     return "disabled";
   });
 }

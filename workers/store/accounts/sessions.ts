@@ -48,8 +48,8 @@ export interface Principal {
   mfaEnabled: boolean;
 }
 
-const find = prepared((read) =>
-  read
+const find = prepared((query) =>
+  query
     .select(PRINCIPAL)
     .from(sessions)
     .innerJoin(users, eq(users.id, sessions.userId))
@@ -77,11 +77,11 @@ export async function findPrincipal(
 
 /** For after the answer: within one minute only the first request of a session writes. */
 export async function noteSessionUse(
-  { read }: Database,
+  { query }: Database,
   { sessionId, ip }: { sessionId: string; ip: string },
 ): Promise<void> {
   const before = sql`now() - ${SESSION_SEEN_MS} * interval '1 millisecond'`;
-  await read
+  await query
     .update(sessions)
     .set({ lastSeenAt: sql`now()`, ip })
     .where(and(eq(sessions.id, sessionId), lt(sessions.lastSeenAt, before)));
@@ -92,8 +92,8 @@ export type SessionRow = Pick<
   "id" | "device" | "ip" | "createdAt" | "lastSeenAt"
 >;
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select({
       id: sessions.id,
       device: sessions.device,
@@ -135,7 +135,7 @@ export function openSession(
   proof: { passwordHash: string | null; secondFactor: SecondFactor | undefined },
   terms: OrganizationTerms,
 ): Promise<Principal | null> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const { tx, audit } = change;
     const [user] = await tx
       .select({ passwordHash: users.passwordHash, mfaSecret: users.mfaSecret })
@@ -241,7 +241,7 @@ export function renewSession(
     terms: OrganizationTerms;
   },
 ): Promise<Renewal | null> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const { tx, audit } = change;
     const grace = sql`${REFRESH_GRACE_MS} * interval '1 millisecond'`;
     // The account's row is locked before the session's, as by whoever ends all of its sessions.
@@ -316,7 +316,7 @@ export function revokeSession(
   actor: Actor & { userId: string },
   sessionId: string,
 ): Promise<"revoked" | "not_found"> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const { tx, audit } = change;
     const rows = await tx
       .update(sessions)
@@ -361,5 +361,5 @@ export async function revokeSessionsOf(
 }
 
 export async function deleteDeadSessions(db: Database, before: Date): Promise<void> {
-  await db.read.delete(sessions).where(lt(sessions.expiresAt, before));
+  await db.query.delete(sessions).where(lt(sessions.expiresAt, before));
 }

@@ -5,12 +5,12 @@
 import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
 import type { Plan } from "../../config/config.ts";
-import { isBetter, mayUse, PLAN_TERMS, type Feature, type Standing } from "./plans.ts";
+import { isBetter, mayUse, PLAN_TERMS, type Feature, type PlanState } from "./plans.ts";
 import { fitRetentionToPlan } from "../inspector/capturing.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { fitGatesToPlan } from "../access/gates.ts";
-import type { OutboxMessage } from "../outbox.ts";
+import type { OutboxMessage } from "../outbox-messages.ts";
 import { republishReceivers } from "../webhooks/receivers.ts";
 import { users } from "../tables/accounts.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -80,7 +80,7 @@ export async function changePlan(
   const overLimits = await findOverLimits(change.tx, orgId, standing, hosted);
   const downgrade = { organization: org.name, from, to: plan, reason, overLimits };
   for (const email of await listOwners(change.tx, orgId)) {
-    change.tell(await notices.downgraded(email, downgrade));
+    change.enqueue(await notices.downgraded(email, downgrade));
   }
 }
 
@@ -89,7 +89,7 @@ export async function changePlan(
  * what ends sooner has to be told.
  */
 async function moveEnds(
-  { tx, tell }: Change,
+  { tx, enqueue }: Change,
   orgId: string,
   seconds: number | null,
   isPutOff: boolean,
@@ -114,7 +114,8 @@ async function moveEnds(
     .returning({ tunnelId: tunnels.id, expiresAt });
   if (isPutOff) return;
   for (const { tunnelId, expiresAt } of moved) {
-    if (expiresAt) tell({ kind: "tunnel_ends", payload: { tunnelId, atMs: expiresAt.getTime() } });
+    if (expiresAt)
+      enqueue({ kind: "tunnel_ends", payload: { tunnelId, atMs: expiresAt.getTime() } });
   }
 }
 
@@ -129,9 +130,9 @@ export async function listOwners(tx: Transaction, orgId: string): Promise<string
 
 /** What an organization has and may not use: only what it has more of than its plan allows. */
 export async function findOverLimits(
-  read: Database["read"] | Transaction,
+  query: Database["query"] | Transaction,
   orgId: string,
-  standing: Standing,
+  standing: PlanState,
   hosted: boolean,
 ): Promise<OverLimit[]> {
   const stopped = and(
@@ -141,18 +142,18 @@ export async function findOverLimits(
     eq(tunnels.isBeyondPlan, true),
   );
   const [names, gates, masters] = [
-    await read
+    await query
       .select({ count: count() })
       .from(reservedSubdomains)
       .where(eq(reservedSubdomains.orgId, orgId)),
-    await read
+    await query
       .select({
         passwords: sql<number>`count(*) filter (where ${isNotNull(tunnels.basicAuthHash)})::int`,
         identity: sql<number>`count(*) filter (where ${isNotNull(tunnels.identityGate)})::int`,
       })
       .from(tunnels)
       .where(stopped),
-    await read
+    await query
       .select({ count: count() })
       .from(tokens)
       .where(

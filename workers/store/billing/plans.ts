@@ -22,7 +22,7 @@ interface PlanTerms {
 export type Feature = "tunnelPassword" | "identityGate" | "masterKeys";
 
 /** The plan of an organization. */
-export interface Standing {
+export interface PlanState {
   plan: Plan;
   trialEndsAt: Date | null;
 }
@@ -103,12 +103,12 @@ export function askedEnd(askedSeconds: number | undefined, now: Date): Date | nu
 }
 
 /** Whether an organization may do what only some plans grant. */
-export function mayUse(feature: Feature, { plan, trialEndsAt }: Standing, now: Date): boolean {
+export function mayUse(feature: Feature, { plan, trialEndsAt }: PlanState, now: Date): boolean {
   const isOnTrial = trialEndsAt !== null && trialEndsAt > now;
   return PLAN_TERMS[plan][feature] || (isOnTrial && FEATURES_OF_TRIAL.has(feature));
 }
 
-export function entitlementsOf(standing: Standing, hosted: boolean, now: Date): Entitlements {
+export function entitlementsOf(standing: PlanState, hosted: boolean, now: Date): Entitlements {
   const { plan, trialEndsAt } = standing;
   const terms = PLAN_TERMS[plan];
   return {

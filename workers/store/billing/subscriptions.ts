@@ -36,19 +36,19 @@ export type Heard =
   | { kind: "repeated" | "older" | "doubtful" | "unknown_customer" | "unknown_price" };
 
 export function listSubscriptions(
-  { read }: Pick<Database, "read">,
+  { query }: Pick<Database, "query">,
   orgId: string,
 ): Promise<SubscriptionRow[]> {
-  return read.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
+  return query.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
 }
 
 /** @returns null when nothing was heard of it. */
 export async function findVersion(
-  { read }: Pick<Database, "read">,
+  { query }: Pick<Database, "query">,
   id: string,
 ): Promise<Version | null> {
   const { eventAt, askedAt } = subscriptions;
-  const rows = await read
+  const rows = await query
     .select({ eventAt, askedAt })
     .from(subscriptions)
     .where(eq(subscriptions.id, id));
@@ -60,18 +60,18 @@ export async function findVersion(
  * @param create asks the provider for one; of those who come at once the first that is kept is everybody's.
  */
 export async function ensureCustomer(
-  { read }: Pick<Database, "read">,
+  { query }: Pick<Database, "query">,
   { orgId, source }: { orgId: string; source: Source },
   create: () => Promise<string>,
 ): Promise<string> {
   const { customerId } = billingCustomers;
-  const [known] = await read
+  const [known] = await query
     .select({ customerId })
     .from(billingCustomers)
     .where(and(eq(billingCustomers.orgId, orgId), eq(billingCustomers.source, source)));
   if (known?.customerId) return known.customerId;
   const created = await create();
-  const [kept] = await read
+  const [kept] = await query
     .insert(billingCustomers)
     .values({ orgId, source, customerId: created })
     .onConflictDoUpdate({
@@ -98,8 +98,8 @@ export async function hear(
   news: News,
   { source, rules, actor = NOBODY }: Hearing,
 ): Promise<Heard> {
-  return db.change(async (change) => {
-    const { tx, abandon } = change;
+  return db.transaction(async (change) => {
+    const { tx, rollback } = change;
     const fresh = await tx
       .insert(billingEvents)
       .values(event)
@@ -107,7 +107,7 @@ export async function hear(
       .returning({ id: billingEvents.id });
     if (fresh.length === 0) return { kind: "repeated" };
     const heard = await takeNews(change, news, { source, rules, actor });
-    return heard.kind === "taken" || heard.kind === "older" ? heard : abandon(heard);
+    return heard.kind === "taken" || heard.kind === "older" ? heard : rollback(heard);
   });
 }
 
@@ -116,7 +116,7 @@ async function takeNews(
   news: News,
   { source, rules, actor }: Required<Hearing>,
 ): Promise<Heard> {
-  const { tx, tell, audit } = change;
+  const { tx, enqueue, audit } = change;
   const orgId = await lockCustomer(tx, news.snapshot.customerId, source);
   if (orgId === null) return { kind: "unknown_customer" };
   const [org] = await tx
@@ -182,7 +182,7 @@ async function takeNews(
   if (known?.status !== "past_due" && row!.isEntitling && graceEndsAt) {
     const payment = { organization: org.name, plan: row!.plan, graceEndsAt };
     for (const email of await listOwners(tx, orgId)) {
-      tell(await rules.notices.overdue(email, payment));
+      enqueue(await rules.notices.overdue(email, payment));
     }
   }
   const isPaidTwice = row!.isEntitling && others.some((other) => other.isEntitling);
@@ -197,13 +197,13 @@ export async function lapseOverdue(db: Database, rules: PlanRules): Promise<numb
     eq(subscriptions.status, "past_due"),
     lte(subscriptions.overdueSince, since),
   );
-  const lapsed = await db.read
+  const lapsed = await db.query
     .selectDistinct({ orgId: subscriptions.orgId, source: subscriptions.source })
     .from(subscriptions)
     .where(isLapsed)
     .limit(LAPSED_BATCH_ROWS);
   for (const { orgId, source } of lapsed) {
-    await db.change(async (change) => {
+    await db.transaction(async (change) => {
       const { tx } = change;
       const which = and(eq(billingCustomers.orgId, orgId), eq(billingCustomers.source, source));
       await tx.select().from(billingCustomers).where(which).for("update");
@@ -267,8 +267,8 @@ export async function endSubscriptions(change: Change, orgId: string): Promise<v
   for (const row of rows) if (isLiving(row.status)) endSubscription(change, row);
 }
 
-function endSubscription({ tell }: Change, { id, source }: SubscriptionRow): void {
-  if (source === "payments") tell({ kind: "subscription_end", payload: { subscriptionId: id } });
+function endSubscription({ enqueue }: Change, { id, source }: SubscriptionRow): void {
+  if (source === "payments") enqueue({ kind: "subscription_end", payload: { subscriptionId: id } });
 }
 
 async function lockCustomer(
@@ -285,7 +285,7 @@ async function lockCustomer(
 }
 
 /** For the scheduled job. */
-export async function deleteOldBillingEvents({ read }: Pick<Database, "read">): Promise<void> {
+export async function deleteOldBillingEvents({ query }: Pick<Database, "query">): Promise<void> {
   const before = new Date(Date.now() - BILLING_EVENT_KEEP_MS);
-  await read.delete(billingEvents).where(lt(billingEvents.receivedAt, before));
+  await query.delete(billingEvents).where(lt(billingEvents.receivedAt, before));
 }

@@ -17,7 +17,7 @@ import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import { claimHostname, releaseHostname } from "./hostnames.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
-import { holdsRole, lockOrganization, type MemberActor } from "../locks.ts";
+import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
@@ -28,8 +28,8 @@ const DOMAIN_CLAIM_MAX_MS = 7 * 24 * 3600_000;
 
 export type DomainRow = typeof domains.$inferSelect;
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select()
     .from(domains)
     .where(isOnPage(domains, domains.createdAt))
@@ -44,11 +44,11 @@ export function listDomains(db: Database, orgId: string, page: Page): Promise<Do
 }
 
 export async function findDomain(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   id: string,
 ): Promise<DomainRow | null> {
-  const [row] = await read.select().from(domains).where(isDomain(orgId, id));
+  const [row] = await query.select().from(domains).where(isDomain(orgId, id));
   return row ?? null;
 }
 
@@ -57,8 +57,8 @@ function isDomain(orgId: string, id: string) {
 }
 
 /** Whether it is anybody's, by proof. */
-export async function isVerifiedDomain({ read }: Database, domain: string): Promise<boolean> {
-  const rows = await read
+export async function isVerifiedDomain({ query }: Database, domain: string): Promise<boolean> {
+  const rows = await query
     .select({ id: domains.id })
     .from(domains)
     .where(and(eq(domains.domain, domain), isNotNull(domains.verifiedAt)));
@@ -73,10 +73,10 @@ export function claimDomain(
   db: Database,
   actor: MemberActor,
   { domain, verificationToken }: { domain: string; verificationToken: string },
-): Promise<DomainRow | "duplicate_name" | "claimed_already" | "too_many" | "role_changed"> {
-  return db.change(async ({ tx, audit, abandon }) => {
+): Promise<DomainRow | "duplicate_name" | "claimed_already" | "too_many"> {
+  return db.transaction(async ({ tx, audit, rollback }) => {
     const { orgId } = actor;
-    if (!(await lockOrganization(tx, actor))) return "role_changed";
+    await lockOrganization(tx, actor);
     const [owner] = await tx
       .select({ orgId: domains.orgId })
       .from(domains)
@@ -92,7 +92,7 @@ export function claimDomain(
       .select({ domains: count() })
       .from(domains)
       .where(and(eq(domains.orgId, orgId), isNull(domains.verifiedAt)));
-    if (waiting!.domains > DOMAINS_UNVERIFIED_MAX) return abandon("too_many");
+    if (waiting!.domains > DOMAINS_UNVERIFIED_MAX) return rollback("too_many");
     audit({
       ...actor,
       action: "domain_claimed",
@@ -112,10 +112,9 @@ export function verifyDomain(
   db: Database,
   actor: MemberActor,
   { id, domain }: Pick<DomainRow, "id" | "domain">,
-): Promise<DomainRow | "not_found" | "duplicate_name" | "role_changed"> {
-  return db.change(async (change) => {
-    const { tx, audit, tell } = change;
-    if (!(await holdsRole(tx, actor))) return "role_changed";
+): Promise<DomainRow | "not_found" | "duplicate_name"> {
+  return db.changeAs(actor, async (change) => {
+    const { tx, audit, enqueue } = change;
     const claims = await tx
       .select()
       .from(domains)
@@ -139,7 +138,7 @@ export function verifyDomain(
       resourceId: id,
       metadata: { domain },
     });
-    tell({ kind: "custom_hostname", payload: { domain } });
+    enqueue({ kind: "custom_hostname", payload: { domain } });
     await release(change, null, and(eq(domains.domain, domain), ne(domains.id, id)));
     return row!;
   });
@@ -151,18 +150,11 @@ export function bindDomain(
   actor: MemberActor,
   { id, tunnelId }: { id: string; tunnelId: string },
 ): Promise<
-  | DomainRow
-  | "not_found"
-  | "tunnel_not_found"
-  | "not_http"
-  | "not_verified"
-  | "duplicate_name"
-  | "role_changed"
+  DomainRow | "not_found" | "tunnel_not_found" | "not_http" | "not_verified" | "duplicate_name"
 > {
-  return db.change(async (change) => {
-    const { tx, audit, tell } = change;
+  return db.changeAs(actor, async (change) => {
+    const { tx, audit, enqueue } = change;
     const { orgId } = actor;
-    if (!(await holdsRole(tx, actor))) return "role_changed";
     // Before the domain: it is the order in which a tunnel's end takes both.
     const [tunnel] = await tx
       .select({ id: tunnels.id, protocol: tunnels.protocol })
@@ -198,7 +190,7 @@ export function bindDomain(
       resourceId: id,
       metadata: { domain, tunnelId },
     });
-    tell({ kind: "custom_hostname", payload: { domain } });
+    enqueue({ kind: "custom_hostname", payload: { domain } });
     return bound!;
   });
 }
@@ -209,7 +201,7 @@ export function unbindDomain(
   actor: Actor & { orgId: string },
   id: string,
 ): Promise<"unbound" | "not_found"> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const { tx } = change;
     const [row] = await tx.select().from(domains).where(isDomain(actor.orgId, id)).for("update");
     if (!row) return "not_found";
@@ -254,7 +246,7 @@ export function releaseDomain(
   actor: Actor & { orgId: string },
   id: string,
 ): Promise<boolean> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const released = await release(change, actor, isDomain(actor.orgId, id));
     return released > 0;
   });
@@ -270,7 +262,7 @@ export async function releaseDomains(
 
 /** Claims that nobody has verified in time. @returns how many; a full batch may have left some. */
 export function expireClaims(db: Database): Promise<number> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const before = new Date(Date.now() - DOMAIN_CLAIM_MAX_MS);
     const due = await change.tx
       .select({ id: domains.id })
@@ -285,11 +277,11 @@ export function expireClaims(db: Database): Promise<number> {
 
 /** @param by null: the service itself. @returns how many. */
 async function release(change: Change, by: Actor | null, which: SQL | undefined): Promise<number> {
-  const { tx, audit, tell } = change;
+  const { tx, audit, enqueue } = change;
   const released = await tx.delete(domains).where(which).returning();
   for (const { id, orgId, domain, verifiedAt, boundTunnelId } of released) {
     if (boundTunnelId !== null) await releaseHostname(change, domain, boundTunnelId);
-    if (verifiedAt) tell({ kind: "custom_hostname", payload: { domain } });
+    if (verifiedAt) enqueue({ kind: "custom_hostname", payload: { domain } });
     audit({
       userId: by?.userId ?? null,
       ip: by?.ip ?? null,

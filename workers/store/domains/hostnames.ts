@@ -5,8 +5,8 @@ import type { Change, Database } from "../database.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
 
 /** @returns null when no row was ever made for this host. */
-export async function findRoute({ read }: Database, host: string): Promise<Route | null> {
-  const [row] = await read
+export async function findRoute({ query }: Database, host: string): Promise<Route | null> {
+  const [row] = await query
     .select({
       tunnelId: hostnames.tunnelId,
       version: hostnames.version,
@@ -33,7 +33,7 @@ export interface Claim {
 
 /** Takes a name that is free. One statement, so that of two who want it one gets it. */
 export async function claimHostname(
-  { tx, tell }: Change,
+  { tx, enqueue }: Change,
   { host, tunnelId, orgId, from = null, hasVisitors = true }: Claim,
 ): Promise<boolean> {
   const isOurs = from === null ? undefined : eq(hostnames.tunnelId, from);
@@ -49,7 +49,10 @@ export async function claimHostname(
   if (!claimed) return false;
   const { version } = claimed;
   const leadsTo = hasVisitors ? tunnelId : null;
-  tell({ kind: "hostname", payload: { host, tunnelId: leadsTo, version, ...(from && { from }) } });
+  enqueue({
+    kind: "hostname",
+    payload: { host, tunnelId: leadsTo, version, ...(from && { from }) },
+  });
   return true;
 }
 
@@ -109,7 +112,7 @@ export async function releaseHostnames(change: Change, tunnelIds: string[]): Pro
 }
 
 async function release(
-  { tx, tell }: Change,
+  { tx, enqueue }: Change,
   which: SQL,
   left: { from?: string } = {},
 ): Promise<void> {
@@ -119,6 +122,6 @@ async function release(
     .where(and(which, isNotNull(hostnames.tunnelId)))
     .returning({ host: hostnames.host, version: hostnames.version });
   for (const { host, version } of released) {
-    tell({ kind: "hostname", payload: { host, tunnelId: null, version, ...left } });
+    enqueue({ kind: "hostname", payload: { host, tunnelId: null, version, ...left } });
   }
 }

@@ -13,8 +13,8 @@ const RESERVATION_COOL_DOWN_MS = 24 * 3600_000;
 
 export type ReservedSubdomainRow = typeof reservedSubdomains.$inferSelect;
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select()
     .from(reservedSubdomains)
     .where(isOnPage(reservedSubdomains, reservedSubdomains.createdAt))
@@ -37,12 +37,11 @@ export function reserveSubdomain(
   db: Database,
   actor: MemberActor,
   subdomain: string,
-): Promise<ReservedSubdomainRow | "duplicate_name" | "quota_exceeded" | "role_changed"> {
-  return db.change(async (change) => {
-    const { tx, audit, abandon } = change;
+): Promise<ReservedSubdomainRow | "duplicate_name" | "quota_exceeded"> {
+  return db.transaction(async (change) => {
+    const { tx, audit, rollback } = change;
     const { orgId } = actor;
     const org = await lockOrganization(tx, actor);
-    if (!org) return "role_changed";
     const [reserved] = await tx
       .select({ subdomains: count() })
       .from(reservedSubdomains)
@@ -51,13 +50,13 @@ export function reserveSubdomain(
     if (maxReservedSubdomains !== null && reserved!.subdomains >= maxReservedSubdomains) {
       return "quota_exceeded";
     }
-    if (!(await holdHostname(change, subdomain, orgId))) return abandon("duplicate_name");
+    if (!(await holdHostname(change, subdomain, orgId))) return rollback("duplicate_name");
     const [row] = await tx
       .insert(reservedSubdomains)
       .values({ orgId, subdomain })
       .onConflictDoNothing()
       .returning();
-    if (!row) return abandon("duplicate_name");
+    if (!row) return rollback("duplicate_name");
     audit({
       ...actor,
       action: "subdomain_reserved",
@@ -74,7 +73,7 @@ export function releaseSubdomain(
   actor: Actor & { orgId: string },
   id: string,
 ): Promise<boolean> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const released = await releaseSubdomains(change, actor, eq(reservedSubdomains.id, id));
     return released > 0;
   });

@@ -7,7 +7,7 @@ import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { Change, Database } from "../database.ts";
 import { isLive, type GateChange } from "../access/gates.ts";
-import { holdsRole, type MemberActor } from "../locks.ts";
+import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
@@ -15,11 +15,11 @@ const DEFAULT_SETTINGS = CaptureSettings.parse({});
 
 /** @returns undefined when there is no such tunnel. */
 export async function findCapturing(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   id: string,
 ): Promise<CaptureSettings | undefined> {
-  const [row] = await read
+  const [row] = await query
     .select({ capturing: tunnels.capturing })
     .from(tunnels)
     .where(isLive(orgId, id));
@@ -33,21 +33,23 @@ export async function setCapturing(
   capturing: CaptureSettings,
 ): Promise<GateChange> {
   const { orgId, userId, ip } = actor;
-  const { result, arrived } = await db.changeAndTell(async (change) => {
-    if (!(await holdsRole(change.tx, actor))) return "role_changed";
-    const changed = await change.tx
-      .update(tunnels)
-      .set({ capturing, settingsVersion: NEXT_VERSION })
-      .where(isLive(orgId, id))
-      .returning(TOLD);
-    if (changed.length === 0) return "not_found";
-    if (changed[0]!.protocol === "tcp") return change.abandon("not_http");
-    const action = "tunnel_inspector_set";
-    change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
-    await tellCapturing(change, orgId, changed);
-    return "changed";
-  });
-  return result === "changed" && !arrived ? "changed_unheard" : result;
+  return db.changeAs(
+    actor,
+    async (change) => {
+      const changed = await change.tx
+        .update(tunnels)
+        .set({ capturing, settingsVersion: NEXT_VERSION })
+        .where(isLive(orgId, id))
+        .returning(TOLD);
+      if (changed.length === 0) return "not_found";
+      if (changed[0]!.protocol === "tcp") return change.rollback("not_http");
+      const action = "tunnel_inspector_set";
+      change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+      await tellCapturing(change, orgId, changed);
+      return "changed";
+    },
+    { requireDelivery: true },
+  );
 }
 
 /** For a plan that the organization has from now on. */
@@ -74,7 +76,11 @@ interface Told {
   capturing: CaptureSettings | null;
 }
 
-async function tellCapturing({ tx, tell }: Change, orgId: string, changed: Told[]): Promise<void> {
+async function tellCapturing(
+  { tx, enqueue }: Change,
+  orgId: string,
+  changed: Told[],
+): Promise<void> {
   const [org] = await tx
     .select({ plan: organizations.plan })
     .from(organizations)
@@ -82,6 +88,6 @@ async function tellCapturing({ tx, tell }: Change, orgId: string, changed: Told[
   const retentionDays = PLAN_TERMS[org!.plan].inspectorRetentionDays;
   for (const { id: tunnelId, version, capturing: wanted } of changed) {
     const capturing = { ...(wanted ?? DEFAULT_SETTINGS), version, retentionDays };
-    tell({ kind: "tunnel_capturing", payload: { tunnelId, capturing } });
+    enqueue({ kind: "tunnel_capturing", payload: { tunnelId, capturing } });
   }
 }

@@ -5,7 +5,7 @@ import { memberships } from "../tables/organizations.ts";
 
 /** A session can watch each organization that its person is a member of. */
 export async function tellWatchingEnded(
-  { tx, tell }: Change,
+  { tx, enqueue }: Change,
   userId: string,
   sessionIds: string[],
 ): Promise<void> {
@@ -15,6 +15,6 @@ export async function tellWatchingEnded(
     .from(memberships)
     .where(eq(memberships.userId, userId));
   for (const { orgId } of homes) {
-    tell({ kind: "watching_ended", payload: { orgId, whose: { sessionIds } } });
+    enqueue({ kind: "watching_ended", payload: { orgId, whose: { sessionIds } } });
   }
 }

@@ -28,7 +28,7 @@ function isWithin(orgId: string, { grain, fromMs, untilMs }: Span) {
 
 /** Sums by the start of their bucket in ms since the epoch; a bucket in which nothing came is left out. */
 export async function findSeries(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   metric: Metric,
   span: Span,
@@ -36,7 +36,7 @@ export async function findSeries(
   const { bucketMs } = span;
   const startMs = sql`extract(epoch from ${traffic.startsAt})::bigint * 1000`;
   const bucket = sql`${startMs} / ${sql.raw(String(bucketMs))} * ${sql.raw(String(bucketMs))}`;
-  const rows = await read
+  const rows = await query
     .select({ atMs: bucket.mapWith(Number), value: sum(COLUMN[metric]).mapWith(Number) })
     .from(traffic)
     .where(isWithin(orgId, span))
@@ -46,12 +46,12 @@ export async function findSeries(
 
 /** All three over the whole span. */
 export async function findSums(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   span: Span,
 ): Promise<Record<Metric, number>> {
   const total = (metric: Metric) => sql`coalesce(${sum(COLUMN[metric])}, 0)`.mapWith(Number);
-  const [sums] = await read
+  const [sums] = await query
     .select({
       requests: total("requests"),
       bytes_in: total("bytes_in"),
@@ -68,8 +68,8 @@ export interface TunnelCounts {
 }
 
 /** Of the tunnels that a list shows. */
-export async function countTunnels({ read }: Database, orgId: string): Promise<TunnelCounts> {
-  const [counts] = await read
+export async function countTunnels({ query }: Database, orgId: string): Promise<TunnelCounts> {
+  const [counts] = await query
     .select({
       total: count(),
       active: sql`count(*) filter (where ${tunnels.status} = 'active')`.mapWith(Number),
@@ -81,11 +81,11 @@ export async function countTunnels({ read }: Database, orgId: string): Promise<T
 
 /** Tunnels whose rows say "connected" although they are not among those that are served. */
 export async function listDoubtfulTunnelIds(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   servedIds: string[],
 ): Promise<string[]> {
-  const rows = await read
+  const rows = await query
     .select({ id: tunnels.id })
     .from(tunnels)
     .where(
@@ -104,8 +104,8 @@ export async function listDoubtfulTunnelIds(
 }
 
 /** Of all tunnels that the organization ever had. In one statement: none is in it twice, or left out. */
-export async function findCounters({ read }: Database, orgId: string): Promise<Counters> {
-  const { rows } = await read.execute<{ name: string; total: string }>(sql`
+export async function findCounters({ query }: Database, orgId: string): Promise<Counters> {
+  const { rows } = await query.execute<{ name: string; total: string }>(sql`
     select name, sum(total::bigint)::text as total from (
       select ${tunnelCounters.counters} from ${tunnelCounters}
       where ${tunnelCounters.orgId} = ${orgId} and ${tunnelCounters.foldedAt} is null
@@ -125,9 +125,9 @@ export interface CountedTunnel {
 }
 
 /** The busiest of those that a list shows. */
-export function listBusiestTunnels({ read }: Database, orgId: string): Promise<CountedTunnel[]> {
+export function listBusiestTunnels({ query }: Database, orgId: string): Promise<CountedTunnel[]> {
   const { id, subdomain, agentConnected } = tunnels;
-  return read
+  return query
     .select({ id, subdomain, agentConnected, counters: tunnelCounters.counters })
     .from(tunnels)
     .leftJoin(tunnelCounters, eq(tunnelCounters.tunnelId, tunnels.id))

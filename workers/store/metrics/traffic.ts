@@ -55,8 +55,8 @@ export async function endCounters(tx: Transaction, tunnelIds: string[]): Promise
  *
  * @returns how many; a full batch may have left some.
  */
-export async function foldCounters({ read }: Database, endedBefore: Date): Promise<number> {
-  const { rows } = await read.execute<{ tunnels: number }>(sql`with ended as (
+export async function foldCounters({ query }: Database, endedBefore: Date): Promise<number> {
+  const { rows } = await query.execute<{ tunnels: number }>(sql`with ended as (
       select tunnel_id, org_id, counters from ${tunnelCounters}
       where ${tunnelCounters.endedAt} < ${endedBefore.toISOString()}::timestamptz
         and ${tunnelCounters.foldedAt} is null
@@ -82,16 +82,16 @@ export async function foldCounters({ read }: Database, endedBefore: Date): Promi
 
 /** @returns how many rows; a full batch may have left some. */
 export async function deleteOldTraffic(
-  { read }: Database,
+  { query }: Database,
   grain: Grain,
   before: Date,
 ): Promise<number> {
-  const old = read
+  const old = query
     .select({ row: sql`${traffic}.ctid` })
     .from(traffic)
     .where(and(eq(traffic.grain, grain), lt(traffic.startsAt, before)))
     .limit(TRAFFIC_DELETE_BATCH_ROWS);
-  const { rowCount } = await read.delete(traffic).where(sql`${traffic}.ctid = any(array(${old}))`);
+  const { rowCount } = await query.delete(traffic).where(sql`${traffic}.ctid = any(array(${old}))`);
   return rowCount;
 }
 

@@ -15,8 +15,8 @@ const month = sql`${sql.placeholder("month")}::text`;
 const total = (column: "bytes" | "requests") =>
   sql`coalesce(${sum(tokenUsage[column])}, 0)`.mapWith(Number);
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select({
       id: tokens.id,
       nonce: tokens.nonce,
@@ -44,11 +44,11 @@ export function listTokenUsage(db: Database, orgId: string, ofMonth: string, pag
 
 /** Of all tokens of an organization. */
 export async function findUsage(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   ofMonth: string,
 ): Promise<Usage> {
-  const [usage] = await read
+  const [usage] = await query
     .select({ bytes: total("bytes"), requests: total("requests") })
     .from(tokens)
     .innerJoin(tokenUsage, eq(tokenUsage.tokenId, tokens.id))

@@ -4,7 +4,7 @@ import { parseCidr } from "../../../shared/cidr.ts";
 import { prepared, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { isOnPageBy, pageValues, type Page } from "../page.ts";
-import { isStillAllowed, type CallerActor } from "../locks.ts";
+import type { CallerActor } from "../locks.ts";
 import { privateNetworkDevices } from "../tables/networks.ts";
 import { lockNetwork, toActor, type NetworkRow } from "./networks.ts";
 
@@ -13,8 +13,8 @@ export type DeviceRow = typeof privateNetworkDevices.$inferSelect;
 /** The server has the first host address. */
 const FIRST_HOST_NUMBER = 2;
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select()
     .from(privateNetworkDevices)
     .where(
@@ -35,8 +35,8 @@ export function listDevices(db: Database, networkId: string, page: Page): Promis
 }
 
 /** All of them, in the order of their addresses. */
-export function listAllDevices({ read }: Database, networkId: string): Promise<DeviceRow[]> {
-  return read
+export function listAllDevices({ query }: Database, networkId: string): Promise<DeviceRow[]> {
+  return query
     .select()
     .from(privateNetworkDevices)
     .where(eq(privateNetworkDevices.networkId, networkId))
@@ -44,11 +44,11 @@ export function listAllDevices({ read }: Database, networkId: string): Promise<D
 }
 
 export async function findDevice(
-  { read }: Database,
+  { query }: Database,
   networkId: string,
   id: string,
 ): Promise<DeviceRow | null> {
-  const [row] = await read
+  const [row] = await query
     .select()
     .from(privateNetworkDevices)
     .where(and(eq(privateNetworkDevices.networkId, networkId), eq(privateNetworkDevices.id, id)));
@@ -56,11 +56,7 @@ export async function findDevice(
 }
 
 export type Enrolment =
-  | { device: DeviceRow; network: NetworkRow }
-  | "not_allowed"
-  | "not_found"
-  | "network_full"
-  | "key_of_server";
+  { device: DeviceRow; network: NetworkRow } | "not_found" | "network_full" | "key_of_server";
 
 /** Under the network's lock: of two who want the last address one gets it. A key that is enrolled stays as it is. */
 export function enrollDevice(
@@ -69,8 +65,7 @@ export function enrollDevice(
   networkId: string,
   { name, publicKey }: { name: string; publicKey: string },
 ): Promise<Enrolment> {
-  return db.change(async ({ tx, audit }) => {
-    if (!(await isStillAllowed(tx, actor))) return "not_allowed";
+  return db.changeAs(actor, async ({ tx, audit }) => {
     const network = await lockNetwork(tx, actor.orgId, networkId);
     if (!network) return "not_found";
     if (network.serverPublicKey === publicKey) return "key_of_server";
@@ -99,9 +94,8 @@ export function removeDevice(
   actor: CallerActor,
   networkId: string,
   id: string,
-): Promise<"removed" | "not_allowed" | "not_found"> {
-  return db.change(async ({ tx, audit }) => {
-    if (!(await isStillAllowed(tx, actor))) return "not_allowed";
+): Promise<"removed" | "not_found"> {
+  return db.changeAs(actor, async ({ tx, audit }) => {
     if (!(await lockNetwork(tx, actor.orgId, networkId))) return "not_found";
     const [removed] = await tx
       .delete(privateNetworkDevices)

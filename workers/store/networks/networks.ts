@@ -14,8 +14,8 @@ export type NetworkRow = typeof privateNetworks.$inferSelect;
 /** `relayHost`: where the network's port is; null while it has none. */
 export type Network = NetworkRow & { relayHost: string | null };
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select({ network: privateNetworks, relayHost: relays.host })
     .from(privateNetworks)
     .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
@@ -35,11 +35,11 @@ const isOne = (orgId: string, id: string) =>
   and(eq(privateNetworks.orgId, orgId), eq(privateNetworks.id, id));
 
 export async function findNetwork(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   id: string,
 ): Promise<Network | null> {
-  const [row] = await read
+  const [row] = await query
     .select({ network: privateNetworks, relayHost: relays.host })
     .from(privateNetworks)
     .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
@@ -66,10 +66,9 @@ export function createNetwork(
   db: Database,
   actor: CallerActor,
   { name, cidr }: { name: string; cidr: string },
-): Promise<Network | "duplicate_name" | "too_many" | "not_allowed"> {
-  return db.change(async ({ tx, audit }) => {
+): Promise<Network | "duplicate_name" | "too_many"> {
+  return db.transaction(async ({ tx, audit }) => {
     const org = await lockOrganization(tx, actor);
-    if (!org) return "not_allowed";
     const [existing] = await tx
       .select({ networks: count() })
       .from(privateNetworks)
@@ -97,7 +96,7 @@ export function deleteNetwork(
   actor: Actor & { orgId: string },
   id: string,
 ): Promise<boolean> {
-  return db.change(async (change) => (await deleteNetworks(change, actor, id)) > 0);
+  return db.transaction(async (change) => (await deleteNetworks(change, actor, id)) > 0);
 }
 
 /** One of an organization, or all of them, with their devices; their ports become free. @returns how many. */
@@ -127,7 +126,7 @@ export async function deleteNetworks(
 
 /** Ends what agents have at the network's relay by tickets up to now. Nothing when it never had a relay. */
 export function revokeAccess(
-  { tell }: Pick<Change, "tell">,
+  { enqueue }: Pick<Change, "enqueue">,
   { id, relayId }: Pick<NetworkRow, "id" | "relayId">,
   reason: Revocation["reason"],
 ): void {
@@ -140,7 +139,7 @@ export function revokeAccess(
     // Nobody gets a ticket for a deleted network again: one that was being signed meanwhile is refused too.
     untilGeneration: reason === "network_deleted" ? Number.MAX_SAFE_INTEGER : Date.now(),
   };
-  tell({ kind: "relay_revocation", payload: { relayId, revocation } });
+  enqueue({ kind: "relay_revocation", payload: { relayId, revocation } });
 }
 
 /** What the audit log holds of a caller. */

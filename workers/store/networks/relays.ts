@@ -6,23 +6,23 @@ import { relayPorts, relays } from "../tables/networks.ts";
 
 export type RelayRow = typeof relays.$inferSelect;
 
-export async function findRelay({ read }: Database, id: string): Promise<RelayRow | null> {
-  const [relay] = await read.select().from(relays).where(eq(relays.id, id));
+export async function findRelay({ query }: Database, id: string): Promise<RelayRow | null> {
+  const [relay] = await query.select().from(relays).where(eq(relays.id, id));
   return relay ?? null;
 }
 
-export async function listRelayIds({ read }: Database): Promise<string[]> {
-  const rows = await read.select({ id: relays.id }).from(relays).orderBy(asc(relays.id));
+export async function listRelayIds({ query }: Database): Promise<string[]> {
+  const rows = await query.select({ id: relays.id }).from(relays).orderBy(asc(relays.id));
   return rows.map(({ id }) => id);
 }
 
 /** The newest description wins: an operator may have moved the relay, or changed its ports. */
 export async function saveRelay(
-  { read }: Database,
+  { query }: Database,
   { relayId, epoch, ...description }: RelayDescription,
 ): Promise<void> {
   const values = { ...description, connectedEpoch: epoch, lastSeenAt: sql`now()` };
-  await read
+  await query
     .insert(relays)
     .values({ id: relayId, ...values })
     .onConflictDoUpdate({ target: relays.id, set: values });
@@ -30,11 +30,11 @@ export async function saveRelay(
 
 /** Nothing when another run of the relay has connected since. */
 export async function markRelayGone(
-  { read }: Database,
+  { query }: Database,
   relayId: string,
   epoch: string,
 ): Promise<void> {
-  await read
+  await query
     .update(relays)
     .set({ connectedEpoch: null, lastSeenAt: sql`now()` })
     .where(and(eq(relays.id, relayId), eq(relays.connectedEpoch, epoch)));
@@ -42,10 +42,10 @@ export async function markRelayGone(
 
 /** Ports that belong to a network or a tunnel now; released ones are not among them. */
 export async function countReservedPorts(
-  { read }: Database,
+  { query }: Database,
   relayId: string,
 ): Promise<{ udp: number; tcp: number }> {
-  const rows = await read
+  const rows = await query
     .select({ protocol: relayPorts.protocol, ports: count() })
     .from(relayPorts)
     .where(and(eq(relayPorts.relayId, relayId), isNull(relayPorts.releasedAt)))

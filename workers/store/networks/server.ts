@@ -1,7 +1,7 @@
 /** The WireGuard server of a private network: its public key, and the relay's port that leads to it. */
 import { and, eq } from "drizzle-orm";
 import type { Change, Database } from "../database.ts";
-import { isStillAllowed, type CallerActor } from "../locks.ts";
+import type { CallerActor } from "../locks.ts";
 import { privateNetworkDevices, privateNetworks, relays } from "../tables/networks.ts";
 import { lockNetwork, revokeAccess, toActor, type Network, type NetworkRow } from "./networks.ts";
 import { reservePort, type PortRefusal, type ReservedPort } from "./relay-ports.ts";
@@ -15,8 +15,7 @@ export interface NewServer {
   relayId: string | undefined;
 }
 
-export type ServerRefusal =
-  "not_allowed" | "not_found" | "key_of_device" | Exclude<PortRefusal, PortOfTunnel>;
+export type ServerRefusal = "not_found" | "key_of_device" | Exclude<PortRefusal, PortOfTunnel>;
 /** Refusals of a wanted port, which networks never ask for. */
 type PortOfTunnel = "port_taken" | "port_outside_range";
 
@@ -27,14 +26,13 @@ export function registerServer(
   id: string,
   server: NewServer,
 ): Promise<Network | ServerRefusal> {
-  return db.change(async (change) => {
-    const { tx, audit, abandon } = change;
-    if (!(await isStillAllowed(tx, actor))) return "not_allowed";
+  return db.changeAs(actor, async (change) => {
+    const { tx, audit, rollback } = change;
     const before = await lockNetwork(tx, actor.orgId, id);
     if (!before) return "not_found";
     if (await isKeyOfDevice(change, id, server.publicKey)) return "key_of_device";
     const reserved = await reserveFor(change, before, server);
-    if (typeof reserved === "string") return abandon(reserved);
+    if (typeof reserved === "string") return rollback(reserved);
     const [row] = await tx
       .update(privateNetworks)
       .set({
@@ -68,10 +66,9 @@ export function unregisterServer(
   db: Database,
   actor: CallerActor,
   id: string,
-): Promise<Network | "not_allowed" | "not_found"> {
-  return db.change(async (change) => {
+): Promise<Network | "not_found"> {
+  return db.changeAs(actor, async (change) => {
     const { tx, audit } = change;
-    if (!(await isStillAllowed(tx, actor))) return "not_allowed";
     const before = await lockNetwork(tx, actor.orgId, id);
     if (!before) return "not_found";
     const [row] = await tx

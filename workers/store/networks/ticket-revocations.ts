@@ -11,7 +11,7 @@ export function userNonce(userId: string): string {
 
 /** @param nonces of capability tokens, or made by `userNonce`. */
 export async function revokeTickets(
-  { tx, tell }: Change,
+  { tx, enqueue }: Change,
   orgId: string,
   nonces: string[],
 ): Promise<void> {
@@ -29,7 +29,7 @@ export async function revokeTickets(
         reason: "unauthorized",
         untilGeneration: Date.now(),
       };
-      tell({ kind: "relay_revocation", payload: { relayId, revocation } });
+      enqueue({ kind: "relay_revocation", payload: { relayId, revocation } });
     }
   }
 }

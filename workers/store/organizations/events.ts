@@ -3,7 +3,7 @@ import { and, desc, eq, inArray, sql, type SQL } from "drizzle-orm";
 import { prepared, type Database } from "../database.ts";
 import { isOnPageBy, pageValues, type Page } from "../page.ts";
 import { users } from "../tables/accounts.ts";
-import { auditEvents } from "../tables/records.ts";
+import { auditEvents } from "../tables/audit.ts";
 
 const COLUMNS = {
   id: auditEvents.id,
@@ -28,8 +28,8 @@ export interface EventFilter {
   actor?: { id: string } | { email: string } | undefined;
 }
 
-const ofOrganization = prepared((read) =>
-  read
+const ofOrganization = prepared((query) =>
+  query
     .select(COLUMNS)
     .from(auditEvents)
     .leftJoin(users, eq(users.id, auditEvents.userId))
@@ -78,8 +78,8 @@ export function listEvents(
 /** What somebody else could use an account for, and not what it is used for day by day. */
 const SECURITY_RESOURCES = ["user", "session", "device", "token", "invitation"];
 
-const ofPerson = prepared((read) =>
-  read
+const ofPerson = prepared((query) =>
+  query
     .select(COLUMNS)
     .from(auditEvents)
     .leftJoin(users, eq(users.id, auditEvents.userId))

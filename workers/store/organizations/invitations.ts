@@ -3,7 +3,7 @@ import { and, desc, eq, gt, isNull, lt, sql, type SQL } from "drizzle-orm";
 import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import type { OutboxMessage } from "../outbox.ts";
+import type { OutboxMessage } from "../outbox-messages.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
@@ -25,8 +25,8 @@ function isGood(): SQL | undefined {
   return and(isOpen(), gt(invitations.expiresAt, sql`now()`));
 }
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select()
     .from(invitations)
     .where(and(isOnPage(invitations, invitations.createdAt), isGood()))
@@ -48,8 +48,7 @@ export interface NewInvitation {
   mail: OutboxMessage;
 }
 
-export type InvitationRefusal =
-  "role_changed" | "not_approved" | "already_member" | "too_many" | "too_many_today";
+export type InvitationRefusal = "not_approved" | "already_member" | "too_many" | "too_many_today";
 
 /** Replaces an earlier one for the same address, whose token is void then. */
 export function createInvitation(
@@ -57,11 +56,10 @@ export function createInvitation(
   actor: MemberActor,
   { email, role, tokenHash, mail }: NewInvitation,
 ): Promise<InvitationRow | InvitationRefusal> {
-  return db.change(async (change) => {
-    const { tx, audit, tell } = change;
+  return db.transaction(async (change) => {
+    const { tx, audit, enqueue } = change;
     const { orgId } = actor;
     const org = await lockOrganization(tx, actor);
-    if (!org) return "role_changed";
     if (org.approvalStatus !== "approved") return "not_approved";
     if (await isMember(tx, orgId, email)) return "already_member";
 
@@ -71,7 +69,7 @@ export function createInvitation(
       .where(and(eq(invitations.orgId, orgId), eq(invitations.email, email), isOpen()))
       .returning({ id: invitations.id });
     const room = await refusalByCount(tx, orgId);
-    if (room !== null) return change.abandon(room);
+    if (room !== null) return change.rollback(room);
 
     const [row] = await tx
       .insert(invitations)
@@ -91,7 +89,7 @@ export function createInvitation(
       resourceId: row!.id,
       metadata: { email, role, replaces: replaced[0]?.id ?? null },
     });
-    tell(mail);
+    enqueue(mail);
     return row!;
   });
 }
@@ -150,9 +148,9 @@ export function revokeInvitation(
   db: Database,
   actor: MemberActor,
   id: string,
-): Promise<"revoked" | "not_found" | "role_changed"> {
-  return db.change(async (change) => {
-    if (!(await lockOrganization(change.tx, actor))) return "role_changed";
+): Promise<"revoked" | "not_found"> {
+  return db.transaction(async (change) => {
+    await lockOrganization(change.tx, actor);
     const revoked = await revokeInvitations(change, actor, eq(invitations.id, id));
     return revoked > 0 ? "revoked" : "not_found";
   });
@@ -166,7 +164,7 @@ export function acceptInvitation(
   db: Database,
   { tokenHash, ...actor }: { tokenHash: string; userId: string; email: string; ip: string },
 ): Promise<OwnOrganization | "invalid" | "another_address"> {
-  return db.change(async ({ tx, audit }) => {
+  return db.transaction(async ({ tx, audit }) => {
     const { userId, email, ip } = actor;
     const found = await lockInvited(tx, tokenHash);
     if (!found) return "invalid";
@@ -213,6 +211,6 @@ async function lockInvited(tx: Transaction, tokenHash: string) {
 }
 
 /** Accepted, revoked or neither: what became of it is in the audit events. */
-export async function deleteDeadInvitations({ read }: Database, before: Date): Promise<void> {
-  await read.delete(invitations).where(lt(invitations.expiresAt, before));
+export async function deleteDeadInvitations({ query }: Database, before: Date): Promise<void> {
+  await query.delete(invitations).where(lt(invitations.expiresAt, before));
 }

@@ -25,8 +25,8 @@ export interface MemberRow {
   joinedAt: Date;
 }
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select(COLUMNS)
     .from(memberships)
     .innerJoin(users, eq(users.id, memberships.userId))
@@ -54,7 +54,7 @@ export interface Forfeit {
   invitationsTo: Role[];
 }
 
-export type MemberRefusal = "role_changed" | "not_found" | "owners_only" | "last_owner";
+export type MemberRefusal = "not_found" | "owners_only" | "last_owner";
 
 /** The same role again changes nothing, and is no event. */
 export function changeRole(
@@ -67,7 +67,7 @@ export function changeRole(
     forfeit,
   }: { userId: string; role: Role; mayChangeOwners: boolean; forfeit: Forfeit },
 ): Promise<MemberRow | MemberRefusal> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const { tx, audit } = change;
     const member = await findMember(tx, actor, userId);
     if (typeof member === "string") return member;
@@ -98,7 +98,7 @@ export function removeMember(
     forfeit,
   }: { userId: string; mayChangeOwners: boolean; forfeit: Forfeit },
 ): Promise<"removed" | MemberRefusal> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const { tx, audit } = change;
     const member = await findMember(tx, actor, userId);
     if (typeof member === "string") return member;
@@ -114,7 +114,7 @@ export function removeMember(
       resourceId: userId,
       metadata: { role: member.role },
     });
-    change.tell({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
+    change.enqueue({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
     await revokeTickets(change, actor.orgId, [userNonce(userId)]);
     await take(change, actor, userId, forfeit);
     return "removed";
@@ -126,8 +126,8 @@ async function findMember(
   tx: Transaction,
   actor: MemberActor,
   userId: string,
-): Promise<MemberRow | "role_changed" | "not_found"> {
-  if (!(await lockOrganization(tx, actor))) return "role_changed";
+): Promise<MemberRow | "not_found"> {
+  await lockOrganization(tx, actor);
   const [member] = await tx
     .select(COLUMNS)
     .from(memberships)

@@ -12,7 +12,7 @@ import { releasePorts } from "../networks/relay-ports.ts";
 import { isOnPageBy, pageValues, type Page } from "../page.ts";
 import { deleteReceivers } from "../webhooks/receivers.ts";
 import { releaseSubdomains } from "../domains/reserved-subdomains.ts";
-import { holdsRole, lockOrganization, type MemberActor } from "../locks.ts";
+import { lockOrganization, type MemberActor } from "../locks.ts";
 import { endSubscriptions } from "../billing/subscriptions.ts";
 import { users } from "../tables/accounts.ts";
 import { sessions } from "../tables/sessions.ts";
@@ -37,8 +37,8 @@ export interface OrganizationTerms {
   trialEndsAt: Date | null;
 }
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select({ organization: organizations, role: memberships.role })
     .from(memberships)
     .innerJoin(organizations, eq(organizations.id, memberships.orgId))
@@ -66,10 +66,10 @@ export async function listOrganizations(
 
 /** For whoever is known to be a member of it. */
 export async function findOrganization(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
 ): Promise<OrganizationRow | null> {
-  const [org] = await read
+  const [org] = await query
     .select()
     .from(organizations)
     .where(and(eq(organizations.id, orgId), isNull(organizations.deletedAt)));
@@ -100,7 +100,7 @@ export function createOrganization(
   actor: Actor & { userId: string },
   organization: NewOrganization,
 ): Promise<OwnOrganization | "duplicate_name" | "too_many"> {
-  return db.change(async ({ tx, audit }) => {
+  return db.transaction(async ({ tx, audit }) => {
     const { userId } = actor;
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for("no key update");
     const [owned] = await tx
@@ -155,10 +155,9 @@ export function renameOrganization(
   db: Database,
   actor: MemberActor,
   name: string,
-): Promise<OwnOrganization | "role_changed"> {
-  return db.change(async ({ tx, audit }) => {
+): Promise<OwnOrganization> {
+  return db.transaction(async ({ tx, audit }) => {
     const org = await lockOrganization(tx, actor);
-    if (!org) return "role_changed";
     if (org.name === name) return { ...org, role: actor.role };
     await tx.update(organizations).set({ name }).where(eq(organizations.id, org.id));
     audit({
@@ -176,16 +175,13 @@ export function renameOrganization(
  * The row stays, for the audit log; everything that acts for it ends. Members first: whoever mints or
  * reserves something at this moment has either done so, and it is found below, or is no member any more.
  */
-export function deleteOrganization(
-  db: Database,
-  actor: MemberActor,
-): Promise<"deleted" | "role_changed"> {
-  return db.change(async (change) => {
-    const { tx, audit, tell } = change;
+export function deleteOrganization(db: Database, actor: MemberActor): Promise<void> {
+  return db.transaction(async (change) => {
+    const { tx, audit, enqueue } = change;
     const { orgId } = actor;
-    if (!(await lockOrganization(tx, actor))) return "role_changed";
+    await lockOrganization(tx, actor);
     await tx.delete(memberships).where(eq(memberships.orgId, orgId));
-    tell({ kind: "watching_ended", payload: { orgId, whose: "everybody" } });
+    enqueue({ kind: "watching_ended", payload: { orgId, whose: "everybody" } });
     await revokeTokens(change, actor);
     await deleteTunnels(change, actor);
     await deleteTraffic(tx, orgId);
@@ -206,7 +202,6 @@ export function deleteOrganization(
       resourceType: "organization",
       resourceId: orgId,
     });
-    return "deleted";
   });
 }
 
@@ -215,9 +210,8 @@ export function switchOrganization(
   db: Database,
   actor: MemberActor,
   sessionId: string,
-): Promise<"switched" | "role_changed"> {
-  return db.change(async ({ tx, audit }) => {
-    if (!(await holdsRole(tx, actor))) return "role_changed";
+): Promise<void> {
+  return db.changeAs(actor, async ({ tx, audit }) => {
     const moved = await tx
       .update(sessions)
       .set({ orgId: actor.orgId })
@@ -231,6 +225,5 @@ export function switchOrganization(
         resourceId: actor.orgId,
       });
     }
-    return "switched";
   });
 }

@@ -3,7 +3,7 @@ import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
-import { holdsRole, type MemberActor } from "../locks.ts";
+import { lockCaller, type MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { projects } from "../tables/organizations.ts";
@@ -18,8 +18,8 @@ import { deleteTunnels } from "../tunnels/tunnels.ts";
 
 export type ProjectRow = typeof projects.$inferSelect;
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select()
     .from(projects)
     .where(and(isOnPage(projects, projects.createdAt), isNull(projects.deletedAt)))
@@ -38,11 +38,11 @@ function isLive(orgId: string, slug: string) {
 }
 
 export async function findProject(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   slug: string,
 ): Promise<ProjectRow | null> {
-  const [project] = await read.select().from(projects).where(isLive(orgId, slug));
+  const [project] = await query.select().from(projects).where(isLive(orgId, slug));
   return project ?? null;
 }
 
@@ -50,9 +50,8 @@ export function createProject(
   db: Database,
   actor: MemberActor,
   { slug, name }: { slug: string; name: string },
-): Promise<ProjectRow | "duplicate_name" | "role_changed"> {
-  return db.change(async ({ tx, audit }) => {
-    if (!(await holdsRole(tx, actor))) return "role_changed";
+): Promise<ProjectRow | "duplicate_name"> {
+  return db.changeAs(actor, async ({ tx, audit }) => {
     const [project] = await tx
       .insert(projects)
       .values({ orgId: actor.orgId, slug, name })
@@ -76,7 +75,7 @@ export function renameProject(
   actor: MemberActor,
   { slug, name }: { slug: string; name: string },
 ): Promise<ProjectRow | "not_found"> {
-  return db.change(async ({ tx, audit }) => {
+  return db.transaction(async ({ tx, audit }) => {
     const [project] = await tx
       .update(projects)
       .set({ name })
@@ -101,7 +100,7 @@ export function deleteProject(
   slug: string,
 ): Promise<"deleted" | "not_found" | "is_default"> {
   if (slug === DEFAULT_PROJECT_SLUG) return Promise.resolve("is_default");
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const [project] = await change.tx
       .update(projects)
       .set({ deletedAt: sql`now()` })
@@ -125,7 +124,7 @@ export function deleteProject(
 /** A person who is signed in, or a machine with a master key. */
 export type Minter = { member: MemberActor } | { masterKey: MasterKey; ip: string };
 
-export type MintRefusal = "not_found" | "role_changed" | "master_revoked";
+export type MintRefusal = "not_found" | "master_revoked";
 
 /** A token that is confined to the project. */
 export function mintProjectToken(
@@ -134,7 +133,7 @@ export function mintProjectToken(
   slug: string,
   token: NewToken,
 ): Promise<TokenRow | MintRefusal> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const orgId = "member" in minter ? minter.member.orgId : minter.masterKey.orgId;
     const [project] = await change.tx
       .select({ id: projects.id })
@@ -146,7 +145,7 @@ export function mintProjectToken(
 
     if ("member" in minter) {
       const { member } = minter;
-      if (!(await holdsRole(change.tx, member))) return "role_changed";
+      await lockCaller(change.tx, member);
       return insertTokenRow(change, member, token, member.userId, confined, { project: slug });
     }
     const { masterKey, ip } = minter;

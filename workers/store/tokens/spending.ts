@@ -6,11 +6,11 @@
 import { and, eq, inArray, isNotNull, or, sql, sum, type SQL } from "drizzle-orm";
 import { alias, unionAll } from "drizzle-orm/pg-core";
 import type { TokenSpending } from "../../../durable-objects/rpc.ts";
-import { monthOf } from "../../../durable-objects/tunnel/metrics/spending.ts";
+import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import { usdCentsFor } from "../billing/plans.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import { holdsRole, type MemberActor } from "../locks.ts";
+import type { MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
 import { servedBy, tellServed, type Served } from "./tokens.ts";
@@ -19,22 +19,22 @@ const masters = alias(tokens, "masters");
 
 /** In whole cents of a month, by lineage; one that is not in it has spent nothing. */
 export async function findSpent(
-  reader: Database["read"] | Transaction,
+  reader: Database["query"] | Transaction,
   lineageIds: string[],
-  month = monthOf(Date.now()),
+  month = formatMonth(Date.now()),
 ): Promise<Map<string, number>> {
-  const read = reader as Transaction;
-  const own = read
+  const query = reader as Transaction;
+  const own = query
     .select({ tokenId: tokens.id, lineageId: tokens.lineageId })
     .from(tokens)
     .where(inArray(tokens.lineageId, lineageIds));
-  const minted = read
+  const minted = query
     .select({ tokenId: tokens.id, lineageId: masters.lineageId })
     .from(masters)
     .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
     .where(inArray(masters.lineageId, lineageIds));
   const spenders = unionAll(own, minted).as("spenders");
-  const rows = await read
+  const rows = await query
     .select({
       lineageId: spenders.lineageId,
       bytes: sum(tokenUsage.bytes).mapWith(Number),
@@ -51,7 +51,7 @@ export async function findSpent(
 
 /** Of the tokens that a condition picks, those that may spend no more. */
 export async function findOverBudget(
-  reader: Database["read"] | Transaction,
+  reader: Database["query"] | Transaction,
   which: SQL | undefined,
 ): Promise<{ id: string; nonce: string }[]> {
   const capped = await (reader as Transaction)
@@ -86,13 +86,13 @@ export async function findOverBudget(
 
 /** Why agents of a token may not serve, if they may not. */
 export async function findTokenEnd(
-  { read }: Database,
+  { query }: Database,
   nonce: string,
 ): Promise<"revoked" | "over_budget" | null> {
   const which = eq(tokens.nonce, nonce);
-  const [token] = await read.select({ revokedAt: tokens.revokedAt }).from(tokens).where(which);
+  const [token] = await query.select({ revokedAt: tokens.revokedAt }).from(tokens).where(which);
   if (!token || token.revokedAt) return "revoked";
-  return (await findOverBudget(read, which)).length > 0 ? "over_budget" : null;
+  return (await findOverBudget(query, which)).length > 0 ? "over_budget" : null;
 }
 
 /** Agents that are over the new budget are disconnected. null: no budget. */
@@ -100,10 +100,9 @@ export function setBudget(
   db: Database,
   actor: MemberActor,
   { nonce, monthlyBudgetUsdCents }: { nonce: string; monthlyBudgetUsdCents: number | null },
-): Promise<"set" | "not_found" | "role_changed"> {
-  return db.change(async (change) => {
+): Promise<"set" | "not_found"> {
+  return db.changeAs(actor, async (change) => {
     const { tx, audit } = change;
-    if (!(await holdsRole(tx, actor))) return "role_changed";
     const [token] = await tx
       .update(tokens)
       .set({ monthlyBudgetUsdCents })
@@ -129,12 +128,12 @@ export function setBudget(
  * @returns the tunnels of tokens that are over their budget by now.
  */
 export async function recordSpending(
-  { read }: Database,
+  { query }: Database,
   tunnelId: string,
   spending: TokenSpending[],
 ): Promise<Served[]> {
   for (const { tokenNonce, month, bytes, requests } of spending) {
-    const row = read
+    const row = query
       .select({
         tokenId: tokens.id,
         month: sql<string>`${month}::text`.as("month"),
@@ -146,7 +145,7 @@ export async function recordSpending(
       .where(eq(tokens.nonce, tokenNonce));
     const newest = (column: "bytes" | "requests") =>
       sql`greatest(${tokenUsage[column]}, excluded.${sql.identifier(column)})`;
-    await read
+    await query
       .insert(tokenUsage)
       .select(row)
       .onConflictDoUpdate({
@@ -155,5 +154,5 @@ export async function recordSpending(
       });
   }
   const nonces = spending.map(({ tokenNonce }) => tokenNonce);
-  return servedBy(read, await findOverBudget(read, inArray(tokens.nonce, nonces)));
+  return servedBy(query, await findOverBudget(query, inArray(tokens.nonce, nonces)));
 }

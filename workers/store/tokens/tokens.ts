@@ -1,12 +1,12 @@
 /** Capability tokens' rows. */
 import { and, desc, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
-import { mayUse, type Standing } from "../billing/plans.ts";
+import { mayUse, type PlanState } from "../billing/plans.ts";
 import type { Actor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { revokeTickets } from "../networks/ticket-revocations.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
-import { holdsRole, holdStanding, type MemberActor } from "../locks.ts";
+import { lockCaller, lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
@@ -37,8 +37,8 @@ type Descent = Partial<
 
 const COLUMNS = { ...getTableColumns(tokens), projectSlug: projects.slug };
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select(COLUMNS)
     .from(tokens)
     .leftJoin(projects, eq(projects.id, tokens.projectId))
@@ -58,8 +58,8 @@ export async function insertToken(
   change: Change,
   actor: MemberActor,
   token: NewToken,
-): Promise<TokenRow | "role_changed"> {
-  if (!(await holdsRole(change.tx, actor))) return "role_changed";
+): Promise<TokenRow> {
+  await lockCaller(change.tx, actor);
   return insertTokenRow(change, actor, token, actor.userId);
 }
 
@@ -86,12 +86,8 @@ export async function insertTokenRow(
   return { ...row!, projectSlug };
 }
 
-export function mintToken(
-  db: Database,
-  actor: MemberActor,
-  token: NewToken,
-): Promise<TokenRow | "role_changed"> {
-  return db.change((change) => insertToken(change, actor, token));
+export function mintToken(db: Database, actor: MemberActor, token: NewToken): Promise<TokenRow> {
+  return db.transaction((change) => insertToken(change, actor, token));
 }
 
 /** @param hosted on one's own server every plan may. */
@@ -100,11 +96,10 @@ export function mintMasterKey(
   actor: MemberActor,
   token: NewToken,
   hosted: boolean,
-): Promise<TokenRow | "role_changed" | "upgrade_required"> {
-  return db.change(async (change) => {
-    const standing = await holdStanding(change.tx, actor);
-    if (!standing) return "role_changed";
-    if (hosted && !mayUse("masterKeys", standing, new Date())) return "upgrade_required";
+): Promise<TokenRow | "upgrade_required"> {
+  return db.transaction(async (change) => {
+    const plan = await lockPlanAndRole(change.tx, actor);
+    if (hosted && !mayUse("masterKeys", plan, new Date())) return "upgrade_required";
     return insertTokenRow(change, actor, token, actor.userId);
   });
 }
@@ -116,7 +111,7 @@ export interface ShownToken {
 }
 
 /** A token that was shown and is good. */
-export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & Standing;
+export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & PlanState;
 export type MasterKey = LiveToken;
 export type AgentToken = LiveToken & Pick<TokenRow, "createdBy" | "bandwidthLimitMbps">;
 
@@ -135,7 +130,7 @@ export function revokeToken(
   actor: Actor & { orgId: string },
   name: TokenName,
 ): Promise<"revoked" | "not_found" | "not_yours"> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const token = await lockToken(change.tx, actor, name);
     if (typeof token === "string") return token;
     if (!token.revokedAt) await revokeTokens(change, actor, eq(tokens.id, token.id));
@@ -152,9 +147,8 @@ export function rotateToken(
   actor: MemberActor,
   name: TokenName,
   renew: (old: TokenRow) => NewToken,
-): Promise<TokenRow | "not_found" | "not_yours" | "role_changed"> {
-  return db.change(async (change) => {
-    if (!(await holdsRole(change.tx, actor))) return "role_changed";
+): Promise<TokenRow | "not_found" | "not_yours"> {
+  return db.changeAs(actor, async (change) => {
     await keepProject(change.tx, actor.orgId, name.nonce);
     const token = await lockToken(change.tx, actor, name);
     if (typeof token === "string") return token;
@@ -240,7 +234,7 @@ export interface Served {
 }
 
 export async function servedBy(
-  reader: Database["read"] | Transaction,
+  reader: Database["query"] | Transaction,
   which: { id: string; nonce: string }[],
 ): Promise<Served[]> {
   if (which.length === 0) return [];
@@ -257,15 +251,15 @@ export async function servedBy(
 }
 
 export async function tellServed(
-  { tx, tell }: Change,
+  { tx, enqueue }: Change,
   kind: "token_revoked" | "token_over_budget",
   which: { id: string; nonce: string }[],
 ): Promise<void> {
-  for (const payload of await servedBy(tx, which)) tell({ kind, payload });
+  for (const payload of await servedBy(tx, which)) enqueue({ kind, payload });
 }
 
-export async function findToken({ read }: Database, id: string): Promise<TokenRow | null> {
-  const [row] = await read
+export async function findToken({ query }: Database, id: string): Promise<TokenRow | null> {
+  const [row] = await query
     .select(COLUMNS)
     .from(tokens)
     .leftJoin(projects, eq(projects.id, tokens.projectId))
@@ -284,12 +278,12 @@ export function findAgentToken(db: Database, shown: ShownToken): Promise<AgentTo
 }
 
 async function findLiveToken(
-  { read }: Database,
+  { query }: Database,
   kind: TokenRow["kind"],
   { orgId, nonce }: ShownToken,
 ): Promise<AgentToken | null> {
   const { plan, trialEndsAt } = organizations;
-  const [row] = await read
+  const [row] = await query
     .select({
       id: tokens.id,
       nonce: tokens.nonce,

@@ -4,14 +4,14 @@ import type { Env } from "../../env.ts";
 import { hostnameObject, organizationObject, tunnelObject } from "../../objects.ts";
 import type { Database } from "../database.ts";
 import { listDoubtfulTunnelIds } from "../metrics/metrics.ts";
-import type { RouteChange } from "../outbox.ts";
+import type { RouteChange } from "../outbox-messages.ts";
 import { recordSpending } from "../tokens/spending.ts";
 import type { Served } from "../tokens/tokens.ts";
 import { markDisconnected, reportTunnel } from "./tunnels.ts";
 
 /** Afterwards the tunnel's row says what is true. */
 export async function confirmTunnel(env: Env, db: Database, tunnelId: string): Promise<void> {
-  const report = await tunnelObject(env, tunnelId).confirm();
+  const report = await tunnelObject(env, tunnelId).sendReport();
   if (!report) await markDisconnected(db, tunnelId);
 }
 
@@ -20,7 +20,7 @@ export async function confirmTunnel(env: Env, db: Database, tunnelId: string): P
  * whose tunnel can't be asked stays as it is.
  */
 export async function countAgents(env: Env, db: Database, orgId: string): Promise<number> {
-  const connections = await organizationObject(env, orgId).connections();
+  const connections = await organizationObject(env, orgId).listConnections();
   const served = connections.map(({ tunnelId }) => tunnelId);
   const doubtful = await listDoubtfulTunnelIds(db, orgId, served);
   await Promise.allSettled(doubtful.map((id) => confirmTunnel(env, db, id)));
@@ -55,5 +55,7 @@ export async function takeReport(env: Env, db: Database, report: TunnelReport): 
 
 /** Disconnects the agents of a token whose budget is spent. */
 export async function stopSpending(env: Env, { tokenNonce, tunnelIds }: Served): Promise<void> {
-  await Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).stopSpending(tokenNonce)));
+  await Promise.all(
+    tunnelIds.map(async (id) => tunnelObject(env, id).disconnectOverBudget(tokenNonce)),
+  );
 }

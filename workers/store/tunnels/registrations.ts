@@ -68,7 +68,7 @@ export type Registration =
  * who want a token's last place one is refused; the tunnel's object corrects it when that turns out wrong.
  */
 export function registerTunnel(db: Database, request: RegistrationRequest): Promise<Registration> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const { tx } = change;
     // Before the token's row: whoever deletes a project locks them in this order.
     const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
@@ -112,7 +112,7 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
     const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
     const tunnel =
       existing ?? (await insertTunnel(change, actor, { ...request, ...ends }, projectId));
-    if (!tunnel) return change.abandon(refused("duplicate_name"));
+    if (!tunnel) return change.rollback(refused("duplicate_name"));
 
     const [row] = await tx
       .update(tunnels)
@@ -134,7 +134,7 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
     if (!isTcp) return { ok: { ...row!, relayHost: null }, plan: token.plan };
     await allowCidrs(change, actor, row!, request);
     const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
-    if (typeof withPort === "string") return change.abandon(refused(withPort));
+    if (typeof withPort === "string") return change.rollback(refused(withPort));
     return { ok: withPort, plan: token.plan };
   });
 }

@@ -14,15 +14,15 @@ import { tunnels } from "../tables/tunnels.ts";
 
 /** @returns null where anything else is so: then it registers like everybody. */
 export async function returnToTunnel(
-  { read }: Database,
+  { query }: Database,
   request: RegistrationRequest,
 ): Promise<Registered | null> {
   const { orgId, tokenNonce, comesBackTo, label, projectSlug, ttlSeconds } = request;
   // Another time to live is another end.
   if (comesBackTo === undefined || ttlSeconds !== undefined) return null;
   const isTcp = request.protocol === "tcp";
-  if ((await findOverBudget(read, eq(tokens.nonce, tokenNonce))).length > 0) return null;
-  const holders = read
+  if ((await findOverBudget(query, eq(tokens.nonce, tokenNonce))).length > 0) return null;
+  const holders = query
     .select({ tokenId: tokens.id, plan: organizations.plan })
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
@@ -35,7 +35,7 @@ export async function returnToTunnel(
       ),
     )
     .as("holders");
-  const [row] = await read
+  const [row] = await query
     .update(tunnels)
     .set({ protocol: request.protocol, localPort: request.localPort, lastSeenAt: sql`now()` })
     .from(holders)

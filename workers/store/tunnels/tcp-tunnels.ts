@@ -62,10 +62,10 @@ export async function findStreamTarget(
 
 /** By what the rows say now: a signature outlives a revocation. */
 async function findUsableToken(
-  { read }: Database,
+  { query }: Database,
   { orgId, nonce }: ShownToken,
 ): Promise<{ id: string } | TokenRefusal> {
-  const [token] = await read
+  const [token] = await query
     .select({
       id: tokens.id,
       revokedAt: tokens.revokedAt,
@@ -77,18 +77,18 @@ async function findUsableToken(
   if (!token) return "token_unknown";
   if (token.revokedAt) return "token_revoked";
   if (token.approvalStatus !== "approved") return "organization_not_approved";
-  const overBudget = await findOverBudget(read, eq(tokens.id, token.id));
+  const overBudget = await findOverBudget(query, eq(tokens.id, token.id));
   return overBudget.length > 0 ? "over_budget" : { id: token.id };
 }
 
 async function findTunnel(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   which: { id: string } | { subdomain: string },
 ) {
   const isWanted =
     "id" in which ? eq(tunnels.id, which.id) : eq(tunnels.subdomain, which.subdomain);
-  const [row] = await read
+  const [row] = await query
     .select({
       id: tunnels.id,
       localPort: tunnels.localPort,

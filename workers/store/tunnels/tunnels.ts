@@ -9,7 +9,7 @@ import type { Transaction } from "../transaction.ts";
 import { unbindTunnels } from "../domains/domains.ts";
 import { claimHostname, releaseHostnames } from "../domains/hostnames.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
-import { holdsRole, holdStanding, type MemberActor } from "../locks.ts";
+import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
 import { domains } from "../tables/domains.ts";
 import { relays } from "../tables/networks.ts";
@@ -64,8 +64,8 @@ const customDomains = sql<
   string[]
 >`array(select ${domains.domain} from ${domains} where ${domains.boundTunnelId} = ${tunnels.id} order by 1)`;
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select({ ...LISTED, projectSlug: projects.slug, relayHost: relays.host, customDomains })
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
@@ -103,24 +103,23 @@ export function createTunnel(
   db: Database,
   actor: MemberActor,
   { ttlSeconds, wantedPort, ...asked }: AskedTunnel,
-): Promise<WithPort | PortRefusal | "duplicate_name" | "project_not_found" | "role_changed"> {
-  return db.change(async (change) => {
-    const standing = await holdStanding(change.tx, actor);
-    if (!standing) return "role_changed";
+): Promise<WithPort | PortRefusal | "duplicate_name" | "project_not_found"> {
+  return db.transaction(async (change) => {
+    const plan = await lockPlanAndRole(change.tx, actor);
     const projectId = await findProjectId(change.tx, actor.orgId, asked.projectSlug);
     if (projectId === null) return "project_not_found";
     const now = new Date();
-    const expiresAt = tunnelExpiry(standing.plan, ttlSeconds, now);
+    const expiresAt = tunnelExpiry(plan.plan, ttlSeconds, now);
     const tunnel = { ...asked, expiresAt, askedEnd: askedEnd(ttlSeconds, now) };
     const row = await insertTunnel(change, actor, tunnel, projectId);
-    if (!row) return change.abandon("duplicate_name");
+    if (!row) return change.rollback("duplicate_name");
     if (row.expiresAt) {
       const payload = { tunnelId: row.id, atMs: row.expiresAt.getTime() };
-      change.tell({ kind: "tunnel_ends", payload });
+      change.enqueue({ kind: "tunnel_ends", payload });
     }
     if (row.protocol !== "tcp") return { ...row, relayHost: null };
     const withPort = await reserveTunnelPort(change, row, wantedPort);
-    return typeof withPort === "string" ? change.abandon(withPort) : withPort;
+    return typeof withPort === "string" ? change.rollback(withPort) : withPort;
   });
 }
 
@@ -172,7 +171,7 @@ export function deleteTunnel(
   actor: Actor & { orgId: string },
   id: string,
 ): Promise<boolean> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const deleted = await deleteTunnels(change, actor, eq(tunnels.id, id));
     return deleted > 0;
   });
@@ -203,8 +202,7 @@ export async function deleteTunnels(
 }
 
 /** What starting and stopping a tunnel comes to. `unheard`: it is made, and its object will hear of it. */
-export type Stopped =
-  { status: TunnelRow["status"] } | "unheard" | "not_found" | "expired" | "role_changed";
+export type Stopped = { status: TunnelRow["status"] } | "not_found" | "expired";
 
 /** To stop what is stopped changes nothing, and tells the tunnel's object once more. */
 export async function setStopped(
@@ -213,28 +211,33 @@ export async function setStopped(
   id: string,
   isStopped: boolean,
 ): Promise<Stopped> {
-  const { result, arrived } = await db.changeAndTell(async (change) => {
-    if (!(await holdsRole(change.tx, actor))) return "role_changed";
-    const { orgId, userId, ip } = actor;
-    const [tunnel] = await change.tx
-      .select({ row: tunnels, isDue: sql<boolean>`coalesce(${tunnels.expiresAt} <= now(), false)` })
-      .from(tunnels)
-      .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)))
-      .for("update");
-    if (!tunnel) return "not_found";
-    let { row } = tunnel;
-    if (row.status !== "expired" && tunnel.isDue) await expireTunnel(change, row);
-    if (row.status === "expired" || tunnel.isDue) return "expired";
-    if (isStopped ? row.stoppedAt === null : row.status !== "active") {
-      row = await changeStopped(change, id, isStopped);
-      const action = isStopped ? "tunnel_stopped" : "tunnel_started";
-      change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
-    }
-    const stopping = { version: row.settingsVersion, isStopped };
-    change.tell({ kind: "tunnel_stopping", payload: { tunnelId: id, stopping } });
-    return { status: row.status };
-  });
-  return arrived ? result : "unheard";
+  return db.changeAs(
+    actor,
+    async (change) => {
+      const { orgId, userId, ip } = actor;
+      const [tunnel] = await change.tx
+        .select({
+          row: tunnels,
+          isDue: sql<boolean>`coalesce(${tunnels.expiresAt} <= now(), false)`,
+        })
+        .from(tunnels)
+        .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)))
+        .for("update");
+      if (!tunnel) return "not_found";
+      let { row } = tunnel;
+      if (row.status !== "expired" && tunnel.isDue) await expireTunnel(change, row);
+      if (row.status === "expired" || tunnel.isDue) return "expired";
+      if (isStopped ? row.stoppedAt === null : row.status !== "active") {
+        row = await changeStopped(change, id, isStopped);
+        const action = isStopped ? "tunnel_stopped" : "tunnel_started";
+        change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+      }
+      const stopping = { version: row.settingsVersion, isStopped };
+      change.enqueue({ kind: "tunnel_stopping", payload: { tunnelId: id, stopping } });
+      return { status: row.status };
+    },
+    { requireDelivery: true },
+  );
 }
 
 async function changeStopped({ tx }: Change, id: string, isStopped: boolean): Promise<TunnelRow> {
@@ -253,7 +256,7 @@ async function changeStopped({ tx }: Change, id: string, isStopped: boolean): Pr
 
 /** Tunnels whose time is over. @returns how many were found; a full batch may have left some. */
 export function expireTunnels(db: Database): Promise<number> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const due = await change.tx
       .select()
       .from(tunnels)
@@ -273,7 +276,7 @@ export function expireTunnels(db: Database): Promise<number> {
 
 /** @returns how long the tunnel has left; null when it is over, or has no end. */
 export function expireIfDue(db: Database, id: string): Promise<number | null> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const left = sql`ceil(extract(epoch from ${tunnels.expiresAt} - now()) * 1000)`;
     const leftMs: SQL<number | null> = left.mapWith(Number);
     const [tunnel] = await change.tx
@@ -314,7 +317,7 @@ async function retire(
   await releaseHostnames(change, tunnelIds);
   await releaseTunnelPorts(change, tunnelIds);
   for (const tunnelId of tunnelIds) {
-    change.tell({ kind: "tunnel_retired", payload: { tunnelId, why } });
+    change.enqueue({ kind: "tunnel_retired", payload: { tunnelId, why } });
   }
 }
 
@@ -322,10 +325,10 @@ async function retire(
  * What the tunnel's object says of itself; news that is older than the row's changes nothing. In one
  * transaction, so that a tunnel's totals are the same wherever they are read.
  */
-export async function reportTunnel({ read }: Database, report: TunnelReport): Promise<void> {
+export async function reportTunnel({ query }: Database, report: TunnelReport): Promise<void> {
   const { tunnelId, sequence, agentConnected, lastSeenAtMs, bytesIn, bytesOut, requests } = report;
   const { maintenance } = report;
-  const update = read
+  const update = query
     .update(tunnels)
     .set({
       agentConnected: agentConnected
@@ -346,14 +349,14 @@ export async function reportTunnel({ read }: Database, report: TunnelReport): Pr
     .where(and(eq(tunnels.id, tunnelId), lt(tunnels.reportSequence, sequence)));
   if (report.traffic.length === 0) await update;
   else {
-    const counted = [read.execute(writeCounters(report)), read.execute(writeTraffic(report))];
-    await read.batch([update, ...counted]);
+    const counted = [query.execute(writeCounters(report)), query.execute(writeTraffic(report))];
+    await query.batch([update, ...counted]);
   }
 }
 
 /** For a row whose object has never heard of an agent. */
-export async function markDisconnected({ read }: Database, tunnelId: string): Promise<void> {
-  await read
+export async function markDisconnected({ query }: Database, tunnelId: string): Promise<void> {
+  await query
     .update(tunnels)
     .set({ agentConnected: false, status: statusAfter(false) })
     .where(eq(tunnels.id, tunnelId));
@@ -368,8 +371,8 @@ function statusAfter(agentConnected: boolean) {
 }
 
 /** All tunnels that an agent serves now, as far as the rows know. */
-export async function listConnectedTunnelIds({ read }: Database): Promise<string[]> {
-  const rows = await read
+export async function listConnectedTunnelIds({ query }: Database): Promise<string[]> {
+  const rows = await query
     .select({ id: tunnels.id })
     .from(tunnels)
     .where(and(eq(tunnels.agentConnected, true), isNotNull(tunnels.connectedTokenId)));
@@ -378,19 +381,19 @@ export async function listConnectedTunnelIds({ read }: Database): Promise<string
 
 /** Their newest rows, for a list whose news was old. */
 export function findTunnelNews(
-  { read }: Database,
+  { query }: Database,
   ids: string[],
 ): Promise<Omit<ListedTunnel, "projectSlug" | "relayHost" | "customDomains">[]> {
-  return read.select(LISTED).from(tunnels).where(inArray(tunnels.id, ids));
+  return query.select(LISTED).from(tunnels).where(inArray(tunnels.id, ids));
 }
 
 /** Whether the organization has this tunnel, deleted ones aside. */
 export async function isTunnelOf(
-  { read }: Pick<Database, "read">,
+  { query }: Pick<Database, "query">,
   orgId: string,
   id: string,
 ): Promise<boolean> {
-  const rows = await read
+  const rows = await query
     .select({ id: tunnels.id })
     .from(tunnels)
     .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)));

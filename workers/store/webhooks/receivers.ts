@@ -33,8 +33,8 @@ export type ReceiverRow = typeof webhookReceivers.$inferSelect;
 
 const DAY_MS = 24 * 3600_000;
 
-const list = prepared((read) =>
-  read
+const list = prepared((query) =>
+  query
     .select()
     .from(webhookReceivers)
     .where(isOnPage(webhookReceivers, webhookReceivers.createdAt))
@@ -52,20 +52,20 @@ const isOne = (orgId: string, id: string) =>
   and(eq(webhookReceivers.orgId, orgId), eq(webhookReceivers.id, id));
 
 export async function findReceiver(
-  { read }: Database,
+  { query }: Database,
   orgId: string,
   id: string,
 ): Promise<ReceiverRow | null> {
-  const [row] = await read.select().from(webhookReceivers).where(isOne(orgId, id));
+  const [row] = await query.select().from(webhookReceivers).where(isOne(orgId, id));
   return row ?? null;
 }
 
 /** For vendors, who have no organization. @returns null when there is no such receiver. */
 export async function findReceiverSettings(
-  { read }: Database,
+  { query }: Database,
   id: string,
 ): Promise<ReceiverSettings | null> {
-  const [found] = await read
+  const [found] = await query
     .select({ receiver: webhookReceivers, plan: organizations.plan })
     .from(webhookReceivers)
     .innerJoin(organizations, eq(organizations.id, webhookReceivers.orgId))
@@ -85,11 +85,10 @@ export function createReceiver(
   db: Database,
   actor: MemberActor,
   receiver: NewReceiver,
-): Promise<ReceiverRow | "too_many" | "role_changed"> {
-  return db.change(async (change) => {
+): Promise<ReceiverRow | "too_many"> {
+  return db.transaction(async (change) => {
     const { tx, audit } = change;
     const org = await lockOrganization(tx, actor);
-    if (!org) return "role_changed";
     const [made] = await tx
       .select({ receivers: count() })
       .from(webhookReceivers)
@@ -112,45 +111,38 @@ export function createReceiver(
   });
 }
 
-export type Rotation =
-  | {
-      row: ReceiverRow;
-      /** Otherwise its object will hear of it, but has not yet. */ arrived: boolean;
-    }
-  | "not_found"
-  | "role_changed";
-
 /** @param secret sealed. The one before stays good for a while; the one before that does not. */
 export async function rotateReceiverSecret(
   db: Database,
   actor: MemberActor,
   { id, secret, overlapMs }: { id: string; secret: string; overlapMs: number },
-): Promise<Rotation> {
-  const { result, arrived } = await db.changeAndTell(async (change) => {
-    const org = await lockOrganization(change.tx, actor);
-    if (!org) return "role_changed" as const;
-    const [row] = await change.tx
-      .update(webhookReceivers)
-      .set({
-        secret,
-        previousSecret: sql`${webhookReceivers.secret}`,
-        previousSecretUntil: sql`now() + ${overlapMs} * interval '1 millisecond'`,
-        version: sql`${webhookReceivers.version} + 1`,
-      })
-      .where(isOne(org.id, id))
-      .returning();
-    if (!row) return "not_found" as const;
-    change.audit({
-      ...actor,
-      action: "receiver_rotated",
-      resourceType: "receiver",
-      resourceId: id,
-      metadata: { name: row.name, previousSecretUntil: row.previousSecretUntil!.toISOString() },
-    });
-    tellSettings(change, row, org.plan);
-    return row;
-  });
-  return typeof result === "string" ? result : { row: result, arrived };
+): Promise<ReceiverRow | "not_found"> {
+  return db.transaction(
+    async (change) => {
+      const org = await lockOrganization(change.tx, actor);
+      const [row] = await change.tx
+        .update(webhookReceivers)
+        .set({
+          secret,
+          previousSecret: sql`${webhookReceivers.secret}`,
+          previousSecretUntil: sql`now() + ${overlapMs} * interval '1 millisecond'`,
+          version: sql`${webhookReceivers.version} + 1`,
+        })
+        .where(isOne(org.id, id))
+        .returning();
+      if (!row) return "not_found";
+      change.audit({
+        ...actor,
+        action: "receiver_rotated",
+        resourceType: "receiver",
+        resourceId: id,
+        metadata: { name: row.name, previousSecretUntil: row.previousSecretUntil!.toISOString() },
+      });
+      tellSettings(change, row, org.plan);
+      return row;
+    },
+    { requireDelivery: true },
+  );
 }
 
 export function deleteReceiver(
@@ -158,12 +150,12 @@ export function deleteReceiver(
   actor: Actor & { orgId: string },
   id: string,
 ): Promise<boolean> {
-  return db.change(async (change) => (await deleteReceivers(change, actor, id)) > 0);
+  return db.transaction(async (change) => (await deleteReceivers(change, actor, id)) > 0);
 }
 
 /** One of an organization, or all of them, with what was delivered to them. @returns how many. */
 export async function deleteReceivers(
-  { tx, audit, tell }: Change,
+  { tx, audit, enqueue }: Change,
   actor: Actor & { orgId: string },
   id?: string,
 ): Promise<number> {
@@ -180,7 +172,7 @@ export async function deleteReceivers(
       resourceId: receiver.id,
       metadata: { name: receiver.name },
     });
-    tell({ kind: "receiver_retired", payload: { receiverId: receiver.id } });
+    enqueue({ kind: "receiver_retired", payload: { receiverId: receiver.id } });
   }
   return deleted.length;
 }
@@ -199,14 +191,14 @@ export type SealedReceiver = Pick<ReceiverRow, "id" | "secret" | "previousSecret
 
 /** A batch of those with a secret that does not begin with `prefix`. @param after undefined at the start. */
 export function listReceiversUnderOtherKeys(
-  { read }: Pick<Database, "read">,
+  { query }: Pick<Database, "query">,
   prefix: string,
   after: string | undefined,
 ): Promise<SealedReceiver[]> {
   const { id, secret, previousSecret } = webhookReceivers;
   const isOther = (column: typeof secret | typeof previousSecret) =>
     and(isNotNull(column), not(like(column, `${prefix}%`)));
-  return read
+  return query
     .select({ id, secret, previousSecret })
     .from(webhookReceivers)
     .where(
@@ -222,14 +214,14 @@ export function listReceiversUnderOtherKeys(
 /** Nothing when the secret is not the one that was read: it was rotated meanwhile. */
 export function replaceReceiverSecrets(
   db: Database,
-  read: SealedReceiver,
+  query: SealedReceiver,
   resealed: Pick<ReceiverRow, "secret" | "previousSecret">,
 ): Promise<void> {
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const [row] = await change.tx
       .update(webhookReceivers)
       .set({ ...resealed, version: sql`${webhookReceivers.version} + 1` })
-      .where(and(eq(webhookReceivers.id, read.id), eq(webhookReceivers.secret, read.secret)))
+      .where(and(eq(webhookReceivers.id, query.id), eq(webhookReceivers.secret, query.secret)))
       .returning();
     if (!row) return;
     await tellOfAny(change, [row]);
@@ -239,7 +231,7 @@ export function replaceReceiverSecrets(
 /** A batch of the secrets that were replaced and whose time is over. @returns how many. */
 export function dropReplacedSecrets(db: Database): Promise<number> {
   const { id, previousSecretUntil } = webhookReceivers;
-  return db.change(async (change) => {
+  return db.transaction(async (change) => {
     const over = change.tx
       .select({ id })
       .from(webhookReceivers)
@@ -272,9 +264,9 @@ async function tellOfAny(change: Change, rows: ReceiverRow[]): Promise<void> {
   for (const row of rows) tellSettings(change, row, plans.get(row.orgId)!);
 }
 
-function tellSettings({ tell }: Change, row: ReceiverRow, plan: Plan): void {
+function tellSettings({ enqueue }: Change, row: ReceiverRow, plan: Plan): void {
   const payload = { receiverId: row.id, settings: settingsOf(row, plan) };
-  tell({ kind: "receiver_settings", payload });
+  enqueue({ kind: "receiver_settings", payload });
 }
 
 function settingsOf(row: ReceiverRow, plan: Plan): ReceiverSettings {

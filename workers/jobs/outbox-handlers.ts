@@ -1,0 +1,121 @@
+/** How a message of each kind reaches its destination. All handlers are idempotent: a message may be sent again. */
+import { configOf } from "../config/config.ts";
+import type { Env } from "../env.ts";
+import { agreeCustomHostname } from "../integrations/custom-hostnames.ts";
+import { sendMail } from "../integrations/mail/mail.ts";
+import { endSubscription } from "../integrations/payments/subscription-ends.ts";
+import { log } from "../../shared/log.ts";
+import { organizationObject, receiverObject, relayObject, tunnelObject } from "../objects.ts";
+import type { Database } from "../store/database.ts";
+import type { OutboxKind, OutboxPayloads, OutboxRow } from "../store/outbox-messages.ts";
+import { publishRoute, stopSpending } from "../store/tunnels/live-tunnels.ts";
+import { withTimeLimit } from "./delivery.ts";
+
+const OBJECT_CALL_MAX_MS = 10_000;
+/** Below the outbox's lease, so that nobody delivers a mail for the second time meanwhile. */
+const SERVICE_CALL_MAX_MS = 28_000;
+
+interface Handler<Kind extends OutboxKind> {
+  /** `service`: a server of others, for which no answer of the API waits. */
+  to: "object" | "service";
+  send(env: Env, payload: OutboxPayloads[Kind], attempt: Attempt): Promise<unknown>;
+}
+
+interface Attempt {
+  db: Database;
+  id: number;
+  attempts: number;
+}
+
+const HANDLERS: { [Kind in OutboxKind]: Handler<Kind> } = {
+  hostname: { to: "object", send: publishRoute },
+  tunnel_retired: {
+    to: "object",
+    send: (env, { tunnelId, why }) => tunnelObject(env, tunnelId).retire(why),
+  },
+  tunnel_stopping: {
+    to: "object",
+    send: (env, { tunnelId, stopping }) => tunnelObject(env, tunnelId).setStopState(stopping),
+  },
+  tunnel_ends: {
+    to: "object",
+    send: (env, { tunnelId, atMs }) => tunnelObject(env, tunnelId).scheduleExpiry(tunnelId, atMs),
+  },
+  tunnel_settings: {
+    to: "object",
+    send: (env, { tunnelId, settings }) => tunnelObject(env, tunnelId).publishSettings(settings),
+  },
+  tunnel_capturing: {
+    to: "object",
+    send: (env, { tunnelId, capturing }) =>
+      tunnelObject(env, tunnelId).publishCaptureSettings(capturing),
+  },
+  tunnel_maintenance: {
+    to: "object",
+    send: (env, { tunnelId, maintenance }) =>
+      tunnelObject(env, tunnelId).setMaintenance(tunnelId, maintenance),
+  },
+  tunnel_captures_cleared: {
+    to: "object",
+    send: (env, { tunnelId, untilMs }) => tunnelObject(env, tunnelId).clearCaptures(untilMs),
+  },
+  connection_ended: {
+    to: "object",
+    send: (env, { tunnelId, agentId }) => tunnelObject(env, tunnelId).disconnectAgent(agentId),
+  },
+  watching_ended: {
+    to: "object",
+    send: (env, { orgId, whose }) => organizationObject(env, orgId).endWatching(whose),
+  },
+  token_revoked: {
+    to: "object",
+    send: (env, { tokenNonce, tunnelIds }) =>
+      Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).revokeCredential(tokenNonce))),
+  },
+  token_over_budget: { to: "object", send: stopSpending },
+  receiver_settings: {
+    to: "object",
+    send: (env, { receiverId, settings }) =>
+      receiverObject(env, receiverId).publishSettings(settings),
+  },
+  receiver_retired: {
+    to: "object",
+    send: (env, { receiverId }) => receiverObject(env, receiverId).retire(),
+  },
+  relay_revocation: {
+    to: "object",
+    send: (env, { relayId, revocation }) => relayObject(env, relayId).revoke(revocation),
+  },
+  subscription_end: {
+    to: "service",
+    send: (env, { subscriptionId }) => endSubscription(env, subscriptionId),
+  },
+  custom_hostname: {
+    to: "service",
+    send: (env, { domain }, { db }) => agreeCustomHostname(env, db, domain),
+  },
+  mail: {
+    to: "service",
+    async send(env, { sealed }, { id, attempts }) {
+      const outcome = await sendMail(env, configOf(env), sealed);
+      // Sending it again would only harm our reputation with that server.
+      if (outcome === "refused") log("warn", "mail_refused", { id, attempts });
+    },
+  },
+};
+
+export function isForObject({ kind }: OutboxRow): boolean {
+  return HANDLERS[kind].to === "object";
+}
+
+/** @throws Error when the message did not arrive in time. */
+export async function sendMessage(env: Env, db: Database, row: OutboxRow): Promise<void> {
+  const handler: Handler<OutboxKind> | undefined = HANDLERS[row.kind];
+  // Written by a newer version that ran here before.
+  if (!handler) throw new Error(`no handler for messages of kind ${String(row.kind)}`);
+  const maxMs = handler.to === "object" ? OBJECT_CALL_MAX_MS : SERVICE_CALL_MAX_MS;
+  await withTimeLimit(
+    maxMs,
+    Promise.resolve(handler.send(env, row.payload, { db, id: row.id, attempts: row.attempts })),
+  );
+}

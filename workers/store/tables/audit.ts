@@ -1,0 +1,24 @@
+/** The audit log. */
+import { index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import { timestamptz } from "./columns.ts";
+
+/** Append only: a trigger refuses every update and delete. No foreign keys: it outlives the rows that it names. */
+export const auditEvents = pgTable(
+  "audit_events",
+  {
+    id: uuid().primaryKey().defaultRandom(),
+    orgId: uuid(),
+    userId: uuid(),
+    action: text().notNull(),
+    resourceType: text().notNull(),
+    resourceId: text().notNull(),
+    ip: text(),
+    metadata: jsonb().$type<Record<string, unknown>>().notNull().default({}),
+    createdAt: timestamptz().notNull().defaultNow(),
+  },
+  (table) => [
+    index("audit_events_org_id_idx").on(table.orgId, table.createdAt),
+    index("audit_events_org_id_action_idx").on(table.orgId, table.action, table.createdAt),
+    index("audit_events_user_id_idx").on(table.userId, table.createdAt),
+  ],
+);
