@@ -1,5 +1,4 @@
 /** Whether the service runs, whether it can work, and the keys that its tokens are signed with. */
-import { createRoute } from "@hono/zod-openapi";
 import { sql } from "drizzle-orm";
 import { z } from "zod";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
@@ -11,7 +10,7 @@ import { seal, unseal } from "../identity/sealing.ts";
 import { log } from "../../shared/log.ts";
 import { relayObject } from "../objects.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
-import { answer, newArea, type ApiContext } from "./route.ts";
+import { answer, newArea, route, type ApiContext } from "./route.ts";
 
 const Health = z.object({ status: z.string(), version: z.string() });
 const Ready = Health.extend({
@@ -30,7 +29,7 @@ const NotReady = z.object({
 export const health = newArea();
 
 health.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/health",
     summary: "The process runs",
@@ -40,7 +39,7 @@ health.openapi(
 );
 
 health.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/ready",
     summary: "Database, keys and secrets work",
@@ -64,7 +63,7 @@ health.openapi(
 );
 
 health.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/.well-known/jwks.json",
     summary: "Public keys of access tokens",
@@ -93,7 +92,7 @@ async function relayState(c: ApiContext): Promise<z.infer<typeof Ready>["relay"]
 async function whatIsMissing(c: ApiContext): Promise<string[]> {
   const { config, db } = c.var;
   const probes: Record<string, () => Promise<unknown>> = {
-    database: () => db.read.execute(sql`select 1 from installation limit 1`),
+    database: () => db.query.execute(sql`select 1 from installation limit 1`),
     "JWT keys": async () =>
       probeSigning(await accessTokenKeys(config), { name: "ECDSA", hash: "SHA-256" }),
     "token keys": async () => probeSigning(await capabilityTokenKeys(config), { name: "Ed25519" }),

@@ -1,9 +1,10 @@
 /** What every route of the API has at hand, and the words in which routes describe themselves. */
-import { OpenAPIHono } from "@hono/zod-openapi";
+import { createRoute, OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { waitUntil } from "cloudflare:workers";
-import type { Context } from "hono";
-import type { ZodError, ZodType } from "zod";
+import type { Context, MiddlewareHandler } from "hono";
+import { z, type ZodError, type ZodType } from "zod";
 import { ErrorBody, STATUS_BY_CODE, type ErrorCode } from "../../protocol/errors.ts";
+import { describeIssue } from "../../protocol/schemas/issue-messages.ts";
 import type { Config } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError } from "../errors.ts";
@@ -12,6 +13,8 @@ import type { Database } from "../store/database.ts";
 import type { Principal } from "../store/accounts/sessions.ts";
 import type { CallerActor, MemberActor } from "../store/locks.ts";
 import type { AgentToken, MasterKey } from "../store/tokens/tokens.ts";
+
+z.config({ customError: describeIssue });
 
 export interface ApiEnv {
   Bindings: Env;
@@ -52,7 +55,8 @@ export function invalidInput({
 }): ApiError {
   // A path that can't name anything leads nowhere, as a route that does not exist.
   if (target === "param") return notFound();
-  return new ApiError("invalid_request", `The ${target} is not valid.`, {
+  const part = target === "json" ? "request body" : target;
+  return new ApiError("invalid_request", `The ${part} is not valid.`, {
     fields: error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
   });
 }
@@ -63,11 +67,6 @@ export function notFound(what = "such thing"): ApiError {
 
 export function invalidField(path: string, message: string): ApiError {
   return new ApiError("invalid_request", `${path} ${message}.`, { fields: [{ path, message }] });
-}
-
-/** The role of the caller was another one by the time of the change. */
-export function roleChanged(): ApiError {
-  return new ApiError("forbidden", "Your role has just changed.");
 }
 
 export function actorOf(c: ApiContext): MemberActor {
@@ -92,23 +91,107 @@ export function afterAnswer(c: ApiContext, failure: string, work: Promise<unknow
   waitUntil(done);
 }
 
-// ── For route definitions ──
+// ── Route definitions ──
 
-export function jsonBody<Schema extends ZodType>(schema: Schema) {
-  return { required: true, content: { "application/json": { schema } } } as const;
+/** Runs before a route's handler, and adds to the document what it requires and how it refuses. */
+export interface Guard {
+  middleware?: MiddlewareHandler<ApiEnv>;
+  /** Set when it requires a bearer token. */
+  security?: { bearer: string[] }[];
+  failures: readonly ErrorCode[];
 }
+
+type RequestConfig = Required<NonNullable<RouteConfig["request"]>>;
+type ResponseConfig = RouteConfig["responses"][string];
+
+interface RouteDefinition {
+  method: "get" | "post" | "put" | "patch" | "delete";
+  /** With its parameters in braces. */
+  path: string;
+  summary: string;
+  description?: string;
+  /** Runs around the guard too. */
+  middleware?: MiddlewareHandler<ApiEnv> | readonly MiddlewareHandler<ApiEnv>[];
+  guard?: Guard | readonly Guard[];
+  params?: RequestConfig["params"];
+  query?: RequestConfig["query"];
+  body?: ZodType;
+  /** Instead of `body`, where a request without one is valid too. */
+  optionalBody?: ZodType;
+  responses: Record<number, ResponseConfig>;
+  /** Those that neither the guard nor the validation of the request implies. */
+  failures?: readonly ErrorCode[];
+}
+
+/**
+ * A route as the router and the OpenAPI document take it. The failures that follow from its guard, its
+ * parameters and its body are derived; a definition lists only its own.
+ */
+export function route<const Definition extends RouteDefinition>(
+  definition: Definition,
+): RouteOf<Definition> {
+  const { method, path, summary, description, params, query, responses } = definition;
+  const guards = [definition.guard ?? []].flat();
+  const middleware = [
+    ...[definition.middleware ?? []].flat(),
+    ...guards.flatMap((guard) => guard.middleware ?? []),
+  ];
+  const security = guards.flatMap((guard) => guard.security ?? []);
+  const schema = definition.body ?? definition.optionalBody;
+  const body = schema && {
+    required: definition.body !== undefined,
+    content: { "application/json": { schema } },
+  };
+  const codes = [...impliedFailures(definition, guards), ...(definition.failures ?? [])];
+  const config = {
+    method,
+    path,
+    summary,
+    ...(description !== undefined && { description }),
+    ...(security.length > 0 && { security }),
+    middleware,
+    request: { ...(params && { params }), ...(query && { query }), ...(body && { body }) },
+    responses: { ...responses, ...failures(...codes) },
+  };
+  return createRoute(config) as unknown as RouteOf<Definition>;
+}
+
+function impliedFailures(
+  { params, query, body, optionalBody }: RouteDefinition,
+  guards: readonly Guard[],
+): ErrorCode[] {
+  const hasBody = body !== undefined || optionalBody !== undefined;
+  return [
+    ...(query || hasBody ? (["invalid_request"] as const) : []),
+    ...guards.flatMap((guard) => guard.failures),
+    ...(params ? (["not_found"] as const) : []),
+    ...(hasBody ? (["payload_too_large", "unsupported_media_type"] as const) : []),
+  ];
+}
+
+/** What the handler is typed by: its validated input, and the responses that it may return. */
+type RouteOf<Definition extends RouteDefinition> = Pick<
+  Definition,
+  "method" | "path" | "responses"
+> & {
+  request: Pick<Definition, Extract<keyof Definition, "params" | "query">> & BodyOf<Definition>;
+};
+
+type BodyOf<Definition> = Definition extends { body: infer Schema } | { optionalBody: infer Schema }
+  ? { body: { content: { "application/json": { schema: Schema } } } }
+  : unknown;
 
 export function answer<Schema extends ZodType>(description: string, schema: Schema) {
   return { description, content: { "application/json": { schema } } };
 }
 
-/** The failures that a route is known to answer with, by status. */
+/** Failures by status, as the document describes them. */
 export function failures(...codes: ErrorCode[]) {
   const byStatus: Record<number, { description: string; content: object }> = {};
   for (const status of new Set(codes.map((code) => STATUS_BY_CODE[code]))) {
-    const names = codes.filter((code) => STATUS_BY_CODE[code] === status);
+    const names = new Set(codes.filter((code) => STATUS_BY_CODE[code] === status));
     byStatus[status] = {
-      description: names.map((name) => `\`${name}\``).join(", "),
+      description: [...names].map((name) => `\`${name}\``).join(", "),
       content: { "application/json": { schema: ErrorBody } },
     };
   }

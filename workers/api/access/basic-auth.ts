@@ -1,5 +1,4 @@
 /** /tunnels/{id}/auth: the password that visitors of a tunnel need. */
-import { createRoute } from "@hono/zod-openapi";
 import { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/basic-auth.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
@@ -7,30 +6,22 @@ import { hashPassword } from "../../identity/accounts/passwords.ts";
 import { mayUse } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea } from "../route.ts";
+import { actorOf, answer, newArea, route } from "../route.ts";
 import { requireChanged } from "./gate-changes.ts";
 
 export const basicAuth = newArea();
 
 basicAuth.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/tunnels/{id}/auth",
     summary: "Set the password of a tunnel",
     description: "The name is `username`, or `user`. The next request has to bring it.",
-    ...allow("tunnels:write"),
-    request: { params: Id, body: jsonBody(SetBasicAuth) },
-    responses: {
-      200: answer("In force.", BasicAuthState),
-      ...failures(
-        "invalid_request",
-        "unauthorized",
-        "upgrade_required",
-        "forbidden",
-        "not_found",
-        "unavailable",
-      ),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    body: SetBasicAuth,
+    responses: { 200: answer("In force.", BasicAuthState) },
+    failures: ["upgrade_required", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -45,16 +36,14 @@ basicAuth.openapi(
 );
 
 basicAuth.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/tunnels/{id}/auth",
     summary: "Remove the password of a tunnel",
-    ...allow("tunnels:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("Everybody may visit, as far as this goes.", BasicAuthState),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    responses: { 200: answer("Everybody may visit, as far as this goes.", BasicAuthState) },
+    failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -1,5 +1,4 @@
 /** /tunnels/{id}/edge-auth: the sign-in that visitors of a tunnel need. */
-import { createRoute } from "@hono/zod-openapi";
 import {
   EdgeAuthState,
   SetEdgeAuth,
@@ -16,7 +15,7 @@ import { findVisitorProvider } from "../../identity/providers/providers.ts";
 import { mayUse } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea } from "../route.ts";
+import { actorOf, answer, newArea, route } from "../route.ts";
 import { requireChanged } from "./gate-changes.ts";
 import { providerNotConfigured } from "../accounts/provider-trips.ts";
 
@@ -26,27 +25,22 @@ export const edgeAuth = newArea();
 const PROVIDER = "idp_a";
 
 edgeAuth.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/tunnels/{id}/edge-auth",
     summary: "Let those visitors of a tunnel through who sign in and are on its lists",
     description:
       "It replaces the lists before. The next request is judged by it. With both lists empty everybody passes who signs in.",
-    ...allow("tunnels:write"),
-    request: { params: Id, body: jsonBody(SetEdgeAuth) },
-    responses: {
-      200: answer("In force.", EdgeAuthState),
-      ...failures(
-        "invalid_request",
-        "unsupported_provider",
-        "unauthorized",
-        "upgrade_required",
-        "forbidden",
-        "not_found",
-        "provider_not_configured",
-        "unavailable",
-      ),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    body: SetEdgeAuth,
+    responses: { 200: answer("In force.", EdgeAuthState) },
+    failures: [
+      "unsupported_provider",
+      "upgrade_required",
+      "provider_not_configured",
+      "unavailable",
+    ],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -65,16 +59,14 @@ edgeAuth.openapi(
 );
 
 edgeAuth.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/tunnels/{id}/edge-auth",
     summary: "Remove the sign-in in front of a tunnel",
-    ...allow("tunnels:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("Everybody may visit, as far as this goes.", EdgeAuthState),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    responses: { 200: answer("Everybody may visit, as far as this goes.", EdgeAuthState) },
+    failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

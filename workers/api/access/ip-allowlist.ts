@@ -1,24 +1,22 @@
 /** /tunnels/{id}/ip-allowlist: the addresses that visitors of a tunnel may come from. */
-import { createRoute } from "@hono/zod-openapi";
 import { IpAllowlist, SetIpAllowlist } from "../../../protocol/schemas/access/ip-allowlist.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { findAllowedCidrs, setAllowedCidrs } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea, notFound } from "../route.ts";
+import { actorOf, answer, newArea, notFound, route } from "../route.ts";
 import { requireChanged } from "./gate-changes.ts";
 
 export const ipAllowlist = newArea();
 
 ipAllowlist.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/tunnels/{id}/ip-allowlist",
     summary: "Read the addresses that visitors of a tunnel may come from",
-    ...allow("tunnels:read"),
-    request: { params: Id },
+    guard: allow("tunnels:read"),
+    params: Id,
     responses: {
       200: answer("`cidrs` is null where visitors may come from anywhere.", IpAllowlist),
-      ...failures("unauthorized", "forbidden", "not_found"),
     },
   }),
   async (c) => {
@@ -30,18 +28,17 @@ ipAllowlist.openapi(
 );
 
 ipAllowlist.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/tunnels/{id}/ip-allowlist",
     summary: "Let visitors of a tunnel in from these addresses only",
     description:
       "It replaces the list before. Visitors from elsewhere get 403, or, of a tunnel of protocol `tcp`, no connection.",
-    ...allow("tunnels:write"),
-    request: { params: Id, body: jsonBody(SetIpAllowlist) },
-    responses: {
-      200: answer("In force.", IpAllowlist),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    body: SetIpAllowlist,
+    responses: { 200: answer("In force.", IpAllowlist) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -52,16 +49,14 @@ ipAllowlist.openapi(
 );
 
 ipAllowlist.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/tunnels/{id}/ip-allowlist",
     summary: "Let visitors of a tunnel in from anywhere",
-    ...allow("tunnels:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("In force.", IpAllowlist),
-      ...failures("unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    responses: { 200: answer("In force.", IpAllowlist) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -1,5 +1,4 @@
 /** /tunnels/{id}/maintenance: a tunnel that is closed for a while, with a word to its visitors. */
-import { createRoute } from "@hono/zod-openapi";
 import {
   MaintenanceState,
   StartMaintenance,
@@ -7,23 +6,22 @@ import {
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { setMaintenance } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea } from "../route.ts";
+import { actorOf, answer, newArea, route } from "../route.ts";
 import { requireChanged } from "./gate-changes.ts";
 
 export const maintenance = newArea();
 
 maintenance.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/tunnels/{id}/maintenance",
     summary: "Answer every visitor of a tunnel with 503",
     description: "From the next request on, until it is ended or the tunnel's last agent goes.",
-    ...allow("tunnels:write"),
-    request: { params: Id, body: { ...jsonBody(StartMaintenance), required: false } },
-    responses: {
-      200: answer("In force.", MaintenanceState),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    optionalBody: StartMaintenance,
+    responses: { 200: answer("In force.", MaintenanceState) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -34,16 +32,14 @@ maintenance.openapi(
 );
 
 maintenance.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/tunnels/{id}/maintenance",
     summary: "End the maintenance of a tunnel",
-    ...allow("tunnels:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("Visitors get through again.", MaintenanceState),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    responses: { 200: answer("Visitors get through again.", MaintenanceState) },
+    failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -1,27 +1,23 @@
 /** /tunnels/{id}/policy: what is done with visitors' requests before they go to the agent. */
-import { createRoute } from "@hono/zod-openapi";
 import type { z } from "zod";
 import { TrafficPolicy, TunnelPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea, notFound } from "../route.ts";
+import { actorOf, answer, newArea, notFound, route } from "../route.ts";
 import { requireChanged } from "./gate-changes.ts";
 
 export const policies = newArea();
 
 policies.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/tunnels/{id}/policy",
     summary: "Read a tunnel's traffic policy",
-    ...allow("tunnels:read"),
-    request: { params: Id },
-    responses: {
-      200: answer("`policy` is null where there is none.", TunnelPolicy),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("tunnels:read"),
+    params: Id,
+    responses: { 200: answer("`policy` is null where there is none.", TunnelPolicy) },
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -32,24 +28,16 @@ policies.openapi(
 );
 
 policies.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/tunnels/{id}/policy",
     summary: "Set a tunnel's traffic policy",
     description: "It replaces the one before. The next request is judged by it.",
-    ...allow("tunnels:write"),
-    request: { params: Id, body: jsonBody(TrafficPolicy) },
-    responses: {
-      200: answer("In force.", TunnelPolicy),
-      ...failures(
-        "invalid_request",
-        "bad_policy",
-        "unauthorized",
-        "forbidden",
-        "not_found",
-        "unavailable",
-      ),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    body: TrafficPolicy,
+    responses: { 200: answer("In force.", TunnelPolicy) },
+    failures: ["bad_policy", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -65,16 +53,14 @@ policies.openapi(
 );
 
 policies.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/tunnels/{id}/policy",
     summary: "Remove a tunnel's traffic policy",
-    ...allow("tunnels:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("`policy` is null.", TunnelPolicy),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("tunnels:write"),
+    params: Id,
+    responses: { 200: answer("`policy` is null.", TunnelPolicy) },
+    failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");

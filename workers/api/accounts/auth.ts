@@ -2,7 +2,6 @@
  * /auth: from signing up to being signed in. No answer tells whether an address has an account: not by its
  * status, not by its words, and not by how long it takes, since a password is hashed either way.
  */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import {
   AccountSummary,
@@ -31,31 +30,20 @@ import {
   type NewCode,
 } from "../../store/accounts/accounts.ts";
 import { allow } from "../guard.ts";
-import {
-  afterAnswer,
-  answer,
-  failures,
-  invalidField,
-  jsonBody,
-  newArea,
-  type ApiContext,
-} from "../route.ts";
+import { afterAnswer, answer, invalidField, newArea, route, type ApiContext } from "../route.ts";
 import { limited } from "../rate-limit.ts";
 import { accountSummary, passFirstFactor } from "./sign-in.ts";
 
 export const auth = newArea();
 
 auth.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/signup",
     summary: "Sign up",
-    ...limited,
-    request: { body: jsonBody(Credentials) },
-    responses: {
-      201: answer("Always, whether the address has an account or not.", Status),
-      ...failures("invalid_request", "rate_limited"),
-    },
+    guard: limited,
+    body: Credentials,
+    responses: { 201: answer("Always, whether the address has an account or not.", Status) },
   }),
   async (c) => {
     const { password, ...given } = c.req.valid("json");
@@ -75,16 +63,14 @@ auth.openapi(
 );
 
 auth.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/verify-email-otp",
     summary: "Confirm an address with the code from the mail",
-    ...limited,
-    request: { body: jsonBody(EmailCode) },
-    responses: {
-      200: answer("Confirmed: the account can log in.", Status),
-      ...failures("invalid_request", "invalid_code", "rate_limited"),
-    },
+    guard: limited,
+    body: EmailCode,
+    responses: { 200: answer("Confirmed: the account can log in.", Status) },
+    failures: ["invalid_code"],
   }),
   async (c) => {
     const { email: given, code } = c.req.valid("json");
@@ -102,16 +88,13 @@ auth.openapi(
 );
 
 auth.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/resend-verify-otp",
     summary: "Send another code",
-    ...limited,
-    request: { body: jsonBody(EmailAddress) },
-    responses: {
-      200: answer("Always. The earlier code is void.", Ok),
-      ...failures("invalid_request", "rate_limited"),
-    },
+    guard: limited,
+    body: EmailAddress,
+    responses: { 200: answer("Always. The earlier code is void.", Ok) },
   }),
   async (c) => {
     const code = await newCode(c, normalizeEmail(c.req.valid("json").email));
@@ -122,19 +105,19 @@ auth.openapi(
 );
 
 auth.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/login",
     summary: "Log in",
-    ...limited,
-    request: { body: jsonBody(Credentials) },
+    guard: limited,
+    body: Credentials,
     responses: {
       200: answer(
         "Sets the `qnt_refresh` cookie, unless a second factor is asked for.",
         z.union([AccountSummary, MfaRequired]),
       ),
-      ...failures("invalid_request", "unauthorized", "rate_limited"),
     },
+    failures: ["unauthorized"],
   }),
   async (c) => {
     const { email, password } = c.req.valid("json");
@@ -149,12 +132,12 @@ auth.openapi(
 );
 
 auth.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/auth/me",
     summary: "Who is signed in, and what they may use",
-    ...allow("account:self"),
-    responses: { 200: answer("The account.", Me), ...failures("unauthorized") },
+    guard: allow("account:self"),
+    responses: { 200: answer("The account.", Me) },
   }),
   (c) => {
     const { config, principal, accessToken } = c.var;

@@ -1,5 +1,4 @@
 /** /auth/mfa and /auth/login/mfa: the second factor. What is wrong with one that is shown is never said. */
-import { createRoute } from "@hono/zod-openapi";
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { z } from "zod";
 import { AccountSummary, Status } from "../../../protocol/schemas/accounts/accounts.ts";
@@ -29,15 +28,7 @@ import {
   passChallenge,
 } from "../../store/accounts/second-factors.ts";
 import { allow } from "../guard.ts";
-import {
-  actorOf,
-  answer,
-  failures,
-  invalidField,
-  jsonBody,
-  newArea,
-  type ApiContext,
-} from "../route.ts";
+import { actorOf, answer, invalidField, newArea, route, type ApiContext } from "../route.ts";
 import { limited } from "../rate-limit.ts";
 import { signIn } from "./sign-in.ts";
 
@@ -52,16 +43,14 @@ const COOKIE_PURPOSE = "mfa enrollment";
 const Pending = z.object({ userId: z.string(), secret: z.string(), expiresAt: z.number() });
 
 mfa.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/mfa/enroll",
     summary: "Get a secret for an authenticator",
     description: "Nothing is stored: the secret waits, sealed, in a cookie of the caller.",
-    ...ownAccount,
-    responses: {
-      200: answer("To be confirmed by a code of it.", PendingSecret),
-      ...failures("unauthorized", "conflict"),
-    },
+    guard: ownAccount,
+    responses: { 200: answer("To be confirmed by a code of it.", PendingSecret) },
+    failures: ["conflict"],
   }),
   async (c) => {
     const { principal } = c.var;
@@ -74,17 +63,15 @@ mfa.openapi(
 );
 
 mfa.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/mfa/enroll/verify",
     summary: "Confirm the secret: the second factor is on",
     description: "The account's other sessions end.",
-    ...ownAccount,
-    request: { body: jsonBody(ConfirmSecret) },
-    responses: {
-      200: answer("The recovery codes are shown this once.", MfaEnabled),
-      ...failures("invalid_request", "invalid_code", "unauthorized", "conflict"),
-    },
+    guard: ownAccount,
+    body: ConfirmSecret,
+    responses: { 200: answer("The recovery codes are shown this once.", MfaEnabled) },
+    failures: ["invalid_code", "conflict"],
   }),
   async (c) => {
     const { code, secret_base32: given } = c.req.valid("json");
@@ -119,18 +106,15 @@ mfa.openapi(
 );
 
 mfa.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/mfa/disable",
     summary: "Turn the second factor off",
     description: "By the password or a recovery code: an access token alone could be a stolen one.",
-    middleware: [limited.middleware, ownAccount.middleware] as const,
-    security: ownAccount.security,
-    request: { body: { ...jsonBody(DisableMfa), required: false } },
-    responses: {
-      200: answer("It is off, and its recovery codes are gone.", Status),
-      ...failures("invalid_request", "unauthorized", "conflict", "rate_limited"),
-    },
+    guard: [limited, ownAccount],
+    optionalBody: DisableMfa,
+    responses: { 200: answer("It is off, and its recovery codes are gone.", Status) },
+    failures: ["conflict"],
   }),
   async (c) => {
     const { password, recovery_code: recoveryCode } = c.req.valid("json");
@@ -160,16 +144,14 @@ mfa.openapi(
 );
 
 mfa.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/login/mfa",
     summary: "Log in: the second factor",
-    ...limited,
-    request: { body: jsonBody(PassChallenge) },
-    responses: {
-      200: answer("Sets the `qnt_refresh` cookie.", AccountSummary),
-      ...failures("invalid_request", "unauthorized", "rate_limited"),
-    },
+    guard: limited,
+    body: PassChallenge,
+    responses: { 200: answer("Sets the `qnt_refresh` cookie.", AccountSummary) },
+    failures: ["unauthorized"],
   }),
   async (c) => {
     const { challenge_token: token, ...shown } = c.req.valid("json");

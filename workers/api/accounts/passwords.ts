@@ -1,5 +1,4 @@
 /** /auth: a way back in for whoever forgot the password, by a token that only the mailbox is told. */
-import { createRoute } from "@hono/zod-openapi";
 import {
   EmailAddress,
   PasswordReset,
@@ -17,22 +16,19 @@ import {
   requestPasswordReset,
   resetPassword,
 } from "../../store/accounts/password-resets.ts";
-import { afterAnswer, answer, failures, invalidField, jsonBody, newArea } from "../route.ts";
+import { afterAnswer, answer, invalidField, newArea, route } from "../route.ts";
 import { limited } from "../rate-limit.ts";
 
 export const passwords = newArea();
 
 passwords.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/forgot",
     summary: "Ask for a new password",
-    ...limited,
-    request: { body: jsonBody(EmailAddress) },
-    responses: {
-      202: answer("Always. A token is mailed if the address has an account.", Status),
-      ...failures("invalid_request", "rate_limited"),
-    },
+    guard: limited,
+    body: EmailAddress,
+    responses: { 202: answer("Always. A token is mailed if the address has an account.", Status) },
   }),
   async (c) => {
     const { config, db, address: ip } = c.var;
@@ -47,16 +43,14 @@ passwords.openapi(
 );
 
 passwords.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/reset",
     summary: "Set a new password with the token from the mail",
-    ...limited,
-    request: { body: jsonBody(PasswordReset) },
-    responses: {
-      200: answer("Set. Every session of the account is over.", Status),
-      ...failures("invalid_request", "invalid_token", "rate_limited"),
-    },
+    guard: limited,
+    body: PasswordReset,
+    responses: { 200: answer("Set. Every session of the account is over.", Status) },
+    failures: ["invalid_token"],
   }),
   async (c) => {
     const { config, db, address: ip } = c.var;

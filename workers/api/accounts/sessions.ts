@@ -1,5 +1,4 @@
 /** /auth: what becomes of a session once there is one: renewed, looked at, ended. */
-import { createRoute } from "@hono/zod-openapi";
 import {
   AccessToken,
   SessionList,
@@ -17,7 +16,7 @@ import {
   type SessionRow,
 } from "../../store/accounts/sessions.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, newArea, notFound, type ApiContext } from "../route.ts";
+import { actorOf, answer, newArea, notFound, route, type ApiContext } from "../route.ts";
 import { deviceName } from "./device-name.ts";
 import { limited } from "../rate-limit.ts";
 import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./sign-in.ts";
@@ -25,15 +24,13 @@ import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./sign-
 export const sessions = newArea();
 
 sessions.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/refresh",
     summary: "Renew the access token by the refresh cookie",
-    ...limited,
-    responses: {
-      200: answer("The cookie is replaced too.", AccessToken),
-      ...failures("unauthorized", "forbidden", "rate_limited"),
-    },
+    guard: limited,
+    responses: { 200: answer("The cookie is replaced too.", AccessToken) },
+    failures: ["unauthorized", "forbidden"],
   }),
   async (c) => {
     refuseForeignOrigin(c);
@@ -61,15 +58,12 @@ sessions.openapi(
 );
 
 sessions.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/auth/logout",
     summary: "Log out",
-    ...allow("account:self"),
-    responses: {
-      200: answer("The session is over, its tokens too.", Ok),
-      ...failures("unauthorized"),
-    },
+    guard: allow("account:self"),
+    responses: { 200: answer("The session is over, its tokens too.", Ok) },
   }),
   async (c) => {
     // Ended by another request meanwhile: that is as good.
@@ -80,12 +74,12 @@ sessions.openapi(
 );
 
 sessions.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/auth/sessions",
     summary: "Where the account is signed in",
-    ...allow("account:self"),
-    responses: { 200: answer("Newest first.", SessionList), ...failures("unauthorized") },
+    guard: allow("account:self"),
+    responses: { 200: answer("Newest first.", SessionList) },
   }),
   async (c) => {
     const { userId, sessionId } = c.var.principal;
@@ -95,16 +89,13 @@ sessions.openapi(
 );
 
 sessions.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/auth/sessions/{id}",
     summary: "Sign out elsewhere",
-    ...allow("account:self"),
-    request: { params: Id },
-    responses: {
-      200: answer("The session is over, its tokens too.", Ok),
-      ...failures("unauthorized", "not_found"),
-    },
+    guard: allow("account:self"),
+    params: Id,
+    responses: { 200: answer("The session is over, its tokens too.", Ok) },
   }),
   async (c) => {
     const { id } = c.req.valid("param");

@@ -3,7 +3,6 @@
  * order, and again later whatever was not answered with 200: so that is said of what was kept, and of what
  * repeating would not help.
  */
-import { createRoute } from "@hono/zod-openapi";
 import { Ok } from "../../../protocol/schemas/scalars.ts";
 import { planRules } from "../../jobs/plan-notices.ts";
 import { ApiError } from "../../errors.ts";
@@ -12,7 +11,7 @@ import type { BillingEvent } from "../../integrations/payments/events.ts";
 import type { Payments } from "../../integrations/payments/provider.ts";
 import { findVersion, hear, type Heard } from "../../store/billing/subscriptions.ts";
 import type { News } from "../../store/billing/subscription-rules.ts";
-import { answer, failures, newArea, type ApiContext } from "../route.ts";
+import { answer, newArea, route, type ApiContext } from "../route.ts";
 import { askPayments, billingNotConfigured, paymentsOf } from "./payments.ts";
 
 /** How often the provider is asked because of one event, while others of the same subscription come. */
@@ -24,15 +23,13 @@ export const billingWebhook = newArea();
 const SIGNATURE_HEADER = "stripe-signature";
 
 billingWebhook.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/billing/webhook",
     summary: "For the payment provider: what has happened there",
     description: `The body is an event, signed in \`${SIGNATURE_HEADER}\` (\`t=…,v1=…\`) no longer than five minutes ago.`,
-    responses: {
-      200: answer("Heard. It need not be told again.", Ok),
-      ...failures("unauthorized", "billing_not_configured", "payload_too_large", "unavailable"),
-    },
+    responses: { 200: answer("Heard. It need not be told again.", Ok) },
+    failures: ["unauthorized", "billing_not_configured", "payload_too_large", "unavailable"],
   }),
   async (c) => {
     if (c.var.config.BILLING_MODE !== "payments") throw billingNotConfigured();

@@ -1,5 +1,4 @@
 /** /billing: what an organization pays for. Its plan changes when the payment provider says so, never here. */
-import { createRoute } from "@hono/zod-openapi";
 import {
   Billing,
   CheckoutSession,
@@ -14,7 +13,7 @@ import { findOverLimits } from "../../store/billing/plan-changes.ts";
 import { ensureCustomer, listSubscriptions } from "../../store/billing/subscriptions.ts";
 import { graceEndOf, isLiving, whatCounts } from "../../store/billing/subscription-rules.ts";
 import { allow } from "../guard.ts";
-import { answer, failures, jsonBody, newArea, type ApiContext } from "../route.ts";
+import { answer, newArea, route, type ApiContext } from "../route.ts";
 import { mockCancel, mockCheckoutUrl, mockPortalUrl } from "./mock-billing.ts";
 import { askPayments, billingNotConfigured, paymentsOf } from "./payments.ts";
 
@@ -24,38 +23,27 @@ const CHECKOUT_REPEAT_MS = 60_000;
 export const billing = newArea();
 
 billing.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/billing",
     summary: "What the organization pays for, and what it has beyond its plan",
-    ...allow("billing:manage"),
-    responses: {
-      200: answer("As the payment provider has told it.", Billing),
-      ...failures("unauthorized", "forbidden"),
-    },
+    guard: allow("billing:manage"),
+    responses: { 200: answer("As the payment provider has told it.", Billing) },
   }),
   async (c) => c.json(await billingOf(c), 200),
 );
 
 billing.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/billing/checkout-session",
     summary: "Buy a plan",
     description:
       "Whoever pays for a plan already is led to where it is changed, so that nobody pays twice.",
-    ...allow("billing:manage"),
-    request: { body: jsonBody(StartCheckout) },
-    responses: {
-      200: answer("To be opened in a browser.", CheckoutSession),
-      ...failures(
-        "invalid_request",
-        "unauthorized",
-        "billing_not_configured",
-        "forbidden",
-        "unavailable",
-      ),
-    },
+    guard: allow("billing:manage"),
+    body: StartCheckout,
+    responses: { 200: answer("To be opened in a browser.", CheckoutSession) },
+    failures: ["billing_not_configured", "unavailable"],
   }),
   async (c) => {
     const { plan, billing_cycle: cycle } = c.req.valid("json");
@@ -72,15 +60,13 @@ billing.openapi(
 );
 
 billing.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/billing/portal",
     summary: "See invoices, change the way of paying, cancel",
-    ...allow("billing:manage"),
-    responses: {
-      200: answer("To be opened in a browser.", PortalSession),
-      ...failures("unauthorized", "billing_not_configured", "forbidden", "unavailable"),
-    },
+    guard: allow("billing:manage"),
+    responses: { 200: answer("To be opened in a browser.", PortalSession) },
+    failures: ["billing_not_configured", "unavailable"],
   }),
   async (c) => {
     switch (c.var.config.BILLING_MODE) {
@@ -95,16 +81,14 @@ billing.openapi(
 );
 
 billing.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/billing/cancel",
     summary: "End the plan at once, in a rehearsal",
     description: "Only where `BILLING_MODE` is `mock`; in `payments` the portal cancels.",
-    ...allow("billing:manage"),
-    responses: {
-      200: answer("Ended, or there was none.", Billing),
-      ...failures("unauthorized", "forbidden", "method_not_allowed"),
-    },
+    guard: allow("billing:manage"),
+    responses: { 200: answer("Ended, or there was none.", Billing) },
+    failures: ["method_not_allowed"],
   }),
   async (c) => {
     switch (c.var.config.BILLING_MODE) {
@@ -175,7 +159,7 @@ async function billingOf(c: ApiContext): Promise<Billing> {
     currentPeriodEnd: counts?.periodEnd?.toISOString() ?? null,
     graceEndsAt: (counts && graceEndOf(counts))?.toISOString() ?? null,
     cancelAtPeriodEnd: counts?.cancelAtPeriodEnd ?? false,
-    overLimits: await findOverLimits(db.read, orgId, standing, config.HOSTED),
+    overLimits: await findOverLimits(db.query, orgId, standing, config.HOSTED),
     prices: PLAN_PRICES,
   };
 }

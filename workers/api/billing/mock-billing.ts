@@ -6,7 +6,7 @@ import { z } from "zod";
 import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/paid-plans.ts";
 import { planRules } from "../../jobs/plan-notices.ts";
 import type { Config } from "../../config/config.ts";
-import { htmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
+import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";
 import { seal, unseal } from "../../identity/sealing.ts";
 import type { Purchase } from "../../integrations/payments/provider.ts";
@@ -70,7 +70,7 @@ mockBilling.get(CHECKOUT, async (c) => {
   );
   if (heard.kind === "repeated") throw linkIsOver();
   if (!wantsHtml(c.req.raw)) return c.json({ plan, billing_cycle: cycle, status: "active" });
-  const page = htmlPage(200, "mock", {
+  const page = renderHtmlPage(200, "mock", {
     title: `You have the ${plan} plan`,
     message: "This was a rehearsal: nobody was charged.",
     action: { text: "Back to your account", href: "/" },

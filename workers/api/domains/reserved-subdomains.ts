@@ -1,5 +1,4 @@
 /** /reserved-subdomains: names under the service's own domain that an organization keeps for its tunnels. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { isReservedLabel } from "../../../protocol/names.ts";
 import {
@@ -15,21 +14,18 @@ import {
   type ReservedSubdomainRow,
 } from "../../store/domains/reserved-subdomains.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea, notFound, roleChanged } from "../route.ts";
+import { actorOf, answer, newArea, notFound, route } from "../route.ts";
 
 export const reservedSubdomains = newArea();
 
 reservedSubdomains.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/reserved-subdomains",
     summary: "List reserved subdomains",
-    ...allow("domains:read"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(ReservedSubdomain)),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allow("domains:read"),
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(ReservedSubdomain)) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -39,22 +35,14 @@ reservedSubdomains.openapi(
 );
 
 reservedSubdomains.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/reserved-subdomains",
     summary: "Reserve a subdomain",
-    ...allow("domains:write"),
-    request: { body: jsonBody(ReserveSubdomain) },
-    responses: {
-      201: answer("No other organization gets it.", ReservedSubdomain),
-      ...failures(
-        "invalid_request",
-        "unauthorized",
-        "upgrade_required",
-        "forbidden",
-        "duplicate_name",
-      ),
-    },
+    guard: allow("domains:write"),
+    body: ReserveSubdomain,
+    responses: { 201: answer("No other organization gets it.", ReservedSubdomain) },
+    failures: ["upgrade_required", "duplicate_name"],
   }),
   async (c) => {
     const { subdomain } = c.req.valid("json");
@@ -66,8 +54,6 @@ reservedSubdomains.openapi(
         throw taken;
       case "quota_exceeded":
         throw new ApiError("upgrade_required", "Your plan has no room for another one.");
-      case "role_changed":
-        throw roleChanged();
       default:
         return c.json(toReservedSubdomain(row), 201);
     }
@@ -75,16 +61,13 @@ reservedSubdomains.openapi(
 );
 
 reservedSubdomains.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/reserved-subdomains/{id}",
     summary: "Give a reserved subdomain up",
-    ...allow("domains:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("Others can have it a day later.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("domains:write"),
+    params: Id,
+    responses: { 200: answer("Others can have it a day later.", Ok) },
   }),
   async (c) => {
     const isReleased = await releaseSubdomain(c.var.db, actorOf(c), c.req.valid("param").id);

@@ -2,7 +2,7 @@
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import { utf8 } from "../../../shared/encoding.ts";
 import type { ApiContext } from "../route.ts";
-import { HAR_END, HAR_START, harEntry } from "./har.ts";
+import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
 import { originOf, readCapture, type Listed } from "./reading.ts";
 
 /** Of an archive in JSON. From there on bodies and messages are left out, and it says so. */
@@ -10,13 +10,13 @@ const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
 /** Captured requests that are read at once while an archive is written: each can be several megabytes. */
 const HAR_READ_AT_ONCE = 4;
 
-export interface Archived {
+export interface ArchiveEntry {
   event: CaptureEvent;
   origin: string;
 }
 
 /** Those that are still kept when their turn comes. */
-export async function* entriesOf(c: ApiContext, listed: Listed[]): AsyncGenerator<Archived> {
+export async function* readArchiveEntries(c: ApiContext, listed: Listed[]): AsyncGenerator<ArchiveEntry> {
   for (let at = 0; at < listed.length; at += HAR_READ_AT_ONCE) {
     const some = listed.slice(at, at + HAR_READ_AT_ONCE);
     const events = await Promise.all(
@@ -28,8 +28,8 @@ export async function* entriesOf(c: ApiContext, listed: Listed[]): AsyncGenerato
   }
 }
 
-export function archiveStream(entries: AsyncIterable<Archived>): ReadableStream<Uint8Array> {
-  const parts = textOf(entries);
+export function createArchiveStream(entries: AsyncIterable<ArchiveEntry>): ReadableStream<Uint8Array> {
+  const parts = writeArchive(entries);
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await parts.next();
@@ -42,13 +42,13 @@ export function archiveStream(entries: AsyncIterable<Archived>): ReadableStream<
   });
 }
 
-async function* textOf(entries: AsyncIterable<Archived>): AsyncGenerator<string, undefined> {
+async function* writeArchive(entries: AsyncIterable<ArchiveEntry>): AsyncGenerator<string, undefined> {
   yield HAR_START;
   let chars = 0;
   let separator = "";
   for await (const { event, origin } of entries) {
     const isWhole = chars < HAR_WHOLE_MAX_CHARS;
-    const text = JSON.stringify(await harEntry(event, { origin, isWhole }));
+    const text = JSON.stringify(await buildHarEntry(event, { origin, isComplete }));
     chars += text.length;
     yield separator + text;
     separator = ",";

@@ -37,7 +37,7 @@ export function readCapture(
   tunnel: InspectedTunnel,
   id: string,
 ): Promise<CaptureEvent | null> {
-  return reached(tunnelObject(env, tunnel.id).capture(id));
+  return reached(tunnelObject(env, tunnel.id).getCapture(id));
 }
 
 export interface Listed {

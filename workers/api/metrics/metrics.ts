@@ -1,7 +1,6 @@
 /** /metrics: what the organization's tunnels have carried. /usage: what that comes to by the price list. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import { monthOf } from "../../../durable-objects/tunnel/metrics/spending.ts";
+import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import {
   Metrics,
   OrganizationUsage,
@@ -23,20 +22,17 @@ import {
 import { findSpent } from "../../store/tokens/spending.ts";
 import { findUsage, listTokenUsage } from "../../store/metrics/usage.ts";
 import { allow, allowOrAgent, orgOf } from "../guard.ts";
-import { answer, failures, newArea } from "../route.ts";
+import { answer, newArea, route } from "../route.ts";
 
 export const metrics = newArea();
 
 metrics.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/metrics",
     summary: "Count tunnels, and what they carried in the last 24 hours",
-    ...allow("metrics:read"),
-    responses: {
-      200: answer("Traffic counts within seconds.", Metrics),
-      ...failures("unauthorized", "forbidden"),
-    },
+    guard: allow("metrics:read"),
+    responses: { 200: answer("Traffic counts within seconds.", Metrics) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -58,18 +54,17 @@ metrics.openapi(
 );
 
 metrics.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/metrics/timeseries",
     summary: "What tunnels carried, over time",
-    ...allow("metrics:read"),
-    request: { query: SeriesQuery },
+    guard: allow("metrics:read"),
+    query: SeriesQuery,
     responses: {
       200: answer(
         "Oldest first, with zeros; the last bucket is the running one.",
         z.array(SeriesPoint),
       ),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
     },
   }),
   async (c) => {
@@ -81,19 +76,18 @@ metrics.openapi(
 );
 
 metrics.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/metrics/prometheus",
     summary: "The same and more for Prometheus",
     description:
       "The bearer is an access token, or an agent's token in base64, which lasts as long as a scraper does.",
-    ...allowOrAgent("metrics:read"),
+    guard: allowOrAgent("metrics:read"),
     responses: {
       200: {
         description: "Exposition format 0.0.4, of the caller's organization alone.",
         content: { "text/plain": { schema: z.string() } },
       },
-      ...failures("unauthorized", "forbidden"),
     },
   }),
   async (c) => {
@@ -111,27 +105,24 @@ metrics.openapi(
 );
 
 metrics.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/usage",
     summary: "What the organization and each of its tokens used in a month",
-    ...allow("usage:read"),
-    request: { query: UsageQuery },
-    responses: {
-      200: answer("By the price list. What counts for budgets.", OrganizationUsage),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allow("usage:read"),
+    query: UsageQuery,
+    responses: { 200: answer("By the price list. What counts for budgets.", OrganizationUsage) },
   }),
   async (c) => {
     const { db, principal } = c.var;
-    const { month = monthOf(Date.now()), ...page } = c.req.valid("query");
+    const { month = formatMonth(Date.now()), ...page } = c.req.valid("query");
     const [usage, rows] = await Promise.all([
       findUsage(db, principal.orgId, month),
       listTokenUsage(db, principal.orgId, month, page),
     ]);
     const lineageIds = rows.map(({ lineageId }) => lineageId);
     const spent =
-      rows.length > 0 ? await findSpent(db.read, lineageIds, month) : new Map<string, number>();
+      rows.length > 0 ? await findSpent(db.query, lineageIds, month) : new Map<string, number>();
     const tokens = rows.map(({ lineageId, revokedAt, ...row }) => ({
       ...row,
       revoked: revokedAt !== null,

@@ -3,8 +3,8 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { ApiError } from "../../errors.ts";
 import { findNetwork, type Network } from "../../store/networks/networks.ts";
-import { orgOf, unauthorized } from "../guard.ts";
-import { invalidInput, notFound, roleChanged, type ApiContext, type ApiEnv } from "../route.ts";
+import { orgOf } from "../guard.ts";
+import { invalidInput, notFound, type ApiContext, type ApiEnv } from "../route.ts";
 
 export const FOR_AGENTS =
   "The bearer is an access token, or a capability token that is confined to nothing.";
@@ -39,9 +39,4 @@ export function networkNotFound(): ApiError {
 
 export function serverNotRegistered(): ApiError {
   return new ApiError("server_not_registered", "The network's server is not registered yet.");
-}
-
-/** The caller's role or token ended between the guard and the change. */
-export function notAllowedAnyMore(c: ApiContext): ApiError {
-  return c.var.agentToken ? unauthorized() : roleChanged();
 }

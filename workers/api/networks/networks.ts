@@ -1,5 +1,4 @@
 /** /private-networks: WireGuard networks whose server stands behind an agent. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
@@ -7,30 +6,21 @@ import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
 import { allowOrAgent, orgOf } from "../guard.ts";
-import { answer, failures, getCaller, jsonBody } from "../route.ts";
-import {
-  FOR_AGENTS,
-  networkNotFound,
-  newNetworkArea,
-  notAllowedAnyMore,
-  requireNetwork,
-} from "./area.ts";
+import { answer, getCaller, route } from "../route.ts";
+import { FOR_AGENTS, networkNotFound, newNetworkArea, requireNetwork } from "./area.ts";
 import { toNetworks, toOneNetwork } from "./views.ts";
 
 export const networks = newNetworkArea();
 
 networks.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/private-networks",
     summary: "List private networks",
     description: FOR_AGENTS,
-    ...allowOrAgent("networks:read"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(PrivateNetwork)),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allowOrAgent("networks:read"),
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(PrivateNetwork)) },
   }),
   async (c) => {
     const rows = await listNetworks(c.var.db, orgOf(c), c.req.valid("query"));
@@ -39,31 +29,19 @@ networks.openapi(
 );
 
 networks.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/private-networks",
     summary: "Create a private network",
     description: `Its server is registered with another call. ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:write"),
-    request: { body: jsonBody(CreateNetwork) },
-    responses: {
-      201: answer("Created.", PrivateNetwork),
-      ...failures(
-        "invalid_request",
-        "invalid_name",
-        "invalid_cidr",
-        "unauthorized",
-        "forbidden",
-        "duplicate_name",
-        "conflict",
-      ),
-    },
+    guard: allowOrAgent("networks:write"),
+    body: CreateNetwork,
+    responses: { 201: answer("Created.", PrivateNetwork) },
+    failures: ["invalid_name", "invalid_cidr", "duplicate_name", "conflict"],
   }),
   async (c) => {
     const network = await createNetwork(c.var.db, getCaller(c), c.req.valid("json"));
     switch (network) {
-      case "not_allowed":
-        throw notAllowedAnyMore(c);
       case "duplicate_name":
         throw new ApiError("duplicate_name", "The organization has a network of this name.");
       case "too_many": {
@@ -77,17 +55,14 @@ networks.openapi(
 );
 
 networks.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/private-networks/{id}",
     summary: "A private network",
     description: FOR_AGENTS,
-    ...allowOrAgent("networks:read"),
-    request: { params: Id },
-    responses: {
-      200: answer("With its state at the relay.", PrivateNetwork),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowOrAgent("networks:read"),
+    params: Id,
+    responses: { 200: answer("With its state at the relay.", PrivateNetwork) },
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
@@ -96,17 +71,14 @@ networks.openapi(
 );
 
 networks.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/private-networks/{id}",
     summary: "Delete a private network",
     description: `With its devices. ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("Its agent is disconnected, and its port is free.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowOrAgent("networks:write"),
+    params: Id,
+    responses: { 200: answer("Its agent is disconnected, and its port is free.", Ok) },
   }),
   async (c) => {
     const isDeleted = await deleteNetwork(c.var.db, getCaller(c), c.req.valid("param").id);

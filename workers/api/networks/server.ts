@@ -1,5 +1,4 @@
 /** /private-networks/{id}/server: the WireGuard server of a network, and what its agent needs at the relay. */
-import { createRoute } from "@hono/zod-openapi";
 import { parseCidr } from "../../../shared/cidr.ts";
 import { TOKEN_BANDWIDTH_DEFAULT_MBPS } from "../../../protocol/limits.ts";
 import {
@@ -17,12 +16,11 @@ import { registerServer, unregisterServer } from "../../store/networks/server.ts
 import { userNonce } from "../../store/networks/ticket-revocations.ts";
 import { findOrganization } from "../../store/organizations/organizations.ts";
 import { allowOrAgent } from "../guard.ts";
-import { answer, failures, getCaller, invalidField, jsonBody, type ApiContext } from "../route.ts";
+import { answer, getCaller, invalidField, route, type ApiContext } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,
   newNetworkArea,
-  notAllowedAnyMore,
   requireNetwork,
   serverNotRegistered,
 } from "./area.ts";
@@ -32,17 +30,16 @@ import { addressAt, getPublicEndpoint, toOneNetwork } from "./views.ts";
 export const networkServers = newNetworkArea();
 
 networkServers.openapi(
-  createRoute({
+  route({
     method: "put",
     path: "/private-networks/{id}/server",
     summary: "Register the server of a private network",
     description: `Again, it replaces the key and keeps the port. ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:write"),
-    request: { params: Id, body: jsonBody(RegisterServer) },
-    responses: {
-      200: answer("With the port that is reserved for it.", PrivateNetwork),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allowOrAgent("networks:write"),
+    params: Id,
+    body: RegisterServer,
+    responses: { 200: answer("With the port that is reserved for it.", PrivateNetwork) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const body = c.req.valid("json");
@@ -53,8 +50,6 @@ networkServers.openapi(
       relayId: body.relay_id,
     });
     switch (network) {
-      case "not_allowed":
-        throw notAllowedAnyMore(c);
       case "not_found":
         throw networkNotFound();
       case "key_of_device":
@@ -72,38 +67,32 @@ networkServers.openapi(
 );
 
 networkServers.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/private-networks/{id}/server",
     summary: "Remove the server of a private network",
     description: `The network keeps its port and its devices. ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("Its agent is disconnected.", PrivateNetwork),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowOrAgent("networks:write"),
+    params: Id,
+    responses: { 200: answer("Its agent is disconnected.", PrivateNetwork) },
   }),
   async (c) => {
     const network = await unregisterServer(c.var.db, getCaller(c), c.req.valid("param").id);
-    if (network === "not_allowed") throw notAllowedAnyMore(c);
     if (network === "not_found") throw networkNotFound();
     return c.json(await toOneNetwork(c.env, network), 200);
   },
 );
 
 networkServers.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/private-networks/{id}/server-config",
     summary: "The server's WireGuard configuration",
     description: `For \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:read"),
-    request: { params: Id },
-    responses: {
-      200: answer("With a peer for each device.", NetworkConfig),
-      ...failures("unauthorized", "forbidden", "not_found", "server_not_registered"),
-    },
+    guard: allowOrAgent("networks:read"),
+    params: Id,
+    responses: { 200: answer("With a peer for each device.", NetworkConfig) },
+    failures: ["server_not_registered"],
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
@@ -128,17 +117,15 @@ networkServers.openapi(
 );
 
 networkServers.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/private-networks/{id}/relay-ticket",
     summary: "What an agent needs to serve a private network",
     description: `A ticket of five minutes for its relay (docs/relay-protocol.md). ${FOR_AGENTS}`,
-    ...allowOrAgent("networks:write"),
-    request: { params: Id },
-    responses: {
-      200: answer("The newest ticket takes the port over.", RelayAccess),
-      ...failures("unauthorized", "forbidden", "not_found", "server_not_registered", "unavailable"),
-    },
+    guard: allowOrAgent("networks:write"),
+    params: Id,
+    responses: { 200: answer("The newest ticket takes the port over.", RelayAccess) },
+    failures: ["server_not_registered", "unavailable"],
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);

@@ -1,5 +1,4 @@
 /** /events: what happened in the organization. /me/events: what happened to one's own account. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import {
   AuditEvent,
@@ -10,21 +9,18 @@ import { PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import { listEvents, listPersonalEvents, type EventRow } from "../../store/organizations/events.ts";
 import { allow } from "../guard.ts";
-import { answer, failures, newArea } from "../route.ts";
+import { answer, newArea, route } from "../route.ts";
 
 export const events = newArea();
 
 events.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/events",
     summary: "List what happened in the organization",
-    ...allow("events:read"),
-    request: { query: EventQuery },
-    responses: {
-      200: answer("Newest first.", z.array(AuditEvent)),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allow("events:read"),
+    query: EventQuery,
+    responses: { 200: answer("Newest first.", z.array(AuditEvent)) },
   }),
   async (c) => {
     const { start_time: start, actor, ...query } = c.req.valid("query");
@@ -38,16 +34,13 @@ events.openapi(
 );
 
 events.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/me/events",
     summary: "List what happened to one's own account",
-    ...allow("account:self"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(PersonalEvent)),
-      ...failures("invalid_request", "unauthorized"),
-    },
+    guard: allow("account:self"),
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(PersonalEvent)) },
   }),
   async (c) => {
     const rows = await listPersonalEvents(c.var.db, c.var.principal.userId, c.req.valid("query"));

@@ -2,7 +2,6 @@
  * Invitations: an address is asked to join an organization. What is mailed to it is good once, and only for
  * the account with that address. Nothing here tells whether there is such an account.
  */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import {
   AcceptInvitation,
@@ -28,31 +27,20 @@ import {
   type InvitationRow,
 } from "../../store/organizations/invitations.ts";
 import { allow, allowIn, lacksPermission } from "../guard.ts";
-import {
-  actorOf,
-  answer,
-  failures,
-  invalidField,
-  jsonBody,
-  newArea,
-  notFound,
-  roleChanged,
-} from "../route.ts";
+import { actorOf, answer, invalidField, newArea, notFound, route } from "../route.ts";
 import { toOrganization } from "./organizations.ts";
 
 export const invitations = newArea();
 
 invitations.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/orgs/{id}/invitations",
     summary: "List invitations that can still be accepted",
-    ...allowIn("orgs:read"),
-    request: { params: Id, query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(Invitation)),
-      ...failures("invalid_request", "unauthorized", "not_found"),
-    },
+    guard: allowIn("orgs:read"),
+    params: Id,
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(Invitation)) },
   }),
   async (c) => {
     const rows = await listInvitations(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -61,25 +49,16 @@ invitations.openapi(
 );
 
 invitations.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/orgs/{id}/invitations",
     summary: "Invite an address",
     description: "An earlier invitation of the same address is void.",
-    ...allowIn("members:write"),
-    request: { params: Id, body: jsonBody(Invite) },
-    responses: {
-      201: answer("Invited; the token is in the mail, and nowhere else.", Invitation),
-      ...failures(
-        "invalid_request",
-        "unauthorized",
-        "forbidden",
-        "not_found",
-        "duplicate_name",
-        "conflict",
-        "rate_limited",
-      ),
-    },
+    guard: allowIn("members:write"),
+    params: Id,
+    body: Invite,
+    responses: { 201: answer("Invited; the token is in the mail, and nowhere else.", Invitation) },
+    failures: ["duplicate_name", "conflict", "rate_limited"],
   }),
   async (c) => {
     const { config, db, principal } = c.var;
@@ -103,16 +82,13 @@ invitations.openapi(
 );
 
 invitations.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/orgs/{id}/invitations/{invitation_id}",
     summary: "Take an invitation back",
-    ...allowIn("members:write"),
-    request: { params: InvitationId },
-    responses: {
-      200: answer("Its token is void.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowIn("members:write"),
+    params: InvitationId,
+    responses: { 200: answer("Its token is void.", Ok) },
   }),
   async (c) => {
     const { invitation_id: id } = c.req.valid("param");
@@ -122,23 +98,19 @@ invitations.openapi(
         return c.json({ ok: true as const }, 200);
       case "not_found":
         throw notFound("such invitation");
-      case "role_changed":
-        throw roleChanged();
     }
   },
 );
 
 invitations.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/invitations/accept",
     summary: "Accept an invitation",
-    ...allow("account:self"),
-    request: { body: jsonBody(AcceptInvitation) },
-    responses: {
-      200: answer("The organization, with the caller's role in it.", Organization),
-      ...failures("invalid_request", "invalid_token", "unauthorized", "forbidden"),
-    },
+    guard: allow("account:self"),
+    body: AcceptInvitation,
+    responses: { 200: answer("The organization, with the caller's role in it.", Organization) },
+    failures: ["invalid_token", "forbidden"],
   }),
   async (c) => {
     const { db, address: ip, principal } = c.var;
@@ -158,8 +130,6 @@ invitations.openapi(
 
 function refusalOf(refusal: InvitationRefusal, email: string): ApiError {
   switch (refusal) {
-    case "role_changed":
-      return roleChanged();
     case "not_approved":
       return new ApiError("forbidden", "The organization waits for approval.");
     case "already_member":

@@ -1,5 +1,4 @@
 /** /orgs/{id}/members: who belongs to an organization. Anybody may leave; the last owner can't. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import {
   ChangeRole,
@@ -20,27 +19,23 @@ import { allowIn, lacksPermission } from "../guard.ts";
 import {
   actorOf,
   answer,
-  failures,
-  jsonBody,
   newArea,
   notFound,
-  roleChanged,
+  route,
   type ApiContext,
 } from "../route.ts";
 
 export const members = newArea();
 
 members.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/orgs/{id}/members",
     summary: "List members",
-    ...allowIn("orgs:read"),
-    request: { params: Id, query: PageQuery },
-    responses: {
-      200: answer("The latest joined first.", z.array(Member)),
-      ...failures("invalid_request", "unauthorized", "not_found"),
-    },
+    guard: allowIn("orgs:read"),
+    params: Id,
+    query: PageQuery,
+    responses: { 200: answer("The latest joined first.", z.array(Member)) },
   }),
   async (c) => {
     const rows = await listMembers(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -49,16 +44,15 @@ members.openapi(
 );
 
 members.openapi(
-  createRoute({
+  route({
     method: "patch",
     path: "/orgs/{id}/members/{user_id}",
     summary: "Change a member's role",
-    ...allowIn("members:write"),
-    request: { params: MemberId, body: jsonBody(ChangeRole) },
-    responses: {
-      200: answer("Good from the member's next request on.", Member),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found", "conflict"),
-    },
+    guard: allowIn("members:write"),
+    params: MemberId,
+    body: ChangeRole,
+    responses: { 200: answer("Good from the member's next request on.", Member) },
+    failures: ["conflict"],
   }),
   async (c) => {
     const { user_id: userId } = c.req.valid("param");
@@ -75,16 +69,16 @@ members.openapi(
 );
 
 members.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/orgs/{id}/members/{user_id}",
     summary: "Remove a member, or leave",
-    ...allowIn("account:self"),
-    request: { params: MemberId },
+    guard: allowIn("account:self"),
+    params: MemberId,
     responses: {
       200: answer("No session or token of theirs acts for the organization any more.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found", "conflict"),
     },
+    failures: ["forbidden", "conflict"],
   }),
   async (c) => {
     const { user_id: userId } = c.req.valid("param");
@@ -109,8 +103,6 @@ function mayChangeOwners(c: ApiContext): boolean {
 
 function refusalOf(c: ApiContext, refusal: MemberRefusal): ApiError {
   switch (refusal) {
-    case "role_changed":
-      return roleChanged();
     case "not_found":
       return notFound("such member");
     case "owners_only":

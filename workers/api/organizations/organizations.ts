@@ -2,7 +2,6 @@
  * /orgs: what a person belongs to. Under /orgs/{id} the organization of the path counts and the caller's
  * role there, whichever one the access token acts for.
  */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
@@ -23,23 +22,20 @@ import {
   switchOrganization,
 } from "../../store/organizations/organizations.ts";
 import { allow, allowIn } from "../guard.ts";
-import { actorOf, answer, failures, jsonBody, newArea, notFound, roleChanged } from "../route.ts";
+import { actorOf, answer, newArea, notFound, route } from "../route.ts";
 import { accountSummary } from "../accounts/sign-in.ts";
 import type { OwnOrganization } from "../../store/organizations/own-organization.ts";
 
 export const orgs = newArea();
 
 orgs.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/orgs",
     summary: "List the organizations that the caller belongs to",
-    ...allow("account:self"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("The latest joined first.", z.array(Organization)),
-      ...failures("invalid_request", "unauthorized"),
-    },
+    guard: allow("account:self"),
+    query: PageQuery,
+    responses: { 200: answer("The latest joined first.", z.array(Organization)) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -49,16 +45,14 @@ orgs.openapi(
 );
 
 orgs.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/orgs",
     summary: "Make an organization",
-    ...allow("account:self"),
-    request: { body: jsonBody(CreateOrganization) },
-    responses: {
-      201: answer("Made; the caller owns it.", Organization),
-      ...failures("invalid_request", "unauthorized", "duplicate_name", "conflict"),
-    },
+    guard: allow("account:self"),
+    body: CreateOrganization,
+    responses: { 201: answer("Made; the caller owns it.", Organization) },
+    failures: ["duplicate_name", "conflict"],
   }),
   async (c) => {
     const terms = furtherOrganizationTerms(c.var.config);
@@ -76,16 +70,13 @@ orgs.openapi(
 );
 
 orgs.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/orgs/{id}",
     summary: "An organization",
-    ...allowIn("orgs:read"),
-    request: { params: Id },
-    responses: {
-      200: answer("As the caller sees it.", Organization),
-      ...failures("unauthorized", "not_found"),
-    },
+    guard: allowIn("orgs:read"),
+    params: Id,
+    responses: { 200: answer("As the caller sees it.", Organization) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -96,60 +87,52 @@ orgs.openapi(
 );
 
 orgs.openapi(
-  createRoute({
+  route({
     method: "patch",
     path: "/orgs/{id}",
     summary: "Rename an organization",
-    ...allowIn("orgs:write"),
-    request: { params: Id, body: jsonBody(RenameOrganization) },
-    responses: {
-      200: answer("Renamed; its slug stays.", Organization),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowIn("orgs:write"),
+    params: Id,
+    body: RenameOrganization,
+    responses: { 200: answer("Renamed; its slug stays.", Organization) },
   }),
   async (c) => {
     const { name } = c.req.valid("json");
     const org = await renameOrganization(c.var.db, actorOf(c), name);
-    if (org === "role_changed") throw roleChanged();
     return c.json(toOrganization(org), 200);
   },
 );
 
 orgs.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/orgs/{id}",
     summary: "Delete an organization",
-    ...allowIn("orgs:delete"),
-    request: { params: Id },
-    responses: {
-      200: answer("Its tunnels, tokens, invitations and memberships have ended.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allowIn("orgs:delete"),
+    params: Id,
+    responses: { 200: answer("Its tunnels, tokens, invitations and memberships have ended.", Ok) },
   }),
   async (c) => {
-    const outcome = await deleteOrganization(c.var.db, actorOf(c));
-    if (outcome === "role_changed") throw roleChanged();
+    await deleteOrganization(c.var.db, actorOf(c));
     return c.json({ ok: true as const }, 200);
   },
 );
 
 orgs.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/orgs/{id}/switch",
     summary: "Act for another organization",
-    ...allowIn("account:self"),
-    request: { params: Id },
+    guard: allowIn("account:self"),
+    params: Id,
     responses: {
       200: answer("With an access token for it; renewing stays there.", AccountSummary),
-      ...failures("unauthorized", "forbidden", "not_found"),
     },
+    failures: ["forbidden"],
   }),
   async (c) => {
     const { config, db, principal } = c.var;
-    const outcome = await switchOrganization(db, actorOf(c), principal.sessionId);
-    if (outcome === "role_changed") throw roleChanged();
+    await switchOrganization(db, actorOf(c), principal.sessionId);
     const { userId: sub, sessionId: sid, orgId: org, role } = principal;
     const accessToken = await signAccessToken(config, { sub, sid, org, role });
     return c.json(accountSummary(principal, accessToken), 200);

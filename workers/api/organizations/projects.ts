@@ -1,5 +1,4 @@
 /** /projects: namespaces of tunnels. A tunnel in one carries its slug, a token can be confined to one. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
 import { canAllowInProject } from "../../../protocol/names.ts";
 import {
@@ -27,12 +26,10 @@ import { allow, allowOrMasterKey, unauthorized } from "../guard.ts";
 import {
   actorOf,
   answer,
-  failures,
   invalidField,
-  jsonBody,
   newArea,
   notFound,
-  roleChanged,
+  route,
   type ApiContext,
 } from "../route.ts";
 import { toMintedToken } from "../tokens/tokens.ts";
@@ -44,16 +41,13 @@ const PROJECT_TOKEN_BY_PERSON_HOURS = 24;
 export const projects = newArea();
 
 projects.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/projects",
     summary: "List projects",
-    ...allow("projects:read"),
-    request: { query: PageQuery },
-    responses: {
-      200: answer("Newest first.", z.array(Project)),
-      ...failures("invalid_request", "unauthorized", "forbidden"),
-    },
+    guard: allow("projects:read"),
+    query: PageQuery,
+    responses: { 200: answer("Newest first.", z.array(Project)) },
   }),
   async (c) => {
     const rows = await listProjects(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -62,16 +56,14 @@ projects.openapi(
 );
 
 projects.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/projects",
     summary: "Make a project",
-    ...allow("projects:write"),
-    request: { body: jsonBody(CreateProject) },
-    responses: {
-      201: answer("Made; its slug is for good.", Project),
-      ...failures("invalid_request", "unauthorized", "forbidden", "duplicate_name"),
-    },
+    guard: allow("projects:write"),
+    body: CreateProject,
+    responses: { 201: answer("Made; its slug is for good.", Project) },
+    failures: ["duplicate_name"],
   }),
   async (c) => {
     const asked = c.req.valid("json");
@@ -79,8 +71,6 @@ projects.openapi(
     switch (project) {
       case "duplicate_name":
         throw new ApiError("duplicate_name", `The slug ${asked.slug} is in use.`);
-      case "role_changed":
-        throw roleChanged();
       default:
         return c.json(toProject(project), 201);
     }
@@ -88,16 +78,13 @@ projects.openapi(
 );
 
 projects.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/projects/{slug}",
     summary: "A project",
-    ...allow("projects:read"),
-    request: { params: ProjectSlug },
-    responses: {
-      200: answer("As it is.", Project),
-      ...failures("unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("projects:read"),
+    params: ProjectSlug,
+    responses: { 200: answer("As it is.", Project) },
   }),
   async (c) => {
     const { slug } = c.req.valid("param");
@@ -108,16 +95,14 @@ projects.openapi(
 );
 
 projects.openapi(
-  createRoute({
+  route({
     method: "patch",
     path: "/projects/{slug}",
     summary: "Rename a project",
-    ...allow("projects:write"),
-    request: { params: ProjectSlug, body: jsonBody(RenameProject) },
-    responses: {
-      200: answer("Renamed; its slug stays.", Project),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("projects:write"),
+    params: ProjectSlug,
+    body: RenameProject,
+    responses: { 200: answer("Renamed; its slug stays.", Project) },
   }),
   async (c) => {
     const renamed = { ...c.req.valid("param"), ...c.req.valid("json") };
@@ -128,16 +113,14 @@ projects.openapi(
 );
 
 projects.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/projects/{slug}",
     summary: "Delete a project",
-    ...allow("projects:write"),
-    request: { params: ProjectSlug },
-    responses: {
-      200: answer("Its tunnels and tokens have ended.", Ok),
-      ...failures("invalid_request", "unauthorized", "forbidden", "not_found"),
-    },
+    guard: allow("projects:write"),
+    params: ProjectSlug,
+    responses: { 200: answer("Its tunnels and tokens have ended.", Ok) },
+    failures: ["invalid_request"],
   }),
   async (c) => {
     const outcome = await deleteProject(c.var.db, actorOf(c), c.req.valid("param").slug);
@@ -153,17 +136,16 @@ projects.openapi(
 );
 
 projects.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/projects/{slug}/tokens",
     summary: "Mint a token for the tunnels of one project",
     description: "The bearer is an access token, or a master key.",
-    ...allowOrMasterKey("tokens:write"),
-    request: { params: ProjectSlug, body: jsonBody(MintProjectToken) },
-    responses: {
-      200: answer("With its bytes, which are shown this once.", MintedToken),
-      ...failures("invalid_request", "unauthorized", "upgrade_required", "forbidden", "not_found"),
-    },
+    guard: allowOrMasterKey("tokens:write"),
+    params: ProjectSlug,
+    body: MintProjectToken,
+    responses: { 200: answer("With its bytes, which are shown this once.", MintedToken) },
+    failures: ["upgrade_required"],
   }),
   async (c) => {
     const { slug } = c.req.valid("param");
@@ -174,8 +156,6 @@ projects.openapi(
     switch (row) {
       case "not_found":
         throw notFound("such project");
-      case "role_changed":
-        throw roleChanged();
       case "master_revoked":
         throw unauthorized();
       default:

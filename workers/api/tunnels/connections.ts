@@ -1,66 +1,57 @@
 /** /connections: agents that are connected now, as the organization's object knows them. */
-import { createRoute } from "@hono/zod-openapi";
 import { z } from "zod";
-import type { RosterEntry } from "../../../durable-objects/organization/roster.ts";
+import type { ConnectedAgent } from "../../../durable-objects/organization/connected-agents.ts";
 import { AgentId, Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import { Ok } from "../../../protocol/schemas/scalars.ts";
 import { organizationObject } from "../../objects.ts";
 import { endConnection } from "../../store/tunnels/connections.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, failures, newArea, notFound, roleChanged } from "../route.ts";
-import { unheard } from "../access/gate-changes.ts";
+import { actorOf, answer, newArea, notFound, route } from "../route.ts";
 
 export const connections = newArea();
 
 connections.openapi(
-  createRoute({
+  route({
     method: "get",
     path: "/connections",
     summary: "List the agents that are connected now",
-    ...allow("connections:read"),
-    responses: {
-      200: answer("Newest first, all of them.", z.array(Connection)),
-      ...failures("unauthorized", "forbidden"),
-    },
+    guard: allow("connections:read"),
+    responses: { 200: answer("Newest first, all of them.", z.array(Connection)) },
   }),
   async (c) => {
-    const entries = await organizationObject(c.env, c.var.principal.orgId).connections();
+    const entries = await organizationObject(c.env, c.var.principal.orgId).listConnections();
     return c.json(entries.map(toConnection), 200);
   },
 );
 
 connections.openapi(
-  createRoute({
+  route({
     method: "delete",
     path: "/connections/{agent_id}",
     summary: "End an agent's connection",
     description: "The agent comes back in about five seconds, unless its token is revoked.",
-    ...allow("connections:write"),
-    request: { params: AgentId },
-    responses: {
-      200: answer("It is over, and listed no more.", Ok),
-      ...failures("unauthorized", "forbidden", "not_found", "unavailable"),
-    },
+    guard: allow("connections:write"),
+    params: AgentId,
+    responses: { 200: answer("It is over, and listed no more.", Ok) },
+    failures: ["unavailable"],
   }),
   async (c) => {
     const { agent_id: agentId } = c.req.valid("param");
-    const tunnelId = await organizationObject(c.env, c.var.principal.orgId).tunnelOf(agentId);
+    const tunnelId = await organizationObject(c.env, c.var.principal.orgId).findTunnelOfAgent(
+      agentId,
+    );
     if (tunnelId === null) throw notFound("such connection");
     switch (await endConnection(c.var.db, actorOf(c), { agentId, tunnelId })) {
       case "ended":
         return c.json({ ok: true as const }, 200);
-      case "ended_unheard":
-        throw unheard();
       case "not_found":
         throw notFound("such connection");
-      case "role_changed":
-        throw roleChanged();
     }
   },
 );
 
 /** Each connection of an agent serves one tunnel. */
-function toConnection({ agentId, remoteIp, connectedAtMs, tunnelId }: RosterEntry): Connection {
+function toConnection({ agentId, remoteIp, connectedAtMs, tunnelId }: ConnectedAgent): Connection {
   return {
     agent_id: agentId,
     remote_ip: remoteIp,

@@ -1,5 +1,4 @@
 /** POST /tunnels/{id}/relay-ticket: what the agent of a TCP tunnel shows its relay, from its registration on. */
-import { createRoute } from "@hono/zod-openapi";
 import { RelayAccess } from "../../../protocol/schemas/networks.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
@@ -8,32 +7,23 @@ import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
 import { readToken } from "./admission.ts";
-import { unauthorized } from "../guard.ts";
-import { answer, failures, newArea, notFound, type ApiContext } from "../route.ts";
+import { unauthorized, verifiedByHandler } from "../guard.ts";
+import { answer, newArea, notFound, route, type ApiContext } from "../route.ts";
 import { Refusal } from "./refusals.ts";
 
 export const relayTickets = newArea();
 
 relayTickets.openapi(
-  createRoute({
+  route({
     method: "post",
     path: "/tunnels/{id}/relay-ticket",
     summary: "Let the agent of a TCP tunnel serve it at its relay",
     description:
       "The bearer is the capability token whose agent serves the tunnel. The ticket is good for five minutes (docs/relay-protocol.md).",
-    security: [{ bearer: [] }],
-    request: { params: Id },
-    responses: {
-      200: answer("The ticket, and where to show it.", RelayAccess),
-      ...failures(
-        "invalid_request",
-        "unauthorized",
-        "forbidden",
-        "not_found",
-        "conflict",
-        "expired",
-      ),
-    },
+    guard: verifiedByHandler,
+    params: Id,
+    responses: { 200: answer("The ticket, and where to show it.", RelayAccess) },
+    failures: ["invalid_request", "forbidden", "conflict", "expired"],
   }),
   async (c) => {
     const token = await bearerToken(c);

@@ -2,18 +2,18 @@
  * POST /hooks/{id}: where vendors deliver. No database is in its way: the receiver's object knows what it
  * must know, and this isolate remembers it. A delivery that is answered with 200 is on disk.
  */
-import type { Arrival, Taken } from "../../../durable-objects/receiver.ts";
-import { challengeIn, deliveryIdOf } from "../../../durable-objects/receiver/payload.ts";
+import type { IncomingDelivery, StoreOutcome } from "../../../durable-objects/receiver.ts";
+import { readChallenge, readDeliveryId } from "../../../durable-objects/receiver/payload.ts";
 import {
-  secretsInForce,
+  getActiveSecrets,
   type ReceiverSettings,
 } from "../../../durable-objects/receiver/settings.ts";
 import {
   importSecret,
-  isSigned,
-  type Signed,
+  isSignatureValid,
+  type SignedRequest,
 } from "../../../durable-objects/receiver/signatures.ts";
-import { isPassedOn } from "../../../protocol/header-names.ts";
+import { isForwarded } from "../../../protocol/header-names.ts";
 import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
@@ -59,7 +59,7 @@ interface Judge {
 /** Per isolate. What is in it can be old: the object says so before it keeps anything. */
 const judges = new Map<string, Judge>();
 
-async function receive(c: ApiContext, id: string, signed: Signed): Promise<Response> {
+async function receive(c: ApiContext, id: string, signed: SignedRequest): Promise<Response> {
   const { env } = c;
   const remembered = judges.get(id);
   let judge = remembered ?? (await askForJudge(c, id));
@@ -70,22 +70,22 @@ async function receive(c: ApiContext, id: string, signed: Signed): Promise<Respo
     judge = newest;
   }
   const { validator } = judge.settings;
-  const challenge = challengeIn(validator, signed);
+  const challenge = readChallenge(validator, signed);
   if (challenge !== null) return c.json({ challenge }, 200);
 
   const arrival = arrivalOf(judge, signed);
-  let taken = await receiverObject(env, id).take(arrival, judge.settings.version);
+  let taken = await receiverObject(env, id).store(arrival, judge.settings.version);
   if (taken.outcome === "outdated") {
     judge = await remember(c.var.config, id, taken.settings);
     if (!(await isGenuine(judge, signed))) throw badSignature();
-    taken = await receiverObject(env, id).take(arrival, judge.settings.version);
+    taken = await receiverObject(env, id).store(arrival, judge.settings.version);
   }
   requireTaken(id, taken);
   // What is answered to a command or a dialog is shown to whoever sent it: nothing is meant to be.
   return validator === "chat_app" ? c.body(null, 200) : c.json({ ok: true as const }, 200);
 }
 
-function requireTaken(id: string, taken: Taken): void {
+function requireTaken(id: string, taken: StoreOutcome): void {
   switch (taken.outcome) {
     case "kept":
     case "repeated":
@@ -126,7 +126,7 @@ async function askForJudge(c: ApiContext, id: string): Promise<Judge> {
 }
 
 function settingsOf(env: Env, id: string): Promise<ReceiverSettings | null> {
-  return receiverObject(env, id).settings();
+  return receiverObject(env, id).getSettings();
 }
 
 async function remember(config: Config, id: string, settings: ReceiverSettings): Promise<Judge> {
@@ -140,16 +140,16 @@ async function remember(config: Config, id: string, settings: ReceiverSettings):
   return judge;
 }
 
-function isGenuine({ settings, keys }: Judge, signed: Signed): Promise<boolean> {
+function isGenuine({ settings, keys }: Judge, signed: SignedRequest): Promise<boolean> {
   const now = Date.now();
-  const inForce = secretsInForce(settings, now).map((sealed) => keys.get(sealed)!);
-  return isSigned(settings.validator, inForce, signed, now);
+  const inForce = getActiveSecrets(settings, now).map((sealed) => keys.get(sealed)!);
+  return isSignatureValid(settings.validator, inForce, signed, now);
 }
 
-function arrivalOf({ settings }: Judge, { headers, body }: Signed): Arrival {
+function arrivalOf({ settings }: Judge, { headers, body }: SignedRequest): IncomingDelivery {
   return {
-    id: deliveryIdOf(settings.validator, { headers, body }),
-    headers: Object.fromEntries([...headers].filter(([name]) => isPassedOn(name))),
+    id: readDeliveryId(settings.validator, { headers, body }),
+    headers: Object.fromEntries([...headers].filter(([name]) => isForwarded(name))),
     contentType: headers.get("content-type"),
     body,
   };
