@@ -2,9 +2,9 @@
 import { link, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { messageOf, StartFailure } from "./failure.ts";
-import { privateDirectory, writePrivateFile } from "./files.ts";
-import { commandLineOf, stopLeftover } from "./processes/processes.ts";
+import { getErrorMessage, StartError } from "./errors.ts";
+import { createPrivateDirectory, writePrivateFile } from "./files.ts";
+import { getCommandLine, stopStaleProcess } from "./processes/processes.ts";
 
 export interface DataDir {
   path: string;
@@ -13,7 +13,7 @@ export interface DataDir {
   objectsDir: string;
   mailDir: string;
   /** A later start ends this process, if this server can't. */
-  noteWorkerd(pid: number): Promise<void>;
+  recordWorkerd(pid: number): Promise<void>;
   release(): Promise<void>;
 }
 
@@ -25,33 +25,33 @@ export async function openDataDir(path: string): Promise<DataDir> {
   const runDir = join(path, "run");
   const objectsDir = join(path, "objects");
   try {
-    for (const dir of [path, runDir, objectsDir]) await privateDirectory(dir);
+    for (const dir of [path, runDir, objectsDir]) await createPrivateDirectory(dir);
     const notePath = join(runDir, "server.json");
     const note: Note = { pid: process.pid, script: process.argv[1] ?? "" };
-    await claim(notePath, note);
+    await acquireLock(notePath, note);
     return {
       path,
       runDir,
       objectsDir,
       mailDir: join(path, "mail"),
-      noteWorkerd: (workerd) => writePrivateFile(notePath, JSON.stringify({ ...note, workerd })),
+      recordWorkerd: (workerd) => writePrivateFile(notePath, JSON.stringify({ ...note, workerd })),
       release: () => rm(notePath, { force: true }),
     };
   } catch (error) {
-    if (error instanceof StartFailure) throw error;
-    throw new StartFailure(`DATA_DIR: ${path} can't be used: ${messageOf(error)}`);
+    if (error instanceof StartError) throw error;
+    throw new StartError(`DATA_DIR: ${path} can't be used: ${getErrorMessage(error)}`);
   }
 }
 
 /** A link to a name that exists fails, so of two servers one gets it. */
-async function claim(notePath: string, note: Note): Promise<void> {
+async function acquireLock(notePath: string, note: Note): Promise<void> {
   const own = `${notePath}.${process.pid}`;
   await writePrivateFile(own, JSON.stringify(note));
   try {
     await link(own, notePath);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    await clearStale(notePath);
+    await removeStaleLock(notePath);
     await link(own, notePath);
   } finally {
     await rm(own, { force: true });
@@ -59,22 +59,22 @@ async function claim(notePath: string, note: Note): Promise<void> {
 }
 
 /** What a server leaves behind that was ended with `kill -9`: its note, and processes that go on. */
-async function clearStale(notePath: string): Promise<void> {
+async function removeStaleLock(notePath: string): Promise<void> {
   const text = await readFile(notePath, "utf8");
-  const left = parse(text);
-  if (left && left.pid !== process.pid && commandLineOf(left.pid)?.includes(left.script)) {
-    throw new StartFailure(`DATA_DIR: is in use by the server with process id ${left.pid}`);
+  const left = parseLock(text);
+  if (left && left.pid !== process.pid && getCommandLine(left.pid)?.includes(left.script)) {
+    throw new StartError(`DATA_DIR: is in use by the server with process id ${left.pid}`);
   }
-  if (left?.workerd !== undefined) await stopLeftover(left.workerd, "workerd serve", "SIGKILL");
+  if (left?.workerd !== undefined) await stopStaleProcess(left.workerd, "workerd serve", "SIGKILL");
   const stale = `${notePath}.${process.pid}.stale`;
   await rename(notePath, stale);
   const isSame = (await readFile(stale, "utf8")) === text;
   if (!isSame) await link(stale, notePath);
   await rm(stale, { force: true });
-  if (!isSame) throw new StartFailure("DATA_DIR: another server is starting on it");
+  if (!isSame) throw new StartError("DATA_DIR: another server is starting on it");
 }
 
-function parse(text: string): Note | undefined {
+function parseLock(text: string): Note | undefined {
   try {
     return Note.safeParse(JSON.parse(text)).data;
   } catch {

@@ -7,28 +7,28 @@ import { once } from "node:events";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { ROOT } from "./build/build.ts";
-import { messageOf, StartFailure } from "./failure.ts";
+import { getErrorMessage, StartError } from "./errors.ts";
 import { writePrivateFile } from "./files.ts";
 import { createLog } from "./log.ts";
-import { usablePort } from "./processes/ports.ts";
+import { findUsablePort } from "./processes/ports.ts";
 import { startRelay } from "./relay.ts";
-import { environmentWith, readSettings } from "./settings.ts";
-import { openStorage, workerBindings } from "./storage.ts";
+import { readEnvironment, readSettings } from "./settings.ts";
+import { openStorage, buildWorkerBindings } from "./storage.ts";
 
 const log = createLog(process.stdout);
 
 async function main(): Promise<number> {
   await using cleanup = new AsyncDisposableStack();
-  const settings = readSettings(environmentWith(".env", ".dev.vars"));
+  const settings = readSettings(readEnvironment(".env", ".dev.vars"));
   const storage = await openStorage(settings, log, cleanup);
-  const port = await usablePort(settings.host, settings.port);
+  const port = await findUsablePort(settings.host, settings.port);
   const bindings = {
-    ...workerBindings(settings, storage, port),
+    ...buildWorkerBindings(settings, storage, port),
     GATEWAY_URL: `http://${storage.gateway.address}`,
   };
   // A file, because everybody on the machine can read the arguments of a process.
   const varsPath = join(storage.dataDir.runDir, "dev.vars");
-  await writePrivateFile(varsPath, dotenv(bindings));
+  await writePrivateFile(varsPath, formatDotenv(bindings));
   if (storage.setup) log.info("nobody has an account here yet", { setupCode: storage.setup.code });
 
   const wrangler = spawn(
@@ -66,11 +66,11 @@ async function main(): Promise<number> {
   return signal === null ? (code ?? 1) : 0;
 }
 
-function dotenv(values: Record<string, string>): string {
+function formatDotenv(values: Record<string, string>): string {
   return Object.entries(values)
     .map(([name, value]) => {
       const mark = ["'", '"', "`"].find((quote) => !value.includes(quote));
-      if (mark === undefined) throw new StartFailure(`${name}: has all kinds of quotes in it`);
+      if (mark === undefined) throw new StartError(`${name}: has all kinds of quotes in it`);
       return `${name}=${mark}${value}${mark}\n`;
     })
     .join("");
@@ -79,7 +79,7 @@ function dotenv(values: Record<string, string>): string {
 main().then(
   (code) => process.exit(code),
   (error: unknown) => {
-    process.stderr.write(`underpass: ${messageOf(error)}\n`);
+    process.stderr.write(`underpass: ${getErrorMessage(error)}\n`);
     process.exit(1);
   },
 );

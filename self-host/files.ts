@@ -1,7 +1,7 @@
 /** Files and directories that hold secrets: made for their owner alone, and replaced whole. */
 import { chmod, mkdir, rename, writeFile } from "node:fs/promises";
 
-export async function privateDirectory(path: string): Promise<void> {
+export async function createPrivateDirectory(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   await chmod(path, 0o700);
 }

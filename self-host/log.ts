@@ -7,13 +7,13 @@ export interface Log {
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
   /** A line that another process wrote, which may be a log object of its own. */
-  passOn(source: string, level: Level, line: string): void;
+  forward(source: string, level: Level, line: string): void;
 }
 
 export function createLog(stream: NodeJS.WriteStream): Log {
   // Whoever read the log is gone. That is no reason to stop.
   stream.on("error", () => {});
-  const format = stream.isTTY ? humanLine : jsonLine;
+  const format = stream.isTTY ? formatForTerminal : formatAsJson;
   const write =
     (level: Level) =>
     (message: string, fields: Record<string, unknown> = {}) => {
@@ -23,7 +23,7 @@ export function createLog(stream: NodeJS.WriteStream): Log {
     info: write("info"),
     warn: write("warn"),
     error: write("error"),
-    passOn(source, level, line) {
+    forward(source, level, line) {
       const entry = parseEntry(line);
       if (!entry) write(level)(line, { source });
       else write(entry.level)(entry.message, { source, ...entry.fields });
@@ -31,18 +31,18 @@ export function createLog(stream: NodeJS.WriteStream): Log {
   };
 }
 
-function jsonLine(level: Level, message: string, fields: Record<string, unknown>): string {
+function formatAsJson(level: Level, message: string, fields: Record<string, unknown>): string {
   return JSON.stringify({ time: new Date().toISOString(), level, message, ...fields });
 }
 
-function humanLine(level: Level, message: string, fields: Record<string, unknown>): string {
+function formatForTerminal(level: Level, message: string, fields: Record<string, unknown>): string {
   const time = new Date().toTimeString().slice(0, 8);
   const mark = level === "info" ? "" : `${level}: `;
-  const rest = Object.entries(fields).map(([name, value]) => ` ${name}=${textOf(value)}`);
+  const rest = Object.entries(fields).map(([name, value]) => ` ${name}=${formatValue(value)}`);
   return `${time} ${mark}${message}${rest.join("")}`;
 }
 
-function textOf(value: unknown): string {
+function formatValue(value: unknown): string {
   return typeof value === "string" && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value);
 }
 

@@ -10,10 +10,10 @@ import { CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "./limits.ts";
 import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { ROOT } from "./build/build.ts";
 import { Child } from "./processes/child.ts";
-import { messageOf } from "./failure.ts";
+import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
-import { reachable } from "./workerd/workerd.ts";
+import { toConnectableHost } from "./workerd/workerd.ts";
 
 /** It takes leave of its agents. */
 const RELAY_STOP_MAX_MS = 5_000;
@@ -48,13 +48,13 @@ export function startRelay(options: RelayOptions): LocalRelay {
     let problem = "";
     let waitMs = CHILD_RESTART_MIN_MS;
     while (!stopping.signal.aborted) {
-      const start = newChild(options, settle);
+      const start = createChild(options, settle);
       child = start.child;
       try {
         return await child.start();
       } catch (error) {
         if (stopping.signal.aborted) return;
-        const reason = start.lastError() ?? messageOf(error);
+        const reason = start.lastError() ?? getErrorMessage(error);
         if (reason !== problem) log.warn(`relay: ${reason}; it is tried again and again`);
         problem = reason;
         settle();
@@ -75,7 +75,7 @@ export function startRelay(options: RelayOptions): LocalRelay {
   };
 }
 
-function newChild(options: RelayOptions, onConnected: () => void) {
+function createChild(options: RelayOptions, onConnected: () => void) {
   const { settings, host, port, apiHost, secret, log } = options;
   const { first, last } = settings.ports;
   let pid: number | undefined;
@@ -89,7 +89,7 @@ function newChild(options: RelayOptions, onConnected: () => void) {
       args: [join(ROOT, "relay/main.ts")],
       options: {
         env: {
-          RELAY_API_URL: `http://${formatHostAndPort(reachable(host), port)}`,
+          RELAY_API_URL: `http://${formatHostAndPort(toConnectableHost(host), port)}`,
           RELAY_API_HOST: apiHost,
           RELAY_SECRET: secret,
           RELAY_HOST: settings.host,
@@ -101,7 +101,7 @@ function newChild(options: RelayOptions, onConnected: () => void) {
       },
       // Another program may well be listening there: it has another process id.
       probe: async () => {
-        const health = await getHealth(reachable(settings.bind), first);
+        const health = await fetchHealth(toConnectableHost(settings.bind), first);
         if (health.pid !== pid) throw new Error("another program listens on its port");
         isListening = true;
       },
@@ -116,7 +116,7 @@ function newChild(options: RelayOptions, onConnected: () => void) {
         if (!isListening && (stream === "stderr" || event?.level === "error")) {
           lastError = typeof event?.event === "string" ? event.event : line;
         } else {
-          log.passOn("relay", stream === "stdout" ? "info" : "warn", line);
+          log.forward("relay", stream === "stdout" ? "info" : "warn", line);
         }
       },
       stopSignal: "SIGTERM",
@@ -130,7 +130,7 @@ function newChild(options: RelayOptions, onConnected: () => void) {
 
 const HEALTH_MAX_MS = 2_000;
 
-async function getHealth(host: string, port: number): Promise<Record<string, unknown>> {
+async function fetchHealth(host: string, port: number): Promise<Record<string, unknown>> {
   const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
   const signal = AbortSignal.timeout(HEALTH_MAX_MS);
   const family = isIPv6(host) ? 6 : undefined;

@@ -8,9 +8,9 @@ import { join } from "node:path";
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { z } from "zod";
 import { encryptionKeys } from "../workers/config/config.ts";
-import { messageOf, StartFailure } from "./failure.ts";
+import { getErrorMessage, StartError } from "./errors.ts";
 import { writePrivateFile } from "./files.ts";
-import { environmentWith, readSettings, SECRET_NAMES, type SecretName } from "./settings.ts";
+import { readEnvironment, readSettings, SECRET_NAMES, type SecretName } from "./settings.ts";
 
 const SecretsFile = z.object({
   ENCRYPTION_KEY: z.string().optional(),
@@ -54,14 +54,14 @@ export async function loadSecrets(
     postgres: randomBytes(32).toString("hex"),
   };
   const missing = SECRET_NAMES.filter((name) => !given[name] && !next[name]);
-  for (const name of missing) next[name] = await generate(name);
+  for (const name of missing) next[name] = await generateSecret(name);
   if (!kept || missing.length > 0) {
     await writeSecretsFile(path, next);
   }
   const secrets = { ...next, ...given } as Secrets;
-  encryptionKeysOf(secrets);
+  parseEncryptionKeys(secrets);
   for (const name of ["JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const) {
-    parseKeys(name, secrets[name]);
+    parsePrivateKeys(name, secrets[name]);
   }
   return secrets;
 }
@@ -79,27 +79,27 @@ async function readSecretsFile(path: string): Promise<SecretsFile | undefined> {
   try {
     const { mode } = await stat(path);
     if ((mode & 0o077) !== 0) {
-      throw new StartFailure(
+      throw new StartError(
         `${path} can be read by others (mode ${(mode & 0o777).toString(8)}): its keys may have leaked, ` +
           "make it 600 if you are sure that they have not",
       );
     }
     text = await readFile(path, "utf8");
   } catch (error) {
-    if (error instanceof StartFailure) throw error;
+    if (error instanceof StartError) throw error;
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw new StartFailure(`${path} can't be read: ${messageOf(error)}`);
+    throw new StartError(`${path} can't be read: ${getErrorMessage(error)}`);
   }
-  const parsed = SecretsFile.safeParse(jsonOrUndefined(text));
+  const parsed = SecretsFile.safeParse(parseJson(text));
   if (!parsed.success) {
-    throw new StartFailure(
+    throw new StartError(
       `${path} is damaged: restore it from a backup, nothing else has its keys`,
     );
   }
   return parsed.data;
 }
 
-async function generate(name: SecretName): Promise<string> {
+async function generateSecret(name: SecretName): Promise<string> {
   switch (name) {
     case "ENCRYPTION_KEY":
       return randomBytes(32).toString("base64");
@@ -120,20 +120,20 @@ async function privateJwk(
   return JSON.stringify({ ...jwk, alg, use: "sig", kid: await calculateJwkThumbprint(jwk) });
 }
 
-function parseKeys(name: keyof typeof KEY_SHAPES, value: string): [JWK, ...JWK[]] {
+function parsePrivateKeys(name: keyof typeof KEY_SHAPES, value: string): [JWK, ...JWK[]] {
   const { kty, crv } = KEY_SHAPES[name];
-  const keys = PrivateKeys.safeParse(jsonOrUndefined(value)).data ?? [];
+  const keys = PrivateKeys.safeParse(parseJson(value)).data ?? [];
   const usable = keys.every((key) => key.kty === kty && key.crv === crv && isPrivateKey(key));
   const [first, ...rest] = keys as JWK[];
   if (!first || !usable) {
-    throw new StartFailure(`${name}: must be a private ${crv} key as a JWK, or a set of them`);
+    throw new StartError(`${name}: must be a private ${crv} key as a JWK, or a set of them`);
   }
   return [first, ...rest];
 }
 
-function encryptionKeysOf({ ENCRYPTION_KEY }: Pick<Secrets, "ENCRYPTION_KEY">): string[] {
+function parseEncryptionKeys({ ENCRYPTION_KEY }: Pick<Secrets, "ENCRYPTION_KEY">): string[] {
   const { data: keys, error } = encryptionKeys.safeParse(ENCRYPTION_KEY);
-  if (!keys) throw new StartFailure(`ENCRYPTION_KEY: ${error.issues[0]?.message}`);
+  if (!keys) throw new StartError(`ENCRYPTION_KEY: ${error.issues[0]?.message}`);
   return keys;
 }
 
@@ -146,7 +146,7 @@ function isPrivateKey(jwk: Record<string, unknown>): boolean {
   }
 }
 
-function jsonOrUndefined(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -164,12 +164,12 @@ export interface Fingerprint {
   accepted: string[];
 }
 
-export async function fingerprints(secrets: Secrets): Promise<Fingerprint[]> {
-  const encryption = encryptionKeysOf(secrets).map((key) =>
+export async function computeFingerprints(secrets: Secrets): Promise<Fingerprint[]> {
+  const encryption = parseEncryptionKeys(secrets).map((key) =>
     createHash("sha256").update(key, "base64").digest("hex"),
   );
   const signing = await Promise.all(
-    parseKeys("TOKEN_SIGNING_KEY", secrets.TOKEN_SIGNING_KEY).map((key) =>
+    parsePrivateKeys("TOKEN_SIGNING_KEY", secrets.TOKEN_SIGNING_KEY).map((key) =>
       calculateJwkThumbprint(key),
     ),
   );
@@ -180,19 +180,19 @@ export async function fingerprints(secrets: Secrets): Promise<Fingerprint[]> {
 }
 
 /** Puts a new key before those that the file keeps, or leaves its first one alone. Counts from the next start on. */
-async function changeKeptKeys(name: SecretName, change: Change): Promise<number> {
-  const { dataDir, secrets: given } = readSettings(environmentWith(".env"));
+async function changeStoredKeys(name: SecretName, change: Change): Promise<number> {
+  const { dataDir, secrets: given } = readSettings(readEnvironment(".env"));
   if (given[name] !== undefined) {
-    throw new StartFailure(`${name}: comes from the environment, it has to be changed there`);
+    throw new StartError(`${name}: comes from the environment, it has to be changed there`);
   }
   const path = secretsPath(dataDir);
   const kept = await readSecretsFile(path);
   const value = kept?.[name];
-  if (!value) throw new StartFailure(`${path} has no ${name}`);
+  if (!value) throw new StartError(`${path} has no ${name}`);
   const keys = splitKeys(name, value);
   // Relays and the Worker know one secret: the new one takes the place of the old one.
   const older = name === "RELAY_SECRET" ? [] : keys;
-  const next = change === "rotate" ? [await generate(name), ...older] : keys.slice(0, 1);
+  const next = change === "rotate" ? [await generateSecret(name), ...older] : keys.slice(0, 1);
   await writeSecretsFile(path, { ...kept, [name]: joinKeys(name, next) });
   return next.length;
 }
@@ -203,8 +203,8 @@ type Change = (typeof CHANGES)[number];
 function splitKeys(name: SecretName, value: string): string[] {
   if (name === "RELAY_SECRET") return [value];
   return name === "ENCRYPTION_KEY"
-    ? encryptionKeysOf({ ENCRYPTION_KEY: value })
-    : parseKeys(name, value).map((key) => JSON.stringify(key));
+    ? parseEncryptionKeys({ ENCRYPTION_KEY: value })
+    : parsePrivateKeys(name, value).map((key) => JSON.stringify(key));
 }
 
 function joinKeys(name: SecretName, keys: string[]): string {
@@ -215,11 +215,11 @@ function joinKeys(name: SecretName, keys: string[]): string {
 /** `npm run --silent secret <name>` prints a new one; with `rotate` or `retire` it changes the kept ones. */
 async function main([given, change]: string[]): Promise<string> {
   const name = SECRET_NAMES.find((known) => known === given);
-  if (!name) throw new StartFailure(`say which: ${SECRET_NAMES.join(", ")}`);
-  if (change === undefined) return generate(name);
+  if (!name) throw new StartError(`say which: ${SECRET_NAMES.join(", ")}`);
+  if (change === undefined) return generateSecret(name);
   const known = CHANGES.find((one) => one === change);
-  if (!known) throw new StartFailure(`say what to do: ${CHANGES.join(" or ")}`);
-  const count = await changeKeptKeys(name, known);
+  if (!known) throw new StartError(`say what to do: ${CHANGES.join(" or ")}`);
+  const count = await changeStoredKeys(name, known);
   return `${name}: ${count} ${count === 1 ? "key" : "keys"} from the next start on`;
 }
 
@@ -227,7 +227,7 @@ if (import.meta.main) {
   try {
     console.log(await main(process.argv.slice(2)));
   } catch (error) {
-    console.error(messageOf(error));
+    console.error(getErrorMessage(error));
     process.exitCode = 2;
   }
 }

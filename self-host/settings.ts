@@ -13,10 +13,13 @@ import {
   RelayPortRange,
   RelayUrl,
 } from "../protocol/relay/settings.ts";
+import { describeIssue } from "../protocol/schemas/issue-messages.ts";
 import { checkGroups, Settings as WorkerSettings, smtpUrl } from "../workers/config/config.ts";
 import { apiHostsOf } from "../workers/config/hosts.ts";
 import type { SmtpServer } from "../workers/config/smtp-server.ts";
-import { messageOf, StartFailure } from "./failure.ts";
+import { getErrorMessage, StartError } from "./errors.ts";
+
+z.config({ customError: describeIssue });
 
 const flag = z.enum(["true", "false"]);
 const url = (protocol: RegExp, start: string) =>
@@ -109,11 +112,11 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     ),
   );
   if (given.HOSTED === "true") {
-    throw new StartFailure("HOSTED: is for Cloudflare alone, a self-hosted server can't be it");
+    throw new StartError("HOSTED: is for Cloudflare alone, a self-hosted server can't be it");
   }
   const result = All.superRefine(checkGroups).safeParse(given);
   if (!result.success) {
-    throw new StartFailure(
+    throw new StartError(
       result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),
     );
   }
@@ -150,14 +153,14 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
 }
 
 /** The environment, with what it leaves out from these files of the working directory. */
-export function environmentWith(...files: string[]): NodeJS.ProcessEnv {
+export function readEnvironment(...files: string[]): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = {};
   for (const file of files) {
     try {
       Object.assign(environment, parseEnv(readFileSync(file, "utf8")));
     } catch (error) {
       if (error instanceof Error && "code" in error && error.code === "ENOENT") continue;
-      throw new StartFailure(`${file} can't be read: ${messageOf(error)}`);
+      throw new StartError(`${file} can't be read: ${getErrorMessage(error)}`);
     }
   }
   return { ...environment, ...withoutEmpty(process.env) };

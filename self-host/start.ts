@@ -5,13 +5,13 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { buildWorkerIfChanged, ROOT } from "./build/build.ts";
-import { messageOf, StartFailure } from "./failure.ts";
+import { getErrorMessage, StartError } from "./errors.ts";
 import type { SetupCode } from "./postgres/installation.ts";
 import { createLog } from "./log.ts";
-import { usablePort } from "./processes/ports.ts";
-import { environmentWith, readSettings, type ServerSettings } from "./settings.ts";
+import { findUsablePort } from "./processes/ports.ts";
+import { readEnvironment, readSettings, type ServerSettings } from "./settings.ts";
 import { startRelay } from "./relay.ts";
-import { openStorage, workerBindings } from "./storage.ts";
+import { openStorage, buildWorkerBindings } from "./storage.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
 
 const CRON_INTERVAL_MS = 60_000;
@@ -22,9 +22,9 @@ const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const SECOND_SIGNAL_MIN_MS = 1_000;
 
 async function main(): Promise<void> {
-  const stopped = untilSignal();
+  const stopped = waitForSignal();
   await using cleanup = new AsyncDisposableStack();
-  const settings = readSettings(environmentWith(".env"));
+  const settings = readSettings(readEnvironment(".env"));
   const started = start(settings, cleanup);
   const signal = await Promise.race([started.then(() => undefined), stopped]);
   if (signal !== undefined) {
@@ -38,7 +38,7 @@ async function main(): Promise<void> {
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
   const { host, apiHosts, allowPrivateFetch } = settings;
   const storage = await openStorage(settings, log, cleanup);
-  const port = await usablePort(host, settings.port);
+  const port = await findUsablePort(host, settings.port);
   if (existsSync(join(ROOT, "workers/index.ts"))) await buildWorkerIfChanged();
   const workerd = await startWorkerd({
     dataDir: storage.dataDir,
@@ -46,15 +46,15 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
     port,
     apiHost: apiHosts[0] ?? "localhost",
     gatewayAddress: storage.gateway.address,
-    bindings: workerBindings(settings, storage, port),
+    bindings: buildWorkerBindings(settings, storage, port),
     allowPrivateFetch,
     log,
   });
   cleanup.defer(() => workerd.child.stop());
   cleanup.defer(() =>
-    workerd.drain().catch((error: unknown) => log.warn(`draining: ${messageOf(error)}`)),
+    workerd.drain().catch((error: unknown) => log.warn(`draining: ${getErrorMessage(error)}`)),
   );
-  const cron = every(CRON_INTERVAL_MS, () => workerd.runCron());
+  const cron = runEvery(CRON_INTERVAL_MS, () => workerd.runCron());
   cleanup.defer(() => clearInterval(cron));
   if (settings.relay) {
     const relay = startRelay({
@@ -72,13 +72,13 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
   announce(settings, port, storage.setup);
 }
 
-function every(ms: number, task: () => Promise<void>): NodeJS.Timeout {
+function runEvery(ms: number, task: () => Promise<void>): NodeJS.Timeout {
   let isBusy = false;
   return setInterval(() => {
     if (isBusy) return;
     isBusy = true;
     void task()
-      .catch((error: unknown) => log.warn(`cron: ${messageOf(error)}`))
+      .catch((error: unknown) => log.warn(`cron: ${getErrorMessage(error)}`))
       .finally(() => (isBusy = false));
   }, ms);
 }
@@ -115,7 +115,7 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
 const AGENT_DEFAULT_SERVER = "http://127.0.0.1:8787";
 
 /** Resolves with the first signal. Another one, sent in earnest, ends the process at once. */
-async function untilSignal(): Promise<NodeJS.Signals> {
+async function waitForSignal(): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
   let firstAt: number | undefined;
   for (const signal of SIGNALS) {
@@ -131,7 +131,7 @@ async function untilSignal(): Promise<NodeJS.Signals> {
 main().then(
   () => process.exit(0),
   (error: unknown) => {
-    const text = error instanceof StartFailure ? error.message : messageOf(error);
+    const text = error instanceof StartError ? error.message : getErrorMessage(error);
     process.stderr.write(`underpass: ${text}\n`);
     process.exit(1);
   },

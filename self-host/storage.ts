@@ -1,11 +1,11 @@
 /** Rows and secrets of a self-hosted server, up and checked: what `npm start` and `npm run dev` share. */
 import { type DataDir, openDataDir } from "./data-dir.ts";
 import { type Gateway, startGateway } from "./gateway/gateway.ts";
-import { assertSameKeys, newSetupCode, type SetupCode } from "./postgres/installation.ts";
+import { assertSameKeys, createSetupCode, type SetupCode } from "./postgres/installation.ts";
 import type { Log } from "./log.ts";
 import { connectDatabase, migrate } from "./postgres/migrate.ts";
 import { startPostgres } from "./postgres/postgres.ts";
-import { fingerprints, loadSecrets, type Secrets } from "./secrets.ts";
+import { computeFingerprints, loadSecrets, type Secrets } from "./secrets.ts";
 import type { ServerSettings } from "./settings.ts";
 
 export interface Storage {
@@ -58,15 +58,15 @@ async function prepareDatabase(
   try {
     const applied = await migrate(client);
     if (applied > 0) log.info(`database: ${applied} migrations applied`);
-    await assertSameKeys(client, await fingerprints(secrets));
-    return await newSetupCode(client);
+    await assertSameKeys(client, await computeFingerprints(secrets));
+    return await createSetupCode(client);
   } finally {
     await client.end();
   }
 }
 
 /** What the Worker is told of all this, by the names of workers/env.ts. */
-export function workerBindings(
+export function buildWorkerBindings(
   settings: ServerSettings,
   { secrets, gateway, setup }: Storage,
   port: number,

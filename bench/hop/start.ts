@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { V8_FLAGS, WRANGLER } from "../../self-host/workerd/configuration.ts";
+import { V8_FLAGS, WRANGLER_CONFIG } from "../../self-host/workerd/configuration.ts";
 import { BENCH, spawnQuiet, stopChild, type Program } from "../processes.ts";
 
 export async function startHop(): Promise<Program> {
@@ -43,7 +43,7 @@ const config :Workerd.Config = (
 );
 const main :Workerd.Worker = (
   modules = [(name = "worker.js", esModule = embed ${JSON.stringify(relative(directory, join(BENCH, "hop/worker.js")))})],
-  compatibilityDate = "${WRANGLER.compatibilityDate}",
+  compatibilityDate = "${WRANGLER_CONFIG.compatibilityDate}",
   durableObjectNamespaces = [(className = "Hop", uniqueKey = "hop", enableSql = true)],
   durableObjectStorage = (localDisk = "disk"),
   bindings = [(name = "HOP", durableObjectNamespace = "Hop")],

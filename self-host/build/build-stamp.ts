@@ -28,7 +28,7 @@ export async function writeStamp(
 }
 
 /** Whether nothing that the bundle was made from has changed since. */
-export async function isCurrent(stampPath: string): Promise<boolean> {
+export async function isUpToDate(stampPath: string): Promise<boolean> {
   let stamp: z.infer<typeof Stamp>;
   try {
     stamp = Stamp.parse(JSON.parse(await readFile(stampPath, "utf8")));

@@ -8,7 +8,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import * as esbuild from "esbuild";
-import { isCurrent, listFiles, writeStamp } from "./build-stamp.ts";
+import { isUpToDate, listFiles, writeStamp } from "./build-stamp.ts";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const WORKER_DIR = join(ROOT, "dist/worker");
@@ -28,7 +28,7 @@ export interface WorkerBundle {
 /** Builds the Worker unless its bundle is of today's sources already. */
 export async function buildWorkerIfChanged(): Promise<void> {
   const isBuilt = existsSync(join(WORKER_DIR, "index.js"));
-  if (!isBuilt || !(await isCurrent(WORKER_STAMP))) await buildWorker();
+  if (!isBuilt || !(await isUpToDate(WORKER_STAMP))) await buildWorker();
 }
 
 export async function buildWorker(): Promise<WorkerBundle> {
@@ -45,7 +45,7 @@ export async function buildWorker(): Promise<WorkerBundle> {
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
-    plugins: [englishOnly, guardedSockets, wholePages],
+    plugins: [englishOnly, smtpSockets, inlinePages],
     loader: { ".wasm": "copy" },
     minifyWhitespace: true,
     minifySyntax: true,
@@ -55,7 +55,7 @@ export async function buildWorker(): Promise<WorkerBundle> {
     logLevel: "error",
   });
   await writeOutputs(WORKER_DIR, result.outputFiles);
-  await writeStamp(WORKER_STAMP, await workerInputs(result.metafile), startedAtMs);
+  await writeStamp(WORKER_STAMP, await listWorkerInputs(result.metafile), startedAtMs);
   const gzipBytes = result.outputFiles.reduce(
     (sum, file) => sum + gzipSync(file.contents).length,
     0,
@@ -93,7 +93,7 @@ export async function build(): Promise<WorkerBundle> {
 }
 
 /** The sources of pages are bundled by themselves (`wholePages`), so that esbuild does not list them. */
-async function workerInputs({ inputs }: esbuild.Metafile): Promise<string[]> {
+async function listWorkerInputs({ inputs }: esbuild.Metafile): Promise<string[]> {
   const named = Object.keys(inputs).map((path) => join(ROOT, path.replace(/^[a-z-]+:/, "")));
   const others = ["self-host/build/build.ts", "package-lock.json"].map((path) => join(ROOT, path));
   return [...named, ...others, ...(await listFiles(join(ROOT, "dashboard")))];
@@ -129,7 +129,7 @@ const englishOnly: esbuild.Plugin = {
 };
 
 /** A page of dashboard/ as one text: its script and style are bundled, and stand where they are named. */
-const wholePages: esbuild.Plugin = {
+const inlinePages: esbuild.Plugin = {
   name: "whole-pages",
   setup(build) {
     build.onLoad({ filter: /\.html$/ }, async ({ path }) => {
@@ -162,7 +162,7 @@ const STYLE = /<link rel="stylesheet" href="(\S+)" \/>/;
 const SCRIPT = /<script type="module" src="(\S+)"><\/script>/;
 
 /** worker-mailer opens its connections through workers/integrations/mail/smtp-socket.ts, which says why. */
-const guardedSockets: esbuild.Plugin = {
+const smtpSockets: esbuild.Plugin = {
   name: "guarded-sockets",
   setup(build) {
     build.onResolve({ filter: /^cloudflare:sockets$/ }, ({ importer }) =>

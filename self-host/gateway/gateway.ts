@@ -9,12 +9,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { WebSocketServer } from "ws";
-import { messageOf } from "../failure.ts";
-import { type Answer, type CheckSecret, errorAnswer } from "./answer.ts";
-import { Backend } from "./backend.ts";
+import { getErrorMessage } from "../errors.ts";
+import { type GatewayResponse, type VerifySecret, buildErrorResponse } from "./response.ts";
+import { PostgresConnection } from "./postgres-connection.ts";
 import { createMailer } from "./mail.ts";
 import { serveSession } from "./session.ts";
-import { answerSql } from "./sql.ts";
+import { handleSql } from "./sql.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
 
@@ -44,28 +44,28 @@ export interface Gateway {
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const { log } = options;
-  const queries = poolOf(options, GATEWAY_QUERY_CONNECTIONS);
-  const sessions = poolOf(options, GATEWAY_SESSION_CONNECTIONS);
+  const queries = createPool(options, GATEWAY_QUERY_CONNECTIONS);
+  const sessions = createPool(options, GATEWAY_SESSION_CONNECTIONS);
   const mailer = createMailer(options);
-  const isSecret = secretChecker(options.secret);
+  const isSecret = createSecretVerifier(options.secret);
 
   const server = createServer((request, response) => {
     void answer(request).then(
-      (result) => respond(response, result),
+      (result) => sendResponse(response, result),
       (error: unknown) => {
-        log.error(`gateway: ${messageOf(error)}`);
-        respond(response, errorAnswer(503, "the gateway can't answer now"));
+        log.error(`gateway: ${getErrorMessage(error)}`);
+        sendResponse(response, buildErrorResponse(503, "the gateway can't answer now"));
       },
     );
   });
   // The Worker keeps its connections for as long as it runs.
   server.keepAliveTimeout = 0;
 
-  async function answer(request: IncomingMessage): Promise<Answer> {
-    if (request.method !== "POST") return errorAnswer(404, "not found");
+  async function answer(request: IncomingMessage): Promise<GatewayResponse> {
+    if (request.method !== "POST") return buildErrorResponse(404, "not found");
     switch (request.url) {
       case "/sql":
-        if (!isSecret(passwordIn(request.headers["neon-connection-string"]))) return WRONG_SECRET;
+        if (!isSecret(getPassword(request.headers["neon-connection-string"]))) return WRONG_SECRET;
         break;
       case "/mail":
         if (!isSecret(request.headers.authorization?.replace(/^Bearer /, "") ?? "")) {
@@ -73,14 +73,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
         }
         break;
       default:
-        return errorAnswer(404, "not found");
+        return buildErrorResponse(404, "not found");
     }
     const body = await readBody(request);
     if (body === undefined) {
-      const tooLarge = errorAnswer(413, "the request is too large");
+      const tooLarge = buildErrorResponse(413, "the request is too large");
       return { ...tooLarge, headers: { connection: "close" } };
     }
-    return request.url === "/sql" ? answerSql(queries, request.headers, body) : mailer.answer(body);
+    return request.url === "/sql" ? handleSql(queries, request.headers, body) : mailer.handle(body);
   }
 
   const sockets = new WebSocketServer({
@@ -96,7 +96,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     }
     sockets.handleUpgrade(request, socket, head, (client) => {
       void serveSession(client, sessions, isSecret).catch((error: unknown) => {
-        log.error(`gateway: ${messageOf(error)}`);
+        log.error(`gateway: ${getErrorMessage(error)}`);
         client.terminate();
       });
     });
@@ -118,27 +118,27 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   };
 }
 
-function poolOf({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool {
+function createPool({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool {
   const pool = new pg.Pool({
-    Client: Backend,
+    Client: PostgresConnection,
     connectionString: databaseUrl,
     max,
     connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
     keepAlive: true,
   });
   // An idle connection that breaks (PostgreSQL restarted) leaves the pool by itself.
-  pool.on("error", (error) => log.warn(`gateway: ${messageOf(error)}`));
+  pool.on("error", (error) => log.warn(`gateway: ${getErrorMessage(error)}`));
   return pool;
 }
 
 /** Digests of equal length, so that the time taken says nothing about the secret. */
-function secretChecker(secret: string): CheckSecret {
+function createSecretVerifier(secret: string): VerifySecret {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   const expected = digest(secret);
   return (candidate) => timingSafeEqual(digest(candidate), expected);
 }
 
-function passwordIn(connectionString: string | string[] | undefined): string {
+function getPassword(connectionString: string | string[] | undefined): string {
   try {
     return decodeURIComponent(new URL(String(connectionString)).password);
   } catch {
@@ -165,7 +165,7 @@ function readBody(request: IncomingMessage): Promise<string | undefined> {
   return promise;
 }
 
-function respond(response: ServerResponse, { status, body, headers }: Answer): void {
+function sendResponse(response: ServerResponse, { status, body, headers }: GatewayResponse): void {
   response.writeHead(status, {
     "content-type": "application/json",
     "content-length": Buffer.byteLength(body),
@@ -175,7 +175,7 @@ function respond(response: ServerResponse, { status, body, headers }: Answer): v
 }
 
 /** As PostgreSQL says it, which the driver shows as a NeonDbError with this code. */
-const WRONG_SECRET: Answer = {
+const WRONG_SECRET: GatewayResponse = {
   status: 400,
   body: JSON.stringify({
     message: "password authentication failed",

@@ -8,11 +8,11 @@ import nodemailer from "nodemailer";
 import MailComposer from "nodemailer/lib/mail-composer/index.js";
 import { z } from "zod";
 import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
-import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/recipients.ts";
+import { isPermanentRefusal, MAIL_REFUSED_STATUS } from "../../protocol/mail-refusals.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
-import { messageOf } from "../failure.ts";
+import { getErrorMessage } from "../errors.ts";
 import type { Log } from "../log.ts";
-import { type Answer, errorAnswer } from "./answer.ts";
+import { type GatewayResponse, buildErrorResponse } from "./response.ts";
 
 const MAIL_FILE_NAME_MAX_CHARS = 80;
 
@@ -27,7 +27,7 @@ type Mail = z.output<typeof Mail>;
 
 export interface Mailer {
   /** 200 only once the mail is delivered or written. */
-  answer(body: string): Promise<Answer>;
+  handle(body: string): Promise<GatewayResponse>;
   close(): void;
 }
 
@@ -38,12 +38,12 @@ export interface MailOptions {
 }
 
 export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer {
-  const transport = smtpServer && smtpTransport(smtpServer);
+  const transport = smtpServer && createSmtpTransport(smtpServer);
 
   async function deliver(mail: Mail): Promise<void> {
     if (transport) {
       const signal = AbortSignal.timeout(MAIL_DELIVERY_MAX_MS);
-      await transport.sendMail({ ...asAutomatic(mail), signal });
+      await transport.sendMail({ ...withAutoSubmittedHeader(mail), signal });
       return;
     }
     const path = await writeMail(mailDir, mail);
@@ -51,26 +51,26 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
   }
 
   return {
-    async answer(body) {
-      const mail = parse(body);
-      if (!mail) return errorAnswer(400, "the body must be {to, from, subject, text, html}");
+    async handle(body) {
+      const mail = parseMail(body);
+      if (!mail) return buildErrorResponse(400, "the body must be {to, from, subject, text, html}");
       try {
         await deliver(mail);
         return { status: 200, body: "{}" };
       } catch (error) {
-        if (isRefusal(error)) {
-          log.warn(`mail for ${mail.to} was refused: ${messageOf(error)}`);
-          return errorAnswer(MAIL_REFUSED_STATUS, "the mail server does not take the recipient");
+        if (isRecipientRefused(error)) {
+          log.warn(`mail for ${mail.to} was refused: ${getErrorMessage(error)}`);
+          return buildErrorResponse(MAIL_REFUSED_STATUS, "the mail server does not take the recipient");
         }
-        log.warn(`mail for ${mail.to} was not delivered: ${messageOf(error)}`);
-        return errorAnswer(503, "the mail was not delivered");
+        log.warn(`mail for ${mail.to} was not delivered: ${getErrorMessage(error)}`);
+        return buildErrorResponse(503, "the mail was not delivered");
       }
     },
     close: () => transport?.close(),
   };
 }
 
-function smtpTransport({ host, port, implicitTls, credentials, isThisMachine }: SmtpServer) {
+function createSmtpTransport({ host, port, implicitTls, credentials, isThisMachine }: SmtpServer) {
   return nodemailer.createTransport({
     host,
     port,
@@ -88,17 +88,17 @@ function smtpTransport({ host, port, implicitTls, credentials, isThisMachine }: 
 }
 
 /** Machines that answer mails answer none that says this of itself. */
-function asAutomatic(mail: Mail) {
+function withAutoSubmittedHeader(mail: Mail) {
   return { ...mail, headers: { "Auto-Submitted": "auto-generated" } };
 }
 
 /** The server's answer to this one recipient. */
-function isRefusal(error: unknown): boolean {
+function isRecipientRefused(error: unknown): boolean {
   const { command, response } = error as { command?: unknown; response?: unknown };
   return command === "RCPT TO" && typeof response === "string" && isPermanentRefusal(response);
 }
 
-function parse(body: string): Mail | undefined {
+function parseMail(body: string): Mail | undefined {
   try {
     return Mail.safeParse(JSON.parse(body)).data;
   } catch {
@@ -110,18 +110,18 @@ async function writeMail(dir: string, mail: Mail): Promise<string> {
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const fresh = join(dir, `${randomUUID()}.new`);
   const access = { disableFileAccess: true, disableUrlAccess: true };
-  const message = new MailComposer({ ...asAutomatic(mail), ...access });
+  const message = new MailComposer({ ...withAutoSubmittedHeader(mail), ...access });
   await pipeline(
     message.compile().createReadStream(),
     createWriteStream(fresh, { mode: 0o600, flags: "wx" }),
   );
-  return nameAs(fresh, (time) => join(dir, `${time}-${fileNameOf(mail.to)}.eml`)).finally(() =>
+  return linkWithUniqueName(fresh, (time) => join(dir, `${time}-${toFileName(mail.to)}.eml`)).finally(() =>
     rm(fresh),
   );
 }
 
 /** Not over another mail of the same millisecond: the later one has the next. */
-async function nameAs(fresh: string, pathAt: (time: string) => string): Promise<string> {
+async function linkWithUniqueName(fresh: string, pathAt: (time: string) => string): Promise<string> {
   for (let timeMs = Date.now(); ; timeMs += 1) {
     const path = pathAt(new Date(timeMs).toISOString().replace(/[:.]/g, "-"));
     try {
@@ -133,6 +133,6 @@ async function nameAs(fresh: string, pathAt: (time: string) => string): Promise<
   }
 }
 
-function fileNameOf(address: string): string {
+function toFileName(address: string): string {
   return address.replace(/[^a-zA-Z0-9@._+-]/g, "_").slice(0, MAIL_FILE_NAME_MAX_CHARS);
 }

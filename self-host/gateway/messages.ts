@@ -8,7 +8,7 @@ const GATEWAY_STARTUP_MAX_BYTES = 16 * 1024;
 
 const HEADER_BYTES = 5;
 
-export const TYPE = {
+export const MESSAGE_TYPE = {
   query: 0x51, // Q
   sync: 0x53, // S
   functionCall: 0x46, // F
@@ -77,7 +77,7 @@ export function readPassword(
 ): { password: string; bytes: number } | undefined | null {
   if (buffer.length < HEADER_BYTES) return undefined;
   const length = buffer.readUInt32BE(1);
-  if (buffer.readUInt8(0) !== TYPE.password || length < 5 || length > GATEWAY_STARTUP_MAX_BYTES) {
+  if (buffer.readUInt8(0) !== MESSAGE_TYPE.password || length < 5 || length > GATEWAY_STARTUP_MAX_BYTES) {
     return null;
   }
   if (buffer.length < length + 1) return undefined;
@@ -85,42 +85,42 @@ export function readPassword(
   return { password, bytes: length + 1 };
 }
 
-export const ENCRYPTION_REFUSED = Buffer.from("N");
-export const PASSWORD_WANTED = message("R", u32(3));
+export const ENCRYPTION_DECLINED = Buffer.from("N");
+export const PASSWORD_REQUEST = buildMessage("R", encodeU32(3));
 
 /** What PostgreSQL says to a client that it lets in. */
-export function welcome(parameters: ReadonlyMap<string, string>): Buffer {
+export function buildAuthenticationOk(parameters: ReadonlyMap<string, string>): Buffer {
   return Buffer.concat([
-    message("R", u32(0)),
-    ...[...parameters].map(([name, value]) => message("S", text(name), text(value))),
+    buildMessage("R", encodeU32(0)),
+    ...[...parameters].map(([name, value]) => buildMessage("S", encodeText(name), encodeText(value))),
     // No key to cancel with: the connection is shared.
-    message("K", u32(0), u32(0)),
-    message("Z", Buffer.from("I")),
+    buildMessage("K", encodeU32(0), encodeU32(0)),
+    buildMessage("Z", Buffer.from("I")),
   ]);
 }
 
-export function fatalError(code: string, reason: string): Buffer {
+export function buildFatalError(code: string, reason: string): Buffer {
   const fields = { S: "FATAL", V: "FATAL", C: code, M: reason };
-  return message(
+  return buildMessage(
     "E",
     ...Object.entries(fields).map(([name, value]) =>
-      Buffer.concat([Buffer.from(name), text(value)]),
+      Buffer.concat([Buffer.from(name), encodeText(value)]),
     ),
     Buffer.from([0]),
   );
 }
 
-function message(type: string, ...parts: Buffer[]): Buffer {
+function buildMessage(type: string, ...parts: Buffer[]): Buffer {
   const length = parts.reduce((sum, part) => sum + part.length, 4);
-  return Buffer.concat([Buffer.from(type), u32(length), ...parts]);
+  return Buffer.concat([Buffer.from(type), encodeU32(length), ...parts]);
 }
 
-function u32(value: number): Buffer {
+function encodeU32(value: number): Buffer {
   const buffer = Buffer.alloc(4);
   buffer.writeUInt32BE(value);
   return buffer;
 }
 
-function text(value: string): Buffer {
+function encodeText(value: string): Buffer {
   return Buffer.from(`${value}\0`);
 }

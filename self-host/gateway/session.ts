@@ -7,18 +7,18 @@ import { once } from "node:events";
 import type { Duplex } from "node:stream";
 import type pg from "pg";
 import { createWebSocketStream, type WebSocket } from "ws";
-import { messageOf } from "../failure.ts";
-import type { CheckSecret } from "./answer.ts";
-import type { Backend } from "./backend.ts";
+import { getErrorMessage } from "../errors.ts";
+import type { VerifySecret } from "./response.ts";
+import type { PostgresConnection } from "./postgres-connection.ts";
 import {
-  ENCRYPTION_REFUSED,
-  fatalError,
+  ENCRYPTION_DECLINED,
+  buildFatalError,
   MessageScanner,
-  PASSWORD_WANTED,
+  PASSWORD_REQUEST,
   readPassword,
   readStartup,
-  TYPE,
-  welcome,
+  MESSAGE_TYPE,
+  buildAuthenticationOk,
 } from "./messages.ts";
 
 const GATEWAY_STARTUP_MAX_MS = 10_000;
@@ -28,7 +28,7 @@ const GATEWAY_BACKLOG_MAX_BYTES = 1024 * 1024;
 export async function serveSession(
   socket: WebSocket,
   pool: pg.Pool,
-  isSecret: CheckSecret,
+  isSecret: VerifySecret,
 ): Promise<void> {
   const client = createWebSocketStream(socket, {
     readableHighWaterMark: GATEWAY_BACKLOG_MAX_BYTES,
@@ -37,21 +37,21 @@ export async function serveSession(
   // A client that vanishes is an error to the stream and nothing to us: the socket's 'close' follows.
   client.on("error", () => {});
   const gone = once(socket, "close").then(() => undefined);
-  const refusal = await letIn(client, gone, isSecret);
+  const refusal = await authenticate(client, gone, isSecret);
   if (refusal) {
     client.end(refusal);
     return;
   }
-  let backend: Backend & pg.PoolClient;
+  let backend: PostgresConnection & pg.PoolClient;
   try {
-    backend = (await pool.connect()) as Backend & pg.PoolClient;
+    backend = (await pool.connect()) as PostgresConnection & pg.PoolClient;
   } catch (error) {
-    client.end(fatalError("53300", `no connection to the database: ${messageOf(error)}`));
+    client.end(buildFatalError("53300", `no connection to the database: ${getErrorMessage(error)}`));
     return;
   }
-  const isSettled = await lend(backend, client, gone);
+  const isSettled = await forwardMessages(backend, client, gone);
   client.end();
-  await giveBack(backend, isSettled);
+  await releaseConnection(backend, isSettled);
 }
 
 /**
@@ -59,15 +59,15 @@ export async function serveSession(
  *
  * @returns what to say to a client that is not let in.
  */
-async function letIn(
+async function authenticate(
   client: Duplex,
   gone: Promise<void>,
-  isSecret: CheckSecret,
+  isSecret: VerifySecret,
 ): Promise<Buffer | undefined> {
   let received: Buffer = Buffer.alloc(0);
   let isStarted = false;
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
-  const refuse = (code: string, reason: string) => resolve(fatalError(code, reason));
+  const refuse = (code: string, reason: string) => resolve(buildFatalError(code, reason));
 
   const onData = (data: Buffer) => {
     received = Buffer.concat([received, data]);
@@ -77,7 +77,7 @@ async function letIn(
       if (startup.kind === "unreadable") return refuse("08P01", "unreadable startup message");
       received = received.subarray(startup.bytes);
       isStarted = startup.kind === "startup";
-      client.write(isStarted ? PASSWORD_WANTED : ENCRYPTION_REFUSED);
+      client.write(isStarted ? PASSWORD_REQUEST : ENCRYPTION_DECLINED);
     }
     const answer = readPassword(received);
     if (answer === undefined) return;
@@ -107,7 +107,7 @@ async function letIn(
  *
  * @returns whether the server has answered everything that it was asked, and nothing was cut.
  */
-async function lend(backend: Backend, client: Duplex, gone: Promise<void>): Promise<boolean> {
+async function forwardMessages(backend: PostgresConnection, client: Duplex, gone: Promise<void>): Promise<boolean> {
   const server = backend.lend();
   const questions = new MessageScanner();
   const answers = new MessageScanner();
@@ -120,23 +120,23 @@ async function lend(backend: Backend, client: Duplex, gone: Promise<void>): Prom
   const onQuestion = (chunk: Buffer) => {
     let end = chunk.length;
     questions.scan(chunk, (type, start) => {
-      if (type === TYPE.terminate) {
+      if (type === MESSAGE_TYPE.terminate) {
         isCut ||= start < 0;
         end = Math.max(0, Math.min(end, start));
         leave();
       }
       if (start > end) return;
-      const asks = type === TYPE.query || type === TYPE.sync || type === TYPE.functionCall;
+      const asks = type === MESSAGE_TYPE.query || type === MESSAGE_TYPE.sync || type === MESSAGE_TYPE.functionCall;
       if (asks) unanswered += 1;
-      if (type !== TYPE.terminate) isRoundOpen = !asks;
+      if (type !== MESSAGE_TYPE.terminate) isRoundOpen = !asks;
     });
-    if (end > 0) pass(chunk.subarray(0, end), server, client);
+    if (end > 0) writeWithBackpressure(chunk.subarray(0, end), server, client);
   };
   const onAnswer = (chunk: Buffer) => {
     answers.scan(chunk, (type) => {
-      if (type === TYPE.readyForQuery) unanswered -= 1;
+      if (type === MESSAGE_TYPE.readyForQuery) unanswered -= 1;
     });
-    pass(chunk, client, server);
+    writeWithBackpressure(chunk, client, server);
   };
   const onServerLost = () => {
     isCut = true;
@@ -145,7 +145,7 @@ async function lend(backend: Backend, client: Duplex, gone: Promise<void>): Prom
 
   server.on("data", onAnswer).on("close", onServerLost);
   client.on("data", onQuestion);
-  client.write(welcome(backend.parameters));
+  client.write(buildAuthenticationOk(backend.parameters));
   if (server.destroyed) onServerLost();
   client.resume();
   await Promise.race([left, gone]);
@@ -159,13 +159,13 @@ async function lend(backend: Backend, client: Duplex, gone: Promise<void>): Prom
 }
 
 /** The one who reads slowly holds up the one who writes. */
-function pass(chunk: Buffer, to: Duplex, from: Duplex): void {
+function writeWithBackpressure(chunk: Buffer, to: Duplex, from: Duplex): void {
   if (to.destroyed || to.write(chunk)) return;
   from.pause();
   to.once("drain", () => from.resume());
 }
 
-async function giveBack(backend: Backend & pg.PoolClient, isSettled: boolean): Promise<void> {
+async function releaseConnection(backend: PostgresConnection & pg.PoolClient, isSettled: boolean): Promise<void> {
   if (!isSettled) {
     // Mid-answer: PostgreSQL itself rolls back what a lost connection had begun.
     backend.release(true);

@@ -5,20 +5,20 @@
 import type { IncomingHttpHeaders } from "node:http";
 import pg from "pg";
 import { z } from "zod";
-import { messageOf } from "../failure.ts";
-import { type Answer, errorAnswer } from "./answer.ts";
-import { type Backend, isBroken } from "./backend.ts";
+import { getErrorMessage } from "../errors.ts";
+import { type GatewayResponse, buildErrorResponse } from "./response.ts";
+import { type PostgresConnection, isConnectionLost } from "./postgres-connection.ts";
 import { isStalePlan, type Query, runQuery } from "./statements.ts";
 
 const GATEWAY_BATCH_MAX_QUERIES = 1_000;
 
-const OneQuery = z.object({
+const SqlQuery = z.object({
   query: z.string(),
   params: z.array(z.unknown()).default([]),
   arrayMode: z.boolean().optional(),
 });
-const Batch = z.object({ queries: z.array(OneQuery).max(GATEWAY_BATCH_MAX_QUERIES) });
-const Body = z.union([OneQuery, Batch]);
+const Batch = z.object({ queries: z.array(SqlQuery).max(GATEWAY_BATCH_MAX_QUERIES) });
+const Body = z.union([SqlQuery, Batch]);
 
 const ISOLATION_LEVELS: Record<string, string> = {
   ReadUncommitted: "read uncommitted",
@@ -27,45 +27,45 @@ const ISOLATION_LEVELS: Record<string, string> = {
   Serializable: "serializable",
 };
 
-export async function answerSql(
+export async function handleSql(
   pool: pg.Pool,
   headers: IncomingHttpHeaders,
   text: string,
-): Promise<Answer> {
+): Promise<GatewayResponse> {
   if (headers["neon-raw-text-output"] !== "true") {
-    return errorAnswer(400, "only raw text output is spoken here: set Neon-Raw-Text-Output");
+    return buildErrorResponse(400, "only raw text output is spoken here: set Neon-Raw-Text-Output");
   }
-  const body = parse(text);
-  if (!body) return errorAnswer(400, "the body must be {query, params} or {queries}");
+  const body = parseBody(text);
+  if (!body) return buildErrorResponse(400, "the body must be {query, params} or {queries}");
   const arrayMode = headers["neon-array-mode"] === "true";
-  const toQuery = (one: z.output<typeof OneQuery>): Query => ({
+  const toQuery = (one: z.output<typeof SqlQuery>): Query => ({
     text: one.query,
     params: one.params,
     arrayMode: one.arrayMode ?? arrayMode,
   });
 
-  let backend: Backend & pg.PoolClient;
+  let backend: PostgresConnection & pg.PoolClient;
   try {
-    backend = (await pool.connect()) as Backend & pg.PoolClient;
+    backend = (await pool.connect()) as PostgresConnection & pg.PoolClient;
   } catch (error) {
-    return errorAnswer(503, `the database can't be reached: ${messageOf(error)}`);
+    return buildErrorResponse(503, `the database can't be reached: ${getErrorMessage(error)}`);
   }
   let broken = false;
   try {
-    if ("query" in body) return ok(await runAlone(backend, toQuery(body)));
+    if ("query" in body) return buildOkResponse(await runSingle(backend, toQuery(body)));
     const begin = beginStatement(headers);
-    if (begin === undefined) return errorAnswer(400, "unknown isolation level");
-    const results = await runTogether(backend, begin, body.queries.map(toQuery));
-    return { ...ok({ results }), headers: echoed(headers) };
+    if (begin === undefined) return buildErrorResponse(400, "unknown isolation level");
+    const results = await runTransaction(backend, begin, body.queries.map(toQuery));
+    return { ...buildOkResponse({ results }), headers: echoBatchHeaders(headers) };
   } catch (error) {
-    broken = isBroken(error);
-    return databaseError(error);
+    broken = isConnectionLost(error);
+    return toErrorResponse(error);
   } finally {
     backend.release(broken);
   }
 }
 
-function parse(text: string): z.output<typeof Body> | undefined {
+function parseBody(text: string): z.output<typeof Body> | undefined {
   try {
     return Body.safeParse(JSON.parse(text)).data;
   } catch {
@@ -73,24 +73,24 @@ function parse(text: string): z.output<typeof Body> | undefined {
   }
 }
 
-async function runAlone(backend: Backend, query: Query): Promise<object> {
+async function runSingle(backend: PostgresConnection, query: Query): Promise<object> {
   try {
-    return resultOf(await runQuery(backend, query), query);
+    return toResult(await runQuery(backend, query), query);
   } catch (error) {
     if (!isStalePlan(error)) throw error;
-    return resultOf(await runQuery(backend, query), query);
+    return toResult(await runQuery(backend, query), query);
   }
 }
 
-async function runTogether(backend: Backend, begin: string, queries: Query[]): Promise<object[]> {
+async function runTransaction(backend: PostgresConnection, begin: string, queries: Query[]): Promise<object[]> {
   await backend.query(begin);
   try {
     const results: object[] = [];
-    for (const query of queries) results.push(resultOf(await runQuery(backend, query), query));
+    for (const query of queries) results.push(toResult(await runQuery(backend, query), query));
     await backend.query("commit");
     return results;
   } catch (error) {
-    if (!isBroken(error)) await backend.query("rollback");
+    if (!isConnectionLost(error)) await backend.query("rollback");
     throw error;
   }
 }
@@ -116,7 +116,7 @@ const BATCH_HEADERS = [
   "neon-batch-deferrable",
 ];
 
-function echoed(headers: IncomingHttpHeaders): Record<string, string> {
+function echoBatchHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   return Object.fromEntries(
     BATCH_HEADERS.filter((name) => headers[name] !== undefined).map((name) => [
       name,
@@ -125,7 +125,7 @@ function echoed(headers: IncomingHttpHeaders): Record<string, string> {
   );
 }
 
-function resultOf(
+function toResult(
   { fields, command, rowCount, rows }: pg.QueryResult | pg.QueryArrayResult,
   { arrayMode }: Query,
 ): object {
@@ -133,12 +133,12 @@ function resultOf(
   return { fields, command, rowCount, rows, rowAsArray: arrayMode };
 }
 
-function ok(value: object): Answer {
+function buildOkResponse(value: object): GatewayResponse {
   return { status: 200, body: JSON.stringify(value) };
 }
 
-function databaseError(error: unknown): Answer {
-  if (!(error instanceof pg.DatabaseError)) return errorAnswer(503, messageOf(error));
+function toErrorResponse(error: unknown): GatewayResponse {
+  if (!(error instanceof pg.DatabaseError)) return buildErrorResponse(503, getErrorMessage(error));
   // The message is no property of its own, the fields from PostgreSQL are.
   return { status: 400, body: JSON.stringify({ ...error, message: error.message }) };
 }

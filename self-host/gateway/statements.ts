@@ -3,7 +3,7 @@
  * connection. The least recently used goes when there are too many.
  */
 import pg from "pg";
-import type { Backend } from "./backend.ts";
+import type { PostgresConnection } from "./postgres-connection.ts";
 
 /** Statements that each connection keeps prepared; the least recently used goes first. */
 const GATEWAY_PREPARED_MAX_STATEMENTS = 200;
@@ -15,23 +15,23 @@ export interface Query {
 }
 
 /** Of each connection: names by text. */
-const statements = new WeakMap<Backend, Map<string, string>>();
+const statements = new WeakMap<PostgresConnection, Map<string, string>>();
 let lastName = 0;
 
 /** Values stay as PostgreSQL writes them: whoever asked knows the types. */
-const asWritten = { getTypeParser: () => (value: unknown) => value };
+const rawText = { getTypeParser: () => (value: unknown) => value };
 
 export async function runQuery(
-  backend: Backend,
+  backend: PostgresConnection,
   { text, params, arrayMode }: Query,
 ): Promise<pg.QueryResult | pg.QueryArrayResult> {
-  const names = statementsOf(backend);
+  const names = getStatementNames(backend);
   const name = names.get(text) ?? `u${++lastName}`;
   // To the end of the map: the first is the least recently used.
   names.delete(text);
   names.set(text, name);
-  if (names.size > GATEWAY_PREPARED_MAX_STATEMENTS) await forgetOldest(backend, names);
-  const query = { name, text, values: params, types: asWritten };
+  if (names.size > GATEWAY_PREPARED_MAX_STATEMENTS) await evictOldest(backend, names);
+  const query = { name, text, values: params, types: rawText };
   try {
     if (!arrayMode) return await backend.query(query);
     return await backend.query({ ...query, rowMode: "array" });
@@ -46,7 +46,7 @@ export function isStalePlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.routine === "RevalidateCachedQuery";
 }
 
-async function forgetOldest(backend: Backend, names: Map<string, string>): Promise<void> {
+async function evictOldest(backend: PostgresConnection, names: Map<string, string>): Promise<void> {
   for (const [text, name] of names) {
     names.delete(text);
     await backend.deallocate(name);
@@ -54,7 +54,7 @@ async function forgetOldest(backend: Backend, names: Map<string, string>): Promi
   }
 }
 
-function statementsOf(backend: Backend): Map<string, string> {
+function getStatementNames(backend: PostgresConnection): Map<string, string> {
   const known = statements.get(backend);
   if (known) return known;
   const names = new Map<string, string>();

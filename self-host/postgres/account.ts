@@ -1,7 +1,7 @@
 /** PostgreSQL refuses to run as root: a server that root starts runs it as a user with no rights at all. */
 import { readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { StartFailure } from "../failure.ts";
+import { StartError } from "../errors.ts";
 
 export interface Account {
   uid: number;
@@ -12,10 +12,10 @@ export interface Account {
  * @param clusterDir whose owner it is, if it is there already: no other account may use it.
  * @returns undefined when this process can run PostgreSQL itself.
  */
-export async function accountToRunAs(clusterDir: string): Promise<Account | undefined> {
+export async function findPostgresAccount(clusterDir: string): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   if (process.platform !== "linux") {
-    throw new StartFailure("PostgreSQL doesn't run as root: start as another user");
+    throw new StartError("PostgreSQL doesn't run as root: start as another user");
   }
   const owner = await stat(clusterDir).catch(() => undefined);
   if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
@@ -26,7 +26,7 @@ export async function accountToRunAs(clusterDir: string): Promise<Account | unde
   }
   const account = accounts.get("postgres") ?? accounts.get("nobody");
   if (!account) {
-    throw new StartFailure("PostgreSQL doesn't run as root, and there is no user nobody");
+    throw new StartError("PostgreSQL doesn't run as root, and there is no user nobody");
   }
   return account;
 }
@@ -34,12 +34,12 @@ export async function accountToRunAs(clusterDir: string): Promise<Account | unde
 /** Whether the account may pass every directory on the way to `path`, and that one itself. */
 export async function canReach(path: string, account: Account): Promise<boolean> {
   for (let dir = path; ; dir = dirname(dir)) {
-    if (!mayPass(await stat(dir), account)) return false;
+    if (!canTraverse(await stat(dir), account)) return false;
     if (dir === dirname(dir)) return true;
   }
 }
 
-function mayPass(
+function canTraverse(
   { mode, uid, gid }: { mode: number; uid: number; gid: number },
   account: Account,
 ): boolean {

@@ -2,7 +2,7 @@
 import { chmod, cp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { messageOf, StartFailure } from "../failure.ts";
+import { getErrorMessage, StartError } from "../errors.ts";
 import { type Account, canReach } from "./account.ts";
 
 export interface Binaries {
@@ -16,7 +16,7 @@ export async function findBinaries(account: Account | undefined): Promise<Binari
   if (!account || (await canReach(dirname(installed.postgres), account))) return installed;
   const copy = await copyBinaries(installed);
   if (await canReach(dirname(copy.postgres), account)) return copy;
-  throw new StartFailure(`PostgreSQL's user can't enter ${tmpdir()}: set TMPDIR to where it can`);
+  throw new StartError(`PostgreSQL's user can't enter ${tmpdir()}: set TMPDIR to where it can`);
 }
 
 async function installedBinaries(): Promise<Binaries> {
@@ -26,8 +26,8 @@ async function installedBinaries(): Promise<Binaries> {
     await Promise.all([stat(initdb), stat(postgres)]);
     return { initdb, postgres };
   } catch (error) {
-    throw new StartFailure(
-      `there is no embedded PostgreSQL for ${platform}: set DATABASE_URL (${messageOf(error)})`,
+    throw new StartError(
+      `there is no embedded PostgreSQL for ${platform}: set DATABASE_URL (${getErrorMessage(error)})`,
     );
   }
 }
@@ -39,9 +39,9 @@ async function copyBinaries({ initdb, postgres }: Binaries): Promise<Binaries> {
   if (!(await isOurs(copy))) {
     const fresh = `${copy}.${process.pid}.new`;
     await cp(dirname(dirname(postgres)), fresh, { recursive: true, verbatimSymlinks: true });
-    await letEveryoneRead(fresh);
+    await makeReadableByAll(fresh);
     await rename(fresh, copy).catch(() => rm(fresh, { recursive: true, force: true }));
-    if (!(await isOurs(copy))) throw new StartFailure(`${copy} belongs to another user: remove it`);
+    if (!(await isOurs(copy))) throw new StartError(`${copy} belongs to another user: remove it`);
   }
   return {
     initdb: join(copy, "bin", basename(initdb)),
@@ -50,7 +50,7 @@ async function copyBinaries({ initdb, postgres }: Binaries): Promise<Binaries> {
 }
 
 /** Whatever the umask was when the package was installed. */
-async function letEveryoneRead(dir: string): Promise<void> {
+async function makeReadableByAll(dir: string): Promise<void> {
   await chmod(dir, 0o755);
   for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
     const isExecutable = entry.isDirectory() || basename(entry.parentPath) === "bin";

@@ -1,7 +1,7 @@
 /** What the database knows of the server in front of it: whose keys its rows need, and whether it is new. */
 import { createHash, randomInt } from "node:crypto";
 import type pg from "pg";
-import { StartFailure } from "../failure.ts";
+import { StartError } from "../errors.ts";
 import type { Fingerprint } from "../secrets.ts";
 
 /**
@@ -22,7 +22,7 @@ export async function assertSameKeys(client: pg.Client, keys: Fingerprint[]): Pr
       [row, current, accepted],
     );
     if (rowCount === 0) {
-      throw new StartFailure(
+      throw new StartError(
         `${name}: is not the key that this database was set up with (in DATA_DIR/secrets.json or the environment)`,
       );
     }
@@ -36,17 +36,17 @@ export interface SetupCode {
 }
 
 /** A code that makes the first account; undefined once anybody has one. A new start makes a new code. */
-export async function newSetupCode(client: pg.Client): Promise<SetupCode | undefined> {
+export async function createSetupCode(client: pg.Client): Promise<SetupCode | undefined> {
   const { rows } = await client.query<{ taken: boolean }>(
     "select exists (select from users) as taken",
   );
   if (rows[0]?.taken) return undefined;
-  const code = randomCode();
+  const code = generateCode();
   return { code, hash: createHash("sha256").update(code).digest("hex") };
 }
 
 /** 80 bits in letters that are hard to confuse. */
-function randomCode(): string {
+function generateCode(): string {
   const alphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
   const letters = Array.from({ length: 16 }, () => alphabet[randomInt(alphabet.length)]);
   return letters.join("").replace(/(.{4})(?=.)/g, "$1-");

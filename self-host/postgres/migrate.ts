@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { ROOT } from "../build/build.ts";
-import { messageOf, StartFailure } from "../failure.ts";
-import { environmentWith, readSettings } from "../settings.ts";
+import { getErrorMessage, StartError } from "../errors.ts";
+import { readEnvironment, readSettings } from "../settings.ts";
 
 const DATABASE_CONNECT_MAX_MS = 10_000;
 
@@ -26,8 +26,8 @@ export async function connectDatabase(databaseUrl: string): Promise<pg.Client> {
   try {
     await client.connect();
   } catch (error) {
-    throw new StartFailure(
-      `DATABASE_URL: the database at ${hostOf(databaseUrl)} can't be used: ${messageOf(error)}`,
+    throw new StartError(
+      `DATABASE_URL: the database at ${getHost(databaseUrl)} can't be used: ${getErrorMessage(error)}`,
     );
   }
   return client;
@@ -55,7 +55,7 @@ export async function migrate(client: pg.Client): Promise<number> {
     const last = Number(rows[0]?.last ?? 0);
     const newest = Math.max(0, ...migrations.map(({ folderMillis }) => folderMillis));
     if (last > newest) {
-      throw new StartFailure("the database was used by a newer version, which this one can't read");
+      throw new StartError("the database was used by a newer version, which this one can't read");
     }
     const pending = migrations.filter(({ folderMillis }) => folderMillis > last);
     for (const { sql, hash, folderMillis } of pending) {
@@ -77,20 +77,20 @@ async function assertSupported(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ server_version_num: string }>("show server_version_num");
   const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000);
   if (version < POSTGRES_MIN_VERSION) {
-    throw new StartFailure(
+    throw new StartError(
       `DATABASE_URL: is PostgreSQL ${version}, at least ${POSTGRES_MIN_VERSION} is needed`,
     );
   }
 }
 
-function hostOf(databaseUrl: string): string {
+function getHost(databaseUrl: string): string {
   return new URL(databaseUrl).host;
 }
 
 if (import.meta.main) {
   try {
-    const { databaseUrl } = readSettings(environmentWith(".env"));
-    if (!databaseUrl) throw new StartFailure("DATABASE_URL: which database to migrate");
+    const { databaseUrl } = readSettings(readEnvironment(".env"));
+    if (!databaseUrl) throw new StartError("DATABASE_URL: which database to migrate");
     const client = await connectDatabase(databaseUrl);
     try {
       console.log(`${await migrate(client)} migrations applied`);
@@ -98,7 +98,7 @@ if (import.meta.main) {
       await client.end();
     }
   } catch (error) {
-    console.error(messageOf(error));
+    console.error(getErrorMessage(error));
     process.exitCode = 1;
   }
 }

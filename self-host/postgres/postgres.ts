@@ -11,13 +11,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { CHILD_STOP_MAX_MS } from "../limits.ts";
 import { Child } from "../processes/child.ts";
-import { messageOf, StartFailure } from "../failure.ts";
+import { getErrorMessage, StartError } from "../errors.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
-import { usablePort } from "../processes/ports.ts";
-import { type Account, accountToRunAs } from "./account.ts";
+import { findUsablePort } from "../processes/ports.ts";
+import { type Account, findPostgresAccount } from "./account.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
-import { stopLeftover } from "../processes/processes.ts";
+import { stopStaleProcess } from "../processes/processes.ts";
 
 const USER = "underpass";
 /** Both pools of the gateway, the start itself, and a few for an operator's psql. */
@@ -36,16 +36,16 @@ export async function startPostgres(
   log: Log,
 ): Promise<EmbeddedPostgres> {
   const clusterDir = join(dataDir, "postgres");
-  const account = await accountToRunAs(clusterDir);
+  const account = await findPostgresAccount(clusterDir);
   const binaries = await findBinaries(account);
-  await stopOrphan(clusterDir);
-  await initialise(clusterDir, binaries, password, account);
+  await stopOrphanedPostgres(clusterDir);
+  await initializeCluster(clusterDir, binaries, password, account);
 
   for (let attempt = 1; ; attempt++) {
     try {
-      return await run(clusterDir, binaries, password, account, log);
+      return await launch(clusterDir, binaries, password, account, log);
     } catch (error) {
-      if (attempt === START_MAX_ATTEMPTS) throw new StartFailure(messageOf(error));
+      if (attempt === START_MAX_ATTEMPTS) throw new StartError(getErrorMessage(error));
       await sleep(START_RETRY_MS);
     }
   }
@@ -59,16 +59,16 @@ const START_RETRY_MS = 500;
  * The data directory as a user sees it who may not pass the directories above it, which belong to root and
  * can be closed to everybody else: the one that was opened for it as its fourth descriptor.
  */
-const THROUGH_DESCRIPTOR = "/proc/self/fd/3";
+const DIRECTORY_DESCRIPTOR_PATH = "/proc/self/fd/3";
 
-async function run(
+async function launch(
   clusterDir: string,
   binaries: Binaries,
   password: string,
   account: Account | undefined,
   log: Log,
 ): Promise<EmbeddedPostgres> {
-  const port = await usablePort("127.0.0.1", 0);
+  const port = await findUsablePort("127.0.0.1", 0);
   const url = `postgresql://${USER}:${encodeURIComponent(password)}@127.0.0.1:${port}/postgres`;
   const settings = {
     cluster_name: clusterName(clusterDir),
@@ -88,14 +88,14 @@ async function run(
       command: binaries.postgres,
       args: [
         "-D",
-        account ? THROUGH_DESCRIPTOR : clusterDir,
+        account ? DIRECTORY_DESCRIPTOR_PATH : clusterDir,
         ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
       ],
       options: { ...account, cwd: "/", env: { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" } },
       descriptor: directory.fd,
-      probe: () => askOnce(url),
+      probe: () => checkConnection(url),
       onLine: (line) => {
-        if (isWorthLogging(line)) log.passOn("postgres", "warn", line);
+        if (isWorthLogging(line)) log.forward("postgres", "warn", line);
       },
       stopSignal: "SIGINT",
       stopMaxMs: CHILD_STOP_MAX_MS,
@@ -125,7 +125,7 @@ function isWorthLogging(line: string): boolean {
   );
 }
 
-async function askOnce(url: string): Promise<void> {
+async function checkConnection(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
   client.on("error", () => {});
   await client.connect();
@@ -133,7 +133,7 @@ async function askOnce(url: string): Promise<void> {
 }
 
 /** Made under another name and renamed, so that a start that was cut short leaves no half of a cluster. */
-async function initialise(
+async function initializeCluster(
   clusterDir: string,
   { initdb }: Binaries,
   password: string,
@@ -154,7 +154,7 @@ async function initialise(
     const child = spawn(
       initdb,
       [
-        ...["-D", account ? THROUGH_DESCRIPTOR : fresh],
+        ...["-D", account ? DIRECTORY_DESCRIPTOR_PATH : fresh],
         ...[`--username=${USER}`, "--auth=scram-sha-256", "--pwfile=/dev/stdin"],
         ...["--encoding=UTF8", "--locale=C"],
         ...["--locale-provider=builtin", "--builtin-locale=C.UTF-8"],
@@ -166,7 +166,7 @@ async function initialise(
     const [code] = (await once(child, "close")) as [number | null];
     if (code !== 0) throw new Error(complaint || `initdb ended with code ${code}`);
   } catch (error) {
-    throw new StartFailure(`the database can't be created: ${messageOf(error)}`);
+    throw new StartError(`the database can't be created: ${getErrorMessage(error)}`);
   } finally {
     await Promise.all([cluster.close(), secret.close(), rm(passwordFile, { force: true })]);
   }
@@ -174,10 +174,10 @@ async function initialise(
 }
 
 /** After a `kill -9` of the server its PostgreSQL runs on. */
-async function stopOrphan(clusterDir: string): Promise<void> {
+async function stopOrphanedPostgres(clusterDir: string): Promise<void> {
   const pidFile = await readFile(join(clusterDir, "postmaster.pid"), "utf8").catch(() => "");
   const pid = Number(pidFile.split("\n")[0]);
-  if (pid > 0) await stopLeftover(pid, clusterName(clusterDir), "SIGINT");
+  if (pid > 0) await stopStaleProcess(pid, clusterName(clusterDir), "SIGINT");
 }
 
 /** Tells this cluster's process from those of other servers on the machine. */

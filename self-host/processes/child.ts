@@ -8,15 +8,15 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "../limits.ts";
-import { messageOf } from "../failure.ts";
+import { getErrorMessage } from "../errors.ts";
 import type { Log } from "../log.ts";
 
 /** How long a part of the server gets to come up, crash recovery of the database included. */
 const CHILD_READY_MAX_MS = 60_000;
 /** A child that ran for this long starts again with the shortest wait. */
-const CHILD_SETTLED_MS = 30_000;
+const CHILD_STABLE_MS = 30_000;
 
-export interface ChildPlan {
+export interface ChildOptions {
   name: string;
   command: string;
   args: string[];
@@ -43,13 +43,13 @@ process.on("exit", () => {
 });
 
 export class Child {
-  readonly #plan: ChildPlan;
+  readonly #plan: ChildOptions;
   readonly #log: Log;
   #process: ChildProcess | undefined;
   #stopping = false;
   #waitMs = CHILD_RESTART_MIN_MS;
 
-  constructor(plan: ChildPlan, log: Log) {
+  constructor(plan: ChildOptions, log: Log) {
     this.#plan = plan;
     this.#log = log;
   }
@@ -94,7 +94,7 @@ export class Child {
       }),
     ]);
     child.on("error", (error) => {
-      this.#log.error(`${plan.name}: ${messageOf(error)}`);
+      this.#log.error(`${plan.name}: ${getErrorMessage(error)}`);
     });
     running.set(child, plan.lastSignal);
     child.once("exit", () => running.delete(child));
@@ -115,9 +115,9 @@ export class Child {
         return;
       } catch (error) {
         if (hasExited(child))
-          throw new Error(`${this.#plan.name} ${endOf(child)}`, { cause: error });
+          throw new Error(`${this.#plan.name} ${describeExit(child)}`, { cause: error });
         if (Date.now() > deadline) {
-          throw new Error(`${this.#plan.name} is not ready: ${messageOf(error)}`, { cause: error });
+          throw new Error(`${this.#plan.name} is not ready: ${getErrorMessage(error)}`, { cause: error });
         }
       }
       await sleep(PROBE_INTERVAL_MS);
@@ -128,8 +128,8 @@ export class Child {
     const startedAt = Date.now();
     const onExit = () => {
       if (this.#stopping) return;
-      if (Date.now() - startedAt > CHILD_SETTLED_MS) this.#waitMs = CHILD_RESTART_MIN_MS;
-      this.#log.error(`${this.#plan.name} ${endOf(child)} and is started again`);
+      if (Date.now() - startedAt > CHILD_STABLE_MS) this.#waitMs = CHILD_RESTART_MIN_MS;
+      this.#log.error(`${this.#plan.name} ${describeExit(child)} and is started again`);
       void this.#restart();
     };
     if (hasExited(child)) onExit();
@@ -149,7 +149,7 @@ export class Child {
         return;
       } catch (error) {
         this.#process?.kill("SIGKILL");
-        this.#log.error(messageOf(error));
+        this.#log.error(getErrorMessage(error));
       }
     }
   }
@@ -161,6 +161,6 @@ function hasExited(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-function endOf({ exitCode, signalCode }: ChildProcess): string {
+function describeExit({ exitCode, signalCode }: ChildProcess): string {
   return signalCode ? `was ended by ${signalCode}` : `ended with code ${exitCode}`;
 }

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CHILD_STOP_MAX_MS } from "../limits.ts";
 
 /** The command line of a process, or undefined when there is none with this id. */
-export function commandLineOf(pid: number): string | undefined {
+export function getCommandLine(pid: number): string | undefined {
   try {
     if (process.platform === "linux") {
       // Empty for a process that has ended and is not collected yet.
@@ -21,12 +21,12 @@ export function commandLineOf(pid: number): string | undefined {
  * Ends a process of an earlier server. Ids are used again by the system: the command line tells whether
  * it is still the one that was meant.
  */
-export async function stopLeftover(
+export async function stopStaleProcess(
   pid: number,
   commandLineContains: string,
   signal: NodeJS.Signals,
 ): Promise<void> {
-  const isThere = () => commandLineOf(pid)?.includes(commandLineContains) ?? false;
+  const isThere = () => getCommandLine(pid)?.includes(commandLineContains) ?? false;
   if (!isThere()) return;
   process.kill(pid, signal);
   const deadline = Date.now() + CHILD_STOP_MAX_MS;

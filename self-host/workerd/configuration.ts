@@ -12,7 +12,7 @@ import type { DataDir } from "../data-dir.ts";
 /** A small young generation: short pauses and little memory, at the same throughput. */
 export const V8_FLAGS = ["--max-semi-space-size=1", "--min-semi-space-size=1"];
 
-export const WRANGLER = parseWranglerToml(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
+export const WRANGLER_CONFIG = parseWranglerConfig(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
 
 export interface ConfigurationOptions {
   dataDir: DataDir;
@@ -25,23 +25,23 @@ export interface ConfigurationOptions {
   bindingNames: string[];
 }
 
-export async function configuration(options: ConfigurationOptions): Promise<string> {
+export async function buildConfiguration(options: ConfigurationOptions): Promise<string> {
   const { dataDir, host, port, controlSocket, gatewayAddress, bindingNames } = options;
   const reach = options.allowPrivateFetch ? ["public", "private"] : ["public"];
   const address = `${isIPv6(host) ? `[${host}]` : host}:${port}`;
   return `using Workerd = import "/workerd/workerd.capnp";
 
 const config :Workerd.Config = (
-  v8Flags = ${list(V8_FLAGS.map(quote))},
+  v8Flags = ${formatList(V8_FLAGS.map(quote))},
   services = [
     (name = "main", worker = (
-      modules = ${list(await modules(dataDir.runDir))},
-      compatibilityDate = ${quote(WRANGLER.compatibilityDate)},
-      compatibilityFlags = ${list(WRANGLER.compatibilityFlags.map(quote))},
-      durableObjectNamespaces = ${list(WRANGLER.objects.map(objectNamespace))},
+      modules = ${formatList(await listModules(dataDir.runDir))},
+      compatibilityDate = ${quote(WRANGLER_CONFIG.compatibilityDate)},
+      compatibilityFlags = ${formatList(WRANGLER_CONFIG.compatibilityFlags.map(quote))},
+      durableObjectNamespaces = ${formatList(WRANGLER_CONFIG.objects.map(objectNamespace))},
       durableObjectStorage = (localDisk = "objects"),
-      bindings = ${list([
-        ...WRANGLER.objects.map(
+      bindings = ${formatList([
+        ...WRANGLER_CONFIG.objects.map(
           ({ binding, className }) =>
             `(name = ${quote(binding)}, durableObjectNamespace = ${quote(className)})`,
         ),
@@ -54,7 +54,7 @@ const config :Workerd.Config = (
     )),
     # What tenants name is fetched from here: never from this machine or its network.
     (name = "internet", network = (
-      allow = ${list(reach.map(quote))},
+      allow = ${formatList(reach.map(quote))},
       tlsOptions = (trustBrowserCas = true),
     )),
     # What the operator configures may well be on this machine or its network.
@@ -75,7 +75,7 @@ const config :Workerd.Config = (
 }
 
 /** The entry first, as workerd wants it. */
-async function modules(runDir: string): Promise<string[]> {
+async function listModules(runDir: string): Promise<string[]> {
   const names = (await readdir(WORKER_DIR)).filter((name) => /\.(js|wasm)$/.test(name));
   return names
     .sort((a, b) => Number(b === "index.js") - Number(a === "index.js"))
@@ -86,19 +86,25 @@ async function modules(runDir: string): Promise<string[]> {
     });
 }
 
-/** The key names the directory of its objects: another one would be another, empty namespace. */
+/** Classes that were renamed after data directories had been created. */
+const ORIGINAL_CLASS_NAMES: Record<string, string> = { RateLimiter: "AddressLimiter" };
+
+/**
+ * The unique key names the directory of the class's objects: a new key would start an empty namespace. So a
+ * renamed class keeps the key of its first name, as `renamed_classes` does on Cloudflare.
+ */
 function objectNamespace({ className }: { className: string }): string {
-  const uniqueKey = `underpass-${className}`;
+  const uniqueKey = `underpass-${ORIGINAL_CLASS_NAMES[className] ?? className}`;
   return `(className = ${quote(className)}, uniqueKey = ${quote(uniqueKey)}, enableSql = true)`;
 }
 
-interface WranglerFacts {
+interface WranglerConfig {
   compatibilityDate: string;
   compatibilityFlags: string[];
   objects: { binding: string; className: string }[];
 }
 
-export function parseWranglerToml(toml: string): WranglerFacts {
+export function parseWranglerConfig(toml: string): WranglerConfig {
   const [, compatibilityDate] = /^compatibility_date = "(.+)"$/m.exec(toml) ?? [];
   const [, flags = ""] = /^compatibility_flags = \[(.*)\]$/m.exec(toml) ?? [];
   const objects = toml.matchAll(
@@ -116,6 +122,6 @@ function quote(text: string): string {
   return `"${text.replace(/[\\"]/g, "\\$&")}"`;
 }
 
-function list(items: string[]): string {
+function formatList(items: string[]): string {
   return items.length === 0 ? "[]" : `[\n        ${items.join(",\n        ")},\n      ]`;
 }

@@ -12,7 +12,7 @@ import { Child } from "../processes/child.ts";
 import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
-import { configuration } from "./configuration.ts";
+import { buildConfiguration } from "./configuration.ts";
 
 /** workerd keeps running while any socket is open: after the drain there is nothing to wait for. */
 const WORKERD_STOP_MAX_MS = 3_000;
@@ -43,7 +43,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const configPath = join(dataDir.runDir, "workerd.capnp");
   await writePrivateFile(
     configPath,
-    await configuration({ ...options, controlSocket, bindingNames: Object.keys(bindings) }),
+    await buildConfiguration({ ...options, controlSocket, bindingNames: Object.keys(bindings) }),
   );
 
   const child = new Child(
@@ -54,15 +54,15 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       // Secrets are in its environment: in a file they could be left behind.
       options: { env: bindings },
       probe: async () => {
-        const target = { host: reachable(host), port, headers: { host: apiHost } };
-        await ask({ ...target, method: "GET", path: "/health" }, HEALTH_MAX_MS);
+        const target = { host: toConnectableHost(host), port, headers: { host: apiHost } };
+        await sendRequest({ ...target, method: "GET", path: "/health" }, HEALTH_MAX_MS);
       },
       // One that was killed leaves its socket behind, and the next can't bind to it.
       prepare: () => rm(controlSocket, { force: true }),
-      onSpawn: (pid) => dataDir.noteWorkerd(pid),
+      onSpawn: (pid) => dataDir.recordWorkerd(pid),
       onLine: (line, stream) => {
-        if (!isStackOfAddresses(line)) {
-          log.passOn("worker", stream === "stdout" ? "info" : "warn", line);
+        if (!isNativeStackTrace(line)) {
+          log.forward("worker", stream === "stdout" ? "info" : "warn", line);
         }
       },
       stopSignal: "SIGTERM",
@@ -73,7 +73,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   );
   await child.start();
   const control = (path: string, maxMs: number) =>
-    ask({ socketPath: controlSocket, method: "POST", path }, maxMs);
+    sendRequest({ socketPath: controlSocket, method: "POST", path }, maxMs);
   return {
     child,
     drain: () => control("/drain", DRAIN_MAX_MS + HEALTH_MAX_MS),
@@ -93,16 +93,16 @@ async function socketPath({ runDir }: DataDir): Promise<string> {
 }
 
 /** workerd's own failures come with one, which says nothing to anybody without its symbols. */
-function isStackOfAddresses(line: string): boolean {
+function isNativeStackTrace(line: string): boolean {
   return line.startsWith("stack: ");
 }
 
 /** An address that listens everywhere is reached by this machine's own. */
-export function reachable(host: string): string {
+export function toConnectableHost(host: string): string {
   return host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
 }
 
-interface Question {
+interface RequestTarget {
   method: string;
   path: string;
   socketPath?: string;
@@ -111,7 +111,7 @@ interface Question {
   headers?: Record<string, string>;
 }
 
-function ask(question: Question, maxMs: number): Promise<void> {
+function sendRequest(question: RequestTarget, maxMs: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const { method, path } = question;
   request({ ...question, agent: false, signal: AbortSignal.timeout(maxMs) }, (response) => {

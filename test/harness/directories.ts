@@ -12,7 +12,7 @@ import { startPostgres } from "../../self-host/postgres/postgres.ts";
 /** Processes in which tests run are started after the preparation, and inherit its environment. */
 const PREPARED = "UNDERPASS_TEST_PREPARED_DIR";
 
-export const silent: Log = { info() {}, warn() {}, error() {}, passOn() {} };
+export const silent: Log = { info() {}, warn() {}, error() {}, forward() {} };
 
 export async function temporaryDir(): Promise<string> {
   return mkdtemp(join(tmpdir(), "underpass-test-"));

@@ -2,7 +2,7 @@
 import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { isCurrent, listFiles, writeStamp } from "../../self-host/build/build-stamp.ts";
+import { isUpToDate, listFiles, writeStamp } from "../../self-host/build/build-stamp.ts";
 import { temporaryDir } from "../harness/directories.ts";
 
 const EARLIER = new Date("2026-01-01T00:00:00Z");
@@ -24,27 +24,27 @@ async function writeSource(text: string): Promise<void> {
 }
 
 test("a bundle is current while none of its sources changes", async () => {
-  expect(await isCurrent(stamp)).toBe(false);
+  expect(await isUpToDate(stamp)).toBe(false);
   await writeStamp(stamp, [source], Date.now());
-  expect(await isCurrent(stamp)).toBe(true);
+  expect(await isUpToDate(stamp)).toBe(true);
 });
 
 test("it is not after a source was touched, got another size, or was removed", async () => {
   await writeStamp(stamp, [source], Date.now());
   await utimes(source, EARLIER, new Date(EARLIER.getTime() + 5));
-  expect(await isCurrent(stamp)).toBe(false);
+  expect(await isUpToDate(stamp)).toBe(false);
   await writeSource("longer");
-  expect(await isCurrent(stamp)).toBe(false);
+  expect(await isUpToDate(stamp)).toBe(false);
   await rm(source);
-  expect(await isCurrent(stamp)).toBe(false);
+  expect(await isUpToDate(stamp)).toBe(false);
 });
 
 test("it is not when a source changed during the build, or the list can't be read", async () => {
   await writeStamp(stamp, [source], Date.now());
   await writeStamp(stamp, [source], EARLIER.getTime());
-  expect(await isCurrent(stamp)).toBe(false);
+  expect(await isUpToDate(stamp)).toBe(false);
   await writeFile(stamp, "{");
-  expect(await isCurrent(stamp)).toBe(false);
+  expect(await isUpToDate(stamp)).toBe(false);
 });
 
 test("files of folders below count too", async () => {

@@ -12,7 +12,7 @@ import { ERROR_HEADER } from "../../protocol/errors.ts";
 import { DRAIN_MAX_MS } from "../../protocol/limits.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { ROOT } from "../../self-host/build/build.ts";
-import { commandLineOf } from "../../self-host/processes/processes.ts";
+import { getCommandLine } from "../../self-host/processes/processes.ts";
 import { mintToken, startApi, until, type Person } from "../harness/server/api.ts";
 import { preparedDir } from "../harness/directories.ts";
 import { startServer, type TestServer } from "../harness/server/server.ts";
@@ -82,7 +82,7 @@ test("a second SIGTERM ends a server that waits, with all its parts, at once", a
   process.kill(await shop.server.pidOf("server"), "SIGTERM");
   // One that waited for the end of the answer would end with 0.
   expect(await stopped).toBe(1);
-  await until(() => Promise.resolve(parts.every((pid) => commandLineOf(pid) === undefined)));
+  await until(() => Promise.resolve(parts.every((pid) => getCommandLine(pid) === undefined)));
 });
 
 test("a kill -9 of workerd under load is a pause: nothing that was promised is lost", async () => {

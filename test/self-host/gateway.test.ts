@@ -23,7 +23,7 @@ const notes = pgTable("notes", {
   tags: text().array().notNull(),
 });
 
-const silent: Log = { info() {}, warn() {}, error() {}, passOn() {} };
+const silent: Log = { info() {}, warn() {}, error() {}, forward() {} };
 let dir: string;
 let postgres: EmbeddedPostgres;
 let gateway: Gateway;

@@ -24,7 +24,7 @@ const log: Log = {
   info: (message) => logged.push(message),
   warn: (message) => logged.push(message),
   error: (message) => logged.push(message),
-  passOn() {},
+  forward() {},
 };
 
 beforeEach(async () => {
@@ -36,7 +36,7 @@ afterEach(() => rm(dir, { recursive: true }));
 async function post(smtpServer: SmtpServer | undefined, body: unknown): Promise<number> {
   const mailer = createMailer({ mailDir: join(dir, "mail"), smtpServer, log });
   try {
-    return (await mailer.answer(JSON.stringify(body))).status;
+    return (await mailer.handle(JSON.stringify(body))).status;
   } finally {
     mailer.close();
   }
@@ -134,13 +134,13 @@ describe("over SMTP", () => {
     const startedAt = Date.now();
     // More at once than it opens connections, so that some wait behind others.
     const answers = await Promise.all(
-      Array.from({ length: 8 }, () => mailer.answer(JSON.stringify(mail))),
+      Array.from({ length: 8 }, () => mailer.handle(JSON.stringify(mail))),
     );
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503));
     expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
 
     smtp.mood = "takes";
-    const next = await mailer.answer(JSON.stringify({ ...mail, to: "next@example.com" }));
+    const next = await mailer.handle(JSON.stringify({ ...mail, to: "next@example.com" }));
     expect(next.status).toBe(200);
     expect(smtp.mails.map(({ recipients }) => recipients)).toEqual([["next@example.com"]]);
     mailer.close();

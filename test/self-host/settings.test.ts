@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { StartFailure } from "../../self-host/failure.ts";
-import { environmentWith, readSettings } from "../../self-host/settings.ts";
+import { StartError } from "../../self-host/errors.ts";
+import { readEnvironment, readSettings } from "../../self-host/settings.ts";
 
 test("with nothing set, the defaults are those of a server of one's own", () => {
   expect(readSettings({})).toMatchObject({
@@ -84,7 +84,7 @@ describe("a bad value stops the start with a line that names it", () => {
     ["LOCAL_RELAY", "no"],
   ])("%s=%s", (name, value) => {
     const read = () => readSettings({ [name]: value });
-    expect(read).toThrow(StartFailure);
+    expect(read).toThrow(StartError);
     expect(read).toThrow(new RegExp(`^${name}: [^\\n]+$`));
   });
 
@@ -127,7 +127,7 @@ test("the environment wins over a file, and a file that isn't there is no mistak
   const dir = await mkdtemp(join(tmpdir(), "underpass-test-"));
   const file = join(dir, ".env");
   await writeFile(file, "UNDERPASS_TEST_A=file\nPATH=file\n# comment\nQUOTED='a b'\n");
-  const environment = environmentWith(file, join(dir, "missing"));
+  const environment = readEnvironment(file, join(dir, "missing"));
   expect(environment).toMatchObject({ UNDERPASS_TEST_A: "file", QUOTED: "a b" });
   expect(environment.PATH).toBe(process.env.PATH);
   await rm(dir, { recursive: true });

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectDatabase, migrate } from "../../self-host/postgres/migrate.ts";
-import { commandLineOf } from "../../self-host/processes/processes.ts";
+import { getCommandLine } from "../../self-host/processes/processes.ts";
 import { temporaryDir } from "../harness/directories.ts";
 import { startServer, startToFail, type TestServer } from "../harness/server/server.ts";
 import { PATIENT } from "../harness/timeouts.ts";
@@ -71,7 +71,7 @@ describe("a server", () => {
       expect(configuration).not.toContain(secret);
       expect(server.output).not.toContain(secret);
       for (const part of ["server", "workerd", "postgres"] as const) {
-        expect(commandLineOf(await server.pidOf(part))).not.toContain(secret);
+        expect(getCommandLine(await server.pidOf(part))).not.toContain(secret);
       }
     }
   });
@@ -125,7 +125,7 @@ describe("a stop", () => {
       const server = await startServer();
       const pids = [await server.pidOf("workerd"), await server.pidOf("postgres")];
       expect(await server.stop(signal)).toBe(0);
-      expect(pids.map(commandLineOf)).toEqual([undefined, undefined]);
+      expect(pids.map(getCommandLine)).toEqual([undefined, undefined]);
     },
   );
 
@@ -167,10 +167,10 @@ test("after a kill -9 of the server, the next start recovers everything by itsel
     await addRow(server, `round ${round}`);
     const leftovers = [await server.pidOf("workerd"), await server.pidOf("postgres")];
     await server.kill();
-    expect(leftovers.map(commandLineOf)).not.toContain(undefined);
+    expect(leftovers.map(getCommandLine)).not.toContain(undefined);
     // On the same port: what is left must not hold it.
     server = await startServer({ dataDir: dir, env: { PORT: String(server.port) } });
-    expect(leftovers.map(commandLineOf)).toEqual([undefined, undefined]);
+    expect(leftovers.map(getCommandLine)).toEqual([undefined, undefined]);
     await untilHealthy(server);
     expect(await hasRow(server, `round ${round}`)).toBe(true);
   }

@@ -14,7 +14,7 @@ import { startGateway } from "../../../self-host/gateway/gateway.ts";
 import { connectDatabase, migrate } from "../../../self-host/postgres/migrate.ts";
 import { startPostgres } from "../../../self-host/postgres/postgres.ts";
 import { loadSecrets } from "../../../self-host/secrets.ts";
-import { configuration } from "../../../self-host/workerd/configuration.ts";
+import { buildConfiguration } from "../../../self-host/workerd/configuration.ts";
 import { Settings, type Config } from "../../../workers/config/config.ts";
 import { seal } from "../../../workers/identity/sealing.ts";
 import { until } from "./api.ts";
@@ -75,7 +75,7 @@ export async function startHosted({
     ...settings,
   };
   const controlSocket = join(dataDir.runDir, "control.sock");
-  const text = await configuration({
+  const text = await buildConfiguration({
     dataDir,
     host: "127.0.0.1",
     port,

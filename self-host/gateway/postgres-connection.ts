@@ -5,7 +5,7 @@
 import type { Duplex } from "node:stream";
 import pg from "pg";
 
-interface Wire {
+interface ConnectionInternals {
   stream: Duplex;
   parsedStatements: Record<string, string>;
   on(
@@ -16,7 +16,7 @@ interface Wire {
 
 type DataListener = (chunk: Buffer) => void;
 
-export class Backend extends pg.Client {
+export class PostgresConnection extends pg.Client {
   /** What the server told of itself, in its own words: a client expects to hear it. */
   readonly parameters = new Map<string, string>();
   #parser: DataListener[] = [];
@@ -50,12 +50,12 @@ export class Backend extends pg.Client {
     await this.query(`deallocate "${name}"`);
   }
 
-  get #wire(): Wire {
-    return (this as unknown as { connection: Wire }).connection;
+  get #wire(): ConnectionInternals {
+    return (this as unknown as { connection: ConnectionInternals }).connection;
   }
 }
 
 /** Whether a connection is of no further use after this error. */
-export function isBroken(error: unknown): boolean {
+export function isConnectionLost(error: unknown): boolean {
   return !(error instanceof pg.DatabaseError) || error.severity === "FATAL";
 }
