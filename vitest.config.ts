@@ -62,7 +62,7 @@ export default defineConfig({
                 TUNNEL: { className: "Tunnel", useSQLite: true },
                 ORGANIZATION: { className: "Organization", useSQLite: true },
                 HOSTNAME: { className: "Hostname", useSQLite: true },
-                ADDRESS_LIMITER: { className: "AddressLimiter", useSQLite: true },
+                RATE_LIMITER: { className: "RateLimiter", useSQLite: true },
                 RECEIVER: { className: "Receiver", useSQLite: true },
                 RELAY: { className: "Relay", useSQLite: true },
               },

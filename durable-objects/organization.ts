@@ -1,230 +1,233 @@
 /**
  * One organization, live: which of its agents are connected, and who watches its tunnels.
  *
- * Tunnels tell when an agent comes and goes. The list is true at the moment in which it is given: tunnels
- * that were not heard of for a while, or not since this object started, are asked first. What they capture
- * they tell while somebody watches.
+ * Tunnels report when an agent connects and disconnects. The list of agents is accurate when it is returned:
+ * tunnels without a recent report, and all of them after a restart of this object, are asked first. Tunnels
+ * send the requests that they capture while a watcher is connected.
  */
 import { DurableObject } from "cloudflare:workers";
 import { RECONNECT_WATCHER_MS } from "../protocol/limits.ts";
 import type { ObjectBindings } from "./bindings.ts";
-import type { Attendance, CaptureNews, Watch, OrganizationRpc } from "./rpc.ts";
+import type { CaptureBatch, OrganizationRpc, Presence, WatchStatus } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
 import { refuse, retryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";
-import { Roster, type RosterEntry } from "./organization/roster.ts";
-import { organizationsWatchedHere } from "./organization/watched-here.ts";
+import { ConnectedAgents, type ConnectedAgent } from "./organization/connected-agents.ts";
+import { locallyWatchedOrganizations } from "./organization/locally-watched.ts";
 import { Watchers } from "./organization/watchers.ts";
 
-const ATTENDANCE_ASKED_AT_ONCE = 64;
-/** How often rows are asked whether watchers' sessions still live. What ends them tells so at once. */
+const TUNNEL_CALLS_MAX_CONCURRENT = 64;
+/** How often the rows are asked whether watchers' sessions are still valid. What ends a session also reports it. */
 const WATCH_SESSION_CHECK_MS = 15 * 60_000;
-/** The same, when they could not be asked. */
+/** When that is tried again after the rows could not be asked. */
 export const WATCH_SESSION_RETRY_MS = 60_000;
-/** How long a watcher's welcome waits until the tunnels know of it. */
-const WATCH_TOLD_MAX_MS = 2_000;
-/** How often a tunnel is told that it is watched, if it can't be reached. */
-const WATCH_TOLD_MAX_TRIES = 3;
+/** How long a new watcher waits until the tunnels are notified. */
+const WATCH_NOTIFY_TIMEOUT_MS = 2_000;
+/** How often a tunnel that can't be reached is notified. */
+const WATCH_NOTIFY_MAX_ATTEMPTS = 3;
 
 const VERSION_KEY = "watch-version";
 
-/** Whose watching ends: of these sessions, of one person, or everybody's. */
-export type WatchingEnd = { sessionIds: string[] } | { userId: string } | "everybody";
+/** Which watchers: those of some sessions, those of one user, or all. */
+export type WatcherSelector = { sessionIds: string[] } | { userId: string } | "everybody";
 
 export class Organization extends DurableObject<ObjectBindings> implements OrganizationRpc {
-  readonly #roster: Roster;
+  readonly #connectedAgents: ConnectedAgents;
   readonly #watchers: Watchers;
-  /** Tunnels that are being asked: whoever wants to know at the same time waits for the same answer. */
-  readonly #asked = new Map<string, Promise<void>>();
-  #telling: Promise<unknown> = Promise.resolve();
+  /** Calls to tunnels by their ids: concurrent lists wait for the same answer. */
+  readonly #refreshing = new Map<string, Promise<void>>();
+  #notifying: Promise<unknown> = Promise.resolve();
   #draining = false;
 
   constructor(ctx: DurableObjectState, env: ObjectBindings) {
     super(ctx, env);
-    this.#roster = new Roster(ctx.storage.sql);
+    this.#connectedAgents = new ConnectedAgents(ctx.storage.sql);
     this.#watchers = new Watchers(ctx);
   }
 
   // ── Called by workers ──
 
   /** Every agent that is connected now, the newest first. */
-  async connections(): Promise<RosterEntry[]> {
-    this.#roster.dropLeft(Date.now());
-    await this.#ask(this.#roster.doubted(this.#roster.list(), Date.now()));
-    return this.#roster.list();
+  async listConnections(): Promise<ConnectedAgent[]> {
+    const agents = this.#connectedAgents;
+    agents.removeDeparted(Date.now());
+    await this.#refresh(agents.findStaleTunnels(agents.list(), Date.now()));
+    return agents.list();
   }
 
-  /** @returns the tunnel that this agent serves now; null when there is no such agent. */
-  async tunnelOf(agentId: string): Promise<string | null> {
-    const entry = this.#roster.find(agentId);
-    if (!entry) return null;
-    await this.#ask(this.#roster.doubted([entry], Date.now()));
-    return this.#roster.find(agentId)?.tunnelId ?? null;
+  /** @returns the tunnel that this agent serves now; null when no such agent is connected. */
+  async findTunnelOfAgent(agentId: string): Promise<string | null> {
+    const agents = this.#connectedAgents;
+    const agent = agents.find(agentId);
+    if (!agent) return null;
+    await this.#refresh(agents.findStaleTunnels([agent], Date.now()));
+    return agents.find(agentId)?.tunnelId ?? null;
   }
 
-  /** A watcher's connection from the API. It hears of every request that begins after the answer. */
+  /** A watcher's connection from the API. The watcher is sent every request that begins after the response. */
   override async fetch(request: Request): Promise<Response> {
     if (this.#draining) return refuse(retryAfter("unavailable", RECONNECT_WATCHER_MS));
     if (this.#watchers.isFull) return refuse(retryAfter("rate_limited", RECONNECT_WATCHER_MS));
     const admission = WatcherAdmission.parse(JSON.parse(request.headers.get(WATCH_HEADER) ?? ""));
     const { 0: client, 1: server } = new WebSocketPair();
-    const unheard = this.#unheard(admission);
+    const tunnelIds = this.#findTunnelsToNotify(admission);
     this.#watchers.accept(server, admission);
-    organizationsWatchedHere.add(this.ctx.id.name ?? "");
-    this.#watchersChanged();
-    // Whoever comes while tunnels are still being told waits for that too.
-    this.#telling = Promise.all([this.#telling, this.#tellWatch(unheard)]);
-    const told = Promise.race([this.#telling, scheduler.wait(WATCH_TOLD_MAX_MS)]);
-    // Asked once it counts as a watcher: what ends the session from here on finds it.
-    const [isLive] = await Promise.all([this.#endUnlessLive(server, admission), told]);
+    locallyWatchedOrganizations.add(this.ctx.id.name ?? "");
+    this.#onWatchersChanged();
+    // Tunnels that are being notified for an earlier watcher are waited for too.
+    this.#notifying = Promise.all([this.#notifying, this.#notifyTunnels(tunnelIds)]);
+    const notified = Promise.race([this.#notifying, scheduler.wait(WATCH_NOTIFY_TIMEOUT_MS)]);
+    // Checked after the socket was accepted: a session that ends from here on closes this watcher too.
+    const [isLive] = await Promise.all([this.#closeUnlessLive(server, admission), notified]);
     if (!isLive) return refuse({ code: "unauthorized" });
     const protocol = request.headers.get("sec-websocket-protocol") ?? "";
     const headers = { "sec-websocket-protocol": protocol };
     return new Response(null, { status: 101, webSocket: client, headers });
   }
 
-  /** From when this returns on, nobody hears anything by what has ended. */
-  endWatching(whose: WatchingEnd): void {
-    const isMeant = ({ sessionId, userId }: WatcherAdmission) => {
-      if (whose === "everybody") return true;
-      return "userId" in whose ? whose.userId === userId : whose.sessionIds.includes(sessionId);
+  /** After this returns, the sessions that have ended receive nothing. */
+  closeWatchers(selector: WatcherSelector): void {
+    const matches = ({ sessionId, userId }: WatcherAdmission) => {
+      if (selector === "everybody") return true;
+      if ("userId" in selector) return selector.userId === userId;
+      return selector.sessionIds.includes(sessionId);
     };
-    if (this.#watchers.end(isMeant, "session_ended")) this.#watchersChanged();
+    if (this.#watchers.closeWhere(matches, "session_ended")) this.#onWatchersChanged();
   }
 
-  /** The server stops: watchers are told to come back later. */
+  /** The server stops: watchers are disconnected with a code that asks them to reconnect later. */
   drain(): void {
     this.#draining = true;
-    this.#watchers.end(() => true, "going_away");
+    this.#watchers.closeWhere(() => true, "going_away");
   }
 
   // ── Called by tunnels ──
 
-  attend(attendance: Attendance): Watch {
-    this.#roster.take(attendance, Date.now());
-    return this.#watchOf(attendance.tunnelId);
+  reportPresence(presence: Presence): WatchStatus {
+    this.#connectedAgents.apply(presence, Date.now());
+    return this.#getWatchStatus(presence.tunnelId);
   }
 
-  news(news: CaptureNews): Watch {
-    this.#watchers.tell(news);
-    return this.#watchOf(news.tunnelId);
+  deliverCaptures(batch: CaptureBatch): WatchStatus {
+    this.#watchers.deliver(batch);
+    return this.#getWatchStatus(batch.tunnelId);
   }
 
   // ── Called by watchers ──
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
-    this.#watchers.message(socket, message);
+    this.#watchers.handleMessage(socket, message);
   }
 
   override webSocketClose(socket: WebSocket, code: number, reason: string): void {
-    this.#watcherGone(socket);
+    this.#removeWatcher(socket);
     answerClose(socket, code, reason);
   }
 
   override webSocketError(socket: WebSocket): void {
-    this.#watcherGone(socket);
+    this.#removeWatcher(socket);
   }
 
   // ── Called by the platform ──
 
-  /** What ends a session tells so at once; this is for what could not be told. */
+  /** What ends a session reports it at once; this check is for reports that did not arrive. */
   override async alarm(): Promise<void> {
     const { admissions } = this.#watchers;
     if (admissions.length === 0) return;
     let nextMs = WATCH_SESSION_CHECK_MS;
     try {
-      const live = await this.#liveSessions(admissions);
-      const asked = new Set(admissions.map(({ sessionId }) => sessionId));
-      const isOver = ({ sessionId }: WatcherAdmission) =>
-        asked.has(sessionId) && !live.has(sessionId);
-      if (this.#watchers.end(isOver, "session_ended")) this.#watchersChanged();
+      const live = await this.#findLiveSessions(admissions);
+      const checked = new Set(admissions.map(({ sessionId }) => sessionId));
+      const hasEnded = ({ sessionId }: WatcherAdmission) =>
+        checked.has(sessionId) && !live.has(sessionId);
+      if (this.#watchers.closeWhere(hasEnded, "session_ended")) this.#onWatchersChanged();
     } catch {
       // The platform gives up an alarm that keeps failing, and an outage can last longer.
       nextMs = WATCH_SESSION_RETRY_MS;
     }
-    await this.#awaitSessionCheck(nextMs);
+    await this.#scheduleSessionCheck(nextMs);
   }
 
   // ── Inside: connections ──
 
-  async #ask(tunnelIds: string[]): Promise<void> {
-    await inParallel(ATTENDANCE_ASKED_AT_ONCE, tunnelIds, (id) => {
-      const asking = this.#asked.get(id) ?? this.#askOne(id);
-      this.#asked.set(id, asking);
-      return asking;
+  async #refresh(tunnelIds: string[]): Promise<void> {
+    await inParallel(TUNNEL_CALLS_MAX_CONCURRENT, tunnelIds, (id) => {
+      const refreshing = this.#refreshing.get(id) ?? this.#refreshOne(id);
+      this.#refreshing.set(id, refreshing);
+      return refreshing;
     });
   }
 
-  /** A tunnel that can't be asked is believed as it was, and asked again by the next list. */
-  async #askOne(tunnelId: string): Promise<void> {
+  /** The entry of a tunnel that can't be asked stays as it is, and the next list asks again. */
+  async #refreshOne(tunnelId: string): Promise<void> {
     try {
-      const attendance = await this.env.TUNNEL.getByName(tunnelId).attendance();
-      if (attendance) this.#roster.take(attendance, Date.now());
-      else this.#roster.forget(tunnelId);
+      const presence = await this.env.TUNNEL.getByName(tunnelId).getPresence();
+      if (presence) this.#connectedAgents.apply(presence, Date.now());
+      else this.#connectedAgents.remove(tunnelId);
     } catch {
-      // Told by the list's age alone: nobody is wrongly left out.
+      // The entry stays stale: a connected agent must not be missing from the list.
     } finally {
-      this.#asked.delete(tunnelId);
+      this.#refreshing.delete(tunnelId);
     }
   }
 
   // ── Inside: watching ──
 
-  /** Tunnels that do not know yet that this watcher wants to hear of them. */
-  #unheard({ tunnelId }: WatcherAdmission): string[] {
-    if (this.#watchers.areThereForAll) return [];
-    const wanted = tunnelId === null ? this.#roster.known() : [tunnelId];
-    return wanted.filter((id) => !this.#watchers.areThereFor(id));
+  /** Tunnels that have not been notified yet that they are watched. */
+  #findTunnelsToNotify({ tunnelId }: WatcherAdmission): string[] {
+    if (this.#watchers.isEveryTunnelWatched) return [];
+    const wanted = tunnelId === null ? this.#connectedAgents.listTunnelIds() : [tunnelId];
+    return wanted.filter((id) => !this.#watchers.isTunnelWatched(id));
   }
 
-  async #tellWatch(tunnelIds: string[]): Promise<void> {
-    await inParallel(ATTENDANCE_ASKED_AT_ONCE, tunnelIds, async (id) => {
-      for (let tries = 1; tries <= WATCH_TOLD_MAX_TRIES; tries++) {
+  async #notifyTunnels(tunnelIds: string[]): Promise<void> {
+    await inParallel(TUNNEL_CALLS_MAX_CONCURRENT, tunnelIds, async (id) => {
+      for (let attempt = 1; attempt <= WATCH_NOTIFY_MAX_ATTEMPTS; attempt++) {
         try {
-          return await this.env.TUNNEL.getByName(id).setWatch(this.#watchOf(id));
+          return await this.env.TUNNEL.getByName(id).setWatchStatus(this.#getWatchStatus(id));
         } catch {
-          // Overloaded, or just restarting. One that is told nothing hears it with its agent's next coming.
+          // Overloaded or restarting. A tunnel that misses this learns it when its agent next connects.
         }
       }
     });
   }
 
-  /** Tunnels that are watched no more hear it in answer to what they tell. */
-  #watchersChanged(): void {
-    this.ctx.storage.kv.put(VERSION_KEY, this.#version + 1);
-    void this.#awaitSessionCheck(WATCH_SESSION_CHECK_MS);
+  /** Tunnels that are no longer watched are not notified: the response to their next report says so. */
+  #onWatchersChanged(): void {
+    this.ctx.storage.kv.put(VERSION_KEY, this.#watchVersion + 1);
+    void this.#scheduleSessionCheck(WATCH_SESSION_CHECK_MS);
   }
 
-  async #awaitSessionCheck(waitMs: number): Promise<void> {
+  async #scheduleSessionCheck(waitMs: number): Promise<void> {
     if (this.#watchers.count === 0 || (await this.ctx.storage.getAlarm()) !== null) return;
     await this.ctx.storage.setAlarm(Date.now() + waitMs);
   }
 
-  async #liveSessions(admissions: WatcherAdmission[]): Promise<Set<string>> {
+  async #findLiveSessions(admissions: WatcherAdmission[]): Promise<Set<string>> {
     return new Set(await this.env.ROWS.liveWatchers(this.ctx.id.name ?? "", admissions));
   }
 
-  /** A session may have ended while its watcher was on the way here. */
-  async #endUnlessLive(socket: WebSocket, admission: WatcherAdmission): Promise<boolean> {
+  /** A session may have ended after the API had verified it. */
+  async #closeUnlessLive(socket: WebSocket, admission: WatcherAdmission): Promise<boolean> {
     let isLive = false;
     try {
-      isLive = (await this.#liveSessions([admission])).has(admission.sessionId);
+      isLive = (await this.#findLiveSessions([admission])).has(admission.sessionId);
     } finally {
-      if (!isLive && this.#watchers.endOne(socket, "session_ended")) this.#watchersChanged();
+      if (!isLive && this.#watchers.close(socket, "session_ended")) this.#onWatchersChanged();
     }
     return isLive;
   }
 
-  #watcherGone(socket: WebSocket): void {
-    if (this.#watchers.gone(socket)) this.#watchersChanged();
+  #removeWatcher(socket: WebSocket): void {
+    if (this.#watchers.remove(socket)) this.#onWatchersChanged();
   }
 
-  get #version(): number {
+  get #watchVersion(): number {
     return this.ctx.storage.kv.get<number>(VERSION_KEY) ?? 0;
   }
 
-  #watchOf(tunnelId: string): Watch {
-    return { version: this.#version, isWatched: this.#watchers.areThereFor(tunnelId) };
+  #getWatchStatus(tunnelId: string): WatchStatus {
+    return { version: this.#watchVersion, isWatched: this.#watchers.isTunnelWatched(tunnelId) };
   }
 }

@@ -13,7 +13,7 @@ export const AUTH_RATE_REFILL_MS = 12_000;
 const BUCKET_KEY = "bucket";
 const AUTH_RULE: BucketRule = { burst: AUTH_RATE_BURST, refillMs: AUTH_RATE_REFILL_MS };
 
-export class AddressLimiter extends DurableObject<ObjectBindings> {
+export class RateLimiter extends DurableObject<ObjectBindings> {
   // ── Called by workers ──
 
   /** @returns 0 when the request may pass, else the milliseconds until one may. */

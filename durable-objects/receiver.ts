@@ -5,15 +5,15 @@
 import { DurableObject } from "cloudflare:workers";
 import { takeFromBucket, type Bucket } from "../shared/bucket.ts";
 import type { ObjectBindings } from "./bindings.ts";
-import { Arrivals } from "./receiver/arrivals.ts";
-import { Deliveries, type KeptDelivery, type NewDelivery } from "./receiver/deliveries.ts";
+import { LongPolls } from "./receiver/long-polls.ts";
+import { Deliveries, type StoredDelivery, type NewDelivery } from "./receiver/deliveries.ts";
 import { newerSettings, type ReceiverSettings } from "./receiver/settings.ts";
 
 /** Deliveries of one receiver: so many at once, and then one more each `DELIVERY_REFILL_MS`. */
 export const DELIVERY_BURST = 1_200;
 const DELIVERY_REFILL_MS = 50;
 /** Bodies and header lines of one receiver. What was acknowledged makes room; nothing else does. */
-export const RECEIVER_KEPT_MAX_BYTES = 512 * 1024 * 1024;
+export const RECEIVER_STORED_MAX_BYTES = 512 * 1024 * 1024;
 /** How often what is too old is looked for, at the most. */
 const RECEIVER_SWEEP_MIN_MS = 60_000;
 
@@ -26,37 +26,37 @@ const KEY = {
 const RATE = { burst: DELIVERY_BURST, refillMs: DELIVERY_REFILL_MS };
 
 /** `id` is the vendor's. null: it gives none, and each delivery is kept. */
-export type Arrival = Omit<NewDelivery, "id"> & { id: string | null };
+export type IncomingDelivery = Omit<NewDelivery, "id"> & { id: string | null };
 
-export type Taken =
+export type StoreOutcome =
   | { outcome: "kept" | "repeated" | "full" | "gone" }
   | { outcome: "rate_limited"; waitMs: number }
   /** It was judged by settings that are no more. */
   | { outcome: "outdated"; settings: ReceiverSettings };
 
 /** Places in the order of deliveries; 0 is before the first. */
-export interface Question {
+export interface DeliveryQuery {
   after: number;
   limit: number;
   sinceMs: number;
   waitMs: number;
 }
 
-export interface ReceiverNews {
-  kept: number;
+export interface ReceiverStats {
+  stored: number;
   lastReceivedAtMs: number | null;
   acknowledged: number;
 }
 
 export class Receiver extends DurableObject<ObjectBindings> {
-  readonly #arrivals = new Arrivals();
+  readonly #longPolls = new LongPolls();
   #deliveries: Deliveries | undefined;
   #loading: Promise<ReceiverSettings | null> | undefined;
 
   // ── Called by workers ──
 
   /** @returns null when there is no such receiver. */
-  async settings(): Promise<ReceiverSettings | null> {
+  async getSettings(): Promise<ReceiverSettings | null> {
     if (this.#isRetired) return null;
     return this.#settings ?? (await this.#load());
   }
@@ -67,35 +67,35 @@ export class Receiver extends DurableObject<ObjectBindings> {
    */
   async publishSettings(settings: ReceiverSettings): Promise<void> {
     if (this.#isRetired) return;
-    this.#learn(settings);
+    this.#saveIfNewer(settings);
     await this.#scheduleSweep();
   }
 
   /** What is "kept" or "repeated" is on disk before the caller hears of it: the platform holds the answer. */
-  async take(arrival: Arrival, version: number): Promise<Taken> {
+  async store(arrival: IncomingDelivery, version: number): Promise<StoreOutcome> {
     if (this.#isRetired) return { outcome: "gone" };
     const settings = this.#settings;
     if (!settings) return { outcome: "gone" };
     if (settings.version !== version) return { outcome: "outdated", settings };
     const now = Date.now();
-    const taken = this.ctx.storage.transactionSync(() => this.#keep(arrival, now));
+    const taken = this.ctx.storage.transactionSync(() => this.#storeDelivery(arrival, now));
     if (taken.outcome === "kept") {
-      this.#arrivals.announce();
+      this.#longPolls.notifyAll();
       if ((await this.ctx.storage.getAlarm()) === null) await this.#scheduleSweep();
     }
     return taken;
   }
 
   /** Those behind a place, the oldest first. Where there are none it waits for one. */
-  async deliveries({ after, limit, sinceMs, waitMs }: Question): Promise<KeptDelivery[]> {
+  async listDeliveries({ after, limit, sinceMs, waitMs }: DeliveryQuery): Promise<StoredDelivery[]> {
     const untilMs = Date.now() + waitMs;
     for (;;) {
       if (this.#isRetired) return [];
-      const page = this.#kept.page(after, { limit, sinceMs });
+      const page = this.#stored.page(after, { limit, sinceMs });
       const leftMs = untilMs - Date.now();
       if (page.length > 0 || leftMs <= 0) return page;
       // Whoever made room for another reader must not ask for a place again: the two would take turns for ever.
-      if (!(await this.#arrivals.next(leftMs))) return page;
+      if (!(await this.#longPolls.waitForDelivery(leftMs))) return page;
     }
   }
 
@@ -103,15 +103,15 @@ export class Receiver extends DurableObject<ObjectBindings> {
   acknowledge(place: number): number {
     if (this.#isRetired) return 0;
     // Nobody can have handled what is yet to come.
-    const upTo = Math.max(this.#acknowledged, Math.min(place, this.#kept.latestPlace));
+    const upTo = Math.max(this.#acknowledged, Math.min(place, this.#stored.latestPosition));
     this.ctx.storage.kv.put(KEY.acknowledged, upTo);
     return upTo;
   }
 
-  news(): ReceiverNews {
-    if (this.#isRetired) return { kept: 0, lastReceivedAtMs: null, acknowledged: 0 };
-    const { count: kept, latestMs: lastReceivedAtMs } = this.#kept;
-    return { kept, lastReceivedAtMs, acknowledged: this.#acknowledged };
+  getStats(): ReceiverStats {
+    if (this.#isRetired) return { stored: 0, lastReceivedAtMs: null, acknowledged: 0 };
+    const { count: kept, latestMs: lastReceivedAtMs } = this.#stored;
+    return { stored, lastReceivedAtMs, acknowledged: this.#acknowledged };
   }
 
   /** For good, with everything in it: ids are never used again. */
@@ -120,7 +120,7 @@ export class Receiver extends DurableObject<ObjectBindings> {
     await this.ctx.storage.deleteAll();
     this.#deliveries = undefined;
     this.ctx.storage.kv.put(KEY.retired, true);
-    this.#arrivals.announce();
+    this.#longPolls.notifyAll();
   }
 
   // ── Called by the platform ──
@@ -128,31 +128,31 @@ export class Receiver extends DurableObject<ObjectBindings> {
   override async alarm(): Promise<void> {
     const settings = this.#settings;
     if (!settings) return;
-    const isDone = this.#kept.removeBefore(Date.now() - settings.keepMs);
+    const isDone = this.#stored.removeBefore(Date.now() - settings.keepMs);
     if (isDone) await this.#scheduleSweep(RECEIVER_SWEEP_MIN_MS);
     else await this.ctx.storage.setAlarm(Date.now());
   }
 
   // ── Inside ──
 
-  #keep(arrival: Arrival, now: number): Taken {
+  #storeDelivery(arrival: IncomingDelivery, now: number): StoreOutcome {
     const { kv } = this.ctx.storage;
     const { bucket, waitMs } = takeFromBucket(kv.get<Bucket>(KEY.bucket), RATE, now);
     kv.put(KEY.bucket, bucket);
     if (waitMs > 0) return { outcome: "rate_limited", waitMs };
     const delivery = { ...arrival, id: arrival.id ?? crypto.randomUUID() };
-    if (this.#kept.has(delivery.id)) return { outcome: "repeated" };
+    if (this.#stored.has(delivery.id)) return { outcome: "repeated" };
     // What nobody has acknowledged was promised to be kept: its vendor will not send it again.
-    if (!this.#kept.makeRoomFor(delivery, RECEIVER_KEPT_MAX_BYTES, this.#acknowledged)) {
+    if (!this.#stored.makeRoomFor(delivery, RECEIVER_STORED_MAX_BYTES, this.#acknowledged)) {
       return { outcome: "full" };
     }
-    this.#kept.add(delivery, now);
+    this.#stored.add(delivery, now);
     return { outcome: "kept" };
   }
 
   /** When the oldest is too old, and not before `leastMs` from now. */
   async #scheduleSweep(leastMs = 0): Promise<void> {
-    const { oldestMs } = this.#kept;
+    const { oldestMs } = this.#stored;
     const settings = this.#settings;
     if (oldestMs === null || !settings) return;
     const now = Date.now();
@@ -160,7 +160,7 @@ export class Receiver extends DurableObject<ObjectBindings> {
   }
 
   /** Made when it is first needed: a name that a stranger guessed leaves no tables behind. */
-  get #kept(): Deliveries {
+  get #stored(): Deliveries {
     return (this.#deliveries ??= new Deliveries(this.ctx.storage.sql));
   }
 
@@ -176,7 +176,7 @@ export class Receiver extends DurableObject<ObjectBindings> {
     return this.ctx.storage.kv.get<number>(KEY.acknowledged) ?? 0;
   }
 
-  #learn(settings: ReceiverSettings): void {
+  #saveIfNewer(settings: ReceiverSettings): void {
     const known = this.#settings;
     const newest = newerSettings(known, settings);
     if (newest !== known) this.ctx.storage.kv.put(KEY.settings, newest);
@@ -188,7 +188,7 @@ export class Receiver extends DurableObject<ObjectBindings> {
     this.#loading ??= this.env.ROWS.receiver(receiverId).finally(() => (this.#loading = undefined));
     const settings = await this.#loading;
     // It can have ended, or been changed, while the rows were asked.
-    if (settings && !this.#isRetired) this.#learn(settings);
+    if (settings && !this.#isRetired) this.#saveIfNewer(settings);
     return this.#isRetired ? null : (this.#settings ?? null);
   }
 }

@@ -9,132 +9,132 @@ import type { ReceiverSettings } from "./receiver/settings.ts";
 import type { Counters } from "./tunnel/metrics/outcomes.ts";
 import type { TrafficBucket } from "./tunnel/metrics/traffic.ts";
 
-/** Which tunnel answers for a public host name. Versions of a host only ever grow. */
+/** The tunnel that serves a public host name. The version of a host only ever increases. */
 export interface Route {
-  /** null: nobody's. */
+  /** null: no tunnel. */
   tunnelId: string | null;
   version: number;
 }
 
-/** What a tunnel knows of itself. `sequence` grows with each report, so a late one changes nothing. */
+/** A tunnel's state and counters. `sequence` increases with each report, so a late one changes nothing. */
 export interface TunnelReport {
   tunnelId: string;
   sequence: number;
   agentConnected: boolean;
-  /** When an agent was last known to be there, in ms since the epoch; null: never. */
+  /** When an agent was last known to be connected, in ms since the epoch; null: never. */
   lastSeenAtMs: number | null;
-  /** Totals since the tunnel was made. */
+  /** Totals since the tunnel was created. */
   bytesIn: number;
   bytesOut: number;
   requests: number;
   maintenance: boolean;
-  /** Of visitors' requests, since the tunnel was made. */
+  /** Counters of visitors' requests since the tunnel was created. */
   counters: Counters;
-  /** When they came, as far as the rows have yet to hear of it. */
+  /** The time series, as far as it has not been reported yet. */
   traffic: TrafficBucket[];
-  /** What the rows have yet to hear of. */
+  /** Spending that has not been reported yet. */
   spending: TokenSpending[];
 }
 
-/** Whoever serves a tunnel. `sequence` grows with each change of it, so news that comes late changes nothing. */
-export interface Attendance {
+/** Which agent serves a tunnel. `sequence` increases with each change, so a report that arrives late changes nothing. */
+export interface Presence {
   tunnelId: string;
   sequence: number;
-  /** null: nobody. */
-  agent: PresentAgent | null;
+  /** null: none. */
+  agent: ServingAgent | null;
 }
 
-export interface PresentAgent {
-  /** Of one connection. */
+export interface ServingAgent {
+  /** Identifies one connection. */
   agentId: string;
   remoteIp: string;
   connectedAtMs: number;
 }
 
-/** Whether anybody wants to hear what a tunnel captures. Versions of an organization only ever grow. */
-export interface Watch {
+/** Whether a watcher wants the requests that a tunnel captures. The version of an organization only ever increases. */
+export interface WatchStatus {
   version: number;
   isWatched: boolean;
 }
 
-/** What a tunnel captured, for watchers. */
-export interface CaptureNews {
+/** Requests that a tunnel has captured, for watchers. */
+export interface CaptureBatch {
   tunnelId: string;
-  /** Each a captured request in JSON, as watchers get it. */
+  /** Each is a captured request in JSON, as watchers receive it. */
   messages: string[];
-  /** How many more there were that could not be told. */
+  /** How many more requests were captured that could not be delivered. */
   missed: number;
 }
 
-/** Somebody who watches: by which session. */
-export interface WatchingSession {
+/** The session of a watcher. */
+export interface WatcherSession {
   sessionId: string;
   userId: string;
 }
 
-/** What came of one capability token's agents in a month: totals of this tunnel. */
+/** What the agents of one capability token have carried for this tunnel in a month, in totals. */
 export interface TokenSpending {
   tokenNonce: string;
   /** `2026-11` */
   month: string;
-  /** Of both directions. */
+  /** Both directions together. */
   bytes: number;
   requests: number;
 }
 
-/** A relay as it describes itself when it connects. */
+/** How a relay describes itself when it connects. */
 export interface RelayDescription {
   relayId: string;
-  /** What remote peers and TCP visitors are given. */
+  /** The host that remote peers and TCP visitors connect to. */
   host: string;
-  /** What agents open their control connection at. */
+  /** Where agents open their control connection. */
   url: string;
-  /** The ports that it hands out, both included. */
+  /** The ports that it assigns, both included. */
   firstPort: number;
   lastPort: number;
-  /** Of this run of it. */
+  /** Identifies this run of the relay. */
   epoch: string;
 }
 
 /** The Worker's entry point for objects: the only way from live state to rows. */
 export interface Rows {
-  /** @returns null when no row was ever made for this host. */
+  /** @returns null when this host has never had a row. */
   route(host: string): Promise<Route | null>;
   /** Idempotent: the newest report wins. */
   reportTunnel(report: TunnelReport): Promise<void>;
   /**
-   * Ends a tunnel whose time is over by the rows' clock, and retires it before this returns.
-   * @returns how long it has left; null when there is nothing to wait for.
+   * Expires a tunnel whose end has passed by the database's clock, and retires it before this returns.
+   * @returns the milliseconds until it expires; null when it will not expire.
    */
   expireTunnel(tunnelId: string): Promise<number | null>;
   /** @returns null when there is no such receiver. */
   receiver(receiverId: string): Promise<ReceiverSettings | null>;
-  /** Of these, the sessions that are alive and may still watch the organization. */
-  liveWatchers(orgId: string, watchers: WatchingSession[]): Promise<string[]>;
+  /** @returns which of these sessions are valid and may still watch the organization. */
+  liveWatchers(orgId: string, watchers: WatcherSession[]): Promise<string[]>;
   /** The public keys that the service's own access tokens are verified with. */
   tokenKeys(): Promise<JSONWebKeySet>;
-  /** Saves where a relay is reached, and that it is connected. */
+  /** Saves the addresses of a relay, and that it is connected. */
   relayConnected(relay: RelayDescription): Promise<void>;
-  /** That run of the relay is connected no longer. */
-  relayGone(relayId: string, epoch: string): Promise<void>;
+  /** This run of the relay is no longer connected. */
+  relayDisconnected(relayId: string, epoch: string): Promise<void>;
   /** How many of its ports belong to networks (UDP) and to tunnels (TCP). */
   countReservedPorts(relayId: string): Promise<{ udp: number; tcp: number }>;
 }
 
-/** What other objects call on a tunnel. */
+/** Called on a tunnel by other objects. */
 export interface TunnelRpc extends Rpc.DurableObjectBranded {
-  relayed(usage: TunnelUsage): void;
-  attendance(): Attendance | null;
-  setWatch(watch: Watch): void;
+  addRelayedUsage(usage: TunnelUsage): void;
+  getPresence(): Presence | null;
+  setWatchStatus(status: WatchStatus): void;
 }
 
-/** What tunnels call on their organization. */
+/** Called by tunnels on their organization. */
 export interface OrganizationRpc extends Rpc.DurableObjectBranded {
-  attend(attendance: Attendance): Watch;
-  news(news: CaptureNews): Watch;
+  reportPresence(presence: Presence): WatchStatus;
+  deliverCaptures(batch: CaptureBatch): WatchStatus;
 }
 
-/** What tunnels call on a relay. */
+/** Called by tunnels on a relay. */
 export interface RelayRpc extends Rpc.DurableObjectBranded {
   revoke(revocation: Revocation): void;
   setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void;

@@ -1,5 +1,5 @@
 /** Everything that is bound to the Worker: wrangler.toml when hosted, self-host/workerd/workerd.ts on one machine. */
-import type { AddressLimiter } from "../durable-objects/rate-limiter.ts";
+import type { RateLimiter } from "../durable-objects/rate-limiter.ts";
 import type { ObjectBindings } from "../durable-objects/bindings.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
 import type { Receiver } from "../durable-objects/receiver.ts";
@@ -17,7 +17,7 @@ export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
   ORGANIZATION: DurableObjectNamespace<Organization>;
   RELAY: DurableObjectNamespace<Relay>;
   HOSTNAME: DurableObjectNamespace<Hostname>;
-  ADDRESS_LIMITER: DurableObjectNamespace<AddressLimiter>;
+  RATE_LIMITER: DurableObjectNamespace<RateLimiter>;
   RECEIVER: DurableObjectNamespace<Receiver>;
 
   DATABASE_URL: string;

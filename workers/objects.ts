@@ -1,5 +1,5 @@
 /** The one door to Durable Objects: who else names one could name it differently. */
-import type { AddressLimiter } from "../durable-objects/rate-limiter.ts";
+import type { RateLimiter } from "../durable-objects/rate-limiter.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
 import type { Organization } from "../durable-objects/organization.ts";
 import type { Receiver } from "../durable-objects/receiver.ts";
@@ -30,13 +30,13 @@ export function organizationObject(env: Env, orgId: string): DurableObjectStub<O
   return env.ORGANIZATION.getByName(orgId);
 }
 
-export function addressLimiterObject(env: Env, address: string): DurableObjectStub<AddressLimiter> {
-  return env.ADDRESS_LIMITER.getByName(address);
+export function addressRateLimiter(env: Env, address: string): DurableObjectStub<RateLimiter> {
+  return env.RATE_LIMITER.getByName(address);
 }
 
 /** No address is called that. */
-export function lookUpLimiterObject(env: Env, orgId: string): DurableObjectStub<AddressLimiter> {
-  return env.ADDRESS_LIMITER.getByName(`look-ups of ${orgId}`);
+export function lookupLimiterObject(env: Env, orgId: string): DurableObjectStub<RateLimiter> {
+  return env.RATE_LIMITER.getByName(`look-ups of ${orgId}`);
 }
 
 export function receiverObject(env: Env, receiverId: string): DurableObjectStub<Receiver> {

@@ -1,179 +1,190 @@
 /**
- * How much a watcher may be sent. The platform queues what a slow reader does not take, without end, so what
- * is on the way is bounded here: by what the watcher says has arrived or, if it never says, by a rate.
+ * How much a watcher may be sent. The platform queues without limit what a slow reader does not read, so the
+ * bytes in flight are bounded here: by what the watcher has acknowledged or, if it never acknowledges, by a rate.
  *
- * Everything that is offered is either sent or counted as missed, and what was missed is told before
- * anything else is sent.
+ * Every offered message is either sent or counted as missed, and the number of missed messages is sent before
+ * anything else.
  */
 
-/** What all watchers of an organization may have on the way to them, together. */
+/** Bytes in flight to all watchers of an organization together. */
 export const WATCH_WINDOWS_BYTES = 32 * 1024 * 1024;
-/** Of that, a watcher's part: sent, and not known to have arrived. */
+/** One watcher's share of that: sent, but not yet acknowledged. */
 const WATCH_WINDOW_MIN_BYTES = 32 * 1024;
 export const WATCH_WINDOW_MAX_BYTES = 512 * 1024;
-/** A watcher that never answers a sync gets this much at once, and so much a second. */
-export const WATCH_UNANSWERED_BURST_BYTES = 256 * 1024;
-export const WATCH_UNANSWERED_BYTES_PER_SECOND = 64 * 1024;
+/** A watcher that never acknowledges a sync is sent this burst, and then this rate. */
+export const WATCH_UNACKNOWLEDGED_BURST_BYTES = 256 * 1024;
+export const WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND = 64 * 1024;
 /**
- * All that it ever gets where the platform does not say how much of it is still queued: it might read nothing.
- * Then it is let go.
+ * All that such a watcher is ever sent where the platform does not report how much is still queued for it, since
+ * it might read nothing. After that it is disconnected.
  */
-export const WATCH_UNANSWERED_MAX_BYTES = 8 * 1024 * 1024;
-/** Syncs that a watcher has yet to answer. */
+export const WATCH_UNACKNOWLEDGED_MAX_BYTES = 8 * 1024 * 1024;
+/** Syncs that may be unacknowledged at a time. */
 const WATCH_SYNCS_MAX = 8;
-/** Until a watcher has answered once, it is asked after so many messages. */
+/** Until the first acknowledgement, a sync is sent after this many messages. */
 const WATCH_FIRST_SYNC_MESSAGES = 32;
-/** A watcher that is behind for longer is let go. */
+/** A watcher that is behind for longer is disconnected. */
 export const WATCH_BEHIND_MAX_MS = 30_000;
 
 interface Sync {
-  /** By chance: whoever knows it has read it, and what was sent before it. */
+  /** Random, so that only a watcher that has read the sync, and all that was sent before it, can answer it. */
   n: number;
+  /** Bytes sent before the sync. */
   sentBytes: number;
 }
 
-/** Kept through sleep, in the attachment of the watcher's socket. Bytes are those of messages, as text. */
+/** Survives hibernation in the attachment of the watcher's socket. Bytes are counted as characters of messages. */
 export interface Pace {
   sentBytes: number;
-  /** Of those, known to have arrived. */
-  arrivedBytes: number;
-  /** Syncs without an answer, the oldest first. */
-  asked: Sync[];
-  /** Up to where the newest sync asks. */
-  askedBytes: number;
-  messagesSinceAsked: number;
-  /** It has answered a sync. */
-  answers: boolean;
-  /** Without an answer: what it may be sent now, as of then. */
+  acknowledgedBytes: number;
+  /** Unacknowledged syncs, the oldest first. */
+  pendingSyncs: Sync[];
+  /** Bytes sent before the newest sync. */
+  syncedBytes: number;
+  messagesSinceSync: number;
+  /** Whether any sync has been acknowledged. */
+  hasAcknowledged: boolean;
+  /** Until the first acknowledgement: what may be sent, as of `budgetAtMs`. */
   budgetBytes: number;
   budgetAtMs: number;
-  /** Since when it is not sent anything; null: it is. */
+  /** While the watcher is behind it is sent nothing. null: it is not behind. */
   behindSinceMs: number | null;
-  /** To be told. */
+  /** Missed messages that have not been reported to the watcher. */
   missed: number;
 }
 
-export function newPace(nowMs: number): Pace {
+export function createPace(nowMs: number): Pace {
   return {
     sentBytes: 0,
-    arrivedBytes: 0,
-    asked: [],
-    askedBytes: 0,
-    messagesSinceAsked: 0,
-    answers: false,
-    budgetBytes: WATCH_UNANSWERED_BURST_BYTES,
+    acknowledgedBytes: 0,
+    pendingSyncs: [],
+    syncedBytes: 0,
+    messagesSinceSync: 0,
+    hasAcknowledged: false,
+    budgetBytes: WATCH_UNACKNOWLEDGED_BURST_BYTES,
     budgetAtMs: nowMs,
     behindSinceMs: null,
     missed: 0,
   };
 }
 
-/** One watcher's part of what all may have on the way. */
-export function windowBytes(watchers: number): number {
-  const part = Math.floor(WATCH_WINDOWS_BYTES / Math.max(1, watchers));
-  return Math.min(WATCH_WINDOW_MAX_BYTES, Math.max(WATCH_WINDOW_MIN_BYTES, part));
+/** One watcher's share of the bytes in flight. */
+export function getWindowBytes(watchers: number): number {
+  const share = Math.floor(WATCH_WINDOWS_BYTES / Math.max(1, watchers));
+  return Math.min(WATCH_WINDOW_MAX_BYTES, Math.max(WATCH_WINDOW_MIN_BYTES, share));
 }
 
-/** What bounds a watcher at this moment. */
-export interface Bounds {
+/** What limits a watcher now. */
+export interface PaceBounds {
   nowMs: number;
   windowBytes: number;
-  /** What the platform has queued for it, where the platform says so. */
+  /** Bytes that the platform has queued for the watcher, where it reports them. */
   queuedBytes: number | undefined;
 }
 
-/** @returns how many are missed, to be told now; 0 while it is behind, or is not. */
-export function catchUp(pace: Pace, bounds: Bounds): number {
+/**
+ * Ends being behind if there is room again.
+ * @returns how many missed messages to report now; 0 while the watcher is behind, or if it is not.
+ */
+export function takeMissedCount(pace: Pace, bounds: PaceBounds): number {
   refill(pace, bounds.nowMs);
-  if (pace.behindSinceMs === null || roomBytes(pace, bounds) < halfOf(pace, bounds)) return 0;
+  if (pace.behindSinceMs === null) return 0;
+  if (getAvailableBytes(pace, bounds) < getResumeThreshold(pace, bounds)) return 0;
   const { missed } = pace;
   pace.behindSinceMs = null;
   pace.missed = 0;
   return missed;
 }
 
-/** @returns how many of the messages to send, from the first; the others are missed. */
-export function offer(pace: Pace, sizes: number[], bounds: Bounds): number {
+/** @returns how many of the messages to send, counted from the first. The others are missed. */
+export function admitMessages(pace: Pace, sizes: number[], bounds: PaceBounds): number {
   refill(pace, bounds.nowMs);
-  let taken = 0;
-  let room = pace.behindSinceMs === null ? roomBytes(pace, bounds) : 0;
+  let admitted = 0;
+  let availableBytes = pace.behindSinceMs === null ? getAvailableBytes(pace, bounds) : 0;
   for (const size of sizes) {
-    // One that is larger than any room goes alone, or it would never.
-    const goesAlone = taken === 0 && pace.arrivedBytes === pace.sentBytes && room > 0;
-    if (size > room && !goesAlone) break;
-    room -= size;
-    taken += 1;
+    // A message that is larger than the window is sent alone; otherwise it would never be sent.
+    const isSentAlone =
+      admitted === 0 && pace.acknowledgedBytes === pace.sentBytes && availableBytes > 0;
+    if (size > availableBytes && !isSentAlone) break;
+    availableBytes -= size;
+    admitted += 1;
     pace.sentBytes += size;
-    pace.messagesSinceAsked += 1;
+    pace.messagesSinceSync += 1;
     pace.budgetBytes -= size;
   }
-  skip(pace, sizes.length - taken, bounds.nowMs);
-  return taken;
+  addMissed(pace, sizes.length - admitted, bounds.nowMs);
+  return admitted;
 }
 
-/** What others have failed to tell is missed too. */
-export function skip(pace: Pace, missed: number, nowMs: number): void {
+/** Counts messages that the watcher will not receive, also those that its tunnel could not deliver. */
+export function addMissed(pace: Pace, missed: number, nowMs: number): void {
   if (missed === 0) return;
   pace.missed += missed;
   pace.behindSinceMs ??= nowMs;
 }
 
-/** @returns what to ask in a sync that is due; null: none is. */
-export function askDue(pace: Pace, { windowBytes }: Bounds): number | null {
-  const unasked = pace.sentBytes - pace.askedBytes;
-  const isDue = pace.answers
-    ? unasked >= windowBytes / 4
-    : pace.messagesSinceAsked >= WATCH_FIRST_SYNC_MESSAGES;
-  if (!isDue || pace.asked.length >= WATCH_SYNCS_MAX) return null;
+/** @returns the number of a sync to send now; null when none is due. */
+export function takeDueSync(pace: Pace, { windowBytes }: PaceBounds): number | null {
+  const unsyncedBytes = pace.sentBytes - pace.syncedBytes;
+  const isDue = pace.hasAcknowledged
+    ? unsyncedBytes >= windowBytes / 4
+    : pace.messagesSinceSync >= WATCH_FIRST_SYNC_MESSAGES;
+  if (!isDue || pace.pendingSyncs.length >= WATCH_SYNCS_MAX) return null;
   const n = crypto.getRandomValues(new Uint32Array(1))[0]!;
-  pace.asked.push({ n, sentBytes: pace.sentBytes });
-  pace.askedBytes = pace.sentBytes;
-  pace.messagesSinceAsked = 0;
+  pace.pendingSyncs.push({ n, sentBytes: pace.sentBytes });
+  pace.syncedBytes = pace.sentBytes;
+  pace.messagesSinceSync = 0;
   return n;
 }
 
-/** A sync came back. What was never asked is no answer. */
-export function arrived(pace: Pace, n: number): void {
-  const at = pace.asked.findIndex((sync) => sync.n === n);
-  if (at === -1) return;
-  pace.arrivedBytes = pace.asked[at]!.sentBytes;
-  pace.asked.splice(0, at + 1);
-  pace.answers = true;
+/** A number that was never sent is ignored. */
+export function acknowledge(pace: Pace, n: number): void {
+  const index = pace.pendingSyncs.findIndex((sync) => sync.n === n);
+  if (index === -1) return;
+  pace.acknowledgedBytes = pace.pendingSyncs[index]!.sentBytes;
+  pace.pendingSyncs.splice(0, index + 1);
+  pace.hasAcknowledged = true;
 }
 
-/** Whether to let it go: it takes nothing, or nobody knows. One that only never answers is slow, not stuck. */
-export function isStuck(pace: Pace, bounds: Bounds): boolean {
+/**
+ * Whether to disconnect the watcher: it reads nothing, or might read nothing. A watcher that reads but never
+ * acknowledges is slow, not stuck.
+ */
+export function isStuck(pace: Pace, bounds: PaceBounds): boolean {
   const { nowMs, queuedBytes = 0, windowBytes } = bounds;
   if (pace.behindSinceMs === null) return false;
-  // So little is left that it could never catch up.
-  if (unansweredRoomBytes(pace, bounds) < halfOf(pace, bounds)) return true;
+  // The rest of its allowance is too small for it ever to catch up.
+  if (getUnacknowledgedAllowance(pace, bounds) < getResumeThreshold(pace, bounds)) return true;
   if (nowMs - pace.behindSinceMs < WATCH_BEHIND_MAX_MS) return false;
-  return pace.answers || queuedBytes > windowBytes;
+  return pace.hasAcknowledged || queuedBytes > windowBytes;
 }
 
 function refill(pace: Pace, nowMs: number): void {
-  const passedMs = Math.max(0, nowMs - pace.budgetAtMs);
-  const grown = pace.budgetBytes + (passedMs * WATCH_UNANSWERED_BYTES_PER_SECOND) / 1000;
-  pace.budgetBytes = Math.min(WATCH_UNANSWERED_BURST_BYTES, grown);
+  const elapsedMs = Math.max(0, nowMs - pace.budgetAtMs);
+  const refilled = pace.budgetBytes + (elapsedMs * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND) / 1000;
+  pace.budgetBytes = Math.min(WATCH_UNACKNOWLEDGED_BURST_BYTES, refilled);
   pace.budgetAtMs = nowMs;
 }
 
-function roomBytes(pace: Pace, bounds: Bounds): number {
+function getAvailableBytes(pace: Pace, bounds: PaceBounds): number {
   const { windowBytes, queuedBytes = 0 } = bounds;
-  const granted = pace.answers
-    ? windowBytes - (pace.sentBytes - pace.arrivedBytes)
-    : Math.min(pace.budgetBytes, unansweredRoomBytes(pace, bounds));
+  const granted = pace.hasAcknowledged
+    ? windowBytes - (pace.sentBytes - pace.acknowledgedBytes)
+    : Math.min(pace.budgetBytes, getUnacknowledgedAllowance(pace, bounds));
   return Math.min(granted, windowBytes - queuedBytes);
 }
 
-/** What one that has never answered may still be sent, ever. */
-function unansweredRoomBytes({ answers, sentBytes }: Pace, { queuedBytes }: Bounds): number {
-  const isKnownToRead = answers || queuedBytes !== undefined;
-  return isKnownToRead ? Infinity : WATCH_UNANSWERED_MAX_BYTES - sentBytes;
+/** What may still be sent in total to a watcher that has never acknowledged a sync. */
+function getUnacknowledgedAllowance(
+  { hasAcknowledged, sentBytes }: Pace,
+  { queuedBytes }: PaceBounds,
+): number {
+  const isKnownToRead = hasAcknowledged || queuedBytes !== undefined;
+  return isKnownToRead ? Infinity : WATCH_UNACKNOWLEDGED_MAX_BYTES - sentBytes;
 }
 
-/** So much room ends being behind: not for every single message anew. */
-function halfOf({ answers }: Pace, { windowBytes }: Bounds): number {
-  const whole = answers ? windowBytes : WATCH_UNANSWERED_BURST_BYTES / 4;
-  return Math.min(whole, windowBytes) / 2;
+/** A watcher stays behind until this much is available, so that it does not resume for each single message. */
+function getResumeThreshold({ hasAcknowledged }: Pace, { windowBytes }: PaceBounds): number {
+  const fullBytes = hasAcknowledged ? windowBytes : WATCH_UNACKNOWLEDGED_BURST_BYTES / 4;
+  return Math.min(fullBytes, windowBytes) / 2;
 }

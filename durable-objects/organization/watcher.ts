@@ -1,19 +1,19 @@
-/** One watcher's connection: what it wants to hear, and what it is sent of it. */
+/** One watcher's connection: which tunnels it watches, and how much it may be sent. */
 import type { WatcherAdmission } from "./admission.ts";
 import {
-  arrived,
-  askDue,
-  catchUp,
+  acknowledge,
+  addMissed,
+  admitMessages,
+  createPace,
   isStuck,
-  newPace,
-  offer,
-  skip,
-  type Bounds,
+  takeDueSync,
+  takeMissedCount,
   type Pace,
+  type PaceBounds,
 } from "./pace.ts";
-import type { News } from "./news.ts";
+import type { SerializedBatch } from "./serialized-batch.ts";
 
-/** What outlives sleep, in the attachment of the watcher's socket. */
+/** Survives hibernation, in the attachment of the watcher's socket. */
 interface WatcherAttachment extends WatcherAdmission {
   pace: Pace;
 }
@@ -29,13 +29,14 @@ export class Watcher {
     this.admission = admission;
   }
 
-  static begin(socket: WebSocket, admission: WatcherAdmission): Watcher {
-    const watcher = new Watcher(socket, { ...admission, pace: newPace(Date.now()) });
-    watcher.#keep();
+  static create(socket: WebSocket, admission: WatcherAdmission): Watcher {
+    const watcher = new Watcher(socket, { ...admission, pace: createPace(Date.now()) });
+    watcher.#save();
     return watcher;
   }
 
-  static resume(socket: WebSocket): Watcher {
+  /** After hibernation. */
+  static restore(socket: WebSocket): Watcher {
     return new Watcher(socket, socket.deserializeAttachment() as WatcherAttachment);
   }
 
@@ -43,53 +44,53 @@ export class Watcher {
     return this.#pace.behindSinceMs !== null;
   }
 
-  wants(tunnelId: string): boolean {
+  watches(tunnelId: string): boolean {
     return this.admission.tunnelId === null || this.admission.tunnelId === tunnelId;
   }
 
-  tell(news: News, windowBytes: number): void {
-    const bounds = this.#bounds(windowBytes);
-    this.#catchUp(bounds);
-    const told = offer(this.#pace, news.sizes, bounds);
-    if (told > 0) {
-      if (this.admission.isBatched) this.#send(news.batch(told));
-      else for (const message of news.messages.slice(0, told)) this.#send(message);
+  deliver(batch: SerializedBatch, windowBytes: number): void {
+    const bounds = this.#getBounds(windowBytes);
+    this.#reportMissed(bounds);
+    const admitted = admitMessages(this.#pace, batch.sizes, bounds);
+    if (admitted > 0) {
+      if (this.admission.isBatched) this.#send(batch.joinFirst(admitted));
+      else for (const message of batch.messages.slice(0, admitted)) this.#send(message);
     }
-    skip(this.#pace, news.missed, bounds.nowMs);
-    this.#catchUp(bounds);
-    this.#ask(bounds);
-    this.#keep();
+    addMissed(this.#pace, batch.missed, bounds.nowMs);
+    this.#reportMissed(bounds);
+    this.#sendSyncIfDue(bounds);
+    this.#save();
   }
 
-  /** It says how far it has read. */
-  answered(n: number, windowBytes: number): void {
-    const bounds = this.#bounds(windowBytes);
-    arrived(this.#pace, n);
-    this.#catchUp(bounds);
-    this.#ask(bounds);
-    this.#keep();
+  /** The watcher has answered sync `n`: it has read everything up to it. */
+  acknowledge(n: number, windowBytes: number): void {
+    const bounds = this.#getBounds(windowBytes);
+    acknowledge(this.#pace, n);
+    this.#reportMissed(bounds);
+    this.#sendSyncIfDue(bounds);
+    this.#save();
   }
 
-  /** For one that is behind, from time to time. @returns false when it has to go. */
-  check(windowBytes: number): boolean {
-    const bounds = this.#bounds(windowBytes);
-    this.#catchUp(bounds);
-    this.#keep();
+  /** Called from time to time while the watcher is behind. @returns false when it must be disconnected. */
+  retry(windowBytes: number): boolean {
+    const bounds = this.#getBounds(windowBytes);
+    this.#reportMissed(bounds);
+    this.#save();
     return !isStuck(this.#pace, bounds);
   }
 
-  #catchUp(bounds: Bounds): void {
-    const count = catchUp(this.#pace, bounds);
+  #reportMissed(bounds: PaceBounds): void {
+    const count = takeMissedCount(this.#pace, bounds);
     if (count > 0) this.#send(JSON.stringify({ type: "missed", count }));
   }
 
-  #ask(bounds: Bounds): void {
-    const n = askDue(this.#pace, bounds);
+  #sendSyncIfDue(bounds: PaceBounds): void {
+    const n = takeDueSync(this.#pace, bounds);
     if (n !== null) this.#send(JSON.stringify({ type: "sync", n }));
   }
 
-  #bounds(windowBytes: number): Bounds {
-    // Newer platforms say it.
+  #getBounds(windowBytes: number): PaceBounds {
+    // Only newer versions of the platform have this property.
     const { bufferedAmount: queuedBytes } = this.#socket as { bufferedAmount?: number };
     return { nowMs: Date.now(), windowBytes, queuedBytes };
   }
@@ -98,11 +99,11 @@ export class Watcher {
     try {
       this.#socket.send(message);
     } catch {
-      // It closed; its close event is on the way.
+      // The socket is closed; its close event follows.
     }
   }
 
-  #keep(): void {
+  #save(): void {
     const attachment: WatcherAttachment = { ...this.admission, pace: this.#pace };
     this.#socket.serializeAttachment(attachment);
   }

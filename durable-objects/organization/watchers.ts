@@ -1,6 +1,6 @@
 /**
- * Who watches an organization's tunnels. Their sockets hibernate; while one of them is behind, a timer keeps
- * the object awake until it has caught up or is let go.
+ * The watchers of an organization's tunnels. Their sockets hibernate; while a watcher is behind, a timer keeps
+ * the object awake until the watcher has caught up or is disconnected.
  */
 import { closeQuietly } from "../close-quietly.ts";
 import {
@@ -10,30 +10,30 @@ import {
   WATCH_PONG,
   type WatchCloseName,
 } from "../../protocol/schemas/inspector/watching.ts";
-import type { CaptureNews } from "../rpc.ts";
+import type { CaptureBatch } from "../rpc.ts";
 import type { WatcherAdmission } from "./admission.ts";
-import { News } from "./news.ts";
-import { windowBytes } from "./pace.ts";
+import { getWindowBytes } from "./pace.ts";
+import { SerializedBatch } from "./serialized-batch.ts";
 import { Watcher } from "./watcher.ts";
 
-/** Of one organization, each with a connection. */
+/** Watchers of one organization, each with its own connection. */
 const WATCHERS_MAX = 1_000;
 const WATCH_BEHIND_CHECK_MS = 1_000;
-/** A watcher's own messages are short; longer ones are not read. */
-const WATCH_ANSWER_MAX_CHARS = 100;
+/** A watcher sends only short messages; longer ones are ignored. */
+const WATCHER_MESSAGE_MAX_CHARS = 100;
 
 export class Watchers {
   readonly #ctx: DurableObjectState;
   readonly #open = new Map<WebSocket, Watcher>();
-  #checking: ReturnType<typeof setInterval> | undefined;
+  #lagTimer: ReturnType<typeof setInterval> | undefined;
 
   constructor(ctx: DurableObjectState) {
     this.#ctx = ctx;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(WATCH_PING, WATCH_PONG));
     for (const socket of ctx.getWebSockets()) {
-      if (socket.readyState === WebSocket.OPEN) this.#open.set(socket, Watcher.resume(socket));
+      if (socket.readyState === WebSocket.OPEN) this.#open.set(socket, Watcher.restore(socket));
     }
-    this.#checkThoseBehind();
+    this.#updateLagTimer();
   }
 
   get count(): number {
@@ -44,13 +44,12 @@ export class Watchers {
     return this.#open.size >= WATCHERS_MAX;
   }
 
-  /** Whether anybody wants to hear of this tunnel. */
-  areThereFor(tunnelId: string): boolean {
-    return [...this.#open.values()].some((watcher) => watcher.wants(tunnelId));
+  isTunnelWatched(tunnelId: string): boolean {
+    return [...this.#open.values()].some((watcher) => watcher.watches(tunnelId));
   }
 
-  /** Whether anybody wants to hear of tunnels that may yet come. */
-  get areThereForAll(): boolean {
+  /** Whether a watcher watches all tunnels, including ones that are registered later. */
+  get isEveryTunnelWatched(): boolean {
     return [...this.#open.values()].some(({ admission }) => admission.tunnelId === null);
   }
 
@@ -60,63 +59,64 @@ export class Watchers {
 
   accept(socket: WebSocket, admission: WatcherAdmission): void {
     this.#ctx.acceptWebSocket(socket);
-    this.#open.set(socket, Watcher.begin(socket, admission));
+    this.#open.set(socket, Watcher.create(socket, admission));
   }
 
-  tell({ tunnelId, messages, missed }: CaptureNews): void {
-    const news = new News({ messages, missed });
-    const each = windowBytes(this.#open.size);
+  deliver({ tunnelId, messages, missed }: CaptureBatch): void {
+    const batch = new SerializedBatch({ messages, missed });
+    const windowBytes = getWindowBytes(this.#open.size);
     for (const watcher of this.#open.values()) {
-      if (watcher.wants(tunnelId)) watcher.tell(news, each);
+      if (watcher.watches(tunnelId)) watcher.deliver(batch, windowBytes);
     }
-    this.#checkThoseBehind();
+    this.#updateLagTimer();
   }
 
-  /** What is no answer to a sync means nothing. */
-  message(socket: WebSocket, message: string | ArrayBuffer): void {
-    if (typeof message !== "string" || message.length > WATCH_ANSWER_MAX_CHARS) return;
-    const answer = SyncAnswer.safeParse(jsonOf(message)).data;
-    if (answer) this.#open.get(socket)?.answered(answer.n, windowBytes(this.#open.size));
+  /** A message that is no answer to a sync is ignored. */
+  handleMessage(socket: WebSocket, message: string | ArrayBuffer): void {
+    if (typeof message !== "string" || message.length > WATCHER_MESSAGE_MAX_CHARS) return;
+    const answer = SyncAnswer.safeParse(parseJson(message)).data;
+    if (answer) this.#open.get(socket)?.acknowledge(answer.n, getWindowBytes(this.#open.size));
   }
 
-  /** @returns whether it was there until now. */
-  gone(socket: WebSocket): boolean {
+  /** @returns whether the socket was a watcher's until now. */
+  remove(socket: WebSocket): boolean {
     return this.#open.delete(socket);
   }
 
-  /** Closes those that `isMeant` says yes to. @returns whether there were any. */
-  end(isMeant: (admission: WatcherAdmission) => boolean, why: WatchCloseName): boolean {
-    const meant = [...this.#open].filter(([, { admission }]) => isMeant(admission));
-    for (const [socket] of meant) this.endOne(socket, why);
-    return meant.length > 0;
+  /** @returns whether any watcher was closed. */
+  closeWhere(matches: (admission: WatcherAdmission) => boolean, reason: WatchCloseName): boolean {
+    const matching = [...this.#open].filter(([, { admission }]) => matches(admission));
+    for (const [socket] of matching) this.close(socket, reason);
+    return matching.length > 0;
   }
 
-  /** @returns whether it was there until now. */
-  endOne(socket: WebSocket, why: WatchCloseName): boolean {
-    closeQuietly(socket, WATCH_CLOSE[why], why);
-    return this.gone(socket);
+  /** @returns whether the socket was a watcher's until now. */
+  close(socket: WebSocket, reason: WatchCloseName): boolean {
+    closeQuietly(socket, WATCH_CLOSE[reason], reason);
+    return this.remove(socket);
   }
 
-  #checkThoseBehind(): void {
+  /** The timer runs while a watcher is behind. */
+  #updateLagTimer(): void {
     const isNeeded = [...this.#open.values()].some(({ isBehind }) => isBehind);
     if (isNeeded) {
-      this.#checking ??= setInterval(() => this.#check(), WATCH_BEHIND_CHECK_MS);
-    } else if (this.#checking !== undefined) {
-      clearInterval(this.#checking);
-      this.#checking = undefined;
+      this.#lagTimer ??= setInterval(() => this.#closeStuckWatchers(), WATCH_BEHIND_CHECK_MS);
+    } else if (this.#lagTimer !== undefined) {
+      clearInterval(this.#lagTimer);
+      this.#lagTimer = undefined;
     }
   }
 
-  #check(): void {
-    const each = windowBytes(this.#open.size);
+  #closeStuckWatchers(): void {
+    const windowBytes = getWindowBytes(this.#open.size);
     for (const [socket, watcher] of this.#open) {
-      if (watcher.isBehind && !watcher.check(each)) this.endOne(socket, "too_slow");
+      if (watcher.isBehind && !watcher.retry(windowBytes)) this.close(socket, "too_slow");
     }
-    this.#checkThoseBehind();
+    this.#updateLagTimer();
   }
 }
 
-function jsonOf(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

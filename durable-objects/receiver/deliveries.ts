@@ -11,10 +11,10 @@ export interface NewDelivery {
   body: Uint8Array;
 }
 
-export interface KeptDelivery extends NewDelivery {
+export interface StoredDelivery extends NewDelivery {
   receivedAtMs: number;
   /** Its place in the order. Never used again, whatever is removed. */
-  place: number;
+  position: number;
 }
 
 type Row = {
@@ -53,7 +53,7 @@ export class Deliveries {
 
   add({ id, headers, contentType, body }: NewDelivery, nowMs: number): void {
     const headerText = JSON.stringify(headers);
-    const bytes = sizeOf(headerText, body);
+    const bytes = computeSize(headerText, body);
     const { place } = this.#sql
       .exec<{ place: number }>(
         `insert into deliveries (id, received_at_ms, headers, content_type, bytes, body)
@@ -66,13 +66,13 @@ export class Deliveries {
         body,
       )
       .one();
-    this.#count(bytes);
+    this.#addBytes(bytes);
     this.#sql.exec("update kept set latest_place = ?", place);
   }
 
   /** Removes the oldest of those up to a place until this one fits. @returns whether it does. */
   makeRoomFor({ headers, body }: NewDelivery, maxBytes: number, upTo: number): boolean {
-    const wanted = sizeOf(JSON.stringify(headers), body);
+    const wanted = computeSize(JSON.stringify(headers), body);
     let excess = this.#bytes + wanted - maxBytes;
     while (excess > 0) {
       const [oldest] = this.#sql
@@ -83,15 +83,15 @@ export class Deliveries {
         .toArray();
       if (!oldest) return false;
       this.#sql.exec("delete from deliveries where place = ?", oldest.place);
-      this.#count(-oldest.bytes);
+      this.#addBytes(-oldest.bytes);
       excess -= oldest.bytes;
     }
     return true;
   }
 
   /** Those behind a place, the oldest first; as many as one answer may hold. */
-  page(after: number, { limit, sinceMs }: { limit: number; sinceMs: number }): KeptDelivery[] {
-    const page: KeptDelivery[] = [];
+  page(after: number, { limit, sinceMs }: { limit: number; sinceMs: number }): StoredDelivery[] {
+    const page: StoredDelivery[] = [];
     let bytes = 0;
     const rows = this.#sql.exec<Row>(
       "select * from deliveries where place > ? and received_at_ms >= ? order by place limit ?",
@@ -103,7 +103,7 @@ export class Deliveries {
       bytes += row.bytes;
       if (page.length > 0 && bytes > DELIVERIES_PAGE_MAX_BYTES) break;
       page.push({
-        place: row.place,
+        position: row.place,
         id: row.id,
         receivedAtMs: row.received_at_ms,
         headers: JSON.parse(row.headers) as Record<string, string>,
@@ -115,17 +115,17 @@ export class Deliveries {
   }
 
   /** The highest place that was ever given away. */
-  get latestPlace(): number {
+  get latestPosition(): number {
     return this.#sql.exec<{ place: number }>("select latest_place as place from kept").one().place;
   }
 
   /** When the oldest came. */
   get oldestMs(): number | null {
-    return this.#edgeMs("place");
+    return this.#findFirstMs("place");
   }
 
   get latestMs(): number | null {
-    return this.#edgeMs("place desc");
+    return this.#findFirstMs("place desc");
   }
 
   get count(): number {
@@ -143,7 +143,7 @@ export class Deliveries {
         RECEIVER_SWEEP_BATCH_ROWS,
       )
       .toArray();
-    this.#count(-removed.reduce((sum, { bytes }) => sum + bytes, 0));
+    this.#addBytes(-removed.reduce((sum, { bytes }) => sum + bytes, 0));
     return removed.length < RECEIVER_SWEEP_BATCH_ROWS;
   }
 
@@ -152,11 +152,11 @@ export class Deliveries {
     return this.#sql.exec<{ bytes: number }>("select bytes from kept").one().bytes;
   }
 
-  #count(bytes: number): void {
+  #addBytes(bytes: number): void {
     if (bytes !== 0) this.#sql.exec("update kept set bytes = bytes + ?", bytes);
   }
 
-  #edgeMs(order: "place" | "place desc"): number | null {
+  #findFirstMs(order: "place" | "place desc"): number | null {
     const [row] = this.#sql
       .exec<{ at: number }>(`select received_at_ms as at from deliveries order by ${order} limit 1`)
       .toArray();
@@ -164,6 +164,6 @@ export class Deliveries {
   }
 }
 
-function sizeOf(headerText: string, body: Uint8Array): number {
+function computeSize(headerText: string, body: Uint8Array): number {
   return headerText.length + body.byteLength;
 }

@@ -6,12 +6,12 @@ export interface ReceiverSettings {
   version: number;
   validator: Validator;
   /** The newest first. Sealed: whoever judges a delivery opens them, and this object never does. */
-  secrets: SealedSecret[];
+  secrets: EncryptedSecret[];
   /** How long a delivery is kept. */
   keepMs: number;
 }
 
-export interface SealedSecret {
+export interface EncryptedSecret {
   sealed: string;
   /** ms since the epoch; null: for good. */
   untilMs: number | null;
@@ -25,7 +25,7 @@ export function newerSettings(
 }
 
 /** Those that may have signed what comes in now. */
-export function secretsInForce({ secrets }: ReceiverSettings, nowMs: number): string[] {
+export function getActiveSecrets({ secrets }: ReceiverSettings, nowMs: number): string[] {
   return secrets
     .filter(({ untilMs }) => untilMs === null || untilMs > nowMs)
     .map(({ sealed }) => sealed);

@@ -10,13 +10,13 @@ const SIGNATURE_TOLERANCE_SECONDS = 5 * 60;
 /** Of one scheme, in one header line. */
 const SIGNATURES_MAX = 10;
 
-export interface Signed {
+export interface SignedRequest {
   headers: Headers;
   body: Uint8Array<ArrayBuffer>;
 }
 
 /** What a vendor says of its signature. */
-interface Claim {
+interface SignatureClaim {
   /** What stands before the body in what is signed. */
   prefix: string;
   /** Of which one must be right: 64 hexadecimal digits each, in lower case. */
@@ -30,10 +30,10 @@ export function importSecret(secret: string): Promise<CryptoKey> {
 }
 
 /** @param keys of the secrets that are in force: one of them must have made the signature. */
-export async function isSigned(
+export async function isSignatureValid(
   validator: Validator,
   keys: CryptoKey[],
-  { headers, body }: Signed,
+  { headers, body }: SignedRequest,
   nowMs: number,
 ): Promise<boolean> {
   const claim = readClaim(validator, headers, nowMs);
@@ -50,42 +50,42 @@ export async function isSigned(
 }
 
 /** @returns null when there is none, or when it is of another time. */
-function readClaim(validator: Validator, headers: Headers, nowMs: number): Claim | null {
+function readClaim(validator: Validator, headers: Headers, nowMs: number): SignatureClaim | null {
   switch (validator) {
     case "code_host":
-      return plainClaim(headers.get("x-hub-signature-256"));
+      return parsePlainClaim(headers.get("x-hub-signature-256"));
     case "generic_hmac_sha256":
-      return plainClaim(headers.get("x-signature-256"));
+      return parsePlainClaim(headers.get("x-signature-256"));
     case "chat_app": {
       const time = headers.get("x-slack-request-timestamp");
-      if (time === null || !isNear(time, nowMs)) return null;
-      const signatures = signaturesIn(headers.get("x-slack-signature"), "v0");
+      if (time === null || !isWithinTolerance(time, nowMs)) return null;
+      const signatures = parseSignatures(headers.get("x-slack-signature"), "v0");
       return { prefix: `v0:${time}:`, signatures };
     }
     case "payments": {
       const line = headers.get("stripe-signature");
-      const times = valuesOf(line, "t");
+      const times = parseValues(line, "t");
       const [time] = times;
-      if (time === undefined || times.length > 1 || !isNear(time, nowMs)) return null;
-      return { prefix: `${time}.`, signatures: signaturesIn(line, "v1") };
+      if (time === undefined || times.length > 1 || !isWithinTolerance(time, nowMs)) return null;
+      return { prefix: `${time}.`, signatures: parseSignatures(line, "v1") };
     }
   }
 }
 
-function plainClaim(line: string | null): Claim {
-  return { prefix: "", signatures: signaturesIn(line, "sha256") };
+function parsePlainClaim(line: string | null): SignatureClaim {
+  return { prefix: "", signatures: parseSignatures(line, "sha256") };
 }
 
 /** Those of other schemes, and what is no signature at all, are nobody's. */
-function signaturesIn(line: string | null, scheme: string): string[] {
-  return valuesOf(line, scheme)
+function parseSignatures(line: string | null, scheme: string): string[] {
+  return parseValues(line, scheme)
     .filter((value) => /^[0-9a-f]{64}$/i.test(value))
     .slice(0, SIGNATURES_MAX)
     .map((value) => value.toLowerCase());
 }
 
 /** `name=value` pairs with commas between them. */
-function valuesOf(line: string | null, name: string): string[] {
+function parseValues(line: string | null, name: string): string[] {
   return (line ?? "")
     .split(",")
     .map((pair) => pair.trim())
@@ -93,7 +93,7 @@ function valuesOf(line: string | null, name: string): string[] {
     .map((pair) => pair.slice(name.length + 1));
 }
 
-function isNear(time: string, nowMs: number): boolean {
+function isWithinTolerance(time: string, nowMs: number): boolean {
   if (!/^\d{1,12}$/.test(time)) return false;
   return Math.abs(nowMs / 1000 - Number(time)) <= SIGNATURE_TOLERANCE_SECONDS;
 }

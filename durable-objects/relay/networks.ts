@@ -53,10 +53,10 @@ export class Networks {
     const { networkId } = status;
     this.#summaries.set(networkId, { ...summary, linkId });
     this.#unsavedSummaries.add(networkId);
-    const known = this.#devicesOf(networkId);
+    const known = this.#loadDevices(networkId);
     const unsaved = this.#unsavedDevices.get(networkId) ?? new Set();
     for (const reported of devices) {
-      known.set(reported.publicKey, nextDevice(known.get(reported.publicKey), reported, epoch));
+      known.set(reported.publicKey, updateDevice(known.get(reported.publicKey), reported, epoch));
       unsaved.add(reported.publicKey);
     }
     this.#unsavedDevices.set(networkId, unsaved);
@@ -81,7 +81,7 @@ export class Networks {
   }
 
   devices(networkId: string): DeviceTotals[] {
-    return [...this.#devicesOf(networkId).values()].map(({ status, earlier }) => ({
+    return [...this.#loadDevices(networkId).values()].map(({ status, earlier }) => ({
       ...status,
       rxBytes: earlier.rxBytes + status.rxBytes,
       txBytes: earlier.txBytes + status.txBytes,
@@ -89,7 +89,7 @@ export class Networks {
   }
 
   /** The network was deleted. */
-  forget(networkId: string): void {
+  remove(networkId: string): void {
     this.#summaries.delete(networkId);
     this.#devices.delete(networkId);
     this.#unsavedSummaries.delete(networkId);
@@ -127,7 +127,7 @@ export class Networks {
     return summary;
   }
 
-  #devicesOf(networkId: string): Map<string, Device> {
+  #loadDevices(networkId: string): Map<string, Device> {
     let devices = this.#devices.get(networkId);
     if (!devices) {
       const rows = this.#sql.exec<{ public_key: string; device: string }>(
@@ -144,7 +144,7 @@ export class Networks {
 }
 
 /** Adds the bytes of an earlier run of the relay; the last known handshake stays until a newer one is reported. */
-export function nextDevice(
+export function updateDevice(
   known: Device | undefined,
   reported: DeviceStatus,
   epoch: string,

@@ -8,16 +8,16 @@ const TRIES_MAX = 5;
 const RETRY_AFTER_MS = 1_000;
 
 export class UsageDelivery {
-  readonly #deliver: (usage: TunnelUsage) => Promise<void>;
+  readonly #send: (usage: TunnelUsage) => Promise<void>;
   /** By association: what to deliver next. Has a key for as long as a delivery is under way. */
   readonly #next = new Map<string, TunnelUsage | null>();
 
   constructor(deliver: (usage: TunnelUsage) => Promise<void>) {
-    this.#deliver = deliver;
+    this.#send = deliver;
   }
 
   /** @returns when nothing of this association is on its way any more. */
-  async add(usage: TunnelUsage): Promise<void> {
+  async deliver(usage: TunnelUsage): Promise<void> {
     const key = `${usage.source} ${usage.tunnelId}`;
     const isUnderWay = this.#next.has(key);
     this.#next.set(key, usage);
@@ -27,7 +27,7 @@ export class UsageDelivery {
       if (!newest) break;
       this.#next.set(key, null);
       try {
-        await this.#deliver(newest);
+        await this.#send(newest);
         tries = 0;
       } catch {
         tries += 1;

@@ -11,7 +11,7 @@ export const ALARM_RETRY_MIN_MS = 5_000;
 export const ALARM_RETRY_MAX_MS = 60_000;
 
 /** @returns when it is to be set to; null: it is early enough as it is. */
-export function nextAlarm(setToMs: number | null, wantedMs: number): number | null {
+export function computeNextAlarm(setToMs: number | null, wantedMs: number): number | null {
   return setToMs !== null && setToMs <= wantedMs ? null : wantedMs;
 }
 
@@ -20,10 +20,10 @@ type Storage = Pick<DurableObjectStorage, "getAlarm" | "setAlarm">;
 export class Alarm {
   readonly #storage: Storage;
   /** undefined: it may be set from an earlier life of the object. */
-  #setToMs: number | null | undefined;
+  #scheduledAtMs: number | null | undefined;
   #wantedMs = Infinity;
   /** How often in succession something failed that was due. */
-  #failures = 0;
+  #consecutiveFailures = 0;
   #hasFailed = false;
 
   constructor(storage: Storage) {
@@ -34,19 +34,19 @@ export class Alarm {
    * Wakes the object at this time or earlier.
    * @param how unconfirmed: a visitor's answer must not wait for a timer to be on disk.
    */
-  by(atMs: number, how: "confirmed" | "unconfirmed"): void {
+  scheduleBy(atMs: number, how: "confirmed" | "unconfirmed"): void {
     // What is due now can't be too late.
-    if (this.#setToMs === undefined && atMs > Date.now()) return this.#askFirst(atMs);
-    const nextMs = nextAlarm(this.#setToMs ?? null, atMs);
+    if (this.#scheduledAtMs === undefined && atMs > Date.now()) return this.#readThenSchedule(atMs);
+    const nextMs = computeNextAlarm(this.#scheduledAtMs ?? null, atMs);
     if (nextMs === null) return;
-    this.#setToMs = nextMs;
+    this.#scheduledAtMs = nextMs;
     void this.#storage.setAlarm(nextMs, { allowUnconfirmed: how === "unconfirmed" });
   }
 
   /** It went off: it is set to nothing now. */
-  wentOff(): void {
-    this.#setToMs = null;
-    this.#failures = this.#hasFailed ? this.#failures + 1 : 0;
+  markFired(): void {
+    this.#scheduledAtMs = null;
+    this.#consecutiveFailures = this.#hasFailed ? this.#consecutiveFailures + 1 : 0;
     this.#hasFailed = false;
   }
 
@@ -59,21 +59,21 @@ export class Alarm {
         JSON.stringify({ level: "error", event: "alarm_failed", cause: String(cause) }),
       );
       this.#hasFailed = true;
-      const waitMs = Math.min(ALARM_RETRY_MIN_MS * 2 ** this.#failures, ALARM_RETRY_MAX_MS);
-      this.by(Date.now() + waitMs, "confirmed");
+      const waitMs = Math.min(ALARM_RETRY_MIN_MS * 2 ** this.#consecutiveFailures, ALARM_RETRY_MAX_MS);
+      this.scheduleBy(Date.now() + waitMs, "confirmed");
     }
   }
 
-  #askFirst(atMs: number): void {
+  #readThenSchedule(atMs: number): void {
     const isAsking = this.#wantedMs !== Infinity;
     this.#wantedMs = Math.min(this.#wantedMs, atMs);
-    if (!isAsking) void this.#ask();
+    if (!isAsking) void this.#readScheduled();
   }
 
-  async #ask(): Promise<void> {
+  async #readScheduled(): Promise<void> {
     const setToMs = await this.#storage.getAlarm();
-    this.#setToMs ??= setToMs;
-    this.by(this.#wantedMs, "unconfirmed");
+    this.#scheduledAtMs ??= setToMs;
+    this.scheduleBy(this.#wantedMs, "unconfirmed");
     this.#wantedMs = Infinity;
   }
 }

@@ -35,7 +35,7 @@ test("everything is bound that the Worker asks for", () => {
     "TUNNEL",
     "ORGANIZATION",
     "HOSTNAME",
-    "ADDRESS_LIMITER",
+    "RATE_LIMITER",
     "ROWS (underpass#Rows)",
   ]) {
     expect(told).toContain(`env.${binding}`);

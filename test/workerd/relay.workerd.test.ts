@@ -289,9 +289,9 @@ describe("what a tunnel's visitors used", () => {
       delivered.push(bytesIn);
       if (delivered.length === 1) await first.promise;
     });
-    const done = delivery.add(usage(1));
-    await delivery.add(usage(2));
-    await delivery.add(usage(3));
+    const done = delivery.deliver(usage(1));
+    await delivery.deliver(usage(2));
+    await delivery.deliver(usage(3));
     first.resolve();
     await done;
     expect(delivered).toEqual([1, 3]);
@@ -303,7 +303,7 @@ describe("what a tunnel's visitors used", () => {
       tried.push(bytesIn);
       return tried.length === 1 ? Promise.reject(new Error("overloaded")) : Promise.resolve();
     });
-    await delivery.add(usage(7));
+    await delivery.deliver(usage(7));
     expect(tried).toEqual([7, 7]);
   });
 });

@@ -9,7 +9,7 @@ const CR = 13;
 
 const decoder = new TextDecoder();
 
-export class EventStream {
+export class EventStreamParser {
   /** The event that has begun, as far as it is looked at, in lines that end with LF. */
   readonly #text = new Uint8Array(EVENT_MAX_BYTES);
   #length = 0;
@@ -19,7 +19,7 @@ export class EventStream {
   #lastWasReturn = false;
 
   /** @returns the events that ended in these bytes. */
-  read(bytes: Uint8Array, nowMs: number): SseEvent[] {
+  push(bytes: Uint8Array, nowMs: number): SseEvent[] {
     const events: SseEvent[] = [];
     for (const unit of bytes) {
       const isRest = unit === LF && this.#lastWasReturn;
@@ -30,7 +30,7 @@ export class EventStream {
           if (this.#size > 0) this.#size += 1;
           continue;
         }
-        const event = this.#lineIsEmpty ? this.#take(nowMs) : null;
+        const event = this.#lineIsEmpty ? this.#takeEvent(nowMs) : null;
         if (event) events.push(event);
         if (!this.#lineIsEmpty) this.#append(LF);
         this.#lineIsEmpty = true;
@@ -47,17 +47,17 @@ export class EventStream {
     if (this.#length < EVENT_MAX_BYTES) this.#text[this.#length++] = unit;
   }
 
-  #take(atMs: number): SseEvent | null {
+  #takeEvent(atMs: number): SseEvent | null {
     const text = decoder.decode(this.#text.subarray(0, this.#length));
     const size = this.#size;
     this.#length = 0;
     this.#size = 0;
-    return eventOf(text, size, atMs);
+    return parseEvent(text, size, atMs);
   }
 }
 
 /** @returns null for what are only comments: they keep a connection open, and tell nothing. */
-function eventOf(text: string, size: number, atMs: number): SseEvent | null {
+function parseEvent(text: string, size: number, atMs: number): SseEvent | null {
   let event = "message";
   let id: string | null = null;
   const data: string[] = [];

@@ -12,13 +12,13 @@ export class CaptureMemory {
   }
 
   /** @returns how many of the bytes may be held. Each of them is to be given back. */
-  take(bytes: number): number {
+  reserve(bytes: number): number {
     const taken = Math.max(0, Math.min(bytes, this.#maxBytes - this.#heldBytes));
     this.#heldBytes += taken;
     return taken;
   }
 
-  giveBack(bytes: number): void {
+  release(bytes: number): void {
     this.#heldBytes -= bytes;
   }
 }

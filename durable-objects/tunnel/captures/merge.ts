@@ -4,10 +4,10 @@ import type { CaptureRecord } from "./record.ts";
 /**
  * @param sources of each the pages by their newest record, newest first; within a page the oldest is first.
  */
-export function* newestFirst(
+export function* mergeNewestFirst(
   ...sources: Iterable<CaptureRecord[]>[]
 ): Generator<CaptureRecord, void> {
-  const ahead = sources.map((source) => new Ahead(source));
+  const ahead = sources.map((source) => new PageReader(source));
   /** Read, and not given yet: oldest first. */
   let waiting: CaptureRecord[] = [];
   for (;;) {
@@ -21,7 +21,7 @@ export function* newestFirst(
 }
 
 /** One source, with its next page read ahead. */
-class Ahead {
+class PageReader {
   readonly #pages: Iterator<CaptureRecord[]>;
   #next: CaptureRecord[];
 

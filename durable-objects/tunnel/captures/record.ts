@@ -1,5 +1,5 @@
 /** A captured exchange as a tunnel keeps it, and as it is told. */
-import { toBase64 } from "../../../shared/base64.ts";
+import { toBase64 } from "../../../shared/bytes.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import type {
   CapturedFrame,
@@ -36,19 +36,19 @@ export interface HeadLines {
   response: string[];
 }
 
-export interface KeptBody {
+export interface CapturedBody {
   bytes: Uint8Array;
   /** Bytes are missing. */
   isCut: boolean;
 }
 
-export interface KeptBodies {
-  request: KeptBody;
-  response: KeptBody;
+export interface CapturedBodies {
+  request: CapturedBody;
+  response: CapturedBody;
 }
 
 /** Of messages or events: how many there were, and which pages of them are kept. */
-export interface HappeningLog {
+export interface StreamLog {
   total: number;
   firstPage: number;
   lastPage: number;
@@ -66,25 +66,25 @@ export interface StoredDetail {
 }
 
 /** One that was open for long, or is. */
-export interface LongRow extends StoredDetail {
+export interface LongLivedRow extends StoredDetail {
   record: CaptureRecord;
-  log: HappeningLog;
+  log: StreamLog;
 }
 
 /** All of one. */
 export interface Capture {
   record: CaptureRecord;
   lines: HeadLines;
-  bodies: KeptBodies;
-  log: HappeningLog;
+  bodies: CapturedBodies;
+  log: StreamLog;
   /** The newest, oldest first. */
-  happenings: Happening[];
+  entries: StreamEntry[];
 }
 
 /** One message of a WebSocket, or one server-sent event. */
-export type Happening = Message | SseEvent;
+export type StreamEntry = StreamMessage | SseEvent;
 
-export interface Message {
+export interface StreamMessage {
   atMs: number;
   size: number;
   from: "client" | "server";
@@ -100,7 +100,7 @@ export interface SseEvent {
   data: string;
 }
 
-export function isWanted(record: CaptureRecord, filter: CaptureFilter): boolean {
+export function matchesFilter(record: CaptureRecord, filter: CaptureFilter): boolean {
   const { method, status, path } = filter;
   if (method !== undefined && record.method.toUpperCase() !== method) return false;
   if (path !== undefined && !record.path.includes(path)) return false;
@@ -108,7 +108,7 @@ export function isWanted(record: CaptureRecord, filter: CaptureFilter): boolean 
   return record.status === status || Math.floor((record.status ?? 0) / 100) === status;
 }
 
-export function summaryOf(record: CaptureRecord, tunnelId: string): CaptureSummary {
+export function toSummary(record: CaptureRecord, tunnelId: string): CaptureSummary {
   return {
     id: record.id,
     tunnel_id: tunnelId,
@@ -128,33 +128,33 @@ export function summaryOf(record: CaptureRecord, tunnelId: string): CaptureSumma
   };
 }
 
-export function eventOf(capture: Capture, tunnelId: string): CaptureEvent {
-  const { record, lines, bodies, log, happenings } = capture;
+export function toEvent(capture: Capture, tunnelId: string): CaptureEvent {
+  const { record, lines, bodies, log, entries } = capture;
   return {
-    ...summaryOf(record, tunnelId),
+    ...toSummary(record, tunnelId),
     query: record.query,
-    request_headers: headersOf(lines.request),
-    response_headers: headersOf(lines.response),
+    request_headers: toHeaders(lines.request),
+    response_headers: toHeaders(lines.response),
     request_body: toBase64(bodies.request.bytes),
     response_body: toBase64(bodies.response.bytes),
     truncated: { request: bodies.request.isCut, response: bodies.response.isCut },
-    frames: happenings.filter((one) => "from" in one).map(frameOf),
+    frames: entries.filter((one) => "from" in one).map(toFrame),
     frames_total: record.kind === "websocket" ? log.total : 0,
-    events: happenings.filter((one) => "event" in one).map(sseEventOf),
+    events: entries.filter((one) => "event" in one).map(toSseEvent),
     events_total: record.kind === "sse" ? log.total : 0,
   };
 }
 
-function frameOf({ atMs, from, kind, size, data }: Message): CapturedFrame {
+function toFrame({ atMs, from, kind, size, data }: StreamMessage): CapturedFrame {
   return { timestamp: new Date(atMs).toISOString(), from, kind, size, data: toBase64(data) };
 }
 
-function sseEventOf({ atMs, size, event, id, data }: SseEvent): CapturedSseEvent {
+function toSseEvent({ atMs, size, event, id, data }: SseEvent): CapturedSseEvent {
   return { timestamp: new Date(atMs).toISOString(), size, event, id, data };
 }
 
 /** Lines of one name are joined, in the order in which they were sent. */
-function headersOf(lines: string[]): Record<string, string> {
+function toHeaders(lines: string[]): Record<string, string> {
   const headers = new Map<string, string>();
   for (let i = 0; i < lines.length; i += 2) {
     const name = lines[i]!.toLowerCase();

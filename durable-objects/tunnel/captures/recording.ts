@@ -5,24 +5,24 @@
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import { FRAME_CAPTURE_MAX_BYTES } from "../../limits.ts";
 import type { CaptureKind, CaptureState } from "../../../protocol/schemas/inspector/captures.ts";
-import { PassingBody } from "./body.ts";
-import { EventStream } from "./event-stream.ts";
+import { BodyRecorder } from "./body.ts";
+import { EventStreamParser } from "./event-stream.ts";
 import type { CaptureMemory } from "./memory.ts";
-import type { Sealed } from "./page.ts";
+import type { FinalizedCapture } from "./page.ts";
 import type {
   CaptureRecord,
-  Happening,
-  HappeningLog,
+  StreamEntry,
+  StreamLog,
   HeadLines,
-  KeptBodies,
-  KeptBody,
-  LongRow,
-  Message,
+  CapturedBodies,
+  CapturedBody,
+  LongLivedRow,
+  StreamMessage,
 } from "./record.ts";
-import { redacted } from "./redaction.ts";
+import { redactHeaders } from "./redaction.ts";
 
 /** What is to be kept, by the owner's newest settings. */
-export interface Kept {
+export interface CaptureOptions {
   bodies: boolean;
   redact: ReadonlySet<string>;
 }
@@ -31,14 +31,14 @@ export interface Kept {
 export interface Recorder {
   memory: CaptureMemory;
   /** There is something to write of one that is open. */
-  changed(recording: Recording): void;
+  onChanged(recording: Recording): void;
   /** It is one that will be open for long: somebody may want to see it before it is over. */
-  lasts(recording: Recording): void;
-  over(recording: Recording): void;
+  onLongLived(recording: Recording): void;
+  onEnded(recording: Recording): void;
 }
 
 /** As it begins. */
-export interface Visit {
+export interface RecordedRequest {
   /** Method, target, then header names and values in turn: as they go to the agent. */
   parts: string[];
   hasBody: boolean;
@@ -51,14 +51,14 @@ export class Recording {
   readonly id: string;
   readonly atMs: number;
   /** It is kept apart from those that are soon over. */
-  isLong = false;
+  isLongLived = false;
   /** Where its messages or events are. */
-  log: HappeningLog = { total: 0, firstPage: 0, lastPage: 0 };
+  log: StreamLog = { total: 0, firstPage: 0, lastPage: 0 };
   readonly #recorder: Recorder;
-  readonly #kept: Kept;
-  readonly #visit: Visit;
-  readonly #request = new PassingBody();
-  readonly #response = new PassingBody();
+  readonly #options: CaptureOptions;
+  readonly #start: RecordedRequest;
+  readonly #request = new BodyRecorder();
+  readonly #response = new BodyRecorder();
   #responseLines: string[] = [];
   #kind: CaptureKind;
   #state: CaptureState = "open";
@@ -66,31 +66,31 @@ export class Recording {
   #latencyMs: number | null = null;
   #durationMs: number | null = null;
   #error: ErrorCode | null = null;
-  #events: EventStream | undefined;
+  #events: EventStreamParser | undefined;
   /** Messages and events that are not written yet. */
-  #happenings: Happening[] = [];
-  #happened = 0;
-  #happeningsHeldBytes = 0;
+  #entries: StreamEntry[] = [];
+  #entryCount = 0;
+  #entriesHeldBytes = 0;
 
-  constructor(recorder: Recorder, kept: Kept, id: string, atMs: number, visit: Visit) {
+  constructor(recorder: Recorder, kept: CaptureOptions, id: string, atMs: number, visit: RecordedRequest) {
     this.id = id;
     this.atMs = atMs;
     this.#recorder = recorder;
-    this.#kept = kept;
-    this.#visit = visit;
+    this.#options = kept;
+    this.#start = visit;
     this.#kind = visit.isSocket ? "websocket" : "http";
     if (!visit.hasBody) this.#request.end();
   }
 
   /** A WebSocket's, whose tunnel slept meanwhile. */
-  static resumed(recorder: Recorder, kept: Kept, row: LongRow): Recording {
+  static resume(recorder: Recorder, kept: CaptureOptions, row: LongLivedRow): Recording {
     const { record, lines } = row;
     const { id, atMs, method, path, query, clientIp, replayOf } = record;
     const target = query === null ? path : `${path}?${query}`;
     const parts = [method, target, ...lines.request];
     const visit = { parts, hasBody: false, isSocket: true, clientIp, replayOf };
     const recording = new Recording(recorder, kept, id, atMs, visit);
-    recording.isLong = true;
+    recording.isLongLived = true;
     recording.log = row.log;
     recording.#responseLines = lines.response;
     recording.#status = record.status;
@@ -102,48 +102,48 @@ export class Recording {
 
   // ── Told by whoever carries the visit ──
 
-  requestBytes(bytes: Uint8Array): void {
+  addRequestBytes(bytes: Uint8Array): void {
     if (this.#state === "open") this.#request.add(bytes, this.#bodyMemory);
   }
 
-  requestEnded(): void {
+  endRequest(): void {
     this.#request.end();
   }
 
   /** @param lines names and values in turn, as the local server sent them. */
-  answered(status: number, lines: string[]): void {
+  startResponse(status: number, lines: string[]): void {
     this.#status = status;
     this.#responseLines = lines;
     this.#latencyMs = Date.now() - this.atMs;
-    const isEventStream = this.#kind === "http" && isPlainEventStream(lines);
+    const isEventStream = this.#kind === "http" && isUncompressedEventStream(lines);
     if (isEventStream) {
       this.#kind = "sse";
-      this.#events = new EventStream();
+      this.#events = new EventStreamParser();
     }
-    if (isEventStream || status === 101) this.#recorder.lasts(this);
+    if (isEventStream || status === 101) this.#recorder.onLongLived(this);
   }
 
-  responseBytes(bytes: Uint8Array): void {
+  addResponseBytes(bytes: Uint8Array): void {
     if (this.#state !== "open") return;
     this.#response.add(bytes, this.#bodyMemory);
-    for (const event of this.#events?.read(bytes, Date.now()) ?? []) {
-      this.#keep(this.#kept.bodies ? event : { ...event, data: "" });
+    for (const event of this.#events?.push(bytes, Date.now()) ?? []) {
+      this.#recordEntry(this.#options.bodies ? event : { ...event, data: "" });
     }
   }
 
   /** A message of the WebSocket, whole. */
-  message(from: "client" | "server", kind: "text" | "binary", bytes: Uint8Array): void {
+  addMessage(from: "client" | "server", kind: "text" | "binary", bytes: Uint8Array): void {
     (from === "client" ? this.#request : this.#response).size += bytes.byteLength;
-    this.#keepMessage(from, kind, bytes);
+    this.#recordMessage(from, kind, bytes);
   }
 
   /** The WebSocket was closed. By 1006: it vanished. */
-  closed(from: "client" | "server", code: number, reason: string): void {
+  closeSocket(from: "client" | "server", code: number, reason: string): void {
     const words = new TextEncoder().encode(reason);
     const bytes = new Uint8Array(2 + words.byteLength);
     new DataView(bytes.buffer).setUint16(0, code);
     bytes.set(words, 2);
-    this.#keepMessage(from, "close", bytes);
+    this.#recordMessage(from, "close", bytes);
     if (code !== 1006) this.complete();
     else this.#end(from === "client" ? "aborted" : "failed");
   }
@@ -154,18 +154,18 @@ export class Recording {
   }
 
   /** The visitor left. */
-  aborted(): void {
+  abort(): void {
     this.#end("aborted");
   }
 
   /** There is no answer, or no more of one. */
-  failed(code: ErrorCode): void {
-    this.#endFor("failed", code);
+  fail(code: ErrorCode): void {
+    this.#endWithError("failed", code);
   }
 
   /** By what stands before the tunnel. */
-  refused(code: ErrorCode): void {
-    this.#endFor("refused", code);
+  refuse(code: ErrorCode): void {
+    this.#endWithError("refused", code);
   }
 
   // ── Told by whoever writes it down ──
@@ -176,7 +176,7 @@ export class Recording {
 
   get record(): CaptureRecord {
     const { id, atMs } = this;
-    const { parts, clientIp, replayOf } = this.#visit;
+    const { parts, clientIp, replayOf } = this.#start;
     const [method = "", target = ""] = parts;
     const mark = target.indexOf("?");
     return {
@@ -199,18 +199,18 @@ export class Recording {
   }
 
   get lines(): HeadLines {
-    const { redact } = this.#kept;
+    const { redact } = this.#options;
     return {
-      request: redacted(this.#visit.parts.slice(2), redact),
-      response: redacted(this.#responseLines, redact),
+      request: redactHeaders(this.#start.parts.slice(2), redact),
+      response: redactHeaders(this.#responseLines, redact),
     };
   }
 
-  get bodies(): KeptBodies {
+  get bodies(): CapturedBodies {
     // The messages of a WebSocket are in its log.
     const isSocket = this.#kind === "websocket" && this.#status === 101;
     if (isSocket) return { request: NO_BODY, response: NO_BODY };
-    return { request: this.#request.kept(), response: this.#response.kept() };
+    return { request: this.#request.toCapturedBody(), response: this.#response.toCapturedBody() };
   }
 
   /** What its bodies took of the memory. */
@@ -219,45 +219,45 @@ export class Recording {
   }
 
   /** When it is over. */
-  seal(): Sealed {
+  finalize(): FinalizedCapture {
     const { id, bodies, heldBytes } = this;
     const record = JSON.stringify(this.record);
     return { id, record, lines: JSON.stringify(this.lines), bodies, heldBytes };
   }
 
   /** @returns what happened since this was asked last, and how many of it there were: some may be missing. */
-  takeHappenings(): { happenings: Happening[]; happened: number } {
+  takeEntries(): { happenings: StreamEntry[]; happened: number } {
     const { memory } = this.#recorder;
-    const taken = { happenings: this.#happenings, happened: this.#happened };
-    memory.giveBack(this.#happeningsHeldBytes);
-    this.#happenings = [];
-    this.#happened = 0;
-    this.#happeningsHeldBytes = 0;
+    const taken = { happenings: this.#entries, happened: this.#entryCount };
+    memory.release(this.#entriesHeldBytes);
+    this.#entries = [];
+    this.#entryCount = 0;
+    this.#entriesHeldBytes = 0;
     return taken;
   }
 
   // ── Inside ──
 
   get #bodyMemory(): CaptureMemory | null {
-    return this.#kept.bodies ? this.#recorder.memory : null;
+    return this.#options.bodies ? this.#recorder.memory : null;
   }
 
-  #keepMessage(from: Message["from"], kind: Message["kind"], bytes: Uint8Array): void {
-    const data = this.#kept.bodies ? bytes.slice(0, FRAME_CAPTURE_MAX_BYTES) : new Uint8Array();
-    this.#keep({ atMs: Date.now(), size: bytes.byteLength, from, kind, data });
+  #recordMessage(from: StreamMessage["from"], kind: StreamMessage["kind"], bytes: Uint8Array): void {
+    const data = this.#options.bodies ? bytes.slice(0, FRAME_CAPTURE_MAX_BYTES) : new Uint8Array();
+    this.#recordEntry({ atMs: Date.now(), size: bytes.byteLength, from, kind, data });
   }
 
-  #keep(happening: Happening): void {
+  #recordEntry(happening: StreamEntry): void {
     if (this.#state !== "open") return;
-    this.#happened += 1;
-    const bytes = HAPPENING_BYTES + happening.data.length;
-    const taken = this.#recorder.memory.take(bytes);
-    this.#happeningsHeldBytes += taken;
-    if (taken === bytes) this.#happenings.push(happening);
-    this.#recorder.changed(this);
+    this.#entryCount += 1;
+    const bytes = ENTRY_OVERHEAD_BYTES + happening.data.length;
+    const taken = this.#recorder.memory.reserve(bytes);
+    this.#entriesHeldBytes += taken;
+    if (taken === bytes) this.#entries.push(happening);
+    this.#recorder.onChanged(this);
   }
 
-  #endFor(state: CaptureState, code: ErrorCode): void {
+  #endWithError(state: CaptureState, code: ErrorCode): void {
     if (this.#state !== "open") return;
     this.#error = code;
     if (this.#status === null) {
@@ -271,17 +271,17 @@ export class Recording {
     if (this.#state !== "open") return;
     this.#state = state;
     this.#durationMs = Date.now() - this.atMs;
-    this.#recorder.over(this);
+    this.#recorder.onEnded(this);
   }
 }
 
-const NO_BODY: KeptBody = { bytes: new Uint8Array(), isCut: false };
+const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: false };
 
 /** What a message or an event holds in memory beside its text. */
-const HAPPENING_BYTES = 200;
+const ENTRY_OVERHEAD_BYTES = 200;
 
 /** A compressed one can't be split here. */
-function isPlainEventStream(lines: string[]): boolean {
+function isUncompressedEventStream(lines: string[]): boolean {
   let isEventStream = false;
   for (let i = 0; i < lines.length; i += 2) {
     const name = lines[i]!.toLowerCase();

@@ -4,7 +4,7 @@
  */
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
-import { refusalOf } from "../../../access/refusal.ts";
+import { getRefusalCode } from "../../../access/refusal.ts";
 
 /** Totals by name: `requests:2xx`, `refusals:maintenance`, `latency:250`, `latency:sum`, `bytes:in`. */
 export type Counters = Record<string, number>;
@@ -16,7 +16,7 @@ export type Counters = Record<string, number>;
 export const OUTCOMES = ["left", "1xx", "2xx", "3xx", "4xx", "5xx", "tcp"] as const;
 const TCP = OUTCOMES.indexOf("tcp");
 /** The step of what took longer than the last bound. */
-const LONGER = LATENCY_BOUNDS_MS.length;
+const OVERFLOW_STEP = LATENCY_BOUNDS_MS.length;
 
 export class Outcomes {
   /** Of every kind. */
@@ -29,7 +29,7 @@ export class Outcomes {
 
   constructor(saved: Counters = {}) {
     this.#byOutcome = OUTCOMES.map((outcome) => saved[`requests:${outcome}`] ?? 0);
-    this.#latency = [...LATENCY_BOUNDS_MS, LONGER].map((_, step) => saved[latencyKey(step)] ?? 0);
+    this.#latency = [...LATENCY_BOUNDS_MS, OVERFLOW_STEP].map((_, step) => saved[toLatencyKey(step)] ?? 0);
     this.#latencySumMs = saved["latency:sum"] ?? 0;
     for (const [key, count] of Object.entries(saved)) {
       if (key.startsWith("refusals:")) this.#byRefusal.set(key.slice("refusals:".length), count);
@@ -39,7 +39,7 @@ export class Outcomes {
 
   /** @param tookMs from the request's arrival to the answer's head. */
   count(request: Pick<Request, "signal">, answer: Response, tookMs: number): void {
-    const refusal = refusalOf(answer);
+    const refusal = getRefusalCode(answer);
     // Not of this tunnel: the edge finds out whose, or answers by itself.
     if (refusal === "tunnel_not_found") return;
     this.requests += 1;
@@ -56,7 +56,7 @@ export class Outcomes {
   totals(): Counters {
     const totals: Counters = { "latency:sum": this.#latencySumMs };
     OUTCOMES.forEach((outcome, at) => (totals[`requests:${outcome}`] = this.#byOutcome[at]!));
-    this.#latency.forEach((count, step) => (totals[latencyKey(step)] = count));
+    this.#latency.forEach((count, step) => (totals[toLatencyKey(step)] = count));
     for (const [code, count] of this.#byRefusal) totals[`refusals:${code}`] = count;
     return Object.fromEntries(Object.entries(totals).filter(([, count]) => count > 0));
   }
@@ -64,7 +64,7 @@ export class Outcomes {
   #countAnswer(status: number, tookMs: number): void {
     this.#byOutcome[Math.floor(status / 100)]! += 1;
     let step = 0;
-    while (step < LONGER && tookMs > LATENCY_BOUNDS_MS[step]!) step += 1;
+    while (step < OVERFLOW_STEP && tookMs > LATENCY_BOUNDS_MS[step]!) step += 1;
     this.#latency[step]! += 1;
     // The clock may have been set back meanwhile; a counter never is.
     this.#latencySumMs += Math.max(0, tookMs);
@@ -76,6 +76,6 @@ export class Outcomes {
   }
 }
 
-function latencyKey(step: number): string {
+function toLatencyKey(step: number): string {
   return `latency:${LATENCY_BOUNDS_MS[step] ?? "more"}`;
 }

@@ -17,7 +17,7 @@ interface Account {
 const PREFIX = "spending:";
 
 /** `2026-11`, in UTC. */
-export function monthOf(nowMs: number): string {
+export function formatMonth(nowMs: number): string {
   return new Date(nowMs).toISOString().slice(0, 7);
 }
 
@@ -33,11 +33,11 @@ export class Spending {
     this.#storage = storage;
     this.#totals = totals;
     this.#tokenNonce = tokenNonce;
-    this.#charged = countOf(totals);
+    this.#charged = toCharge(totals);
   }
 
   /** What is counted from here on is this token's. */
-  charge(tokenNonce: string | null, nowMs: number): void {
+  setChargedToken(tokenNonce: string | null, nowMs: number): void {
     this.#settle(nowMs);
     this.#tokenNonce = tokenNonce;
   }
@@ -45,26 +45,26 @@ export class Spending {
   /** What is counted in `count` is this token's, whoever's agent serves. */
   chargeTo(tokenNonce: string, count: () => void, nowMs: number): void {
     const serving = this.#tokenNonce;
-    this.charge(tokenNonce, nowMs);
+    this.setChargedToken(tokenNonce, nowMs);
     count();
-    this.charge(serving, nowMs);
+    this.setChargedToken(serving, nowMs);
   }
 
   /** What the rows have yet to hear of. To be saved together with the totals. */
-  untold(nowMs: number): TokenSpending[] {
+  getUnreported(nowMs: number): TokenSpending[] {
     this.#settle(nowMs);
     const untold: TokenSpending[] = [];
     for (const [key, { bytes, requests, isTold }] of this.#accounts()) {
       const [month = "", tokenNonce = ""] = key.slice(PREFIX.length).split(":");
       if (!isTold) untold.push({ tokenNonce, month, bytes, requests });
-      else if (month !== monthOf(nowMs)) this.#storage.delete(key);
+      else if (month !== formatMonth(nowMs)) this.#storage.delete(key);
     }
     return untold;
   }
 
-  told(spending: TokenSpending[]): void {
+  markReported(spending: TokenSpending[]): void {
     for (const { tokenNonce, month, bytes, requests } of spending) {
-      const key = keyOf(month, tokenNonce);
+      const key = toKey(month, tokenNonce);
       const account = this.#storage.get<Account>(key);
       if (account?.bytes !== bytes || account.requests !== requests) continue;
       this.#storage.put<Account>(key, { ...account, isTold: true });
@@ -72,12 +72,12 @@ export class Spending {
   }
 
   #settle(nowMs: number): void {
-    const now = countOf(this.#totals);
+    const now = toCharge(this.#totals);
     const bytes = now.bytes - this.#charged.bytes;
     const requests = now.requests - this.#charged.requests;
     this.#charged = now;
     if (this.#tokenNonce === null || (bytes === 0 && requests === 0)) return;
-    const key = keyOf(monthOf(nowMs), this.#tokenNonce);
+    const key = toKey(formatMonth(nowMs), this.#tokenNonce);
     const before = this.#storage.get<Account>(key) ?? { bytes: 0, requests: 0 };
     this.#storage.put<Account>(key, {
       bytes: before.bytes + bytes,
@@ -91,10 +91,10 @@ export class Spending {
   }
 }
 
-function keyOf(month: string, tokenNonce: string): string {
+function toKey(month: string, tokenNonce: string): string {
   return `${PREFIX}${month}:${tokenNonce}`;
 }
 
-function countOf({ bytesIn, bytesOut, requests }: UsageTotals) {
+function toCharge({ bytesIn, bytesOut, requests }: UsageTotals) {
   return { bytes: bytesIn + bytesOut, requests };
 }

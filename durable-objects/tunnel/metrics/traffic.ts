@@ -26,7 +26,7 @@ export interface TrafficBucket extends TrafficTotals {
 }
 
 /** A bucket, and whether the rows have heard of it. */
-export interface KeptBucket extends TrafficBucket {
+export interface StoredBucket extends TrafficBucket {
   isTold: boolean;
 }
 
@@ -37,8 +37,8 @@ const GRAINS: Record<Grain, { lengthMs: number; keepMs: number }> = {
 
 export class Traffic {
   readonly #totals: () => TrafficTotals;
-  readonly #buckets = new Map<string, KeptBucket>();
-  #marked: TrafficTotals;
+  readonly #buckets = new Map<string, StoredBucket>();
+  #bucketedTotals: TrafficTotals;
   #minuteStartsAtMs: number;
   #minuteEndsAtMs: number;
 
@@ -46,37 +46,37 @@ export class Traffic {
    * @param totals what the tunnel has counted, whenever it is called.
    * @param saved together with those totals.
    */
-  constructor(totals: () => TrafficTotals, saved: KeptBucket[] = [], nowMs: number) {
+  constructor(totals: () => TrafficTotals, saved: StoredBucket[] = [], nowMs: number) {
     this.#totals = totals;
-    this.#marked = totals();
-    for (const bucket of saved) this.#buckets.set(keyOf(bucket), bucket);
+    this.#bucketedTotals = totals();
+    for (const bucket of saved) this.#buckets.set(toKey(bucket), bucket);
     // A clock that was set back must not write over a minute that was told and forgotten.
     const newest = Math.max(0, ...saved.map(({ startsAtMs }) => startsAtMs));
-    this.#minuteStartsAtMs = startOf("minute", Math.max(nowMs, newest));
+    this.#minuteStartsAtMs = getBucketStart("minute", Math.max(nowMs, newest));
     this.#minuteEndsAtMs = this.#minuteStartsAtMs + MINUTE_MS;
   }
 
   /** Before something is counted. */
-  tick(nowMs: number): void {
+  advanceTo(nowMs: number): void {
     if (nowMs < this.#minuteEndsAtMs) return;
     this.#settle();
-    this.#minuteStartsAtMs = startOf("minute", nowMs);
+    this.#minuteStartsAtMs = getBucketStart("minute", nowMs);
     this.#minuteEndsAtMs = this.#minuteStartsAtMs + MINUTE_MS;
   }
 
   /** What the rows have yet to hear of. */
-  untold(nowMs: number): TrafficBucket[] {
-    this.tick(nowMs);
+  getUnreported(nowMs: number): TrafficBucket[] {
+    this.advanceTo(nowMs);
     this.#settle();
-    this.#forget();
+    this.#dropExpired();
     const untold: TrafficBucket[] = [];
     for (const { isTold, ...bucket } of this.#buckets.values()) if (!isTold) untold.push(bucket);
     return untold;
   }
 
-  told(buckets: TrafficBucket[]): void {
+  markReported(buckets: TrafficBucket[]): void {
     for (const told of buckets) {
-      const bucket = this.#buckets.get(keyOf(told));
+      const bucket = this.#buckets.get(toKey(told));
       const isSame =
         bucket?.requests === told.requests &&
         bucket.bytesIn === told.bytesIn &&
@@ -86,19 +86,19 @@ export class Traffic {
   }
 
   /** To be saved together with the totals, once `untold` has put all of them into buckets. */
-  get kept(): KeptBucket[] {
+  get stored(): StoredBucket[] {
     return [...this.#buckets.values()];
   }
 
   #settle(): void {
     const now = this.#totals();
-    const requests = now.requests - this.#marked.requests;
-    const bytesIn = now.bytesIn - this.#marked.bytesIn;
-    const bytesOut = now.bytesOut - this.#marked.bytesOut;
+    const requests = now.requests - this.#bucketedTotals.requests;
+    const bytesIn = now.bytesIn - this.#bucketedTotals.bytesIn;
+    const bytesOut = now.bytesOut - this.#bucketedTotals.bytesOut;
     if (requests === 0 && bytesIn === 0 && bytesOut === 0) return;
-    this.#marked = now;
+    this.#bucketedTotals = now;
     for (const grain of ["minute", "hour"] as const) {
-      const bucket = this.#bucket(grain, this.#minuteStartsAtMs);
+      const bucket = this.#getOrCreateBucket(grain, this.#minuteStartsAtMs);
       bucket.requests += requests;
       bucket.bytesIn += bytesIn;
       bucket.bytesOut += bytesOut;
@@ -106,17 +106,17 @@ export class Traffic {
     }
   }
 
-  #bucket(grain: Grain, atMs: number): KeptBucket {
-    const startsAtMs = startOf(grain, atMs);
+  #getOrCreateBucket(grain: Grain, atMs: number): StoredBucket {
+    const startsAtMs = getBucketStart(grain, atMs);
     const nothing = { requests: 0, bytesIn: 0, bytesOut: 0, isTold: false };
-    const empty: KeptBucket = { grain, startsAtMs, ...nothing };
-    const bucket = this.#buckets.get(keyOf(empty)) ?? empty;
-    this.#buckets.set(keyOf(bucket), bucket);
+    const empty: StoredBucket = { grain, startsAtMs, ...nothing };
+    const bucket = this.#buckets.get(toKey(empty)) ?? empty;
+    this.#buckets.set(toKey(bucket), bucket);
     return bucket;
   }
 
   /** What is over and told, and what the rows would not keep any more. */
-  #forget(): void {
+  #dropExpired(): void {
     for (const [key, { grain, startsAtMs, isTold }] of this.#buckets) {
       const { lengthMs, keepMs } = GRAINS[grain];
       const ageMs = this.#minuteStartsAtMs - startsAtMs;
@@ -125,11 +125,11 @@ export class Traffic {
   }
 }
 
-function startOf(grain: Grain, atMs: number): number {
+function getBucketStart(grain: Grain, atMs: number): number {
   const { lengthMs } = GRAINS[grain];
   return Math.floor(atMs / lengthMs) * lengthMs;
 }
 
-function keyOf({ grain, startsAtMs }: Pick<TrafficBucket, "grain" | "startsAtMs">): string {
+function toKey({ grain, startsAtMs }: Pick<TrafficBucket, "grain" | "startsAtMs">): string {
   return `${grain}:${startsAtMs}`;
 }

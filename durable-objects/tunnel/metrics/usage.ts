@@ -10,29 +10,29 @@ export interface UsageTotals {
 
 export class Usage {
   readonly totals: UsageTotals;
-  readonly #counting: () => void;
+  readonly #beforeCount: () => void;
 
   /** @param counting called before each change: somebody should save before long. */
   constructor(saved: UsageTotals | undefined, counting: () => void) {
     this.totals = { ...(saved ?? { bytesIn: 0, bytesOut: 0, requests: 0 }) };
-    this.#counting = counting;
+    this.#beforeCount = counting;
   }
 
   /** One that nothing kept out; a TCP connection is one, too. */
   countRequest(count = 1): void {
-    this.#counting();
+    this.#beforeCount();
     this.totals.requests += count;
   }
 
   /** Towards the local server. */
   countIn(bytes: number): void {
-    this.#counting();
+    this.#beforeCount();
     this.totals.bytesIn += bytes;
   }
 
   /** Towards the visitor. */
   countOut(bytes: number): void {
-    this.#counting();
+    this.#beforeCount();
     this.totals.bytesOut += bytes;
   }
 }

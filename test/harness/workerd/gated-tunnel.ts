@@ -1,5 +1,5 @@
 /** What stands before a `LiveTunnel`, set as the API sets it, and how visitors fare. Inside workerd. */
-import { GATES_HEADER, readGates, type Gates } from "../../../access/settings.ts";
+import { GATES_HEADER, parseGates, type Gates } from "../../../access/settings.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import type { PolicyAction } from "../../../protocol/schemas/access/policies.ts";
 import type { Asked, LiveTunnel, TestAgent } from "./live-tunnel.ts";
@@ -65,5 +65,5 @@ export async function outcomeOf(
 /** What an answer tells the edge; undefined: nothing. */
 export function gatesIn(answer: Response): Gates | null | undefined {
   const line = answer.headers.get(GATES_HEADER);
-  return line === null ? undefined : readGates(line);
+  return line === null ? undefined : parseGates(line);
 }

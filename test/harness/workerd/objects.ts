@@ -6,12 +6,12 @@ import type {
   Route,
   Rows as RowsBinding,
   TunnelReport,
-  WatchingSession,
+  WatcherSession,
 } from "../../../durable-objects/rpc.ts";
 import type { ReceiverSettings } from "../../../durable-objects/receiver/settings.ts";
 import type { Tunnel } from "../../../durable-objects/tunnel.ts";
 
-export { AddressLimiter } from "../../../durable-objects/rate-limiter.ts";
+export { RateLimiter } from "../../../durable-objects/rate-limiter.ts";
 export { Hostname } from "../../../durable-objects/hostname.ts";
 export { Organization } from "../../../durable-objects/organization.ts";
 export { Receiver } from "../../../durable-objects/receiver.ts";
@@ -65,7 +65,7 @@ export class Rows
     return Promise.resolve(rows.receivers.get(receiverId) ?? null);
   }
 
-  liveWatchers(_orgId: string, watchers: WatchingSession[]): Promise<string[]> {
+  liveWatchers(_orgId: string, watchers: WatcherSession[]): Promise<string[]> {
     if (rows.areAway) return Promise.reject(new Error("the rows are away"));
     const live = watchers.map(({ sessionId }) => sessionId);
     return Promise.resolve(live.filter((id) => !rows.endedSessions.has(id)));
@@ -77,7 +77,7 @@ export class Rows
     return Promise.resolve();
   }
 
-  relayGone(relayId: string, epoch: string): Promise<void> {
+  relayDisconnected(relayId: string, epoch: string): Promise<void> {
     if (rows.areAway) return Promise.reject(new Error("the rows are away"));
     if (rows.relays.get(relayId)?.epoch === epoch) rows.relays.delete(relayId);
     return Promise.resolve();

@@ -13,7 +13,7 @@ export class TestOrganization {
 
   /** Ids of agents, in no order. */
   async listed(): Promise<string[]> {
-    return (await this.stub.connections()).map(({ agentId }) => agentId).sort();
+    return (await this.stub.listConnections()).map(({ agentId }) => agentId).sort();
   }
 
   sleep(): Promise<void> {

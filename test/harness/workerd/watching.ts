@@ -4,7 +4,7 @@ import {
   WATCH_URL,
   type WatcherAdmission,
 } from "../../../durable-objects/organization/admission.ts";
-import type { CaptureNews, Watch } from "../../../durable-objects/rpc.ts";
+import type { CaptureBatch, WatchStatus } from "../../../durable-objects/rpc.ts";
 import { WATCH_PROTOCOL, type WatchMessage } from "../../../protocol/schemas/inspector/watching.ts";
 import { TestSocket } from "./live-tunnel.ts";
 import { TestOrganization } from "./roster.ts";
@@ -33,10 +33,10 @@ export class WatchedOrganization extends TestOrganization {
   }
 
   /** What a tunnel would tell: so many requests, numbered. */
-  news(tunnelId: string, from: number, count: number, missed = 0): Promise<Watch> {
+  news(tunnelId: string, from: number, count: number, missed = 0): Promise<WatchStatus> {
     const messages = Array.from({ length: count }, (_, i) => JSON.stringify({ number: from + i }));
-    const news: CaptureNews = { tunnelId, messages, missed };
-    return this.stub.news(news);
+    const news: CaptureBatch = { tunnelId, messages, missed };
+    return this.stub.deliverCaptures(news);
   }
 }
 

@@ -1,4 +1,5 @@
 /** A server with data of an earlier version starts on this one and serves all of it. The directory is the record. */
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { expose } from "../../../agent/expose.ts";
@@ -107,6 +108,13 @@ test("an organization's totals include tunnels that have ended", async () => {
   );
   expect(ended!.n).toBe(1);
   expect(Number(requests)).toBe(tunnels!.n + ended!.n);
+});
+
+test("a renamed class of objects keeps the directory of its first name", async () => {
+  // The log-ins of this file went through rate limiters, a class that was once called AddressLimiter.
+  const directories = await readdir(join(upgraded.data.dataDir, "objects"));
+  expect(directories).toContain("underpass-AddressLimiter");
+  expect(directories).not.toContain("underpass-RateLimiter");
 });
 
 test("every message in its outbox is delivered", async () => {

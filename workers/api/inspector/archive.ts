@@ -1,6 +1,6 @@
 /** An HTTP archive as it is sent: entry by entry, so that no more than a few are in memory at once. */
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
-import { utf8 } from "../../../shared/encoding.ts";
+import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
 import { originOf, readCapture, type Listed } from "./reading.ts";
@@ -34,7 +34,7 @@ export function createArchiveStream(entries: AsyncIterable<ArchiveEntry>): Reada
     async pull(controller) {
       const { done, value } = await parts.next();
       if (done) controller.close();
-      else controller.enqueue(utf8(value));
+      else controller.enqueue(toUtf8(value));
     },
     async cancel() {
       await parts.return(undefined);

@@ -1,7 +1,7 @@
 /** Two answers to one request side by side: what a change of the local server has changed. */
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Comparison, Difference } from "../../../protocol/schemas/inspector/replays.ts";
-import { fromBase64 } from "../../../shared/encoding.ts";
+import { fromBase64 } from "../../../shared/bytes.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
 /** What is told of two bodies that differ. */

@@ -3,10 +3,9 @@
  * it may be anything but an argument, in any POSIX shell, and none of its characters may speak to the
  * terminal that it is pasted into.
  */
-import { toBase64 } from "../../../shared/base64.ts";
+import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
 import { isForwarded, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
-import { fromBase64 } from "../../../shared/encoding.ts";
 import { decodeText } from "./bodies.ts";
 
 /** Text in a command is more than a shell takes as one argument from here on: it goes through a pipe. */

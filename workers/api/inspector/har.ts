@@ -2,10 +2,9 @@
  * Captured requests as an HTTP archive (HAR 1.2), which browsers' developer tools and debugging proxies read.
  * What the format has no field for is in fields that start with an underscore, as it wants.
  */
-import { toBase64 } from "../../../shared/base64.ts";
+import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
 import type { CaptureEvent, CapturedFrame } from "../../../protocol/schemas/inspector/captures.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
-import { fromBase64 } from "../../../shared/encoding.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
 export interface HarOptions {

@@ -6,7 +6,7 @@ import type {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
 import { ApiError } from "../../errors.ts";
-import { fromBase64, utf8 } from "../../../shared/encoding.ts";
+import { fromBase64, toUtf8 } from "../../../shared/bytes.ts";
 import { tunnelObject } from "../../objects.ts";
 import { noteReplay } from "../../store/inspector/inspector.ts";
 import { actorOf, notFound, type ApiContext } from "../route.ts";
@@ -36,7 +36,7 @@ function changesOf(request: ReplayRequest): ReplayChanges {
 
 function bodyOf({ body, body_base64: base64 }: ReplayRequest): Uint8Array | undefined {
   if (base64 !== undefined) return fromBase64(base64) ?? undefined;
-  return body === undefined ? undefined : utf8(body);
+  return body === undefined ? undefined : toUtf8(body);
 }
 
 export function notWhole(): ApiError {

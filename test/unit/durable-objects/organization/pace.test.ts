@@ -1,20 +1,20 @@
 /** How much a watcher is sent: whatever it does, every request is told or counted, and little is on the way. */
 import { describe, expect, test } from "vitest";
 import {
-  arrived,
-  askDue,
-  catchUp,
+  acknowledge,
+  takeDueSync,
+  takeMissedCount,
   isStuck,
-  newPace,
-  offer,
-  skip,
-  windowBytes,
-  type Bounds,
+  createPace,
+  admitMessages,
+  addMissed,
+  getWindowBytes,
+  type PaceBounds,
   type Pace,
   WATCH_BEHIND_MAX_MS,
-  WATCH_UNANSWERED_BURST_BYTES,
-  WATCH_UNANSWERED_BYTES_PER_SECOND,
-  WATCH_UNANSWERED_MAX_BYTES,
+  WATCH_UNACKNOWLEDGED_BURST_BYTES,
+  WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND,
+  WATCH_UNACKNOWLEDGED_MAX_BYTES,
   WATCH_WINDOW_MAX_BYTES,
   WATCH_WINDOWS_BYTES,
 } from "../../../../durable-objects/organization/pace.ts";
@@ -33,39 +33,39 @@ class Reader {
 
   constructor(windowBytes = WATCH_WINDOW_MAX_BYTES) {
     this.#windowBytes = windowBytes;
-    this.pace = newPace(0);
+    this.pace = createPace(0);
   }
 
-  bounds(queuedBytes?: number): Bounds {
+  bounds(queuedBytes?: number): PaceBounds {
     return { nowMs: this.nowMs, windowBytes: this.#windowBytes, queuedBytes };
   }
 
   offer(sizes: number[], lost = 0): void {
     const bounds = this.bounds();
-    this.missed += catchUp(this.pace, bounds);
-    this.told += offer(this.pace, sizes, bounds);
-    skip(this.pace, lost, this.nowMs);
-    this.missed += catchUp(this.pace, bounds);
+    this.missed += takeMissedCount(this.pace, bounds);
+    this.told += admitMessages(this.pace, sizes, bounds);
+    addMissed(this.pace, lost, this.nowMs);
+    this.missed += takeMissedCount(this.pace, bounds);
     this.#ask();
-    const onTheWay = this.pace.sentBytes - this.pace.arrivedBytes;
-    if (this.pace.answers) this.mostOnTheWayBytes = Math.max(this.mostOnTheWayBytes, onTheWay);
+    const onTheWay = this.pace.sentBytes - this.pace.acknowledgedBytes;
+    if (this.pace.hasAcknowledged) this.mostOnTheWayBytes = Math.max(this.mostOnTheWayBytes, onTheWay);
   }
 
   answer(): void {
     const n = this.syncs.shift();
     if (n === undefined) return;
-    arrived(this.pace, n);
-    this.missed += catchUp(this.pace, this.bounds());
+    acknowledge(this.pace, n);
+    this.missed += takeMissedCount(this.pace, this.bounds());
     this.#ask();
   }
 
   #ask(): void {
-    const n = askDue(this.pace, this.bounds());
+    const n = takeDueSync(this.pace, this.bounds());
     if (n !== null) this.syncs.push(n);
   }
 
   check(): void {
-    this.missed += catchUp(this.pace, this.bounds());
+    this.missed += takeMissedCount(this.pace, this.bounds());
   }
 
   get accounted(): number {
@@ -93,7 +93,7 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])("schedule %i", (seed) => {
       expect(reader.accounted).toBe(offered);
     }
     expect(reader.mostOnTheWayBytes).toBeLessThanOrEqual(
-      Math.max(whole, WATCH_UNANSWERED_BURST_BYTES + 3 * WATCH_UNANSWERED_BYTES_PER_SECOND),
+      Math.max(whole, WATCH_UNACKNOWLEDGED_BURST_BYTES + 3 * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND),
     );
     // Once it reads, it is told everything that it missed.
     while (reader.syncs.length > 0) reader.answer();
@@ -127,9 +127,9 @@ test("one that never answers is told everything up to a rate, and beyond it a pa
   }
   expect(reader.accounted).toBe(62_000);
   const perSecond = ((reader.told - 2_000) * 300) / 60;
-  expect(perSecond).toBeGreaterThan(WATCH_UNANSWERED_BYTES_PER_SECOND * 0.8);
+  expect(perSecond).toBeGreaterThan(WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND * 0.8);
   expect(perSecond).toBeLessThan(
-    WATCH_UNANSWERED_BYTES_PER_SECOND + WATCH_UNANSWERED_BURST_BYTES / 60,
+    WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND + WATCH_UNACKNOWLEDGED_BURST_BYTES / 60,
   );
 });
 
@@ -137,7 +137,7 @@ test("one that stops answering is sent no more than its window, and let go in th
   const reader = new Reader();
   reader.offer(messages(40));
   reader.answer();
-  expect(reader.pace.answers).toBe(true);
+  expect(reader.pace.hasAcknowledged).toBe(true);
   for (let tick = 1; tick <= 1_000; tick++) reader.offer(messages(10));
   expect(reader.mostOnTheWayBytes).toBeLessThanOrEqual(WATCH_WINDOW_MAX_BYTES);
   expect(reader.accounted).toBe(10_040);
@@ -152,22 +152,22 @@ test("one that never answers is let go in the end where the platform does not sa
   for (; seconds < 1_000 && !isStuck(reader.pace, reader.bounds()); seconds++) {
     reader.nowMs += 1_000;
     reader.offer(messages(100));
-    arrived(reader.pace, reader.pace.sentBytes);
+    acknowledge(reader.pace, reader.pace.sentBytes);
   }
-  expect(reader.pace.sentBytes).toBeLessThanOrEqual(WATCH_UNANSWERED_MAX_BYTES);
-  expect(reader.pace.sentBytes).toBeGreaterThan(WATCH_UNANSWERED_MAX_BYTES - 300);
-  expect(reader.pace.asked.length).toBeLessThan(10);
+  expect(reader.pace.sentBytes).toBeLessThanOrEqual(WATCH_UNACKNOWLEDGED_MAX_BYTES);
+  expect(reader.pace.sentBytes).toBeGreaterThan(WATCH_UNACKNOWLEDGED_MAX_BYTES - 300);
+  expect(reader.pace.pendingSyncs.length).toBeLessThan(10);
   expect(reader.accounted).toBe(seconds * 100);
 });
 
 test("one that never answers is told for as long as the platform says that it takes everything", () => {
-  const pace = newPace(0);
+  const pace = createPace(0);
   for (let nowMs = 0; nowMs < 600_000; nowMs += 1_000) {
     const bounds = { nowMs, windowBytes: WATCH_WINDOW_MAX_BYTES, queuedBytes: 0 };
-    expect(offer(pace, messages(100), bounds)).toBe(100);
+    expect(admitMessages(pace, messages(100), bounds)).toBe(100);
     expect(isStuck(pace, bounds)).toBe(false);
   }
-  expect(pace.sentBytes).toBeGreaterThan(2 * WATCH_UNANSWERED_MAX_BYTES);
+  expect(pace.sentBytes).toBeGreaterThan(2 * WATCH_UNACKNOWLEDGED_MAX_BYTES);
 });
 
 test("one that never answers is let go earlier where the platform says that it takes nothing", () => {
@@ -179,11 +179,11 @@ test("one that never answers is let go earlier where the platform says that it t
 });
 
 test("what the platform has queued counts as not arrived", () => {
-  const pace = newPace(0);
+  const pace = createPace(0);
   const bounds = { nowMs: 0, windowBytes: 32_768, queuedBytes: 32_768 };
-  expect(offer(pace, messages(3), bounds)).toBe(0);
-  expect(catchUp(pace, bounds)).toBe(0);
-  expect(catchUp(pace, { ...bounds, queuedBytes: 0 })).toBe(3);
+  expect(admitMessages(pace, messages(3), bounds)).toBe(0);
+  expect(takeMissedCount(pace, bounds)).toBe(0);
+  expect(takeMissedCount(pace, { ...bounds, queuedBytes: 0 })).toBe(3);
 });
 
 test("an answer to what was never asked changes nothing", () => {
@@ -191,7 +191,7 @@ test("an answer to what was never asked changes nothing", () => {
   reader.offer(messages(40));
   const [asked] = reader.syncs;
   for (const n of [1_000_000, -1, 0, 1, reader.pace.sentBytes]) {
-    if (n !== asked) arrived(reader.pace, n);
+    if (n !== asked) acknowledge(reader.pace, n);
   }
   expect(reader.pace).toMatchObject({ answers: false, arrivedBytes: 0 });
   reader.answer();
@@ -200,7 +200,7 @@ test("an answer to what was never asked changes nothing", () => {
 
 test("all windows together are bounded, and each is of use", () => {
   for (const watchers of [1, 10, 100, 1_000]) {
-    const each = windowBytes(watchers);
+    const each = getWindowBytes(watchers);
     expect(each * watchers).toBeLessThanOrEqual(WATCH_WINDOWS_BYTES);
     expect(each).toBeGreaterThanOrEqual(32_768);
   }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { challengeIn, deliveryIdOf } from "../../../../durable-objects/receiver/payload.ts";
+import { readChallenge, readDeliveryId } from "../../../../durable-objects/receiver/payload.ts";
 import type { Validator } from "../../../../protocol/schemas/webhooks.ts";
 
 const signed = (body: string, headers: Record<string, string> = {}) => ({
@@ -27,15 +27,15 @@ test.each([
 ] as [Validator, string, Record<string, string>, string | null][])(
   "a delivery of %s, %s with %j, is called %j",
   (validator, body, headers, id) => {
-    expect(deliveryIdOf(validator, signed(body, headers))).toBe(id);
+    expect(readDeliveryId(validator, signed(body, headers))).toBe(id);
   },
 );
 
 test("only a chat app's question for a challenge is one", () => {
   const question = '{"type":"url_verification","challenge":"c-1","token":"t"}';
-  expect(challengeIn("chat_app", signed(question))).toBe("c-1");
-  expect(challengeIn("payments", signed(question))).toBeNull();
-  expect(challengeIn("chat_app", signed('{"type":"url_verification"}'))).toBeNull();
-  expect(challengeIn("chat_app", signed('{"type":"event_callback","challenge":"c"}'))).toBeNull();
-  expect(challengeIn("chat_app", signed("not json"))).toBeNull();
+  expect(readChallenge("chat_app", signed(question))).toBe("c-1");
+  expect(readChallenge("payments", signed(question))).toBeNull();
+  expect(readChallenge("chat_app", signed('{"type":"url_verification"}'))).toBeNull();
+  expect(readChallenge("chat_app", signed('{"type":"event_callback","challenge":"c"}'))).toBeNull();
+  expect(readChallenge("chat_app", signed("not json"))).toBeNull();
 });

@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import Stripe from "stripe";
 import { expect, test } from "vitest";
-import { importSecret, isSigned } from "../../../../durable-objects/receiver/signatures.ts";
+import { importSecret, isSignatureValid } from "../../../../durable-objects/receiver/signatures.ts";
 import type { Validator } from "../../../../protocol/schemas/webhooks.ts";
 
 const bytes = (text: string) => new Uint8Array(new TextEncoder().encode(text));
@@ -21,7 +21,7 @@ async function accepts(
     headers: new Headers(headers),
     body: typeof body === "string" ? bytes(body) : body,
   };
-  return isSigned(validator, keys, signed, nowSeconds * 1000);
+  return isSignatureValid(validator, keys, signed, nowSeconds * 1000);
 }
 
 const GITHUB = {

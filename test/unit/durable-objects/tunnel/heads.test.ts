@@ -1,10 +1,10 @@
 import { getRequestTarget } from "../../../../protocol/request-target.ts";
 import { describe, expect, test } from "vitest";
 import {
-  contentLengthOf,
+  parseContentLength,
   hasNoBody,
-  requestHead,
-  responseHeaders,
+  buildRequestHead,
+  buildResponseHeaders,
 } from "../../../../durable-objects/tunnel/proxy/heads.ts";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import { FLAG } from "../../../../protocol/wire/frames.ts";
@@ -21,13 +21,13 @@ function request(parts: {
     url: parts.url ?? "http://shop.localhost/",
     headers: new Headers(parts.headers ?? [["host", "shop.localhost"]]),
     body: parts.body ? new ReadableStream() : null,
-  } as unknown as Parameters<typeof requestHead>[0];
+  } as unknown as Parameters<typeof buildRequestHead>[0];
 }
 
 const VISITOR = { address: "192.0.2.1", proto: "https" };
 
 function headersSent(headers: [string, string][]): Record<string, string> {
-  const { parts } = requestHead(request({ headers }), VISITOR);
+  const { parts } = buildRequestHead(request({ headers }), VISITOR);
   const pairs = parts.slice(2);
   return Object.fromEntries(
     Array.from({ length: pairs.length / 2 }, (_, i) => [pairs[2 * i]!, pairs[2 * i + 1]!]),
@@ -104,14 +104,14 @@ describe("a request's head", () => {
   });
 
   test("says nothing of an address that is not known", () => {
-    const { parts } = requestHead(request({}), { address: "", proto: "http" });
+    const { parts } = buildRequestHead(request({}), { address: "", proto: "http" });
     expect(parts).not.toContain("x-forwarded-for");
   });
 
   test("tells whether a body follows", () => {
-    expect(requestHead(request({}), VISITOR).flags).toBe(FLAG.end);
-    expect(requestHead(request({ method: "POST", body: true }), VISITOR).flags).toBe(0);
-    expect(requestHead(request({ method: "HEAD" }), VISITOR).isHead).toBe(true);
+    expect(buildRequestHead(request({}), VISITOR).flags).toBe(FLAG.end);
+    expect(buildRequestHead(request({ method: "POST", body: true }), VISITOR).flags).toBe(0);
+    expect(buildRequestHead(request({ method: "HEAD" }), VISITOR).isHead).toBe(true);
   });
 
   test("of a WebSocket is told apart, without the handshake's own lines", () => {
@@ -122,7 +122,7 @@ describe("a request's head", () => {
       ["sec-websocket-version", "13"],
       ["sec-websocket-protocol", "chat"],
     ];
-    const head = requestHead(request({ headers }), { address: "", proto: "http" });
+    const head = buildRequestHead(request({ headers }), { address: "", proto: "http" });
     expect(head).toMatchObject({ isSocket: true, flags: FLAG.socket });
     expect(head.parts).toEqual([
       "GET",
@@ -132,13 +132,13 @@ describe("a request's head", () => {
       "x-forwarded-proto",
       "http",
     ]);
-    expect(requestHead(request({ method: "POST", headers }), VISITOR).isSocket).toBe(false);
+    expect(buildRequestHead(request({ method: "POST", headers }), VISITOR).isSocket).toBe(false);
   });
 });
 
 describe("an answer's head", () => {
   test("keeps Set-Cookie lines apart and can't pass for a failure of ours", () => {
-    const headers = responseHeaders(["Set-Cookie", "a=1", ERROR_HEADER, "x", "set-cookie", "b=2"]);
+    const headers = buildResponseHeaders(["Set-Cookie", "a=1", ERROR_HEADER, "x", "set-cookie", "b=2"]);
     expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
     expect(headers.has(ERROR_HEADER)).toBe(false);
   });
@@ -148,7 +148,7 @@ describe("an answer's head", () => {
     ["a line break in a value", ["a", "1\r\nb: 2"]],
     ["a NUL in a value", ["a", "1\0"]],
   ])("with %s is no answer", (_, pairs) => {
-    expect(() => responseHeaders(pairs)).toThrow(TypeError);
+    expect(() => buildResponseHeaders(pairs)).toThrow(TypeError);
   });
 
   test.each([
@@ -160,7 +160,7 @@ describe("an answer's head", () => {
     ["", null],
     ["9999999999999999", null],
   ])("with the length %j announces %s bytes", (value, length) => {
-    expect(contentLengthOf(new Headers([["content-length", value]]))).toBe(length);
+    expect(parseContentLength(new Headers([["content-length", value]]))).toBe(length);
   });
 
   test("of 204, 205 and 304 has no body behind it", () => {

@@ -13,7 +13,7 @@ const NOW = Date.UTC(2026, 0, 1);
 function passedWithin(ms: number, pacer: Pacer, frame = FRAME): number {
   let nowMs = NOW;
   for (let passed = 0; ; passed += frame) {
-    nowMs += pacer.wait(frame, nowMs);
+    nowMs += pacer.reserve(frame, nowMs);
     if (nowMs - NOW >= ms) return passed;
   }
 }
@@ -31,13 +31,13 @@ describe("a pacer", () => {
   test("keeps nobody waiting who stays below the rate", () => {
     const pacer = new Pacer(8);
     for (let at = 0; at < 10_000; at += 100) {
-      expect(pacer.wait(0.099 * 8 * MEGABIT, NOW + at)).toBe(0);
+      expect(pacer.reserve(0.099 * 8 * MEGABIT, NOW + at)).toBe(0);
     }
   });
 
   test("saves nothing up for later but a fraction of a second", () => {
     const pacer = new Pacer(8);
-    pacer.wait(1, NOW - 3600_000);
+    pacer.reserve(1, NOW - 3600_000);
     const atOnce = passedWithin(1, pacer);
     expect(atOnce).toBeLessThanOrEqual((PACE_BURST_MS / 1000) * 8 * MEGABIT + FRAME);
   });
@@ -46,7 +46,7 @@ describe("a pacer", () => {
     const pacer = new Pacer(8);
     let passed = 0;
     for (let nowMs = NOW; nowMs < NOW + 10_000; passed += FRAME) {
-      const waitMs = pacer.wait(FRAME, nowMs);
+      const waitMs = pacer.reserve(FRAME, nowMs);
       if (waitMs > 0) nowMs += waitMs + 15;
     }
     expect(passed / (10 * 8 * MEGABIT)).toBeGreaterThan(0.9);

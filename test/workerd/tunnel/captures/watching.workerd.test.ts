@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import {
   WATCH_BEHIND_MAX_MS,
-  WATCH_UNANSWERED_BURST_BYTES,
+  WATCH_UNACKNOWLEDGED_BURST_BYTES,
 } from "../../../../durable-objects/organization/pace.ts";
 import { WATCH_SESSION_RETRY_MS } from "../../../../durable-objects/organization.ts";
 import { WATCH_CLOSE } from "../../../../protocol/schemas/inspector/watching.ts";
@@ -85,7 +85,7 @@ describe("a watcher", () => {
 
 describe("a watcher that is slow", () => {
   /** Of messages that are 12 bytes long at least. */
-  const tooMany = WATCH_UNANSWERED_BURST_BYTES / 12 + 1_000;
+  const tooMany = WATCH_UNACKNOWLEDGED_BURST_BYTES / 12 + 1_000;
 
   test("is told how many it missed, and then the next ones, also after sleep", async () => {
     const org = new WatchedOrganization();
@@ -156,14 +156,14 @@ describe("watching ends", () => {
     const other = await org.watcher();
     await org.sleep();
 
-    await org.stub.endWatching({ sessionIds: [sessionId] });
+    await org.stub.closeWatchers({ sessionIds: [sessionId] });
     expect(await session.closed).toEqual({ code: 4401, reason: "session_ended" });
-    await org.stub.endWatching({ userId });
+    await org.stub.closeWatchers({ userId });
     for (const watcher of person) expect((await watcher.closed).code).toBe(4401);
     await org.news(tunnelId, 0, 1);
     await hears(other, [0]);
     for (const watcher of [session, ...person]) expect(watcher.numbers).toEqual([]);
-    await org.stub.endWatching("everybody");
+    await org.stub.closeWatchers("everybody");
     expect((await other.closed).code).toBe(4401);
   });
 

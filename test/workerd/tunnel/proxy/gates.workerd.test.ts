@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { JUDGED_HEADER, writeVerdict } from "../../../../access/refusal.ts";
+import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../../../access/refusal.ts";
 import type { Tunnel } from "../../../../durable-objects/tunnel.ts";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import { RATE_WINDOW_MS } from "../../../../protocol/limits.ts";
@@ -50,7 +50,7 @@ describe("settings", () => {
       tunnel.stub.publishSettings({ ...settings, version: newVersion(), isBeyondPlan });
     const judged = async () => {
       const gates = gatesIn((await outcomeOf(tunnel, agent, "/")).answer)!;
-      return { ...ANN, [JUDGED_HEADER]: writeVerdict(gates, null) };
+      return { ...ANN, [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) };
     };
     await set(true);
     expect((await outcomeOf(tunnel, agent, "/")).code).toBe("upgrade_required");
@@ -103,14 +103,14 @@ describe("settings", () => {
     await publish(tunnel, [DENY]);
     await outcomeOf(tunnel, agent, "/admin");
     await outcomeOf(tunnel, agent, "/public");
-    expect(await tunnel.stub.confirm()).toMatchObject({ requests: 1 });
+    expect(await tunnel.stub.sendReport()).toMatchObject({ requests: 1 });
   });
 });
 
 /** The headers of somebody whom the edge let through. */
 async function letThrough(tunnel: LiveTunnel): Promise<Record<string, string>> {
   const gates = gatesIn(await tunnel.visit("/"))!;
-  return { ...ANN, [JUDGED_HEADER]: writeVerdict(gates, null) };
+  return { ...ANN, [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) };
 }
 
 describe("the edge", () => {
@@ -121,13 +121,13 @@ describe("the edge", () => {
     await publish(tunnel, [DENY, TOKEN]);
     const gates = gatesIn((await outcomeOf(tunnel, agent, "/")).answer)!;
     expect(gates).toMatchObject({ deny: ["/admin"], jwt: TOKEN, realm: "shop" });
-    const judged = { headers: { [JUDGED_HEADER]: writeVerdict(gates, null) } };
+    const judged = { headers: { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) } };
     expect(gatesIn((await outcomeOf(tunnel, agent, "/", judged)).answer)).toBeUndefined();
 
     await publish(tunnel, [DENY, TOKEN, DENY]);
     const changed = gatesIn((await outcomeOf(tunnel, agent, "/", judged)).answer);
     expect(changed).toMatchObject({ deny: ["/admin", "/admin"] });
-    expect(changed?.seal).not.toBe(gates.seal);
+    expect(changed?.policyTag).not.toBe(gates.policyTag);
     await publish(tunnel, []);
     expect(gatesIn((await outcomeOf(tunnel, agent, "/", judged)).answer)).toBeNull();
   });
@@ -146,8 +146,8 @@ describe("the edge", () => {
     const agent = await tunnel.agent();
     await publish(tunnel, [DENY, TOKEN]);
     const gates = gatesIn((await outcomeOf(tunnel, agent, "/")).answer)!;
-    const pass = { headers: { [JUDGED_HEADER]: writeVerdict(gates, null) } };
-    const refuse = { headers: { [JUDGED_HEADER]: writeVerdict(gates, { code: "forbidden" }) } };
+    const pass = { headers: { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) } };
+    const refuse = { headers: { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, { code: "forbidden" }) } };
     expect((await outcomeOf(tunnel, agent, "/admin", pass)).code).toBe("passed");
     expect((await outcomeOf(tunnel, agent, "/", refuse)).code).toBe("forbidden");
     await tunnel.sleep();
@@ -163,7 +163,7 @@ describe("the edge", () => {
       const tunnel = new LiveTunnel();
       const agent = await tunnel.agent();
       await publish(tunnel, [DENY]);
-      const headers = { [JUDGED_HEADER]: said };
+      const headers = { [EDGE_VERDICT_HEADER]: said };
       expect((await outcomeOf(tunnel, agent, "/admin", { headers })).code).toBe("forbidden");
     },
   );

@@ -34,7 +34,7 @@ describe("maintenance", () => {
       if (isAsleep) await tunnel.sleep();
       agent.socket.close(1000);
       await vi.waitUntil(async () => {
-        const report = await tunnel.stub.confirm();
+        const report = await tunnel.stub.sendReport();
         return report?.agentConnected === false && !report.maintenance;
       }, PATIENT);
       const next = await tunnel.agent();

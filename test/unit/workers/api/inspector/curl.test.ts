@@ -4,7 +4,7 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { CURL_ARGUMENT_MAX_BYTES, curlCommand } from "../../../../../workers/api/inspector/curl.ts";
+import { CURL_ARGUMENT_MAX_BYTES, formatCurlCommand } from "../../../../../workers/api/inspector/curl.ts";
 import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { captured } from "../../../../harness/tunnel/captured.ts";
 import { startRawOrigin, type RawOrigin, type Seen } from "../../../../harness/tunnel/origin.ts";
@@ -50,7 +50,7 @@ const NOT_CAPTURED = ["host", "content-length"];
 
 /** What must arrive, byte for byte. */
 async function expectSame(event: CaptureEvent): Promise<void> {
-  for (const seen of await runInShells(curlCommand(event, `http://127.0.0.1:${origin.port}`))) {
+  for (const seen of await runInShells(formatCurlCommand(event, `http://127.0.0.1:${origin.port}`))) {
     const headers = seen.headers.map(([name, value]) => [
       name.toLowerCase(),
       Buffer.from(value, "latin1").toString(),
@@ -192,7 +192,7 @@ describe("the command", () => {
       },
       { sent: '{"it\'s": "new"}' },
     );
-    expect(curlCommand(event, ORIGIN)).toBe(
+    expect(formatCurlCommand(event, ORIGIN)).toBe(
       [
         "curl \\",
         "  --globoff \\",
@@ -225,7 +225,7 @@ describe("the command", () => {
         "evil\nx",
       ].map((name) => [name, "x-value"]),
     );
-    expect(curlCommand(captured({ request_headers }), ORIGIN)).not.toContain("x-value");
+    expect(formatCurlCommand(captured({ request_headers }), ORIGIN)).not.toContain("x-value");
   });
 
   test("asks for a WebSocket as a client does", async () => {
@@ -235,7 +235,7 @@ describe("the command", () => {
       status: 101,
       request_headers: { "sec-websocket-protocol": "chat" },
     });
-    const command = curlCommand(event, `http://127.0.0.1:${origin.port}`);
+    const command = formatCurlCommand(event, `http://127.0.0.1:${origin.port}`);
     for (const { target, headers } of await runInShells(command)) {
       const lines = Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
       expect([target, lines]).toEqual([

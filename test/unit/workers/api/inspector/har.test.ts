@@ -1,14 +1,14 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
-import { HAR_END, HAR_START, harEntry } from "../../../../../workers/api/inspector/har.ts";
+import { HAR_END, HAR_START, buildHarEntry } from "../../../../../workers/api/inspector/har.ts";
 import { captured } from "../../../../harness/tunnel/captured.ts";
 import { HttpArchive } from "../../../../harness/formats/http-archive.ts";
 
 const ORIGIN = "https://shop.example.com";
 
 async function entryOf(event: CaptureEvent, isWhole = true) {
-  const entry = await harEntry(event, { origin: ORIGIN, isWhole });
+  const entry = await buildHarEntry(event, { origin: ORIGIN, isComplete });
   const archive: unknown = JSON.parse(HAR_START + JSON.stringify(entry) + HAR_END);
   return HttpArchive.parse(archive).log.entries[0]!;
 }

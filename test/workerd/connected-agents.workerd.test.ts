@@ -2,9 +2,9 @@ import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from "
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { HEARTBEAT_TIMEOUT_MS } from "../../protocol/limits.ts";
 import {
-  ATTENDANCE_FRESH_MS,
-  ATTENDANCE_LEFT_KEEP_MS,
-} from "../../durable-objects/organization/roster.ts";
+  PRESENCE_FRESH_MS,
+  DEPARTURE_RETENTION_MS,
+} from "../../durable-objects/organization/connected-agents.ts";
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { bindings } from "../harness/workerd/live-tunnel.ts";
 import { agentIds, TestOrganization } from "../harness/workerd/roster.ts";
@@ -18,7 +18,7 @@ describe("the list of connections", () => {
     const before = Date.now();
     const { tunnel, agent } = await org.agent();
     await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
-    const [entry] = await org.stub.connections();
+    const [entry] = await org.stub.listConnections();
     expect(entry).toMatchObject({
       agentId: agent.welcome!.agentId,
       remoteIp: "192.0.2.1",
@@ -58,10 +58,10 @@ describe("the list of connections", () => {
     const [ended, staying] = [await org.agent(), await org.agent()];
     await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), PATIENT);
     const { agentId } = ended.agent.welcome!;
-    expect(await org.stub.tunnelOf(agentId)).toBe(ended.tunnel.id);
-    await ended.tunnel.stub.endConnection(agentId);
+    expect(await org.stub.findTunnelOfAgent(agentId)).toBe(ended.tunnel.id);
+    await ended.tunnel.stub.disconnectAgent(agentId);
     expect(await org.listed()).toEqual(agentIds(staying));
-    expect(await org.stub.tunnelOf(agentId)).toBeNull();
+    expect(await org.stub.findTunnelOfAgent(agentId)).toBeNull();
     expect((await ended.agent.closed).code).toBe(CLOSE.connection_ended);
     // It is the connection that ended: the next one is as good as any.
     const back = await org.agent(ended.tunnel);
@@ -74,7 +74,7 @@ describe("the list of connections", () => {
   test("ending a connection that is over already touches nobody", async () => {
     const org = new TestOrganization();
     const { tunnel, agent } = await org.agent();
-    await tunnel.stub.endConnection(crypto.randomUUID());
+    await tunnel.stub.disconnectAgent(crypto.randomUUID());
     await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds({ agent })), PATIENT);
   });
 
@@ -104,14 +104,14 @@ describe("nobody is listed who is not there", () => {
     for (let agents = 0; agents < 3; agents++) await org.agent();
     await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), PATIENT);
     await abortAllDurableObjects();
-    expect(await bindings.ORGANIZATION.getByName(org.id).connections()).toEqual([]);
+    expect(await bindings.ORGANIZATION.getByName(org.id).listConnections()).toEqual([]);
   });
 
   test("after an agent fell silent, once its heartbeats are overdue", async () => {
     const org = new TestOrganization();
     await org.agent();
     await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
-    vi.useFakeTimers({ now: Date.now() + HEARTBEAT_TIMEOUT_MS + ATTENDANCE_FRESH_MS + 1_000 });
+    vi.useFakeTimers({ now: Date.now() + HEARTBEAT_TIMEOUT_MS + PRESENCE_FRESH_MS + 1_000 });
     expect(await org.listed()).toEqual([]);
   });
 });
@@ -122,25 +122,25 @@ describe("news", () => {
   test("that comes late changes nothing", async () => {
     const { stub } = new TestOrganization();
     const tunnelId = crypto.randomUUID();
-    await stub.attend({ tunnelId, sequence: 1, agent });
-    await stub.attend({ tunnelId, sequence: 2, agent: null });
-    await stub.attend({ tunnelId, sequence: 1, agent });
-    expect(await stub.connections()).toEqual([]);
-    await stub.attend({ tunnelId, sequence: 3, agent });
-    expect(await stub.connections()).toHaveLength(1);
+    await stub.reportPresence({ tunnelId, sequence: 1, agent });
+    await stub.reportPresence({ tunnelId, sequence: 2, agent: null });
+    await stub.reportPresence({ tunnelId, sequence: 1, agent });
+    expect(await stub.listConnections()).toEqual([]);
+    await stub.reportPresence({ tunnelId, sequence: 3, agent });
+    expect(await stub.listConnections()).toHaveLength(1);
   });
 
   test("of an agent that left is forgotten in the end", async () => {
     const { stub } = new TestOrganization();
-    await stub.attend({ tunnelId: crypto.randomUUID(), sequence: 2, agent: null });
+    await stub.reportPresence({ tunnelId: crypto.randomUUID(), sequence: 2, agent: null });
     const rows = () =>
       runInDurableObject(stub, (_, { storage }) => [
         ...storage.sql.exec("select tunnel_id from roster"),
       ]);
-    await stub.connections();
+    await stub.listConnections();
     expect(await rows()).toHaveLength(1);
-    vi.useFakeTimers({ now: Date.now() + ATTENDANCE_LEFT_KEEP_MS + 1_000 });
-    await stub.connections();
+    vi.useFakeTimers({ now: Date.now() + DEPARTURE_RETENTION_MS + 1_000 });
+    await stub.listConnections();
     expect(await rows()).toHaveLength(0);
   });
 

@@ -3,19 +3,19 @@
 /** Readers that wait for one receiver; beyond them the one that waits longest is answered. */
 export const LONG_POLLS_MAX = 100;
 
-type Answer = (isWorthALook: boolean) => void;
+type Resume = (isWorthALook: boolean) => void;
 
-export class Arrivals {
+export class LongPolls {
   /** In the order in which they came. */
-  readonly #waiting = new Set<Answer>();
+  readonly #waiting = new Set<Resume>();
 
   /** Resolves with true after an arrival; with false when the time is over, or a newer reader needs the place. */
-  next(waitMs: number): Promise<boolean> {
+  waitForDelivery(waitMs: number): Promise<boolean> {
     // A reader whose client is gone is not heard of again: it must not keep others out.
     const [longest] = this.#waiting;
     if (longest && this.#waiting.size >= LONG_POLLS_MAX) longest(false);
     return new Promise((resolve) => {
-      const answer: Answer = (isWorthALook) => {
+      const answer: Resume = (isWorthALook) => {
         clearTimeout(timer);
         this.#waiting.delete(answer);
         resolve(isWorthALook);
@@ -25,7 +25,7 @@ export class Arrivals {
     });
   }
 
-  announce(): void {
+  notifyAll(): void {
     for (const answer of [...this.#waiting]) answer(true);
   }
 }

@@ -1,21 +1,21 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
-  Parking,
-  parkingTime,
-  PARK_MAX_MS,
-  PARK_MAX_REQUESTS,
-} from "../../../../durable-objects/tunnel/agents/parking.ts";
+  ParkedRequests,
+  getGracePeriodLeftMs,
+  GRACE_PERIOD_MS,
+  PARKED_REQUESTS_MAX,
+} from "../../../../durable-objects/tunnel/agents/parked-requests.ts";
 
 describe("how long a visitor may wait", () => {
   test("is nothing where no agent was, or where it said that it goes", () => {
-    expect(parkingTime(undefined, 5)).toBe(0);
+    expect(getGracePeriodLeftMs(undefined, 5)).toBe(0);
   });
 
   test("runs from the moment at which the agent was lost", () => {
-    expect(parkingTime({ goneAtMs: 1_000 }, 1_000)).toBe(PARK_MAX_MS);
-    expect(parkingTime({ goneAtMs: 1_000 }, 4_000)).toBe(PARK_MAX_MS - 3_000);
-    expect(parkingTime({ goneAtMs: 1_000 }, 1_000 + PARK_MAX_MS)).toBe(0);
-    expect(parkingTime({ goneAtMs: 1_000 }, 1e9)).toBe(0);
+    expect(getGracePeriodLeftMs({ disconnectedAtMs: 1_000 }, 1_000)).toBe(GRACE_PERIOD_MS);
+    expect(getGracePeriodLeftMs({ disconnectedAtMs: 1_000 }, 4_000)).toBe(GRACE_PERIOD_MS - 3_000);
+    expect(getGracePeriodLeftMs({ disconnectedAtMs: 1_000 }, 1_000 + GRACE_PERIOD_MS)).toBe(0);
+    expect(getGracePeriodLeftMs({ disconnectedAtMs: 1_000 }, 1e9)).toBe(0);
   });
 });
 
@@ -34,7 +34,7 @@ describe("parked visitors", () => {
   }
 
   test("go on when an agent is there, all of them", async () => {
-    const parking = new Parking();
+    const parking = new ParkedRequests();
     const over = observed([parking.wait(1_000), parking.wait(1_000)]);
     expect(await over()).toEqual([false, false]);
     parking.release();
@@ -44,7 +44,7 @@ describe("parked visitors", () => {
   });
 
   test("wait no longer than they may", async () => {
-    const parking = new Parking();
+    const parking = new ParkedRequests();
     const over = observed([parking.wait(1_000), parking.wait(0)]);
     expect(await over()).toEqual([false, true]);
     await vi.advanceTimersByTimeAsync(999);
@@ -55,8 +55,8 @@ describe("parked visitors", () => {
   });
 
   test("are a bounded number: one more goes on at once", async () => {
-    const parking = new Parking();
-    const waits = Array.from({ length: PARK_MAX_REQUESTS }, () => parking.wait(1_000));
+    const parking = new ParkedRequests();
+    const waits = Array.from({ length: PARKED_REQUESTS_MAX }, () => parking.wait(1_000));
     const over = observed([...waits, parking.wait(1_000)]);
     expect((await over()).filter(Boolean)).toHaveLength(1);
     expect((await over()).at(-1)).toBe(true);

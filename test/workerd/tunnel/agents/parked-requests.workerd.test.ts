@@ -2,9 +2,9 @@ import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { FRAME } from "../../../../protocol/wire/frames.ts";
 import {
-  PARK_MAX_MS,
-  PARK_MAX_REQUESTS,
-} from "../../../../durable-objects/tunnel/agents/parking.ts";
+  GRACE_PERIOD_MS,
+  PARKED_REQUESTS_MAX,
+} from "../../../../durable-objects/tunnel/agents/parked-requests.ts";
 import { capturesOf, lastCapture } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { PATIENT } from "../../../harness/timeouts.ts";
@@ -47,7 +47,7 @@ describe("a visitor who comes while the agent is away for a moment", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const answer = tunnel.visit("/");
     await vi.waitUntil(() => vi.getTimerCount() > 0, PATIENT);
-    await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(PARK_MAX_MS));
+    await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(GRACE_PERIOD_MS));
     const { status, headers } = await answer;
     expect([status, headers.get("underpass-error")]).toEqual([502, "agent_offline"]);
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
@@ -70,16 +70,16 @@ describe("a visitor who comes while the agent is away for a moment", () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     let refused = 0;
-    const visits = Array.from({ length: PARK_MAX_REQUESTS + 3 }, async () => {
+    const visits = Array.from({ length: PARKED_REQUESTS_MAX + 3 }, async () => {
       const answer = await tunnel.visit("/");
       if (answer.status === 502) refused += 1;
       return answer.status;
     });
     await vi.waitUntil(() => refused === 3, PATIENT);
     const agent = await tunnel.agent();
-    for (let i = 0; i < PARK_MAX_REQUESTS; i += 1) agent.answer((await agent.asked()).stream, 204);
+    for (let i = 0; i < PARKED_REQUESTS_MAX; i += 1) agent.answer((await agent.asked()).stream, 204);
     const statuses = await Promise.all(visits);
-    expect(statuses.filter((status) => status === 204)).toHaveLength(PARK_MAX_REQUESTS);
+    expect(statuses.filter((status) => status === 204)).toHaveLength(PARKED_REQUESTS_MAX);
   });
 });
 
@@ -91,7 +91,7 @@ describe("a visitor is refused at once", () => {
   test("after an agent that said that it goes", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    agent.send((writer) => writer.text(FRAME.goingAway, 0, 0, "stopped"));
+    agent.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "stopped"));
     await lose(tunnel, agent);
     expect((await tunnel.visit("/")).status).toBe(502);
     await tunnel.sleep();
