@@ -65,7 +65,7 @@ const HANDLERS: { [Kind in OutboxKind]: Handler<Kind> } = {
   },
   watching_ended: {
     to: "object",
-    send: (env, { orgId, whose }) => organizationObject(env, orgId).endWatching(whose),
+    send: (env, { orgId, whose }) => organizationObject(env, orgId).closeWatchers(whose),
   },
   token_revoked: {
     to: "object",

@@ -25,7 +25,7 @@ export interface Change {
   rollback: <Value>(value: Value) => Value;
 }
 
-type Work<Result> = (change: Change) => Promise<Result>;
+type Work<Result> = (change: Change) => Result | Promise<Result>;
 
 export interface ChangeOptions {
   /** Throws `Undelivered` after the commit unless all outbox messages were delivered. */

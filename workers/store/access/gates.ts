@@ -11,6 +11,7 @@ import type { AuditAction } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
+import { liveTunnel, liveTunnels } from "../tunnels/live-rows.ts";
 
 /** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
 export type GateChange =
@@ -118,7 +119,7 @@ export async function findAllowedCidrs(
   const [row] = await query
     .select({ allowedCidrs: tunnels.allowedCidrs })
     .from(tunnels)
-    .where(isLive(orgId, id));
+    .where(liveTunnel(orgId, id));
   return row?.allowedCidrs;
 }
 
@@ -131,7 +132,7 @@ export async function findPolicy(
   const [row] = await query
     .select({ policy: tunnels.policy })
     .from(tunnels)
-    .where(isLive(orgId, id));
+    .where(liveTunnel(orgId, id));
   return row?.policy;
 }
 
@@ -166,8 +167,7 @@ export async function fitGatesToPlan(
     .set({ isBeyondPlan, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
     .where(
       and(
-        eq(tunnels.orgId, orgId),
-        isNull(tunnels.deletedAt),
+        liveTunnels(orgId),
         ne(tunnels.status, "expired"),
         sql`${tunnels.isBeyondPlan} <> (${isBeyondPlan})`,
       ),
@@ -197,7 +197,7 @@ async function changeGates(
       const [row] = await change.tx
         .update(tunnels)
         .set({ ...values(plan), settingsVersion: sql`${tunnels.settingsVersion} + 1` })
-        .where(isLive(actor.orgId, id))
+        .where(liveTunnel(actor.orgId, id))
         .returning();
       if (!row) return "not_found";
       if (row.protocol === "tcp" && appliesTo === "http") return change.rollback("not_http");
@@ -219,8 +219,4 @@ export function tellSettings({ enqueue }: Change, row: TunnelRow): void {
   const gates = { basicAuth, policy, identityGate, allowedCidrs, isBeyondPlan };
   const settings = { version, realm: subdomain, ...gates };
   enqueue({ kind: "tunnel_settings", payload: { tunnelId: id, settings } });
-}
-
-export function isLive(orgId: string, id: string) {
-  return and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt));
 }

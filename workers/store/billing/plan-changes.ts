@@ -17,6 +17,7 @@ import { tokens } from "../tables/tokens.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { liveTunnels } from "../tunnels/live-rows.ts";
 
 /** Why a plan is another one now. */
 export type PlanReason = "paid" | "payment_overdue" | "unpaid" | "canceled" | "paused";
@@ -103,8 +104,7 @@ async function moveEnds(
     .set({ expiresAt: end })
     .where(
       and(
-        eq(tunnels.orgId, orgId),
-        isNull(tunnels.deletedAt),
+        liveTunnels(orgId),
         ne(tunnels.status, "expired"),
         isPutOff
           ? sql`${expiresAt} < coalesce(${end}, 'infinity')`
@@ -136,8 +136,7 @@ export async function findOverLimits(
   hosted: boolean,
 ): Promise<OverLimit[]> {
   const stopped = and(
-    eq(tunnels.orgId, orgId),
-    isNull(tunnels.deletedAt),
+    liveTunnels(orgId),
     ne(tunnels.status, "expired"),
     eq(tunnels.isBeyondPlan, true),
   );

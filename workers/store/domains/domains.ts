@@ -20,6 +20,7 @@ import { isOnPage, pageValues, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { liveTunnels } from "../tunnels/live-rows.ts";
 
 /** Claims of an organization that wait to be verified. */
 const DOMAINS_UNVERIFIED_MAX = 100;
@@ -159,14 +160,7 @@ export function bindDomain(
     const [tunnel] = await tx
       .select({ id: tunnels.id, protocol: tunnels.protocol })
       .from(tunnels)
-      .where(
-        and(
-          eq(tunnels.id, tunnelId),
-          eq(tunnels.orgId, orgId),
-          isNull(tunnels.deletedAt),
-          ne(tunnels.status, "expired"),
-        ),
-      )
+      .where(and(liveTunnels(orgId), eq(tunnels.id, tunnelId), ne(tunnels.status, "expired")))
       .for("share");
     const [row] = await tx.select().from(domains).where(isDomain(orgId, id)).for("update");
     if (!row) return "not_found";

@@ -2,14 +2,15 @@
  * What of a tunnel's requests is kept. The row says what its owner wants, the organization's plan for how
  * long; the tunnel's object is told both in the change's outbox, with the tunnel's next version.
  */
-import { and, eq, isNull, ne, sql } from "drizzle-orm";
+import { and, eq, ne, sql } from "drizzle-orm";
 import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { Change, Database } from "../database.ts";
-import { isLive, type GateChange } from "../access/gates.ts";
+import { type GateChange } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { liveTunnel, liveTunnels } from "../tunnels/live-rows.ts";
 
 const DEFAULT_SETTINGS = CaptureSettings.parse({});
 
@@ -22,7 +23,7 @@ export async function findCapturing(
   const [row] = await query
     .select({ capturing: tunnels.capturing })
     .from(tunnels)
-    .where(isLive(orgId, id));
+    .where(liveTunnel(orgId, id));
   return row && (row.capturing ?? DEFAULT_SETTINGS);
 }
 
@@ -39,7 +40,7 @@ export async function setCapturing(
       const changed = await change.tx
         .update(tunnels)
         .set({ capturing, settingsVersion: NEXT_VERSION })
-        .where(isLive(orgId, id))
+        .where(liveTunnel(orgId, id))
         .returning(TOLD);
       if (changed.length === 0) return "not_found";
       if (changed[0]!.protocol === "tcp") return change.rollback("not_http");
@@ -57,7 +58,7 @@ export async function fitRetentionToPlan(change: Change, orgId: string): Promise
   const changed = await change.tx
     .update(tunnels)
     .set({ settingsVersion: NEXT_VERSION })
-    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt), ne(tunnels.status, "expired")))
+    .where(and(liveTunnels(orgId), ne(tunnels.status, "expired")))
     .returning(TOLD);
   if (changed.length > 0) await tellCapturing(change, orgId, changed);
 }

@@ -1,9 +1,10 @@
 /** Captured requests are with the tunnels that they were made to; rows say whose those are. */
-import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import { and, desc, sql } from "drizzle-orm";
 import { getCaptureKey } from "../../../protocol/capture-id.ts";
 import { prepared, type Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { liveTunnel, liveTunnels } from "../tunnels/live-rows.ts";
 
 /** The newest of an organization are looked for at as many of its tunnels: those that were served last. */
 const INSPECTOR_MAX_TUNNELS = 100;
@@ -20,7 +21,7 @@ const servedLast = prepared((query) =>
   query
     .select(COLUMNS)
     .from(tunnels)
-    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt)))
+    .where(liveTunnels(orgId))
     .orderBy(desc(tunnels.agentConnected), sql`${tunnels.lastSeenAt} desc nulls last`)
     .limit(INSPECTOR_MAX_TUNNELS)
     .prepare("list_inspected_tunnels"),
@@ -35,13 +36,7 @@ const byId = prepared((query) =>
   query
     .select(COLUMNS)
     .from(tunnels)
-    .where(
-      and(
-        eq(tunnels.orgId, orgId),
-        eq(tunnels.id, sql.placeholder("id")),
-        isNull(tunnels.deletedAt),
-      ),
-    )
+    .where(liveTunnel(orgId, sql.placeholder("id")))
     .prepare("find_inspected_tunnel"),
 );
 
@@ -58,13 +53,7 @@ const byKey = prepared((query) =>
   query
     .select(COLUMNS)
     .from(tunnels)
-    .where(
-      and(
-        eq(tunnels.orgId, orgId),
-        sql`right(${tunnels.id}::text, 12) = ${sql.placeholder("key")}`,
-        isNull(tunnels.deletedAt),
-      ),
-    )
+    .where(and(liveTunnels(orgId), sql`right(${tunnels.id}::text, 12) = ${sql.placeholder("key")}`))
     .prepare("list_tunnels_of_capture"),
 );
 
@@ -91,9 +80,7 @@ export async function clearCaptures(
       const [row] = await change.tx
         .select({ id: tunnels.id })
         .from(tunnels)
-        .where(
-          and(eq(tunnels.orgId, actor.orgId), eq(tunnels.id, tunnelId), isNull(tunnels.deletedAt)),
-        )
+        .where(liveTunnel(actor.orgId, tunnelId))
         .for("share");
       if (!row) return "not_found";
       const about = { resourceType: "tunnel", resourceId: tunnelId } as const;
@@ -113,7 +100,7 @@ export function noteReplay(
   tunnelId: string,
   captureId: string,
 ): Promise<void> {
-  return db.changeAs(actor, async (change) => {
+  return db.changeAs(actor, (change) => {
     const about = { resourceType: "tunnel", resourceId: tunnelId } as const;
     const metadata = { capture: captureId };
     change.audit({ ...whoOf(actor), ...about, action: "tunnel_request_replayed", metadata });

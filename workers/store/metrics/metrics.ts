@@ -1,5 +1,5 @@
 /** What an organization's tunnels have carried, as it is read. */
-import { and, asc, count, desc, eq, gte, isNull, lt, sql, sum } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, lt, sql, sum } from "drizzle-orm";
 import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
 import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_NEWS_FRESH_MS } from "../../limits.ts";
 import type { Metric } from "../../../protocol/schemas/metrics.ts";
@@ -7,6 +7,7 @@ import type { Span } from "./metric-windows.ts";
 import type { Database } from "../database.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { liveTunnels } from "../tunnels/live-rows.ts";
 
 /** Tunnels that a scrape names one by one, the busiest first; totals are of all. */
 export const SCRAPE_MAX_TUNNELS = 200;
@@ -75,7 +76,7 @@ export async function countTunnels({ query }: Database, orgId: string): Promise<
       active: sql`count(*) filter (where ${tunnels.status} = 'active')`.mapWith(Number),
     })
     .from(tunnels)
-    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt)));
+    .where(liveTunnels(orgId));
   return counts!;
 }
 
@@ -90,12 +91,9 @@ export async function listDoubtfulTunnelIds(
     .from(tunnels)
     .where(
       and(
-        eq(tunnels.orgId, orgId),
-        isNull(tunnels.deletedAt),
+        liveTunnels(orgId),
         tunnels.agentConnected,
-        // An agent that has just registered is yet to be heard of from its tunnel.
         lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_NEWS_FRESH_MS)),
-        // One value, however many they are.
         sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
       ),
     )
@@ -131,7 +129,7 @@ export function listBusiestTunnels({ query }: Database, orgId: string): Promise<
     .select({ id, subdomain, agentConnected, counters: tunnelCounters.counters })
     .from(tunnels)
     .leftJoin(tunnelCounters, eq(tunnelCounters.tunnelId, tunnels.id))
-    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt)))
+    .where(liveTunnels(orgId))
     .orderBy(desc(tunnels.totalRequests), asc(tunnels.id))
     .limit(SCRAPE_MAX_TUNNELS);
 }

@@ -4,7 +4,7 @@
  */
 import { sql } from "drizzle-orm";
 import { bigint, check, index, jsonb, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
-import { counter, timestamptz } from "./columns.ts";
+import { timestamptz } from "./columns.ts";
 import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
 import { tokens } from "./tokens.ts";
 import { tunnels } from "./tunnels.ts";
@@ -13,6 +13,8 @@ const tunnelId = () =>
   uuid()
     .notNull()
     .references(() => tunnels.id, { onDelete: "cascade" });
+
+const counter = () => bigint({ mode: "number" }).notNull();
 
 /** What went through a tunnel in a minute or an hour of UTC: totals of it, as the tunnel counts them. */
 export const traffic = pgTable(

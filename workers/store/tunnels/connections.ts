@@ -1,8 +1,9 @@
 /** Agents' connections, which no row knows: what is written is that somebody ended one. */
-import { and, eq, isNull } from "drizzle-orm";
+import {} from "drizzle-orm";
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { liveTunnel } from "./live-rows.ts";
 
 export type ConnectionEnd = "ended" | "not_found";
 
@@ -17,9 +18,7 @@ export async function endConnection(
       const [row] = await tx
         .select({ id: tunnels.id })
         .from(tunnels)
-        .where(
-          and(eq(tunnels.orgId, actor.orgId), eq(tunnels.id, tunnelId), isNull(tunnels.deletedAt)),
-        );
+        .where(liveTunnel(actor.orgId, tunnelId));
       if (!row) return "not_found";
       const { orgId, userId, ip } = actor;
       audit({

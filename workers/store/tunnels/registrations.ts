@@ -1,5 +1,5 @@
 /** An agent comes with a token and asks for a name: the rows' side of that, decided in one transaction. */
-import { and, eq, isNull, lt, ne, sql } from "drizzle-orm";
+import { and, eq, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_NEWS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../config/config.ts";
 import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
@@ -13,6 +13,7 @@ import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { reserveTunnelPort, type WithPort } from "./tcp-ports.ts";
 import { expireTunnel, findProjectId, insertTunnel } from "./tunnels.ts";
+import { liveTunnels } from "./live-rows.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -191,14 +192,7 @@ async function lockLiveTunnel(
   const [tunnel] = await change.tx
     .select()
     .from(tunnels)
-    .where(
-      and(
-        eq(tunnels.orgId, orgId),
-        eq(tunnels.subdomain, label),
-        isNull(tunnels.deletedAt),
-        ne(tunnels.status, "expired"),
-      ),
-    )
+    .where(and(liveTunnels(orgId), eq(tunnels.subdomain, label), ne(tunnels.status, "expired")))
     .for("update");
   if (!tunnel) return null;
   if (tunnel.expiresAt && tunnel.expiresAt.getTime() <= Date.now()) {

@@ -11,6 +11,7 @@ import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
+import { liveTunnels } from "./live-rows.ts";
 
 /** @returns null where anything else is so: then it registers like everybody. */
 export async function returnToTunnel(
@@ -42,15 +43,14 @@ export async function returnToTunnel(
     .innerJoin(projects, and(eq(projects.orgId, orgId), eq(projects.slug, projectSlug)))
     .where(
       and(
+        liveTunnels(orgId),
         eq(tunnels.id, comesBackTo),
-        eq(tunnels.orgId, orgId),
         eq(tunnels.projectId, projects.id),
         isNull(projects.deletedAt),
         eq(tunnels.subdomain, label),
         eq(tunnels.connectedTokenId, holders.tokenId),
         eq(tunnels.agentConnected, true),
         eq(tunnels.status, "active"),
-        isNull(tunnels.deletedAt),
         isNull(tunnels.stoppedAt),
         sql`(${tunnels.expiresAt} is null or ${tunnels.expiresAt} > now())`,
         sql`(${tunnels.protocol} = 'tcp') = ${isTcp}`,

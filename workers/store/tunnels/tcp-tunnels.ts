@@ -1,5 +1,5 @@
 /** Tunnels of protocol `tcp` as agents' tokens see them: who may serve one at its relay, who may connect to it. */
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { findOverBudget } from "../tokens/spending.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -7,6 +7,7 @@ import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import type { ShownToken } from "../tokens/tokens.ts";
+import { liveTunnels } from "./live-rows.ts";
 
 export type TokenRefusal =
   "token_unknown" | "token_revoked" | "organization_not_approved" | "over_budget";
@@ -105,7 +106,7 @@ async function findTunnel(
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
     .leftJoin(relays, eq(relays.id, tunnels.relayId))
-    .where(and(eq(tunnels.orgId, orgId), isNull(tunnels.deletedAt), isWanted))
+    .where(and(liveTunnels(orgId), isWanted))
     // A name can have been that of several, of which at most one is not over.
     .orderBy(sql`${tunnels.status} = 'expired'`)
     .limit(1);

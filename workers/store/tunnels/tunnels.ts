@@ -22,6 +22,7 @@ import {
   type WithPort,
 } from "./tcp-ports.ts";
 import { endCounters, writeCounters, writeTraffic } from "../metrics/traffic.ts";
+import { liveTunnel, liveTunnels } from "./live-rows.ts";
 
 /** Of what stands before a tunnel a list says only that it is there: the rest is secret, or long. */
 const LISTED = {
@@ -186,7 +187,7 @@ export async function deleteTunnels(
   const deleted = await change.tx
     .update(tunnels)
     .set({ deletedAt: sql`now()`, agentConnected: false })
-    .where(and(eq(tunnels.orgId, actor.orgId), isNull(tunnels.deletedAt), which))
+    .where(and(liveTunnels(actor.orgId), which))
     .returning({ id: tunnels.id });
   const ids = deleted.map(({ id }) => id);
   await retire(change, actor, ids, "deleted");
@@ -221,7 +222,7 @@ export async function setStopped(
           isDue: sql<boolean>`coalesce(${tunnels.expiresAt} <= now(), false)`,
         })
         .from(tunnels)
-        .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)))
+        .where(liveTunnel(orgId, id))
         .for("update");
       if (!tunnel) return "not_found";
       let { row } = tunnel;
@@ -393,9 +394,6 @@ export async function isTunnelOf(
   orgId: string,
   id: string,
 ): Promise<boolean> {
-  const rows = await query
-    .select({ id: tunnels.id })
-    .from(tunnels)
-    .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, id), isNull(tunnels.deletedAt)));
+  const rows = await query.select({ id: tunnels.id }).from(tunnels).where(liveTunnel(orgId, id));
   return rows.length > 0;
 }
