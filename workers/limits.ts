@@ -19,7 +19,7 @@ export const OUTBOX_BATCH_ROWS = 100;
 /** Mails that the scheduled job sends at once: Workers open six connections. */
 export const MAIL_BATCH_ROWS = 5;
 /** A row that says "connected" and is older than this is asked after. */
-export const TUNNEL_NEWS_FRESH_MS = 15_000;
+export const TUNNEL_STATUS_FRESH_MS = 15_000;
 export const TUNNEL_CONFIRM_MAX_ROWS = 100;
 /** Tunnels that one run of the scheduled job lets expire in one transaction. */
 export const EXPIRY_BATCH_ROWS = 100;

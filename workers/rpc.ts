@@ -9,7 +9,7 @@ import type {
   RelayDescription,
   Route,
   TunnelReport,
-  WatchingSession,
+  WatcherSession,
 } from "../durable-objects/rpc.ts";
 import type { ReceiverSettings } from "../durable-objects/receiver/settings.ts";
 import type { Admission } from "../durable-objects/tunnel/agents/admission.ts";
@@ -74,7 +74,7 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     await saveRelay(openDatabase(this.env), relay);
   }
 
-  async relayGone(relayId: string, epoch: string): Promise<void> {
+  async relayDisconnected(relayId: string, epoch: string): Promise<void> {
     const [{ openDatabase }, { markRelayGone }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/networks/relays.ts"),
@@ -90,7 +90,7 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     return countReservedPorts(openDatabase(this.env), relayId);
   }
 
-  async liveWatchers(orgId: string, watchers: WatchingSession[]): Promise<string[]> {
+  async liveWatchers(orgId: string, watchers: WatcherSession[]): Promise<string[]> {
     const [{ openDatabase }, { findLiveWatchers }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/accounts/live-sessions.ts"),

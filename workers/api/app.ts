@@ -49,14 +49,14 @@ import { passwords } from "./accounts/passwords.ts";
 import { projects } from "./organizations/projects.ts";
 import { policies } from "./access/policies.ts";
 import { receivers } from "./webhooks/receivers.ts";
-import { boundedBody } from "./request-body.ts";
+import { limitRequestBody } from "./request-body.ts";
 import { relayTickets } from "./tunnels/relay-tickets.ts";
 import { reservedSubdomains } from "./domains/reserved-subdomains.ts";
 import { sessions } from "./accounts/sessions.ts";
 import { setup } from "./accounts/setup.ts";
 import { tokens } from "./tokens/tokens.ts";
 import { tunnels } from "./tunnels/tunnels.ts";
-import { visits } from "./access/visits.ts";
+import { visitorSignIn } from "./access/visits.ts";
 
 const api = new OpenAPIHono<ApiEnv>();
 
@@ -82,7 +82,7 @@ api.use(async (c, next) => {
   await next();
 });
 
-api.use(boundedBody);
+api.use(limitRequestBody);
 
 for (const area of [
   health,
@@ -101,7 +101,7 @@ for (const area of [
   tunnels,
   basicAuth,
   edgeAuth,
-  visits,
+  visitorSignIn,
   policies,
   maintenance,
   capturing,
@@ -170,7 +170,7 @@ function matchesPath(pattern: string[], segments: string[]): boolean {
 }
 
 api.onError((thrown, c) => {
-  const error = asApiError(thrown);
+  const error = toApiError(thrown);
   if (error.code === "internal") {
     const cause = describeError(error.details.cause);
     log("error", "request_failed", { requestId: c.var.requestId, cause });
@@ -180,7 +180,7 @@ api.onError((thrown, c) => {
   return c.newResponse(answer.body, answer);
 });
 
-function asApiError(thrown: Error): ApiError {
+function toApiError(thrown: Error): ApiError {
   if (thrown instanceof ApiError) return thrown;
   if (thrown instanceof PermissionLost) {
     if (thrown.credential === "token") return unauthorized();

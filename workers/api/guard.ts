@@ -12,13 +12,14 @@ import { hasPermission, ROLES, type Permission, type Role } from "../identity/pe
 import { isSessionAlive } from "../store/accounts/live-sessions.ts";
 import { findPrincipal, noteSessionUse } from "../store/accounts/sessions.ts";
 import { findAgentToken, findMasterKey } from "../store/tokens/tokens.ts";
-import { afterAnswer, notFound, type ApiContext, type ApiEnv, type Guard } from "./route.ts";
-import { offeredProtocols } from "./upgrade.ts";
+import { runInBackground, notFound, type ApiContext, type ApiEnv, type Guard } from "./route.ts";
+import { getOfferedProtocols } from "./upgrade.ts";
+import { parseBearerToken } from "../../shared/bearer-token.ts";
 
 /** For a signed-in member of the access token's organization. */
 export function allow(permission: Permission): Guard {
-  return guardedBy(failuresOf(permission), async (c) => {
-    await authenticate(c, bearerOf(c));
+  return createGuard(getGuardFailures(permission), async (c) => {
+    await authenticate(c, readBearer(c));
     requirePermission(c, permission);
   });
 }
@@ -28,16 +29,18 @@ export function allow(permission: Permission): Guard {
  * whichever the access token names. To whoever is not a member there is no such organization.
  */
 export function allowIn(permission: Permission): Guard {
-  return guardedBy([...failuresOf(permission), "not_found"], async (c) => {
-    await authenticate(c, bearerOf(c), { orgId: c.req.param("id") ?? "" });
+  return createGuard([...getGuardFailures(permission), "not_found"], async (c) => {
+    await authenticate(c, readBearer(c), { orgId: c.req.param("id") ?? "" });
     requirePermission(c, permission);
   });
 }
 
 /** For WebSockets of browsers, whose credential is one of the protocols that they offer. */
-export function allowByProtocol(permission: Permission) {
-  return guardedBy(failuresOf(permission), async (c) => {
-    const bearer = offeredProtocols(c).find((protocol) => protocol.startsWith(WATCH_BEARER_PREFIX));
+export function allowBySubprotocol(permission: Permission) {
+  return createGuard(getGuardFailures(permission), async (c) => {
+    const bearer = getOfferedProtocols(c).find((protocol) =>
+      protocol.startsWith(WATCH_BEARER_PREFIX),
+    );
     await authenticate(c, bearer?.slice(WATCH_BEARER_PREFIX.length));
     requirePermission(c, permission);
   });
@@ -45,9 +48,9 @@ export function allowByProtocol(permission: Permission) {
 
 /** For the one route that a machine with a master key may call too. */
 export function allowOrMasterKey(permission: Permission): Guard {
-  return guardedBy(failuresOf(permission), async (c) => {
-    const bearer = bearerOf(c);
-    if (bearer !== undefined && isMasterKey(bearer)) return authenticateMasterKey(c, bearer);
+  return createGuard(getGuardFailures(permission), async (c) => {
+    const bearer = readBearer(c);
+    if (bearer !== null && isMasterKey(bearer)) return authenticateMasterKey(c, bearer);
     await authenticate(c, bearer);
     requirePermission(c, permission);
   });
@@ -55,20 +58,20 @@ export function allowOrMasterKey(permission: Permission): Guard {
 
 /** For what an agent may do too, with its own token, which must be confined neither to names nor to a project. */
 export function allowOrAgent(permission: Permission): Guard {
-  return guardedBy(["unauthorized", "forbidden"], (c) => requireReader(c, permission));
+  return createGuard(["unauthorized", "forbidden"], (c) => authorizeMemberOrAgent(c, permission));
 }
 
 /** Throws unless the caller may, by now: for whoever was let in by `allowOrAgent` and then waited. */
-export async function requireReader(c: ApiContext, permission: Permission): Promise<void> {
-  const bearer = bearerOf(c);
+export async function authorizeMemberOrAgent(c: ApiContext, permission: Permission): Promise<void> {
+  const bearer = readBearer(c);
   // An access token has dots in it, and base64 has none.
-  if (bearer !== undefined && !bearer.includes(".")) return authenticateAgent(c, bearer);
+  if (bearer !== null && !bearer.includes(".")) return authenticateAgent(c, bearer);
   await authenticate(c, bearer);
   requirePermission(c, permission);
 }
 
 /** After `allowOrAgent`: whose things the caller may see. */
-export function orgOf(c: ApiContext): string {
+export function getOrgId(c: ApiContext): string {
   return c.var.agentToken?.orgId ?? c.var.principal.orgId;
 }
 
@@ -89,14 +92,17 @@ async function authenticateMasterKey(c: ApiContext, bearer: string): Promise<voi
   c.set("masterKey", masterKey);
 }
 
-function bearerOf(c: ApiContext): string | undefined {
-  return c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
+function readBearer(c: ApiContext): string | null {
+  return parseBearerToken(c.req.header("authorization"));
 }
 
 /** For a route whose handler verifies the bearer token itself. */
-export const verifiedByHandler: Guard = { security: [{ bearer: [] }], failures: ["unauthorized"] };
+export const bearerVerifiedByHandler: Guard = {
+  security: [{ bearer: [] }],
+  failures: ["unauthorized"],
+};
 
-function guardedBy(failures: readonly ErrorCode[], check: (c: ApiContext) => Promise<void>) {
+function createGuard(failures: readonly ErrorCode[], check: (c: ApiContext) => Promise<void>) {
   const middleware = createMiddleware<ApiEnv>(async (c, next) => {
     await check(c);
     await next();
@@ -105,17 +111,17 @@ function guardedBy(failures: readonly ErrorCode[], check: (c: ApiContext) => Pro
 }
 
 /** A permission that every role has is refused to nobody. */
-function failuresOf(permission: Permission): ErrorCode[] {
+function getGuardFailures(permission: Permission): ErrorCode[] {
   const isRefused = ROLES.some((role) => !hasPermission(role, permission));
   return isRefused ? ["unauthorized", "forbidden"] : ["unauthorized"];
 }
 
 function requirePermission(c: ApiContext, permission: Permission): void {
   const { role } = c.var.principal;
-  if (!hasPermission(role, permission)) throw lacksPermission(role, permission);
+  if (!hasPermission(role, permission)) throw missingPermission(role, permission);
 }
 
-export function lacksPermission(role: Role, permission: Permission): ApiError {
+export function missingPermission(role: Role, permission: Permission): ApiError {
   return new ApiError("forbidden", `Your role, ${role}, lacks ${permission}.`);
 }
 
@@ -138,7 +144,7 @@ async function authenticate(
   c.set("accessToken", token);
   const { sessionId, lastSeenAt } = principal;
   if (Date.now() - lastSeenAt.getTime() > SESSION_SEEN_MS) {
-    afterAnswer(c, "use_not_noted", noteSessionUse(db, { sessionId, ip: address }));
+    runInBackground(c, "use_not_noted", noteSessionUse(db, { sessionId, ip: address }));
   }
 }
 

@@ -4,13 +4,13 @@ import { z } from "zod";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import type { Config } from "../config/config.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
-import { utf8 } from "../../shared/encoding.ts";
+import { toUtf8 } from "../../shared/bytes.ts";
 import { accessTokenKeys, capabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
 import { seal, unseal } from "../identity/sealing.ts";
 import { log } from "../../shared/log.ts";
 import { relayObject } from "../objects.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
-import { answer, newArea, route, type ApiContext } from "./route.ts";
+import { jsonResponse, createRouter, route, type ApiContext } from "./route.ts";
 
 const Health = z.object({ status: z.string(), version: z.string() });
 const Ready = Health.extend({
@@ -26,14 +26,14 @@ const NotReady = z.object({
   missing: z.array(z.string()),
 });
 
-export const health = newArea();
+export const health = createRouter();
 
 health.openapi(
   route({
     method: "get",
     path: "/health",
     summary: "The process runs",
-    responses: { 200: answer("It does.", Health) },
+    responses: { 200: jsonResponse("It does.", Health) },
   }),
   (c) => c.json({ status: "ok", version: SERVICE_VERSION }, 200),
 );
@@ -44,14 +44,14 @@ health.openapi(
     path: "/ready",
     summary: "Database, keys and secrets work",
     responses: {
-      200: answer("They do. `relay` says whether a relay is connected.", Ready),
-      503: answer("Something is missing.", NotReady),
+      200: jsonResponse("They do. `relay` says whether a relay is connected.", Ready),
+      503: jsonResponse("Something is missing.", NotReady),
     },
   }),
   async (c) => {
-    const missing = await whatIsMissing(c);
+    const missing = await listFailingParts(c);
     if (missing.length === 0) {
-      const relay = await relayState(c);
+      const relay = await getRelayState(c);
       return c.json({ status: "ready", version: SERVICE_VERSION, relay }, 200);
     }
     const message = `Not working: ${missing.join(", ")}.`;
@@ -67,7 +67,7 @@ health.openapi(
     method: "get",
     path: "/.well-known/jwks.json",
     summary: "Public keys of access tokens",
-    responses: { 200: answer("A JSON Web Key Set.", Jwks) },
+    responses: { 200: jsonResponse("A JSON Web Key Set.", Jwks) },
   }),
   async (c) => {
     const { publicJwks } = await accessTokenKeys(c.var.config);
@@ -77,7 +77,7 @@ health.openapi(
 );
 
 /** Asks the relays' own objects: a row may say that one is connected whose object was restarted. */
-async function relayState(c: ApiContext): Promise<z.infer<typeof Ready>["relay"]> {
+async function getRelayState(c: ApiContext): Promise<z.infer<typeof Ready>["relay"]> {
   if (c.var.config.RELAY_SECRET === undefined) return "not_configured";
   const ids = await listRelayIds(c.var.db);
   const asked = ids.map(async (id) => {
@@ -89,7 +89,7 @@ async function relayState(c: ApiContext): Promise<z.infer<typeof Ready>["relay"]
 }
 
 /** Each part is used, not only looked at: a key that loads may still not sign. */
-async function whatIsMissing(c: ApiContext): Promise<string[]> {
+async function listFailingParts(c: ApiContext): Promise<string[]> {
   const { config, db } = c.var;
   const probes: Record<string, () => Promise<unknown>> = {
     database: () => db.query.execute(sql`select 1 from installation limit 1`),
@@ -116,7 +116,7 @@ async function probeSigning(
   { signer, verifiers }: SigningKeys,
   algorithm: { name: string; hash?: string },
 ): Promise<void> {
-  const probe = utf8("ready?");
+  const probe = toUtf8("ready?");
   const signature = await crypto.subtle.sign(algorithm, signer.key, probe);
   const verifier = verifiers.get(signer.kid);
   const good = verifier && (await crypto.subtle.verify(algorithm, verifier, signature, probe));

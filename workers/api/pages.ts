@@ -3,11 +3,10 @@ import account from "../../dashboard/account.html";
 import activate from "../../dashboard/activate.html";
 import invitation from "../../dashboard/invitation.html";
 import reset from "../../dashboard/reset.html";
-import { toBase64 } from "../../shared/base64.ts";
-import { utf8 } from "../../shared/encoding.ts";
-import { newArea } from "./route.ts";
+import { toBase64, toUtf8 } from "../../shared/bytes.ts";
+import { createRouter } from "./route.ts";
 
-export const pages = newArea();
+export const pages = createRouter();
 
 const PAGES = {
   "/": account,
@@ -19,7 +18,7 @@ const PAGES = {
 for (const [path, page] of Object.entries(PAGES)) {
   let policy: Promise<string> | undefined;
   pages.get(path, async (c) => {
-    policy ??= contentPolicy(page);
+    policy ??= getContentPolicy(page);
     return c.body(page, 200, {
       "Content-Type": "text/html; charset=utf-8",
       "Content-Security-Policy": await policy,
@@ -33,8 +32,11 @@ for (const [path, page] of Object.entries(PAGES)) {
  * Only the page's own style and script run, by their hashes; they talk to this origin only, and can't make
  * HTML of text even by mistake.
  */
-async function contentPolicy(page: string): Promise<string> {
-  const [style, script] = await Promise.all([hashOf(page, "style"), hashOf(page, "script")]);
+async function getContentPolicy(page: string): Promise<string> {
+  const [style, script] = await Promise.all([
+    hashElement(page, "style"),
+    hashElement(page, "script"),
+  ]);
   return [
     "default-src 'none'",
     `style-src ${style}`,
@@ -48,8 +50,8 @@ async function contentPolicy(page: string): Promise<string> {
   ].join("; ");
 }
 
-async function hashOf(page: string, element: "style" | "script"): Promise<string> {
+async function hashElement(page: string, element: "style" | "script"): Promise<string> {
   const content = new RegExp(`<${element}>(.*?)</${element}>`, "s").exec(page)?.[1] ?? "";
-  const digest = await crypto.subtle.digest("SHA-256", utf8(content));
+  const digest = await crypto.subtle.digest("SHA-256", toUtf8(content));
   return `'sha256-${toBase64(new Uint8Array(digest))}'`;
 }

@@ -22,4 +22,4 @@ const limit = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
 });
 
-export const limited: Guard = { middleware: limit, failures: ["rate_limited"] };
+export const rateLimited: Guard = { middleware: limit, failures: ["rate_limited"] };

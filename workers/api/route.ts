@@ -38,7 +38,7 @@ export interface ApiEnv {
 export type ApiContext = Context<ApiEnv>;
 
 /** An area of the API: a file beside this one. */
-export function newArea(): OpenAPIHono<ApiEnv> {
+export function createRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
     defaultHook(result) {
       if (!result.success) throw invalidInput(result);
@@ -69,21 +69,21 @@ export function invalidField(path: string, message: string): ApiError {
   return new ApiError("invalid_request", `${path} ${message}.`, { fields: [{ path, message }] });
 }
 
-export function actorOf(c: ApiContext): MemberActor {
+export function getMemberActor(c: ApiContext): MemberActor {
   const { orgId, userId, role } = c.var.principal;
   return { orgId, userId, role, ip: c.var.address };
 }
 
 /** After `allowOrAgent`. What an agent does is its token's owner's in the audit log. */
-export function getCaller(c: ApiContext): CallerActor {
+export function getCallerActor(c: ApiContext): CallerActor {
   const { agentToken, address: ip } = c.var;
-  if (!agentToken) return actorOf(c);
+  if (!agentToken) return getMemberActor(c);
   const { orgId, createdBy: userId, id: tokenId } = agentToken;
   return { orgId, userId, tokenId, ip };
 }
 
 /** For work that the answer must not wait for. Nobody hears of its failure but the log. */
-export function afterAnswer(c: ApiContext, failure: string, work: Promise<unknown>): void {
+export function runInBackground(c: ApiContext, failure: string, work: Promise<unknown>): void {
   const { requestId } = c.var;
   const done = work.catch((error: unknown) => {
     log("error", failure, { requestId, cause: describeError(error) });
@@ -151,7 +151,7 @@ export function route<const Definition extends RouteDefinition>(
     ...(security.length > 0 && { security }),
     middleware,
     request: { ...(params && { params }), ...(query && { query }), ...(body && { body }) },
-    responses: { ...responses, ...failures(...codes) },
+    responses: { ...responses, ...failureResponses(...codes) },
   };
   return createRoute(config) as unknown as RouteOf<Definition>;
 }
@@ -181,12 +181,12 @@ type BodyOf<Definition> = Definition extends { body: infer Schema } | { optional
   ? { body: { content: { "application/json": { schema: Schema } } } }
   : unknown;
 
-export function answer<Schema extends ZodType>(description: string, schema: Schema) {
+export function jsonResponse<Schema extends ZodType>(description: string, schema: Schema) {
   return { description, content: { "application/json": { schema } } };
 }
 
 /** Failures by status, as the document describes them. */
-export function failures(...codes: ErrorCode[]) {
+export function failureResponses(...codes: ErrorCode[]) {
   const byStatus: Record<number, { description: string; content: object }> = {};
   for (const status of new Set(codes.map((code) => STATUS_BY_CODE[code]))) {
     const names = new Set(codes.filter((code) => STATUS_BY_CODE[code] === status));

@@ -9,7 +9,7 @@ export function requireUpgrade(c: ApiContext, message: string): void {
 }
 
 /** The subprotocols that the client would speak. */
-export function offeredProtocols(c: ApiContext): string[] {
+export function getOfferedProtocols(c: ApiContext): string[] {
   const offered = c.req.header("sec-websocket-protocol")?.split(",") ?? [];
   return offered.map((protocol) => protocol.trim()).filter((protocol) => protocol !== "");
 }

@@ -1,7 +1,7 @@
 /** What is sent to the API and is too much, too slow, or for nobody: whoever sends it reads why it was refused. */
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { UNREAD_BODY_MAX_BYTES } from "../../../workers/api/request-body.ts";
+import { DISCARDED_BODY_MAX_BYTES } from "../../../workers/api/request-body.ts";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { dial, MessageReader, type Answer } from "../../harness/tunnel/raw-http.ts";
 
@@ -98,7 +98,7 @@ test("a body in chunks is read as any other", async () => {
 });
 
 test("a body without end is read no further than a bound, and the server goes on", async () => {
-  const bytes = 4 * UNREAD_BODY_MAX_BYTES;
+  const bytes = 4 * DISCARDED_BODY_MAX_BYTES;
   const sent = await whole(bytes, bearer()).then(told, () => "cut off");
   expect([[413, "payload_too_large"], "cut off"]).toContainEqual(sent);
   expect((await api.stranger.get("/health")).status).toBe(200);

@@ -6,10 +6,10 @@ import { hashPassword } from "../../identity/accounts/passwords.ts";
 import { mayUse } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, route } from "../route.ts";
-import { requireChanged } from "./gate-changes.ts";
+import { getMemberActor, jsonResponse, createRouter, route } from "../route.ts";
+import { requireGateChange } from "./gate-changes.ts";
 
-export const basicAuth = newArea();
+export const basicAuth = createRouter();
 
 basicAuth.openapi(
   route({
@@ -20,7 +20,7 @@ basicAuth.openapi(
     guard: allow("tunnels:write"),
     params: Id,
     body: SetBasicAuth,
-    responses: { 200: answer("In force.", BasicAuthState) },
+    responses: { 200: jsonResponse("In force.", BasicAuthState) },
     failures: ["upgrade_required", "unavailable"],
   }),
   async (c) => {
@@ -30,7 +30,7 @@ basicAuth.openapi(
       throw new ApiError("upgrade_required", "Your plan has no passwords for tunnels.");
     }
     const auth = { username: username ?? user ?? "", passwordHash: hashPassword(password) };
-    requireChanged(await setBasicAuth(c.var.db, actorOf(c), id, auth));
+    requireGateChange(await setBasicAuth(c.var.db, getMemberActor(c), id, auth));
     return c.json({ id, auth_enabled: true }, 200);
   },
 );
@@ -42,12 +42,12 @@ basicAuth.openapi(
     summary: "Remove the password of a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: answer("Everybody may visit, as far as this goes.", BasicAuthState) },
+    responses: { 200: jsonResponse("Everybody may visit, as far as this goes.", BasicAuthState) },
     failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    requireChanged(await setBasicAuth(c.var.db, actorOf(c), id, null));
+    requireGateChange(await setBasicAuth(c.var.db, getMemberActor(c), id, null));
     return c.json({ id, auth_enabled: false }, 200);
   },
 );

@@ -15,11 +15,11 @@ import { findVisitorProvider } from "../../identity/providers/providers.ts";
 import { mayUse } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, route } from "../route.ts";
-import { requireChanged } from "./gate-changes.ts";
+import { getMemberActor, jsonResponse, createRouter, route } from "../route.ts";
+import { requireGateChange } from "./gate-changes.ts";
 import { providerNotConfigured } from "../accounts/provider-trips.ts";
 
-export const edgeAuth = newArea();
+export const edgeAuth = createRouter();
 
 /** The provider that visitors can be sent to. */
 const PROVIDER = "idp_a";
@@ -34,7 +34,7 @@ edgeAuth.openapi(
     guard: allow("tunnels:write"),
     params: Id,
     body: SetEdgeAuth,
-    responses: { 200: answer("In force.", EdgeAuthState) },
+    responses: { 200: jsonResponse("In force.", EdgeAuthState) },
     failures: [
       "unsupported_provider",
       "upgrade_required",
@@ -53,7 +53,7 @@ edgeAuth.openapi(
       throw new ApiError("upgrade_required", "Your plan has no sign-in in front of tunnels.");
     }
     if (!findVisitorProvider(c.env, c.var.config)) throw providerNotConfigured(PROVIDER);
-    requireChanged(await setIdentityGate(c.var.db, actorOf(c), id, allowList));
+    requireGateChange(await setIdentityGate(c.var.db, getMemberActor(c), id, allowList));
     return c.json({ id, edge_auth_enabled: true }, 200);
   },
 );
@@ -65,12 +65,12 @@ edgeAuth.openapi(
     summary: "Remove the sign-in in front of a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: answer("Everybody may visit, as far as this goes.", EdgeAuthState) },
+    responses: { 200: jsonResponse("Everybody may visit, as far as this goes.", EdgeAuthState) },
     failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    requireChanged(await setIdentityGate(c.var.db, actorOf(c), id, null));
+    requireGateChange(await setIdentityGate(c.var.db, getMemberActor(c), id, null));
     return c.json({ id, edge_auth_enabled: false }, 200);
   },
 );

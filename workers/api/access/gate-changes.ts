@@ -4,7 +4,7 @@ import type { GateChange } from "../../store/access/gates.ts";
 import { notFound } from "../route.ts";
 
 /** Returns when the change holds from the next request on. */
-export function requireChanged(change: GateChange): void {
+export function requireGateChange(change: GateChange): void {
   switch (change) {
     case "changed":
       return;

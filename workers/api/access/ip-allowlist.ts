@@ -3,10 +3,10 @@ import { IpAllowlist, SetIpAllowlist } from "../../../protocol/schemas/access/ip
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { findAllowedCidrs, setAllowedCidrs } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route } from "../route.ts";
-import { requireChanged } from "./gate-changes.ts";
+import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import { requireGateChange } from "./gate-changes.ts";
 
-export const ipAllowlist = newArea();
+export const ipAllowlist = createRouter();
 
 ipAllowlist.openapi(
   route({
@@ -16,7 +16,7 @@ ipAllowlist.openapi(
     guard: allow("tunnels:read"),
     params: Id,
     responses: {
-      200: answer("`cidrs` is null where visitors may come from anywhere.", IpAllowlist),
+      200: jsonResponse("`cidrs` is null where visitors may come from anywhere.", IpAllowlist),
     },
   }),
   async (c) => {
@@ -37,13 +37,13 @@ ipAllowlist.openapi(
     guard: allow("tunnels:write"),
     params: Id,
     body: SetIpAllowlist,
-    responses: { 200: answer("In force.", IpAllowlist) },
+    responses: { 200: jsonResponse("In force.", IpAllowlist) },
     failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const { cidrs } = c.req.valid("json");
-    requireChanged(await setAllowedCidrs(c.var.db, actorOf(c), id, cidrs));
+    requireGateChange(await setAllowedCidrs(c.var.db, getMemberActor(c), id, cidrs));
     return c.json({ id, cidrs }, 200);
   },
 );
@@ -55,12 +55,12 @@ ipAllowlist.openapi(
     summary: "Let visitors of a tunnel in from anywhere",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: answer("In force.", IpAllowlist) },
+    responses: { 200: jsonResponse("In force.", IpAllowlist) },
     failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    requireChanged(await setAllowedCidrs(c.var.db, actorOf(c), id, null));
+    requireGateChange(await setAllowedCidrs(c.var.db, getMemberActor(c), id, null));
     return c.json({ id, cidrs: null }, 200);
   },
 );

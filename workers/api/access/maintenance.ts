@@ -6,10 +6,10 @@ import {
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { setMaintenance } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, route } from "../route.ts";
-import { requireChanged } from "./gate-changes.ts";
+import { getMemberActor, jsonResponse, createRouter, route } from "../route.ts";
+import { requireGateChange } from "./gate-changes.ts";
 
-export const maintenance = newArea();
+export const maintenance = createRouter();
 
 maintenance.openapi(
   route({
@@ -20,13 +20,15 @@ maintenance.openapi(
     guard: allow("tunnels:write"),
     params: Id,
     optionalBody: StartMaintenance,
-    responses: { 200: answer("In force.", MaintenanceState) },
+    responses: { 200: jsonResponse("In force.", MaintenanceState) },
     failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const message = c.req.valid("json").message ?? null;
-    requireChanged(await setMaintenance(c.var.db, actorOf(c), id, { isOn: true, message }));
+    requireGateChange(
+      await setMaintenance(c.var.db, getMemberActor(c), id, { isOn: true, message }),
+    );
     return c.json({ id, maintenance: true, message }, 200);
   },
 );
@@ -38,13 +40,13 @@ maintenance.openapi(
     summary: "End the maintenance of a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: answer("Visitors get through again.", MaintenanceState) },
+    responses: { 200: jsonResponse("Visitors get through again.", MaintenanceState) },
     failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const off = { isOn: false, message: null };
-    requireChanged(await setMaintenance(c.var.db, actorOf(c), id, off));
+    requireGateChange(await setMaintenance(c.var.db, getMemberActor(c), id, off));
     return c.json({ id, maintenance: false, message: null }, 200);
   },
 );

@@ -5,10 +5,10 @@ import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route } from "../route.ts";
-import { requireChanged } from "./gate-changes.ts";
+import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import { requireGateChange } from "./gate-changes.ts";
 
-export const policies = newArea();
+export const policies = createRouter();
 
 policies.openapi(
   route({
@@ -17,7 +17,7 @@ policies.openapi(
     summary: "Read a tunnel's traffic policy",
     guard: allow("tunnels:read"),
     params: Id,
-    responses: { 200: answer("`policy` is null where there is none.", TunnelPolicy) },
+    responses: { 200: jsonResponse("`policy` is null where there is none.", TunnelPolicy) },
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -36,14 +36,14 @@ policies.openapi(
     guard: allow("tunnels:write"),
     params: Id,
     body: TrafficPolicy,
-    responses: { 200: answer("In force.", TunnelPolicy) },
+    responses: { 200: jsonResponse("In force.", TunnelPolicy) },
     failures: ["bad_policy", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const policy = c.req.valid("json");
     if (!c.var.config.ALLOW_PRIVATE_FETCH) requireSecureIssuers(policy);
-    requireChanged(await setPolicy(c.var.db, actorOf(c), id, policy));
+    requireGateChange(await setPolicy(c.var.db, getMemberActor(c), id, policy));
     return c.json({ id, policy }, 200);
   },
   (result) => {
@@ -59,12 +59,12 @@ policies.openapi(
     summary: "Remove a tunnel's traffic policy",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: answer("`policy` is null.", TunnelPolicy) },
+    responses: { 200: jsonResponse("`policy` is null.", TunnelPolicy) },
     failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    requireChanged(await setPolicy(c.var.db, actorOf(c), id, null));
+    requireGateChange(await setPolicy(c.var.db, getMemberActor(c), id, null));
     return c.json({ id, policy: null }, 200);
   },
 );

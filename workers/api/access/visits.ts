@@ -24,24 +24,24 @@ import type { Provider } from "../../identity/providers/provider.ts";
 import { targetOn } from "../../identity/providers/return-to.ts";
 import { sealTicket } from "../../identity/visitors/visitor-passes.ts";
 import { findIdentityGate } from "../../store/access/gates.ts";
-import { newArea, notFound, route, type ApiContext, type ApiEnv } from "../route.ts";
+import { createRouter, notFound, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
-  ask,
-  badAnswer,
+  callProvider,
+  invalidProviderResponse,
   emailNotVerified,
-  inBrowser,
+  forBrowsers,
   isOnPublicHost,
-  notStartedHere,
+  signInNotStarted,
   providerNotConfigured,
 } from "../accounts/provider-trips.ts";
-import { limited } from "../rate-limit.ts";
+import { rateLimited } from "../rate-limit.ts";
 
-export const visits = newArea();
+export const visitorSignIn = createRouter();
 
 const START = "/edge-auth/start";
 
 /** Each attempt has its own: whoever opens several tabs signs in with each of them. */
-function cookieOf(state: string): string {
+function getCookieName(state: string): string {
   return `underpass-visit-${/^[\w-]{8}/.exec(state)?.[0] ?? ""}`;
 }
 
@@ -50,19 +50,19 @@ function cookieScope(c: ApiContext) {
 }
 
 /** Whatever comes of it, an attempt is over once its provider has answered. */
-const endsAttempt = createMiddleware<ApiEnv>(async (c, next) => {
+const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
-  deleteCookie(c, cookieOf(c.req.query("state") ?? ""), cookieScope(c));
+  deleteCookie(c, getCookieName(c.req.query("state") ?? ""), cookieScope(c));
 });
 
-visits.openapi(
+visitorSignIn.openapi(
   route({
     method: "get",
     path: START,
     summary: "Sign in to visit a tunnel",
     description: "Tunnels send browsers here. `return_to` stays on the tunnel's own host.",
-    middleware: inBrowser,
-    guard: limited,
+    middleware: forBrowsers,
+    guard: rateLimited,
     query: StartVisitorSignIn,
     responses: { 302: { description: "To the provider." } },
     failures: ["not_found", "provider_not_configured", "unavailable"],
@@ -70,12 +70,12 @@ visits.openapi(
   (c) => start(c, c.req.valid("query")),
 );
 
-visits.openapi(
+visitorSignIn.openapi(
   route({
     method: "get",
     path: "/edge-auth/callback",
     summary: "Come back from the provider",
-    middleware: [inBrowser, endsAttempt],
+    middleware: [forBrowsers, endAttempt],
     query: ProviderCallback,
     responses: {
       302: { description: "To the tunnel, with a ticket for the cookie that it asks for." },
@@ -99,14 +99,14 @@ async function start(c: ApiContext, asked: StartVisitorSignIn): Promise<Response
     url.searchParams.set("moved", "1");
     return c.redirect(config.publicOrigin + START + url.search);
   }
-  const provider = providerOf(c);
+  const provider = requireProvider(c);
   const gate = await findIdentityGate(db, tunnelId);
   if (!gate) throw notFound("tunnel that wants to be signed in to");
   const origin = publicUrl(config, `${gate.subdomain}.${config.SERVICE_DOMAIN}`);
   const attempt = { ...newAttempt(provider.name, targetOn(origin, wish), Date.now()), tunnelId };
   const person = another === undefined ? undefined : "another";
-  const url = await ask(c, provider, provider.authorizationUrl(attempt, person));
-  setCookie(c, cookieOf(attempt.state), await sealAttempt(config, ATTEMPT_TO_VISIT, attempt), {
+  const url = await callProvider(c, provider, provider.authorizationUrl(attempt, person));
+  setCookie(c, getCookieName(attempt.state), await sealAttempt(config, ATTEMPT_TO_VISIT, attempt), {
     ...cookieScope(c),
     httpOnly: true,
     sameSite: "Lax",
@@ -116,30 +116,30 @@ async function start(c: ApiContext, asked: StartVisitorSignIn): Promise<Response
 }
 
 async function finish(c: ApiContext, state: string): Promise<Response> {
-  const provider = providerOf(c);
-  const cookie = getCookie(c, cookieOf(state)) ?? "";
+  const provider = requireProvider(c);
+  const cookie = getCookie(c, getCookieName(state)) ?? "";
   const answer = { provider: provider.name, state };
   const attempt = await openAttempt(c.var.config, ATTEMPT_TO_VISIT, cookie, answer, Date.now());
-  if (!attempt) throw notStartedHere();
+  if (!attempt) throw signInNotStarted();
   const parameters = new URL(c.req.url).searchParams;
-  const identified = await ask(c, provider, provider.identify(attempt, parameters));
+  const identified = await callProvider(c, provider, provider.identify(attempt, parameters));
   switch (identified.kind) {
     case "account": {
       const { email } = identified.account;
       if (email === null) throw emailNotVerified(provider);
-      return letIn(c, attempt, email);
+      return admitVisitor(c, attempt, email);
     }
     case "denied":
       throw new ApiError("forbidden", `${provider.host} did not sign you in: ${identified.error}.`);
     case "invalid_answer":
-      throw badAnswer();
+      throw invalidProviderResponse();
     case "email_not_verified":
       throw emailNotVerified(provider);
   }
 }
 
 /** The gate looks at its lists again, with each request. Here they save a refused visitor the way there. */
-async function letIn(
+async function admitVisitor(
   c: ApiContext,
   { tunnelId, returnTo: target }: VisitorAttempt,
   email: string,
@@ -173,7 +173,7 @@ function deny(
   return c.newResponse(page, { status: STATUS_BY_CODE.forbidden, headers });
 }
 
-function providerOf(c: ApiContext): Provider {
+function requireProvider(c: ApiContext): Provider {
   const provider = findVisitorProvider(c.env, c.var.config);
   if (!provider) throw providerNotConfigured("idp_a");
   return provider;

@@ -30,20 +30,27 @@ import {
   type NewCode,
 } from "../../store/accounts/accounts.ts";
 import { allow } from "../guard.ts";
-import { afterAnswer, answer, invalidField, newArea, route, type ApiContext } from "../route.ts";
-import { limited } from "../rate-limit.ts";
-import { accountSummary, passFirstFactor } from "./sign-in.ts";
+import {
+  runInBackground,
+  jsonResponse,
+  invalidField,
+  createRouter,
+  route,
+  type ApiContext,
+} from "../route.ts";
+import { rateLimited } from "../rate-limit.ts";
+import { toAccountSummary, passFirstFactor } from "./sign-in.ts";
 
-export const auth = newArea();
+export const auth = createRouter();
 
 auth.openapi(
   route({
     method: "post",
     path: "/auth/signup",
     summary: "Sign up",
-    guard: limited,
+    guard: rateLimited,
     body: Credentials,
-    responses: { 201: answer("Always, whether the address has an account or not.", Status) },
+    responses: { 201: jsonResponse("Always, whether the address has an account or not.", Status) },
   }),
   async (c) => {
     const { password, ...given } = c.req.valid("json");
@@ -67,9 +74,9 @@ auth.openapi(
     method: "post",
     path: "/auth/verify-email-otp",
     summary: "Confirm an address with the code from the mail",
-    guard: limited,
+    guard: rateLimited,
     body: EmailCode,
-    responses: { 200: answer("Confirmed: the account can log in.", Status) },
+    responses: { 200: jsonResponse("Confirmed: the account can log in.", Status) },
     failures: ["invalid_code"],
   }),
   async (c) => {
@@ -78,7 +85,7 @@ auth.openapi(
     const email = normalizeEmail(given);
     const verified = await verifyEmail(db, {
       email,
-      codeHashes: await emailCodeHashes(c, email, code),
+      codeHashes: await hashEmailCode(c, email, code),
       terms: newOrganizationTerms(config),
       ip: address,
     });
@@ -92,14 +99,14 @@ auth.openapi(
     method: "post",
     path: "/auth/resend-verify-otp",
     summary: "Send another code",
-    guard: limited,
+    guard: rateLimited,
     body: EmailAddress,
-    responses: { 200: answer("Always. The earlier code is void.", Ok) },
+    responses: { 200: jsonResponse("Always. The earlier code is void.", Ok) },
   }),
   async (c) => {
     const code = await newCode(c, normalizeEmail(c.req.valid("json").email));
     // The answer takes as long for an address without an account.
-    afterAnswer(c, "code_not_sent", resendCode(c.var.db, code));
+    runInBackground(c, "code_not_sent", resendCode(c.var.db, code));
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -109,10 +116,10 @@ auth.openapi(
     method: "post",
     path: "/auth/login",
     summary: "Log in",
-    guard: limited,
+    guard: rateLimited,
     body: Credentials,
     responses: {
-      200: answer(
+      200: jsonResponse(
         "Sets the `qnt_refresh` cookie, unless a second factor is asked for.",
         z.union([AccountSummary, MfaRequired]),
       ),
@@ -137,19 +144,19 @@ auth.openapi(
     path: "/auth/me",
     summary: "Who is signed in, and what they may use",
     guard: allow("account:self"),
-    responses: { 200: answer("The account.", Me) },
+    responses: { 200: jsonResponse("The account.", Me) },
   }),
   (c) => {
     const { config, principal, accessToken } = c.var;
     const entitlements = entitlementsOf(principal, config.HOSTED, new Date());
-    const summary = accountSummary(principal, accessToken);
+    const summary = toAccountSummary(principal, accessToken);
     return c.json({ ...summary, mfa_enabled: principal.mfaEnabled, entitlements }, 200);
   },
 );
 
 async function newCode(c: ApiContext, email: string): Promise<NewCode> {
   const code = randomEmailCode();
-  const [codeHash] = await emailCodeHashes(c, email, code);
+  const [codeHash] = await hashEmailCode(c, email, code);
   return {
     email,
     codeHash,
@@ -159,10 +166,6 @@ async function newCode(c: ApiContext, email: string): Promise<NewCode> {
 }
 
 /** Bound to the address: the same digits are another hash elsewhere. */
-function emailCodeHashes(
-  c: ApiContext,
-  email: string,
-  code: string,
-): Promise<[string, ...string[]]> {
+function hashEmailCode(c: ApiContext, email: string, code: string): Promise<[string, ...string[]]> {
   return keyedHashes(c.var.config, "e-mail code", `${email} ${code}`);
 }

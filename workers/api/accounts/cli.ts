@@ -18,7 +18,7 @@ import {
   readUserCode,
   showUserCode,
 } from "../../identity/accounts/codes.ts";
-import { toBase64 } from "../../../shared/base64.ts";
+import { toBase64 } from "../../../shared/bytes.ts";
 import { newMachineToken, wireBytesOf } from "../../identity/tokens/minting.ts";
 import { sha256Hex } from "../../identity/sealing.ts";
 import {
@@ -29,21 +29,23 @@ import {
   type DeviceName,
 } from "../../store/accounts/devices.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, route } from "../route.ts";
-import { limited } from "../rate-limit.ts";
+import { getMemberActor, jsonResponse, createRouter, route } from "../route.ts";
+import { rateLimited } from "../rate-limit.ts";
 
 const DEVICE_POLL_INTERVAL_SECONDS = 2;
 
-export const cli = newArea();
+export const cli = createRouter();
 
 cli.openapi(
   route({
     method: "post",
     path: "/auth/cli/start",
     summary: "A machine asks to be let in",
-    guard: limited,
+    guard: rateLimited,
     body: StartDevice,
-    responses: { 200: answer("Show the user code and the URI, then poll.", DeviceAuthorization) },
+    responses: {
+      200: jsonResponse("Show the user code and the URI, then poll.", DeviceAuthorization),
+    },
   }),
   async (c) => {
     const deviceCode = randomSecret();
@@ -74,7 +76,7 @@ cli.openapi(
     path: "/auth/cli/poll",
     summary: "The machine asks whether it was approved",
     body: DeviceCode,
-    responses: { 200: answer("It was. The token is handed over this once.", DeviceToken) },
+    responses: { 200: jsonResponse("It was. The token is handed over this once.", DeviceToken) },
     failures: ["authorization_pending", "slow_down", "expired"],
   }),
   async (c) => {
@@ -106,11 +108,11 @@ cli.openapi(
     summary: "Which machine waits under a code",
     guard: allow("tokens:write"),
     query: DeviceQuery,
-    responses: { 200: answer("What approving it would let in.", PendingDevice) },
+    responses: { 200: jsonResponse("What approving it would let in.", PendingDevice) },
     failures: ["invalid_code"],
   }),
   async (c) => {
-    const device = await findWaitingDevice(c.var.db, await nameOf(c.req.valid("query").code));
+    const device = await findWaitingDevice(c.var.db, await toDeviceName(c.req.valid("query").code));
     if (!device) throw unknownCode();
     return c.json({ label: device.label, user_code: showUserCode(device.userCode) }, 200);
   },
@@ -124,19 +126,19 @@ cli.openapi(
     description: "`device_code` is the machine's own code or the one that it shows to its person.",
     guard: allow("tokens:write"),
     body: DeviceCode,
-    responses: { 200: answer("The machine collects the same token.", DeviceToken) },
+    responses: { 200: jsonResponse("The machine collects the same token.", DeviceToken) },
     failures: ["invalid_code"],
   }),
   async (c) => {
-    const device = await nameOf(c.req.valid("json").device_code);
-    const token = await approveDevice(c.var.db, actorOf(c), device, newMachineToken);
+    const device = await toDeviceName(c.req.valid("json").device_code);
+    const token = await approveDevice(c.var.db, getMemberActor(c), device, newMachineToken);
     if (token === "not_found") throw unknownCode();
     const wireBytes = await wireBytesOf(c.var.config, token);
     return c.json({ wire_bytes_b64: toBase64(wireBytes), label: token.name }, 200);
   },
 );
 
-async function nameOf(code: string): Promise<DeviceName> {
+async function toDeviceName(code: string): Promise<DeviceName> {
   return { deviceCodeHash: await sha256Hex(code), userCode: readUserCode(code) };
 }
 

@@ -20,7 +20,7 @@ const SYSTEMS: [RegExp, string][] = [
 ];
 
 /** @returns what it said, where no browser is known by it. */
-export function deviceName(userAgent: string): string {
+export function describeDevice(userAgent: string): string {
   const nameIn = (table: [RegExp, string][]) =>
     table.find(([pattern]) => pattern.test(userAgent))?.[1];
   const client = nameIn(CLIENTS);

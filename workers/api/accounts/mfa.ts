@@ -28,14 +28,21 @@ import {
   passChallenge,
 } from "../../store/accounts/second-factors.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, invalidField, newArea, route, type ApiContext } from "../route.ts";
-import { limited } from "../rate-limit.ts";
+import {
+  getMemberActor,
+  jsonResponse,
+  invalidField,
+  createRouter,
+  route,
+  type ApiContext,
+} from "../route.ts";
+import { rateLimited } from "../rate-limit.ts";
 import { signIn } from "./sign-in.ts";
 
 /** How long a secret that was shown waits to be confirmed. */
 const MFA_ENROLLMENT_MAX_MS = 15 * 60_000;
 
-export const mfa = newArea();
+export const mfa = createRouter();
 
 const ownAccount = allow("account:self");
 const COOKIE = "underpass-mfa";
@@ -49,12 +56,12 @@ mfa.openapi(
     summary: "Get a secret for an authenticator",
     description: "Nothing is stored: the secret waits, sealed, in a cookie of the caller.",
     guard: ownAccount,
-    responses: { 200: answer("To be confirmed by a code of it.", PendingSecret) },
+    responses: { 200: jsonResponse("To be confirmed by a code of it.", PendingSecret) },
     failures: ["conflict"],
   }),
   async (c) => {
     const { principal } = c.var;
-    if (principal.mfaEnabled) throw enabledAlready();
+    if (principal.mfaEnabled) throw alreadyEnabled();
     const secret = newTotpSecret();
     await setPendingSecret(c, secret);
     const uri = totpUri(secret, principal.email);
@@ -70,13 +77,13 @@ mfa.openapi(
     description: "The account's other sessions end.",
     guard: ownAccount,
     body: ConfirmSecret,
-    responses: { 200: answer("The recovery codes are shown this once.", MfaEnabled) },
+    responses: { 200: jsonResponse("The recovery codes are shown this once.", MfaEnabled) },
     failures: ["invalid_code", "conflict"],
   }),
   async (c) => {
     const { code, secret_base32: given } = c.req.valid("json");
     const { config, db, principal } = c.var;
-    const secret = given === undefined ? await pendingSecret(c) : readTotpSecret(given);
+    const secret = given === undefined ? await readPendingSecret(c) : readTotpSecret(given);
     if (secret === null) {
       if (given !== undefined) throw invalidField("secret_base32", "is not a secret");
       const message = "No secret waits to be confirmed, or no longer: start again.";
@@ -86,7 +93,7 @@ mfa.openapi(
     if (step === null) throw wrongCode();
 
     const codes = newRecoveryCodes();
-    const outcome = await enableSecondFactor(db, actorOf(c), {
+    const outcome = await enableSecondFactor(db, getMemberActor(c), {
       sealedSecret: await seal(config, TOTP_SECRET_PURPOSE, secret),
       step,
       codeHashes: await Promise.all(codes.map((text) => hashRecoveryCode(principal.userId, text))),
@@ -98,7 +105,7 @@ mfa.openapi(
         deleteCookie(c, COOKIE, cookieOptions(c));
         return c.json({ status: "enabled" as const, recovery_codes: codes }, 200);
       case "enabled_already":
-        throw enabledAlready();
+        throw alreadyEnabled();
       case "code_spent":
         throw wrongCode();
     }
@@ -111,9 +118,9 @@ mfa.openapi(
     path: "/auth/mfa/disable",
     summary: "Turn the second factor off",
     description: "By the password or a recovery code: an access token alone could be a stolen one.",
-    guard: [limited, ownAccount],
+    guard: [rateLimited, ownAccount],
     optionalBody: DisableMfa,
-    responses: { 200: answer("It is off, and its recovery codes are gone.", Status) },
+    responses: { 200: jsonResponse("It is off, and its recovery codes are gone.", Status) },
     failures: ["conflict"],
   }),
   async (c) => {
@@ -122,10 +129,10 @@ mfa.openapi(
       throw new ApiError("unauthorized", "The password or a recovery code is needed for that.");
     }
     const { config, db, principal } = c.var;
-    const outcome = await disableSecondFactor(db, actorOf(c), {
+    const outcome = await disableSecondFactor(db, getMemberActor(c), {
       prove: async (account) =>
         password === undefined
-          ? recoveryProof(account.id, recoveryCode ?? "")
+          ? toRecoveryProof(account.id, recoveryCode ?? "")
           : { factor: "password", matches: verifyPassword(account.passwordHash, password) },
       mail: await sealMail(config, secondFactorMail(principal.email, false, config)),
     });
@@ -148,9 +155,9 @@ mfa.openapi(
     method: "post",
     path: "/auth/login/mfa",
     summary: "Log in: the second factor",
-    guard: limited,
+    guard: rateLimited,
     body: PassChallenge,
-    responses: { 200: answer("Sets the `qnt_refresh` cookie.", AccountSummary) },
+    responses: { 200: jsonResponse("Sets the `qnt_refresh` cookie.", AccountSummary) },
     failures: ["unauthorized"],
   }),
   async (c) => {
@@ -161,7 +168,7 @@ mfa.openapi(
       ip: address,
       prove: async ({ id, mfaSecret }) => {
         const { code, recovery_code: recoveryCode } = shown;
-        if (code === undefined) return recoveryProof(id, recoveryCode ?? "");
+        if (code === undefined) return toRecoveryProof(id, recoveryCode ?? "");
         const secret = mfaSecret && (await unseal(config, TOTP_SECRET_PURPOSE, mfaSecret));
         return { factor: "totp", step: secret ? stepOfTotpCode(secret, code, Date.now()) : null };
       },
@@ -174,12 +181,12 @@ mfa.openapi(
   },
 );
 
-async function recoveryProof(userId: string, typed: string) {
+async function toRecoveryProof(userId: string, typed: string) {
   const codeHash = await hashRecoveryCode(userId, typed);
   return { factor: "recovery_code" as const, codeHash };
 }
 
-function enabledAlready(): ApiError {
+function alreadyEnabled(): ApiError {
   return new ApiError("conflict", "A second factor is on. Turn it off before you set up another.");
 }
 
@@ -200,7 +207,7 @@ async function setPendingSecret(c: ApiContext, secret: string): Promise<void> {
 }
 
 /** @returns null when there is none, it waited for too long, or it is somebody else's. */
-async function pendingSecret(c: ApiContext): Promise<string | null> {
+async function readPendingSecret(c: ApiContext): Promise<string | null> {
   const text = await unseal(c.var.config, COOKIE_PURPOSE, getCookie(c, COOKIE) ?? "").catch(
     () => null,
   );

@@ -27,25 +27,25 @@ import { configuredProviders, findProvider } from "../../identity/providers/prov
 import type { Provider, ProviderAccount } from "../../identity/providers/provider.ts";
 import { returnUrl, safeReturnTo, type Outcome } from "../../identity/providers/return-to.ts";
 import { signInWithIdentity } from "../../store/accounts/identities.ts";
-import { answer, newArea, route, type ApiContext, type ApiEnv } from "../route.ts";
+import { jsonResponse, createRouter, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
-  ask,
-  badAnswer,
+  callProvider,
+  invalidProviderResponse,
   emailNotVerified,
-  inBrowser,
+  forBrowsers,
   isOnPublicHost,
-  notStartedHere,
+  signInNotStarted,
   providerNotConfigured,
 } from "./provider-trips.ts";
-import { limited } from "../rate-limit.ts";
+import { rateLimited } from "../rate-limit.ts";
 import { passFirstFactor } from "./sign-in.ts";
 
-export const oauth = newArea();
+export const oauth = createRouter();
 
 const COOKIE = "underpass-oauth";
 
 /** Whatever comes of it, an attempt is over once its provider has answered. */
-const endsAttempt = createMiddleware<ApiEnv>(async (c, next) => {
+const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
   deleteCookie(c, COOKIE, cookieScope(c));
 });
@@ -59,7 +59,7 @@ oauth.openapi(
     method: "get",
     path: "/auth/providers",
     summary: "List the providers that can be signed in with",
-    responses: { 200: answer("Those that are configured.", Providers) },
+    responses: { 200: jsonResponse("Those that are configured.", Providers) },
   }),
   (c) => c.json({ providers: configuredProviders(c.env, c.var.config) }, 200),
 );
@@ -70,8 +70,8 @@ for (const name of PROVIDERS) {
       method: "get",
       path: `/auth/oauth/${name}/start`,
       summary: `Sign in with ${name}`,
-      middleware: inBrowser,
-      guard: limited,
+      middleware: forBrowsers,
+      guard: rateLimited,
       query: StartSignIn,
       responses: { 302: { description: "To the provider." } },
       failures: ["provider_not_configured", "unavailable"],
@@ -84,8 +84,8 @@ for (const name of PROVIDERS) {
       method: "get",
       path: `/auth/oauth/${name}/callback`,
       summary: `Come back from ${name}`,
-      middleware: [inBrowser, endsAttempt],
-      guard: limited,
+      middleware: [forBrowsers, endAttempt],
+      guard: rateLimited,
       query: ProviderCallback,
       responses: {
         302: {
@@ -112,7 +112,7 @@ async function start(
   { return_to, moved }: { return_to: string; moved?: string | undefined },
 ): Promise<Response> {
   const { config } = c.var;
-  const provider = providerOf(c, name);
+  const provider = requireProvider(c, name);
   // A proxy that changes the host would make this a loop: it happens once.
   if (!isOnPublicHost(c) && moved === undefined) {
     const url = new URL(`/auth/oauth/${name}/start`, config.publicOrigin);
@@ -120,7 +120,7 @@ async function start(
     return c.redirect(url.href);
   }
   const attempt = newAttempt(name, safeReturnTo(return_to, config.publicOrigin), Date.now());
-  const url = await ask(c, provider, provider.authorizationUrl(attempt));
+  const url = await callProvider(c, provider, provider.authorizationUrl(attempt));
   setCookie(c, COOKIE, await sealAttempt(config, ATTEMPT_FOR_ACCOUNT, attempt), {
     ...cookieScope(c),
     httpOnly: true,
@@ -132,20 +132,20 @@ async function start(
 
 async function finish(c: ApiContext, name: ProviderName, state: string): Promise<Response> {
   const { config } = c.var;
-  const provider = providerOf(c, name);
+  const provider = requireProvider(c, name);
   const cookie = getCookie(c, COOKIE) ?? "";
   const answer = { provider: name, state };
   const attempt = await openAttempt(config, ATTEMPT_FOR_ACCOUNT, cookie, answer, Date.now());
-  if (!attempt) throw notStartedHere();
+  if (!attempt) throw signInNotStarted();
   const parameters = new URL(c.req.url).searchParams;
-  const identified = await ask(c, provider, provider.identify(attempt, parameters));
+  const identified = await callProvider(c, provider, provider.identify(attempt, parameters));
   switch (identified.kind) {
     case "account":
       return signInAs(c, provider, attempt, identified.account);
     case "denied":
-      return leadBack(c, attempt, "oauth_error", identified.error);
+      return redirectBack(c, attempt, "oauth_error", identified.error);
     case "invalid_answer":
-      throw badAnswer();
+      throw invalidProviderResponse();
     case "email_not_verified":
       throw emailNotVerified(provider);
   }
@@ -180,15 +180,15 @@ async function signInAs(
   }
   const passed = await passFirstFactor(c, user);
   return "mfa_required" in passed
-    ? leadBack(c, attempt, "mfa_challenge", passed.challenge_token)
-    : leadBack(c, attempt, "oauth_token", passed.access_token);
+    ? redirectBack(c, attempt, "mfa_challenge", passed.challenge_token)
+    : redirectBack(c, attempt, "oauth_token", passed.access_token);
 }
 
-function leadBack(c: ApiContext, attempt: Attempt, outcome: Outcome, value: string): Response {
+function redirectBack(c: ApiContext, attempt: Attempt, outcome: Outcome, value: string): Response {
   return c.redirect(returnUrl(attempt.returnTo, c.var.config.publicOrigin, outcome, value));
 }
 
-function providerOf(c: ApiContext, name: ProviderName): Provider {
+function requireProvider(c: ApiContext, name: ProviderName): Provider {
   const provider = findProvider(c.env, c.var.config, name);
   if (!provider) throw providerNotConfigured(name);
   return provider;

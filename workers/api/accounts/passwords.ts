@@ -16,19 +16,21 @@ import {
   requestPasswordReset,
   resetPassword,
 } from "../../store/accounts/password-resets.ts";
-import { afterAnswer, answer, invalidField, newArea, route } from "../route.ts";
-import { limited } from "../rate-limit.ts";
+import { runInBackground, jsonResponse, invalidField, createRouter, route } from "../route.ts";
+import { rateLimited } from "../rate-limit.ts";
 
-export const passwords = newArea();
+export const passwords = createRouter();
 
 passwords.openapi(
   route({
     method: "post",
     path: "/auth/forgot",
     summary: "Ask for a new password",
-    guard: limited,
+    guard: rateLimited,
     body: EmailAddress,
-    responses: { 202: answer("Always. A token is mailed if the address has an account.", Status) },
+    responses: {
+      202: jsonResponse("Always. A token is mailed if the address has an account.", Status),
+    },
   }),
   async (c) => {
     const { config, db, address: ip } = c.var;
@@ -37,7 +39,7 @@ passwords.openapi(
     const mail = await sealMail(config, passwordResetMail(email, token, config));
     const tokenHash = await sha256Hex(token);
     // The answer takes as long for an address without an account.
-    afterAnswer(c, "reset_not_sent", requestPasswordReset(db, { email, tokenHash, mail, ip }));
+    runInBackground(c, "reset_not_sent", requestPasswordReset(db, { email, tokenHash, mail, ip }));
     return c.json({ status: "reset_requested" }, 202);
   },
 );
@@ -47,9 +49,9 @@ passwords.openapi(
     method: "post",
     path: "/auth/reset",
     summary: "Set a new password with the token from the mail",
-    guard: limited,
+    guard: rateLimited,
     body: PasswordReset,
-    responses: { 200: answer("Set. Every session of the account is over.", Status) },
+    responses: { 200: jsonResponse("Set. Every session of the account is over.", Status) },
     failures: ["invalid_token"],
   }),
   async (c) => {

@@ -10,7 +10,7 @@ import { log } from "../../../shared/log.ts";
 import type { ApiContext, ApiEnv } from "../route.ts";
 
 /** Its addresses carry codes and tokens, and whoever meets a failure is a person with a browser. */
-export const inBrowser = createMiddleware<ApiEnv>(async (c, next) => {
+export const forBrowsers = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
   if (c.error && wantsHtml(c.req.raw)) {
     const { status } = c.res;
@@ -27,7 +27,7 @@ export function isOnPublicHost(c: ApiContext): boolean {
   return parseHost(getAuthority(c.req.url)) === new URL(c.var.config.publicOrigin).hostname;
 }
 
-export async function ask<Value>(
+export async function callProvider<Value>(
   c: ApiContext,
   { name, host }: Provider,
   asked: Promise<Value>,
@@ -46,12 +46,12 @@ export function providerNotConfigured(name: string): ApiError {
   return new ApiError("provider_not_configured", `${name} is not set up on this server.`);
 }
 
-export function notStartedHere(): ApiError {
+export function signInNotStarted(): ApiError {
   const message = "This sign-in was not started in this browser, or too long ago. Start it again.";
   return new ApiError("invalid_request", message);
 }
 
-export function badAnswer(): ApiError {
+export function invalidProviderResponse(): ApiError {
   return new ApiError("invalid_request", "This answer of the provider is not good. Start again.");
 }
 

@@ -16,20 +16,27 @@ import {
   type SessionRow,
 } from "../../store/accounts/sessions.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route, type ApiContext } from "../route.ts";
-import { deviceName } from "./device-name.ts";
-import { limited } from "../rate-limit.ts";
+import {
+  getMemberActor,
+  jsonResponse,
+  createRouter,
+  notFound,
+  route,
+  type ApiContext,
+} from "../route.ts";
+import { describeDevice } from "./device-name.ts";
+import { rateLimited } from "../rate-limit.ts";
 import { clearRefreshCookie, readRefreshCookie, setRefreshCookie } from "./sign-in.ts";
 
-export const sessions = newArea();
+export const sessions = createRouter();
 
 sessions.openapi(
   route({
     method: "post",
     path: "/auth/refresh",
     summary: "Renew the access token by the refresh cookie",
-    guard: limited,
-    responses: { 200: answer("The cookie is replaced too.", AccessToken) },
+    guard: rateLimited,
+    responses: { 200: jsonResponse("The cookie is replaced too.", AccessToken) },
     failures: ["unauthorized", "forbidden"],
   }),
   async (c) => {
@@ -63,11 +70,11 @@ sessions.openapi(
     path: "/auth/logout",
     summary: "Log out",
     guard: allow("account:self"),
-    responses: { 200: answer("The session is over, its tokens too.", Ok) },
+    responses: { 200: jsonResponse("The session is over, its tokens too.", Ok) },
   }),
   async (c) => {
     // Ended by another request meanwhile: that is as good.
-    await revokeSession(c.var.db, actorOf(c), c.var.principal.sessionId);
+    await revokeSession(c.var.db, getMemberActor(c), c.var.principal.sessionId);
     clearRefreshCookie(c);
     return c.json({ ok: true as const }, 200);
   },
@@ -79,7 +86,7 @@ sessions.openapi(
     path: "/auth/sessions",
     summary: "Where the account is signed in",
     guard: allow("account:self"),
-    responses: { 200: answer("Newest first.", SessionList) },
+    responses: { 200: jsonResponse("Newest first.", SessionList) },
   }),
   async (c) => {
     const { userId, sessionId } = c.var.principal;
@@ -95,11 +102,11 @@ sessions.openapi(
     summary: "Sign out elsewhere",
     guard: allow("account:self"),
     params: Id,
-    responses: { 200: answer("The session is over, its tokens too.", Ok) },
+    responses: { 200: jsonResponse("The session is over, its tokens too.", Ok) },
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    switch (await revokeSession(c.var.db, actorOf(c), id)) {
+    switch (await revokeSession(c.var.db, getMemberActor(c), id)) {
       case "revoked":
         if (id === c.var.principal.sessionId) clearRefreshCookie(c);
         return c.json({ ok: true as const }, 200);
@@ -113,7 +120,7 @@ function toSession(row: SessionRow, currentId: string): Session {
   const { id, device, ip, createdAt, lastSeenAt } = row;
   return {
     id,
-    device: deviceName(device),
+    device: describeDevice(device),
     ip,
     createdAt: createdAt.toISOString(),
     lastSeenAt: lastSeenAt.toISOString(),

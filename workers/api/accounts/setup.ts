@@ -4,7 +4,7 @@ import { Setup, SetupResult } from "../../../protocol/schemas/accounts/devices.t
 import { ApiError } from "../../errors.ts";
 import { randomPassword } from "../../identity/accounts/codes.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
-import { toBase64 } from "../../../shared/base64.ts";
+import { toBase64 } from "../../../shared/bytes.ts";
 import { newMachineToken, wireBytesOf } from "../../identity/tokens/minting.ts";
 import { newOrganizationTerms } from "../../identity/new-organization.ts";
 import { hashPassword, passwordFault } from "../../identity/accounts/passwords.ts";
@@ -12,19 +12,21 @@ import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { sha256Hex } from "../../identity/sealing.ts";
 import { hasAccounts, insertFirstOwner } from "../../store/accounts/accounts.ts";
 import { insertToken } from "../../store/tokens/tokens.ts";
-import { answer, invalidField, newArea, notFound, route } from "../route.ts";
-import { limited } from "../rate-limit.ts";
+import { jsonResponse, invalidField, createRouter, notFound, route } from "../route.ts";
+import { rateLimited } from "../rate-limit.ts";
 
-export const setup = newArea();
+export const setup = createRouter();
 
 setup.openapi(
   route({
     method: "post",
     path: "/setup",
     summary: "Make the first account of a self-hosted server",
-    guard: limited,
+    guard: rateLimited,
     body: Setup,
-    responses: { 201: answer("The owner's account, and a token for this machine.", SetupResult) },
+    responses: {
+      201: jsonResponse("The owner's account, and a token for this machine.", SetupResult),
+    },
     failures: ["invalid_code", "not_found"],
   }),
   async (c) => {

@@ -26,7 +26,7 @@ export async function passFirstFactor(
 ): Promise<AccountSummary | MfaRequired> {
   if (account.mfaSecret === null) return signIn(c, account);
   const token = randomSecret();
-  if (!(await insertChallenge(c.var.db, account, await sha256Hex(token)))) throw changedSince();
+  if (!(await insertChallenge(c.var.db, account, await sha256Hex(token)))) throw accountChanged();
   return { mfa_required: true, challenge_token: token };
 }
 
@@ -44,7 +44,7 @@ export async function signIn(
   const session = { id, userId: account.id, refreshHash: refresh.hash, device, ip: address };
   const proof = { passwordHash: account.passwordHash, secondFactor };
   const principal = await openSession(db, session, proof, newOrganizationTerms(config));
-  if (!principal) throw changedSince();
+  if (!principal) throw accountChanged();
   setRefreshCookie(c, refresh);
   const accessToken = await signAccessToken(config, {
     sub: account.id,
@@ -52,14 +52,14 @@ export async function signIn(
     org: principal.orgId,
     role: principal.role,
   });
-  return accountSummary(principal, accessToken);
+  return toAccountSummary(principal, accessToken);
 }
 
-function changedSince(): ApiError {
+function accountChanged(): ApiError {
   return new ApiError("unauthorized", "The account has changed since: log in again.");
 }
 
-export function accountSummary(principal: Principal, accessToken: string): AccountSummary {
+export function toAccountSummary(principal: Principal, accessToken: string): AccountSummary {
   return {
     access_token: accessToken,
     user: { id: principal.userId, email: principal.email },

@@ -1,6 +1,6 @@
 /** The portal of the rehearsal: one subscription, and a button for each thing that can happen to it. */
 import type { SubscriptionRow } from "../../store/billing/subscriptions.ts";
-import { graceEndOf, isLiving } from "../../store/billing/subscription-rules.ts";
+import { getGraceEnd, isOngoing } from "../../store/billing/subscription-rules.ts";
 
 export const PORTAL_ACTIONS = ["cancel", "resume", "end", "fail", "pay", "give_up"] as const;
 export type PortalAction = (typeof PORTAL_ACTIONS)[number];
@@ -15,8 +15,8 @@ const LABELS: Record<PortalAction, string> = {
 };
 
 /** Nothing in it was written by anybody else. @param current null: nothing was ever bought. */
-export function mockPortalPage(current: SubscriptionRow | null): string {
-  const forms = actionsOn(current).map(
+export function renderMockPortalPage(current: SubscriptionRow | null): string {
+  const forms = listActions(current).map(
     (action) =>
       `<form method="post"><button name="action" value="${action}">${LABELS[action]}</button></form>`,
   );
@@ -46,8 +46,8 @@ ${forms.join("\n")}
 `;
 }
 
-function actionsOn(current: SubscriptionRow | null): PortalAction[] {
-  if (!current || !isLiving(current.status)) return [];
+function listActions(current: SubscriptionRow | null): PortalAction[] {
+  if (!current || !isOngoing(current.status)) return [];
   const isPaid = current.status === "active";
   return [
     current.cancelAtPeriodEnd ? "resume" : "cancel",
@@ -60,7 +60,7 @@ function actionsOn(current: SubscriptionRow | null): PortalAction[] {
 function describe(current: SubscriptionRow | null): string[] {
   if (!current) return ["Nothing was bought yet."];
   const { plan, cycle, status, periodEnd, cancelAtPeriodEnd } = current;
-  const grace = graceEndOf(current);
+  const grace = getGraceEnd(current);
   return [
     `The ${plan} plan, paid ${cycle}: <strong>${status}</strong>.`,
     ...(periodEnd ? [`The period ends ${periodEnd.toUTCString()}.`] : []),

@@ -13,18 +13,22 @@ import type { Purchase } from "../../integrations/payments/provider.ts";
 import type { Actor } from "../../store/audit.ts";
 import {
   ensureCustomer,
-  hear,
+  applyEvent,
   listSubscriptions,
   type SubscriptionRow,
 } from "../../store/billing/subscriptions.ts";
-import { isLiving, whatCounts, type Snapshot } from "../../store/billing/subscription-rules.ts";
-import { newArea, notFound, type ApiContext } from "../route.ts";
-import { mockPortalPage, PORTAL_ACTIONS, type PortalAction } from "./mock-billing-page.ts";
+import {
+  isOngoing,
+  pickCurrentSubscription,
+  type SubscriptionSnapshot,
+} from "../../store/billing/subscription-rules.ts";
+import { createRouter, notFound, type ApiContext } from "../route.ts";
+import { renderMockPortalPage, PORTAL_ACTIONS, type PortalAction } from "./mock-billing-page.ts";
 
 /** Links of the rehearsal (`BILLING_MODE=mock`). */
 const MOCK_LINK_MAX_MS = 3600_000;
 
-export const mockBilling = newArea();
+export const mockBilling = createRouter();
 
 const CHECKOUT = "/billing/mock/checkout";
 const PORTAL = "/billing/mock/portal";
@@ -33,18 +37,18 @@ const Link = z.object({ id: z.uuid(), orgId: z.uuid(), userId: z.uuid(), endsAtM
 const CheckoutLink = Link.extend({ plan: z.enum(PAID_PLANS), cycle: z.enum(BILLING_CYCLES) });
 
 export function mockCheckoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
-  return linkTo(c, CHECKOUT, purchase);
+  return createLink(c, CHECKOUT, purchase);
 }
 
 export function mockPortalUrl(c: ApiContext): Promise<string> {
-  return linkTo(c, PORTAL, {});
+  return createLink(c, PORTAL, {});
 }
 
 /** All that there is, at once. */
 export async function mockCancel(c: ApiContext): Promise<void> {
   const { orgId, userId } = c.var.principal;
-  for (const row of await livingOf(c, orgId)) {
-    await rehearse(c, { orgId, userId }, { ...snapshotOf(row), status: "canceled" });
+  for (const row of await listLiveSubscriptions(c, orgId)) {
+    await applyMockSnapshot(c, { orgId, userId }, { ...toSnapshot(row), status: "canceled" });
   }
 }
 
@@ -54,21 +58,21 @@ export async function mockCancel(c: ApiContext): Promise<void> {
 mockBilling.get(CHECKOUT, async (c) => {
   const link = await openLink(c, CHECKOUT, CheckoutLink);
   const { orgId, plan, cycle } = link;
-  const current = whatCounts(await livingOf(c, orgId));
-  const heard = await rehearse(
+  const current = pickCurrentSubscription(await listLiveSubscriptions(c, orgId));
+  const heard = await applyMockSnapshot(
     c,
     link,
     {
       id: current?.id ?? `mock_sub_${link.id}`,
-      customerId: customerOf(orgId),
+      customerId: toCustomerId(orgId),
       status: "active",
-      bought: { plan, cycle },
-      periodEnd: periodAfter(new Date(), cycle),
+      purchase: { plan, cycle },
+      periodEnd: getPeriodEnd(new Date(), cycle),
       cancelAtPeriodEnd: false,
     },
     link.id,
   );
-  if (heard.kind === "repeated") throw linkIsOver();
+  if (heard.kind === "repeated") throw linkExpired();
   if (!wantsHtml(c.req.raw)) return c.json({ plan, billing_cycle: cycle, status: "active" });
   const page = renderHtmlPage(200, "mock", {
     title: `You have the ${plan} plan`,
@@ -81,20 +85,23 @@ mockBilling.get(CHECKOUT, async (c) => {
 mockBilling.get(PORTAL, async (c) => {
   const { orgId } = await openLink(c, PORTAL, Link);
   const rows = (await listSubscriptions(c.var.db, orgId)).filter(isMock);
-  return c.body(mockPortalPage(whatCounts(rows)), 200, { ...PAGE_HEADERS, ...NO_REFERRER });
+  return c.body(renderMockPortalPage(pickCurrentSubscription(rows)), 200, {
+    ...PAGE_HEADERS,
+    ...NO_REFERRER,
+  });
 });
 
 mockBilling.post(PORTAL, async (c) => {
   const link = await openLink(c, PORTAL, Link);
   const { action } = await c.req.parseBody();
   const asked = PORTAL_ACTIONS.find((known) => known === action);
-  const current = whatCounts(await livingOf(c, link.orgId));
+  const current = pickCurrentSubscription(await listLiveSubscriptions(c, link.orgId));
   if (!asked || !current) throw new ApiError("invalid_request", "There is nothing to do that to.");
-  await rehearse(c, link, { ...snapshotOf(current), ...OUTCOMES[asked] });
+  await applyMockSnapshot(c, link, { ...toSnapshot(current), ...OUTCOMES[asked] });
   return c.redirect(c.req.path + new URL(c.req.url).search, 303);
 });
 
-const OUTCOMES: Record<PortalAction, Partial<Snapshot>> = {
+const OUTCOMES: Record<PortalAction, Partial<SubscriptionSnapshot>> = {
   cancel: { cancelAtPeriodEnd: true },
   resume: { cancelAtPeriodEnd: false },
   end: { status: "canceled" },
@@ -109,48 +116,48 @@ const NO_REFERRER = { "Referrer-Policy": "no-referrer" };
 // ── Inside ──
 
 /** As if the provider had told this. */
-async function rehearse(
+async function applyMockSnapshot(
   c: ApiContext,
   { orgId, userId }: { orgId: string; userId: string },
-  snapshot: Snapshot,
+  snapshot: SubscriptionSnapshot,
   eventId: string = crypto.randomUUID(),
 ) {
   const { config, db, address } = c.var;
-  await ensureCustomer(db, { orgId, source: "mock" }, () => Promise.resolve(customerOf(orgId)));
+  await ensureCustomer(db, { orgId, source: "mock" }, () => Promise.resolve(toCustomerId(orgId)));
   const now = new Date();
   const actor: Actor = { orgId, userId, ip: address };
   const news = { snapshot, at: now, failedAt: now, asked: null };
   const event = { id: `mock_${eventId}`, type: "mock" };
-  return hear(db, event, news, { source: "mock", rules: planRules(config), actor });
+  return applyEvent(db, event, news, { source: "mock", rules: planRules(config), actor });
 }
 
-function customerOf(orgId: string): string {
+function toCustomerId(orgId: string): string {
   return `mock_cus_${orgId}`;
 }
 
-async function livingOf(c: ApiContext, orgId: string): Promise<SubscriptionRow[]> {
+async function listLiveSubscriptions(c: ApiContext, orgId: string): Promise<SubscriptionRow[]> {
   const rows = await listSubscriptions(c.var.db, orgId);
-  return rows.filter((row) => isMock(row) && isLiving(row.status));
+  return rows.filter((row) => isMock(row) && isOngoing(row.status));
 }
 
 function isMock({ source }: SubscriptionRow): boolean {
   return source === "mock";
 }
 
-function snapshotOf(row: SubscriptionRow): Snapshot {
+function toSnapshot(row: SubscriptionRow): SubscriptionSnapshot {
   const { id, orgId, status, plan, cycle, periodEnd, cancelAtPeriodEnd } = row;
   const bought = { plan, cycle };
-  return { id, customerId: customerOf(orgId), status, bought, periodEnd, cancelAtPeriodEnd };
+  return { id, customerId: toCustomerId(orgId), status, purchase, periodEnd, cancelAtPeriodEnd };
 }
 
-function periodAfter(start: Date, cycle: Purchase["cycle"]): Date {
+function getPeriodEnd(start: Date, cycle: Purchase["cycle"]): Date {
   const end = new Date(start);
   if (cycle === "yearly") end.setUTCFullYear(end.getUTCFullYear() + 1);
   else end.setUTCMonth(end.getUTCMonth() + 1);
   return end;
 }
 
-async function linkTo(c: ApiContext, path: string, about: object): Promise<string> {
+async function createLink(c: ApiContext, path: string, about: object): Promise<string> {
   const { config, principal } = c.var;
   const { orgId, userId } = principal;
   const endsAtMs = Date.now() + MOCK_LINK_MAX_MS;
@@ -171,7 +178,7 @@ async function openLink<About extends z.infer<typeof Link>>(
   const text = await unseal(c.var.config, path, token).catch(() => null);
   if (text === null) throw notFound("such link");
   const link = schema.parse(JSON.parse(text));
-  if (link.endsAtMs <= Date.now()) throw linkIsOver();
+  if (link.endsAtMs <= Date.now()) throw linkExpired();
   return link;
 }
 
@@ -179,6 +186,6 @@ function requireMock({ BILLING_MODE: mode }: Config): void {
   if (mode !== "mock") throw notFound("rehearsal");
 }
 
-function linkIsOver(): ApiError {
+function linkExpired(): ApiError {
   return new ApiError("expired", "This link has been used, or is too old. Ask for another one.");
 }

@@ -7,7 +7,7 @@ import type { Payments } from "../../integrations/payments/provider.ts";
 import type { ApiContext } from "../route.ts";
 
 /** Its library is loaded with the first request that needs it. */
-export async function paymentsOf({ env, var: { config } }: ApiContext): Promise<Payments> {
+export async function getPayments({ env, var: { config } }: ApiContext): Promise<Payments> {
   return loadPayments(env, config);
 }
 
@@ -16,7 +16,7 @@ async function loadPayments(env: Env, config: Config): Promise<Payments> {
   return openPayments(env, config);
 }
 
-export async function askPayments<Value>(c: ApiContext, asked: Promise<Value>): Promise<Value> {
+export async function callPayments<Value>(c: ApiContext, asked: Promise<Value>): Promise<Value> {
   try {
     return await asked;
   } catch (failure) {

@@ -9,18 +9,18 @@ const DOMAIN_MAX_CHARS = 253 - 15;
 /** Where the proof is published, below the domain. */
 const CHALLENGE_LABEL = "_svc-challenge";
 
-export function challengeName(domain: string): string {
+export function getChallengeName(domain: string): string {
   return `${CHALLENGE_LABEL}.${domain}`;
 }
 
-export type NamedDomain = { domain: string } | { fault: string };
+export type ParsedDomain = { domain: string } | { fault: string };
 
 /** @param text a name in any script and case. @returns it in lower case as A-labels, or what is wrong. */
-export function nameDomain(
+export function parseDomain(
   config: Pick<Config, "SERVICE_DOMAIN" | "API_HOSTS">,
   text: string,
-): NamedDomain {
-  const domain = asciiOf(text.trim());
+): ParsedDomain {
+  const domain = toAscii(text.trim());
   if (domain === null) return { fault: "is not a domain name" };
   const labels = domain.split(".");
   if (labels.length < 2) return { fault: "must have a dot" };
@@ -45,7 +45,7 @@ export function nameDomain(
 const SUFFIXES = { allowPrivateDomains: true, extractHostname: false, validateHostname: false };
 
 /** As browsers do it (UTS 46), so that what is claimed here is what they send as a Host. */
-function asciiOf(text: string): string | null {
+function toAscii(text: string): string | null {
   // These would be other parts of a URL, or be decoded to something that is not what was written.
   if (text === "" || /[\s/\\:?#@%[\]]/.test(text)) return null;
   const host = URL.parse(`http://${text}`)?.hostname;

@@ -10,7 +10,7 @@ import {
 } from "../../../protocol/schemas/domains/domains.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { lookUpTxt } from "../../integrations/dns/look-up.ts";
-import { challengeName, nameDomain } from "./domain-names.ts";
+import { getChallengeName, parseDomain } from "./domain-names.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
 import { lookupLimiterObject } from "../../objects.ts";
@@ -27,13 +27,20 @@ import {
 } from "../../store/domains/domains.ts";
 import { findRoute } from "../../store/domains/hostnames.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route, type ApiContext } from "../route.ts";
+import {
+  getMemberActor,
+  jsonResponse,
+  createRouter,
+  notFound,
+  route,
+  type ApiContext,
+} from "../route.ts";
 
 const TXT_LOOKUP_REFILL_MS = 5_000;
 
 const LOOK_UP_RULE = { burst: TXT_LOOKUP_BURST, refillMs: TXT_LOOKUP_REFILL_MS };
 
-export const domains = newArea();
+export const domains = createRouter();
 
 domains.openapi(
   route({
@@ -42,7 +49,7 @@ domains.openapi(
     summary: "List custom domains",
     guard: allow("domains:read"),
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(CustomDomain)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(CustomDomain)) },
   }),
   async (c) => {
     const rows = await listDomains(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -57,18 +64,18 @@ domains.openapi(
     summary: "Claim a domain",
     guard: allow("domains:write"),
     body: ClaimDomain,
-    responses: { 201: answer("Claimed, to be verified.", CustomDomain) },
+    responses: { 201: jsonResponse("Claimed, to be verified.", CustomDomain) },
     failures: ["invalid_name", "duplicate_name", "conflict"],
   }),
   async (c) => {
-    const named = nameDomain(c.var.config, c.req.valid("json").domain);
+    const named = parseDomain(c.var.config, c.req.valid("json").domain);
     if ("fault" in named) throw new ApiError("invalid_name", `The domain ${named.fault}.`);
     const { domain } = named;
     const claim = { domain, verificationToken: randomSecret() };
-    const row = await claimDomain(c.var.db, actorOf(c), claim);
+    const row = await claimDomain(c.var.db, getMemberActor(c), claim);
     switch (row) {
       case "duplicate_name":
-        throw takenDomain(domain);
+        throw domainTaken(domain);
       case "claimed_already":
         throw new ApiError("duplicate_name", `Your organization has claimed ${domain} already.`);
       case "too_many":
@@ -88,7 +95,7 @@ domains.openapi(
     path: "/domains/allowed",
     summary: "Whether a certificate may be had for a host: for a TLS proxy",
     query: AllowedQuery,
-    responses: { 200: answer("Something of this service answers there.", Ok) },
+    responses: { 200: jsonResponse("Something of this service answers there.", Ok) },
     failures: ["not_found"],
   }),
   async (c) => {
@@ -110,10 +117,10 @@ domains.openapi(
     summary: "Release a domain",
     guard: allow("domains:write"),
     params: Id,
-    responses: { 200: answer("It leads nowhere, and is anybody's to claim.", Ok) },
+    responses: { 200: jsonResponse("It leads nowhere, and is anybody's to claim.", Ok) },
   }),
   async (c) => {
-    const isReleased = await releaseDomain(c.var.db, actorOf(c), c.req.valid("param").id);
+    const isReleased = await releaseDomain(c.var.db, getMemberActor(c), c.req.valid("param").id);
     if (!isReleased) throw notFound("such domain");
     return c.json({ ok: true as const }, 200);
   },
@@ -126,7 +133,9 @@ domains.openapi(
     summary: "Look for the TXT record that proves a claim",
     guard: allow("domains:write"),
     params: Id,
-    responses: { 200: answer("It is there; once found it is not looked for again.", CustomDomain) },
+    responses: {
+      200: jsonResponse("It is there; once found it is not looked for again.", CustomDomain),
+    },
     failures: ["verification_failed", "duplicate_name", "rate_limited", "unavailable"],
   }),
   async (c) => {
@@ -135,12 +144,12 @@ domains.openapi(
     if (!claim) throw notFound("such domain");
     if (claim.verifiedAt) return c.json(toDomain(claim), 200);
     await requireProof(c, claim);
-    const row = await verifyDomain(db, actorOf(c), claim);
+    const row = await verifyDomain(db, getMemberActor(c), claim);
     switch (row) {
       case "not_found":
         throw notFound("such domain");
       case "duplicate_name":
-        throw takenDomain(claim.domain);
+        throw domainTaken(claim.domain);
       default:
         return c.json(toDomain(row), 200);
     }
@@ -155,12 +164,15 @@ domains.openapi(
     guard: allow("domains:write"),
     params: Id,
     body: BindDomain,
-    responses: { 200: answer("Its visitors reach the tunnel.", CustomDomain) },
+    responses: { 200: jsonResponse("Its visitors reach the tunnel.", CustomDomain) },
     failures: ["verification_failed", "duplicate_name"],
   }),
   async (c) => {
     const { tunnel_id: tunnelId } = c.req.valid("json");
-    const row = await bindDomain(c.var.db, actorOf(c), { ...c.req.valid("param"), tunnelId });
+    const row = await bindDomain(c.var.db, getMemberActor(c), {
+      ...c.req.valid("param"),
+      tunnelId,
+    });
     switch (row) {
       case "not_found":
         throw notFound("such domain");
@@ -188,10 +200,10 @@ domains.openapi(
     summary: "Lead a domain nowhere",
     guard: allow("domains:write"),
     params: Id,
-    responses: { 200: answer("It stays verified.", Ok) },
+    responses: { 200: jsonResponse("It stays verified.", Ok) },
   }),
   async (c) => {
-    switch (await unbindDomain(c.var.db, actorOf(c), c.req.valid("param").id)) {
+    switch (await unbindDomain(c.var.db, getMemberActor(c), c.req.valid("param").id)) {
       case "unbound":
         return c.json({ ok: true as const }, 200);
       case "not_found":
@@ -205,7 +217,7 @@ async function requireProof(
   c: ApiContext,
   { domain, verificationToken }: DomainRow,
 ): Promise<void> {
-  const name = challengeName(domain);
+  const name = getChallengeName(domain);
   await limitLookUps(c);
   const texts = await lookUpTxt(c.env, c.var.config, name);
   if (texts === null) {
@@ -228,7 +240,7 @@ async function limitLookUps(c: ApiContext): Promise<void> {
   });
 }
 
-function takenDomain(domain: string): ApiError {
+function domainTaken(domain: string): ApiError {
   return new ApiError("duplicate_name", `Another organization has verified ${domain}.`);
 }
 

@@ -14,9 +14,9 @@ import {
   type ReservedSubdomainRow,
 } from "../../store/domains/reserved-subdomains.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route } from "../route.ts";
+import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
 
-export const reservedSubdomains = newArea();
+export const reservedSubdomains = createRouter();
 
 reservedSubdomains.openapi(
   route({
@@ -25,7 +25,7 @@ reservedSubdomains.openapi(
     summary: "List reserved subdomains",
     guard: allow("domains:read"),
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(ReservedSubdomain)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(ReservedSubdomain)) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -41,14 +41,14 @@ reservedSubdomains.openapi(
     summary: "Reserve a subdomain",
     guard: allow("domains:write"),
     body: ReserveSubdomain,
-    responses: { 201: answer("No other organization gets it.", ReservedSubdomain) },
+    responses: { 201: jsonResponse("No other organization gets it.", ReservedSubdomain) },
     failures: ["upgrade_required", "duplicate_name"],
   }),
   async (c) => {
     const { subdomain } = c.req.valid("json");
     const taken = new ApiError("duplicate_name", `${subdomain} is taken.`);
     if (isReservedLabel(subdomain)) throw taken;
-    const row = await reserveSubdomain(c.var.db, actorOf(c), subdomain);
+    const row = await reserveSubdomain(c.var.db, getMemberActor(c), subdomain);
     switch (row) {
       case "duplicate_name":
         throw taken;
@@ -67,10 +67,10 @@ reservedSubdomains.openapi(
     summary: "Give a reserved subdomain up",
     guard: allow("domains:write"),
     params: Id,
-    responses: { 200: answer("Others can have it a day later.", Ok) },
+    responses: { 200: jsonResponse("Others can have it a day later.", Ok) },
   }),
   async (c) => {
-    const isReleased = await releaseSubdomain(c.var.db, actorOf(c), c.req.valid("param").id);
+    const isReleased = await releaseSubdomain(c.var.db, getMemberActor(c), c.req.valid("param").id);
     if (!isReleased) throw notFound("such reserved subdomain");
     return c.json({ ok: true as const }, 200);
   },

@@ -3,7 +3,7 @@ import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.
 import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
-import { originOf, readCapture, type Listed } from "./reading.ts";
+import { getOrigin, readCapture, type ListedCapture } from "./reading.ts";
 
 /** Of an archive in JSON. From there on bodies and messages are left out, and it says so. */
 const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
@@ -16,19 +16,24 @@ export interface ArchiveEntry {
 }
 
 /** Those that are still kept when their turn comes. */
-export async function* readArchiveEntries(c: ApiContext, listed: Listed[]): AsyncGenerator<ArchiveEntry> {
+export async function* readArchiveEntries(
+  c: ApiContext,
+  listed: ListedCapture[],
+): AsyncGenerator<ArchiveEntry> {
   for (let at = 0; at < listed.length; at += HAR_READ_AT_ONCE) {
     const some = listed.slice(at, at + HAR_READ_AT_ONCE);
     const events = await Promise.all(
       some.map(({ tunnel, summary }) => readCapture(c, tunnel, summary.id)),
     );
     for (const [index, event] of events.entries()) {
-      if (event) yield { event, origin: originOf(c, some[index]!.tunnel) };
+      if (event) yield { event, origin: getOrigin(c, some[index]!.tunnel) };
     }
   }
 }
 
-export function createArchiveStream(entries: AsyncIterable<ArchiveEntry>): ReadableStream<Uint8Array> {
+export function createArchiveStream(
+  entries: AsyncIterable<ArchiveEntry>,
+): ReadableStream<Uint8Array> {
   const parts = writeArchive(entries);
   return new ReadableStream({
     async pull(controller) {
@@ -42,7 +47,9 @@ export function createArchiveStream(entries: AsyncIterable<ArchiveEntry>): Reada
   });
 }
 
-async function* writeArchive(entries: AsyncIterable<ArchiveEntry>): AsyncGenerator<string, undefined> {
+async function* writeArchive(
+  entries: AsyncIterable<ArchiveEntry>,
+): AsyncGenerator<string, undefined> {
   yield HAR_START;
   let chars = 0;
   let separator = "";

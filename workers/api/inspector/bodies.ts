@@ -1,4 +1,5 @@
 /** Bodies as they were kept: bytes as they were sent, packed or not, whole or cut. */
+import { concatBytes } from "../../../shared/bytes.ts";
 
 /** A packed body unpacks to no more than this; one that would is left as it was sent. */
 const DECOMPRESSED_MAX_BYTES = 2 * 1024 * 1024;
@@ -61,11 +62,5 @@ async function inflate(
   } catch {
     return null;
   }
-  const whole = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
+  return concatBytes(...chunks);
 }

@@ -1,12 +1,15 @@
 /** /tunnels/{id}/inspector: what of a tunnel's requests is kept. */
-import { CaptureSettings, TunnelCaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
+import {
+  CaptureSettings,
+  TunnelCaptureSettings,
+} from "../../../protocol/schemas/inspector/captures.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { findCapturing, setCapturing } from "../../store/inspector/capturing.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route } from "../route.ts";
-import { requireChanged } from "../access/gate-changes.ts";
+import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import { requireGateChange } from "../access/gate-changes.ts";
 
-export const capturing = newArea();
+export const capturing = createRouter();
 
 capturing.openapi(
   route({
@@ -15,7 +18,7 @@ capturing.openapi(
     summary: "Read what of a tunnel's requests is kept",
     guard: allow("tunnels:read"),
     params: Id,
-    responses: { 200: answer("The settings in force.", TunnelCaptureSettings) },
+    responses: { 200: jsonResponse("The settings in force.", TunnelCaptureSettings) },
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -35,13 +38,13 @@ capturing.openapi(
     guard: allow("tunnels:write"),
     params: Id,
     body: CaptureSettings,
-    responses: { 200: answer("In force.", TunnelCaptureSettings) },
+    responses: { 200: jsonResponse("In force.", TunnelCaptureSettings) },
     failures: ["unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const settings = c.req.valid("json");
-    requireChanged(await setCapturing(c.var.db, actorOf(c), id, settings));
+    requireGateChange(await setCapturing(c.var.db, getMemberActor(c), id, settings));
     return c.json({ id, ...settings }, 200);
   },
 );

@@ -124,7 +124,11 @@ function compareValues(original: unknown, replayed: unknown) {
     if (!isSameKind) {
       if (place.original === place.replayed) continue;
       if (differences.length === COMPARISON_MAX_DIFFERENCES) return { differences, more: true };
-      differences.push({ path, original: formatValue(place.original), replayed: formatValue(place.replayed) });
+      differences.push({
+        path,
+        original: formatValue(place.original),
+        replayed: formatValue(place.replayed),
+      });
       continue;
     }
     const names = [...new Set([...before.keys(), ...after.keys()])].reverse();

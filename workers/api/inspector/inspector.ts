@@ -10,17 +10,24 @@ import { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector
 import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
 import { clearCaptures } from "../../store/inspector/inspector.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route, type ApiContext } from "../route.ts";
+import {
+  getMemberActor,
+  jsonResponse,
+  createRouter,
+  notFound,
+  route,
+  type ApiContext,
+} from "../route.ts";
 import { createArchiveStream, readArchiveEntries } from "./archive.ts";
 import { formatCurlCommand } from "./curl.ts";
-import { findCapture, listCaptures, originOf, type Listed } from "./reading.ts";
-import { notWhole, replay } from "./replaying.ts";
+import { findCapture, listCaptures, getOrigin, type ListedCapture } from "./reading.ts";
+import { bodyNotComplete, replay } from "./replaying.ts";
 
-export const inspector = newArea();
+export const inspector = createRouter();
 
 /** Written as it goes, and so not by `c.json`: the router is not told what it must look like. */
-function archived(description: string): { description: string; content: object } {
-  return answer(description, Archive);
+function archiveResponse(description: string): { description: string; content: object } {
+  return jsonResponse(description, Archive);
 }
 
 inspector.openapi(
@@ -32,7 +39,7 @@ inspector.openapi(
       "Of one tunnel, or of the hundred of the organization that were served last. Without headers and bodies.",
     guard: allow("inspector:read"),
     query: InspectorQuery,
-    responses: { 200: answer("Newest first.", z.array(CaptureSummary)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(CaptureSummary)) },
     failures: ["not_found", "unavailable"],
   }),
   async (c) => {
@@ -51,12 +58,12 @@ inspector.openapi(
     summary: "Clear the captured requests of a tunnel",
     guard: allow("inspector:write"),
     query: ClearQuery,
-    responses: { 200: answer("Nothing that came before is kept any more.", Ok) },
+    responses: { 200: jsonResponse("Nothing that came before is kept any more.", Ok) },
     failures: ["not_found", "unavailable"],
   }),
   async (c) => {
     const { tunnel_id: tunnelId } = c.req.valid("query");
-    switch (await clearCaptures(c.var.db, actorOf(c), tunnelId)) {
+    switch (await clearCaptures(c.var.db, getMemberActor(c), tunnelId)) {
       case "cleared":
         return c.json({ ok: true as const }, 200);
       case "not_found":
@@ -74,7 +81,7 @@ inspector.openapi(
       "HAR 1.2, of what the same query lists. An archive that grows large leaves bodies out.",
     guard: allow("inspector:read"),
     query: InspectorQuery,
-    responses: { 200: archived("Newest first.") },
+    responses: { 200: archiveResponse("Newest first.") },
     failures: ["not_found", "unavailable"],
   }),
   async (c) => {
@@ -90,7 +97,7 @@ inspector.openapi(
     summary: "Read a captured request, with headers, bodies and messages",
     guard: allow("inspector:read"),
     params: Id,
-    responses: { 200: answer("As it was captured.", CaptureEvent) },
+    responses: { 200: jsonResponse("As it was captured.", CaptureEvent) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -106,7 +113,7 @@ inspector.openapi(
     summary: "Export one captured request as an HTTP archive",
     guard: allow("inspector:read"),
     params: Id,
-    responses: { 200: archived("HAR 1.2, with one entry.") },
+    responses: { 200: archiveResponse("HAR 1.2, with one entry.") },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -132,8 +139,8 @@ inspector.openapi(
   }),
   async (c) => {
     const { tunnel, event } = await findCapture(c, c.req.valid("param").id);
-    if (event.kind !== "websocket" && event.truncated.request) throw notWhole();
-    return c.text(formatCurlCommand(event, originOf(c, tunnel)), 200);
+    if (event.kind !== "websocket" && event.truncated.request) throw bodyNotComplete();
+    return c.text(formatCurlCommand(event, getOrigin(c, tunnel)), 200);
   },
 );
 
@@ -147,7 +154,7 @@ inspector.openapi(
     guard: allow("inspector:write"),
     params: Id,
     optionalBody: ReplayRequest,
-    responses: { 200: answer("Both answers beside each other.", ReplayResult) },
+    responses: { 200: jsonResponse("Both answers beside each other.", ReplayResult) },
     failures: ["conflict", "replay_disabled", "agent_offline", "unavailable"],
   }),
   async (c) => {
@@ -156,7 +163,7 @@ inspector.openapi(
   },
 );
 
-function archive(c: ApiContext, listed: Listed[], name: string): Response {
+function archive(c: ApiContext, listed: ListedCapture[], name: string): Response {
   return c.body(createArchiveStream(readArchiveEntries(c, listed)), 200, {
     "Content-Type": "application/json",
     "Content-Disposition": `attachment; filename="${name}"`,

@@ -16,13 +16,13 @@ import {
 } from "../../store/inspector/inspector.ts";
 import { notFound, type ApiContext } from "../route.ts";
 
-export interface Found {
+export interface FoundCapture {
   tunnel: InspectedTunnel;
   event: CaptureEvent;
 }
 
 /** @throws ApiError when there is no such request in the organization. */
-export async function findCapture(c: ApiContext, captureId: string): Promise<Found> {
+export async function findCapture(c: ApiContext, captureId: string): Promise<FoundCapture> {
   const id = captureId.toLowerCase();
   for (const tunnel of await listTunnelsOf(c.var.db, c.var.principal.orgId, id)) {
     const event = await readCapture(c, tunnel, id);
@@ -37,28 +37,28 @@ export function readCapture(
   tunnel: InspectedTunnel,
   id: string,
 ): Promise<CaptureEvent | null> {
-  return reached(tunnelObject(env, tunnel.id).getCapture(id));
+  return callTunnel(tunnelObject(env, tunnel.id).getCapture(id));
 }
 
-export interface Listed {
+export interface ListedCapture {
   tunnel: InspectedTunnel;
   summary: CaptureSummary;
 }
 
 /** Newest first. @throws ApiError when the query names a tunnel that is not the organization's. */
-export async function listCaptures(c: ApiContext, query: InspectorQuery): Promise<Listed[]> {
-  const filter = filterOf(query);
-  const tunnels = await inspectedTunnels(c, query.tunnel_id);
+export async function listCaptures(c: ApiContext, query: InspectorQuery): Promise<ListedCapture[]> {
+  const filter = toFilter(query);
+  const tunnels = await listRequestedTunnels(c, query.tunnel_id);
   const lists = await Promise.all(
     tunnels.map(async (tunnel) => {
-      const summaries = await reached(tunnelObject(c.env, tunnel.id).captures(filter));
+      const summaries = await callTunnel(tunnelObject(c.env, tunnel.id).captures(filter));
       return summaries.map((summary) => ({ tunnel, summary }));
     }),
   );
-  return newestFirst(lists.flat()).slice(0, filter.limit);
+  return sortNewestFirst(lists.flat()).slice(0, filter.limit);
 }
 
-async function inspectedTunnels(
+async function listRequestedTunnels(
   { var: { db, principal } }: ApiContext,
   id: string | undefined,
 ): Promise<InspectedTunnel[]> {
@@ -69,11 +69,11 @@ async function inspectedTunnels(
 }
 
 /** Ids start with the time, and no two are the same: so the order is one for all tunnels and all pages. */
-function newestFirst(listed: Listed[]): Listed[] {
+function sortNewestFirst(listed: ListedCapture[]): ListedCapture[] {
   return listed.sort((one, other) => (one.summary.id < other.summary.id ? 1 : -1));
 }
 
-function filterOf({ status, since, ...query }: InspectorQuery): CaptureFilter {
+function toFilter({ status, since, ...query }: InspectorQuery): CaptureFilter {
   return {
     limit: query.limit,
     after: query.after,
@@ -86,12 +86,12 @@ function filterOf({ status, since, ...query }: InspectorQuery): CaptureFilter {
 }
 
 /** The public address of a tunnel, without a slash at its end. */
-export function originOf({ var: { config } }: ApiContext, { subdomain }: InspectedTunnel): string {
+export function getOrigin({ var: { config } }: ApiContext, { subdomain }: InspectedTunnel): string {
   return publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`);
 }
 
 /** An object that restarts breaks calls off; asked again, it answers. */
-export async function reached<Answer>(call: Promise<Answer>): Promise<Answer> {
+export async function callTunnel<Answer>(call: Promise<Answer>): Promise<Answer> {
   try {
     return await call;
   } catch (cause) {

@@ -18,13 +18,19 @@ import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { organizationObject } from "../../objects.ts";
 import { isTunnelOf } from "../../store/tunnels/tunnels.ts";
-import { allowByProtocol } from "../guard.ts";
-import { failures, invalidInput, newArea, notFound, type ApiContext } from "../route.ts";
-import { offeredProtocols, requireUpgrade } from "../upgrade.ts";
+import { allowBySubprotocol } from "../guard.ts";
+import {
+  failureResponses,
+  invalidInput,
+  createRouter,
+  notFound,
+  type ApiContext,
+} from "../route.ts";
+import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
 
-export const inspectorWatch = newArea();
+export const inspectorWatch = createRouter();
 
-const { middleware, security } = allowByProtocol("inspector:read");
+const { middleware, security } = allowBySubprotocol("inspector:read");
 
 inspectorWatch.openAPIRegistry.registerPath({
   method: "get",
@@ -36,7 +42,7 @@ inspectorWatch.openAPIRegistry.registerPath({
   request: { query: WatchQuery },
   responses: {
     101: { description: "Captured requests, one a message." },
-    ...failures(
+    ...failureResponses(
       "invalid_request",
       "unauthorized",
       "forbidden",
@@ -71,7 +77,7 @@ async function handOver(
   const answer = await organizationObject(c.env, orgId).fetch(WATCH_URL, {
     headers: {
       Upgrade: "websocket",
-      "Sec-WebSocket-Protocol": grantedProtocol(c),
+      "Sec-WebSocket-Protocol": chooseProtocol(c),
       [WATCH_HEADER]: JSON.stringify(admission),
     },
   });
@@ -89,8 +95,8 @@ async function handOver(
 }
 
 /** A browser gives up a connection of which none of the protocols that it offered is granted. */
-function grantedProtocol(c: ApiContext): string {
-  const offered = offeredProtocols(c);
+function chooseProtocol(c: ApiContext): string {
+  const offered = getOfferedProtocols(c);
   if (offered.includes(WATCH_PROTOCOL)) return WATCH_PROTOCOL;
   return offered.find((protocol) => protocol.startsWith(WATCH_BEARER_PREFIX)) ?? "";
 }

@@ -11,7 +11,7 @@ import {
 import { countAgents } from "../../store/tunnels/live-tunnels.ts";
 import { seriesOf, spanOf } from "../../store/metrics/metric-windows.ts";
 import { usdCentsFor } from "../../store/billing/plans.ts";
-import { EXPOSITION_TYPE, expositionOf } from "./prometheus.ts";
+import { EXPOSITION_TYPE, formatExposition } from "./prometheus.ts";
 import {
   countTunnels,
   findCounters,
@@ -21,10 +21,10 @@ import {
 } from "../../store/metrics/metrics.ts";
 import { findSpent } from "../../store/tokens/spending.ts";
 import { findUsage, listTokenUsage } from "../../store/metrics/usage.ts";
-import { allow, allowOrAgent, orgOf } from "../guard.ts";
-import { answer, newArea, route } from "../route.ts";
+import { allow, allowOrAgent, getOrgId } from "../guard.ts";
+import { jsonResponse, createRouter, route } from "../route.ts";
 
-export const metrics = newArea();
+export const metrics = createRouter();
 
 metrics.openapi(
   route({
@@ -32,7 +32,7 @@ metrics.openapi(
     path: "/metrics",
     summary: "Count tunnels, and what they carried in the last 24 hours",
     guard: allow("metrics:read"),
-    responses: { 200: answer("Traffic counts within seconds.", Metrics) },
+    responses: { 200: jsonResponse("Traffic counts within seconds.", Metrics) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -61,7 +61,7 @@ metrics.openapi(
     guard: allow("metrics:read"),
     query: SeriesQuery,
     responses: {
-      200: answer(
+      200: jsonResponse(
         "Oldest first, with zeros; the last bucket is the running one.",
         z.array(SeriesPoint),
       ),
@@ -92,14 +92,14 @@ metrics.openapi(
   }),
   async (c) => {
     const { db } = c.var;
-    const orgId = orgOf(c);
+    const orgId = getOrgId(c);
     const agents = await countAgents(c.env, db, orgId);
     const [tunnels, counters, busiest] = await Promise.all([
       countTunnels(db, orgId),
       findCounters(db, orgId),
       listBusiestTunnels(db, orgId),
     ]);
-    const text = expositionOf({ tunnels, agents, counters, busiest });
+    const text = formatExposition({ tunnels, agents, counters, busiest });
     return c.text(text, 200, { "Content-Type": EXPOSITION_TYPE });
   },
 );
@@ -111,7 +111,9 @@ metrics.openapi(
     summary: "What the organization and each of its tokens used in a month",
     guard: allow("usage:read"),
     query: UsageQuery,
-    responses: { 200: answer("By the price list. What counts for budgets.", OrganizationUsage) },
+    responses: {
+      200: jsonResponse("By the price list. What counts for budgets.", OrganizationUsage),
+    },
   }),
   async (c) => {
     const { db, principal } = c.var;

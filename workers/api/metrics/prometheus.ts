@@ -25,7 +25,7 @@ interface Family {
   samples: Sample[];
 }
 
-export interface Scraped {
+export interface MetricsSnapshot {
   tunnels: TunnelCounts;
   /** That are connected. */
   agents: number;
@@ -33,11 +33,11 @@ export interface Scraped {
   busiest: CountedTunnel[];
 }
 
-export function expositionOf(scraped: Scraped): string {
-  return [...familiesOf(scraped), ...familiesOfTunnels(scraped.busiest)].map(textOf).join("");
+export function formatExposition(scraped: MetricsSnapshot): string {
+  return [...toFamilies(scraped), ...toTunnelFamilies(scraped.busiest)].map(formatFamily).join("");
 }
 
-function familiesOf({ tunnels, agents, counters }: Scraped): Family[] {
+function toFamilies({ tunnels, agents, counters }: MetricsSnapshot): Family[] {
   return [
     {
       name: "underpass_tunnels",
@@ -61,7 +61,7 @@ function familiesOf({ tunnels, agents, counters }: Scraped): Family[] {
       name: "underpass_requests_total",
       help: "Visitors' requests by the class of the answer's status; left: the visitor was gone before it; tcp: a connection to a TCP tunnel.",
       type: "counter",
-      samples: outcomesIn(counters),
+      samples: toOutcomeSamples(counters),
     },
     {
       name: "underpass_refusals_total",
@@ -88,12 +88,12 @@ function familiesOf({ tunnels, agents, counters }: Scraped): Family[] {
       name: "underpass_request_duration_seconds",
       help: "From a request's arrival at its tunnel to the head of the local server's answer.",
       type: "histogram",
-      samples: histogramIn(counters),
+      samples: toHistogramSamples(counters),
     },
   ];
 }
 
-function familiesOfTunnels(busiest: CountedTunnel[]): Family[] {
+function toTunnelFamilies(busiest: CountedTunnel[]): Family[] {
   const each = (samples: (counters: Counters, tunnel: CountedTunnel) => Sample[]) =>
     busiest.flatMap((tunnel) =>
       samples(tunnel.counters ?? {}, tunnel).map((sample) => ({
@@ -112,7 +112,7 @@ function familiesOfTunnels(busiest: CountedTunnel[]): Family[] {
       name: "underpass_tunnel_requests_total",
       help: "Requests of the tunnel's visitors by the class of the answer's status.",
       type: "counter",
-      samples: each(outcomesIn),
+      samples: each(toOutcomeSamples),
     },
     {
       name: "underpass_tunnel_bytes_in_total",
@@ -129,11 +129,11 @@ function familiesOfTunnels(busiest: CountedTunnel[]): Family[] {
   ];
 }
 
-function outcomesIn(counters: Counters): Sample[] {
+function toOutcomeSamples(counters: Counters): Sample[] {
   return OUTCOMES.map((code) => ({ labels: { code }, value: counters[`requests:${code}`] ?? 0 }));
 }
 
-function histogramIn(counters: Counters): Sample[] {
+function toHistogramSamples(counters: Counters): Sample[] {
   let answers = 0;
   const buckets = [...LATENCY_BOUNDS_MS, "more" as const].map((bound) => {
     answers += counters[`latency:${bound}`] ?? 0;
@@ -144,18 +144,20 @@ function histogramIn(counters: Counters): Sample[] {
   return [...buckets, { suffix: "_sum", value: sumSeconds }, { suffix: "_count", value: answers }];
 }
 
-function textOf({ name, help, type, samples }: Family): string {
+function formatFamily({ name, help, type, samples }: Family): string {
   const lines = samples.map(
-    ({ suffix = "", labels = {}, value }) => `${name}${suffix}${labelsText(labels)} ${value}\n`,
+    ({ suffix = "", labels = {}, value }) => `${name}${suffix}${formatLabels(labels)} ${value}\n`,
   );
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
 }
 
-function labelsText(labels: Labels): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
+function formatLabels(labels: Labels): string {
+  const pairs = Object.entries(labels).map(
+    ([name, value]) => `${name}="${escapeLabelValue(value)}"`,
+  );
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
 }
 
-function escaped(value: string): string {
+function escapeLabelValue(value: string): string {
   return value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

@@ -3,7 +3,7 @@ import { OpenAPIHono } from "@hono/zod-openapi";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { ApiError } from "../../errors.ts";
 import { findNetwork, type Network } from "../../store/networks/networks.ts";
-import { orgOf } from "../guard.ts";
+import { getOrgId } from "../guard.ts";
 import { invalidInput, notFound, type ApiContext, type ApiEnv } from "../route.ts";
 
 export const FOR_AGENTS =
@@ -13,7 +13,7 @@ export const FOR_AGENTS =
 const CODES: Record<string, ErrorCode> = { name: "invalid_name", cidr: "invalid_cidr" };
 
 /** Like `newArea`, with the codes that names and blocks of addresses have. */
-export function newNetworkArea(): OpenAPIHono<ApiEnv> {
+export function createNetworkRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
     defaultHook(result) {
       if (result.success) return;
@@ -28,7 +28,7 @@ export function newNetworkArea(): OpenAPIHono<ApiEnv> {
 
 /** The network of the path, of the caller's organization. */
 export async function requireNetwork(c: ApiContext, id: string): Promise<Network> {
-  const network = await findNetwork(c.var.db, orgOf(c), id);
+  const network = await findNetwork(c.var.db, getOrgId(c), id);
   if (!network) throw networkNotFound();
   return network;
 }

@@ -16,18 +16,18 @@ import {
   removeDevice,
 } from "../../store/networks/devices.ts";
 import { allowOrAgent } from "../guard.ts";
-import { answer, getCaller, invalidField, notFound, route } from "../route.ts";
+import { jsonResponse, getCallerActor, invalidField, notFound, route } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,
-  newNetworkArea,
+  createNetworkRouter,
   requireNetwork,
   serverNotRegistered,
 } from "./area.ts";
 import { writeClientConfig } from "./configs.ts";
-import { addressAt, getPublicEndpoint, toDevices } from "./views.ts";
+import { getAddressAt, getPublicEndpoint, toDevices } from "./views.ts";
 
-export const networkDevices = newNetworkArea();
+export const networkDevices = createNetworkRouter();
 
 networkDevices.openapi(
   route({
@@ -38,7 +38,7 @@ networkDevices.openapi(
     guard: allowOrAgent("networks:read"),
     params: Id,
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(Device)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(Device)) },
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
@@ -56,13 +56,15 @@ networkDevices.openapi(
     guard: allowOrAgent("networks:write"),
     params: Id,
     body: EnrollDevice,
-    responses: { 201: answer("The server's configuration needs the device too.", DeviceEnrollment) },
+    responses: {
+      201: jsonResponse("The server's configuration needs the device too.", DeviceEnrollment),
+    },
     failures: ["invalid_name", "network_full"],
   }),
   async (c) => {
     const { name, public_key: publicKey } = c.req.valid("json");
     const { id } = c.req.valid("param");
-    const enrolled = await enrollDevice(c.var.db, getCaller(c), id, { name, publicKey });
+    const enrolled = await enrollDevice(c.var.db, getCallerActor(c), id, { name, publicKey });
     switch (enrolled) {
       case "not_found":
         throw networkNotFound();
@@ -87,11 +89,11 @@ networkDevices.openapi(
     description: `The WireGuard server still knows it until its configuration is applied anew. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: DeviceId,
-    responses: { 200: answer("Its address is free.", Ok) },
+    responses: { 200: jsonResponse("Its address is free.", Ok) },
   }),
   async (c) => {
     const { id, device_id: deviceId } = c.req.valid("param");
-    const outcome = await removeDevice(c.var.db, getCaller(c), id, deviceId);
+    const outcome = await removeDevice(c.var.db, getCallerActor(c), id, deviceId);
     if (outcome === "not_found") throw notFound("such device");
     return c.json({ ok: true as const }, 200);
   },
@@ -105,7 +107,7 @@ networkDevices.openapi(
     description: `For \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:read"),
     params: DeviceId,
-    responses: { 200: answer("It leads to the network and nowhere else.", NetworkConfig) },
+    responses: { 200: jsonResponse("It leads to the network and nowhere else.", NetworkConfig) },
     failures: ["server_not_registered"],
   }),
   async (c) => {
@@ -119,7 +121,7 @@ networkDevices.openapi(
     const config = writeClientConfig({
       networkName: network.name,
       deviceName: device.name,
-      address: addressAt(cidr, device.hostNumber),
+      address: getAddressAt(cidr, device.hostNumber),
       serverPublicKey,
       endpoint,
       cidr,

@@ -5,12 +5,12 @@ import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/network
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
-import { allowOrAgent, orgOf } from "../guard.ts";
-import { answer, getCaller, route } from "../route.ts";
-import { FOR_AGENTS, networkNotFound, newNetworkArea, requireNetwork } from "./area.ts";
+import { allowOrAgent, getOrgId } from "../guard.ts";
+import { jsonResponse, getCallerActor, route } from "../route.ts";
+import { FOR_AGENTS, networkNotFound, createNetworkRouter, requireNetwork } from "./area.ts";
 import { toNetworks, toOneNetwork } from "./views.ts";
 
-export const networks = newNetworkArea();
+export const networks = createNetworkRouter();
 
 networks.openapi(
   route({
@@ -20,10 +20,10 @@ networks.openapi(
     description: FOR_AGENTS,
     guard: allowOrAgent("networks:read"),
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(PrivateNetwork)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(PrivateNetwork)) },
   }),
   async (c) => {
-    const rows = await listNetworks(c.var.db, orgOf(c), c.req.valid("query"));
+    const rows = await listNetworks(c.var.db, getOrgId(c), c.req.valid("query"));
     return c.json(await toNetworks(c.env, rows), 200);
   },
 );
@@ -36,11 +36,11 @@ networks.openapi(
     description: `Its server is registered with another call. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     body: CreateNetwork,
-    responses: { 201: answer("Created.", PrivateNetwork) },
+    responses: { 201: jsonResponse("Created.", PrivateNetwork) },
     failures: ["invalid_name", "invalid_cidr", "duplicate_name", "conflict"],
   }),
   async (c) => {
-    const network = await createNetwork(c.var.db, getCaller(c), c.req.valid("json"));
+    const network = await createNetwork(c.var.db, getCallerActor(c), c.req.valid("json"));
     switch (network) {
       case "duplicate_name":
         throw new ApiError("duplicate_name", "The organization has a network of this name.");
@@ -62,7 +62,7 @@ networks.openapi(
     description: FOR_AGENTS,
     guard: allowOrAgent("networks:read"),
     params: Id,
-    responses: { 200: answer("With its state at the relay.", PrivateNetwork) },
+    responses: { 200: jsonResponse("With its state at the relay.", PrivateNetwork) },
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
@@ -78,10 +78,10 @@ networks.openapi(
     description: `With its devices. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: Id,
-    responses: { 200: answer("Its agent is disconnected, and its port is free.", Ok) },
+    responses: { 200: jsonResponse("Its agent is disconnected, and its port is free.", Ok) },
   }),
   async (c) => {
-    const isDeleted = await deleteNetwork(c.var.db, getCaller(c), c.req.valid("param").id);
+    const isDeleted = await deleteNetwork(c.var.db, getCallerActor(c), c.req.valid("param").id);
     if (!isDeleted) throw networkNotFound();
     return c.json({ ok: true as const }, 200);
   },

@@ -7,10 +7,11 @@ import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { relayObject } from "../../objects.ts";
 import { unauthorized } from "../guard.ts";
-import { failures, invalidInput, newArea, type ApiContext } from "../route.ts";
+import { failureResponses, invalidInput, createRouter, type ApiContext } from "../route.ts";
 import { requireUpgrade } from "../upgrade.ts";
+import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
-export const relayLink = newArea();
+export const relayLink = createRouter();
 
 relayLink.openAPIRegistry.registerPath({
   method: "get",
@@ -22,7 +23,7 @@ relayLink.openAPIRegistry.registerPath({
   request: { query: RelayConnectQuery },
   responses: {
     101: { description: "The connection." },
-    ...failures(
+    ...failureResponses(
       "invalid_request",
       "unauthorized",
       "upgrade_expected",
@@ -51,7 +52,6 @@ function requireRelaySecret(c: ApiContext): void {
   if (secret === undefined) {
     throw new ApiError("provider_not_configured", "This service has no RELAY_SECRET.");
   }
-  // An operator may choose a secret with spaces in it.
-  const bearer = c.req.header("authorization")?.match(/^Bearer +(.+)$/i)?.[1];
-  if (bearer === undefined || !equalInConstantTime(bearer, secret)) throw unauthorized();
+  const bearer = parseBearerToken(c.req.header("authorization"));
+  if (bearer === null || !equalInConstantTime(bearer, secret)) throw unauthorized();
 }

@@ -16,18 +16,18 @@ import { registerServer, unregisterServer } from "../../store/networks/server.ts
 import { userNonce } from "../../store/networks/ticket-revocations.ts";
 import { findOrganization } from "../../store/organizations/organizations.ts";
 import { allowOrAgent } from "../guard.ts";
-import { answer, getCaller, invalidField, route, type ApiContext } from "../route.ts";
+import { jsonResponse, getCallerActor, invalidField, route, type ApiContext } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,
-  newNetworkArea,
+  createNetworkRouter,
   requireNetwork,
   serverNotRegistered,
 } from "./area.ts";
 import { writeServerConfig } from "./configs.ts";
-import { addressAt, getPublicEndpoint, toOneNetwork } from "./views.ts";
+import { getAddressAt, getPublicEndpoint, toOneNetwork } from "./views.ts";
 
-export const networkServers = newNetworkArea();
+export const networkServers = createNetworkRouter();
 
 networkServers.openapi(
   route({
@@ -38,12 +38,12 @@ networkServers.openapi(
     guard: allowOrAgent("networks:write"),
     params: Id,
     body: RegisterServer,
-    responses: { 200: answer("With the port that is reserved for it.", PrivateNetwork) },
+    responses: { 200: jsonResponse("With the port that is reserved for it.", PrivateNetwork) },
     failures: ["unavailable"],
   }),
   async (c) => {
     const body = c.req.valid("json");
-    const network = await registerServer(c.var.db, getCaller(c), c.req.valid("param").id, {
+    const network = await registerServer(c.var.db, getCallerActor(c), c.req.valid("param").id, {
       publicKey: body.server_public_key,
       listenPort: body.server_listen_port,
       ownEndpoint: body.public_endpoint ?? null,
@@ -74,10 +74,10 @@ networkServers.openapi(
     description: `The network keeps its port and its devices. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: Id,
-    responses: { 200: answer("Its agent is disconnected.", PrivateNetwork) },
+    responses: { 200: jsonResponse("Its agent is disconnected.", PrivateNetwork) },
   }),
   async (c) => {
-    const network = await unregisterServer(c.var.db, getCaller(c), c.req.valid("param").id);
+    const network = await unregisterServer(c.var.db, getCallerActor(c), c.req.valid("param").id);
     if (network === "not_found") throw networkNotFound();
     return c.json(await toOneNetwork(c.env, network), 200);
   },
@@ -91,7 +91,7 @@ networkServers.openapi(
     description: `For \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:read"),
     params: Id,
-    responses: { 200: answer("With a peer for each device.", NetworkConfig) },
+    responses: { 200: jsonResponse("With a peer for each device.", NetworkConfig) },
     failures: ["server_not_registered"],
   }),
   async (c) => {
@@ -101,7 +101,7 @@ networkServers.openapi(
     const devices = await listAllDevices(c.var.db, network.id);
     const config = writeServerConfig({
       networkName: name,
-      address: addressAt(cidr, 1),
+      address: getAddressAt(cidr, 1),
       prefix: parseCidr(cidr)!.prefix,
       listenPort,
       endpoint: getPublicEndpoint(network),
@@ -109,7 +109,7 @@ networkServers.openapi(
       devices: devices.map(({ name, publicKey, hostNumber }) => ({
         name,
         publicKey,
-        address: addressAt(cidr, hostNumber),
+        address: getAddressAt(cidr, hostNumber),
       })),
     });
     return c.json({ config }, 200);
@@ -124,7 +124,7 @@ networkServers.openapi(
     description: `A ticket of five minutes for its relay (docs/relay-protocol.md). ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: Id,
-    responses: { 200: answer("The newest ticket takes the port over.", RelayAccess) },
+    responses: { 200: jsonResponse("The newest ticket takes the port over.", RelayAccess) },
     failures: ["server_not_registered", "unavailable"],
   }),
   async (c) => {

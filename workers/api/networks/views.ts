@@ -29,7 +29,7 @@ export async function toNetworks(env: Env, networks: Network[]): Promise<Private
     [...byRelay].map(([relayId, some]) => {
       const ids = some.map(({ id }) => id);
       const none: Record<string, NetworkSummary> = {};
-      return unlessAway(none, async () => relayObject(env, relayId ?? "").networkStatus(ids));
+      return withFallback(none, async () => relayObject(env, relayId ?? "").networkStatus(ids));
     }),
   );
   const status = Object.assign({}, ...answers) as Record<string, NetworkSummary | undefined>;
@@ -47,7 +47,7 @@ export async function toDevices(
   rows: DeviceRow[],
 ): Promise<Device[]> {
   const ask = async () => (relayId === null ? [] : relayObject(env, relayId).deviceStatus(id));
-  const seen = rows.length === 0 ? [] : await unlessAway<DeviceTotals[]>([], ask);
+  const seen = rows.length === 0 ? [] : await withFallback<DeviceTotals[]>([], ask);
   const status = new Map(seen.map((device) => [device.publicKey, device]));
   return rows.map((row) => toDevice(cidr, row, status.get(row.publicKey)));
 }
@@ -66,7 +66,7 @@ export function getPublicEndpoint({
 }
 
 /** @param hostNumber position in the block. */
-export function addressAt(cidr: string, hostNumber: number): string {
+export function getAddressAt(cidr: string, hostNumber: number): string {
   return numberToIpv4(parseCidr(cidr)!.ipv4!.first + hostNumber);
 }
 
@@ -90,7 +90,7 @@ function toRelay(status: NetworkSummary): NetworkRelay {
     state: status.state,
     latency_ms: status.latencyMs,
     loss: status.loss,
-    last_seen_at: toInstant(status.lastSeenAtMs),
+    last_seen_at: toTimestamp(status.lastSeenAtMs),
     server_listening: status.isLocalListening,
     wrong_key_handshakes: status.wrongKeyHandshakes,
   };
@@ -100,9 +100,9 @@ function toDevice(cidr: string, row: DeviceRow, status: DeviceTotals | undefined
   return {
     id: row.id,
     name: row.name,
-    assigned_ip: addressAt(cidr, row.hostNumber),
+    assigned_ip: getAddressAt(cidr, row.hostNumber),
     public_key: row.publicKey,
-    last_handshake_at: toInstant(status?.lastHandshakeAtMs ?? null),
+    last_handshake_at: toTimestamp(status?.lastHandshakeAtMs ?? null),
     endpoint: status?.endpoint ?? null,
     rx_bytes: status?.rxBytes ?? null,
     tx_bytes: status?.txBytes ?? null,
@@ -110,12 +110,15 @@ function toDevice(cidr: string, row: DeviceRow, status: DeviceTotals | undefined
   };
 }
 
-function toInstant(ms: number | null): string | null {
+function toTimestamp(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
 /** A relay's object that can't be asked makes no list fail. */
-async function unlessAway<Answer>(otherwise: Answer, ask: () => Promise<Answer>): Promise<Answer> {
+async function withFallback<Answer>(
+  otherwise: Answer,
+  ask: () => Promise<Answer>,
+): Promise<Answer> {
   const answer = ask().catch((error: unknown) => {
     log("warn", "relay_not_asked", { cause: describeError(error) });
     return otherwise;

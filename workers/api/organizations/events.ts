@@ -9,9 +9,9 @@ import { PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import { listEvents, listPersonalEvents, type EventRow } from "../../store/organizations/events.ts";
 import { allow } from "../guard.ts";
-import { answer, newArea, route } from "../route.ts";
+import { jsonResponse, createRouter, route } from "../route.ts";
 
-export const events = newArea();
+export const events = createRouter();
 
 events.openapi(
   route({
@@ -20,7 +20,7 @@ events.openapi(
     summary: "List what happened in the organization",
     guard: allow("events:read"),
     query: EventQuery,
-    responses: { 200: answer("Newest first.", z.array(AuditEvent)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(AuditEvent)) },
   }),
   async (c) => {
     const { start_time: start, actor, ...query } = c.req.valid("query");
@@ -40,7 +40,7 @@ events.openapi(
     summary: "List what happened to one's own account",
     guard: allow("account:self"),
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(PersonalEvent)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(PersonalEvent)) },
   }),
   async (c) => {
     const rows = await listPersonalEvents(c.var.db, c.var.principal.userId, c.req.valid("query"));

@@ -26,11 +26,18 @@ import {
   type InvitationRefusal,
   type InvitationRow,
 } from "../../store/organizations/invitations.ts";
-import { allow, allowIn, lacksPermission } from "../guard.ts";
-import { actorOf, answer, invalidField, newArea, notFound, route } from "../route.ts";
+import { allow, allowIn, missingPermission } from "../guard.ts";
+import {
+  getMemberActor,
+  jsonResponse,
+  invalidField,
+  createRouter,
+  notFound,
+  route,
+} from "../route.ts";
 import { toOrganization } from "./organizations.ts";
 
-export const invitations = newArea();
+export const invitations = createRouter();
 
 invitations.openapi(
   route({
@@ -40,7 +47,7 @@ invitations.openapi(
     guard: allowIn("orgs:read"),
     params: Id,
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(Invitation)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(Invitation)) },
   }),
   async (c) => {
     const rows = await listInvitations(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -57,7 +64,9 @@ invitations.openapi(
     guard: allowIn("members:write"),
     params: Id,
     body: Invite,
-    responses: { 201: answer("Invited; the token is in the mail, and nowhere else.", Invitation) },
+    responses: {
+      201: jsonResponse("Invited; the token is in the mail, and nowhere else.", Invitation),
+    },
     failures: ["duplicate_name", "conflict", "rate_limited"],
   }),
   async (c) => {
@@ -66,17 +75,17 @@ invitations.openapi(
     const email = normalizeEmail(given.email);
     if (!isEmailAddress(email)) throw invalidField("email", "is not an e-mail address");
     const needed = permissionToGive(role);
-    if (!hasPermission(principal.role, needed)) throw lacksPermission(principal.role, needed);
+    if (!hasPermission(principal.role, needed)) throw missingPermission(principal.role, needed);
 
     const token = randomSecret();
     const words = { inviter: principal.email, organization: principal.orgName, token };
-    const row = await createInvitation(db, actorOf(c), {
+    const row = await createInvitation(db, getMemberActor(c), {
       email,
       role,
       tokenHash: await sha256Hex(token),
       mail: await sealMail(config, invitationMail(email, config, words)),
     });
-    if (typeof row === "string") throw refusalOf(row, email);
+    if (typeof row === "string") throw toApiError(row, email);
     return c.json(toInvitation(row), 201);
   },
 );
@@ -88,11 +97,11 @@ invitations.openapi(
     summary: "Take an invitation back",
     guard: allowIn("members:write"),
     params: InvitationId,
-    responses: { 200: answer("Its token is void.", Ok) },
+    responses: { 200: jsonResponse("Its token is void.", Ok) },
   }),
   async (c) => {
     const { invitation_id: id } = c.req.valid("param");
-    const outcome = await revokeInvitation(c.var.db, actorOf(c), id);
+    const outcome = await revokeInvitation(c.var.db, getMemberActor(c), id);
     switch (outcome) {
       case "revoked":
         return c.json({ ok: true as const }, 200);
@@ -109,7 +118,9 @@ invitations.openapi(
     summary: "Accept an invitation",
     guard: allow("account:self"),
     body: AcceptInvitation,
-    responses: { 200: answer("The organization, with the caller's role in it.", Organization) },
+    responses: {
+      200: jsonResponse("The organization, with the caller's role in it.", Organization),
+    },
     failures: ["invalid_token", "forbidden"],
   }),
   async (c) => {
@@ -128,7 +139,7 @@ invitations.openapi(
   },
 );
 
-function refusalOf(refusal: InvitationRefusal, email: string): ApiError {
+function toApiError(refusal: InvitationRefusal, email: string): ApiError {
   switch (refusal) {
     case "not_approved":
       return new ApiError("forbidden", "The organization waits for approval.");

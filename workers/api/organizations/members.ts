@@ -15,17 +15,17 @@ import {
   type MemberRefusal,
   type MemberRow,
 } from "../../store/organizations/members.ts";
-import { allowIn, lacksPermission } from "../guard.ts";
+import { allowIn, missingPermission } from "../guard.ts";
 import {
-  actorOf,
-  answer,
-  newArea,
+  getMemberActor,
+  jsonResponse,
+  createRouter,
   notFound,
   route,
   type ApiContext,
 } from "../route.ts";
 
-export const members = newArea();
+export const members = createRouter();
 
 members.openapi(
   route({
@@ -35,7 +35,7 @@ members.openapi(
     guard: allowIn("orgs:read"),
     params: Id,
     query: PageQuery,
-    responses: { 200: answer("The latest joined first.", z.array(Member)) },
+    responses: { 200: jsonResponse("The latest joined first.", z.array(Member)) },
   }),
   async (c) => {
     const rows = await listMembers(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -51,19 +51,19 @@ members.openapi(
     guard: allowIn("members:write"),
     params: MemberId,
     body: ChangeRole,
-    responses: { 200: answer("Good from the member's next request on.", Member) },
+    responses: { 200: jsonResponse("Good from the member's next request on.", Member) },
     failures: ["conflict"],
   }),
   async (c) => {
     const { user_id: userId } = c.req.valid("param");
     const { role } = c.req.valid("json");
-    const member = await changeRole(c.var.db, actorOf(c), {
+    const member = await changeRole(c.var.db, getMemberActor(c), {
       userId,
       role,
       mayChangeOwners: mayChangeOwners(c),
       forfeit: forfeitWith(role),
     });
-    if (typeof member === "string") throw refusalOf(c, member);
+    if (typeof member === "string") throw toApiError(c, member);
     return c.json(toMember(member), 200);
   },
 );
@@ -76,7 +76,7 @@ members.openapi(
     guard: allowIn("account:self"),
     params: MemberId,
     responses: {
-      200: answer("No session or token of theirs acts for the organization any more.", Ok),
+      200: jsonResponse("No session or token of theirs acts for the organization any more.", Ok),
     },
     failures: ["forbidden", "conflict"],
   }),
@@ -85,14 +85,14 @@ members.openapi(
     const { role, userId: ownId } = c.var.principal;
     const isOwn = userId.toLowerCase() === ownId;
     if (!isOwn && !hasPermission(role, "members:write")) {
-      throw lacksPermission(role, "members:write");
+      throw missingPermission(role, "members:write");
     }
-    const outcome = await removeMember(c.var.db, actorOf(c), {
+    const outcome = await removeMember(c.var.db, getMemberActor(c), {
       userId,
       mayChangeOwners: mayChangeOwners(c),
       forfeit: forfeitWith(null),
     });
-    if (outcome !== "removed") throw refusalOf(c, outcome);
+    if (outcome !== "removed") throw toApiError(c, outcome);
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -101,12 +101,12 @@ function mayChangeOwners(c: ApiContext): boolean {
   return hasPermission(c.var.principal.role, "owners:write");
 }
 
-function refusalOf(c: ApiContext, refusal: MemberRefusal): ApiError {
+function toApiError(c: ApiContext, refusal: MemberRefusal): ApiError {
   switch (refusal) {
     case "not_found":
       return notFound("such member");
     case "owners_only":
-      return lacksPermission(c.var.principal.role, "owners:write");
+      return missingPermission(c.var.principal.role, "owners:write");
     case "last_owner":
       return new ApiError(
         "conflict",

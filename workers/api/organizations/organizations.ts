@@ -22,11 +22,11 @@ import {
   switchOrganization,
 } from "../../store/organizations/organizations.ts";
 import { allow, allowIn } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route } from "../route.ts";
-import { accountSummary } from "../accounts/sign-in.ts";
+import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import { toAccountSummary } from "../accounts/sign-in.ts";
 import type { OwnOrganization } from "../../store/organizations/own-organization.ts";
 
-export const orgs = newArea();
+export const orgs = createRouter();
 
 orgs.openapi(
   route({
@@ -35,7 +35,7 @@ orgs.openapi(
     summary: "List the organizations that the caller belongs to",
     guard: allow("account:self"),
     query: PageQuery,
-    responses: { 200: answer("The latest joined first.", z.array(Organization)) },
+    responses: { 200: jsonResponse("The latest joined first.", z.array(Organization)) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -51,13 +51,13 @@ orgs.openapi(
     summary: "Make an organization",
     guard: allow("account:self"),
     body: CreateOrganization,
-    responses: { 201: answer("Made; the caller owns it.", Organization) },
+    responses: { 201: jsonResponse("Made; the caller owns it.", Organization) },
     failures: ["duplicate_name", "conflict"],
   }),
   async (c) => {
     const terms = furtherOrganizationTerms(c.var.config);
     const asked = { ...c.req.valid("json"), terms };
-    const org = await createOrganization(c.var.db, actorOf(c), asked);
+    const org = await createOrganization(c.var.db, getMemberActor(c), asked);
     switch (org) {
       case "duplicate_name":
         throw new ApiError("duplicate_name", `The slug ${asked.slug ?? ""} is taken.`);
@@ -76,7 +76,7 @@ orgs.openapi(
     summary: "An organization",
     guard: allowIn("orgs:read"),
     params: Id,
-    responses: { 200: answer("As the caller sees it.", Organization) },
+    responses: { 200: jsonResponse("As the caller sees it.", Organization) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -94,11 +94,11 @@ orgs.openapi(
     guard: allowIn("orgs:write"),
     params: Id,
     body: RenameOrganization,
-    responses: { 200: answer("Renamed; its slug stays.", Organization) },
+    responses: { 200: jsonResponse("Renamed; its slug stays.", Organization) },
   }),
   async (c) => {
     const { name } = c.req.valid("json");
-    const org = await renameOrganization(c.var.db, actorOf(c), name);
+    const org = await renameOrganization(c.var.db, getMemberActor(c), name);
     return c.json(toOrganization(org), 200);
   },
 );
@@ -110,10 +110,12 @@ orgs.openapi(
     summary: "Delete an organization",
     guard: allowIn("orgs:delete"),
     params: Id,
-    responses: { 200: answer("Its tunnels, tokens, invitations and memberships have ended.", Ok) },
+    responses: {
+      200: jsonResponse("Its tunnels, tokens, invitations and memberships have ended.", Ok),
+    },
   }),
   async (c) => {
-    await deleteOrganization(c.var.db, actorOf(c));
+    await deleteOrganization(c.var.db, getMemberActor(c));
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -126,16 +128,16 @@ orgs.openapi(
     guard: allowIn("account:self"),
     params: Id,
     responses: {
-      200: answer("With an access token for it; renewing stays there.", AccountSummary),
+      200: jsonResponse("With an access token for it; renewing stays there.", AccountSummary),
     },
     failures: ["forbidden"],
   }),
   async (c) => {
     const { config, db, principal } = c.var;
-    await switchOrganization(db, actorOf(c), principal.sessionId);
+    await switchOrganization(db, getMemberActor(c), principal.sessionId);
     const { userId: sub, sessionId: sid, orgId: org, role } = principal;
     const accessToken = await signAccessToken(config, { sub, sid, org, role });
-    return c.json(accountSummary(principal, accessToken), 200);
+    return c.json(toAccountSummary(principal, accessToken), 200);
   },
 );
 

@@ -24,10 +24,10 @@ import {
 } from "../../store/organizations/projects.ts";
 import { allow, allowOrMasterKey, unauthorized } from "../guard.ts";
 import {
-  actorOf,
-  answer,
+  getMemberActor,
+  jsonResponse,
   invalidField,
-  newArea,
+  createRouter,
   notFound,
   route,
   type ApiContext,
@@ -38,7 +38,7 @@ import { toMintedToken } from "../tokens/tokens.ts";
 const PROJECT_TOKEN_BY_MASTER_HOURS = 1;
 const PROJECT_TOKEN_BY_PERSON_HOURS = 24;
 
-export const projects = newArea();
+export const projects = createRouter();
 
 projects.openapi(
   route({
@@ -47,7 +47,7 @@ projects.openapi(
     summary: "List projects",
     guard: allow("projects:read"),
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(Project)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(Project)) },
   }),
   async (c) => {
     const rows = await listProjects(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -62,12 +62,12 @@ projects.openapi(
     summary: "Make a project",
     guard: allow("projects:write"),
     body: CreateProject,
-    responses: { 201: answer("Made; its slug is for good.", Project) },
+    responses: { 201: jsonResponse("Made; its slug is for good.", Project) },
     failures: ["duplicate_name"],
   }),
   async (c) => {
     const asked = c.req.valid("json");
-    const project = await createProject(c.var.db, actorOf(c), asked);
+    const project = await createProject(c.var.db, getMemberActor(c), asked);
     switch (project) {
       case "duplicate_name":
         throw new ApiError("duplicate_name", `The slug ${asked.slug} is in use.`);
@@ -84,7 +84,7 @@ projects.openapi(
     summary: "A project",
     guard: allow("projects:read"),
     params: ProjectSlug,
-    responses: { 200: answer("As it is.", Project) },
+    responses: { 200: jsonResponse("As it is.", Project) },
   }),
   async (c) => {
     const { slug } = c.req.valid("param");
@@ -102,11 +102,11 @@ projects.openapi(
     guard: allow("projects:write"),
     params: ProjectSlug,
     body: RenameProject,
-    responses: { 200: answer("Renamed; its slug stays.", Project) },
+    responses: { 200: jsonResponse("Renamed; its slug stays.", Project) },
   }),
   async (c) => {
     const renamed = { ...c.req.valid("param"), ...c.req.valid("json") };
-    const project = await renameProject(c.var.db, actorOf(c), renamed);
+    const project = await renameProject(c.var.db, getMemberActor(c), renamed);
     if (project === "not_found") throw notFound("such project");
     return c.json(toProject(project), 200);
   },
@@ -119,11 +119,11 @@ projects.openapi(
     summary: "Delete a project",
     guard: allow("projects:write"),
     params: ProjectSlug,
-    responses: { 200: answer("Its tunnels and tokens have ended.", Ok) },
+    responses: { 200: jsonResponse("Its tunnels and tokens have ended.", Ok) },
     failures: ["invalid_request"],
   }),
   async (c) => {
-    const outcome = await deleteProject(c.var.db, actorOf(c), c.req.valid("param").slug);
+    const outcome = await deleteProject(c.var.db, getMemberActor(c), c.req.valid("param").slug);
     switch (outcome) {
       case "deleted":
         return c.json({ ok: true as const }, 200);
@@ -144,14 +144,14 @@ projects.openapi(
     guard: allowOrMasterKey("tokens:write"),
     params: ProjectSlug,
     body: MintProjectToken,
-    responses: { 200: answer("With its bytes, which are shown this once.", MintedToken) },
+    responses: { 200: jsonResponse("With its bytes, which are shown this once.", MintedToken) },
     failures: ["upgrade_required"],
   }),
   async (c) => {
     const { slug } = c.req.valid("param");
     requireMasterKeys(c);
-    const minter = minterOf(c);
-    const asked = tokenAskedFor(c.req.valid("json"), slug, minter);
+    const minter = getMinter(c);
+    const asked = toTokenRequest(c.req.valid("json"), slug, minter);
     const row = await mintProjectToken(c.var.db, minter, slug, newProjectToken(asked));
     switch (row) {
       case "not_found":
@@ -170,12 +170,12 @@ function requireMasterKeys({ var: { config, masterKey } }: ApiContext): void {
   throw new ApiError("upgrade_required", "Master keys are not part of your plan any more.");
 }
 
-function minterOf(c: ApiContext): Minter {
+function getMinter(c: ApiContext): Minter {
   const { masterKey, address } = c.var;
-  return masterKey ? { masterKey, ip: address } : { member: actorOf(c) };
+  return masterKey ? { masterKey, ip: address } : { member: getMemberActor(c) };
 }
 
-function tokenAskedFor(body: z.output<typeof MintProjectToken>, slug: string, minter: Minter) {
+function toTokenRequest(body: z.output<typeof MintProjectToken>, slug: string, minter: Minter) {
   const { name, ttl_hours: asked, allowed_subdomains: allowedSubdomains } = body;
   allowedSubdomains.forEach((pattern, at) => {
     if (canAllowInProject(pattern, slug)) return;

@@ -11,7 +11,7 @@ import {
   Token,
 } from "../../../protocol/schemas/tokens.ts";
 import { ApiError } from "../../errors.ts";
-import { toBase64 } from "../../../shared/base64.ts";
+import { toBase64 } from "../../../shared/bytes.ts";
 import { masterKeyBearer } from "../../identity/tokens/master-keys.ts";
 import {
   newAgentToken,
@@ -32,16 +32,16 @@ import {
 } from "../../store/tokens/tokens.ts";
 import { allow } from "../guard.ts";
 import {
-  actorOf,
-  answer,
+  getMemberActor,
+  jsonResponse,
   invalidInput,
-  newArea,
+  createRouter,
   notFound,
   route,
   type ApiContext,
 } from "../route.ts";
 
-export const tokens = newArea();
+export const tokens = createRouter();
 
 tokens.openapi(
   route({
@@ -50,7 +50,7 @@ tokens.openapi(
     summary: "List capability tokens",
     guard: allow("tokens:read"),
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(Token)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(Token)) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -70,11 +70,11 @@ tokens.openapi(
     summary: "Mint a capability token",
     guard: allow("tokens:write"),
     body: MintToken,
-    responses: { 200: answer("With its bytes, which are shown this once.", MintedToken) },
+    responses: { 200: jsonResponse("With its bytes, which are shown this once.", MintedToken) },
   }),
   async (c) => {
     const token = newAgentToken(c.req.valid("json"));
-    const row = await mintToken(c.var.db, actorOf(c), token);
+    const row = await mintToken(c.var.db, getMemberActor(c), token);
     return c.json(await toMintedToken(c, row), 200);
   },
 );
@@ -87,7 +87,10 @@ tokens.openapi(
     guard: allow("tokens:write"),
     body: MintMasterKey,
     responses: {
-      200: answer("With its bytes and its bearer form, which are shown this once.", MintedToken),
+      200: jsonResponse(
+        "With its bytes and its bearer form, which are shown this once.",
+        MintedToken,
+      ),
     },
     failures: ["upgrade_required"],
   }),
@@ -95,7 +98,7 @@ tokens.openapi(
     const { config, db } = c.var;
     const { name, ttl_days: ttlDays } = c.req.valid("json");
     const key = newMasterKey(name, ttlDays);
-    const row = await mintMasterKey(db, actorOf(c), key, config.HOSTED);
+    const row = await mintMasterKey(db, getMemberActor(c), key, config.HOSTED);
     if (row === "upgrade_required") {
       throw new ApiError("upgrade_required", "Master keys are not part of your plan.");
     }
@@ -111,17 +114,21 @@ tokens.openapi(
     description: "With a master key go all tokens that it minted.",
     guard: allow("tokens:write"),
     params: Nonce,
-    responses: { 200: answer("Its agents are disconnected.", Ok) },
+    responses: { 200: jsonResponse("Its agents are disconnected.", Ok) },
   }),
   async (c) => {
-    const outcome = await revokeToken(c.var.db, actorOf(c), nameOf(c, c.req.valid("param").nonce));
+    const outcome = await revokeToken(
+      c.var.db,
+      getMemberActor(c),
+      toTokenTarget(c, c.req.valid("param").nonce),
+    );
     switch (outcome) {
       case "revoked":
         return c.json({ ok: true as const }, 200);
       case "not_found":
         throw notFound("such token");
       case "not_yours":
-        throw notYours();
+        throw othersToken();
     }
   },
 );
@@ -134,17 +141,17 @@ tokens.openapi(
     guard: allow("tokens:write"),
     params: Nonce,
     responses: {
-      200: answer("The new one, with its bytes, which are shown this once.", MintedToken),
+      200: jsonResponse("The new one, with its bytes, which are shown this once.", MintedToken),
     },
   }),
   async (c) => {
-    const name = nameOf(c, c.req.valid("param").nonce);
-    const row = await rotateToken(c.var.db, actorOf(c), name, renewedToken);
+    const name = toTokenTarget(c, c.req.valid("param").nonce);
+    const row = await rotateToken(c.var.db, getMemberActor(c), name, renewedToken);
     switch (row) {
       case "not_found":
         throw notFound("such token that is not revoked");
       case "not_yours":
-        throw notYours();
+        throw othersToken();
       default: {
         const spent = await findSpent(c.var.db.query, [row.lineageId]);
         return c.json(await toMintedToken(c, row, spent.get(row.lineageId)), 200);
@@ -161,13 +168,15 @@ tokens.openapi(
     guard: allow("budgets:write"),
     params: Nonce,
     body: Budget,
-    responses: { 200: answer("In force; agents that are over it are disconnected.", BudgetResult) },
+    responses: {
+      200: jsonResponse("In force; agents that are over it are disconnected.", BudgetResult),
+    },
     failures: ["invalid_budget"],
   }),
   async (c) => {
     const { nonce } = c.req.valid("param");
     const { monthlyBudgetUsdCents } = c.req.valid("json");
-    const outcome = await setBudget(c.var.db, actorOf(c), { nonce, monthlyBudgetUsdCents });
+    const outcome = await setBudget(c.var.db, getMemberActor(c), { nonce, monthlyBudgetUsdCents });
     switch (outcome) {
       case "set":
         return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
@@ -183,11 +192,11 @@ tokens.openapi(
   },
 );
 
-function nameOf(c: ApiContext, nonce: string) {
+function toTokenTarget(c: ApiContext, nonce: string) {
   return { nonce, mayEndOthers: hasPermission(c.var.principal.role, "tokens:write-others") };
 }
 
-function notYours(): ApiError {
+function othersToken(): ApiError {
   return new ApiError("forbidden", "Only an admin may end what somebody else has minted.");
 }
 

@@ -22,7 +22,7 @@ import {
   verifyCapabilityToken,
   type TokenPayload,
 } from "../../identity/tokens/capability-token.ts";
-import { fromBase64, toHex, uuidOf } from "../../../shared/encoding.ts";
+import { fromBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { capabilityTokenKeys } from "../../identity/keys.ts";
 import { confirmTunnel } from "../../store/tunnels/live-tunnels.ts";
 import { tunnelObject } from "../../objects.ts";
@@ -37,7 +37,7 @@ import {
 import { returnToTunnel } from "../../store/tunnels/returns.ts";
 import { findTokenEnd } from "../../store/tokens/spending.ts";
 import { PLAN_TERMS } from "../../store/billing/plans.ts";
-import { Refusal } from "./refusals.ts";
+import { ConnectionRefusal } from "./refusals.ts";
 import { markDisconnected } from "../../store/tunnels/tunnels.ts";
 
 export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdict> {
@@ -45,9 +45,10 @@ export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdi
     const config = configOf(env);
     const token = await readToken(config, request.bearer);
     const registered = await register(env, openDatabase(env), token, request);
-    return { admission: admissionOf(config, token, registered, request.address) };
+    return { admission: toAdmission(config, token, registered, request.address) };
   } catch (error) {
-    if (error instanceof Refusal) return { refusal: error.closeName, words: error.message };
+    if (error instanceof ConnectionRefusal)
+      return { refusal: error.closeName, words: error.message };
     throw error;
   }
 }
@@ -71,7 +72,7 @@ export async function withdrawAdmission(env: Env, admission: Admission): Promise
   await markDisconnected(openDatabase(env), admission.tunnelId);
 }
 
-const TOKEN_FAULTS = {
+const TOKEN_ERRORS = {
   malformed: "the token can't be read",
   bad_signature: "the token was not signed by this server",
   expired: "the token has expired",
@@ -79,12 +80,12 @@ const TOKEN_FAULTS = {
 
 export async function readToken(config: Config, bearer: string): Promise<TokenPayload> {
   const bytes = fromBase64(bearer);
-  if (!bytes) throw new Refusal("unauthorized", TOKEN_FAULTS.malformed);
+  if (!bytes) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS.malformed);
   const keys = await capabilityTokenKeys(config);
   const verdict = await verifyCapabilityToken(bytes, keys, Date.now());
-  if ("fault" in verdict) throw new Refusal("unauthorized", TOKEN_FAULTS[verdict.fault]);
+  if ("fault" in verdict) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS[verdict.fault]);
   if (verdict.ok.kind !== "agent") {
-    throw new Refusal("unauthorized", "the token is not an agent token");
+    throw new ConnectionRefusal("unauthorized", "the token is not an agent token");
   }
   return verdict.ok;
 }
@@ -98,14 +99,14 @@ async function register(
 ): Promise<Registered> {
   const projectSlug = asked.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
   if (token.project !== null && token.project !== projectSlug) {
-    throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
+    throw new ConnectionRefusal("forbidden", `the token is for the project ${token.project} only`);
   }
   for (let tries = 1; ; tries++) {
     const name = asked.subdomain ?? generateRandomName();
     const label = toLabel(name, projectSlug);
-    refuseLabel(token, label);
-    const registration = await registerWithFreshNews(env, db, {
-      orgId: uuidOf(token.organizationId),
+    requireAllowedLabel(token, label);
+    const registration = await registerWithFreshStatus(env, db, {
+      orgId: toUuid(token.organizationId),
       tokenNonce: toHex(token.nonce),
       ip: address,
       name,
@@ -121,22 +122,22 @@ async function register(
     if ("ok" in registration) return registration;
     const { refused } = registration;
     const mayTryAnother = asked.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
-    if (refused !== "duplicate_name" || !mayTryAnother) throw refusalFor(refused, label, asked);
+    if (refused !== "duplicate_name" || !mayTryAnother) throw toRefusal(refused, label, asked);
   }
 }
 
-function refuseLabel(token: TokenPayload, label: string): void {
+function requireAllowedLabel(token: TokenPayload, label: string): void {
   const fault = findLabelError(label);
-  if (fault !== null) throw new Refusal("invalid_request", `the name ${fault}`);
-  if (isReservedLabel(label)) throw new Refusal("duplicate_name", `${label} is reserved`);
+  if (fault !== null) throw new ConnectionRefusal("invalid_request", `the name ${fault}`);
+  if (isReservedLabel(label)) throw new ConnectionRefusal("duplicate_name", `${label} is reserved`);
   if (!isAllowedLabel(token.allowedSubdomains, label)) {
     const patterns = token.allowedSubdomains.join(", ");
-    throw new Refusal("forbidden", `the token allows only ${patterns}`);
+    throw new ConnectionRefusal("forbidden", `the token allows only ${patterns}`);
   }
 }
 
 /** A refusal by rows that may be out of date is believed once their tunnels were asked. */
-async function registerWithFreshNews(
+async function registerWithFreshStatus(
   env: Env,
   db: Database,
   request: RegistrationRequest,
@@ -149,52 +150,52 @@ async function registerWithFreshNews(
   return registerTunnel(db, request);
 }
 
-function refusalFor(
+function toRefusal(
   refusal: RegistrationRefusal,
   label: string,
   asked: AgentRequest["asked"],
-): Refusal {
+): ConnectionRefusal {
   switch (refusal) {
     case "token_unknown":
-      return new Refusal("unauthorized", "the token is not known here");
+      return new ConnectionRefusal("unauthorized", "the token is not known here");
     case "token_revoked":
-      return new Refusal("unauthorized", "the token was revoked");
+      return new ConnectionRefusal("unauthorized", "the token was revoked");
     case "over_budget":
-      return new Refusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
+      return new ConnectionRefusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
     case "organization_not_approved":
-      return new Refusal("forbidden", "the organization waits for approval");
+      return new ConnectionRefusal("forbidden", "the organization waits for approval");
     case "project_not_found":
-      return new Refusal("forbidden", "there is no such project");
+      return new ConnectionRefusal("forbidden", "there is no such project");
     case "tunnel_deleted":
-      return new Refusal("tunnel_deleted", "the tunnel was deleted");
+      return new ConnectionRefusal("tunnel_deleted", "the tunnel was deleted");
     case "tunnel_expired":
-      return new Refusal("tunnel_expired", "the tunnel's time is over");
+      return new ConnectionRefusal("tunnel_expired", "the tunnel's time is over");
     case "tunnel_stopped":
-      return new Refusal("tunnel_stopped", "the tunnel was stopped");
+      return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
     case "duplicate_name":
-      return new Refusal("duplicate_name", `${label} is taken`);
+      return new ConnectionRefusal("duplicate_name", `${label} is taken`);
     case "other_protocol":
-      return new Refusal(
+      return new ConnectionRefusal(
         "invalid_request",
         asked.protocol === "tcp" ? `${label} carries HTTP, not TCP` : `${label} carries TCP`,
       );
     case "port_taken":
-      return new Refusal("duplicate_name", `port ${asked.remote_port} is taken`);
+      return new ConnectionRefusal("duplicate_name", `port ${asked.remote_port} is taken`);
     case "port_outside_range":
-      return new Refusal("invalid_request", "the relay does not hand out that port");
+      return new ConnectionRefusal("invalid_request", "the relay does not hand out that port");
     case "unknown_relay":
     case "no_relay":
-      return new Refusal("internal", "no relay has connected, so there are no TCP ports");
+      return new ConnectionRefusal("internal", "no relay has connected, so there are no TCP ports");
     case "exhausted":
-      return new Refusal("internal", "every TCP port of the relay is reserved");
+      return new ConnectionRefusal("internal", "every TCP port of the relay is reserved");
     case "served_by_another":
-      return new Refusal("duplicate_name", `${label} is being served with another token`);
+      return new ConnectionRefusal("duplicate_name", `${label} is being served with another token`);
     case "quota_exceeded":
-      return new Refusal("quota_exceeded", "all tunnels of the token are in use");
+      return new ConnectionRefusal("quota_exceeded", "all tunnels of the token are in use");
   }
 }
 
-function admissionOf(
+function toAdmission(
   config: Config,
   token: TokenPayload,
   { ok: tunnel, plan }: Registered,

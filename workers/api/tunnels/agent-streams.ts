@@ -12,11 +12,12 @@ import { StreamsQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
-import { failures, newArea, type ApiContext } from "../route.ts";
-import { Refusal, refusalOfObject, refusalResponse } from "./refusals.ts";
-import { offeredProtocols, requireUpgrade } from "../upgrade.ts";
+import { failureResponses, createRouter, type ApiContext } from "../route.ts";
+import { ConnectionRefusal, toConnectionRefusal, respondWithClose } from "./refusals.ts";
+import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
+import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
-export const agentStreams = newArea();
+export const agentStreams = createRouter();
 
 agentStreams.openAPIRegistry.registerPath({
   method: "get",
@@ -26,7 +27,7 @@ agentStreams.openAPIRegistry.registerPath({
     "A WebSocket that carries one TCP connection (docs/agent-protocol.md). The bearer is a capability token in base64; every refusal is a Close.",
   security: [{ bearer: [] }],
   request: { query: StreamsQuery },
-  responses: { 101: { description: "The connection." }, ...failures("upgrade_expected") },
+  responses: { 101: { description: "The connection." }, ...failureResponses("upgrade_expected") },
 });
 
 agentStreams.get("/agent/streams", async (c) => {
@@ -34,24 +35,25 @@ agentStreams.get("/agent/streams", async (c) => {
   try {
     return await handOver(c, await admit(c));
   } catch (error) {
-    if (error instanceof Refusal) return refusalResponse(c, error, STREAMS_SUBPROTOCOL);
+    if (error instanceof ConnectionRefusal) return respondWithClose(c, error, STREAMS_SUBPROTOCOL);
     log("error", "client_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    const refusal = new Refusal("internal", "something went wrong on the server's side");
-    return refusalResponse(c, refusal, STREAMS_SUBPROTOCOL);
+    const refusal = new ConnectionRefusal("internal", "something went wrong on the server's side");
+    return respondWithClose(c, refusal, STREAMS_SUBPROTOCOL);
   }
 });
 
 async function admit(c: ApiContext): Promise<ClientAdmission> {
-  if (!offeredProtocols(c).includes(STREAMS_SUBPROTOCOL)) {
-    throw new Refusal("unsupported_version", `this server speaks ${STREAMS_SUBPROTOCOL}`);
+  if (!getOfferedProtocols(c).includes(STREAMS_SUBPROTOCOL)) {
+    throw new ConnectionRefusal("unsupported_version", `this server speaks ${STREAMS_SUBPROTOCOL}`);
   }
-  const bearer = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
-  if (bearer === undefined) throw new Refusal("unauthorized", "a token is required");
+  const bearer = parseBearerToken(c.req.header("authorization"));
+  if (bearer === null) throw new ConnectionRefusal("unauthorized", "a token is required");
   const query = StreamsQuery.safeParse(c.req.query());
-  if (!query.success) throw new Refusal("invalid_request", "tunnel: must be an id or a name");
+  if (!query.success)
+    throw new ConnectionRefusal("invalid_request", "tunnel: must be an id or a name");
   const { tunnel } = query.data;
   const verdict = await c.env.ROWS.admitClient({ bearer, tunnel, address: c.var.address });
-  if ("refusal" in verdict) throw new Refusal(verdict.refusal, verdict.words);
+  if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.words);
   return verdict.admission;
 }
 
@@ -63,6 +65,6 @@ async function handOver(c: ApiContext, admission: ClientAdmission): Promise<Resp
       [CLIENT_HEADER]: JSON.stringify(admission),
     },
   });
-  if (response.status !== 101) throw refusalOfObject(response);
+  if (response.status !== 101) throw toConnectionRefusal(response);
   return response;
 }

@@ -14,11 +14,12 @@ import { ConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
-import { failures, newArea, type ApiContext } from "../route.ts";
-import { Refusal, refusalOfObject, refusalResponse } from "./refusals.ts";
-import { offeredProtocols, requireUpgrade } from "../upgrade.ts";
+import { failureResponses, createRouter, type ApiContext } from "../route.ts";
+import { ConnectionRefusal, toConnectionRefusal, respondWithClose } from "./refusals.ts";
+import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
+import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
-export const agents = newArea();
+export const agents = createRouter();
 
 agents.openAPIRegistry.registerPath({
   method: "get",
@@ -28,7 +29,7 @@ agents.openAPIRegistry.registerPath({
     "A WebSocket (docs/agent-protocol.md). The bearer is a capability token in base64; every refusal is a Close.",
   security: [{ bearer: [] }],
   request: { query: ConnectQuery },
-  responses: { 101: { description: "The connection." }, ...failures("upgrade_expected") },
+  responses: { 101: { description: "The connection." }, ...failureResponses("upgrade_expected") },
 });
 
 agents.get("/agent/connect", async (c) => {
@@ -36,27 +37,27 @@ agents.get("/agent/connect", async (c) => {
   try {
     return await connectAgent(c);
   } catch (error) {
-    if (error instanceof Refusal) return refusalResponse(c, error, SUBPROTOCOL);
+    if (error instanceof ConnectionRefusal) return respondWithClose(c, error, SUBPROTOCOL);
     log("error", "agent_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    const refusal = new Refusal("internal", "something went wrong on the server's side");
-    return refusalResponse(c, refusal, SUBPROTOCOL);
+    const refusal = new ConnectionRefusal("internal", "something went wrong on the server's side");
+    return respondWithClose(c, refusal, SUBPROTOCOL);
   }
 });
 
 async function connectAgent(c: ApiContext): Promise<Response> {
-  if (!offeredProtocols(c).includes(SUBPROTOCOL)) {
-    throw new Refusal("unsupported_version", `this server speaks ${SUBPROTOCOL}`);
+  if (!getOfferedProtocols(c).includes(SUBPROTOCOL)) {
+    throw new ConnectionRefusal("unsupported_version", `this server speaks ${SUBPROTOCOL}`);
   }
-  const bearer = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
-  if (bearer === undefined) throw new Refusal("unauthorized", "a token is required");
+  const bearer = parseBearerToken(c.req.header("authorization"));
+  if (bearer === null) throw new ConnectionRefusal("unauthorized", "a token is required");
   const asked = ConnectQuery.safeParse(c.req.query());
   if (!asked.success) {
     const [issue] = asked.error.issues;
-    throw new Refusal("invalid_request", `${issue?.path.join(".")}: ${issue?.message}`);
+    throw new ConnectionRefusal("invalid_request", `${issue?.path.join(".")}: ${issue?.message}`);
   }
   const { address } = c.var;
   const verdict = await c.env.ROWS.admit({ bearer, asked: asked.data, address });
-  if ("refusal" in verdict) throw new Refusal(verdict.refusal, verdict.words);
+  if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.words);
   return handOver(c, verdict.admission);
 }
 
@@ -69,7 +70,7 @@ async function handOver(c: ApiContext, admission: Admission): Promise<Response> 
         [ADMISSION_HEADER]: JSON.stringify(admission),
       },
     });
-    if (response.status !== 101) throw refusalOfObject(response);
+    if (response.status !== 101) throw toConnectionRefusal(response);
     waitUntil(c.env.ROWS.confirmAdmission(admission));
     return response;
   } catch (error) {

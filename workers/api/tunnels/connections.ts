@@ -6,9 +6,9 @@ import { Ok } from "../../../protocol/schemas/scalars.ts";
 import { organizationObject } from "../../objects.ts";
 import { endConnection } from "../../store/tunnels/connections.ts";
 import { allow } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route } from "../route.ts";
+import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
 
-export const connections = newArea();
+export const connections = createRouter();
 
 connections.openapi(
   route({
@@ -16,7 +16,7 @@ connections.openapi(
     path: "/connections",
     summary: "List the agents that are connected now",
     guard: allow("connections:read"),
-    responses: { 200: answer("Newest first, all of them.", z.array(Connection)) },
+    responses: { 200: jsonResponse("Newest first, all of them.", z.array(Connection)) },
   }),
   async (c) => {
     const entries = await organizationObject(c.env, c.var.principal.orgId).listConnections();
@@ -32,7 +32,7 @@ connections.openapi(
     description: "The agent comes back in about five seconds, unless its token is revoked.",
     guard: allow("connections:write"),
     params: AgentId,
-    responses: { 200: answer("It is over, and listed no more.", Ok) },
+    responses: { 200: jsonResponse("It is over, and listed no more.", Ok) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -41,7 +41,7 @@ connections.openapi(
       agentId,
     );
     if (tunnelId === null) throw notFound("such connection");
-    switch (await endConnection(c.var.db, actorOf(c), { agentId, tunnelId })) {
+    switch (await endConnection(c.var.db, getMemberActor(c), { agentId, tunnelId })) {
       case "ended":
         return c.json({ ok: true as const }, 200);
       case "not_found":

@@ -2,12 +2,12 @@
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { CLOSE_REASON_MAX_BYTES } from "../../../protocol/limits.ts";
-import { utf8 } from "../../../shared/encoding.ts";
+import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
-import { offeredProtocols } from "../upgrade.ts";
+import { getOfferedProtocols } from "../upgrade.ts";
 
 /** Ends the attempt with a Close. `words` follow the code's name, for a person. */
-export class Refusal extends Error {
+export class ConnectionRefusal extends Error {
   override name = "Refusal";
   readonly closeName: CloseName;
 
@@ -18,18 +18,21 @@ export class Refusal extends Error {
 }
 
 /** What a tunnel's object answers instead of taking a socket. */
-export function refusalOfObject({ headers, status }: Response): Refusal | Error {
+export function toConnectionRefusal({ headers, status }: Response): ConnectionRefusal | Error {
   switch (headers.get(ERROR_HEADER)) {
     case "unavailable":
-      return new Refusal("going_away", "the server restarts");
+      return new ConnectionRefusal("going_away", "the server restarts");
     case "conflict":
-      return new Refusal("tunnel_stopped", "the tunnel was stopped");
+      return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
     case "tunnel_not_found":
-      return new Refusal("tunnel_deleted", "the tunnel was deleted");
+      return new ConnectionRefusal("tunnel_deleted", "the tunnel was deleted");
     case "forbidden":
-      return new Refusal("forbidden", "the tunnel's IP allowlist does not have your address");
+      return new ConnectionRefusal(
+        "forbidden",
+        "the tunnel's IP allowlist does not have your address",
+      );
     case "rate_limited":
-      return new Refusal("quota_exceeded", "the tunnel has too many clients");
+      return new ConnectionRefusal("quota_exceeded", "the tunnel has too many clients");
     default:
       return new Error(`the tunnel's object answered ${status}`);
   }
@@ -40,24 +43,24 @@ export function refusalOfObject({ headers, status }: Response): Refusal | Error 
  *
  * @param spoken the subprotocol that would have been spoken on it.
  */
-export function refusalResponse(
+export function respondWithClose(
   c: ApiContext,
-  { closeName, message }: Refusal,
+  { closeName, message }: ConnectionRefusal,
   spoken: string,
 ): Response {
   c.set("refusal", closeName);
   const { 0: client, 1: server } = new WebSocketPair();
   server.accept();
-  server.close(CLOSE[closeName], withinBytes(`${closeName}: ${message}`, CLOSE_REASON_MAX_BYTES));
+  server.close(CLOSE[closeName], truncateUtf8(`${closeName}: ${message}`, CLOSE_REASON_MAX_BYTES));
   // An agent that speaks something else only reads the Close if its own protocol is granted to it.
-  const offered = offeredProtocols(c);
+  const offered = getOfferedProtocols(c);
   const granted = offered.includes(spoken) ? spoken : offered[0];
   const headers = granted === undefined ? undefined : { "Sec-WebSocket-Protocol": granted };
   return new Response(null, { status: 101, webSocket: client, headers });
 }
 
-function withinBytes(text: string, maxBytes: number): string {
-  const bytes = utf8(text);
+function truncateUtf8(text: string, maxBytes: number): string {
+  const bytes = toUtf8(text);
   if (bytes.byteLength <= maxBytes) return text;
   // A character that is cut in half decodes to U+FFFD, three bytes of its own: drop it.
   return new TextDecoder().decode(bytes.subarray(0, maxBytes)).replace(/\uFFFD+$/, "");

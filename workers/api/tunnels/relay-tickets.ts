@@ -2,16 +2,17 @@
 import { RelayAccess } from "../../../protocol/schemas/networks.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
-import { toHex, uuidOf } from "../../../shared/encoding.ts";
+import { toHex, toUuid } from "../../../shared/bytes.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
 import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
 import { readToken } from "./admission.ts";
-import { unauthorized, verifiedByHandler } from "../guard.ts";
-import { answer, newArea, notFound, route, type ApiContext } from "../route.ts";
-import { Refusal } from "./refusals.ts";
+import { unauthorized, bearerVerifiedByHandler } from "../guard.ts";
+import { jsonResponse, createRouter, notFound, route, type ApiContext } from "../route.ts";
+import { ConnectionRefusal } from "./refusals.ts";
+import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
-export const relayTickets = newArea();
+export const relayTickets = createRouter();
 
 relayTickets.openapi(
   route({
@@ -20,14 +21,14 @@ relayTickets.openapi(
     summary: "Let the agent of a TCP tunnel serve it at its relay",
     description:
       "The bearer is the capability token whose agent serves the tunnel. The ticket is good for five minutes (docs/relay-protocol.md).",
-    guard: verifiedByHandler,
+    guard: bearerVerifiedByHandler,
     params: Id,
-    responses: { 200: answer("The ticket, and where to show it.", RelayAccess) },
+    responses: { 200: jsonResponse("The ticket, and where to show it.", RelayAccess) },
     failures: ["invalid_request", "forbidden", "conflict", "expired"],
   }),
   async (c) => {
-    const token = await bearerToken(c);
-    const shown = { orgId: uuidOf(token.organizationId), nonce: toHex(token.nonce) };
+    const token = await requireBearerToken(c);
+    const shown = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
     const found = await findServedTunnel(c.var.db, shown, c.req.valid("param").id);
     const tunnel = requireServed(found);
     const access = await issueRelayAccess(c.var.config, tunnel.relay, {
@@ -43,13 +44,13 @@ relayTickets.openapi(
   },
 );
 
-async function bearerToken(c: ApiContext): Promise<TokenPayload> {
-  const bearer = c.req.header("authorization")?.match(/^Bearer +(\S+)$/i)?.[1];
-  if (bearer === undefined) throw unauthorized();
+async function requireBearerToken(c: ApiContext): Promise<TokenPayload> {
+  const bearer = parseBearerToken(c.req.header("authorization"));
+  if (bearer === null) throw unauthorized();
   try {
     return await readToken(c.var.config, bearer);
   } catch (error) {
-    if (error instanceof Refusal) throw unauthorized();
+    if (error instanceof ConnectionRefusal) throw unauthorized();
     throw error;
   }
 }

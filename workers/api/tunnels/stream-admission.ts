@@ -8,7 +8,7 @@ import { configOf } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import type { ClientRequest, ClientVerdict } from "../../rows-binding.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
-import { toHex, uuidOf } from "../../../shared/encoding.ts";
+import { toHex, toUuid } from "../../../shared/bytes.ts";
 import {
   findStreamTarget,
   type StreamTarget,
@@ -16,7 +16,7 @@ import {
   type TunnelRefusal,
 } from "../../store/tunnels/tcp-tunnels.ts";
 import { readToken } from "./admission.ts";
-import { Refusal } from "./refusals.ts";
+import { ConnectionRefusal } from "./refusals.ts";
 
 export async function admitClient(
   env: Env,
@@ -29,7 +29,8 @@ export async function admitClient(
     const tokenNonce = toHex(token.nonce);
     return { admission: { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs } };
   } catch (error) {
-    if (error instanceof Refusal) return { refusal: error.closeName, words: error.message };
+    if (error instanceof ConnectionRefusal)
+      return { refusal: error.closeName, words: error.message };
     throw error;
   }
 }
@@ -37,37 +38,37 @@ export async function admitClient(
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<StreamTarget> {
-  const shown = { orgId: uuidOf(token.organizationId), nonce: toHex(token.nonce) };
+  const shown = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
   const which = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
   const target = await findStreamTarget(openDatabase(env), shown, which);
-  if (typeof target === "string") throw refusalFor(target);
+  if (typeof target === "string") throw toRefusal(target);
   const { subdomain, projectSlug } = target;
   if (token.project !== null && token.project !== projectSlug) {
-    throw new Refusal("forbidden", `the token is for the project ${token.project} only`);
+    throw new ConnectionRefusal("forbidden", `the token is for the project ${token.project} only`);
   }
   if (!isAllowedLabel(token.allowedSubdomains, subdomain)) {
-    throw new Refusal("forbidden", "the token does not allow this name");
+    throw new ConnectionRefusal("forbidden", "the token does not allow this name");
   }
   return target;
 }
 
-function refusalFor(refusal: TokenRefusal | TunnelRefusal): Refusal {
+function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusal {
   switch (refusal) {
     case "token_unknown":
-      return new Refusal("unauthorized", "the token is not known here");
+      return new ConnectionRefusal("unauthorized", "the token is not known here");
     case "token_revoked":
-      return new Refusal("unauthorized", "the token was revoked");
+      return new ConnectionRefusal("unauthorized", "the token was revoked");
     case "organization_not_approved":
-      return new Refusal("forbidden", "the organization waits for approval");
+      return new ConnectionRefusal("forbidden", "the organization waits for approval");
     case "over_budget":
-      return new Refusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
+      return new ConnectionRefusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
     case "not_found":
-      return new Refusal("tunnel_deleted", "there is no such tunnel");
+      return new ConnectionRefusal("tunnel_deleted", "there is no such tunnel");
     case "not_tcp":
-      return new Refusal("invalid_request", "the tunnel carries HTTP, not TCP");
+      return new ConnectionRefusal("invalid_request", "the tunnel carries HTTP, not TCP");
     case "tunnel_expired":
-      return new Refusal("tunnel_expired", "the tunnel's time is over");
+      return new ConnectionRefusal("tunnel_expired", "the tunnel's time is over");
     case "tunnel_stopped":
-      return new Refusal("tunnel_stopped", "the tunnel was stopped");
+      return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
   }
 }

@@ -6,7 +6,7 @@ import { z } from "zod";
 import {
   RANDOM_NAME_MAX_TRIES,
   TUNNEL_CONFIRM_MAX_ROWS,
-  TUNNEL_NEWS_FRESH_MS,
+  TUNNEL_STATUS_FRESH_MS,
 } from "../../limits.ts";
 import {
   DEFAULT_PROJECT_SLUG,
@@ -16,7 +16,11 @@ import {
   generateRandomName,
 } from "../../../protocol/names.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
-import { CreateTunnel, TunnelStatusResult, Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
+import {
+  CreateTunnel,
+  TunnelStatusResult,
+  Tunnel,
+} from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
 import { confirmTunnel } from "../../store/tunnels/live-tunnels.ts";
@@ -33,16 +37,16 @@ import {
 } from "../../store/tunnels/tunnels.ts";
 import { allow } from "../guard.ts";
 import {
-  actorOf,
-  answer,
+  getMemberActor,
+  jsonResponse,
   invalidField,
-  newArea,
+  createRouter,
   notFound,
   route,
   type ApiContext,
 } from "../route.ts";
 
-export const tunnels = newArea();
+export const tunnels = createRouter();
 
 tunnels.openapi(
   route({
@@ -51,11 +55,11 @@ tunnels.openapi(
     summary: "List tunnels",
     guard: allow("tunnels:read"),
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(Tunnel)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(Tunnel)) },
   }),
   async (c) => {
     const rows = await listTunnels(c.var.db, c.var.principal.orgId, c.req.valid("query"));
-    const confirmed = await withFreshNews(c, rows);
+    const confirmed = await withFreshStatus(c, rows);
     return c.json(
       confirmed.map((row) => toTunnel(c.var.config, row)),
       200,
@@ -70,11 +74,11 @@ tunnels.openapi(
     summary: "Reserve a tunnel that an agent connects to later",
     guard: allow("tunnels:write"),
     body: CreateTunnel,
-    responses: { 201: answer("Made; its status is `inactive`.", Tunnel) },
+    responses: { 201: jsonResponse("Made; its status is `inactive`.", Tunnel) },
     failures: ["not_found", "duplicate_name", "unavailable"],
   }),
   async (c) => {
-    const row = await createNamed(c, c.req.valid("json"));
+    const row = await createWithFreeName(c, c.req.valid("json"));
     return c.json(toTunnel(c.var.config, row), 201);
   },
 );
@@ -86,10 +90,10 @@ tunnels.openapi(
     summary: "Delete a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: answer("Its name is free, its agent is told.", Ok) },
+    responses: { 200: jsonResponse("Its name is free, its agent is told.", Ok) },
   }),
   async (c) => {
-    const deleted = await deleteTunnel(c.var.db, actorOf(c), c.req.valid("param").id);
+    const deleted = await deleteTunnel(c.var.db, getMemberActor(c), c.req.valid("param").id);
     if (!deleted) throw notFound("such tunnel");
     return c.json({ ok: true as const }, 200);
   },
@@ -103,14 +107,17 @@ tunnels.openapi(
     guard: allow("tunnels:write"),
     params: Id,
     responses: {
-      200: answer("Its agent comes back within seconds, if it is running.", TunnelStatusResult),
+      200: jsonResponse(
+        "Its agent comes back within seconds, if it is running.",
+        TunnelStatusResult,
+      ),
     },
     failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    const stopped = await setStopped(c.var.db, actorOf(c), id, false);
-    return c.json({ id, status: statusOf(stopped) }, 200);
+    const stopped = await setStopped(c.var.db, getMemberActor(c), id, false);
+    return c.json({ id, status: toStatus(stopped) }, 200);
   },
 );
 
@@ -121,17 +128,17 @@ tunnels.openapi(
     summary: "Disconnect a tunnel's agent, and keep agents out until it is started",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: answer("It is offline, its agent is told.", TunnelStatusResult) },
+    responses: { 200: jsonResponse("It is offline, its agent is told.", TunnelStatusResult) },
     failures: ["expired", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
-    const stopped = await setStopped(c.var.db, actorOf(c), id, true);
-    return c.json({ id, status: statusOf(stopped) }, 200);
+    const stopped = await setStopped(c.var.db, getMemberActor(c), id, true);
+    return c.json({ id, status: toStatus(stopped) }, 200);
   },
 );
 
-function statusOf(stopped: Stopped): Tunnel["status"] {
+function toStatus(stopped: Stopped): Tunnel["status"] {
   switch (stopped) {
     case "not_found":
       throw notFound("such tunnel");
@@ -142,7 +149,7 @@ function statusOf(stopped: Stopped): Tunnel["status"] {
   }
 }
 
-async function createNamed(
+async function createWithFreeName(
   c: ApiContext,
   asked: z.output<typeof CreateTunnel>,
 ): Promise<ListedTunnel> {
@@ -158,18 +165,18 @@ async function createNamed(
     if (isReservedLabel(label)) throw taken;
 
     const made = { name, label, projectSlug, protocol, localPort, ttlSeconds, wantedPort };
-    const row = await createTunnel(c.var.db, actorOf(c), made);
+    const row = await createTunnel(c.var.db, getMemberActor(c), made);
     if (row === "project_not_found") throw notFound("such project");
     if (typeof row === "object") {
       const nothingYet = { authEnabled: false, edgeAuthEnabled: false, policyActions: 0 };
       return { ...row, projectSlug, ...nothingYet, customDomains: [] };
     }
-    if (row !== "duplicate_name") throw portError(row, wantedPort);
+    if (row !== "duplicate_name") throw toPortError(row, wantedPort);
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
   }
 }
 
-function portError(refusal: PortRefusal, { port, relayId }: WantedPort): ApiError {
+function toPortError(refusal: PortRefusal, { port, relayId }: WantedPort): ApiError {
   switch (refusal) {
     case "unknown_relay":
       return invalidField("relayId", `names no relay: ${relayId} has never connected`);
@@ -185,8 +192,8 @@ function portError(refusal: PortRefusal, { port, relayId }: WantedPort): ApiErro
 }
 
 /** A row that says "connected" and has not been heard of for a while may be wrong: its object is asked. */
-async function withFreshNews(c: ApiContext, rows: ListedTunnel[]): Promise<ListedTunnel[]> {
-  const freshSince = Date.now() - TUNNEL_NEWS_FRESH_MS;
+async function withFreshStatus(c: ApiContext, rows: ListedTunnel[]): Promise<ListedTunnel[]> {
+  const freshSince = Date.now() - TUNNEL_STATUS_FRESH_MS;
   const isOld = ({ agentConnected, lastSeenAt }: ListedTunnel) =>
     agentConnected && (lastSeenAt === null || lastSeenAt.getTime() < freshSince);
   const old = rows
@@ -201,7 +208,7 @@ async function withFreshNews(c: ApiContext, rows: ListedTunnel[]): Promise<Liste
 }
 
 /** A tunnel of protocol `tcp` that was made before there were relays has no port until its agent connects. */
-function publicUrlOf(config: Config, row: ListedTunnel): string {
+function getPublicUrl(config: Config, row: ListedTunnel): string {
   const { subdomain, protocol, publicPort, relayHost } = row;
   const host = `${subdomain}.${config.SERVICE_DOMAIN}`;
   if (protocol !== "tcp") return publicUrl(config, host);
@@ -219,7 +226,7 @@ function toTunnel(config: Config, row: ListedTunnel): Tunnel {
     name,
     subdomain,
     projectSlug,
-    publicUrl: publicUrlOf(config, row),
+    publicUrl: getPublicUrl(config, row),
     status,
     protocol,
     localPort,

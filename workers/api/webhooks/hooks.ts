@@ -20,14 +20,21 @@ import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
 import { openWebhookSecret } from "../../identity/webhook-secrets.ts";
 import { receiverObject } from "../../objects.ts";
-import { answer, failures, newArea, notFound, type ApiContext } from "../route.ts";
+import {
+  jsonResponse,
+  failureResponses,
+  createRouter,
+  notFound,
+  type ApiContext,
+} from "../route.ts";
+import { BoundedMap } from "../../../shared/bounded-map.ts";
 
 /** Receivers whose settings an isolate remembers. */
 const RECEIVERS_CACHE_MAX = 1_000;
 /** When to come back to a receiver that is full. */
 const RECEIVER_FULL_RETRY_MS = 60_000;
 
-export const hooks = newArea();
+export const hooks = createRouter();
 
 hooks.openAPIRegistry.registerPath({
   method: "post",
@@ -37,8 +44,14 @@ hooks.openAPIRegistry.registerPath({
     "Any body of at most 1 MiB, signed as the receiver's validator says (docs/webhooks.md). A repeated delivery id is answered the same, and kept once.",
   request: { params: Id },
   responses: {
-    200: answer("Kept, durably. For `chat_app` without a body, or the challenge.", Ok),
-    ...failures("unauthorized", "not_found", "payload_too_large", "rate_limited", "unavailable"),
+    200: jsonResponse("Kept, durably. For `chat_app` without a body, or the challenge.", Ok),
+    ...failureResponses(
+      "unauthorized",
+      "not_found",
+      "payload_too_large",
+      "rate_limited",
+      "unavailable",
+    ),
   },
 });
 
@@ -50,45 +63,45 @@ hooks.post("/hooks/:id", async (c) => {
 });
 
 /** What a delivery is judged by. */
-interface Judge {
+interface Verifier {
   settings: ReceiverSettings;
   /** Of each secret, by its sealed text. */
   keys: Map<string, CryptoKey>;
 }
 
 /** Per isolate. What is in it can be old: the object says so before it keeps anything. */
-const judges = new Map<string, Judge>();
+const verifiers = new BoundedMap<string, Verifier>(RECEIVERS_CACHE_MAX);
 
 async function receive(c: ApiContext, id: string, signed: SignedRequest): Promise<Response> {
   const { env } = c;
-  const remembered = judges.get(id);
-  let judge = remembered ?? (await askForJudge(c, id));
-  if (!(await isGenuine(judge, signed))) {
-    const newest = remembered ? await askForJudge(c, id) : judge;
+  const remembered = verifiers.get(id);
+  let judge = remembered ?? (await loadVerifier(c, id));
+  if (!(await isSigned(judge, signed))) {
+    const newest = remembered ? await loadVerifier(c, id) : judge;
     const isSame = newest.settings.version === judge.settings.version;
-    if (isSame || !(await isGenuine(newest, signed))) throw badSignature();
+    if (isSame || !(await isSigned(newest, signed))) throw invalidSignature();
     judge = newest;
   }
   const { validator } = judge.settings;
   const challenge = readChallenge(validator, signed);
   if (challenge !== null) return c.json({ challenge }, 200);
 
-  const arrival = arrivalOf(judge, signed);
+  const arrival = toIncomingDelivery(judge, signed);
   let taken = await receiverObject(env, id).store(arrival, judge.settings.version);
   if (taken.outcome === "outdated") {
-    judge = await remember(c.var.config, id, taken.settings);
-    if (!(await isGenuine(judge, signed))) throw badSignature();
+    judge = await cacheVerifier(c.var.config, id, taken.settings);
+    if (!(await isSigned(judge, signed))) throw invalidSignature();
     taken = await receiverObject(env, id).store(arrival, judge.settings.version);
   }
-  requireTaken(id, taken);
+  requireStored(id, taken);
   // What is answered to a command or a dialog is shown to whoever sent it: nothing is meant to be.
   return validator === "chat_app" ? c.body(null, 200) : c.json({ ok: true as const }, 200);
 }
 
-function requireTaken(id: string, taken: StoreOutcome): void {
+function requireStored(id: string, taken: StoreOutcome): void {
   switch (taken.outcome) {
-    case "kept":
-    case "repeated":
+    case "stored":
+    case "duplicate":
       return;
     case "rate_limited":
       throw new ApiError("rate_limited", "This receiver gets too many deliveries.", {
@@ -107,46 +120,52 @@ function requireTaken(id: string, taken: StoreOutcome): void {
         retryAfterSeconds: 1,
       });
     case "gone":
-      judges.delete(id);
+      verifiers.delete(id);
       throw notFound("such receiver");
   }
 }
 
-function badSignature(): ApiError {
+function invalidSignature(): ApiError {
   return new ApiError("unauthorized", "The signature is missing, wrong or too old.");
 }
 
-async function askForJudge(c: ApiContext, id: string): Promise<Judge> {
-  const settings = await settingsOf(c.env, id);
+async function loadVerifier(c: ApiContext, id: string): Promise<Verifier> {
+  const settings = await getSettings(c.env, id);
   if (!settings) {
-    judges.delete(id);
+    verifiers.delete(id);
     throw notFound("such receiver");
   }
-  return remember(c.var.config, id, settings);
+  return cacheVerifier(c.var.config, id, settings);
 }
 
-function settingsOf(env: Env, id: string): Promise<ReceiverSettings | null> {
+function getSettings(env: Env, id: string): Promise<ReceiverSettings | null> {
   return receiverObject(env, id).getSettings();
 }
 
-async function remember(config: Config, id: string, settings: ReceiverSettings): Promise<Judge> {
+async function cacheVerifier(
+  config: Config,
+  id: string,
+  settings: ReceiverSettings,
+): Promise<Verifier> {
   const keys = new Map<string, CryptoKey>();
   for (const { sealed } of settings.secrets) {
     keys.set(sealed, await importSecret(await openWebhookSecret(config, sealed)));
   }
-  if (judges.size >= RECEIVERS_CACHE_MAX) judges.clear();
   const judge = { settings, keys };
-  judges.set(id, judge);
+  verifiers.set(id, judge);
   return judge;
 }
 
-function isGenuine({ settings, keys }: Judge, signed: SignedRequest): Promise<boolean> {
+function isSigned({ settings, keys }: Verifier, signed: SignedRequest): Promise<boolean> {
   const now = Date.now();
   const inForce = getActiveSecrets(settings, now).map((sealed) => keys.get(sealed)!);
   return isSignatureValid(settings.validator, inForce, signed, now);
 }
 
-function arrivalOf({ settings }: Judge, { headers, body }: SignedRequest): IncomingDelivery {
+function toIncomingDelivery(
+  { settings }: Verifier,
+  { headers, body }: SignedRequest,
+): IncomingDelivery {
   return {
     id: readDeliveryId(settings.validator, { headers, body }),
     headers: Object.fromEntries([...headers].filter(([name]) => isForwarded(name))),

@@ -16,7 +16,7 @@ import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
 import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
-import { toBase64 } from "../../../shared/base64.ts";
+import { toBase64 } from "../../../shared/bytes.ts";
 import { sealWebhookSecret } from "../../identity/webhook-secrets.ts";
 import { receiverObject } from "../../objects.ts";
 import {
@@ -27,13 +27,20 @@ import {
   rotateReceiverSecret,
   type ReceiverRow,
 } from "../../store/webhooks/receivers.ts";
-import { allow, allowOrAgent, orgOf, requireReader } from "../guard.ts";
-import { actorOf, answer, newArea, notFound, route, type ApiContext } from "../route.ts";
+import { allow, allowOrAgent, getOrgId, authorizeMemberOrAgent } from "../guard.ts";
+import {
+  getMemberActor,
+  jsonResponse,
+  createRouter,
+  notFound,
+  route,
+  type ApiContext,
+} from "../route.ts";
 
 /** How soon a waiting reader notices that the server stops, or that its client is gone. */
 const LONG_POLL_CHECK_MS = 250;
 
-export const receivers = newArea();
+export const receivers = createRouter();
 
 const FOR_AGENTS =
   "The bearer is an access token, or a capability token that is confined to nothing.";
@@ -46,10 +53,10 @@ receivers.openapi(
     description: FOR_AGENTS,
     guard: allowOrAgent("receivers:read"),
     query: PageQuery,
-    responses: { 200: answer("Newest first.", z.array(Receiver)) },
+    responses: { 200: jsonResponse("Newest first.", z.array(Receiver)) },
   }),
   async (c) => {
-    const rows = await listReceivers(c.var.db, orgOf(c), c.req.valid("query"));
+    const rows = await listReceivers(c.var.db, getOrgId(c), c.req.valid("query"));
     return c.json(
       rows.map((row) => toReceiver(c.var.config, row)),
       200,
@@ -65,7 +72,7 @@ receivers.openapi(
     guard: allow("receivers:write"),
     body: CreateReceiver,
     responses: {
-      201: answer("Vendors can deliver to `url`. The secret is shown to nobody.", Receiver),
+      201: jsonResponse("Vendors can deliver to `url`. The secret is shown to nobody.", Receiver),
     },
     failures: ["conflict"],
   }),
@@ -73,7 +80,7 @@ receivers.openapi(
     const { name, validator, secret } = c.req.valid("json");
     const { config, db } = c.var;
     const sealed = await sealWebhookSecret(config, secret);
-    const row = await createReceiver(db, actorOf(c), { name, validator, secret: sealed });
+    const row = await createReceiver(db, getMemberActor(c), { name, validator, secret: sealed });
     switch (row) {
       case "too_many":
         throw new ApiError("conflict", `An organization has at most ${RECEIVERS_MAX} receivers.`);
@@ -91,14 +98,16 @@ receivers.openapi(
     description: FOR_AGENTS,
     guard: allowOrAgent("receivers:read"),
     params: Id,
-    responses: { 200: answer("With how far its deliveries are acknowledged.", ReceiverState) },
+    responses: {
+      200: jsonResponse("With how far its deliveries are acknowledged.", ReceiverState),
+    },
   }),
   async (c) => {
     const row = await requireReceiver(c, c.req.valid("param").id);
     const news = await receiverObject(c.env, row.id).getStats();
     const state = {
       kept: news.stored,
-      lastReceivedAt: news.lastReceivedAtMs === null ? null : instantOf(news.lastReceivedAtMs),
+      lastReceivedAt: news.lastReceivedAtMs === null ? null : toTimestamp(news.lastReceivedAtMs),
       acknowledged: String(news.acknowledged),
     };
     return c.json({ ...toReceiver(c.var.config, row), ...state }, 200);
@@ -112,10 +121,10 @@ receivers.openapi(
     summary: "Delete a webhook receiver",
     guard: allow("receivers:write"),
     params: Id,
-    responses: { 200: answer("Its deliveries are deleted too.", Ok) },
+    responses: { 200: jsonResponse("Its deliveries are deleted too.", Ok) },
   }),
   async (c) => {
-    const isDeleted = await deleteReceiver(c.var.db, actorOf(c), c.req.valid("param").id);
+    const isDeleted = await deleteReceiver(c.var.db, getMemberActor(c), c.req.valid("param").id);
     if (!isDeleted) throw notFound("such receiver");
     return c.json({ ok: true as const }, 200);
   },
@@ -130,7 +139,7 @@ receivers.openapi(
     guard: allow("receivers:write"),
     params: Id,
     body: RotateReceiverSecret,
-    responses: { 200: answer("In force.", Receiver) },
+    responses: { 200: jsonResponse("In force.", Receiver) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -139,7 +148,11 @@ receivers.openapi(
     const { secret, overlapHours } = c.req.valid("json");
     const sealed = await sealWebhookSecret(config, secret);
     const overlapMs = Math.round(overlapHours * 3600_000);
-    const rotation = await rotateReceiverSecret(db, actorOf(c), { id, secret: sealed, overlapMs });
+    const rotation = await rotateReceiverSecret(db, getMemberActor(c), {
+      id,
+      secret: sealed,
+      overlapMs,
+    });
     if (rotation === "not_found") throw notFound("such receiver");
     return c.json(toReceiver(config, rotation), 200);
   },
@@ -154,7 +167,7 @@ receivers.openapi(
     guard: allowOrAgent("receivers:read"),
     params: Id,
     query: DeliveryQuery,
-    responses: { 200: answer("`cursor` is the next question's `after`.", DeliveryPage) },
+    responses: { 200: jsonResponse("`cursor` is the next question's `after`.", DeliveryPage) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -166,9 +179,9 @@ receivers.openapi(
       sinceMs: since === undefined ? 0 : Date.parse(since),
       waitMs: wait * 1000,
     });
-    const kept = wait === 0 ? await asked : await unlessItEnds(c, asked);
+    const kept = wait === 0 ? await asked : await orEmptyAtShutdown(c, asked);
     // Whoever was signed out or sent away while waiting is not told what came since.
-    if (wait > 0 && kept.length > 0) await requireReader(c, "receivers:read");
+    if (wait > 0 && kept.length > 0) await authorizeMemberOrAgent(c, "receivers:read");
     const cursor = kept.at(-1)?.position;
     return c.json(
       { events: kept.map(toDelivery), cursor: cursor === undefined ? after : String(cursor) },
@@ -186,7 +199,7 @@ receivers.openapi(
     guard: allowOrAgent("receivers:write"),
     params: Id,
     body: Acknowledgement,
-    responses: { 200: answer("Up to where they are by now.", Acknowledgement) },
+    responses: { 200: jsonResponse("Up to where they are by now.", Acknowledgement) },
   }),
   async (c) => {
     const { id } = await requireReceiver(c, c.req.valid("param").id);
@@ -197,13 +210,13 @@ receivers.openapi(
 );
 
 async function requireReceiver(c: ApiContext, id: string): Promise<ReceiverRow> {
-  const row = await findReceiver(c.var.db, orgOf(c), id);
+  const row = await findReceiver(c.var.db, getOrgId(c), id);
   if (!row) throw notFound("such receiver");
   return row;
 }
 
 /** A reader who waits is answered at once, with nothing, when the server stops or the client is gone. */
-async function unlessItEnds(
+async function orEmptyAtShutdown(
   c: ApiContext,
   asked: Promise<StoredDelivery[]>,
 ): Promise<StoredDelivery[]> {
@@ -244,7 +257,7 @@ function toDelivery({
 }: StoredDelivery): Delivery {
   return {
     id,
-    receivedAt: instantOf(receivedAtMs),
+    receivedAt: toTimestamp(receivedAtMs),
     headers,
     body: toBase64(body),
     contentType,
@@ -252,6 +265,6 @@ function toDelivery({
   };
 }
 
-function instantOf(ms: number): string {
+function toTimestamp(ms: number): string {
   return new Date(ms).toISOString();
 }

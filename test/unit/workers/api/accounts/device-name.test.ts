@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { deviceName } from "../../../../../workers/api/accounts/device-name.ts";
+import { describeDevice } from "../../../../../workers/api/accounts/device-name.ts";
 
 test.each([
   ["Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", "Firefox on Linux"],
@@ -31,5 +31,5 @@ test.each([
   ["Mozilla/5.0 (unheard of)", "Mozilla/5.0 (unheard of)"],
   ["", ""],
 ])("%s is %s", (userAgent, name) => {
-  expect(deviceName(userAgent)).toBe(name);
+  expect(describeDevice(userAgent)).toBe(name);
 });

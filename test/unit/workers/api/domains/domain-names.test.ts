@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { nameDomain } from "../../../../../workers/api/domains/domain-names.ts";
+import { parseDomain } from "../../../../../workers/api/domains/domain-names.ts";
 
 const CONFIG = {
   SERVICE_DOMAIN: "tunnels.test",
   API_HOSTS: new Set(["console.company.test", "127.0.0.1"]),
 };
-const name = (text: string) => nameDomain(CONFIG, text);
+const name = (text: string) => parseDomain(CONFIG, text);
 
 test.each([
   ["shop.example", "shop.example"],

@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { LATENCY_BOUNDS_MS } from "../../../../../protocol/limits.ts";
-import { expositionOf, type Scraped } from "../../../../../workers/api/metrics/prometheus.ts";
+import { formatExposition, type MetricsSnapshot } from "../../../../../workers/api/metrics/prometheus.ts";
 import { faultsOf, promtool, readExposition } from "../../../../harness/formats/exposition.ts";
 
-const NOTHING: Scraped = {
+const NOTHING: MetricsSnapshot = {
   tunnels: { total: 0, active: 0 },
   agents: 0,
   counters: {},
   busiest: [],
 };
-const SCRAPED: Scraped = {
+const SCRAPED: MetricsSnapshot = {
   tunnels: { total: 3, active: 2 },
   agents: 1,
   counters: {
@@ -35,18 +35,18 @@ describe("an exposition", () => {
     ["of nothing", NOTHING],
     ["of everything", SCRAPED],
   ])("%s has nothing that promtool finds fault with", (_, scraped) => {
-    const text = expositionOf(scraped);
+    const text = formatExposition(scraped);
     expect(faultsOf(readExposition(text))).toEqual([]);
   });
 
   test("is accepted by the real promtool", async (context) => {
-    const said = await promtool(expositionOf(SCRAPED));
+    const said = await promtool(formatExposition(SCRAPED));
     if (said === null) return context.skip("promtool is not installed on this machine");
     expect(said).toEqual({ code: 0, output: "" });
   });
 
   test("tells what was counted", () => {
-    const { value } = readExposition(expositionOf(SCRAPED));
+    const { value } = readExposition(formatExposition(SCRAPED));
     expect(value("underpass_tunnels")).toBe(3);
     expect(value("underpass_tunnels_active")).toBe(2);
     expect(value("underpass_agents_connected")).toBe(1);
@@ -60,7 +60,7 @@ describe("an exposition", () => {
   });
 
   test("has zeros for every outcome and step before there is anything, so that a first one is a growth", () => {
-    const { families, value } = readExposition(expositionOf(NOTHING));
+    const { families, value } = readExposition(formatExposition(NOTHING));
     expect(families.get("underpass_requests_total")?.samples).toHaveLength(7);
     expect(value("underpass_requests_total", { code: "5xx" })).toBe(0);
     expect(families.get("underpass_request_duration_seconds")?.samples).toHaveLength(
@@ -69,7 +69,7 @@ describe("an exposition", () => {
   });
 
   test("has cumulative steps in seconds", () => {
-    const { value } = readExposition(expositionOf(SCRAPED));
+    const { value } = readExposition(formatExposition(SCRAPED));
     const upTo = (le: string) => value("underpass_request_duration_seconds_bucket", { le });
     expect([upTo("0.005"), upTo("0.1"), upTo("0.25"), upTo("60"), upTo("+Inf")]).toEqual([
       1, 1, 4, 4, 5,
@@ -80,7 +80,7 @@ describe("an exposition", () => {
 
   test("keeps a label's value together, whatever is in it", () => {
     const subdomain = 'a"b\\c\nd} 1\n# TYPE x';
-    const text = expositionOf({
+    const text = formatExposition({
       ...NOTHING,
       busiest: [{ id: "a", subdomain, agentConnected: true, counters: null }],
     });
