@@ -55,8 +55,8 @@ async function handleEvent(c: ApiContext, payments: Payments, event: BillingEven
       log("error", "billing_event_unreadable", { requestId });
       return;
     case "subscription": {
-      const heard = await applyProviderEvent(c, payments, event);
-      logOutcome(heard, { requestId, eventId: event.id, subscriptionId: event.subscriptionId });
+      const outcome = await applyProviderEvent(c, payments, event);
+      logOutcome(outcome, { requestId, eventId: event.id, subscriptionId: event.subscriptionId });
     }
   }
 }
@@ -69,46 +69,49 @@ async function applyProviderEvent(
   { id, type, at, snapshot, subscriptionId }: SubscriptionEvent,
 ): Promise<EventOutcome | { kind: "unknown_subscription" }> {
   const { config, db } = c.var;
-  const hearing = { source: "payments", rules: planRules(config) } as const;
-  const hearOf = (news: Omit<SubscriptionUpdate, "at">) =>
-    applyEvent(db, { id, type }, { ...news, occurredAt }, hearing);
+  const context = { source: "payments", rules: planRules(config) } as const;
+  const apply = (update: Omit<SubscriptionUpdate, "occurredAt">) =>
+    applyEvent(db, { id, type }, { ...update, occurredAt: at }, context);
   if (snapshot) {
-    const heard = await hearOf({ snapshot, failedAt: at, fetched: null });
-    if (heard.kind !== "doubtful") return heard;
+    const outcome = await apply({ snapshot, failedAt: at, fetched: null });
+    if (outcome.kind !== "inconclusive") return outcome;
   }
-  const tellsOfFailure = type === "invoice.payment_failed" || snapshot?.status === "past_due";
-  for (let asks = 1; asks <= PAYMENTS_ASKS_MAX; asks++) {
-    const knowing = await findSubscriptionVersion(db, subscriptionId);
-    const asked = { at: new Date(), knowing };
-    // Where the provider itself does not know it, what it told last has to do.
+  const isAboutFailure = type === "invoice.payment_failed" || snapshot?.status === "past_due";
+  for (let attempt = 1; attempt <= PAYMENTS_ASKS_MAX; attempt++) {
+    const basedOn = await findSubscriptionVersion(db, subscriptionId);
+    const fetched = { at: new Date(), basedOn };
+    // Where the provider itself does not know the subscription, the event's own snapshot has to do.
     const found = (await callPayments(c, payments.findSubscription(subscriptionId))) ?? snapshot;
     if (!found) return { kind: "unknown_subscription" };
-    // An event of something else says nothing of when the payment failed that its answer tells of.
-    const failedAt = tellsOfFailure ? at : asked.at;
-    const heard = await hearOf({ snapshot: found, failedAt, fetched });
-    if (heard.kind !== "doubtful") return heard;
+    // An event about something else does not say when the payment failed that the provider's answer contains.
+    const failedAt = isAboutFailure ? at : fetched.at;
+    const outcome = await apply({ snapshot: found, failedAt, fetched });
+    if (outcome.kind !== "inconclusive") return outcome;
   }
-  throw new ApiError("unavailable", "More is told of this subscription. Tell this again later.");
+  throw new ApiError(
+    "unavailable",
+    "Newer events of this subscription keep arriving. Send this event again later.",
+  );
 }
 
 function logOutcome(
-  heard: EventOutcome | { kind: "unknown_subscription" },
+  outcome: EventOutcome | { kind: "unknown_subscription" },
   details: Record<string, unknown>,
 ): void {
-  switch (heard.kind) {
+  switch (outcome.kind) {
     case "unknown_customer":
     case "unknown_subscription":
-      log("warn", `billing_${heard.kind}`, details);
+      log("warn", `billing_${outcome.kind}`, details);
       return;
     case "unknown_price":
       log("error", "billing_unknown_price", details);
       return;
-    case "taken":
-      if (heard.problem) log("error", heard.problem, { ...details, orgId: heard.orgId });
+    case "applied":
+      if (outcome.problem) log("error", outcome.problem, { ...details, orgId: outcome.orgId });
       return;
     case "repeated":
     case "older":
-    case "doubtful":
+    case "inconclusive":
       return;
   }
 }

@@ -1,5 +1,5 @@
 /** The portal of the rehearsal: one subscription, and a button for each thing that can happen to it. */
-import type { SubscriptionRow } from "../../store/billing/subscriptions.ts";
+import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { getGraceEnd, isOngoing } from "../../store/billing/subscription-rules.ts";
 
 export const PORTAL_ACTIONS = ["cancel", "resume", "end", "fail", "pay", "give_up"] as const;

@@ -2,6 +2,7 @@
  * /billing/mock: the rehearsal of paying (`BILLING_MODE=mock`). Its checkout and portal take the place of the
  * provider's, nobody is charged, and everything behind them is as it would be.
  */
+import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { z } from "zod";
 import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/paid-plans.ts";
 import { planRules } from "../../jobs/plan-notices.ts";
@@ -15,7 +16,6 @@ import {
   ensureCustomer,
   applyEvent,
   listSubscriptions,
-  type SubscriptionRow,
 } from "../../store/billing/subscriptions.ts";
 import {
   isOngoing,
@@ -115,7 +115,7 @@ const NO_REFERRER = { "Referrer-Policy": "no-referrer" };
 
 // ── Inside ──
 
-/** As if the provider had told this. */
+/** Applies a snapshot as if the provider had sent it. */
 async function applyMockSnapshot(
   c: ApiContext,
   { orgId, userId }: { orgId: string; userId: string },
@@ -126,9 +126,9 @@ async function applyMockSnapshot(
   await ensureCustomer(db, { orgId, source: "mock" }, () => Promise.resolve(toCustomerId(orgId)));
   const now = new Date();
   const actor: Actor = { orgId, userId, ip: address };
-  const news = { snapshot, at: now, failedAt: now, asked: null };
+  const update = { snapshot, occurredAt: now, failedAt: now, fetched: null };
   const event = { id: `mock_${eventId}`, type: "mock" };
-  return applyEvent(db, event, news, { source: "mock", rules: planRules(config), actor });
+  return applyEvent(db, event, update, { source: "mock", rules: planRules(config), actor });
 }
 
 function toCustomerId(orgId: string): string {
@@ -146,7 +146,7 @@ function isMock({ source }: SubscriptionRow): boolean {
 
 function toSnapshot(row: SubscriptionRow): SubscriptionSnapshot {
   const { id, orgId, status, plan, cycle, periodEnd, cancelAtPeriodEnd } = row;
-  const bought = { plan, cycle };
+  const purchase = { plan, cycle };
   return { id, customerId: toCustomerId(orgId), status, purchase, periodEnd, cancelAtPeriodEnd };
 }
 

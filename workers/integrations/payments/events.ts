@@ -2,7 +2,7 @@
 import { z } from "zod";
 import type { BillingCycle, PaidPlan } from "../../../protocol/paid-plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
-import type { Snapshot } from "../../store/billing/subscription-rules.ts";
+import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
 
 /** Our plans by the provider's ids of their prices. */
 export type PriceTable = { id: string; plan: PaidPlan; cycle: BillingCycle }[];
@@ -15,7 +15,7 @@ export type BillingEvent =
       at: Date;
       subscriptionId: string;
       /** null: the event only says that something is new of it. */
-      snapshot: Snapshot | null;
+      snapshot: SubscriptionSnapshot | null;
     }
   /** Nothing that concerns us. */
   | { kind: "other"; type: string }
@@ -67,7 +67,7 @@ const MENTIONS = new Set([
 ]);
 
 /** @throws z.ZodError for what is no subscription. */
-export function readSubscription(subscription: unknown, prices: PriceTable): Snapshot {
+export function readSubscription(subscription: unknown, prices: PriceTable): SubscriptionSnapshot {
   const read = Subscription.parse(subscription);
   const { id, customer: customerId, status, items, cancel_at: endsAt } = read;
   const [item] = items.data.flatMap((one) => {
@@ -79,7 +79,7 @@ export function readSubscription(subscription: unknown, prices: PriceTable): Sna
     id,
     customerId,
     status,
-    bought: item?.bought ?? null,
+    purchase: item?.bought ?? null,
     periodEnd: periodEnd ?? read.current_period_end ?? null,
     cancelAtPeriodEnd: read.cancel_at_period_end === true || typeof endsAt === "number",
   };

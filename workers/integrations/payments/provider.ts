@@ -13,7 +13,7 @@ import {
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { callOperators } from "../../operator-network.ts";
-import type { Snapshot } from "../../store/billing/subscription-rules.ts";
+import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
 import { readEvent, readSubscription, type BillingEvent, type PriceTable } from "./events.ts";
 
 /** One call to the payment provider, which is tried again as often as `PAYMENTS_CALL_RETRIES` says. */
@@ -47,7 +47,7 @@ export interface Payments {
   /** The same, at the question whether a subscription is to be another one from now on. */
   changeUrl(customerId: string, subscriptionId: string, purchase: Purchase): Promise<string>;
   /** null: there is no such subscription. */
-  findSubscription(id: string): Promise<Snapshot | null>;
+  findSubscription(id: string): Promise<SubscriptionSnapshot | null>;
   /** At once. One that has ended already is as well. */
   endSubscription(id: string): Promise<void>;
   /** @returns null when it does not come from the provider, or too late. */

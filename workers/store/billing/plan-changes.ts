@@ -59,26 +59,18 @@ export async function changePlan(
   const { id: orgId, plan: from } = org;
   if (plan === from) return;
   const now = new Date();
-  const standing = { ...org, plan };
+  const planState = { ...org, plan };
   await change.tx.update(organizations).set({ plan }).where(eq(organizations.id, orgId));
-  change.audit({
-    orgId,
-    userId: null,
-    ip: null,
-    action: "plan_changed",
-    resourceType: "organization",
-    resourceId: orgId,
-    metadata: { from, to: plan, reason },
-  });
-  await moveEnds(change, orgId, PLAN_TERMS[plan].tunnelTtlSeconds, isBetter(plan, from));
+  change.audit({ orgId, userId: null, ip: null }, "plan_changed", orgId, { from, to: plan, reason });
+  await adjustExpiry(change, orgId, PLAN_TERMS[plan].tunnelTtlSeconds, isBetter(plan, from));
   await fitGatesToPlan(change, orgId, {
-    tunnelPassword: mayUse("tunnelPassword", standing, now),
-    identityGate: mayUse("identityGate", standing, now),
+    tunnelPassword: mayUse("tunnelPassword", planState, now),
+    identityGate: mayUse("identityGate", planState, now),
   });
   await republishReceivers(change, orgId, plan);
   await fitRetentionToPlan(change, orgId);
   if (!isBetter(from, plan)) return;
-  const overLimits = await findOverLimits(change.tx, orgId, standing, hosted);
+  const overLimits = await findOverLimits(change.tx, orgId, planState, hosted);
   const downgrade = { organization: org.name, from, to: plan, reason, overLimits };
   for (const email of await listOwners(change.tx, orgId)) {
     change.enqueue(await notices.downgraded(email, downgrade));
@@ -89,7 +81,7 @@ export async function changePlan(
  * As if the tunnels were made now. An object that was told of an earlier end asks its row by then, so only
  * what ends sooner has to be told.
  */
-async function moveEnds(
+async function adjustExpiry(
   { tx, enqueue }: Change,
   orgId: string,
   seconds: number | null,

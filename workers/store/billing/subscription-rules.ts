@@ -12,24 +12,24 @@ import { isBetter } from "./plans.ts";
 const PAYMENTS_CLOCK_SKEW_MS = 5 * 60_000;
 
 /** A subscription at one moment. */
-export interface Snapshot {
+export interface SubscriptionSnapshot {
   id: string;
   customerId: string;
   status: SubscriptionStatus;
   /** null: its price is none of ours. */
-  bought: { plan: PaidPlan; cycle: BillingCycle } | null;
+  purchase: { plan: PaidPlan; cycle: BillingCycle } | null;
   periodEnd: Date | null;
   cancelAtPeriodEnd: boolean;
 }
 
-export interface News {
-  snapshot: Snapshot;
+export interface SubscriptionUpdate {
+  snapshot: SubscriptionSnapshot;
   /** When the provider says that it was so, to the second. */
-  at: Date;
+  occurredAt: Date;
   /** When the payment failed, should one have. */
   failedAt: Date;
   /** The provider was asked. null: it is what an event carried. */
-  asked: { at: Date; knowing: Version | null } | null;
+  fetched: { at: Date; basedOn: Version | null } | null;
 }
 
 /** As much as tells whether something was heard since: all that is believed moves one of the two. */
@@ -41,7 +41,7 @@ export interface Version {
 }
 
 /** What is known of a subscription that was heard of before. */
-export interface Known extends Version {
+export interface KnownSubscription extends Version {
   status: SubscriptionStatus;
   overdueSince: Date | null;
   /** The end of the period in which that was. */
@@ -56,18 +56,19 @@ const FINAL: readonly SubscriptionStatus[] = ["canceled", "incomplete_expired"];
  * these minutes tells, and what came while the provider was asked may be newer than its answer: then the
  * provider has to be asked, or asked again.
  */
-export function judgeNews(
-  known: Known | null,
-  { snapshot, at, asked }: News,
-): "newer" | "older" | "doubtful" {
+export function compareUpdate(
+  known: KnownSubscription | null,
+  { snapshot, occurredAt, fetched }: SubscriptionUpdate,
+): "newer" | "older" | "inconclusive" {
   if (known === null) return "newer";
   if (FINAL.includes(known.status)) return "older";
   if (FINAL.includes(snapshot.status)) return "newer";
-  if (asked !== null) return isSame(known, asked.knowing) ? "newer" : "doubtful";
-  if (at < known.eventAt) return "older";
+  if (fetched !== null) return isSame(known, fetched.basedOn) ? "newer" : "inconclusive";
+  if (occurredAt < known.eventAt) return "older";
   const knewLately =
-    known.askedAt !== null && at.getTime() <= known.askedAt.getTime() + PAYMENTS_CLOCK_SKEW_MS;
-  return at > known.eventAt && !knewLately ? "newer" : "doubtful";
+    known.askedAt !== null &&
+    occurredAt.getTime() <= known.askedAt.getTime() + PAYMENTS_CLOCK_SKEW_MS;
+  return occurredAt > known.eventAt && !knewLately ? "newer" : "inconclusive";
 }
 
 function isSame(known: Version, before: Version | null): boolean {
@@ -81,11 +82,11 @@ function isSame(known: Version, before: Version | null): boolean {
  * Since when a payment is overdue: the first that was heard of it in one period. What is paid is forgotten,
  * so that the next that fails has a grace of its own; what is older counts only while nothing was paid.
  */
-export function overdueAfter(
-  known: Known | null,
-  { snapshot, failedAt }: News,
+export function computeOverdue(
+  known: KnownSubscription | null,
+  { snapshot, failedAt }: SubscriptionUpdate,
   verdict: "newer" | "older",
-): Pick<Known, "overdueSince" | "overduePeriodEnd"> {
+): Pick<KnownSubscription, "overdueSince" | "overduePeriodEnd"> {
   const before = {
     overdueSince: known?.overdueSince ?? null,
     overduePeriodEnd: known?.overduePeriodEnd ?? null,
@@ -106,22 +107,25 @@ export function overdueAfter(
 }
 
 /** null: there is none. */
-export function graceEndOf({
+export function getGraceEnd({
   status,
   overdueSince,
-}: Pick<Known, "status" | "overdueSince">): Date | null {
+}: Pick<KnownSubscription, "status" | "overdueSince">): Date | null {
   if (status !== "past_due" || overdueSince === null) return null;
   return new Date(overdueSince.getTime() + PAYMENT_GRACE_MS);
 }
 
 /** Whether a subscription gives its plan. One that ends with its period is active until then. */
-export function isEntitling(known: Pick<Known, "status" | "overdueSince">, now: Date): boolean {
+export function isEntitling(
+  known: Pick<KnownSubscription, "status" | "overdueSince">,
+  now: Date,
+): boolean {
   switch (known.status) {
     case "trialing":
     case "active":
       return true;
     case "past_due": {
-      const end = graceEndOf(known);
+      const end = getGraceEnd(known);
       return end !== null && end > now;
     }
     case "canceled":
@@ -134,13 +138,13 @@ export function isEntitling(known: Pick<Known, "status" | "overdueSince">, now: 
 }
 
 /** Whether it can still be paid for, changed or ended: whoever has one must not buy a second. */
-export function isLiving(status: SubscriptionStatus): boolean {
+export function isOngoing(status: SubscriptionStatus): boolean {
   return status !== "incomplete" && !FINAL.includes(status);
 }
 
 /** The best of what is paid for. null: nothing is. */
-export function planPaidFor(
-  subscriptions: { plan: PaidPlan; isEntitling: boolean }[],
+export function findPaidPlan(
+  subscriptions: readonly { plan: PaidPlan; isEntitling: boolean }[],
 ): PaidPlan | null {
   let best: PaidPlan | null = null;
   for (const { plan, isEntitling } of subscriptions) {
@@ -150,10 +154,10 @@ export function planPaidFor(
 }
 
 /** The one that counts: what gives the better plan, or was heard of last. */
-export function whatCounts<
+export function pickCurrentSubscription<
   Kept extends { plan: Plan; isEntitling: boolean; status: SubscriptionStatus; eventAt: Date },
 >(subscriptions: Kept[]): Kept | null {
-  const rank = (kept: Kept) => [kept.isEntitling, isLiving(kept.status)].map(Number);
+  const rank = (kept: Kept) => [kept.isEntitling, isOngoing(kept.status)].map(Number);
   const [first] = [...subscriptions].sort((a, b) => {
     const [entitlesA = 0, livesA = 0] = rank(a);
     const [entitlesB = 0, livesB = 0] = rank(b);

@@ -1,39 +1,34 @@
 /**
- * Subscriptions' rows, and what follows from them for the plan. Everything that is heard of one organization
- * takes turns on the row of its customer.
+ * Rows of subscriptions, and the plan that follows from them. Events of one organization take turns by locking the row
+ * of its customer.
  */
 import { and, eq, lt, lte, sql } from "drizzle-orm";
 import { LAPSED_BATCH_ROWS, PAYMENT_GRACE_MS } from "../../limits.ts";
+import { isOngoing, type SubscriptionUpdate, type Version } from "./subscription-rules.ts";
 import {
-  graceEndOf,
-  isEntitling,
-  isLiving,
-  judgeNews,
-  overdueAfter,
-  planPaidFor,
-  type News,
-  type Version,
-} from "./subscription-rules.ts";
+  decide,
+  decidePlan,
+  type BillingProblem,
+  type SubscriptionRow,
+  type SubscriptionValues,
+} from "./subscription-decision.ts";
+import type { PaidPlan } from "../../../protocol/paid-plans.ts";
 import type { Actor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { changePlan, listOwners, type PlanReason, type PlanRules } from "./plan-changes.ts";
 import { billingCustomers, billingEvents, subscriptions } from "../tables/billing.ts";
-import { organizations } from "../tables/organizations.ts";
+import { organizations, type OrganizationRow } from "../tables/organizations.ts";
 
-/** The provider repeats an event for days; by then it is remembered that it was heard. */
+/** The provider repeats an event for days; its id is kept for longer, so that it is applied once. */
 const BILLING_EVENT_KEEP_MS = 90 * 24 * 3600_000;
 
-export type SubscriptionRow = typeof subscriptions.$inferSelect;
 export type Source = SubscriptionRow["source"];
 
-/** What somebody has to look after: money that has to be given back. */
-export type Trouble = "paid_twice" | "paid_for_deleted";
-
-/** What came of news. `doubtful`: nothing was changed, the provider has to be asked. */
-export type Heard =
-  | { kind: "taken"; orgId: string; trouble: Trouble | null }
-  | { kind: "repeated" | "older" | "doubtful" | "unknown_customer" | "unknown_price" };
+/** `inconclusive`: nothing was changed, the provider has to be asked. */
+export type EventOutcome =
+  | { kind: "applied"; orgId: string; problem: BillingProblem | null }
+  | { kind: "repeated" | "older" | "inconclusive" | "unknown_customer" | "unknown_price" };
 
 export function listSubscriptions(
   { query }: Pick<Database, "query">,
@@ -42,8 +37,8 @@ export function listSubscriptions(
   return query.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
 }
 
-/** @returns null when nothing was heard of it. */
-export async function findVersion(
+/** @returns null for a subscription that is not known yet. */
+export async function findSubscriptionVersion(
   { query }: Pick<Database, "query">,
   id: string,
 ): Promise<Version | null> {
@@ -56,8 +51,8 @@ export async function findVersion(
 }
 
 /**
- * Nothing is locked while the provider is asked, and nothing at all where the customer is known.
- * @param create asks the provider for one; of those who come at once the first that is kept is everybody's.
+ * Nothing is locked while the provider is called, and it is not called for a customer that is known.
+ * @param create creates one at the provider; of concurrent callers all get the one that was stored first.
  */
 export async function ensureCustomer(
   { query }: Pick<Database, "query">,
@@ -71,7 +66,7 @@ export async function ensureCustomer(
     .where(and(eq(billingCustomers.orgId, orgId), eq(billingCustomers.source, source)));
   if (known?.customerId) return known.customerId;
   const created = await create();
-  const [kept] = await query
+  const [stored] = await query
     .insert(billingCustomers)
     .values({ orgId, source, customerId: created })
     .onConflictDoUpdate({
@@ -79,45 +74,46 @@ export async function ensureCustomer(
       set: { customerId: sql`coalesce(${customerId}, excluded.customer_id)` },
     })
     .returning({ customerId });
-  return kept?.customerId ?? created;
+  return stored?.customerId ?? created;
 }
 
-export interface Hearing {
+export interface EventContext {
   source: Source;
   rules: PlanRules;
-  /** Who did it. Nobody, where the provider tells. */
+  /** The member who caused it; left out for events of the provider. */
   actor?: Actor;
 }
 
-const NOBODY: Actor = { orgId: null, userId: null, ip: null };
+const NO_ACTOR: Actor = { orgId: null, userId: null, ip: null };
 
-/** An event of the provider, once, however often it comes. One that came to nothing may come again. */
-export async function hear(
+/** Applies an event of the provider once. One that changed nothing may be sent again. */
+export async function applyEvent(
   db: Database,
   event: { id: string; type: string },
-  news: News,
-  { source, rules, actor = NOBODY }: Hearing,
-): Promise<Heard> {
+  update: SubscriptionUpdate,
+  { source, rules, actor = NO_ACTOR }: EventContext,
+): Promise<EventOutcome> {
   return db.transaction(async (change) => {
-    const { tx, rollback } = change;
-    const fresh = await tx
+    const inserted = await change.tx
       .insert(billingEvents)
       .values(event)
       .onConflictDoNothing()
       .returning({ id: billingEvents.id });
-    if (fresh.length === 0) return { kind: "repeated" };
-    const heard = await takeNews(change, news, { source, rules, actor });
-    return heard.kind === "taken" || heard.kind === "older" ? heard : rollback(heard);
+    if (inserted.length === 0) return { kind: "repeated" };
+    const outcome = await applyUpdate(change, update, { source, rules, actor });
+    const isDone = outcome.kind === "applied" || outcome.kind === "older";
+    return isDone ? outcome : change.rollback(outcome);
   });
 }
 
-async function takeNews(
+async function applyUpdate(
   change: Change,
-  news: News,
-  { source, rules, actor }: Required<Hearing>,
-): Promise<Heard> {
-  const { tx, enqueue, audit } = change;
-  const orgId = await lockCustomer(tx, news.snapshot.customerId, source);
+  update: SubscriptionUpdate,
+  { source, rules, actor }: Required<EventContext>,
+): Promise<EventOutcome> {
+  const { tx } = change;
+  const { id, customerId } = update.snapshot;
+  const orgId = await lockCustomer(tx, customerId, source);
   if (orgId === null) return { kind: "unknown_customer" };
   const [org] = await tx
     .select()
@@ -125,71 +121,47 @@ async function takeNews(
     .where(eq(organizations.id, orgId))
     .for("no key update");
   const rows = await tx.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
-  const { id, status, periodEnd, cancelAtPeriodEnd } = news.snapshot;
-  const known = rows.find((row) => row.id === id) ?? null;
-  // A price that is not among the settings any more is still what was bought.
-  const bought = news.snapshot.bought ?? known;
-  if (bought === null) return { kind: "unknown_price" };
-
-  const verdict = judgeNews(known, news);
-  if (verdict === "doubtful") return { kind: "doubtful" };
-  const overdue = overdueAfter(known, news, verdict);
-  if (verdict === "older") {
-    if (known) await tx.update(subscriptions).set(overdue).where(eq(subscriptions.id, id));
-    return { kind: "older" };
-  }
-  const values = {
-    status,
-    plan: bought.plan,
-    cycle: bought.cycle,
-    periodEnd,
-    cancelAtPeriodEnd,
-    eventAt: known && known.eventAt > news.at ? known.eventAt : news.at,
-    askedAt: news.asked?.at ?? known?.askedAt ?? null,
-    ...overdue,
-    isEntitling: isEntitling({ status, ...overdue }, new Date()),
-  };
-  const [row] = await tx
-    .insert(subscriptions)
-    .values({ id, orgId, source, ...values })
-    .onConflictDoUpdate({ target: subscriptions.id, set: values })
-    .returning();
-  if (!known || hasChanged(known, row!)) {
-    const metadata = { status, plan: row!.plan, cycle: row!.cycle, cancelAtPeriodEnd };
-    audit({
-      ...actor,
-      orgId,
-      action: "subscription_changed",
-      resourceType: "subscription",
-      resourceId: id,
-      metadata,
-    });
-  }
-  if (!org || org.deletedAt) {
-    // It was paid for while, or after, the organization was deleted.
-    if (isLiving(status)) endSubscription(change, row!);
-    const isPaidNow = row!.isEntitling && !known?.isEntitling;
-    return { kind: "taken", orgId, trouble: isPaidNow ? "paid_for_deleted" : null };
-  }
-  const others = rows.filter((other) => other.id !== id);
-  await settlePlan(
-    change,
-    org,
-    { before: rows, after: [...others, row!], reason: reasonOf(row!) },
-    rules,
-  );
-  const graceEndsAt = graceEndOf(row!);
-  if (known?.status !== "past_due" && row!.isEntitling && graceEndsAt) {
-    const payment = { organization: org.name, plan: row!.plan, graceEndsAt };
-    for (const email of await listOwners(tx, orgId)) {
-      enqueue(await rules.notices.overdue(email, payment));
+  const isDeleted = !org || org.deletedAt !== null;
+  const decision = decide(rows, update, { isDeleted, now: new Date() });
+  switch (decision.kind) {
+    case "inconclusive":
+    case "unknown_price":
+      return { kind: decision.kind };
+    case "older":
+      if (decision.overdue) {
+        await tx.update(subscriptions).set(decision.overdue).where(eq(subscriptions.id, id));
+      }
+      return { kind: "older" };
+    case "applied": {
+      const { values, plan, graceEndsAt } = decision;
+      await tx
+        .insert(subscriptions)
+        .values({ id, orgId, source, ...values })
+        .onConflictDoUpdate({ target: subscriptions.id, set: values });
+      if (decision.isChange) auditChange(change, { ...actor, orgId }, id, values);
+      if (decision.endsSubscription) endSubscription(change, { id, source });
+      if (org && plan) await switchPlan(change, org, plan, rules);
+      if (org && graceEndsAt) {
+        const payment = { organization: org.name, plan: values.plan, graceEndsAt };
+        for (const email of await listOwners(tx, orgId)) {
+          change.enqueue(await rules.notices.overdue(email, payment));
+        }
+      }
+      return { kind: "applied", orgId, problem: decision.problem };
     }
   }
-  const isPaidTwice = row!.isEntitling && others.some((other) => other.isEntitling);
-  return { kind: "taken", orgId, trouble: isPaidTwice ? "paid_twice" : null };
 }
 
-/** Whose grace is over by now. @returns how many were found; a full batch may have left some. */
+function auditChange(
+  { audit }: Change,
+  actor: Actor,
+  id: string,
+  { status, plan, cycle, cancelAtPeriodEnd }: SubscriptionValues,
+): void {
+  audit(actor, "subscription_changed", id, { status, plan, cycle, cancelAtPeriodEnd });
+}
+
+/** Ends the plans whose grace period is over. @returns how many were found; after a full batch there may be more. */
 export async function lapseOverdue(db: Database, rules: PlanRules): Promise<number> {
   const since = sql`now() - ${PAYMENT_GRACE_MS} * interval '1 millisecond'`;
   const isLapsed = and(
@@ -219,55 +191,32 @@ export async function lapseOverdue(db: Database, rules: PlanRules): Promise<numb
         .where(and(eq(subscriptions.orgId, orgId), isLapsed));
       const after = await tx.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
       if (!org || org.deletedAt) return;
-      await settlePlan(change, org, { before, after, reason: "payment_overdue" }, rules);
+      const plan = decidePlan(before, after, "payment_overdue");
+      if (plan) await switchPlan(change, org, plan, rules);
     });
   }
   return lapsed.length;
 }
 
-/** A plan that nobody pays for, such as one that the operator gave, stays until something that is paid for changes. */
-async function settlePlan(
+async function switchPlan(
   change: Change,
-  org: typeof organizations.$inferSelect,
-  {
-    before,
-    after,
-    reason,
-  }: { before: SubscriptionRow[]; after: SubscriptionRow[]; reason: PlanReason },
+  org: OrganizationRow,
+  { paid, reason }: { paid: PaidPlan | null; reason: PlanReason },
   rules: PlanRules,
 ): Promise<void> {
-  const [paidBefore, paid] = [planPaidFor(before), planPaidFor(after)];
-  if (paidBefore === paid) return;
-  const plan = paid ?? rules.unpaidPlan;
-  await changePlan(change, org, { plan, reason }, rules);
+  await changePlan(change, org, { plan: paid ?? rules.unpaidPlan, reason }, rules);
 }
 
-function reasonOf({ status, isEntitling }: SubscriptionRow): PlanReason {
-  if (isEntitling) return "paid";
-  switch (status) {
-    case "past_due":
-      return "payment_overdue";
-    case "paused":
-    case "canceled":
-      return status;
-    default:
-      return "unpaid";
-  }
-}
-
-function hasChanged(known: SubscriptionRow, row: SubscriptionRow): boolean {
-  return (["status", "plan", "cycle", "cancelAtPeriodEnd"] as const).some(
-    (column) => known[column] !== row[column],
-  );
-}
-
-/** Of an organization that is being deleted: nobody is charged for what is not there. */
+/** Before an organization is deleted: nobody is charged for it afterwards. */
 export async function endSubscriptions(change: Change, orgId: string): Promise<void> {
   const rows = await change.tx.select().from(subscriptions).where(eq(subscriptions.orgId, orgId));
-  for (const row of rows) if (isLiving(row.status)) endSubscription(change, row);
+  for (const row of rows) if (isOngoing(row.status)) endSubscription(change, row);
 }
 
-function endSubscription({ enqueue }: Change, { id, source }: SubscriptionRow): void {
+function endSubscription(
+  { enqueue }: Change,
+  { id, source }: Pick<SubscriptionRow, "id" | "source">,
+): void {
   if (source === "payments") enqueue({ kind: "subscription_end", payload: { subscriptionId: id } });
 }
 

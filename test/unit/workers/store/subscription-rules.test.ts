@@ -2,14 +2,14 @@
 import { describe, expect, test } from "vitest";
 import type { SubscriptionStatus } from "../../../../protocol/schemas/billing.ts";
 import {
-  graceEndOf,
+  getGraceEnd,
   isEntitling,
-  judgeNews,
-  overdueAfter,
-  planPaidFor,
-  whatCounts,
-  type Known,
-  type News,
+  compareUpdate,
+  computeOverdue,
+  findPaidPlan,
+  pickCurrentSubscription,
+  type KnownSubscription,
+  type SubscriptionUpdate,
 } from "../../../../workers/store/billing/subscription-rules.ts";
 
 const DAY_MS = 24 * 3600_000;
@@ -17,14 +17,14 @@ const START = Date.UTC(2026, 0, 1);
 const at = (seconds: number) => new Date(START + seconds * 1000);
 const PERIOD_END = at(30 * 24 * 3600);
 
-function news(status: SubscriptionStatus, seconds: number, asked: News["asked"] = null): News {
+function news(status: SubscriptionStatus, seconds: number, asked: SubscriptionUpdate["fetched"] = null): SubscriptionUpdate {
   const bought = { plan: "pro", cycle: "monthly" } as const;
   const snapshot = { id: "s", customerId: "c", status, bought, periodEnd: PERIOD_END };
   const dated = { at: at(seconds), failedAt: at(seconds) };
-  return { snapshot: { ...snapshot, cancelAtPeriodEnd: false }, ...dated, asked };
+  return { snapshot: { ...snapshot, cancelAtPeriodEnd: false }, ...dated, fetched };
 }
 
-const FIRST: Known = {
+const FIRST: KnownSubscription = {
   status: "active",
   eventAt: at(10),
   askedAt: null,
@@ -33,16 +33,16 @@ const FIRST: Known = {
 };
 
 /** As the store does it; what is in doubt is settled by asking for `truth`. */
-function take(known: Known | null, told: News, truth: News): Known {
+function take(known: KnownSubscription | null, told: SubscriptionUpdate, truth: SubscriptionUpdate): KnownSubscription {
   let judged = told;
-  if (judgeNews(known, judged) === "doubtful")
-    judged = { ...told, snapshot: truth.snapshot, asked: { at: at(9e6), knowing: known } };
-  const verdict = judgeNews(known, judged);
-  if (verdict === "doubtful") throw new Error("what was asked is in doubt");
-  const overdue = overdueAfter(known, judged, verdict);
+  if (compareUpdate(known, judged) === "inconclusive")
+    judged = { ...told, snapshot: truth.snapshot, fetched: { at: at(9e6), basedOn: known } };
+  const verdict = compareUpdate(known, judged);
+  if (verdict === "inconclusive") throw new Error("what was asked is in doubt");
+  const overdue = computeOverdue(known, judged, verdict);
   if (known && verdict === "older") return { ...known, ...overdue };
-  const askedAt = judged.asked?.at ?? known?.askedAt ?? null;
-  const eventAt = known && known.eventAt > judged.at ? known.eventAt : judged.at;
+  const askedAt = judged.fetched?.at ?? known?.askedAt ?? null;
+  const eventAt = known && known.eventAt > judged.occurredAt ? known.eventAt : judged.occurredAt;
   return { status: judged.snapshot.status, eventAt, askedAt, ...overdue };
 }
 
@@ -114,7 +114,7 @@ describe("what is told last holds, in all orders in which it can be told", () =>
   ])("%s", (_what, told) => {
     const truth = news(...told.at(-1)!);
     for (const order of orders(told)) {
-      let known: Known | null = null;
+      let known: KnownSubscription | null = null;
       for (const [status, seconds] of order) known = take(known, news(status, seconds), truth);
       expect([order, known?.status]).toEqual([order, truth.snapshot.status]);
       const firstOverdue = told.find(([status]) => status === "past_due");
@@ -127,46 +127,46 @@ describe("what is told last holds, in all orders in which it can be told", () =>
 
 test("nothing comes after the end of a subscription, however it is dated", () => {
   const ended = { ...FIRST, status: "canceled" as const };
-  expect(judgeNews(ended, news("active", 99))).toBe("older");
-  expect(judgeNews(ended, news("active", 99, { at: at(100), knowing: ended }))).toBe("older");
-  expect(judgeNews(FIRST, news("canceled", 1))).toBe("newer");
+  expect(compareUpdate(ended, news("active", 99))).toBe("older");
+  expect(compareUpdate(ended, news("active", 99, { at: at(100), basedOn: ended }))).toBe("older");
+  expect(compareUpdate(FIRST, news("canceled", 1))).toBe("newer");
 });
 
 test("what happened in one second, or soon after the provider was asked, is in doubt", () => {
-  expect(judgeNews(FIRST, news("past_due", 10))).toBe("doubtful");
-  expect(judgeNews(FIRST, news("past_due", 9))).toBe("older");
-  expect(judgeNews(FIRST, news("past_due", 11))).toBe("newer");
+  expect(compareUpdate(FIRST, news("past_due", 10))).toBe("inconclusive");
+  expect(compareUpdate(FIRST, news("past_due", 9))).toBe("older");
+  expect(compareUpdate(FIRST, news("past_due", 11))).toBe("newer");
   const asked = { ...FIRST, askedAt: at(60) };
-  expect(judgeNews(asked, news("past_due", 61))).toBe("doubtful");
-  expect(judgeNews(asked, news("past_due", 3600))).toBe("newer");
+  expect(compareUpdate(asked, news("past_due", 61))).toBe("inconclusive");
+  expect(compareUpdate(asked, news("past_due", 3600))).toBe("newer");
 });
 
 test("what the provider is asked holds when nothing was heard meanwhile, and is in doubt otherwise", () => {
-  const answer = (knowing: Known | null) => news("incomplete", 10, { at: at(60), knowing });
-  expect(judgeNews(null, answer(null))).toBe("newer");
-  expect(judgeNews(FIRST, answer(FIRST))).toBe("newer");
+  const answer = (knowing: KnownSubscription | null) => news("incomplete", 10, { at: at(60), basedOn });
+  expect(compareUpdate(null, answer(null))).toBe("newer");
+  expect(compareUpdate(FIRST, answer(FIRST))).toBe("newer");
   const asked = { ...FIRST, askedAt: at(50) };
-  expect(judgeNews(asked, answer(asked))).toBe("newer");
+  expect(compareUpdate(asked, answer(asked))).toBe("newer");
   // Two servers' clocks differ.
   const askedElsewhere = { ...FIRST, askedAt: at(70) };
-  expect(judgeNews(askedElsewhere, answer(askedElsewhere))).toBe("newer");
+  expect(compareUpdate(askedElsewhere, answer(askedElsewhere))).toBe("newer");
 
-  expect(judgeNews(FIRST, answer(null))).toBe("doubtful");
-  expect(judgeNews(asked, answer(FIRST))).toBe("doubtful");
-  expect(judgeNews({ ...FIRST, eventAt: at(11) }, answer(FIRST))).toBe("doubtful");
+  expect(compareUpdate(FIRST, answer(null))).toBe("inconclusive");
+  expect(compareUpdate(asked, answer(FIRST))).toBe("inconclusive");
+  expect(compareUpdate({ ...FIRST, eventAt: at(11) }, answer(FIRST))).toBe("inconclusive");
 });
 
 test("an overdue payment keeps the plan for seven days from the first that was heard of it", () => {
   const overdue = { status: "past_due" as const, overdueSince: at(0) };
-  expect(graceEndOf(overdue)).toEqual(new Date(START + 7 * DAY_MS));
+  expect(getGraceEnd(overdue)).toEqual(new Date(START + 7 * DAY_MS));
   expect(isEntitling(overdue, new Date(START + 7 * DAY_MS - 1))).toBe(true);
   expect(isEntitling(overdue, new Date(START + 7 * DAY_MS))).toBe(false);
-  const since = (known: Known, told: News, verdict: "newer" | "older" = "newer") =>
-    overdueAfter(known, told, verdict).overdueSince;
+  const since = (known: KnownSubscription, told: SubscriptionUpdate, verdict: "newer" | "older" = "newer") =>
+    computeOverdue(known, told, verdict).overdueSince;
   const known = {
     ...FIRST,
     status: "past_due" as const,
-    ...overdueAfter(FIRST, news("past_due", 50), "newer"),
+    ...computeOverdue(FIRST, news("past_due", 50), "newer"),
   };
   expect(since(known, news("past_due", 70))).toEqual(at(50));
   expect(since(known, news("past_due", 40), "older")).toEqual(at(40));
@@ -180,7 +180,7 @@ test("an overdue payment keeps the plan for seven days from the first that was h
 test.each<SubscriptionStatus>(["active", "trialing"])(
   "once it is %s again, the next payment that fails in the same period has a grace of its own",
   (status) => {
-    let known: Known | null = null;
+    let known: KnownSubscription | null = null;
     for (const [told, seconds] of [
       ["past_due", 1],
       [status, 2],
@@ -213,10 +213,10 @@ test("of several subscriptions the better plan counts, and what gives none does 
     eventAt: at(seconds),
   });
   const [pro, team, gone] = [kept("pro", true, 5), kept("team", true, 1), kept("team", false, 9)];
-  expect(planPaidFor([pro, team, gone])).toBe("team");
-  expect(planPaidFor([pro, gone])).toBe("pro");
-  expect(planPaidFor([gone])).toBeNull();
-  expect(whatCounts([pro, gone, team])).toBe(team);
-  expect(whatCounts([gone, pro])).toBe(pro);
-  expect(whatCounts([])).toBeNull();
+  expect(findPaidPlan([pro, team, gone])).toBe("team");
+  expect(findPaidPlan([pro, gone])).toBe("pro");
+  expect(findPaidPlan([gone])).toBeNull();
+  expect(pickCurrentSubscription([pro, gone, team])).toBe(team);
+  expect(pickCurrentSubscription([gone, pro])).toBe(pro);
+  expect(pickCurrentSubscription([])).toBeNull();
 });
