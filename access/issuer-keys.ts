@@ -1,114 +1,110 @@
 /**
- * The public keys of token issuers. They are the issuers' to change: what was fetched is believed for a
- * while, and a token that names a key we have not seen makes us ask again, at a pace that strangers with
- * made-up tokens can't raise.
+ * The public keys of token issuers, cached because issuers rotate them. A token with an unknown key id causes
+ * a refetch, at a rate that a visitor with forged tokens cannot raise.
  */
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { z } from "zod";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
-import { remember } from "../shared/bounded-map.ts";
+import { BoundedMap } from "../shared/bounded-map.ts";
 
-const ISSUER_CALL_MAX_MS = 5_000;
+const ISSUER_REQUEST_TIMEOUT_MS = 5_000;
 const ISSUER_DOCUMENT_MAX_BYTES = 256 * 1024;
-/** A token that names an unknown key makes us ask again, but no more often than this. */
+/** A token with an unknown key id causes a refetch, but no more often than this. */
 export const ISSUER_ASK_AGAIN_MS = 60_000;
 const ISSUERS_CACHE_MAX = 1_000;
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
 export type LoadKeys = (issuer: string) => Promise<JSONWebKeySet>;
 
-interface Known {
+interface Entry {
   keys: KeySet | null;
-  /** When `keys` came. */
+  /** When `keys` were received. */
   loadedAtMs: number;
-  /** When we last asked, and what came or comes of it. */
-  askedAtMs: number;
-  answer: Promise<KeySet | null>;
+  /** When the last request started, and its result. */
+  requestedAtMs: number;
+  response: Promise<KeySet | null>;
 }
 
 export class IssuerKeys {
   readonly #load: LoadKeys;
   readonly #now: () => number;
-  readonly #known = new Map<string, Known>();
+  readonly #entries = new BoundedMap<string, Entry>(ISSUERS_CACHE_MAX);
 
-  /** @param load may be slow, and may fail. */
+  /** @param load may be slow and may reject. */
   constructor(load: LoadKeys, now: () => number) {
     this.#load = load;
     this.#now = now;
   }
 
-  /** @returns null when they can't be had now. */
-  async of(issuer: string): Promise<KeySet | null> {
-    const known = this.#known.get(issuer);
+  /** @returns null when the keys are unavailable now. */
+  async get(issuer: string): Promise<KeySet | null> {
+    const entry = this.#entries.get(issuer);
     const nowMs = this.#now();
-    if (!known) return this.#ask(issuer, null);
-    if (known.keys && nowMs - known.loadedAtMs < ISSUER_KEYS_MAX_MS) return known.keys;
-    return nowMs - known.askedAtMs < ISSUER_DOWN_MS ? known.answer : this.#ask(issuer, null);
+    if (!entry) return this.#fetch(issuer, null);
+    if (entry.keys && nowMs - entry.loadedAtMs < ISSUER_KEYS_MAX_MS) return entry.keys;
+    return nowMs - entry.requestedAtMs < ISSUER_DOWN_MS ? entry.response : this.#fetch(issuer, null);
   }
 
-  /**
-   * For a token that names a key we don't know: what the issuer says when it is asked again, or said when it
-   * was a moment ago.
-   */
-  async newestOf(issuer: string): Promise<KeySet | null> {
-    const known = this.#known.get(issuer);
-    const isRecent = known && this.#now() - known.askedAtMs < ISSUER_ASK_AGAIN_MS;
-    return isRecent ? known.answer : this.#ask(issuer, known ?? null);
+  /** For a token with an unknown key id: fetches the keys again, or returns those of a recent request. */
+  async refresh(issuer: string): Promise<KeySet | null> {
+    const entry = this.#entries.get(issuer);
+    const isRecent = entry && this.#now() - entry.requestedAtMs < ISSUER_ASK_AGAIN_MS;
+    return isRecent ? entry.response : this.#fetch(issuer, entry ?? null);
   }
 
-  #ask(issuer: string, before: Known | null): Promise<KeySet | null> {
-    const askedAtMs = this.#now();
-    const answer = this.#load(issuer).then(
+  #fetch(issuer: string, previous: Entry | null): Promise<KeySet | null> {
+    const requestedAtMs = this.#now();
+    const response = this.#load(issuer).then(
       (set) => {
-        known.keys = createLocalJWKSet(set);
-        known.loadedAtMs = this.#now();
-        return known.keys;
+        entry.keys = createLocalJWKSet(set);
+        entry.loadedAtMs = this.#now();
+        return entry.keys;
       },
       () => null,
     );
-    const { keys = null, loadedAtMs = 0 } = before ?? {};
-    const known: Known = { keys, loadedAtMs, askedAtMs, answer };
-    remember(this.#known, issuer, known, ISSUERS_CACHE_MAX);
-    return answer;
+    const { keys = null, loadedAtMs = 0 } = previous ?? {};
+    const entry: Entry = { keys, loadedAtMs, requestedAtMs, response };
+    this.#entries.set(issuer, entry);
+    return response;
   }
 }
 
 const Discovery = z.object({ issuer: z.string(), jwks_uri: z.url({ protocol: /^https?$/ }) });
 const Jwks = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
 
-/** As OpenID Connect Discovery 1.0 §4 says. @throws whatever keeps it from being so. */
+/** OpenID Connect Discovery 1.0 §4. @throws when any step fails. */
 export async function discoverKeys(
   issuer: string,
   fetchJson: (url: string) => Promise<unknown>,
 ): Promise<JSONWebKeySet> {
   const base = issuer.replace(/\/$/, "");
   const document = Discovery.parse(await fetchJson(`${base}/.well-known/openid-configuration`));
-  // Otherwise an issuer could speak for another one (§4.3).
-  if (document.issuer !== issuer) throw new Error(`the document is of ${document.issuer}`);
+  // Otherwise one issuer could publish keys for another (§4.3).
+  if (document.issuer !== issuer) throw new Error(`the discovery document names the issuer ${document.issuer}`);
   return Jwks.parse(await fetchJson(document.jwks_uri));
 }
 
 /**
- * What a tenant named is fetched with care: no other place than the one that was named, no longer and no
- * more than a bound. That it is a public address is up to the network that the Worker is bound to.
+ * Fetches a URL that a tenant chose: redirects are not followed, and time and size are bounded. The network
+ * that the Worker is bound to ensures that the address is public.
  */
 export async function fetchJson(
   url: string,
   { allowHttp }: { allowHttp: boolean },
 ): Promise<unknown> {
-  if (!allowHttp && !url.startsWith("https://")) throw new Error("only https is fetched");
-  const answer = await fetch(url, {
+  if (!allowHttp && !url.startsWith("https://")) throw new Error("the URL must start with https://");
+  const response = await fetch(url, {
     redirect: "manual",
     headers: { accept: "application/json" },
-    signal: AbortSignal.timeout(ISSUER_CALL_MAX_MS),
+    signal: AbortSignal.timeout(ISSUER_REQUEST_TIMEOUT_MS),
   });
-  if (answer.status !== 200 || answer.body === null) {
-    throw new Error(`${url} answered ${answer.status}`);
+  if (response.status !== 200 || response.body === null) {
+    throw new Error(`${url} responded with status ${response.status}`);
   }
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
-  for await (const chunk of answer.body as ReadableStream<Uint8Array>) {
+  for await (const chunk of response.body as ReadableStream<Uint8Array>) {
     bytes += chunk.byteLength;
     if (bytes > ISSUER_DOCUMENT_MAX_BYTES) throw new Error(`${url} is too large`);
     text += decoder.decode(chunk, { stream: true });

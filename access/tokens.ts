@@ -1,96 +1,97 @@
-/** Tokens that visitors show (`Authorization: Bearer <JWT>`), checked once and remembered until they end. */
+/** Visitors' tokens (`Authorization: Bearer <JWT>`): verified once, then cached until they expire. */
 import { decodeJwt, errors, jwtVerify, type JWTPayload, type JWTVerifyOptions } from "jose";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
 import type { JwtValidation } from "../protocol/schemas/access/policies.ts";
 import type { IssuerKeys, KeySet } from "./issuer-keys.ts";
-import type { TokenVerdict } from "./judge.ts";
-import { remember } from "../shared/bounded-map.ts";
-import { keyedHash } from "./secrets.ts";
+import type { TokenVerdict } from "./access-request.ts";
+import { BoundedMap } from "../shared/bounded-map.ts";
+import { keyedHash } from "./keyed-hash.ts";
+import { parseBearerToken } from "../shared/bearer-token.ts";
 
 export const VISITOR_TOKEN_MAX_CHARS = 16 * 1024;
 export const VISITOR_TOKEN_LEEWAY_SECONDS = 30;
-/** Tokens that an isolate remembers as good, each until it ends or its issuer's keys are asked for again. */
+/** Verified tokens that an isolate caches, each until it expires or its issuer's keys are fetched again. */
 const VISITOR_TOKENS_MAX = 10_000;
 
-/** Whoever can verify with one of the others can sign with it. */
+/** Asymmetric algorithms only: with a symmetric one, everyone who can verify a token can also sign one. */
 const ALGORITHMS = [
   ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
 ];
 
-/** Where a rule names no issuer, this service is the one: under a name that no other can have. */
+/** Stands for this service, when a rule names no issuer. No other issuer can have an empty name. */
 export const OWN_ISSUER = "";
-/** Of its tokens. What it signs for another purpose is of another type. */
+/** The `typ` of this service's access tokens. Tokens for other purposes have other types. */
 const OWN_TOKEN_TYPE = "at+jwt";
 
-export interface TokenTools {
+export interface TokenDeps {
   keys: IssuerKeys;
   now(): number;
 }
 
-export class TokenGate {
-  readonly #tools: TokenTools;
-  /** By keyed hashes of a token together with the rule that it fulfils: until when. */
-  readonly #good = new Map<string, number>();
+export class TokenAuthenticator {
+  readonly #deps: TokenDeps;
+  /** When to verify again, by the keyed hash of a token and the rule that it satisfies. */
+  readonly #valid = new BoundedMap<string, number>(VISITOR_TOKENS_MAX);
 
-  constructor(tools: TokenTools) {
-    this.#tools = tools;
+  constructor(deps: TokenDeps) {
+    this.#deps = deps;
   }
 
   async check(rule: JwtValidation, authorization: string | null): Promise<TokenVerdict> {
-    const token = authorization === null ? null : bearerOf(authorization);
+    const token = parseBearerToken(authorization);
     if (token === null) return "missing";
-    if (token.length > VISITOR_TOKEN_MAX_CHARS) return "bad";
+    if (token.length > VISITOR_TOKEN_MAX_CHARS) return "invalid";
     const { allowed_issuers: issuers, allowed_audiences: audiences } = rule;
     const key = await keyedHash(JSON.stringify([issuers, audiences, token]));
-    if ((this.#good.get(key) ?? 0) > this.#tools.now()) return "good";
+    if ((this.#valid.get(key) ?? 0) > this.#deps.now()) return "valid";
 
     const payload = await this.#verify(rule, token);
     if (payload === "issuer_down") return { issuerDownForMs: ISSUER_DOWN_MS };
-    if (payload === null || !Number.isFinite(payload.exp)) return "bad";
-    const endsAtMs = ((payload.exp ?? 0) + VISITOR_TOKEN_LEEWAY_SECONDS) * 1000;
-    // No longer than its issuer's keys are believed: one that is withdrawn takes its tokens along.
-    const untilMs = Math.min(endsAtMs, this.#tools.now() + ISSUER_KEYS_MAX_MS);
-    remember(this.#good, key, untilMs, VISITOR_TOKENS_MAX);
-    return "good";
+    if (payload === null || !Number.isFinite(payload.exp)) return "invalid";
+    const expiresAtMs = ((payload.exp ?? 0) + VISITOR_TOKEN_LEEWAY_SECONDS) * 1000;
+    // No longer than its issuer's keys are cached: tokens of a withdrawn key must become invalid.
+    const untilMs = Math.min(expiresAtMs, this.#deps.now() + ISSUER_KEYS_MAX_MS);
+    this.#valid.set(key, untilMs);
+    return "valid";
   }
 
   async #verify(rule: JwtValidation, token: string): Promise<JWTPayload | "issuer_down" | null> {
-    const issuer = issuerOf(rule, token);
+    const issuer = findIssuer(rule, token);
     if (issuer === null) return null;
     const options: JWTVerifyOptions = {
       algorithms: ALGORITHMS,
       requiredClaims: ["exp"],
       clockTolerance: VISITOR_TOKEN_LEEWAY_SECONDS,
-      currentDate: new Date(this.#tools.now()),
+      currentDate: new Date(this.#deps.now()),
     };
     if (rule.allowed_audiences) options.audience = rule.allowed_audiences;
     if (issuer === OWN_ISSUER) options.typ = OWN_TOKEN_TYPE;
     else options.issuer = issuer;
 
-    return verifiedBy(this.#tools.keys, issuer, token, options);
+    return verifyWithIssuerKeys(this.#deps.keys, issuer, token, options);
   }
 }
 
-/** @returns null when it is not good by the keys that the issuer has now. */
-export async function verifiedBy(
+/** @returns null when the token is not valid under the issuer's current keys. */
+export async function verifyWithIssuerKeys(
   issuerKeys: IssuerKeys,
   issuer: string,
   token: string,
   options: JWTVerifyOptions,
 ): Promise<JWTPayload | "issuer_down" | null> {
-  const keys = await issuerKeys.of(issuer);
+  const keys = await issuerKeys.get(issuer);
   if (keys === null) return "issuer_down";
-  const payload = await verified(token, keys, options);
+  const payload = await verifyWithKeys(token, keys, options);
   if (payload !== "unknown_key") return payload;
-  const newest = await issuerKeys.newestOf(issuer);
-  if (newest === null) return "issuer_down";
-  const again = await verified(token, newest, options);
-  return again === "unknown_key" ? null : again;
+  const refreshed = await issuerKeys.refresh(issuer);
+  if (refreshed === null) return "issuer_down";
+  const retried = await verifyWithKeys(token, refreshed, options);
+  return retried === "unknown_key" ? null : retried;
 }
 
-/** Whose keys to try. Until it is verified, what the token says of its issuer decides nothing else. */
-function issuerOf({ allowed_issuers: allowed }: JwtValidation, token: string): string | null {
+/** Selects the keys to verify with. The token's unverified `iss` claim is used for nothing else. */
+function findIssuer({ allowed_issuers: allowed }: JwtValidation, token: string): string | null {
   if (!allowed) return OWN_ISSUER;
   try {
     const { iss } = decodeJwt(token);
@@ -100,12 +101,7 @@ function issuerOf({ allowed_issuers: allowed }: JwtValidation, token: string): s
   }
 }
 
-/** @returns null when the line holds no such token. */
-function bearerOf(authorization: string): string | null {
-  return /^Bearer +([\w.~+/=-]+)$/i.exec(authorization)?.[1] ?? null;
-}
-
-async function verified(
+async function verifyWithKeys(
   token: string,
   keys: KeySet,
   options: JWTVerifyOptions,
@@ -115,14 +111,14 @@ async function verified(
   } catch (error) {
     if (error instanceof errors.JWKSNoMatchingKey) return "unknown_key";
     if (error instanceof errors.JWKSMultipleMatchingKeys)
-      return verifiedByAny(token, error, options);
-    // Whatever else an unverified token or an issuer's odd key makes a library say.
+      return verifyWithAnyKey(token, error, options);
+    // Any other error that a malformed token or an unusual key causes in the library.
     return null;
   }
 }
 
-/** A token that names no key, of an issuer that has several. */
-async function verifiedByAny(
+/** For a token without a key id whose issuer has several keys. */
+async function verifyWithAnyKey(
   token: string,
   candidates: AsyncIterable<CryptoKey>,
   options: JWTVerifyOptions,

@@ -1,6 +1,6 @@
 /**
- * One relay, as the service knows it: the object ends the link that the relay opens, keeps what it reports and
- * passes on what it must know. The name of the object is the relay's id.
+ * One relay: the object terminates the link that the relay opens, stores its reports and sends it the notices
+ * that it needs. The name of the object is the relay's id.
  */
 import { DurableObject } from "cloudflare:workers";
 import { RELAY_LINK_MESSAGE_MAX_BYTES } from "../protocol/relay/limits.ts";
@@ -19,10 +19,10 @@ import { Networks, type DeviceTotals, type NetworkSummary } from "./relay/networ
 import { Notices, type Notice } from "./relay/notices.ts";
 import { UsageDelivery } from "./relay/usage.ts";
 
-/** How often a link is checked for silence, and rows that could not be told are told again. */
+/** How often a link is checked for silence. */
 const CHECK_INTERVAL_MS = 30_000;
 const RETRY_AFTER_MS = 1_000;
-/** The epoch that the rows believe to be connected. Missing: none. */
+/** The epoch that was last reported to the rows as connected. Missing: none. */
 const REPORTED_KEY = "reported-epoch";
 
 export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
@@ -30,9 +30,9 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
   readonly #networks: Networks;
   readonly #notices: Notices;
   readonly #usage: UsageDelivery;
-  /** Reports to the rows take turns, so that the last one made is the last one to arrive. */
+  /** Reports to the rows are sent one after the other, so that they arrive in order. */
   #reporting: Promise<void> = Promise.resolve();
-  /** A relay has said hello, and the rows have not heard how it described itself. */
+  /** A relay has sent its hello, and its description has not been reported to the rows. */
   #hasNewHello = false;
   #draining = false;
 
@@ -48,7 +48,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   // ── Called by workers ──
 
-  /** A relay's link from the API, which has checked its secret. */
+  /** A relay's link from the API, which has verified its secret. */
   override fetch(): Response {
     if (this.#draining) return refuse(withRetryAfter("unavailable", RETRY_AFTER_MS));
     const { 0: client, 1: server } = new WebSocketPair();
@@ -60,7 +60,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     return this.#link.hello !== undefined && !this.#link.isSilent(Date.now());
   }
 
-  /** What the relay reports of these networks, as far as it ever did. All are offline while it is away. */
+  /** The last report of each of these networks that has one. All are offline while the relay is disconnected. */
   networkStatus(networkIds: string[]): Record<string, NetworkSummary> {
     const linkId = this.isConnected() ? this.#link.id : undefined;
     const found: Record<string, NetworkSummary> = {};
@@ -71,12 +71,12 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     return found;
   }
 
-  /** Of the devices of a network that the relay has ever seen. */
+  /** The devices of a network that the relay has ever seen. */
   deviceStatus(networkId: string): DeviceTotals[] {
     return this.#networks.devices(networkId);
   }
 
-  /** Ends associations, now or when the relay is back. The same again does no harm. */
+  /** Ends associations, now or when the relay reconnects. Idempotent. */
   revoke(revocation: Revocation): void {
     this.#notify(revocation);
     if (revocation.reason === "network_deleted" && revocation.id !== undefined) {
@@ -84,12 +84,12 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     }
   }
 
-  /** Blocks that visitors of a TCP tunnel may come from; null: from anywhere. */
+  /** The address blocks that visitors of a TCP tunnel may connect from; null: any. */
   setAllowedCidrs(tunnelId: string, cidrs: string[] | null): void {
     this.#notify({ type: "allowed_cidrs", tunnelId, cidrs, asOfMs: Date.now() });
   }
 
-  /** The server stops: the relay is told to come back later. */
+  /** The server stops: the relay is disconnected with a code that asks it to reconnect later. */
   drain(): void {
     this.#draining = true;
     this.#networks.save();
@@ -100,9 +100,9 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   override async webSocketMessage(socket: WebSocket, text: string | ArrayBuffer): Promise<void> {
     const message = parseMessage(text);
-    if (!message) return this.#rejectLink(socket, "a message that can't be read");
+    if (!message) return this.#rejectLink(socket, "a message that can't be parsed");
     if (message.type === "hello") return this.#welcome(socket, message);
-    // What an earlier link still says is older than what the newest reports.
+    // A message from an earlier link is older than the reports of the newest.
     if (this.#link.isCurrent(socket)) this.#apply(message);
   }
 
@@ -122,7 +122,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     this.#notices.removeExpired(now);
     if (this.#link.isSilent(now)) {
       this.#networks.save();
-      this.#link.closeAll("heartbeat_timeout", "nothing was heard from the relay");
+      this.#link.closeAll("heartbeat_timeout", "no message from the relay");
     }
     await this.#reportConnection();
   }
@@ -144,7 +144,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     if (!hello || linkId === undefined) return;
     this.#link.recordActivity(Date.now());
     for (const network of networks) {
-      // The last report of a network that was deleted comes after its deletion.
+      // The relay's last report of a deleted network arrives after the deletion.
       const isNew = !this.#networks.has(network.networkId);
       if (isNew && this.#notices.isDeleted(network.networkId)) continue;
       this.#networks.apply(network, { linkId, epoch: hello.epoch });
@@ -167,7 +167,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     await this.#reportConnection();
   }
 
-  /** Says to the rows whether a relay is connected, and again by the alarm until they have heard it. */
+  /** Reports to the rows whether a relay is connected. The alarm retries until the report has arrived. */
   #reportConnection(): Promise<void> {
     this.#reporting = this.#reporting.then(() => this.#reportOnce());
     return this.#reporting;
@@ -180,7 +180,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     let hasFailed = false;
     try {
       if (hello && (this.#hasNewHello || hello.epoch !== reported)) {
-        // Before the call: another hello may come during it.
+        // Before the call: another hello may arrive during it.
         this.#hasNewHello = false;
         const { relayId, host, url, firstPort, lastPort, epoch } = hello;
         await this.env.ROWS.relayConnected({ relayId, host, url, firstPort, lastPort, epoch });
@@ -199,7 +199,7 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
     else if (this.#link.hello) await this.ctx.storage.setAlarm(Date.now() + CHECK_INTERVAL_MS);
   }
 
-  /** For the relay's metrics: an operator sees there that ports run out before they do. */
+  /** For the relay's metrics, where an operator sees that few ports are left. */
   async #sendReservedPorts(): Promise<void> {
     const { hello } = this.#link;
     if (!hello) return;

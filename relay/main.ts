@@ -107,7 +107,9 @@ async function main(given: RelaySettings): Promise<void> {
     await associations.agentSocket.listen(settings.bind, settings.ownPort);
   } catch (error) {
     const where = formatHostAndPort(settings.bind, settings.ownPort);
-    throw new Error(`the relay can't listen at ${where}: ${getErrorMessage(error)}`, { cause: error });
+    throw new Error(`the relay can't listen at ${where}: ${getErrorMessage(error)}`, {
+      cause: error,
+    });
   }
   log.info("relay started", {
     ...{ relayId: settings.id, bind: settings.bind, port: settings.ownPort },

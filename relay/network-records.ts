@@ -1,6 +1,7 @@
 /** What is counted for a network over all associations of this run: devices and handshakes for another key. */
 import { DEVICES_PER_NETWORK_MAX, NETWORK_RECORDS_MAX } from "./limits.ts";
 import type { PeerTraffic } from "./udp/flows.ts";
+import { BoundedMap } from "../shared/bounded-map.ts";
 
 export interface DeviceRecord extends PeerTraffic {
   /** `address:port`, IPv6 in brackets. */
@@ -24,17 +25,12 @@ export class NetworkRecord {
 }
 
 export class NetworkRecords {
-  readonly #records = new Map<string, NetworkRecord>();
+  readonly #records = new BoundedMap<string, NetworkRecord>(NETWORK_RECORDS_MAX);
 
   /** The record of a network; that of the network which was asked for least recently makes room. */
   getOrCreate(networkId: string): NetworkRecord {
     const record = this.#records.get(networkId) ?? new NetworkRecord();
-    this.#records.delete(networkId);
     this.#records.set(networkId, record);
-    for (const oldest of this.#records.keys()) {
-      if (this.#records.size <= NETWORK_RECORDS_MAX) break;
-      this.#records.delete(oldest);
-    }
     return record;
   }
 }

@@ -1,6 +1,7 @@
 /** Which tickets the API took back: remembered for as long as such a ticket could be shown. */
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
+import { BoundedMap } from "../shared/bounded-map.ts";
 
 export interface RevocationsOptions {
   maxEntries: number;
@@ -20,12 +21,13 @@ export function isRevokedBy(ticket: RelayTicket, revocation: Revocation): boolea
 }
 
 export class Revocations {
-  readonly #options: RevocationsOptions;
+  readonly #maxAgeMs: number;
   /** By what they are about, in the order in which they came. */
-  readonly #entries = new Map<string, { revocation: Revocation; addedAt: number }>();
+  readonly #entries: BoundedMap<string, { revocation: Revocation; addedAt: number }>;
 
-  constructor(options: RevocationsOptions) {
-    this.#options = options;
+  constructor({ maxEntries, maxAgeMs }: RevocationsOptions) {
+    this.#maxAgeMs = maxAgeMs;
+    this.#entries = new BoundedMap(maxEntries);
   }
 
   get size(): number {
@@ -35,12 +37,10 @@ export class Revocations {
   add(revocation: Revocation, now: number): void {
     const key = JSON.stringify([revocation.kind, revocation.id, revocation.tokenNonce]);
     const earlier = this.#entries.get(key)?.revocation;
-    this.#entries.delete(key);
     const untilGeneration = Math.max(revocation.untilGeneration, earlier?.untilGeneration ?? 0);
     this.#entries.set(key, { revocation: { ...revocation, untilGeneration }, addedAt: now });
     for (const [oldest, { addedAt }] of this.#entries) {
-      const isOverdue = now - addedAt > this.#options.maxAgeMs;
-      if (!isOverdue && this.#entries.size <= this.#options.maxEntries) break;
+      if (now - addedAt <= this.#maxAgeMs) break;
       this.#entries.delete(oldest);
     }
   }

@@ -19,6 +19,7 @@ import {
   STOP_MAX_MS,
 } from "./limits.ts";
 import { toPlainAddress } from "./udp/addresses.ts";
+import { parseBearerToken } from "../shared/bearer-token.ts";
 
 export interface RelayServerOptions extends ControlOptions {
   bind: string;
@@ -55,7 +56,9 @@ export class RelayServer {
       (request, response) => this.#handleRequest(request, response),
     );
     this.#server.maxConnections = OWN_PORT_CONNECTIONS_MAX;
-    this.#server.on("upgrade", (request, socket, head) => this.#handleUpgrade(request, socket, head));
+    this.#server.on("upgrade", (request, socket, head) =>
+      this.#handleUpgrade(request, socket, head),
+    );
     this.#server.on("clientError", (_error, socket) => socket.destroy());
   }
 
@@ -102,7 +105,7 @@ export class RelayServer {
 
   /** On this machine, and not by way of a proxy on it; or with the relay's secret. */
   #isOperator(request: IncomingMessage): boolean {
-    const bearer = getBearer(request);
+    const bearer = parseBearerToken(request.headers.authorization);
     if (bearer !== null) return equalInConstantTime(bearer, this.#options.secret);
     const address = toPlainAddress(request.socket.remoteAddress ?? "");
     const isProxied = ["forwarded", "x-forwarded-for", "via", "x-real-ip"].some(
@@ -135,7 +138,9 @@ export class RelayServer {
         return connection.close("unsupported_version", REFUSED_PROTOCOL);
       }
       this.#pending += 1;
-      void connection.start(getBearer(request)).finally(() => (this.#pending -= 1));
+      void connection
+        .start(parseBearerToken(request.headers.authorization))
+        .finally(() => (this.#pending -= 1));
     });
   }
 
@@ -143,7 +148,8 @@ export class RelayServer {
     if (request.headers.upgrade?.toLowerCase() !== STREAM_UPGRADE) {
       return refuseUpgrade(socket, "426 Upgrade Required");
     }
-    const [, number = "", key = ""] = /^(\d{1,10})\.(.+)$/.exec(getBearer(request) ?? "") ?? [];
+    const [, number = "", key = ""] =
+      /^(\d{1,10})\.(.+)$/.exec(parseBearerToken(request.headers.authorization) ?? "") ?? [];
     const association = this.#options.associations.findTunnel(Number(number));
     if (!association || !equalInConstantTime(key, association.streamKey)) {
       return refuseUpgrade(socket, "401 Unauthorized");
@@ -157,10 +163,6 @@ export class RelayServer {
 
 function getPath(request: IncomingMessage): string {
   return (request.url ?? "").split("?", 1)[0] ?? "";
-}
-
-function getBearer(request: IncomingMessage): string | null {
-  return /^Bearer (\S+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? null;
 }
 
 function refuseUpgrade(socket: Duplex, status: string): void {

@@ -8,6 +8,7 @@ import {
   NETWORK_RECORDS_MAX,
   NETWORK_STATUS_MAX_AGE_MS,
 } from "./limits.ts";
+import { dropOldest } from "../shared/bounded-map.ts";
 
 interface ReportEntry<Item> {
   item: Item;
@@ -102,13 +103,6 @@ function hasChanged<Item>(
   if (earlier?.text === text && now - earlier.sentAt < maxAgeMs) return false;
   reported.set(key, { item, text, sentAt: now });
   return true;
-}
-
-function dropOldest(map: Map<string, unknown>, maxEntries: number): void {
-  for (const key of map.keys()) {
-    if (map.size <= maxEntries) return;
-    map.delete(key);
-  }
 }
 
 function toMessages(

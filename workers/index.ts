@@ -8,6 +8,7 @@ import { startDraining } from "./draining.ts";
 import { visit } from "./edge/visit.ts";
 import type { Env } from "./env.ts";
 import { apiHostsOf } from "./config/hosts.ts";
+import { BoundedMap } from "../shared/bounded-map.ts";
 
 export { RateLimiter } from "../durable-objects/rate-limiter.ts";
 export { Hostname } from "../durable-objects/hostname.ts";
@@ -49,15 +50,13 @@ export class Control extends WorkerEntrypoint<Env> {
 }
 
 /** Per isolate: authorities as visitors write them, port included. Bounded by what is configured. */
-const apiAuthorities = new Map<string, boolean>();
-const API_AUTHORITIES_MAX = 1_000;
+const apiAuthorities = new BoundedMap<string, boolean>(1_000);
 
 function isApiHost(authority: string, env: Env): boolean {
   const known = apiAuthorities.get(authority);
   if (known !== undefined) return known;
   const domain = (env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
   const isApi = apiHostsOf(domain, env.API_HOSTS).includes(parseHost(authority) ?? "");
-  if (apiAuthorities.size >= API_AUTHORITIES_MAX) apiAuthorities.clear();
   apiAuthorities.set(authority, isApi);
   return isApi;
 }

@@ -6,16 +6,15 @@ import type { Receiver } from "../durable-objects/receiver.ts";
 import type { Relay } from "../durable-objects/relay.ts";
 import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Env } from "./env.ts";
+import { BoundedMap } from "../shared/bounded-map.ts";
 
 /** An id is a hash of the name: worked out once for each tunnel that an isolate serves. */
-const tunnelIds = new Map<string, DurableObjectId>();
-const TUNNEL_IDS_MAX = 10_000;
+const tunnelIds = new BoundedMap<string, DurableObjectId>(10_000);
 
 export function tunnelObject(env: Env, tunnelId: string): DurableObjectStub<Tunnel> {
   let id = tunnelIds.get(tunnelId);
   if (id === undefined) {
     id = env.TUNNEL.idFromName(tunnelId);
-    if (tunnelIds.size >= TUNNEL_IDS_MAX) tunnelIds.clear();
     tunnelIds.set(tunnelId, id);
   }
   return env.TUNNEL.get(id);

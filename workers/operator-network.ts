@@ -3,7 +3,7 @@
  * everything that is called from here it gets a bounded time and says a bounded amount.
  */
 import type { Env } from "./env.ts";
-import { GatheredBytes } from "../shared/gathered-bytes.ts";
+import { BoundedBuffer } from "../shared/bounded-buffer.ts";
 
 export interface CallBounds {
   /** For all of it, the body included. */
@@ -33,7 +33,7 @@ async function readBody(
   signal: AbortSignal,
   maxBytes: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = new GatheredBytes(maxBytes);
+  const buffer = new BoundedBuffer(maxBytes);
   const reader = (body as ReadableStream<Uint8Array> | null)?.getReader();
   const abort = () => void reader?.cancel(signal.reason).catch(() => undefined);
   signal.addEventListener("abort", abort);
@@ -41,11 +41,11 @@ async function readBody(
     const chunk = await reader?.read();
     signal.throwIfAborted();
     if (!chunk || chunk.done) break;
-    if (!bytes.add(chunk.value)) {
+    if (!buffer.append(chunk.value)) {
       await reader?.cancel();
       throw new Error(`${url} answers with more than ${maxBytes} bytes`);
     }
   }
   signal.removeEventListener("abort", abort);
-  return bytes.whole;
+  return buffer.bytes;
 }

@@ -20,6 +20,7 @@ import {
   type RelayAddress,
   type SocketBuffers,
 } from "./udp-socket.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 
 const BIND_INTERVAL_MS = 15_000;
 /** A BIND that was not answered is repeated after this, with the next counter. */
@@ -80,7 +81,7 @@ export class UdpPath {
   #addresses: RelayAddress[] = [];
   #addressIndex = 0;
   /** When each BIND was sent, by its counter. */
-  readonly #outstanding = new Map<number, number>();
+  readonly #outstanding = new BoundedMap<number, number>(OUTSTANDING_MAX);
   #counter = 0;
   /** BINDs in a row without an answer. */
   #misses = 0;
@@ -254,9 +255,6 @@ export class UdpPath {
     if (!this.#target) return;
     this.#counter = Math.max(this.#counter + 1, Date.now());
     this.#outstanding.set(this.#counter, performance.now());
-    if (this.#outstanding.size > OUTSTANDING_MAX) {
-      this.#outstanding.delete(this.#outstanding.keys().next().value!);
-    }
     socket.send(writeBind(this.#target.association, this.#counter, this.#target.key));
   }
 

@@ -7,6 +7,7 @@ import {
   WIREGUARD,
   type Initiator,
 } from "./wireguard/initiation.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 
 export interface DeviceTrackerEvents {
   /** A device speaks on a flow. Called again when it starts a handshake on another flow. */
@@ -26,9 +27,9 @@ export class DeviceTracker {
   /** Flows whose device is not known. A flow is looked up only while there are any. */
   readonly #unidentified = new Map<number, { candidate: string | undefined }>();
   /** The server's index of a session, and the device that the session is with. */
-  readonly #indices = new Map<number, string>();
-  readonly #timestamps = new Map<string, Buffer>();
-  readonly #handshakes = new Map<string, number>();
+  readonly #indices = new BoundedMap<number, string>(INDICES_MAX);
+  readonly #timestamps = new BoundedMap<string, Buffer>(DEVICES_MAX);
+  readonly #handshakes = new BoundedMap<string, number>(DEVICES_MAX);
   #reader: InitiationReader | null = null;
   #reads = 0;
   #readsSinceMs = 0;
@@ -101,7 +102,7 @@ export class DeviceTracker {
   /** What `wg show` says. */
   setHandshake(publicKey: string, atMs: number): void {
     if (atMs <= (this.#handshakes.get(publicKey) ?? 0)) return;
-    remember(this.#handshakes, publicKey, atMs, DEVICES_MAX);
+    this.#handshakes.set(publicKey, atMs);
     this.#events.handshake(publicKey, atMs);
   }
 
@@ -116,7 +117,7 @@ export class DeviceTracker {
   #isNewest({ publicKey, timestamp }: Initiator): boolean {
     const last = this.#timestamps.get(publicKey);
     if (last && Buffer.compare(timestamp, last) <= 0) return false;
-    remember(this.#timestamps, publicKey, timestamp, DEVICES_MAX);
+    this.#timestamps.set(publicKey, timestamp);
     return true;
   }
 
@@ -140,7 +141,7 @@ export class DeviceTracker {
   #rememberIndex(flow: number, payload: Buffer): void {
     const publicKey = this.#flows.get(flow);
     if (publicKey !== undefined) {
-      remember(this.#indices, payload.readUInt32LE(4), publicKey, INDICES_MAX);
+      this.#indices.set(payload.readUInt32LE(4), publicKey);
     }
   }
 
@@ -155,11 +156,4 @@ export class DeviceTracker {
     const candidate = this.#unidentified.get(flow)?.candidate;
     if (candidate !== undefined) this.identify(flow, candidate);
   }
-}
-
-/** Sets an entry, and drops the one that was set longest ago when there are too many. */
-function remember<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, max: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size > max) map.delete(map.keys().next().value!);
 }

@@ -1,13 +1,14 @@
 /**
- * Whether a vendor signed a delivery. Signatures are over the bytes as they came: JSON that was parsed and
- * written again is another text.
+ * Verifies the signature of a delivery. It covers the bytes as they were received: JSON that is parsed and
+ * serialized again can be a different text.
  */
 import { equalInConstantTime } from "../../shared/constant-time.ts";
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
+import { concatBytes, toHex, toUtf8 } from "../../shared/bytes.ts";
 
-/** How far a vendor's clock may be from ours, either way, where the signature holds a time. */
+/** How far a vendor's clock may differ, either way, where a signature contains a timestamp. */
 const SIGNATURE_TOLERANCE_SECONDS = 5 * 60;
-/** Of one scheme, in one header line. */
+/** Signatures of one scheme that are checked in one header. */
 const SIGNATURES_MAX = 10;
 
 export interface SignedRequest {
@@ -15,21 +16,21 @@ export interface SignedRequest {
   body: Uint8Array<ArrayBuffer>;
 }
 
-/** What a vendor says of its signature. */
+/** The signature of a delivery, as its headers state it. */
 interface SignatureClaim {
-  /** What stands before the body in what is signed. */
+  /** The signed text before the body. */
   prefix: string;
-  /** Of which one must be right: 64 hexadecimal digits each, in lower case. */
+  /** One of them must match. Each has 64 hexadecimal digits, in lower case. */
   signatures: string[];
 }
 
 const HMAC = { name: "HMAC", hash: "SHA-256" } as const;
 
 export function importSecret(secret: string): Promise<CryptoKey> {
-  return crypto.subtle.importKey("raw", new TextEncoder().encode(secret), HMAC, false, ["sign"]);
+  return crypto.subtle.importKey("raw", toUtf8(secret), HMAC, false, ["sign"]);
 }
 
-/** @param keys of the secrets that are in force: one of them must have made the signature. */
+/** @param keys of the active secrets: one of them must have made the signature. */
 export async function isSignatureValid(
   validator: Validator,
   keys: CryptoKey[],
@@ -38,10 +39,10 @@ export async function isSignatureValid(
 ): Promise<boolean> {
   const claim = readClaim(validator, headers, nowMs);
   if (!claim || claim.signatures.length === 0) return false;
-  const signed = withPrefix(claim.prefix, body);
+  const signed = prepend(claim.prefix, body);
   const macs = await Promise.all(keys.map((key) => crypto.subtle.sign(HMAC, key, signed)));
   let found = false;
-  for (const mac of macs.map(hexOf)) {
+  for (const mac of macs.map((bytes) => toHex(new Uint8Array(bytes)))) {
     for (const signature of claim.signatures) {
       if (equalInConstantTime(mac, signature)) found = true;
     }
@@ -49,7 +50,7 @@ export async function isSignatureValid(
   return found;
 }
 
-/** @returns null when there is none, or when it is of another time. */
+/** @returns null when the headers have no signature, or its timestamp is too far from now. */
 function readClaim(validator: Validator, headers: Headers, nowMs: number): SignatureClaim | null {
   switch (validator) {
     case "code_host":
@@ -76,7 +77,7 @@ function parsePlainClaim(line: string | null): SignatureClaim {
   return { prefix: "", signatures: parseSignatures(line, "sha256") };
 }
 
-/** Those of other schemes, and what is no signature at all, are nobody's. */
+/** Signatures of other schemes and malformed ones are ignored. */
 function parseSignatures(line: string | null, scheme: string): string[] {
   return parseValues(line, scheme)
     .filter((value) => /^[0-9a-f]{64}$/i.test(value))
@@ -84,7 +85,7 @@ function parseSignatures(line: string | null, scheme: string): string[] {
     .map((value) => value.toLowerCase());
 }
 
-/** `name=value` pairs with commas between them. */
+/** @param line comma-separated `name=value` pairs. */
 function parseValues(line: string | null, name: string): string[] {
   return (line ?? "")
     .split(",")
@@ -98,15 +99,7 @@ function isWithinTolerance(time: string, nowMs: number): boolean {
   return Math.abs(nowMs / 1000 - Number(time)) <= SIGNATURE_TOLERANCE_SECONDS;
 }
 
-function withPrefix(prefix: string, body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+function prepend(prefix: string, body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   if (prefix === "") return body;
-  const start = new TextEncoder().encode(prefix);
-  const whole = new Uint8Array(start.byteLength + body.byteLength);
-  whole.set(start);
-  whole.set(body, start.byteLength);
-  return whole;
-}
-
-function hexOf(mac: ArrayBuffer): string {
-  return Array.from(new Uint8Array(mac), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return concatBytes(toUtf8(prefix), body);
 }

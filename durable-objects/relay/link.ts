@@ -1,6 +1,6 @@
 /**
- * The WebSocket between a relay and its object. The newest one that said hello is the link; it is found again
- * after hibernation by its socket's attachment.
+ * The WebSocket between a relay and its object. The newest socket that has sent a hello is the link; after
+ * hibernation it is found by its attachment.
  */
 import { CLOSE, type CloseName } from "../../protocol/wire/close-codes.ts";
 import {
@@ -34,23 +34,23 @@ export class Link {
     for (const socket of ctx.getWebSockets()) {
       const { id, hello, connectedAtMs } = readAttachment(socket);
       if (!isOpen(socket)) continue;
-      // Its timer is gone with the object's earlier life; the relay says hello at once or not at all.
+      // Its hello timer was lost with the earlier instance of the object; a relay sends its hello at once.
       if (!hello) this.close(socket, "protocol_error", "no hello");
       else this.#open = { id, socket, hello, activeAtMs: connectedAtMs };
     }
   }
 
-  /** Of the relay that is connected; undefined when none is. */
+  /** The hello of the connected relay; undefined when none is connected. */
   get hello(): RelayHello | undefined {
     return this.#open?.hello;
   }
 
-  /** Of this connection alone: the next one of the same relay has another. */
+  /** Identifies this connection: the next connection of the same relay has another id. */
   get id(): string | undefined {
     return this.#open?.id;
   }
 
-  /** Takes in a socket, which becomes the link with its hello. */
+  /** Accepts a socket, which becomes the link when its hello arrives. */
   accept(socket: WebSocket, nowMs: number): void {
     this.#ctx.acceptWebSocket(socket);
     const id = crypto.randomUUID();
@@ -59,7 +59,7 @@ export class Link {
     this.#helloTimers.set(socket, timer);
   }
 
-  /** Of two links of one relay the newer one counts: the older is half-open, or of an earlier run. */
+  /** A newer socket of the same relay replaces the link: the older one is half-open, or of an earlier run. */
   welcome(socket: WebSocket, hello: RelayHello, nowMs: number): void {
     this.#stopHelloTimer(socket);
     const { id, connectedAtMs } = readAttachment(socket);
@@ -76,12 +76,11 @@ export class Link {
     return this.#open?.socket === socket;
   }
 
-  /** Something came from the relay. */
   recordActivity(nowMs: number): void {
     if (this.#open) this.#open.activeAtMs = nowMs;
   }
 
-  /** Heartbeats count too: the platform answers them, and remembers when. */
+  /** Heartbeats count as activity: the platform answers them and records when. */
   isSilent(nowMs: number): boolean {
     if (!this.#open) return false;
     const { socket, activeAtMs } = this.#open;
@@ -89,16 +88,16 @@ export class Link {
     return nowMs - Math.max(activeAtMs, pingedAtMs) > SILENCE_MAX_MS;
   }
 
-  /** Nothing when no relay is connected. */
+  /** Does nothing when no relay is connected. */
   send(message: ApiToRelayMessage): void {
     try {
       this.#open?.socket.send(JSON.stringify(message));
     } catch {
-      // It is closing. What matters is sent again on the next link.
+      // The socket is closing. Notices are sent again on the next link.
     }
   }
 
-  /** @returns whether it was the link until now. */
+  /** @returns whether the socket was the link until now. */
   close(socket: WebSocket, name: CloseName, explanation: string): boolean {
     closeQuietly(socket, CLOSE[name], `${name}: ${explanation}`);
     return this.remove(socket);
@@ -108,7 +107,7 @@ export class Link {
     for (const socket of this.#ctx.getWebSockets()) this.close(socket, name, explanation);
   }
 
-  /** @returns whether it was the link until now. */
+  /** @returns whether the socket was the link until now. */
   remove(socket: WebSocket): boolean {
     this.#stopHelloTimer(socket);
     if (!this.isCurrent(socket)) return false;

@@ -1,12 +1,13 @@
 /**
- * What a relay must know although it may be away: ends of associations, and changed allowlists. Each is kept
- * for as long as an agent can go on by a ticket from before it, and sent again on every new link.
+ * Notices that a relay must receive even if it is disconnected now: ended associations and changed allowlists.
+ * Each is stored for as long as an agent can use a ticket that was issued before it, and is sent again on every
+ * new link.
  */
 import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../../protocol/relay/limits.ts";
 import { ApiToRelayMessage } from "../../protocol/relay/link.ts";
 
 const NOTICE_KEEP_MS = RELAY_TICKET_SECONDS * 1000 + RELAY_TICKET_GRACE_MS;
-/** Beyond this the oldest is dropped; the end of its tickets bounds it. */
+/** Beyond this the oldest notice is dropped; the affected tickets expire soon. */
 const NOTICES_MAX = 20_000;
 
 export type Notice = Extract<ApiToRelayMessage, { type: "revoke" | "allowed_cidrs" }>;
@@ -24,7 +25,7 @@ export class Notices {
     )`);
   }
 
-  /** The same notice again, and an allowlist after an earlier one of its tunnel, take the earlier one's place. */
+  /** Replaces an identical notice, and an earlier allowlist of the same tunnel. */
   add(notice: Notice, nowMs: number): void {
     this.removeExpired(nowMs);
     const message = JSON.stringify(notice);
@@ -51,7 +52,7 @@ export class Notices {
       .filter((notice) => notice.type === "revoke" || notice.type === "allowed_cidrs");
   }
 
-  /** Whether a network was deleted lately. */
+  /** Whether a network was deleted recently. */
   isDeleted(networkId: string): boolean {
     const subject = toDeletionSubject(networkId);
     const found = this.#sql.exec("select 1 from notices where subject = ?", subject);

@@ -228,7 +228,12 @@ export class FrameWriter {
   }
 
   /** A frame whose payload is a code and a text: reset and close. */
-  writeCodeAndText(type: typeof FRAME.reset | typeof FRAME.close, stream: number, code: number, text: string) {
+  writeCodeAndText(
+    type: typeof FRAME.reset | typeof FRAME.close,
+    stream: number,
+    code: number,
+    text: string,
+  ) {
     this.#reserve(FRAME_HEADER_BYTES + 2 + text.length * 3);
     const start = this.#length + FRAME_HEADER_BYTES;
     const { written } = encoder.encodeInto(text, this.#bytes.subarray(start + 2));

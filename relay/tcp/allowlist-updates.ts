@@ -3,6 +3,7 @@
  * may be on its way while the list changes: of the two the later one holds.
  */
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 
 type Cidrs = string[] | null;
 
@@ -13,23 +14,22 @@ export interface AllowlistUpdatesOptions {
 }
 
 export class AllowlistUpdates {
-  readonly #options: AllowlistUpdatesOptions;
+  readonly #maxAgeMs: number;
   /** By tunnel, the oldest first. */
-  readonly #updates = new Map<string, { cidrs: Cidrs; asOfMs: number }>();
+  readonly #updates: BoundedMap<string, { cidrs: Cidrs; asOfMs: number }>;
 
-  constructor(options: AllowlistUpdatesOptions) {
-    this.#options = options;
+  constructor({ maxEntries, maxAgeMs }: AllowlistUpdatesOptions) {
+    this.#maxAgeMs = maxAgeMs;
+    this.#updates = new BoundedMap(maxEntries);
   }
 
   /** @param asOfMs when the API sent it. @returns false when a later one came before. */
   add(tunnelId: string, cidrs: Cidrs, asOfMs: number): boolean {
     const known = this.#updates.get(tunnelId);
     if (known && known.asOfMs > asOfMs) return false;
-    this.#updates.delete(tunnelId);
     this.#updates.set(tunnelId, { cidrs, asOfMs });
     for (const [oldest, update] of this.#updates) {
-      const isTooOld = asOfMs - update.asOfMs > this.#options.maxAgeMs;
-      if (!isTooOld && this.#updates.size <= this.#options.maxEntries) break;
+      if (asOfMs - update.asOfMs <= this.#maxAgeMs) break;
       this.#updates.delete(oldest);
     }
     return true;

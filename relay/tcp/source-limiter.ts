@@ -1,5 +1,6 @@
 /** Bounds what one source address may do at a tunnel's port: connections at a time, and new ones a second. */
 import { getAddressGroup } from "../../shared/address-group.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 
 export interface SourceLimits {
   connectionsMax: number;
@@ -17,10 +18,11 @@ interface Source {
 export class SourceLimiter {
   readonly #limits: SourceLimits;
   /** In the order in which they were last seen. */
-  readonly #sources = new Map<string, Source>();
+  readonly #sources: BoundedMap<string, Source>;
 
   constructor(limits: SourceLimits) {
     this.#limits = limits;
+    this.#sources = new BoundedMap(limits.sourcesMax);
   }
 
   /** Counts a connection in. @returns false when the address has to wait; nothing is counted then. */
@@ -31,9 +33,7 @@ export class SourceLimiter {
       tokens: this.#limits.burst,
       refilledAtMs: nowMs,
     };
-    this.#sources.delete(group);
     this.#sources.set(group, source);
-    this.#forgetOldest();
     const earned = ((nowMs - source.refilledAtMs) / 1000) * this.#limits.perSecond;
     source.tokens = Math.min(this.#limits.burst, source.tokens + earned);
     source.refilledAtMs = nowMs;
@@ -47,11 +47,5 @@ export class SourceLimiter {
   release(address: string): void {
     const source = this.#sources.get(getAddressGroup(address));
     if (source && source.open > 0) source.open -= 1;
-  }
-
-  #forgetOldest(): void {
-    if (this.#sources.size <= this.#limits.sourcesMax) return;
-    const [oldest] = this.#sources.keys();
-    if (oldest !== undefined) this.#sources.delete(oldest);
   }
 }

@@ -35,6 +35,7 @@ import {
   hasMac1,
   WIREGUARD,
 } from "./wireguard.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 
 /** After a restart: peers that the relay does not know yet may go on with data (WireGuard type 4). */
 export const FLOW_LENIENCY_MS = 180_000;
@@ -71,7 +72,7 @@ export class WireGuardFilter {
   /** Data of flows that nothing has shown to belong to a session: anybody can send it. */
   readonly #unproven: TokenBucket;
   /** By address group; the least recently made is forgotten first. */
-  readonly #sources = new Map<string, TokenBucket>();
+  readonly #sources = new BoundedMap<string, TokenBucket>(INITIATION_SOURCES_MAX);
   #mac1Key: Uint8Array;
 
   /** @param serverPublicKey 32 bytes. @param now milliseconds. */
@@ -130,10 +131,6 @@ export class WireGuardFilter {
     const group = getAddressGroup(address);
     let bucket = this.#sources.get(group);
     if (!bucket) {
-      for (const oldest of this.#sources.keys()) {
-        if (this.#sources.size < INITIATION_SOURCES_MAX) break;
-        this.#sources.delete(oldest);
-      }
       bucket = new TokenBucket(INITIATIONS_PER_SECOND, INITIATIONS_BURST, now);
       this.#sources.set(group, bucket);
     }

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
 import { FLOWS_PER_PORT_MAX, DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
-import { toBase64 } from "../../shared/base64.ts";
+import { toBase64 } from "../../shared/bytes.ts";
 import type { Flow as FlowMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
 import type { NetworkStatus } from "../../protocol/relay/link.ts";
@@ -143,7 +143,12 @@ export class NetworkAssociation implements Association, NetworkAgent {
     const now = Date.now();
     return readDatagrams(bytes, ({ type, flow }, payload) => {
       if (type !== DATAGRAM.data) return this.#metrics.drop("malformed");
-      this.receiveFromAgent(flow, Buffer.from(payload.buffer, payload.byteOffset, payload.length), 0, now);
+      this.receiveFromAgent(
+        flow,
+        Buffer.from(payload.buffer, payload.byteOffset, payload.length),
+        0,
+        now,
+      );
     });
   }
 
@@ -208,7 +213,10 @@ export class NetworkAssociation implements Association, NetworkAgent {
     const socket = this.#socket;
     if (!flow || !socket) return this.#metrics.drop("unknown_flow");
     const length = message.length - offset;
-    const type = this.#filter.recordFromServer(offset === 0 ? message : message.subarray(offset), now);
+    const type = this.#filter.recordFromServer(
+      offset === 0 ? message : message.subarray(offset),
+      now,
+    );
     if (type === 0) return this.#metrics.drop("not_wireguard");
     flow.isKnownToAgent = true;
     if (!flow.isConfirmed && flow.txBytes + length > flow.rxBytes) {

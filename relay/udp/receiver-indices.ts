@@ -2,14 +2,14 @@
  * The indices by which a WireGuard server wants to be answered, read from the handshake messages that it
  * sends. A peer that shows one of them has seen what the server sent.
  */
+import { BoundedMap } from "../../shared/bounded-map.ts";
 export class ReceiverIndices {
-  readonly #maxEntries: number;
   readonly #maxAgeMs: number;
   /** When each was sent, the oldest first. */
-  readonly #sentAt = new Map<number, number>();
+  readonly #sentAt: BoundedMap<number, number>;
 
   constructor(maxEntries: number, maxAgeMs: number) {
-    this.#maxEntries = maxEntries;
+    this.#sentAt = new BoundedMap(maxEntries);
     this.#maxAgeMs = maxAgeMs;
   }
 
@@ -18,10 +18,9 @@ export class ReceiverIndices {
   }
 
   add(index: number, now: number): void {
-    this.#sentAt.delete(index);
     this.#sentAt.set(index, now);
     for (const [oldest, sentAt] of this.#sentAt) {
-      if (now - sentAt <= this.#maxAgeMs && this.#sentAt.size <= this.#maxEntries) break;
+      if (now - sentAt <= this.#maxAgeMs) break;
       this.#sentAt.delete(oldest);
     }
   }

@@ -1,6 +1,7 @@
 /** The unencrypted fields of a WireGuard datagram (https://www.wireguard.com/protocol/): type, length, indices, mac1. */
 import { blake2s } from "@noble/hashes/blake2.js";
 import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
+import { concatBytes, toUtf8 } from "../../shared/bytes.ts";
 
 export const WIREGUARD = { initiation: 1, response: 2, cookie: 3, transport: 4 } as const;
 
@@ -12,7 +13,7 @@ export const TRANSPORT_MIN_BYTES = 32;
 
 const MAC1_AT = INITIATION_BYTES - 32;
 const MAC_BYTES = 16;
-const MAC1_LABEL = new TextEncoder().encode("mac1----");
+const MAC1_LABEL = toUtf8("mac1----");
 
 /** @returns one of `WIREGUARD`, or 0 when type and length don't belong together. */
 export function getMessageType(message: Uint8Array): number {
@@ -54,10 +55,7 @@ function readU32(bytes: Uint8Array, at: number): number {
 
 /** The key of mac1 for a server: HASH("mac1----" || its public key). */
 export function getMac1Key(serverPublicKey: Uint8Array): Uint8Array {
-  const input = new Uint8Array(MAC1_LABEL.length + serverPublicKey.length);
-  input.set(MAC1_LABEL);
-  input.set(serverPublicKey, MAC1_LABEL.length);
-  return blake2s(input, { dkLen: 32 });
+  return blake2s(concatBytes(MAC1_LABEL, serverPublicKey), { dkLen: 32 });
 }
 
 /** Whether the sender of an initiation knows the server's public key. */

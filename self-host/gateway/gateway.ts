@@ -1,7 +1,7 @@
 /**
- * The door between the Worker and what it can't reach itself: PostgreSQL in the protocol that Neon's
- * driver speaks (`POST /sql` for single queries, a WebSocket on `/v2` for transactions), and mail. It
- * listens on this machine alone, and every caller proves to know the secret.
+ * Gives the Worker access to PostgreSQL and mail. PostgreSQL is offered in the protocol of Neon's driver (`POST /sql`
+ * for single queries, a WebSocket on `/v2` for transactions). The gateway listens on the loopback address only, and
+ * every caller must send the secret.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
@@ -17,18 +17,19 @@ import { serveSession } from "./session.ts";
 import { handleSql } from "./sql.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
+import { parseBearerToken } from "../../shared/bearer-token.ts";
 
-/** Connections to PostgreSQL that single queries share, and those lent to transactions. */
+/** Connections to PostgreSQL for single queries, and for transactions. */
 const GATEWAY_QUERY_CONNECTIONS = 10;
 export const GATEWAY_SESSION_CONNECTIONS = 10;
-/** How long a query or a transaction waits for one of them. */
+/** How long a query or a transaction waits for a connection. */
 const GATEWAY_CONNECTION_WAIT_MS = 10_000;
 const GATEWAY_REQUEST_MAX_BYTES = 10 * 1024 * 1024;
 
 export interface GatewayOptions {
   databaseUrl: string;
   secret: string;
-  /** Where mail goes when there is no SMTP server. */
+  /** Directory for mail when no SMTP server is configured. */
   mailDir: string;
   smtpServer: SmtpServer | undefined;
   log: Log;
@@ -37,7 +38,7 @@ export interface GatewayOptions {
 export interface Gateway {
   /** `127.0.0.1:<port>` */
   address: string;
-  /** A connection string for the Worker: not the database's own, and with the gateway's secret. */
+  /** The connection string for the Worker: it contains the gateway's secret, not the database's password. */
   databaseUrl: string;
   close(): Promise<void>;
 }
@@ -54,11 +55,11 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       (result) => sendResponse(response, result),
       (error: unknown) => {
         log.error(`gateway: ${getErrorMessage(error)}`);
-        sendResponse(response, buildErrorResponse(503, "the gateway can't answer now"));
+        sendResponse(response, buildErrorResponse(503, "the gateway can't handle the request now"));
       },
     );
   });
-  // The Worker keeps its connections for as long as it runs.
+  // The Worker keeps its connections open for as long as it runs.
   server.keepAliveTimeout = 0;
 
   async function answer(request: IncomingMessage): Promise<GatewayResponse> {
@@ -68,7 +69,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
         if (!isSecret(getPassword(request.headers["neon-connection-string"]))) return WRONG_SECRET;
         break;
       case "/mail":
-        if (!isSecret(request.headers.authorization?.replace(/^Bearer /, "") ?? "")) {
+        if (!isSecret(parseBearerToken(request.headers.authorization) ?? "")) {
           return { ...WRONG_SECRET, status: 401 };
         }
         break;
@@ -89,7 +90,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
     maxPayload: GATEWAY_REQUEST_MAX_BYTES,
   });
   server.on("upgrade", (request, socket, head) => {
-    // The driver adds the database's address, which is not its to choose here.
+    // The driver appends the address of the database, which the gateway ignores.
     if (request.url?.split("?")[0] !== "/v2") {
       socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
       return;
@@ -126,12 +127,12 @@ function createPool({ databaseUrl, log }: GatewayOptions, max: number): pg.Pool 
     connectionTimeoutMillis: GATEWAY_CONNECTION_WAIT_MS,
     keepAlive: true,
   });
-  // An idle connection that breaks (PostgreSQL restarted) leaves the pool by itself.
+  // The pool removes an idle connection that breaks, such as after a restart of PostgreSQL.
   pool.on("error", (error) => log.warn(`gateway: ${getErrorMessage(error)}`));
   return pool;
 }
 
-/** Digests of equal length, so that the time taken says nothing about the secret. */
+/** Compares digests of equal length, so that the time taken reveals nothing about the secret. */
 function createSecretVerifier(secret: string): VerifySecret {
   const digest = (text: string) => createHash("sha256").update(text).digest();
   const expected = digest(secret);
@@ -146,7 +147,7 @@ function getPassword(connectionString: string | string[] | undefined): string {
   }
 }
 
-/** @returns undefined when it is too large; its rest is not read. */
+/** @returns undefined when the body is too large; the rest of it is not read. */
 function readBody(request: IncomingMessage): Promise<string | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<string | undefined>();
   const chunks: Buffer[] = [];
@@ -174,7 +175,7 @@ function sendResponse(response: ServerResponse, { status, body, headers }: Gatew
   response.end(body);
 }
 
-/** As PostgreSQL says it, which the driver shows as a NeonDbError with this code. */
+/** The error of PostgreSQL itself, which the driver throws as a NeonDbError with this code. */
 const WRONG_SECRET: GatewayResponse = {
   status: 400,
   body: JSON.stringify({

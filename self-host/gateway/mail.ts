@@ -1,4 +1,4 @@
-/** `POST /mail`: over SMTP when there is a server for it, otherwise a file that the operator finds in the log. */
+/** `POST /mail`: sends the mail over SMTP when a server is configured, or writes a file whose path is logged. */
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { link, mkdir, rm } from "node:fs/promises";
@@ -26,7 +26,7 @@ const Mail = z.object({
 type Mail = z.output<typeof Mail>;
 
 export interface Mailer {
-  /** 200 only once the mail is delivered or written. */
+  /** Answers 200 only after the mail was delivered or written. */
   handle(body: string): Promise<GatewayResponse>;
   close(): void;
 }
@@ -87,12 +87,12 @@ function createSmtpTransport({ host, port, implicitTls, credentials, isThisMachi
   });
 }
 
-/** Machines that answer mails answer none that says this of itself. */
+/** Out-of-office programs and the like do not answer a mail with this header (RFC 3834). */
 function withAutoSubmittedHeader(mail: Mail) {
   return { ...mail, headers: { "Auto-Submitted": "auto-generated" } };
 }
 
-/** The server's answer to this one recipient. */
+/** Returns whether the server permanently rejected the recipient. */
 function isRecipientRefused(error: unknown): boolean {
   const { command, response } = error as { command?: unknown; response?: unknown };
   return command === "RCPT TO" && typeof response === "string" && isPermanentRefusal(response);
@@ -120,7 +120,7 @@ async function writeMail(dir: string, mail: Mail): Promise<string> {
   );
 }
 
-/** Not over another mail of the same millisecond: the later one has the next. */
+/** Never replaces another mail of the same millisecond: the later one gets the next free millisecond. */
 async function linkWithUniqueName(fresh: string, pathAt: (time: string) => string): Promise<string> {
   for (let timeMs = Date.now(); ; timeMs += 1) {
     const path = pathAt(new Date(timeMs).toISOString().replace(/[:.]/g, "-"));

@@ -1,4 +1,4 @@
-/** Who may call a route: everybody who is signed in and whose role has the permission. */
+/** The guards of routes: who may call them. */
 import { createMiddleware } from "hono/factory";
 import { SESSION_SEEN_MS } from "../limits.ts";
 import { Id } from "../../protocol/schemas/scalars.ts";
@@ -16,7 +16,7 @@ import { runInBackground, notFound, type ApiContext, type ApiEnv, type Guard } f
 import { getOfferedProtocols } from "./upgrade.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
 
-/** For a signed-in member of the access token's organization. */
+/** For members of the access token's organization whose role has the permission. */
 export function allow(permission: Permission): Guard {
   return createGuard(getGuardFailures(permission), async (c) => {
     await authenticate(c, readBearer(c));
@@ -25,8 +25,8 @@ export function allow(permission: Permission): Guard {
 }
 
 /**
- * For the routes under /orgs/{id}: what counts is the caller's role in the organization of the path,
- * whichever the access token names. To whoever is not a member there is no such organization.
+ * For the routes under /orgs/{id}: the caller's role in the organization of the path counts, whichever
+ * organization the access token names. For a caller who is not a member, the organization does not exist.
  */
 export function allowIn(permission: Permission): Guard {
   return createGuard([...getGuardFailures(permission), "not_found"], async (c) => {
@@ -35,18 +35,18 @@ export function allowIn(permission: Permission): Guard {
   });
 }
 
-/** For WebSockets of browsers, whose credential is one of the protocols that they offer. */
+/** For WebSockets of browsers, which send the access token as one of the subprotocols that they offer. */
 export function allowBySubprotocol(permission: Permission) {
   return createGuard(getGuardFailures(permission), async (c) => {
     const bearer = getOfferedProtocols(c).find((protocol) =>
       protocol.startsWith(WATCH_BEARER_PREFIX),
     );
-    await authenticate(c, bearer?.slice(WATCH_BEARER_PREFIX.length));
+    await authenticate(c, bearer?.slice(WATCH_BEARER_PREFIX.length) ?? null);
     requirePermission(c, permission);
   });
 }
 
-/** For the one route that a machine with a master key may call too. */
+/** For the route that accepts a master key too. */
 export function allowOrMasterKey(permission: Permission): Guard {
   return createGuard(getGuardFailures(permission), async (c) => {
     const bearer = readBearer(c);
@@ -56,21 +56,21 @@ export function allowOrMasterKey(permission: Permission): Guard {
   });
 }
 
-/** For what an agent may do too, with its own token, which must be confined neither to names nor to a project. */
+/** For routes that agents may call too, with a capability token that is restricted neither to names nor to a project. */
 export function allowOrAgent(permission: Permission): Guard {
   return createGuard(["unauthorized", "forbidden"], (c) => authorizeMemberOrAgent(c, permission));
 }
 
-/** Throws unless the caller may, by now: for whoever was let in by `allowOrAgent` and then waited. */
+/** @throws ApiError unless the caller has the permission now: for a request that `allowOrAgent` let in and that has waited since. */
 export async function authorizeMemberOrAgent(c: ApiContext, permission: Permission): Promise<void> {
   const bearer = readBearer(c);
-  // An access token has dots in it, and base64 has none.
+  // An access token contains dots, and base64 does not.
   if (bearer !== null && !bearer.includes(".")) return authenticateAgent(c, bearer);
   await authenticate(c, bearer);
   requirePermission(c, permission);
 }
 
-/** After `allowOrAgent`: whose things the caller may see. */
+/** After `allowOrAgent`: the organization whose resources the caller may see. */
 export function getOrgId(c: ApiContext): string {
   return c.var.agentToken?.orgId ?? c.var.principal.orgId;
 }
@@ -78,7 +78,10 @@ export function getOrgId(c: ApiContext): string {
 async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
   const token = await readUnconfinedToken(c.var.config, bearer);
   if (token === "confined") {
-    throw new ApiError("forbidden", "The token is for some names or one project only.");
+    throw new ApiError(
+      "forbidden",
+      "This route does not accept a token that is restricted to names or to a project.",
+    );
   }
   const found = token && (await findAgentToken(c.var.db, token));
   if (!found) throw unauthorized();
@@ -96,7 +99,7 @@ function readBearer(c: ApiContext): string | null {
   return parseBearerToken(c.req.header("authorization"));
 }
 
-/** For a route whose handler verifies the bearer token itself. */
+/** For a route whose handler verifies the bearer token. */
 export const bearerVerifiedByHandler: Guard = {
   security: [{ bearer: [] }],
   failures: ["unauthorized"],
@@ -110,7 +113,7 @@ function createGuard(failures: readonly ErrorCode[], check: (c: ApiContext) => P
   return { middleware, security: [{ bearer: [] as string[] }], failures };
 }
 
-/** A permission that every role has is refused to nobody. */
+/** No caller is refused a permission that every role has. */
 function getGuardFailures(permission: Permission): ErrorCode[] {
   const isRefused = ROLES.some((role) => !hasPermission(role, permission));
   return isRefused ? ["unauthorized", "forbidden"] : ["unauthorized"];
@@ -122,22 +125,22 @@ function requirePermission(c: ApiContext, permission: Permission): void {
 }
 
 export function missingPermission(role: Role, permission: Permission): ApiError {
-  return new ApiError("forbidden", `Your role, ${role}, lacks ${permission}.`);
+  return new ApiError("forbidden", `Your role ${role} does not have the permission ${permission}.`);
 }
 
-/** @param path whose organization the caller acts for instead of the token's. */
+/** @param path its organization counts instead of the access token's. */
 async function authenticate(
   c: ApiContext,
-  token: string | undefined,
+  token: string | null,
   path?: { orgId: string },
 ): Promise<void> {
   const { config, db, address } = c.var;
-  const claims = token === undefined ? null : await verifyAccessToken(config, token);
-  if (token === undefined || !claims) throw unauthorized();
+  const claims = token === null ? null : await verifyAccessToken(config, token);
+  if (token === null || !claims) throw unauthorized();
   const org = path?.orgId ?? claims.org;
   const principal = isId(org) ? await findPrincipal(db, { ...claims, org }) : null;
   if (!principal) {
-    if (path && (await isSessionAlive(db, claims))) throw notFound("such organization");
+    if (path && (await isSessionAlive(db, claims))) throw notFound("organization");
     throw unauthorized();
   }
   c.set("principal", principal);

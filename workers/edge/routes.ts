@@ -4,34 +4,29 @@
  */
 import type { Env } from "../env.ts";
 import { hostnameObject } from "../objects.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 
 const ROUTE_CACHE_MAX_HOSTS = 10_000;
 const ROUTE_CACHE_HIT_MS = 60_000;
 const ROUTE_CACHE_MISS_MS = 2_000;
 
-interface Remembered {
+interface CachedRoute {
   tunnelId: string | null;
   untilMs: number;
 }
 
-/** Oldest first: a Map keeps the order of insertion. */
-const remembered = new Map<string, Remembered>();
+const routes = new BoundedMap<string, CachedRoute>(ROUTE_CACHE_MAX_HOSTS);
 
 /** @returns the tunnel's id, null when nobody answers for the name, undefined when it must be asked for. */
-export function rememberedTunnel(routeName: string): string | null | undefined {
-  const known = remembered.get(routeName);
+export function getCachedTunnel(routeName: string): string | null | undefined {
+  const known = routes.get(routeName);
   return known !== undefined && known.untilMs > Date.now() ? known.tunnelId : undefined;
 }
 
 /** @returns the tunnel's id, or null when nobody answers for the name. */
-export async function askForTunnel(env: Env, routeName: string): Promise<string | null> {
+export async function resolveTunnel(env: Env, routeName: string): Promise<string | null> {
   const tunnelId = await hostnameObject(env, routeName).resolve();
   const forMs = tunnelId === null ? ROUTE_CACHE_MISS_MS : ROUTE_CACHE_HIT_MS;
-  remembered.delete(routeName);
-  if (remembered.size >= ROUTE_CACHE_MAX_HOSTS) {
-    const [oldest] = remembered.keys();
-    if (oldest !== undefined) remembered.delete(oldest);
-  }
-  remembered.set(routeName, { tunnelId, untilMs: Date.now() + forMs });
+  routes.set(routeName, { tunnelId, untilMs: Date.now() + forMs });
   return tunnelId;
 }

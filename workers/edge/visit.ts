@@ -12,12 +12,13 @@ import { log } from "../../shared/log.ts";
 import { callTunnel, takePolicyUpdate } from "./tunnel-calls.ts";
 import { errorPage, refusalPage } from "./pages.ts";
 import { resolveTunnel, getCachedTunnel } from "./routes.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 
 /** Where a request goes, worked out once for each way to write its host. */
 type Destination = { routeName: string } | ErrorCode;
 
-const destinations = new Map<string, Destination>();
 const DESTINATIONS_MAX = 10_000;
+const destinations = new BoundedMap<string, Destination>(DESTINATIONS_MAX);
 
 /** @param authority what the request's Host header says, as it came. */
 export function visit(request: Request, env: Env, authority: string): Response | Promise<Response> {
@@ -85,7 +86,6 @@ function getDestination(authority: string, env: Env): Destination {
   let destination = destinations.get(authority);
   if (destination === undefined) {
     destination = parseDestination(authority, (env.SERVICE_DOMAIN ?? "localhost").toLowerCase());
-    if (destinations.size >= DESTINATIONS_MAX) destinations.clear();
     destinations.set(authority, destination);
   }
   return destination;

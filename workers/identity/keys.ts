@@ -5,6 +5,7 @@
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { z } from "zod";
 import type { Config } from "../config/config.ts";
+import { fromBase64, toUtf8 } from "../../shared/bytes.ts";
 
 const PrivateJwk = z.looseObject({
   kty: z.enum(["EC", "OKP"]),
@@ -54,7 +55,7 @@ export const capabilityTokenKeys = oncePerConfig((config: Config) =>
 const masterKeys = oncePerConfig((config: Config) =>
   Promise.all(
     config.ENCRYPTION_KEY.map((key) => {
-      const bytes = Uint8Array.from(atob(key), (char) => char.charCodeAt(0));
+      const bytes = fromBase64(key)!;
       return crypto.subtle.importKey("raw", bytes, "HKDF", false, ["deriveKey"]);
     }),
   ),
@@ -78,7 +79,7 @@ export async function derivedKeys(
         name: "HKDF",
         hash: "SHA-256",
         salt: new Uint8Array(),
-        info: new TextEncoder().encode(`underpass ${purpose}`),
+        info: toUtf8(`underpass ${purpose}`),
       },
       masterKey,
       algorithm,

@@ -5,7 +5,7 @@
  *     v1.<key id>.<nonce>.<ciphertext>      the last three in base64url
  */
 import type { Config } from "../config/config.ts";
-import { fromBase64, toBase64Url, toHex, utf8 } from "../../shared/encoding.ts";
+import { fromBase64, toBase64Url, toHex, toUtf8 } from "../../shared/bytes.ts";
 import { derivedKeys } from "./keys.ts";
 
 const NONCE_BYTES = 12;
@@ -14,7 +14,7 @@ const NONCE_BYTES = 12;
 export async function seal(config: Config, purpose: string, text: string): Promise<string> {
   const [key] = await derivedKeys(config, purpose, "AES-GCM");
   const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
-  const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, utf8(text));
+  const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, toUtf8(text));
   const prefix = await currentSealPrefix(config);
   return `${prefix}${toBase64Url(iv)}.${toBase64Url(new Uint8Array(sealed))}`;
 }
@@ -60,12 +60,12 @@ export async function keyedHashes(
 ): Promise<[string, ...string[]]> {
   const keys = await derivedKeys(config, purpose, "HMAC");
   const hash = async (key: CryptoKey) =>
-    toHex(new Uint8Array(await crypto.subtle.sign("HMAC", key, utf8(text))));
+    toHex(new Uint8Array(await crypto.subtle.sign("HMAC", key, toUtf8(text))));
   const [current, ...earlier] = await Promise.all(keys.map(hash));
   return [current!, ...earlier];
 }
 
 /** For secrets that are long and random: nothing is gained by guessing at their hash. */
 export async function sha256Hex(text: string): Promise<string> {
-  return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(text))));
+  return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", toUtf8(text))));
 }

@@ -1,13 +1,14 @@
 /**
- * Captures that were soon over, many in one value. Each is made to text when it is over: until it is written
- * the object then holds two strings of it instead of the many that a request and its answer are made of.
+ * Pages of short captures, many in one stored value. Each capture is serialized when it ends: until it is written
+ * the object then holds two strings instead of the many that make up a request and its response.
  */
 import type { CaptureRecord, HeadLines, CapturedBodies, StoredBody, StoredDetail } from "./record.ts";
+import { concatBytes } from "../../../shared/bytes.ts";
 
-/** Bodies up to this are written beside their headers, larger ones by themselves. */
+/** Bodies up to this size are stored with their headers, larger ones separately. */
 const CAPTURE_INLINE_BODY_MAX_BYTES = 16 * 1024;
 
-/** One that is over. */
+/** A capture that has ended, serialized. */
 export interface FinalizedCapture {
   id: string;
   /** A `CaptureRecord` in JSON. */
@@ -15,58 +16,52 @@ export interface FinalizedCapture {
   /** `HeadLines` in JSON. */
   lines: string;
   bodies: CapturedBodies;
-  /** What its bodies took of the memory, to be given back when it is written. */
+  /** The memory reserved for its bodies, to be released when it is written. */
   heldBytes: number;
 }
 
-/** Its records, oldest first. */
+/** The records of a page, oldest first. */
 export interface Page {
   /** In JSON. */
   records: string;
-  /** Keys of bodies that are stored by themselves. */
+  /** Keys of bodies that are stored separately. */
   bodies: string[];
 }
 
-/** The rest of the same captures, in the same order. */
+/** The headers and bodies of the same captures, in the same order. */
 export interface PageDetails {
   /** In JSON. */
   lines: string;
-  /** Of each the length of the request's and of the answer's body, and whether bytes of them are missing. */
+  /** For each capture its request's and its response's body. */
   bodies: { length: number; isCut: boolean }[];
-  /** Small bodies, one behind the other. */
+  /** Small bodies, concatenated. */
   bytes: Uint8Array;
 }
 
 const SIDES = ["request", "response"] as const;
-/** A body that is stored by itself. */
+/** The length of a body that is stored separately. */
 const SEPARATE = -1;
 
 export function isStoredSeparately(bytes: Uint8Array): boolean {
   return bytes.byteLength > CAPTURE_INLINE_BODY_MAX_BYTES;
 }
 
-/** About what it takes in its page. */
+/** About how much it takes in its page. */
 export function estimateSize({ record, lines, bodies }: FinalizedCapture): number {
   const inline = SIDES.map((side) => bodies[side].bytes).filter((bytes) => !isStoredSeparately(bytes));
   return inline.reduce((sum, bytes) => sum + bytes.byteLength, record.length + lines.length);
 }
 
-/** @param sealed oldest first. @param bodies keys of those that are stored by themselves. */
-export function pack(sealed: FinalizedCapture[], bodies: string[]): { page: Page; details: PageDetails } {
-  const sides = sealed.flatMap((one) => SIDES.map((side) => one.bodies[side]));
+/** @param captures oldest first. @param bodies keys of bodies that are stored separately. */
+export function pack(captures: FinalizedCapture[], bodies: string[]): { page: Page; details: PageDetails } {
+  const sides = captures.flatMap((capture) => SIDES.map((side) => capture.bodies[side]));
   const packed = sides.map(({ bytes, isCut }) => {
     return { length: isStoredSeparately(bytes) ? SEPARATE : bytes.byteLength, isCut };
   });
-  const bytes = new Uint8Array(packed.reduce((sum, { length }) => sum + Math.max(0, length), 0));
-  let at = 0;
-  for (const side of sides) {
-    if (isStoredSeparately(side.bytes)) continue;
-    bytes.set(side.bytes, at);
-    at += side.bytes.byteLength;
-  }
-  const page = { records: toJsonArray(sealed.map(({ record }) => record)), bodies };
-  const lines = toJsonArray(sealed.map((one) => one.lines));
-  return { page, details: { lines, bodies: packed, bytes } };
+  const inline = sides.map((side) => side.bytes).filter((bytes) => !isStoredSeparately(bytes));
+  const page = { records: toJsonArray(captures.map(({ record }) => record)), bodies };
+  const lines = toJsonArray(captures.map((capture) => capture.lines));
+  return { page, details: { lines, bodies: packed, bytes: concatBytes(...inline) } };
 }
 
 export function parseRecords({ records }: Page): CaptureRecord[] {

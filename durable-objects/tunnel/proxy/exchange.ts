@@ -1,4 +1,4 @@
-/** One visitor's HTTP request on its way to an agent, and the answer on its way back. */
+/** One visitor's HTTP request, forwarded to an agent, and the response on its way back. */
 import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
 import { FLAG, FRAME, RESET, parseResponseHead, type Frame } from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
@@ -10,58 +10,98 @@ import { PacedQueue } from "./pacer.ts";
 import { ResponseBody, type TruncationSignal } from "./response-body.ts";
 import { sendBody, type Upload } from "./request-body.ts";
 import type { Usage } from "../metrics/usage.ts";
+import { concatBytes } from "../../../shared/bytes.ts";
 
 /**
- * How an exchange came out: an answer, a failure to report, or `lost`, when the agent went away before it
- * answered. What was never forwarded, or may be repeated, can then go to the next agent.
+ * The outcome of an exchange: a response, the code of a failure, `refused` when the agent did not take the
+ * request, or `lost` when it disconnected before it responded. A request that was refused, or that may be
+ * repeated, can then go to the next agent.
  */
 export type ExchangeOutcome = Response | ErrorCode | "lost" | "refused";
 
-/** What of a request is needed to send it. */
+/** The parts of a request that are needed to forward it. */
 export type ForwardableRequest = Pick<Request, "method" | "body" | "bodyUsed" | "signal">;
 
 export interface ExchangeDeps {
   usage: Usage;
   hosted: boolean;
-  /** Told when an exchange will send and receive nothing more. */
+  /** Called once, when an exchange will send and receive nothing more. */
   onDone(): void;
 }
 
 /** RFC 9110 §9.2.2. */
 const IDEMPOTENT = new Set(["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"]);
 
+/** How far the response has come. */
+type Phase = Waiting | Held | Streaming | Discarding | Done;
+
+/** The agent has not responded. */
+interface Waiting {
+  kind: "waiting";
+}
+
+/** The agent's head has arrived. The visitor gets the response when the pacer allows it. */
+interface Held {
+  kind: "held";
+  status: number;
+  pairs: string[];
+  /** The body so far. */
+  chunks: Uint8Array[];
+  bytes: number;
+  /** Whether more of the body will arrive. */
+  end: "open" | End;
+}
+
+/** The visitor has the head, and gets the body as it arrives. */
+interface Streaming {
+  kind: "streaming";
+  body: ResponseBody;
+}
+
+/** The visitor has a response without a body. If the agent sends one, it is dropped. */
+interface Discarding {
+  kind: "discarding";
+}
+
+/** The exchange is settled, and nothing more is sent or received. */
+interface Done {
+  kind: "done";
+  end: End;
+}
+
+/** Whether the agent sent the whole response. */
+type End = "complete" | "cut";
+
+const WAITING: Waiting = { kind: "waiting" };
+const DISCARDING: Discarding = { kind: "discarding" };
+const DONE: Record<End, Done> = {
+  complete: { kind: "done", end: "complete" },
+  cut: { kind: "done", end: "cut" },
+};
+
 export class Exchange implements Stream {
   readonly #link: AgentLink;
-  readonly #surroundings: ExchangeDeps;
+  readonly #deps: ExchangeDeps;
   readonly #head: RequestHead;
   readonly #id: number;
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   readonly #queue: PacedQueue;
   readonly #recording: Recording | null;
   readonly #settle: (outcome: ExchangeOutcome) => void;
-  #answer: { status: number; pairs: string[] } | undefined;
-  /** Body frames that came before the answer was built. */
-  #early: Uint8Array[] = [];
-  /** No body belongs to this answer; what comes of one is dropped. */
-  #isBodiless = false;
-  /** The visitor has the head of the answer. */
-  #isAnswered = false;
-  #body: ResponseBody | undefined;
   #upload: Upload | undefined;
-  #ended = false;
-  #over = false;
+  #phase: Phase = WAITING;
 
-  /** @param settle called once with how it came out. */
+  /** @param settle called once with the outcome. */
   constructor(
     link: AgentLink,
     request: ForwardableRequest,
     head: RequestHead,
-    surroundings: ExchangeDeps,
+    deps: ExchangeDeps,
     recording: Recording | null,
     settle: (outcome: ExchangeOutcome) => void,
   ) {
     this.#link = link;
-    this.#surroundings = surroundings;
+    this.#deps = deps;
     this.#head = head;
     this.#recording = recording;
     this.#settle = settle;
@@ -69,11 +109,11 @@ export class Exchange implements Stream {
     this.#id = link.open(this);
     link.send((writer) => writer.writeJson(FRAME.request, head.flags, this.#id, head.parts));
     if (request.body !== null)
-      this.#upload = sendBody(request.body, link, this.#id, surroundings.usage, recording);
+      this.#upload = sendBody(request.body, link, this.#id, deps.usage, recording);
     request.signal.addEventListener("abort", () => this.#cancel(), { once: true });
   }
 
-  /** Whether sending the same request once more can't do anything twice. */
+  /** Whether sending the same request again has no effect beyond that of sending it once. */
   static canRepeat(request: ForwardableRequest): boolean {
     return request.body === null && IDEMPOTENT.has(request.method);
   }
@@ -81,36 +121,42 @@ export class Exchange implements Stream {
   // ── Called by the link ──
 
   onFrame(frame: Frame): boolean {
-    if (frame.type === FRAME.response && !this.#answer) return this.#receiveHead(frame);
-    if (frame.type === FRAME.data && this.#answer) return this.#receiveData(frame);
+    if (frame.type === FRAME.response && this.#phase.kind === "waiting") {
+      return this.#receiveHead(frame);
+    }
+    if (frame.type === FRAME.data && this.#phase.kind !== "waiting") {
+      return this.#receiveData(frame);
+    }
     return false;
   }
 
   onReset(code: number): void {
     this.#upload?.cancel();
-    if (code === RESET.refused && !this.#answer) return this.#finishWith("refused");
-    if (!this.#answer) return this.#finishWith(failureOf(code));
-    this.#cut(failureOf(code));
+    if (this.#phase.kind !== "waiting") return this.#cut(toErrorCode(code));
+    this.#finish("cut");
+    this.#settle(code === RESET.refused ? "refused" : toErrorCode(code));
   }
 
   onConnectionLost(): void {
     this.#upload?.cancel();
-    if (this.#answer) this.#cut("agent_offline");
-    else this.#finishWith("lost");
+    if (this.#phase.kind !== "waiting") return this.#cut("agent_offline");
+    this.#finish("cut");
+    this.#settle("lost");
   }
 
-  // ── Inside ──
+  // ── Inside: from the agent ──
 
   #receiveHead(frame: Frame): boolean {
-    const answer = parseResponseHead(frame.payload);
-    if (!answer) return false;
-    this.#answer = answer;
-    this.#recording?.startResponse(answer.status, answer.pairs);
-    if (frame.flags & FLAG.end) this.#end();
-    // Not before this message has been read to its end: a body that came with its head needs no stream.
+    const head = parseResponseHead(frame.payload);
+    if (!head) return false;
+    const { status, pairs } = head;
+    const held: Held = { kind: "held", status, pairs, chunks: [], bytes: 0, end: "open" };
+    this.#phase = held;
+    this.#recording?.startResponse(status, pairs);
+    if (frame.flags & FLAG.end) this.#endResponse();
+    // After the whole message is read: a body that came in the same message needs no stream.
     this.#link.afterMessage(() => {
-      const bytes = this.#ended ? this.#earlyBytes : 0;
-      this.#queue.push(bytes, () => this.#settleAnswered());
+      this.#queue.push(held.end === "complete" ? held.bytes : 0, () => this.#respond(held));
     });
     return true;
   }
@@ -118,117 +164,114 @@ export class Exchange implements Stream {
   #receiveData(frame: Frame): boolean {
     const { payload } = frame;
     if (!this.#window.recordReceived(payload.byteLength)) return false;
-    this.#surroundings.usage.countOut(payload.byteLength);
+    this.#deps.usage.countOut(payload.byteLength);
     this.#recording?.addResponseBytes(payload);
-    if (payload.byteLength > 0) {
-      if (this.#body) this.#body.write(payload);
-      else this.#early.push(payload);
-      if (this.#isBodiless) this.#discardEarly();
-    }
-    if (frame.flags & FLAG.end) this.#end();
+    if (payload.byteLength > 0) this.#takeChunk(payload);
+    if (frame.flags & FLAG.end) this.#endResponse();
     return true;
   }
 
-  #end(): void {
-    this.#ended = true;
+  #takeChunk(chunk: Uint8Array): void {
+    const phase = this.#phase;
+    if (phase.kind === "streaming") phase.body.write(chunk);
+    else if (phase.kind === "held") {
+      phase.chunks.push(chunk);
+      phase.bytes += chunk.byteLength;
+    } else this.#grant(chunk.byteLength);
+  }
+
+  #endResponse(): void {
+    const phase = this.#phase;
     this.#window.end();
-    this.#setOver();
-    this.#body?.end();
-    if (this.#isAnswered) this.#recording?.complete();
+    this.#finish("complete");
+    if (phase.kind === "streaming") phase.body.end();
+    if (phase.kind !== "held") this.#recording?.complete();
     if (!this.#upload || this.#upload.isFinished()) return this.#link.finish(this.#id);
-    // The answer is whole before the request is: nobody will read the rest of it.
+    // The response is complete before the request is: the agent will not read the rest of it.
     this.#upload.cancel();
     this.#link.reset(this.#id, RESET.cancelled, "answered before the request was whole");
   }
 
-  #setOver(): void {
-    if (this.#over) return;
-    this.#over = true;
-    this.#surroundings.onDone();
-  }
-
-  #finishWith(outcome: ExchangeOutcome): void {
-    this.#setOver();
-    this.#settle(outcome);
-  }
-
+  /** The agent will not send the rest of its response. */
   #cut(code: ErrorCode): void {
-    this.#setOver();
+    const phase = this.#phase;
+    this.#finish("cut");
     this.#recording?.fail(code);
-    this.#body?.truncate();
+    if (phase.kind === "streaming") phase.body.truncate();
   }
 
-  /** The visitor left. */
-  #cancel(): void {
-    if (this.#over) return;
-    this.#setOver();
-    this.#recording?.abort();
-    this.#queue.clear();
-    this.#upload?.cancel();
-    this.#link.reset(this.#id, RESET.cancelled, "the visitor left");
-    this.#settle("agent_offline");
-  }
+  // ── Inside: to the visitor ──
 
-  #settleAnswered(): void {
-    const outcome = this.#buildAnswer();
-    this.#isAnswered = outcome instanceof Response;
-    if (this.#isAnswered && (this.#ended || this.#isBodiless)) this.#recording?.complete();
+  #respond(held: Held): void {
+    const outcome = this.#buildResponse(held);
+    // A body that streams is recorded as complete when it ends.
+    if (outcome instanceof Response && this.#phase.kind !== "streaming") {
+      this.#recording?.complete();
+    }
     this.#settle(outcome);
   }
 
-  #buildAnswer(): ExchangeOutcome {
-    const { status, pairs } = this.#answer!;
+  /** Leaves the phase `held`. */
+  #buildResponse(held: Held): ExchangeOutcome {
+    const { status, pairs, chunks, end } = held;
     try {
       const headers = buildResponseHeaders(pairs);
       const init = { status, headers, encodeBody: "manual" as const };
       if (this.#head.isHead || hasNoBody(status)) {
-        this.#isBodiless = true;
-        this.#discardEarly();
+        this.#phase = end === "open" ? DISCARDING : DONE[end];
+        this.#grantHeld(held);
         return new Response(null, init);
       }
       const length = parseContentLength(headers);
-      if (this.#ended) return this.#wholeAnswer(length, init);
-      if (this.#over) return "origin_failed";
-      const cutsShow = length !== null || this.#surroundings.hosted;
-      this.#body = new ResponseBody(
-        length,
-        this.#queue,
-        cutBy(headers, cutsShow),
-        (bytes) => this.#grant(bytes),
-        (bytes) => this.#drop(bytes),
-      );
-      for (const chunk of this.#early) this.#body.write(chunk);
-      this.#early = [];
-      return new Response(this.#body.readable, init);
+      if (end === "complete") return this.#buildWholeResponse(held, length, init);
+      if (end === "cut") {
+        this.#phase = DONE.cut;
+        return "origin_failed";
+      }
+      const body = this.#createBody(headers, length);
+      this.#phase = { kind: "streaming", body };
+      for (const chunk of chunks) body.write(chunk);
+      return new Response(body.readable, init);
     } catch {
-      // A status or a header line that HTTP does not allow.
-      this.#discardEarly();
-      this.#setOver();
+      // A status or a header that HTTP does not allow.
+      this.#grantHeld(held);
+      this.#finish("cut");
+      this.#phase = DONE.cut;
       this.#link.reset(this.#id, RESET.protocolError, "no HTTP answer");
       return "origin_failed";
     }
   }
 
-  #wholeAnswer(length: number | null, init: ResponseInit): ExchangeOutcome {
-    const body = joined(this.#early);
-    this.#discardEarly();
-    if (length !== null && body.byteLength !== length) return "origin_failed";
-    return new Response(body, init);
+  #buildWholeResponse(held: Held, length: number | null, init: ResponseInit): ExchangeOutcome {
+    const { chunks } = held;
+    const body = chunks.length === 1 ? chunks[0]! : concatBytes(...chunks);
+    this.#phase = DONE.complete;
+    this.#grantHeld(held);
+    return length === null || body.byteLength === length
+      ? new Response(body, init)
+      : "origin_failed";
   }
 
-  get #earlyBytes(): number {
-    return this.#early.reduce((sum, chunk) => sum + chunk.byteLength, 0);
+  #createBody(headers: Headers, length: number | null): ResponseBody {
+    const isTruncationVisible = length !== null || this.#deps.hosted;
+    return new ResponseBody(
+      length,
+      this.#queue,
+      getTruncationSignal(headers, isTruncationVisible),
+      (bytes) => this.#grant(bytes),
+      (bytes) => this.#discard(bytes),
+    );
   }
 
-  #discardEarly(): void {
-    const held = this.#earlyBytes;
-    this.#early = [];
-    this.#grant(held);
+  #grantHeld(held: Held): void {
+    this.#grant(held.bytes);
+    held.chunks = [];
+    held.bytes = 0;
   }
 
-  /** The visitor left: nobody takes the rest. What the agent has sent to its end still counts there. */
-  #drop(bytes: number): void {
-    if (this.#ended) this.#grant(bytes);
+  /** The visitor disconnected and takes no more bytes. Those of a complete response still need credit. */
+  #discard(bytes: number): void {
+    if (this.#phase === DONE.complete) this.#grant(bytes);
     else this.#cancel();
   }
 
@@ -236,9 +279,36 @@ export class Exchange implements Stream {
     const grant = this.#window.recordConsumed(bytes);
     if (grant > 0) this.#link.send((writer) => writer.writeCredit(this.#id, grant));
   }
+
+  // ── Inside: the end ──
+
+  /** The visitor disconnected. */
+  #cancel(): void {
+    const { kind } = this.#phase;
+    if (!this.#isOpen) return;
+    this.#finish("cut");
+    this.#recording?.abort();
+    this.#queue.clear();
+    this.#upload?.cancel();
+    this.#link.reset(this.#id, RESET.cancelled, "the visitor left");
+    if (kind === "waiting" || kind === "held") this.#settle("agent_offline");
+  }
+
+  get #isOpen(): boolean {
+    const phase = this.#phase;
+    return phase.kind === "held" ? phase.end === "open" : phase.kind !== "done";
+  }
+
+  /** Nothing more is sent or received. A response that is held still goes to the visitor. */
+  #finish(end: End): void {
+    if (!this.#isOpen) return;
+    if (this.#phase.kind === "held") this.#phase.end = end;
+    else this.#phase = DONE[end];
+    this.#deps.onDone();
+  }
 }
 
-function failureOf(code: number): ErrorCode {
+function toErrorCode(code: number): ErrorCode {
   switch (code) {
     case RESET.originUnreachable:
       return "origin_unreachable";
@@ -250,23 +320,12 @@ function failureOf(code: number): ErrorCode {
 }
 
 /**
- * How to end a body so that nobody takes it for whole. Where its length was announced, the visitor sees
- * that bytes are missing, and so does a visitor of the hosted edge. workerd itself ends a body without
- * length by the chunk that means "whole" even when it is aborted: there it stays open until the visitor
- * leaves — but for server-sent events, whose readers take every end for a cue to reconnect.
+ * How to end a truncated body so that no visitor takes it for a complete one. With a `Content-Length`, or behind
+ * the hosted edge, visitors notice that bytes are missing. Without either, workerd ends an aborted body with the
+ * chunk that means "complete": so the connection stays open until the visitor closes it. Server-sent events are
+ * ended, because their readers reconnect after any end.
  */
-function cutBy(headers: Headers, cutsShow: boolean): TruncationSignal {
-  if (cutsShow) return "abort";
+function getTruncationSignal(headers: Headers, isTruncationVisible: boolean): TruncationSignal {
+  if (isTruncationVisible) return "abort";
   return headers.get("content-type")?.startsWith("text/event-stream") ? "end" : "silence";
-}
-
-function joined(chunks: Uint8Array[]): Uint8Array {
-  if (chunks.length === 1) return chunks[0]!;
-  const whole = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.byteLength, 0));
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return whole;
 }

@@ -21,6 +21,7 @@ import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import { PacedQueue } from "./pacer.ts";
 import type { Usage } from "../metrics/usage.ts";
+import { concatBytes } from "../../../shared/bytes.ts";
 
 /** What a visitor's WebSocket may have waiting for a slow local server before it is closed. */
 const SOCKET_BACKLOG_MAX_BYTES = 2 * SOCKET_MESSAGE_MAX_BYTES;
@@ -158,7 +159,7 @@ export class VisitorSocket implements Stream {
   }
 
   #deliver(frame: Frame): void {
-    const whole = this.#parts.length === 0 ? frame.payload : this.#joined(frame.payload);
+    const whole = this.#parts.length === 0 ? frame.payload : concatBytes(...this.#parts, frame.payload);
     this.#parts = [];
     this.#partsBytes = 0;
     this.#mayHibernate();
@@ -174,16 +175,6 @@ export class VisitorSocket implements Stream {
     } catch {
       // The visitor closed meanwhile; its close event ends the stream.
     }
-  }
-
-  #joined(last: Uint8Array): Uint8Array {
-    const whole = new Uint8Array(this.#partsBytes);
-    let at = 0;
-    for (const part of [...this.#parts, last]) {
-      whole.set(part, at);
-      at += part.byteLength;
-    }
-    return whole;
   }
 
   #sendBacklog(): void {

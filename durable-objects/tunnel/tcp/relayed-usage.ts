@@ -3,6 +3,7 @@
  * again when it does not know whether they arrived: what they have grown by since the last report is new.
  */
 import type { TunnelUsage } from "../../../protocol/relay/link.ts";
+import { dropOldest } from "../../../shared/bounded-map.ts";
 
 export type RelayedTotals = Pick<TunnelUsage, "connections" | "bytesIn" | "bytesOut">;
 
@@ -23,7 +24,7 @@ export class RelayedUsage {
   }
 
   /** @returns by how much a report exceeds the last one. The caller counts and saves it before anything else happens. */
-  take({ source, connections, bytesIn, bytesOut }: TunnelUsage): RelayedTotals {
+  takeIncrease({ source, connections, bytesIn, bytesOut }: TunnelUsage): RelayedTotals {
     const known = this.#sources.get(source) ?? { connections: 0, bytesIn: 0, bytesOut: 0 };
     const newest = {
       connections: Math.max(known.connections, connections),
@@ -32,8 +33,7 @@ export class RelayedUsage {
     };
     this.#sources.delete(source);
     this.#sources.set(source, newest);
-    const [oldest] = this.#sources.keys();
-    if (this.#sources.size > SOURCES_MAX && oldest !== undefined) this.#sources.delete(oldest);
+    dropOldest(this.#sources, SOURCES_MAX);
     this.#kv.put(KEY, this.#sources);
     return {
       connections: newest.connections - known.connections,

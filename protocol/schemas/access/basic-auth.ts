@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { PASSWORD_MAX_BYTES } from "../../limits.ts";
 import { ONE_LINE } from "../scalars.ts";
+import { toUtf8 } from "../../../shared/bytes.ts";
 
 const BASIC_AUTH_USERNAME_MAX_CHARS = 64;
 const BASIC_AUTH_PASSWORD_MIN_CHARS = 8;
@@ -18,7 +19,7 @@ const Password = z
   .min(BASIC_AUTH_PASSWORD_MIN_CHARS)
   .regex(...ONE_LINE)
   .refine(
-    (password) => new TextEncoder().encode(password.normalize("NFKC")).length <= PASSWORD_MAX_BYTES,
+    (password) => toUtf8(password.normalize("NFKC")).length <= PASSWORD_MAX_BYTES,
     `must be at most ${PASSWORD_MAX_BYTES} bytes`,
   );
 

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { METHOD_MAX_CHARS } from "../../limits.ts";
 import { HeaderValue, SettableName } from "../access/policies.ts";
+import { toUtf8 } from "../../../shared/bytes.ts";
 
 /** Of an edited path, and of an edited query. */
 const REPLAY_TARGET_MAX_CHARS = 8_000;
@@ -42,7 +43,7 @@ export const ReplayRequest = z
     body: z
       .string()
       .refine(
-        (text) => new TextEncoder().encode(text).length <= REPLAY_BODY_MAX_BYTES,
+        (text) => toUtf8(text).length <= REPLAY_BODY_MAX_BYTES,
         `must be at most ${REPLAY_BODY_MAX_BYTES} bytes`,
       )
       .optional(),

@@ -5,7 +5,7 @@ import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import PostalMime from "postal-mime";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
-import { fromBase64, toBase64Url, utf8 } from "../../../shared/encoding.ts";
+import { fromBase64, toBase64Url, toUtf8 } from "../../../shared/bytes.ts";
 import {
   callerOf,
   mintToken,
@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 const HEADER = { alg: "ES256", typ: "at+jwt" };
-const encode = (part: object) => toBase64Url(utf8(JSON.stringify(part)));
+const encode = (part: object) => toBase64Url(toUtf8(JSON.stringify(part)));
 const claimsOf = ({ accessToken }: Person) =>
   JSON.parse(new TextDecoder().decode(fromBase64(accessToken.split(".")[1]!)!)) as Record<
     string,
@@ -107,7 +107,7 @@ test("a key that the token brings along is not used", async () => {
     { x5u: "https://evil.test/cert.pem" },
   ]) {
     const unsigned = `${encode({ ...HEADER, kid: jwk.kid, ...header })}.${encode(claims)}`;
-    const signature = sign("sha256", utf8(unsigned), {
+    const signature = sign("sha256", toUtf8(unsigned), {
       key: other.privateKey,
       dsaEncoding: "ieee-p1363",
     });
@@ -152,9 +152,9 @@ test.each<[string, () => object]>([
 
 /** As it is written, for what no serializer would write. */
 async function signedText(payload: string): Promise<string> {
-  const unsigned = `${encode({ ...HEADER, kid: jwk.kid })}.${toBase64Url(utf8(payload))}`;
+  const unsigned = `${encode({ ...HEADER, kid: jwk.kid })}.${toBase64Url(toUtf8(payload))}`;
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
-  const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, utf8(unsigned)));
+  const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, toUtf8(unsigned)));
   return `${unsigned}.${toBase64Url(signature)}`;
 }
 
@@ -216,7 +216,7 @@ test.each([
   const protectedHeader = { ...HEADER, kid: jwk.kid, ...header };
   const unsigned = `${encode(protectedHeader)}.${encode(claims)}`;
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
-  const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, utf8(unsigned)));
+  const signature = new Uint8Array(await crypto.subtle.sign(algorithm, key, toUtf8(unsigned)));
   expect(await statusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
 });
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { argon2id } from "@noble/hashes/argon2.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fromBase64 } from "../../../shared/encoding.ts";
+import { fromBase64 } from "../../../shared/bytes.ts";
 import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
   callerOf,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { fromBase64 } from "../../../shared/encoding.ts";
+import { fromBase64 } from "../../../shared/bytes.ts";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 
 interface Started {

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
-import { fromBase64, toBase64Url } from "../../../shared/encoding.ts";
+import { fromBase64, toBase64Url } from "../../../shared/bytes.ts";
 import {
   callerOf,
   mintToken,

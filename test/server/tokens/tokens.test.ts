@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { fromBase64, toHex } from "../../../shared/encoding.ts";
+import { fromBase64, toHex } from "../../../shared/bytes.ts";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import { decodeCapabilityToken } from "../../../workers/identity/tokens/capability-token.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";

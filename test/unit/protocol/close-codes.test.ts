@@ -13,13 +13,16 @@ test("every close code is in the range that applications may use, and there once
 });
 
 test("names are found by their codes", () => {
-  for (const name of Object.keys(CLOSE) as CloseName[]) expect(findCloseName(CLOSE[name])).toBe(name);
+  for (const name of Object.keys(CLOSE) as CloseName[])
+    expect(findCloseName(CLOSE[name])).toBe(name);
   expect(findCloseName(1000)).toBeNull();
   expect(findCloseName(4999)).toBeNull();
 });
 
 test("an agent comes back after a lost connection and a restart, and after no verdict", () => {
-  const retried = (Object.keys(CLOSE) as CloseName[]).filter((name) => shouldReconnect(CLOSE[name]));
+  const retried = (Object.keys(CLOSE) as CloseName[]).filter((name) =>
+    shouldReconnect(CLOSE[name]),
+  );
   expect(retried.sort()).toEqual([
     "connection_ended",
     "going_away",

@@ -60,7 +60,10 @@ describe("frames", () => {
     });
     const { frames } = read(message);
     expect(decodeText(frames[0]!.payload)).toBe("𝄞 later");
-    expect(parseCodeAndText(frames[1]!.payload)).toEqual({ code: RESET.originFailed, text: "broke ☂" });
+    expect(parseCodeAndText(frames[1]!.payload)).toEqual({
+      code: RESET.originFailed,
+      text: "broke ☂",
+    });
     expect(parseCodeAndText(frames[2]!.payload)).toEqual({ code: 4999, text: "" });
     expect(frames[3]).toMatchObject({ type: FRAME.binary, flags: FLAG.more });
     expect(frames[3]!.payload.byteLength).toBe(0);
@@ -108,7 +111,13 @@ describe("frames", () => {
       if (message.byteLength > FRAME_HEADER_BYTES && random.below(2) === 0)
         new DataView(message.buffer).setUint32(6, message.byteLength - FRAME_HEADER_BYTES);
       readFrames(message, ({ payload }) => {
-        for (const reader of [parseCodeAndText, parseCredit, parseJsonPayload, parseRequestHead, parseResponseHead])
+        for (const reader of [
+          parseCodeAndText,
+          parseCredit,
+          parseJsonPayload,
+          parseRequestHead,
+          parseResponseHead,
+        ])
           reader(payload);
         decodeText(payload);
         decodeStrictText(payload);

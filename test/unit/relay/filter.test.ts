@@ -39,7 +39,9 @@ describe("from an address without a flow", () => {
     const filter = newFilter();
     expect(filter.checkFromPeer(initiation(), undefined, "192.0.2.1", LATER)).toBe("pass");
     const other = initiation(newKeyPair());
-    expect(filter.checkFromPeer(other, undefined, "192.0.2.1", LATER)).toEqual({ drop: "wrong_mac1" });
+    expect(filter.checkFromPeer(other, undefined, "192.0.2.1", LATER)).toEqual({
+      drop: "wrong_mac1",
+    });
   });
 
   test("a response or a cookie is dropped, even for an index of the server", () => {

@@ -11,7 +11,7 @@ function newTable(maxFlows: number, ids = newIds()) {
   const table = new FlowTable<string>({
     ids,
     maxFlows,
-    ownerFor: () => "owner",
+    getOwner: () => "owner",
     onClose: (flow) => closed.push(flow),
   });
   return { table, closed, ids };

@@ -3,7 +3,7 @@ import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.
 import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
-import { getOrigin, readCapture, type ListedCapture } from "./reading.ts";
+import { getOrigin, readCapture, type ListedCapture } from "./captures.ts";
 
 /** Of an archive in JSON. From there on bodies and messages are left out, and it says so. */
 const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;

@@ -1,5 +1,5 @@
 /** Codes that people read from one place and type into another. */
-import { toBase64Url } from "../../../shared/encoding.ts";
+import { toBase64Url } from "../../../shared/bytes.ts";
 
 const EMAIL_CODE_DIGITS = 6;
 

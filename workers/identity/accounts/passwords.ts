@@ -2,7 +2,7 @@
 import { COST, hashSecret, normalizeSecret, verifySecret } from "../../../access/argon2.ts";
 import { PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../../../protocol/limits.ts";
 import { isCommonPassword } from "./common-passwords.ts";
-import { utf8 } from "../../../shared/encoding.ts";
+import { toUtf8 } from "../../../shared/bytes.ts";
 
 /** @returns the PHC string, `$argon2id$v=19$m=19456,t=2,p=1$…`. */
 export function hashPassword(password: string): string {
@@ -41,5 +41,5 @@ export function passwordFault(password: string, email: string): string | null {
 }
 
 function passwordBytes(password: string): number {
-  return utf8(normalizeSecret(password)).byteLength;
+  return toUtf8(normalizeSecret(password)).byteLength;
 }

@@ -8,6 +8,7 @@ import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import { accessTokenKeys } from "../keys.ts";
 import type { Role } from "../permissions.ts";
+import { BoundedMap } from "../../../shared/bounded-map.ts";
 
 /** Access tokens whose signature an isolate remembers. */
 const VERIFIED_TOKENS_MAX = 1_000;
@@ -42,7 +43,7 @@ export async function signAccessToken(
  * Signatures that held, until their tokens end: whoever calls often sends the same token again. What a
  * session may do is asked anew each time, so remembering this prolongs nothing.
  */
-const verified = new Map<string, { claims: Claims; endsAtMs: number }>();
+const verified = new BoundedMap<string, { claims: Claims; endsAtMs: number }>(VERIFIED_TOKENS_MAX);
 
 /** @returns null for whatever is not an access token of ours that is good now. */
 export async function verifyAccessToken(config: Config, token: string): Promise<Claims | null> {
@@ -51,7 +52,6 @@ export async function verifyAccessToken(config: Config, token: string): Promise<
   const payload = Payload.safeParse(await verifySignature(config, token)).data;
   if (!payload) return null;
   const { exp, ...claims } = payload;
-  if (verified.size >= VERIFIED_TOKENS_MAX) verified.clear();
   verified.set(token, { claims, endsAtMs: exp * 1000 });
   return claims;
 }

@@ -1,7 +1,7 @@
 /** An agent's token as the bearer of a request: its bytes in base64, of either alphabet. */
 import type { Config } from "../../config/config.ts";
 import { verifyCapabilityToken } from "./capability-token.ts";
-import { fromBase64, toHex, uuidOf } from "../../../shared/encoding.ts";
+import { fromBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { capabilityTokenKeys } from "../keys.ts";
 
 /**
@@ -19,5 +19,5 @@ export async function readUnconfinedToken(
   const { project, allowedSubdomains, organizationId, nonce } = verdict.ok;
   const isForAnyName = allowedSubdomains.length === 0 || allowedSubdomains.includes("*");
   if (project !== null || !isForAnyName) return "confined";
-  return { orgId: uuidOf(organizationId), nonce: toHex(nonce) };
+  return { orgId: toUuid(organizationId), nonce: toHex(nonce) };
 }

@@ -1,5 +1,5 @@
 /** bincode 1 as `bincode::serialize` writes it: little endian, fixed-width integers, lengths of 64 bits. */
-import { utf8 } from "../../../shared/encoding.ts";
+import { toUtf8 } from "../../../shared/bytes.ts";
 
 export class BincodeWriter {
   #bytes: number[] = [];
@@ -23,7 +23,7 @@ export class BincodeWriter {
   }
 
   string(text: string): void {
-    this.bytes(utf8(text));
+    this.bytes(toUtf8(text));
   }
 
   option<Value>(value: Value | null, write: (value: Value) => void): void {

@@ -1,6 +1,6 @@
 /** The credential of an agent, as bytes (docs/capability-token.md): a bincode struct, signed with Ed25519. */
 import { BincodeError, BincodeReader, BincodeWriter } from "./bincode.ts";
-import { utf8 } from "../../../shared/encoding.ts";
+import { toUtf8 } from "../../../shared/bytes.ts";
 import type { SigningKeys } from "../keys.ts";
 
 const TOKEN_BYTES_MAX = 16 * 1024;
@@ -27,7 +27,7 @@ export type TokenVerdict =
   { ok: TokenPayload } | { fault: "malformed" | "bad_signature" | "expired" };
 
 /** Keeps a signature of ours on something else from being taken for one on a token. */
-const SIGNED_PREFIX = utf8("underpass capability token v1\0");
+const SIGNED_PREFIX = toUtf8("underpass capability token v1\0");
 const NONCE_BYTES = 16;
 const UUID_BYTES = 16;
 const SIGNATURE_BYTES = 64;

@@ -1,7 +1,7 @@
 /** The bearer form of a master key: a prefix that people and scanners recognize, and its bytes in base64url. */
 import type { Config } from "../../config/config.ts";
 import { verifyCapabilityToken } from "./capability-token.ts";
-import { fromBase64, toBase64Url, toHex, uuidOf } from "../../../shared/encoding.ts";
+import { fromBase64, toBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
 import { capabilityTokenKeys } from "../keys.ts";
 
 const PREFIX = "mtk_master_";
@@ -23,5 +23,5 @@ export async function readMasterKey(
   if (!bytes) return null;
   const verdict = await verifyCapabilityToken(bytes, await capabilityTokenKeys(config), Date.now());
   if ("fault" in verdict || verdict.ok.kind !== "master") return null;
-  return { orgId: uuidOf(verdict.ok.organizationId), nonce: toHex(verdict.ok.nonce) };
+  return { orgId: toUuid(verdict.ok.organizationId), nonce: toHex(verdict.ok.nonce) };
 }

@@ -3,7 +3,7 @@ import { TOKEN_BANDWIDTH_DEFAULT_MBPS, TOKEN_TUNNELS_DEFAULT } from "../../../pr
 import type { Config } from "../../config/config.ts";
 import type { NewToken, TokenRow } from "../../store/tokens/tokens.ts";
 import { signCapabilityToken } from "./capability-token.ts";
-import { fromHex, toHex } from "../../../shared/encoding.ts";
+import { fromHex, toHex } from "../../../shared/bytes.ts";
 import { capabilityTokenKeys } from "../keys.ts";
 
 const CLI_TOKEN_DAYS = 90;

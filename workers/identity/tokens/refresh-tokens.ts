@@ -5,7 +5,7 @@
  */
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
-import { toBase64Url } from "../../../shared/encoding.ts";
+import { toBase64Url } from "../../../shared/bytes.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { keyedHashes, sha256Hex } from "../sealing.ts";
 

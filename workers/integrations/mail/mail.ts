@@ -4,9 +4,9 @@ import type { Env } from "../../env.ts";
 import { isEmailAddress } from "../../identity/accounts/emails.ts";
 import { seal, unseal } from "../../identity/sealing.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
-import type { OutboxMessage } from "../../store/outbox.ts";
+import type { OutboxMessage } from "../../store/outbox-messages.ts";
 import type { Mail } from "./mails.ts";
-import { MAIL_REFUSED_STATUS } from "../../../protocol/recipients.ts";
+import { MAIL_REFUSED_STATUS } from "../../../protocol/mail-refusals.ts";
 import { sendOverSmtp } from "./smtp.ts";
 
 const PURPOSE = "mail";

@@ -1,66 +1,113 @@
-/** Delivery from a Worker, over the sockets of the platform. One connection for each mail. */
-import { waitUntil } from "cloudflare:workers";
-import { LogLevel, WorkerMailer } from "worker-mailer";
+/** Delivery from a Worker: nodemailer's SMTP client on a socket of the platform, one connection for each mail. */
+import { connect as connectTcp, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import SMTPConnection from "nodemailer/lib/smtp-connection";
 import { MAIL_DELIVERY_MAX_MS } from "../../../protocol/limits.ts";
-import { utf8 } from "../../../shared/encoding.ts";
+import { isPermanentRefusal } from "../../../protocol/mail-refusals.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import type { SmtpServer } from "../../config/smtp-server.ts";
-import { displayName, headerText } from "./encoded-words.ts";
 import type { Mail } from "./mails.ts";
-import { isPermanentRefusal } from "../../../protocol/recipients.ts";
+import { composeMessage } from "./message.ts";
 
-/** @throws Error when it may work later. */
+const SMTP_REPLY_MAX_BYTES = 64 * 1024;
+/** How long the server may take to close its side after `QUIT`. */
+const SMTP_CLOSE_MAX_MS = 1_000;
+
+/** @throws Error when the mail was not delivered, and may be later. */
 export async function sendOverSmtp(
   server: SmtpServer,
-  { to, subject, text, html }: Mail,
+  mail: Mail,
   from: Mailbox,
 ): Promise<"sent" | "refused"> {
-  const mailer = await WorkerMailer.connect({
-    host: server.host,
-    port: server.port,
-    secure: server.implicitTls,
-    ...(server.credentials && {
-      credentials: {
-        username: binary(server.credentials.user),
-        password: binary(server.credentials.password),
-      },
-    }),
-    authType: ["plain", "login"],
-    socketTimeoutMs: MAIL_DELIVERY_MAX_MS,
-    // Its lines would name the recipient, and hold the password at the finest level.
-    logLevel: LogLevel.NONE,
-  });
+  const failure = Promise.withResolvers<never>();
+  failure.promise.catch(() => undefined);
+  // nodemailer's own timeouts start again with each byte that the server sends. This one is for the whole delivery.
+  const timer = setTimeout(() => {
+    failure.reject(new Error("the mail server took too long"));
+  }, MAIL_DELIVERY_MAX_MS);
+  const orFailure = <Value>(work: Promise<Value>) => Promise.race([work, failure.promise]);
+
+  const socket = openSocket(server);
+  let connection: SMTPConnection | undefined;
   try {
-    await mailer.send({
-      from: { email: from.address },
-      to: { email: to },
-      subject,
-      text,
-      html,
-      // Written here, because the library encodes neither names nor long subjects as the standards ask.
-      headers: {
-        From: from.name === "" ? from.address : `${displayName(from.name)} <${from.address}>`,
-        To: to,
-        Subject: headerText(subject),
-        "Auto-Submitted": "auto-generated",
-      },
-      // Otherwise it asks servers never to tell that a mail came back.
-      dsnOverride: { NOTIFY: { FAILURE: true } },
-    });
+    await orFailure(socketReady(socket, server));
+    connection = openConnection(server, socket);
+    connection.on("error", failure.reject);
+    await orFailure(deliver(connection, server, mail, from));
+    connection.quit();
     return "sent";
   } catch (error) {
+    if (isRecipientRefused(error)) return "refused";
+    // A log must not name the recipient.
     const { message } = error as Error;
-    const [, recipientReply] =
-      /^Invalid RCPT TO: <[^>]*>(?: NOTIFY=\S+)? ([^]*)$/.exec(message) ?? [];
-    if (recipientReply !== undefined && isPermanentRefusal(recipientReply)) return "refused";
-    throw new Error(message.replaceAll(to, "the recipient").trim(), { cause: undefined });
+    throw new Error(message.replaceAll(mail.to, "the recipient").trim(), { cause: undefined });
   } finally {
-    // The server's goodbye is waited for by nobody.
-    waitUntil(mailer.close());
+    clearTimeout(timer);
+    if (connection) connection.close();
+    else socket.destroy();
   }
 }
 
-/** The library encodes bytes, one a character. */
-function binary(text: string): string {
-  return String.fromCharCode(...utf8(text));
+/**
+ * Opened here by the server's name. nodemailer would resolve the name itself and connect to an address, and
+ * the platform checks a certificate against whatever the socket was connected to.
+ */
+function openSocket({ host, port, implicitTls }: SmtpServer): Socket {
+  return implicitTls ? connectTls({ host, port }) : connectTcp({ host, port });
+}
+
+function socketReady(socket: Socket, { implicitTls }: SmtpServer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    socket.once("error", reject);
+    socket.once(implicitTls ? "secureConnect" : "connect", () => {
+      socket.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+function openConnection(server: SmtpServer, socket: Socket): SMTPConnection {
+  const { host, port, implicitTls, credentials, isThisMachine } = server;
+  return new SMTPConnection({
+    host,
+    port,
+    connection: socket,
+    secure: implicitTls,
+    secured: implicitTls,
+    // A password is never sent unencrypted, whatever the server or a proxy in between offers.
+    requireTLS: credentials !== undefined && !implicitTls && !isThisMachine,
+    connectionTimeout: MAIL_DELIVERY_MAX_MS,
+    greetingTimeout: MAIL_DELIVERY_MAX_MS,
+    socketTimeout: MAIL_DELIVERY_MAX_MS,
+    socketCloseTimeout: SMTP_CLOSE_MAX_MS,
+    maxResponseSize: SMTP_REPLY_MAX_BYTES,
+  });
+}
+
+async function deliver(
+  connection: SMTPConnection,
+  { credentials }: SmtpServer,
+  mail: Mail,
+  from: Mailbox,
+): Promise<void> {
+  await completed((done) => connection.connect(done));
+  if (credentials) {
+    const { user, password } = credentials;
+    await completed((done) => connection.login({ user, pass: password }, done));
+  }
+  const envelope = { from: from.address, to: [mail.to] };
+  await completed((done) => connection.send(envelope, composeMessage(mail, from), done));
+}
+
+type Done = (error?: Error | null) => void;
+
+function completed(start: (done: Done) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    start((error) => (error ? reject(error) : resolve()));
+  });
+}
+
+function isRecipientRefused(error: unknown): boolean {
+  const { command, response } = error as { command?: unknown; response?: unknown };
+  return command === "RCPT TO" && typeof response === "string" && isPermanentRefusal(response);
 }

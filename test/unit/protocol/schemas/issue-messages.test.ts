@@ -90,7 +90,9 @@ const CASES: Record<IssueCode, [schema: z.ZodType, value: unknown, message: stri
   ],
 };
 
-const ROWS = Object.entries(CASES).flatMap(([code, rows]) => rows.map((row) => [code, ...row] as const));
+const ROWS = Object.entries(CASES).flatMap(([code, rows]) =>
+  rows.map((row) => [code, ...row] as const),
+);
 
 /** As the programs do it; other tests of this worker keep zod's own messages. */
 function useMessages(): void {

@@ -7,7 +7,7 @@ import {
   verifyCapabilityToken,
   type TokenPayload,
 } from "../../../../workers/identity/tokens/capability-token.ts";
-import { fromHex, toHex } from "../../../../shared/encoding.ts";
+import { fromHex, toHex } from "../../../../shared/bytes.ts";
 import { capabilityTokenKeys, type SigningKeys } from "../../../../workers/identity/keys.ts";
 import type { Config } from "../../../../workers/config/config.ts";
 

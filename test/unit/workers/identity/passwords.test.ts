@@ -2,7 +2,7 @@ import Argon2 from "@phi-ag/argon2";
 import wasm from "@phi-ag/argon2/argon2.wasm";
 import { argon2id } from "@noble/hashes/argon2.js";
 import { describe, expect, test } from "vitest";
-import { fromBase64, toHex, utf8 } from "../../../../shared/encoding.ts";
+import { fromBase64, toHex, toUtf8 } from "../../../../shared/bytes.ts";
 import {
   hashPassword,
   NO_ONES_HASH,
@@ -67,7 +67,7 @@ test("the oracle gives what RFC 9106 says, and our hashes are the oracle's", () 
   expect(encoded).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
   const [, , , , salt = "", hash = ""] = encoded.split("$");
   const cost = { t: 2, m: 19_456, p: 1, dkLen: 32 };
-  const oracle = argon2id(utf8("five words for a test"), fromBase64(salt)!, cost);
+  const oracle = argon2id(toUtf8("five words for a test"), fromBase64(salt)!, cost);
   expect(toHex(fromBase64(hash)!)).toBe(toHex(oracle));
 });
 

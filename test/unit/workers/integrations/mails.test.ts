@@ -1,9 +1,9 @@
 /** What every mail of the service has in common, and what people may write into one. */
 import PostalMime from "postal-mime";
 import { describe, expect, test } from "vitest";
-import { displayName, headerText } from "../../../../workers/integrations/mail/encoded-words.ts";
+import { encodeDisplayName, encodeHeader } from "../../../../workers/integrations/mail/encoded-words.ts";
 import * as mails from "../../../../workers/integrations/mail/mails.ts";
-import { isPermanentRefusal } from "../../../../protocol/recipients.ts";
+import { isPermanentRefusal } from "../../../../protocol/mail-refusals.ts";
 import type { Config } from "../../../../workers/config/config.ts";
 
 const config = { publicOrigin: "https://underpass.example" } as Config;
@@ -84,7 +84,7 @@ describe.each(Object.entries(ALL))("%s", (_, mail) => {
 test("what people wrote is text in a mail, and one line in its header", async () => {
   const { html, subject } = ALL.invitationMail;
   expect(html).not.toContain("<img");
-  const raw = `Subject: ${headerText(subject)}\r\nFrom: ${displayName(NASTY)} <a@b>\r\n\r\ntext`;
+  const raw = `Subject: ${encodeHeader(subject)}\r\nFrom: ${encodeDisplayName(NASTY)} <a@b>\r\n\r\ntext`;
   const parsed = await PostalMime.parse(raw);
   expect(parsed.subject).toBe(subject.replace(/[\r\n]+/g, " ").trim());
   expect(parsed.from).toEqual({ name: NASTY.replace(/[\r\n]+/g, " "), address: "a@b" });
@@ -101,11 +101,11 @@ test.each([
   "a\tb\0c",
   'q"\\',
 ])("the header text %j arrives, in lines of at most 76 characters", async (text) => {
-  const header = headerText(text);
+  const header = encodeHeader(text);
   for (const line of `Subject: ${header}`.split("\r\n")) expect(line.length).toBeLessThan(85);
   const { subject = "" } = await PostalMime.parse(`Subject: ${header}\r\n\r\ntext`);
   expect(subject).toBe(text.replace(/[\t\0]/g, " "));
-  const { from } = await PostalMime.parse(`From: ${displayName(text)} <a@b>\r\n\r\ntext`);
+  const { from } = await PostalMime.parse(`From: ${encodeDisplayName(text)} <a@b>\r\n\r\ntext`);
   expect(from?.name).toBe(text.replace(/[\t\0]/g, " "));
 });
 

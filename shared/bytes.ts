@@ -1,0 +1,56 @@
+/** Bytes as text and back. */
+import { bytesToHex, concatBytes as concat, hexToBytes } from "@noble/hashes/utils.js";
+
+const encoder = new TextEncoder();
+
+export function toUtf8(text: string): Uint8Array<ArrayBuffer> {
+  return encoder.encode(text) as Uint8Array<ArrayBuffer>;
+}
+
+export function concatBytes(...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
+  return concat(...parts);
+}
+
+export function toHex(bytes: Uint8Array): string {
+  return bytesToHex(bytes);
+}
+
+/** @throws Error for an odd number of digits, or anything but digits. */
+export function fromHex(hex: string): Uint8Array<ArrayBuffer> {
+  return hexToBytes(hex);
+}
+
+/** Sixteen bytes as PostgreSQL writes a UUID. */
+export function toUuid(bytes: Uint8Array): string {
+  return toHex(bytes).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+/** Arguments of one call are on the stack, which bounds their number. */
+const CALL_MAX_BYTES = 8_192;
+
+/** Node.js 24 has no `Uint8Array.prototype.toBase64` yet. */
+export function toBase64(bytes: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += CALL_MAX_BYTES) {
+    text += String.fromCharCode(...bytes.subarray(at, at + CALL_MAX_BYTES));
+  }
+  return btoa(text);
+}
+
+export function toBase64Url(bytes: Uint8Array): string {
+  return toBase64(bytes).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+/** Takes either alphabet, with or without padding. @returns null for anything else. */
+export function fromBase64(text: string): Uint8Array<ArrayBuffer> | null {
+  const standard = text
+    .replaceAll("-", "+")
+    .replaceAll("_", "/")
+    .replace(/={1,2}$/, "");
+  if (!/^[A-Za-z0-9+/]*$/.test(standard) || standard.length % 4 === 1) return null;
+  const binary = atob(standard);
+  const bytes = new Uint8Array(binary.length);
+  // Bodies of half a megabyte are decoded here: an iterator would take ten times as long.
+  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
+  return bytes;
+}

@@ -1,0 +1,62 @@
+/** A captured request is sent once more, and what came of it is put beside what came of it then. */
+import type {
+  ReplayChanges,
+  ReplayOutcome,
+  ReplayRefusal,
+} from "../../../protocol/schemas/inspector/captures.ts";
+import type { ReplayResult, ReplayRequest } from "../../../protocol/schemas/inspector/replays.ts";
+import { ApiError } from "../../errors.ts";
+import { fromBase64, toUtf8 } from "../../../shared/bytes.ts";
+import { tunnelObject } from "../../objects.ts";
+import { noteReplay } from "../../store/inspector/inspector.ts";
+import { getMemberActor, notFound, type ApiContext } from "../route.ts";
+import { compareAnswers } from "./comparison.ts";
+import { callTunnel, readCapture, type FoundCapture } from "./captures.ts";
+
+export async function replay(
+  c: ApiContext,
+  { tunnel, event }: FoundCapture,
+  request: ReplayRequest,
+): Promise<ReplayResult> {
+  if (!c.var.config.ALLOW_REPLAY) throw toApiError("replay_disabled");
+  await noteReplay(c.var.db, getMemberActor(c), tunnel.id, event.id);
+  const stub = tunnelObject(c.env, tunnel.id);
+  const outcome = await callTunnel<ReplayOutcome>(stub.replay(event.id, toChanges(request)));
+  if ("refused" in outcome) throw toApiError(outcome.refused);
+  const replayed = await readCapture(c, tunnel, outcome.id);
+  if (!replayed) throw notFound("such captured request any more");
+  const comparison = await compareAnswers(event, replayed);
+  return { id: replayed.id, replay_of: event.id, comparison };
+}
+
+function toChanges(request: ReplayRequest): ReplayChanges {
+  const { method, path, query, headers } = request;
+  return { method, path, query, headers, body: toBody(request) };
+}
+
+function toBody({ body, body_base64: base64 }: ReplayRequest): Uint8Array | undefined {
+  if (base64 !== undefined) return fromBase64(base64) ?? undefined;
+  return body === undefined ? undefined : toUtf8(body);
+}
+
+export function bodyNotComplete(): ApiError {
+  return new ApiError(
+    "conflict",
+    "The body of this request was not kept whole. Give another one in its place.",
+  );
+}
+
+function toApiError(why: ReplayRefusal): ApiError {
+  switch (why) {
+    case "not_found":
+      return notFound("such captured request");
+    case "replay_disabled":
+      return new ApiError("replay_disabled", "Replays are not enabled here.");
+    case "cut":
+      return bodyNotComplete();
+    case "not_replayable":
+      return new ApiError("conflict", "A WebSocket can't be sent again.");
+    case "agent_offline":
+      return new ApiError("agent_offline", "No agent is connected to this tunnel.");
+  }
+}
