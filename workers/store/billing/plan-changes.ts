@@ -1,6 +1,6 @@
 /**
- * An organization's plan becomes another one. What it has stays; what the plan lacks stops in the same
- * transaction, and the objects of its tunnels are told with the commit.
+ * Changes of an organization's plan. Nothing is deleted; features that the new plan lacks stop in the same transaction,
+ * and the objects of its tunnels receive that with the commit.
  */
 import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
@@ -19,7 +19,7 @@ import { memberships, organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { liveTunnels } from "../tunnels/live-rows.ts";
 
-/** Why a plan is another one now. */
+/** Why a plan has changed. */
 export type PlanReason = "paid" | "payment_overdue" | "unpaid" | "canceled" | "paused";
 
 export interface Downgrade {
@@ -30,7 +30,7 @@ export interface Downgrade {
   overLimits: OverLimit[];
 }
 
-/** Mails to owners, sealed. */
+/** Mails to owners, encrypted for the outbox. */
 export interface PlanNotices {
   downgraded(to: string, downgrade: Downgrade): Promise<OutboxMessage>;
   overdue(
@@ -39,9 +39,9 @@ export interface PlanNotices {
   ): Promise<OutboxMessage>;
 }
 
-/** What changes of plans depend on besides the rows. */
+/** Settings that a change of plan depends on. */
 export interface PlanRules {
-  /** What holds where nothing is paid for. */
+  /** The plan of an organization that pays for none. */
   unpaidPlan: Plan;
   hosted: boolean;
   notices: PlanNotices;
@@ -49,7 +49,7 @@ export interface PlanRules {
 
 type Organization = typeof organizations.$inferSelect;
 
-/** The same plan again changes nothing. @param org locked by the change. */
+/** @param org locked by the change. The same plan again changes nothing. */
 export async function changePlan(
   change: Change,
   org: Organization,
@@ -61,7 +61,11 @@ export async function changePlan(
   const now = new Date();
   const planState = { ...org, plan };
   await change.tx.update(organizations).set({ plan }).where(eq(organizations.id, orgId));
-  change.audit({ orgId, userId: null, ip: null }, "plan_changed", orgId, { from, to: plan, reason });
+  change.audit({ orgId, userId: null, ip: null }, "plan_changed", orgId, {
+    from,
+    to: plan,
+    reason,
+  });
   await adjustExpiry(change, orgId, PLAN_TERMS[plan].tunnelTtlSeconds, isBetter(plan, from));
   await fitGatesToPlan(change, orgId, {
     tunnelPassword: mayUse("tunnelPassword", planState, now),
@@ -78,17 +82,17 @@ export async function changePlan(
 }
 
 /**
- * As if the tunnels were made now. An object that was told of an earlier end asks its row by then, so only
- * what ends sooner has to be told.
+ * Gives tunnels the expiry that they would get if they were created now. A tunnel's object reads its row when the expiry
+ * that it knows is reached, so that only an earlier expiry has to be sent to it.
  */
 async function adjustExpiry(
   { tx, enqueue }: Change,
   orgId: string,
   seconds: number | null,
-  isPutOff: boolean,
+  isLater: boolean,
 ): Promise<void> {
   const granted = sql`now() + ${seconds}::bigint * interval '1 second'`;
-  // Without either it never ends; `least` passes over what is null.
+  // Without both it never expires: `least` ignores nulls.
   const end = sql`least(${tunnels.askedEnd}, ${granted})`;
   const { expiresAt } = tunnels;
   const moved = await tx
@@ -98,13 +102,13 @@ async function adjustExpiry(
       and(
         liveTunnels(orgId),
         ne(tunnels.status, "expired"),
-        isPutOff
+        isLater
           ? sql`${expiresAt} < coalesce(${end}, 'infinity')`
           : sql`coalesce(${expiresAt}, 'infinity') > ${end}`,
       ),
     )
     .returning({ tunnelId: tunnels.id, expiresAt });
-  if (isPutOff) return;
+  if (isLater) return;
   for (const { tunnelId, expiresAt } of moved) {
     if (expiresAt)
       enqueue({ kind: "tunnel_ends", payload: { tunnelId, atMs: expiresAt.getTime() } });
@@ -120,7 +124,7 @@ export async function listOwners(tx: Transaction, orgId: string): Promise<string
   return owners.map(({ email }) => email);
 }
 
-/** What an organization has and may not use: only what it has more of than its plan allows. */
+/** The features that an organization has more of than its plan allows. */
 export async function findOverLimits(
   query: Database["query"] | Transaction,
   orgId: string,
@@ -158,14 +162,14 @@ export async function findOverLimits(
   ];
   const now = new Date();
   const lacks = (feature: Feature) => !mayUse(feature, standing, now);
-  const allowedNames = PLAN_TERMS[standing.plan].maxReservedSubdomains ?? Infinity;
+  const allowedSubdomains = PLAN_TERMS[standing.plan].maxReservedSubdomains ?? Infinity;
   const found: OverLimit[] = [];
-  const note = (what: OverLimit["what"], count: number, allowed = 0) => {
+  const add = (what: OverLimit["what"], count: number, allowed = 0) => {
     if (count > allowed) found.push({ what, count, allowed });
   };
-  note("reserved_subdomains", names[0]!.count, allowedNames);
-  if (lacks("tunnelPassword")) note("tunnel_passwords", gates[0]!.passwords);
-  if (lacks("identityGate")) note("identity_gates", gates[0]!.identity);
-  if (hosted && lacks("masterKeys")) note("master_keys", masters[0]!.count);
+  add("reserved_subdomains", names[0]!.count, allowedSubdomains);
+  if (lacks("tunnelPassword")) add("tunnel_passwords", gates[0]!.passwords);
+  if (lacks("identityGate")) add("identity_gates", gates[0]!.identity);
+  if (hosted && lacks("masterKeys")) add("master_keys", masters[0]!.count);
   return found;
 }

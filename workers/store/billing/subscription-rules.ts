@@ -1,6 +1,6 @@
 /**
- * What the payment provider says of a subscription, and what that comes to. News travels in any order and
- * more than once: what holds in the end must follow from all of it, not from when it came.
+ * How updates of a subscription from the payment provider are ordered and applied. They arrive in any order and more
+ * than once: the result must be the same for every order of arrival.
  */
 import { PAYMENT_GRACE_MS } from "../../limits.ts";
 import type { BillingCycle, PaidPlan } from "../../../protocol/paid-plans.ts";
@@ -8,15 +8,15 @@ import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
 import type { Plan } from "../../config/config.ts";
 import { isBetter } from "./plans.ts";
 
-/** How far the provider's clock may be from ours: what it tells is dated by its own, to the second. */
+/** How far the provider's clock may differ from ours. Its events are dated by its own clock, to the second. */
 const PAYMENTS_CLOCK_SKEW_MS = 5 * 60_000;
 
-/** A subscription at one moment. */
+/** A subscription as the provider described it at one time. */
 export interface SubscriptionSnapshot {
   id: string;
   customerId: string;
   status: SubscriptionStatus;
-  /** null: its price is none of ours. */
+  /** null: its price is not in our settings. */
   purchase: { plan: PaidPlan; cycle: BillingCycle } | null;
   periodEnd: Date | null;
   cancelAtPeriodEnd: boolean;
@@ -24,37 +24,37 @@ export interface SubscriptionSnapshot {
 
 export interface SubscriptionUpdate {
   snapshot: SubscriptionSnapshot;
-  /** When the provider says that it was so, to the second. */
+  /** When it happened, by the provider's clock, to the second. */
   occurredAt: Date;
-  /** When the payment failed, should one have. */
+  /** When the payment failed, if one did. */
   failedAt: Date;
-  /** The provider was asked. null: it is what an event carried. */
+  /** The snapshot was fetched from the provider, after `basedOn` was read. null: an event contained it. */
   fetched: { at: Date; basedOn: Version | null } | null;
 }
 
-/** As much as tells whether something was heard since: all that is believed moves one of the two. */
+/** Tells whether a subscription was updated since: every applied update changes one of the two. */
 export interface Version {
-  /** Of the newest event that was believed. */
+  /** Of the newest event that was applied. */
   eventAt: Date;
-  /** When the provider was asked last. */
+  /** When the subscription was last fetched from the provider. */
   askedAt: Date | null;
 }
 
-/** What is known of a subscription that was heard of before. */
+/** What the rows say about a subscription. */
 export interface KnownSubscription extends Version {
   status: SubscriptionStatus;
   overdueSince: Date | null;
-  /** The end of the period in which that was. */
+  /** The end of the billing period whose payment is overdue. */
   overduePeriodEnd: Date | null;
 }
 
-/** Nothing comes after these. */
+/** A subscription never leaves these. */
 const FINAL: readonly SubscriptionStatus[] = ["canceled", "incomplete_expired"];
 
 /**
- * Events of the same second are in no order, an answer of the provider may already know what an event of
- * these minutes tells, and what came while the provider was asked may be newer than its answer: then the
- * provider has to be asked, or asked again.
+ * Events of the same second have no order; a fetched snapshot may already include an event of the last minutes; and an
+ * event that arrived during the fetch may be newer than the fetched snapshot. In these cases the update is inconclusive,
+ * and the subscription has to be fetched (again).
  */
 export function compareUpdate(
   known: KnownSubscription | null,
@@ -65,48 +65,48 @@ export function compareUpdate(
   if (FINAL.includes(snapshot.status)) return "newer";
   if (fetched !== null) return isSame(known, fetched.basedOn) ? "newer" : "inconclusive";
   if (occurredAt < known.eventAt) return "older";
-  const knewLately =
+  const wasFetchedLately =
     known.askedAt !== null &&
     occurredAt.getTime() <= known.askedAt.getTime() + PAYMENTS_CLOCK_SKEW_MS;
-  return occurredAt > known.eventAt && !knewLately ? "newer" : "inconclusive";
+  return occurredAt > known.eventAt && !wasFetchedLately ? "newer" : "inconclusive";
 }
 
 function isSame(known: Version, before: Version | null): boolean {
   if (before === null) return false;
   return (["eventAt", "askedAt"] as const).every(
-    (moment) => known[moment]?.getTime() === before[moment]?.getTime(),
+    (field) => known[field]?.getTime() === before[field]?.getTime(),
   );
 }
 
 /**
- * Since when a payment is overdue: the first that was heard of it in one period. What is paid is forgotten,
- * so that the next that fails has a grace of its own; what is older counts only while nothing was paid.
+ * Since when a payment is overdue: the first failure in one billing period. A payment clears it, so that the next
+ * failure starts a grace period of its own; an older update counts only while the payment is still overdue.
  */
 export function computeOverdue(
   known: KnownSubscription | null,
   { snapshot, failedAt }: SubscriptionUpdate,
-  verdict: "newer" | "older",
+  order: "newer" | "older",
 ): Pick<KnownSubscription, "overdueSince" | "overduePeriodEnd"> {
   const before = {
     overdueSince: known?.overdueSince ?? null,
     overduePeriodEnd: known?.overduePeriodEnd ?? null,
   };
-  if (verdict === "older" && known?.status !== "past_due") return before;
+  if (order === "older" && known?.status !== "past_due") return before;
   if (snapshot.status !== "past_due") {
     const isPaid = snapshot.status === "active" || snapshot.status === "trialing";
-    const isForgotten = isPaid && verdict === "newer";
-    return isForgotten ? { overdueSince: null, overduePeriodEnd: null } : before;
+    const isCleared = isPaid && order === "newer";
+    return isCleared ? { overdueSince: null, overduePeriodEnd: null } : before;
   }
-  const news = { overdueSince: failedAt, overduePeriodEnd: snapshot.periodEnd };
-  if (before.overdueSince === null) return news;
+  const updated = { overdueSince: failedAt, overduePeriodEnd: snapshot.periodEnd };
+  if (before.overdueSince === null) return updated;
   const [knownEnd, end] = [before.overduePeriodEnd, snapshot.periodEnd].map(
-    (moment) => moment?.getTime() ?? 0,
+    (date) => date?.getTime() ?? 0,
   );
-  if (end === knownEnd) return failedAt < before.overdueSince ? news : before;
-  return end! > knownEnd! ? news : before;
+  if (end === knownEnd) return failedAt < before.overdueSince ? updated : before;
+  return end! > knownEnd! ? updated : before;
 }
 
-/** null: there is none. */
+/** @returns null for a subscription without a grace period. */
 export function getGraceEnd({
   status,
   overdueSince,
@@ -115,7 +115,7 @@ export function getGraceEnd({
   return new Date(overdueSince.getTime() + PAYMENT_GRACE_MS);
 }
 
-/** Whether a subscription gives its plan. One that ends with its period is active until then. */
+/** Whether a subscription entitles to its plan. A subscription that ends with its period is active until then. */
 export function isEntitling(
   known: Pick<KnownSubscription, "status" | "overdueSince">,
   now: Date,
@@ -137,12 +137,12 @@ export function isEntitling(
   }
 }
 
-/** Whether it can still be paid for, changed or ended: whoever has one must not buy a second. */
+/** Whether it can still be paid for, changed or ended: an organization that has one must not buy a second. */
 export function isOngoing(status: SubscriptionStatus): boolean {
   return status !== "incomplete" && !FINAL.includes(status);
 }
 
-/** The best of what is paid for. null: nothing is. */
+/** The best plan that is paid for; null: none is. */
 export function findPaidPlan(
   subscriptions: readonly { plan: PaidPlan; isEntitling: boolean }[],
 ): PaidPlan | null {
@@ -153,11 +153,12 @@ export function findPaidPlan(
   return best;
 }
 
-/** The one that counts: what gives the better plan, or was heard of last. */
+/** The subscription that the billing page shows: the one with the best plan, or else the newest. */
 export function pickCurrentSubscription<
-  Kept extends { plan: Plan; isEntitling: boolean; status: SubscriptionStatus; eventAt: Date },
->(subscriptions: Kept[]): Kept | null {
-  const rank = (kept: Kept) => [kept.isEntitling, isOngoing(kept.status)].map(Number);
+  Candidate extends { plan: Plan; isEntitling: boolean; status: SubscriptionStatus; eventAt: Date },
+>(subscriptions: Candidate[]): Candidate | null {
+  const rank = (candidate: Candidate) =>
+    [candidate.isEntitling, isOngoing(candidate.status)].map(Number);
   const [first] = [...subscriptions].sort((a, b) => {
     const [entitlesA = 0, livesA = 0] = rank(a);
     const [entitlesB = 0, livesB = 0] = rank(b);
