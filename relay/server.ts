@@ -19,7 +19,7 @@ import {
   STOP_MAX_MS,
 } from "./limits.ts";
 import { toPlainAddress } from "./udp/addresses.ts";
-import { parseBearerToken } from "../shared/bearer-token.ts";
+import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
 
 export interface RelayServerOptions extends ControlOptions {
   bind: string;
@@ -105,8 +105,8 @@ export class RelayServer {
 
   /** On this machine, and not by way of a proxy on it; or with the relay's secret. */
   #isOperator(request: IncomingMessage): boolean {
-    const bearer = parseBearerToken(request.headers.authorization);
-    if (bearer !== null) return equalInConstantTime(bearer, this.#options.secret);
+    const secret = parseBearerSecret(request.headers.authorization);
+    if (secret !== null) return equalInConstantTime(secret, this.#options.secret);
     const address = toPlainAddress(request.socket.remoteAddress ?? "");
     const isProxied = ["forwarded", "x-forwarded-for", "via", "x-real-ip"].some(
       (name) => request.headers[name] !== undefined,

@@ -17,7 +17,7 @@ import { serveSession } from "./session.ts";
 import { handleSql } from "./sql.ts";
 import type { SmtpServer } from "../../workers/config/smtp-server.ts";
 import type { Log } from "../log.ts";
-import { parseBearerToken } from "../../shared/bearer-token.ts";
+import { parseBearerSecret } from "../../shared/bearer-token.ts";
 
 /** Connections to PostgreSQL for single queries, and for transactions. */
 const GATEWAY_QUERY_CONNECTIONS = 10;
@@ -48,10 +48,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const queries = createPool(options, GATEWAY_QUERY_CONNECTIONS);
   const sessions = createPool(options, GATEWAY_SESSION_CONNECTIONS);
   const mailer = createMailer(options);
-  const isSecret = createSecretVerifier(options.secret);
+  const verifySecret = createSecretVerifier(options.secret);
 
   const server = createServer((request, response) => {
-    void answer(request).then(
+    void handle(request).then(
       (result) => sendResponse(response, result),
       (error: unknown) => {
         log.error(`gateway: ${getErrorMessage(error)}`);
@@ -62,15 +62,16 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   // The Worker keeps its connections open for as long as it runs.
   server.keepAliveTimeout = 0;
 
-  async function answer(request: IncomingMessage): Promise<GatewayResponse> {
+  async function handle(request: IncomingMessage): Promise<GatewayResponse> {
     if (request.method !== "POST") return buildErrorResponse(404, "not found");
     switch (request.url) {
       case "/sql":
-        if (!isSecret(getPassword(request.headers["neon-connection-string"]))) return WRONG_SECRET;
+        if (!verifySecret(getPassword(request.headers["neon-connection-string"])))
+          return WRONG_SECRET_RESPONSE;
         break;
       case "/mail":
-        if (!isSecret(parseBearerToken(request.headers.authorization) ?? "")) {
-          return { ...WRONG_SECRET, status: 401 };
+        if (!verifySecret(parseBearerSecret(request.headers.authorization) ?? "")) {
+          return { ...WRONG_SECRET_RESPONSE, status: 401 };
         }
         break;
       default:
@@ -96,7 +97,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       return;
     }
     sockets.handleUpgrade(request, socket, head, (client) => {
-      void serveSession(client, sessions, isSecret).catch((error: unknown) => {
+      void serveSession(client, sessions, verifySecret).catch((error: unknown) => {
         log.error(`gateway: ${getErrorMessage(error)}`);
         client.terminate();
       });
@@ -176,7 +177,7 @@ function sendResponse(response: ServerResponse, { status, body, headers }: Gatew
 }
 
 /** The error of PostgreSQL itself, which the driver throws as a NeonDbError with this code. */
-const WRONG_SECRET: GatewayResponse = {
+const WRONG_SECRET_RESPONSE: GatewayResponse = {
   status: 400,
   body: JSON.stringify({
     message: "password authentication failed",

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { parseBearerToken } from "../../../shared/bearer-token.ts";
+import { parseBearerSecret, parseBearerToken } from "../../../shared/bearer-token.ts";
 
 test.each([
   ["Bearer abc", "abc"],
   ["bearer  a.b-c", "a.b-c"],
-  ["Bearer an operator's secret", "an operator's secret"],
+  ["Bearer a, Bearer b", null],
   ["Basic abc", null],
   ["Bearer ", null],
   ["xBearer abc", null],
@@ -13,4 +13,9 @@ test.each([
   [undefined, null],
 ])("%j holds the token %j", (header, token) => {
   expect(parseBearerToken(header)).toBe(token);
+});
+
+test("a secret that an operator chose can have spaces", () => {
+  expect(parseBearerSecret("Bearer an operator's secret")).toBe("an operator's secret");
+  expect(parseBearerSecret("Basic abc")).toBeNull();
 });

@@ -9,7 +9,7 @@ import { relayObject } from "../../objects.ts";
 import { unauthorized } from "../guard.ts";
 import { failureResponses, invalidInput, createRouter, type ApiContext } from "../route.ts";
 import { requireUpgrade } from "../upgrade.ts";
-import { parseBearerToken } from "../../../shared/bearer-token.ts";
+import { parseBearerSecret } from "../../../shared/bearer-token.ts";
 
 export const relayLink = createRouter();
 
@@ -52,6 +52,6 @@ function requireRelaySecret(c: ApiContext): void {
   if (secret === undefined) {
     throw new ApiError("provider_not_configured", "This service has no RELAY_SECRET.");
   }
-  const bearer = parseBearerToken(c.req.header("authorization"));
+  const bearer = parseBearerSecret(c.req.header("authorization"));
   if (bearer === null || !equalInConstantTime(bearer, secret)) throw unauthorized();
 }
