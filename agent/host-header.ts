@@ -5,6 +5,7 @@
  * be a development server that refuses names it does not know, and rewrites from then on.
  */
 import type { Target } from "./target.ts";
+import { headerPairs, replaceValues } from "../shared/header-lines.ts";
 
 export type HostMode = "auto" | "preserve" | "rewrite" | { name: string };
 
@@ -35,25 +36,23 @@ export class HostHeader {
     const name = this.#nameToSay();
     if (name === undefined) return;
     const publicHost = valueOf(pairs, "host");
-    for (let i = 0; i < pairs.length; i += 2) {
-      if (pairs[i] === "host") pairs[i + 1] = name;
-      else if (this.#mode !== "rewrite" || publicHost === undefined) continue;
-      else if (pairs[i] === "origin" || pairs[i] === "referer") {
-        pairs[i + 1] = withOrigin(pairs[i + 1]!, publicHost, this.#localOrigin);
-      }
-    }
+    replaceValues(pairs, (header, value) => {
+      if (header === "host") return name;
+      if (this.#mode !== "rewrite" || publicHost === undefined) return value;
+      const namesOrigin = header === "origin" || header === "referer";
+      return namesOrigin ? withOrigin(value, publicHost, this.#localOrigin) : value;
+    });
   }
 
   /** The same for an answer: a redirect to the local server itself leads back to the public name. */
   rewriteResponse(pairs: string[], publicOrigin: string): void {
     if (this.#mode !== "rewrite") return;
-    for (let i = 0; i < pairs.length; i += 2) {
-      if (pairs[i]!.toLowerCase() !== "location") continue;
-      const location = pairs[i + 1]!;
-      const rest = location.slice(this.#localOrigin.length);
-      const isLocal = location.startsWith(this.#localOrigin) && /^([/?#]|$)/.test(rest);
-      if (isLocal) pairs[i + 1] = publicOrigin + rest;
-    }
+    replaceValues(pairs, (name, value) => {
+      if (name.toLowerCase() !== "location") return value;
+      const rest = value.slice(this.#localOrigin.length);
+      const isLocal = value.startsWith(this.#localOrigin) && /^([/?#]|$)/.test(rest);
+      return isLocal ? publicOrigin + rest : value;
+    });
   }
 
   /** Whether an answer's first bytes should be shown to `refusedBy`. */
@@ -76,7 +75,7 @@ export class HostHeader {
 }
 
 function valueOf(pairs: string[], name: string): string | undefined {
-  for (let i = 0; i < pairs.length; i += 2) if (pairs[i] === name) return pairs[i + 1];
+  for (const [candidate, value] of headerPairs(pairs)) if (candidate === name) return value;
   return undefined;
 }
 

@@ -2,6 +2,7 @@
  * Header lines between the wire, where they are text, and HTTP/1.1, where they are bytes. Node writes and
  * reads a byte for each of a string's characters (Latin-1), so other text is put into that form and back.
  */
+import { headerPairs } from "../../shared/header-lines.ts";
 
 /** The hop's own lines (RFC 9110 §7.6.1). The length stays: it is the body's. */
 const HOP_BY_HOP = new Set([
@@ -36,14 +37,12 @@ export function textOfBytes(bytes: Buffer): string {
 export function responsePairs(rawHeaders: (Buffer | string)[]): string[] {
   const pairs: string[] = [];
   let dropped = HOP_BY_HOP;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (textOf(rawHeaders[i]!).toLowerCase() === "connection") {
-      dropped = withNamed(dropped, textOf(rawHeaders[i + 1]!));
-    }
+  for (const [name, value] of headerPairs(rawHeaders)) {
+    if (textOf(name).toLowerCase() === "connection") dropped = withNamed(dropped, textOf(value));
   }
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = textOf(rawHeaders[i]!);
-    if (!dropped.has(name.toLowerCase())) pairs.push(name, textOf(rawHeaders[i + 1]!));
+  for (const [rawName, value] of headerPairs(rawHeaders)) {
+    const name = textOf(rawName);
+    if (!dropped.has(name.toLowerCase())) pairs.push(name, textOf(value));
   }
   return pairs;
 }

@@ -7,6 +7,7 @@ import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../../protocol/limits
 import type { Stream, Wire } from "../wire.ts";
 import { latin1OfUtf8, responsePairs } from "./header-bytes.ts";
 import type { Origin } from "./origin.ts";
+import { replaceValues } from "../../shared/header-lines.ts";
 
 export class HttpStream implements Stream {
   readonly ends = true;
@@ -94,7 +95,7 @@ export class HttpStream implements Stream {
     this.#attempts += 1;
     const pairs = [...this.#pairs];
     this.#origin.hostHeader.rewriteRequest(pairs);
-    for (let i = 1; i < pairs.length; i += 2) pairs[i] = latin1OfUtf8(pairs[i]!);
+    replaceValues(pairs, (_name, value) => latin1OfUtf8(value));
     const options: Dispatcher.DispatchOptions = {
       path: this.#target,
       method: this.#method,

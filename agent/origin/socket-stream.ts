@@ -15,6 +15,7 @@ import { lookupFor } from "../target.ts";
 import type { Stream, Wire } from "../wire.ts";
 import { latin1OfUtf8, responsePairs } from "./header-bytes.ts";
 import type { Origin } from "./origin.ts";
+import { headerPairs } from "../../shared/header-lines.ts";
 
 /** The handshake's own lines, which the library writes and checks. */
 const HANDSHAKE = new Set(["sec-websocket-accept", "sec-websocket-extensions"]);
@@ -140,8 +141,8 @@ export class SocketStream implements Stream {
   #headOf(response: IncomingMessage): string[] {
     const pairs = responsePairs(response.rawHeaders);
     const kept: string[] = [];
-    for (let i = 0; i < pairs.length; i += 2) {
-      if (!HANDSHAKE.has(pairs[i]!.toLowerCase())) kept.push(pairs[i]!, pairs[i + 1]!);
+    for (const [name, value] of headerPairs(pairs)) {
+      if (!HANDSHAKE.has(name.toLowerCase())) kept.push(name, value);
     }
     return kept;
   }
@@ -233,9 +234,8 @@ export class SocketStream implements Stream {
 function splitPairs(pairs: string[]): { protocols: string[]; headers: Record<string, string[]> } {
   const headers: Record<string, string[]> = {};
   let protocols: string[] = [];
-  for (let i = 0; i < pairs.length; i += 2) {
-    const name = pairs[i]!;
-    const value = latin1OfUtf8(pairs[i + 1]!);
+  for (const [name, utf8] of headerPairs(pairs)) {
+    const value = latin1OfUtf8(utf8);
     if (name === "sec-websocket-protocol") protocols = value.split(",").map((part) => part.trim());
     else (headers[name] ??= []).push(value);
   }

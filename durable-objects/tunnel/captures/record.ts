@@ -1,4 +1,4 @@
-/** A captured exchange as a tunnel keeps it, and as it is told. */
+/** A captured exchange as a tunnel stores it, and as the API sends it. */
 import { toBase64 } from "../../../shared/bytes.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import type {
@@ -10,8 +10,9 @@ import type {
   CaptureState,
   CaptureSummary,
 } from "../../../protocol/schemas/inspector/captures.ts";
+import { headerPairs } from "../../../shared/header-lines.ts";
 
-/** What is listed. */
+/** The part of a capture that lists show. */
 export interface CaptureRecord {
   id: string;
   atMs: number;
@@ -30,7 +31,7 @@ export interface CaptureRecord {
   replayOf: string | null;
 }
 
-/** Header lines, as names and values in turn, redacted. */
+/** Redacted headers, as names and values in turn. */
 export interface HeadLines {
   request: string[];
   response: string[];
@@ -47,14 +48,14 @@ export interface CapturedBodies {
   response: CapturedBody;
 }
 
-/** Of messages or events: how many there were, and which pages of them are kept. */
+/** How many messages or events there were, and which pages of them are stored. */
 export interface StreamLog {
   total: number;
   firstPage: number;
   lastPage: number;
 }
 
-/** A body that is stored elsewhere has no bytes here. */
+/** `bytes` is null for a body that is stored separately. */
 export interface StoredBody {
   bytes: Uint8Array | null;
   isCut: boolean;
@@ -65,19 +66,19 @@ export interface StoredDetail {
   bodies: { request: StoredBody; response: StoredBody };
 }
 
-/** One that was open for long, or is. */
+/** A capture that is or was open for long. */
 export interface LongLivedRow extends StoredDetail {
   record: CaptureRecord;
   log: StreamLog;
 }
 
-/** All of one. */
+/** A complete capture. */
 export interface Capture {
   record: CaptureRecord;
   lines: HeadLines;
   bodies: CapturedBodies;
   log: StreamLog;
-  /** The newest, oldest first. */
+  /** The newest ones, oldest first. */
   entries: StreamEntry[];
 }
 
@@ -138,9 +139,9 @@ export function toEvent(capture: Capture, tunnelId: string): CaptureEvent {
     request_body: toBase64(bodies.request.bytes),
     response_body: toBase64(bodies.response.bytes),
     truncated: { request: bodies.request.isCut, response: bodies.response.isCut },
-    frames: entries.filter((one) => "from" in one).map(toFrame),
+    frames: entries.filter((entry) => "from" in entry).map(toFrame),
     frames_total: record.kind === "websocket" ? log.total : 0,
-    events: entries.filter((one) => "event" in one).map(toSseEvent),
+    events: entries.filter((entry) => "event" in entry).map(toSseEvent),
     events_total: record.kind === "sse" ? log.total : 0,
   };
 }
@@ -153,14 +154,17 @@ function toSseEvent({ atMs, size, event, id, data }: SseEvent): CapturedSseEvent
   return { timestamp: new Date(atMs).toISOString(), size, event, id, data };
 }
 
-/** Lines of one name are joined, in the order in which they were sent. */
+/** Headers with the same name are joined in the order in which they were sent. */
 function toHeaders(lines: string[]): Record<string, string> {
   const headers = new Map<string, string>();
   for (let i = 0; i < lines.length; i += 2) {
     const name = lines[i]!.toLowerCase();
-    const before = headers.get(name);
+    const previous = headers.get(name);
     const separator = name === "set-cookie" ? "\n" : ", ";
-    headers.set(name, before === undefined ? lines[i + 1]! : before + separator + lines[i + 1]!);
+    headers.set(
+      name,
+      previous === undefined ? lines[i + 1]! : previous + separator + lines[i + 1]!,
+    );
   }
   return Object.fromEntries(headers);
 }

@@ -1,6 +1,6 @@
 /**
- * One visit while it is recorded: whoever carries it tells what passes. It costs the visitor a few references
- * and the copies of small bodies; all else is done when it is written.
+ * Records one exchange: the code that carries it reports what passes. During the exchange this costs a few
+ * references and copies of small bodies; everything else is done when the capture is written.
  */
 import { STATUS_BY_CODE, type ErrorCode } from "../../../protocol/errors.ts";
 import { FRAME_CAPTURE_MAX_BYTES } from "../../limits.ts";
@@ -20,26 +20,27 @@ import type {
   StreamMessage,
 } from "./record.ts";
 import { redactHeaders } from "./redaction.ts";
+import { headerPairs } from "../../../shared/header-lines.ts";
 
-/** What is to be kept, by the owner's newest settings. */
+/** What is recorded, by the owner's current settings. */
 export interface CaptureOptions {
   bodies: boolean;
   redact: ReadonlySet<string>;
 }
 
-/** Who writes it down. */
+/** Stores recordings. */
 export interface Recorder {
   memory: CaptureMemory;
-  /** There is something to write of one that is open. */
+  /** An open recording has something to write. */
   onChanged(recording: Recording): void;
-  /** It is one that will be open for long: somebody may want to see it before it is over. */
+  /** The exchange will be open for long, so that it should be visible before it ends. */
   onLongLived(recording: Recording): void;
   onEnded(recording: Recording): void;
 }
 
-/** As it begins. */
+/** A request when its recording starts. */
 export interface RecordedRequest {
-  /** Method, target, then header names and values in turn: as they go to the agent. */
+  /** Method, target, then header names and values in turn, as they are sent to the agent. */
   parts: string[];
   hasBody: boolean;
   isSocket: boolean;
@@ -50,15 +51,15 @@ export interface RecordedRequest {
 export class Recording {
   readonly id: string;
   readonly atMs: number;
-  /** It is kept apart from those that are soon over. */
+  /** Whether it is stored in a row of its own instead of a page of short captures. */
   isLongLived = false;
-  /** Where its messages or events are. */
+  /** Where its messages or events are stored. */
   log: StreamLog = { total: 0, firstPage: 0, lastPage: 0 };
   readonly #recorder: Recorder;
   readonly #options: CaptureOptions;
-  readonly #start: RecordedRequest;
-  readonly #request = new BodyRecorder();
-  readonly #response = new BodyRecorder();
+  readonly #request: RecordedRequest;
+  readonly #requestBody = new BodyRecorder();
+  readonly #responseBody = new BodyRecorder();
   #responseLines: string[] = [];
   #kind: CaptureKind;
   #state: CaptureState = "open";
@@ -67,50 +68,56 @@ export class Recording {
   #durationMs: number | null = null;
   #error: ErrorCode | null = null;
   #events: EventStreamParser | undefined;
-  /** Messages and events that are not written yet. */
+  /** Messages and events that have not been written yet. */
   #entries: StreamEntry[] = [];
   #entryCount = 0;
   #entriesHeldBytes = 0;
 
-  constructor(recorder: Recorder, kept: CaptureOptions, id: string, atMs: number, visit: RecordedRequest) {
+  constructor(
+    recorder: Recorder,
+    options: CaptureOptions,
+    id: string,
+    atMs: number,
+    request: RecordedRequest,
+  ) {
     this.id = id;
     this.atMs = atMs;
     this.#recorder = recorder;
-    this.#options = kept;
-    this.#start = visit;
-    this.#kind = visit.isSocket ? "websocket" : "http";
-    if (!visit.hasBody) this.#request.end();
+    this.#options = options;
+    this.#request = request;
+    this.#kind = request.isSocket ? "websocket" : "http";
+    if (!request.hasBody) this.#requestBody.end();
   }
 
-  /** A WebSocket's, whose tunnel slept meanwhile. */
-  static resume(recorder: Recorder, kept: CaptureOptions, row: LongLivedRow): Recording {
+  /** Continues the recording of a WebSocket after its tunnel has hibernated. */
+  static resume(recorder: Recorder, options: CaptureOptions, row: LongLivedRow): Recording {
     const { record, lines } = row;
     const { id, atMs, method, path, query, clientIp, replayOf } = record;
     const target = query === null ? path : `${path}?${query}`;
     const parts = [method, target, ...lines.request];
-    const visit = { parts, hasBody: false, isSocket: true, clientIp, replayOf };
-    const recording = new Recording(recorder, kept, id, atMs, visit);
+    const request = { parts, hasBody: false, isSocket: true, clientIp, replayOf };
+    const recording = new Recording(recorder, options, id, atMs, request);
     recording.isLongLived = true;
     recording.log = row.log;
     recording.#responseLines = lines.response;
     recording.#status = record.status;
     recording.#latencyMs = record.latencyMs;
-    recording.#request.size = record.requestSize;
-    recording.#response.size = record.responseSize;
+    recording.#requestBody.size = record.requestSize;
+    recording.#responseBody.size = record.responseSize;
     return recording;
   }
 
-  // ── Told by whoever carries the visit ──
+  // ── Called by the code that carries the exchange ──
 
   addRequestBytes(bytes: Uint8Array): void {
-    if (this.#state === "open") this.#request.add(bytes, this.#bodyMemory);
+    if (this.#state === "open") this.#requestBody.add(bytes, this.#bodyMemory);
   }
 
   endRequest(): void {
-    this.#request.end();
+    this.#requestBody.end();
   }
 
-  /** @param lines names and values in turn, as the local server sent them. */
+  /** @param lines header names and values in turn, as the local server sent them. */
   startResponse(status: number, lines: string[]): void {
     this.#status = status;
     this.#responseLines = lines;
@@ -125,50 +132,50 @@ export class Recording {
 
   addResponseBytes(bytes: Uint8Array): void {
     if (this.#state !== "open") return;
-    this.#response.add(bytes, this.#bodyMemory);
+    this.#responseBody.add(bytes, this.#bodyMemory);
     for (const event of this.#events?.push(bytes, Date.now()) ?? []) {
       this.#recordEntry(this.#options.bodies ? event : { ...event, data: "" });
     }
   }
 
-  /** A message of the WebSocket, whole. */
+  /** A complete message of the WebSocket. */
   addMessage(from: "client" | "server", kind: "text" | "binary", bytes: Uint8Array): void {
-    (from === "client" ? this.#request : this.#response).size += bytes.byteLength;
+    (from === "client" ? this.#requestBody : this.#responseBody).size += bytes.byteLength;
     this.#recordMessage(from, kind, bytes);
   }
 
-  /** The WebSocket was closed. By 1006: it vanished. */
-  closeSocket(from: "client" | "server", code: number, reason: string): void {
-    const words = new TextEncoder().encode(reason);
-    const bytes = new Uint8Array(2 + words.byteLength);
+  /** The WebSocket was closed. Code 1006 means that the connection was lost. */
+  recordClose(from: "client" | "server", code: number, reason: string): void {
+    const reasonBytes = new TextEncoder().encode(reason);
+    const bytes = new Uint8Array(2 + reasonBytes.byteLength);
     new DataView(bytes.buffer).setUint16(0, code);
-    bytes.set(words, 2);
+    bytes.set(reasonBytes, 2);
     this.#recordMessage(from, "close", bytes);
     if (code !== 1006) this.complete();
     else this.#end(from === "client" ? "aborted" : "failed");
   }
 
   complete(): void {
-    this.#response.end();
+    this.#responseBody.end();
     this.#end("complete");
   }
 
-  /** The visitor left. */
+  /** The visitor disconnected. */
   abort(): void {
     this.#end("aborted");
   }
 
-  /** There is no answer, or no more of one. */
+  /** There is no response, or it broke off. */
   fail(code: ErrorCode): void {
     this.#endWithError("failed", code);
   }
 
-  /** By what stands before the tunnel. */
+  /** One of the tunnel's gates or limits refused the request. */
   refuse(code: ErrorCode): void {
     this.#endWithError("refused", code);
   }
 
-  // ── Told by whoever writes it down ──
+  // ── Called by the recorder ──
 
   get isOpen(): boolean {
     return this.#state === "open";
@@ -176,7 +183,7 @@ export class Recording {
 
   get record(): CaptureRecord {
     const { id, atMs } = this;
-    const { parts, clientIp, replayOf } = this.#start;
+    const { parts, clientIp, replayOf } = this.#request;
     const [method = "", target = ""] = parts;
     const mark = target.indexOf("?");
     return {
@@ -188,8 +195,8 @@ export class Recording {
       status: this.#status,
       latencyMs: this.#latencyMs,
       durationMs: this.#durationMs,
-      requestSize: this.#request.size,
-      responseSize: this.#response.size,
+      requestSize: this.#requestBody.size,
+      responseSize: this.#responseBody.size,
       clientIp,
       kind: this.#kind,
       state: this.#state,
@@ -201,7 +208,7 @@ export class Recording {
   get lines(): HeadLines {
     const { redact } = this.#options;
     return {
-      request: redactHeaders(this.#start.parts.slice(2), redact),
+      request: redactHeaders(this.#request.parts.slice(2), redact),
       response: redactHeaders(this.#responseLines, redact),
     };
   }
@@ -210,25 +217,28 @@ export class Recording {
     // The messages of a WebSocket are in its log.
     const isSocket = this.#kind === "websocket" && this.#status === 101;
     if (isSocket) return { request: NO_BODY, response: NO_BODY };
-    return { request: this.#request.toCapturedBody(), response: this.#response.toCapturedBody() };
+    return {
+      request: this.#requestBody.toCapturedBody(),
+      response: this.#responseBody.toCapturedBody(),
+    };
   }
 
-  /** What its bodies took of the memory. */
+  /** The memory reserved for its bodies. */
   get heldBytes(): number {
-    return this.#request.heldBytes + this.#response.heldBytes;
+    return this.#requestBody.heldBytes + this.#responseBody.heldBytes;
   }
 
-  /** When it is over. */
+  /** Called when the exchange has ended. */
   finalize(): FinalizedCapture {
     const { id, bodies, heldBytes } = this;
     const record = JSON.stringify(this.record);
     return { id, record, lines: JSON.stringify(this.lines), bodies, heldBytes };
   }
 
-  /** @returns what happened since this was asked last, and how many of it there were: some may be missing. */
-  takeEntries(): { happenings: StreamEntry[]; happened: number } {
+  /** @returns the entries since the last call, and how many there were: some may not have been recorded. */
+  takeEntries(): { entries: StreamEntry[]; count: number } {
     const { memory } = this.#recorder;
-    const taken = { happenings: this.#entries, happened: this.#entryCount };
+    const taken = { entries: this.#entries, count: this.#entryCount };
     memory.release(this.#entriesHeldBytes);
     this.#entries = [];
     this.#entryCount = 0;
@@ -242,18 +252,22 @@ export class Recording {
     return this.#options.bodies ? this.#recorder.memory : null;
   }
 
-  #recordMessage(from: StreamMessage["from"], kind: StreamMessage["kind"], bytes: Uint8Array): void {
+  #recordMessage(
+    from: StreamMessage["from"],
+    kind: StreamMessage["kind"],
+    bytes: Uint8Array,
+  ): void {
     const data = this.#options.bodies ? bytes.slice(0, FRAME_CAPTURE_MAX_BYTES) : new Uint8Array();
     this.#recordEntry({ atMs: Date.now(), size: bytes.byteLength, from, kind, data });
   }
 
-  #recordEntry(happening: StreamEntry): void {
+  #recordEntry(entry: StreamEntry): void {
     if (this.#state !== "open") return;
     this.#entryCount += 1;
-    const bytes = ENTRY_OVERHEAD_BYTES + happening.data.length;
-    const taken = this.#recorder.memory.reserve(bytes);
-    this.#entriesHeldBytes += taken;
-    if (taken === bytes) this.#entries.push(happening);
+    const bytes = ENTRY_OVERHEAD_BYTES + entry.data.length;
+    const reserved = this.#recorder.memory.reserve(bytes);
+    this.#entriesHeldBytes += reserved;
+    if (reserved === bytes) this.#entries.push(entry);
     this.#recorder.onChanged(this);
   }
 
@@ -277,17 +291,17 @@ export class Recording {
 
 const NO_BODY: CapturedBody = { bytes: new Uint8Array(), isCut: false };
 
-/** What a message or an event holds in memory beside its text. */
+/** The memory of a message or an event beside its data. */
 const ENTRY_OVERHEAD_BYTES = 200;
 
-/** A compressed one can't be split here. */
+/** A compressed event stream can't be parsed here. */
 function isUncompressedEventStream(lines: string[]): boolean {
   let isEventStream = false;
-  for (let i = 0; i < lines.length; i += 2) {
-    const name = lines[i]!.toLowerCase();
-    if (name === "content-encoding" && lines[i + 1]!.toLowerCase() !== "identity") return false;
-    if (name === "content-type") {
-      isEventStream = lines[i + 1]!.trim().toLowerCase().startsWith("text/event-stream");
+  for (const [name, value] of headerPairs(lines)) {
+    const lower = name.toLowerCase();
+    if (lower === "content-encoding" && value.toLowerCase() !== "identity") return false;
+    if (lower === "content-type") {
+      isEventStream = value.trim().toLowerCase().startsWith("text/event-stream");
     }
   }
   return isEventStream;

@@ -1,4 +1,4 @@
-/** A captured request as it is sent once more. */
+/** Sends a captured request again. */
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import {
   REDACTED,
@@ -8,8 +8,9 @@ import {
 } from "../../../protocol/schemas/inspector/captures.ts";
 import type { RequestHead } from "../proxy/heads.ts";
 import type { Capture } from "./record.ts";
+import { headerPairs } from "../../../shared/header-lines.ts";
 
-/** How long a replay is waited for; what has not ended by then is given up. */
+/** A replay that has not ended after this time is aborted. */
 const REPLAY_MAX_MS = 30_000;
 
 export interface Replay {
@@ -17,7 +18,7 @@ export interface Replay {
   body: Uint8Array;
 }
 
-/** What was redacted is not known any longer: such lines are left out. */
+/** Redacted headers are left out: their values are not stored. */
 export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | ReplayRefusal {
   const { record, lines, bodies } = capture;
   if (record.kind === "websocket") return "not_replayable";
@@ -26,35 +27,36 @@ export function buildReplay(capture: Capture, changes: ReplayChanges): Replay | 
   const method = changes.method ?? record.method;
   const path = changes.path ?? record.path;
   const query = changes.query === undefined ? record.query : changes.query;
-  const set = new Map(Object.entries(changes.headers ?? {}).map(toLowerCaseName));
+  const replaced = new Map(Object.entries(changes.headers ?? {}).map(toLowerCaseName));
   const parts = [method, query === null ? path : `${path}?${query}`];
-  let announcesLength = changes.body !== undefined;
-  for (let i = 0; i < lines.request.length; i += 2) {
-    const name = lines.request[i]!;
-    const value = lines.request[i + 1]!;
-    if (name === "content-length") announcesLength = true;
-    else if (name !== REPLAY_HEADER && value !== REDACTED && !set.has(name)) {
+  let hasContentLength = changes.body !== undefined;
+  for (const [name, value] of headerPairs(lines.request)) {
+    if (name === "content-length") hasContentLength = true;
+    else if (name !== REPLAY_HEADER && value !== REDACTED && !replaced.has(name)) {
       parts.push(name, value);
     }
   }
-  for (const [name, value] of set) if (value !== null) parts.push(name, value);
-  if (announcesLength) parts.push("content-length", String(body.byteLength));
+  for (const [name, value] of replaced) if (value !== null) parts.push(name, value);
+  if (hasContentLength) parts.push("content-length", String(body.byteLength));
   parts.push(REPLAY_HEADER, record.id);
   const flags = body.byteLength === 0 ? FLAG.end : 0;
-  return { head: { parts, flags, isSocket: false, isHead: method === "HEAD", edgeVerdict: null }, body };
+  return {
+    head: { parts, flags, isSocket: false, isHead: method === "HEAD", edgeVerdict: null },
+    body,
+  };
 }
 
-/** Takes an answer as a visitor would, for as long as a replay is waited for. */
+/** Reads a response to its end like a visitor, for at most `REPLAY_MAX_MS`. */
 export async function consumeResponse(
-  answer: Promise<Response>,
-  giveUp: AbortController,
+  response: Promise<Response>,
+  abort: AbortController,
 ): Promise<void> {
-  const timer = setTimeout(() => giveUp.abort(), REPLAY_MAX_MS);
+  const timer = setTimeout(() => abort.abort(), REPLAY_MAX_MS);
   try {
-    const { body } = await answer;
-    await body?.pipeTo(new WritableStream(), { signal: giveUp.signal });
+    const { body } = await response;
+    await body?.pipeTo(new WritableStream(), { signal: abort.signal });
   } catch {
-    // Cut off, or given up: what there is of it is recorded.
+    // The response broke off or was aborted. What was received is recorded.
   } finally {
     clearTimeout(timer);
   }

@@ -1,30 +1,32 @@
 /**
- * Heads of requests and answers on their way through: which header lines pass, which are the hop's own
- * (RFC 9110 §7.6.1), and which are ours to say.
+ * The heads of requests and responses as they pass through: which headers are forwarded, which are hop-by-hop
+ * (RFC 9110 §7.6.1), and which this service sets.
  */
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { FLAG } from "../../../protocol/wire/frames.ts";
 import { getRequestTarget } from "../../../protocol/request-target.ts";
-import { isPassedOn, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
-import { JUDGED_HEADER } from "../../../access/refusal.ts";
-import { setsPass, withoutPass } from "../../../access/pass-cookie.ts";
-import { GATES_HEADER } from "../../../access/settings.ts";
+import { isForwarded, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
+import { EDGE_VERDICT_HEADER } from "../../../access/edge-verdict.ts";
+import { isPassCookie, removePass } from "../../../access/pass-cookie.ts";
+import { GATES_HEADER } from "../../../access/gates.ts";
+import type { HeadRewrite } from "../../../access/policy-actions.ts";
+import { headerPairs } from "../../../shared/header-lines.ts";
 
 export interface RequestHead {
-  /** Method, target, then header names and values in turn. */
+  /** Method, target, then alternating header names and values. */
   parts: string[];
   flags: number;
   isSocket: boolean;
   isHead: boolean;
-  /** What a line that the edge writes says: how it judged. A visitor may have sent it as well. */
-  judged: string | null;
+  /** The value of `EDGE_VERDICT_HEADER`. Not trusted yet: a visitor may have sent it. */
+  edgeVerdict: string | null;
 }
 
 /**
- * @param forwarded what we say of the visitor: address, scheme.
- * One pass over the lines: each look at a request from outside costs as much as the rest of this.
+ * One pass over the headers: each call into the platform's request object costs as much as the rest of this.
+ * @param forwarded for the `X-Forwarded-*` headers.
  */
-export function requestHead(
+export function buildRequestHead(
   request: Request,
   forwarded: { address: string; proto: string },
 ): RequestHead {
@@ -32,70 +34,63 @@ export function requestHead(
   const parts = [method, getRequestTarget(url)];
   let connection = "";
   let host = "";
-  let judged: string | null = null;
+  let edgeVerdict: string | null = null;
   let isSocket = false;
   request.headers.forEach((value, name) => {
     if (name === "host") host = value;
     else if (name === "connection") connection = value.toLowerCase();
     else if (name === "upgrade") isSocket = method === "GET" && value.toLowerCase() === "websocket";
-    else if (name === JUDGED_HEADER) judged = value;
-    const passed = name === "cookie" ? withoutPass(value) : value;
-    if (passed !== null && isPassedOn(name)) parts.push(name, passed);
+    else if (name === EDGE_VERDICT_HEADER) edgeVerdict = value;
+    const forwardedValue = name === "cookie" ? removePass(value) : value;
+    if (forwardedValue !== null && isForwarded(name)) parts.push(name, forwardedValue);
   });
-  if (isSocket) dropNamed(parts, SOCKET_HANDSHAKE);
+  if (isSocket) removeHeaders(parts, SOCKET_HANDSHAKE);
   if (connection !== "" && connection !== "keep-alive" && connection !== "close") {
     const named = new Set(connection.split(",").map((name) => name.trim()));
-    // Not the hop's: without it the visitor would choose what the local server takes itself for.
+    // Not hop-by-hop: if a visitor could remove it, the local server would see no host name.
     named.delete("host");
-    dropNamed(parts, named);
+    removeHeaders(parts, named);
   }
   if (forwarded.address !== "") parts.push("x-forwarded-for", forwarded.address);
   parts.push("x-forwarded-proto", forwarded.proto);
   if (host !== "") parts.push("x-forwarded-host", host);
   const end = request.body === null ? FLAG.end : 0;
   const flags = isSocket ? FLAG.socket : end;
-  return { parts, flags, isSocket, isHead: method === "HEAD", judged };
+  return { parts, flags, isSocket, isHead: method === "HEAD", edgeVerdict };
 }
 
-/** Drops some lines, then sets others, over what the visitor said. Names are in lower case. */
-export function rewriteHead(
-  { parts }: RequestHead,
-  drop: ReadonlySet<string>,
-  set: ReadonlyMap<string, string>,
-): void {
-  if (drop.size > 0) dropNamed(parts, drop);
-  if (set.size > 0) dropNamed(parts, set);
+/** Removes headers, then sets others, which replace those of the visitor. */
+export function rewriteHead({ parts }: RequestHead, { remove, set }: HeadRewrite): void {
+  if (remove.size > 0) removeHeaders(parts, remove);
+  if (set.size > 0) removeHeaders(parts, set);
   for (const [name, value] of set) parts.push(name, value);
 }
 
-function dropNamed(parts: string[], names: { has(name: string): boolean }): void {
+function removeHeaders(parts: string[], names: { has(name: string): boolean }): void {
   for (let i = parts.length - 2; i >= 2; i -= 2) if (names.has(parts[i]!)) parts.splice(i, 2);
 }
 
-/**
- * What a local server can't set: it would pass for a failure of ours, or for gates of the tunnel. Nor can it
- * set the cookie of visitors' passes.
- */
-const OURS: ReadonlySet<string> = new Set([ERROR_HEADER, GATES_HEADER]);
+/** Headers that a local server cannot set: the edge would act on them. Nor can it set the visitor pass cookie. */
+const RESERVED_NAMES: ReadonlySet<string> = new Set([ERROR_HEADER, GATES_HEADER]);
 
-/** @throws TypeError when a name or value is no header line. */
-export function responseHeaders(pairs: string[]): Headers {
+/** @throws TypeError when a name or a value is not valid in a header. */
+export function buildResponseHeaders(pairs: string[]): Headers {
   const headers = new Headers();
-  for (let i = 0; i < pairs.length; i += 2) {
-    const name = pairs[i]!.toLowerCase();
-    const isOurs = OURS.has(name) || (name === "set-cookie" && setsPass(pairs[i + 1]!));
-    if (!isOurs) headers.append(pairs[i]!, pairs[i + 1]!);
+  for (const [name, value] of headerPairs(pairs)) {
+    const lower = name.toLowerCase();
+    const isReserved = RESERVED_NAMES.has(lower) || (lower === "set-cookie" && isPassCookie(value));
+    if (!isReserved) headers.append(name, value);
   }
   return headers;
 }
 
-/** These have no body, whatever the head says of one (RFC 9110 §6.4.1). */
+/** Responses with these statuses have no body, whatever their headers say (RFC 9110 §6.4.1). */
 export function hasNoBody(status: number): boolean {
   return status === 204 || status === 205 || status === 304;
 }
 
-/** @returns the announced length, or null where none or more than one is. */
-export function contentLengthOf(headers: Headers): number | null {
+/** @returns null when the header is absent, repeated or malformed. */
+export function parseContentLength(headers: Headers): number | null {
   const value = headers.get("content-length");
   return value !== null && /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
