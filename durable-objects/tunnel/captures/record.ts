@@ -157,14 +157,11 @@ function toSseEvent({ atMs, size, event, id, data }: SseEvent): CapturedSseEvent
 /** Headers with the same name are joined in the order in which they were sent. */
 function toHeaders(lines: string[]): Record<string, string> {
   const headers = new Map<string, string>();
-  for (let i = 0; i < lines.length; i += 2) {
-    const name = lines[i]!.toLowerCase();
-    const previous = headers.get(name);
-    const separator = name === "set-cookie" ? "\n" : ", ";
-    headers.set(
-      name,
-      previous === undefined ? lines[i + 1]! : previous + separator + lines[i + 1]!,
-    );
+  for (const [name, value] of headerPairs(lines)) {
+    const lower = name.toLowerCase();
+    const previous = headers.get(lower);
+    const separator = lower === "set-cookie" ? "\n" : ", ";
+    headers.set(lower, previous === undefined ? value : previous + separator + value);
   }
   return Object.fromEntries(headers);
 }
