@@ -8,7 +8,8 @@ import { Client, neon, neonConfig } from "@neondatabase/serverless";
 import { drizzle as drizzleHttp } from "drizzle-orm/neon-http";
 import { drizzle as drizzleSocket } from "drizzle-orm/neon-serverless";
 import type { Env } from "../env.ts";
-import { insertAuditEvents, type AuditEvent } from "./audit.ts";
+import type { AuditAction } from "../../protocol/schemas/organizations/audit-actions.ts";
+import { insertAuditEvents, toAuditEvent, type Actor, type AuditEvent } from "./audit.ts";
 import { GatewaySocket } from "./gateway-socket.ts";
 import { lockCaller, type CallerActor } from "./locks.ts";
 import type { Queries, Transaction } from "./transaction.ts";
@@ -18,7 +19,12 @@ import type { OutboxMessage, OutboxRow } from "./outbox-messages.ts";
 /** One change: its rows, its audit events and its outbox messages commit together or not at all. */
 export interface Change {
   tx: Transaction;
-  audit: (event: AuditEvent) => void;
+  audit: (
+    actor: Actor,
+    action: AuditAction,
+    resourceId: string,
+    metadata?: Record<string, unknown>,
+  ) => void;
   /** Delivered after the commit, and retried until that has worked. */
   enqueue: (message: OutboxMessage) => void;
   /** Undoes everything; `value` becomes the change's result. */
@@ -107,7 +113,7 @@ async function runTransaction<Result>(
       const messages: OutboxMessage[] = [];
       const result = await work({
         tx,
-        audit: (event) => void events.push(event),
+        audit: (...event) => void events.push(toAuditEvent(...event)),
         enqueue: (message) => void messages.push(message),
         rollback: (value) => {
           throw new Rollback(value);

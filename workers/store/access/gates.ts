@@ -7,7 +7,7 @@ import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
 import type { AllowList } from "../../../protocol/schemas/access/edge-auth.ts";
 import type { TrafficPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { mayUse, type Feature, type PlanState } from "../billing/plans.ts";
-import type { AuditAction } from "../audit.ts";
+import type { AuditAction } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import type { Change, Database } from "../database.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
@@ -201,8 +201,7 @@ async function changeGates(
         .returning();
       if (!row) return "not_found";
       if (row.protocol === "tcp" && appliesTo === "http") return change.rollback("not_http");
-      const { orgId, userId, ip } = actor;
-      change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+      change.audit(actor, action, id);
       enqueueUpdate(change, row);
       return "changed";
     },

@@ -62,14 +62,7 @@ export function signUp(
     const { id, isNew, isUnconfirmed: mayConfirm } = user!;
     await replaceCode(tx, id, codeHash);
     enqueue(mayConfirm ? mail : mailIfKnown);
-    audit({
-      orgId: null,
-      userId: id,
-      ip,
-      action: isNew ? "account_created" : "sign_up_repeated",
-      resourceType: "user",
-      resourceId: id,
-    });
+    audit({ orgId: null, userId: id, ip }, isNew ? "account_created" : "sign_up_repeated", id);
   });
 }
 
@@ -155,14 +148,7 @@ export function verifyEmail(
 
     await change.tx.update(users).set({ emailVerifiedAt: now }).where(eq(users.id, userId));
     const orgId = await insertOrganization(change.tx, { userId, email, terms });
-    change.audit({
-      orgId,
-      userId,
-      ip,
-      action: "email_verified",
-      resourceType: "user",
-      resourceId: userId,
-    });
+    change.audit({ orgId, userId, ip }, "email_verified", userId);
     return true;
   });
 }
@@ -196,15 +182,7 @@ export async function insertFirstOwner(
     .returning({ id: users.id });
   const userId = user!.id;
   const orgId = await insertOrganization(tx, { userId, email, terms });
-  audit({
-    orgId,
-    userId,
-    ip,
-    action: "account_created",
-    resourceType: "user",
-    resourceId: userId,
-    metadata: { setup: true },
-  });
+  audit({ orgId, userId, ip }, "account_created", userId, { setup: true });
   return { userId, orgId };
 }
 

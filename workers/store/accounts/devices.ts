@@ -66,13 +66,7 @@ export function approveDevice(
       .update(deviceCodes)
       .set({ tokenId: token.id })
       .where(eq(deviceCodes.id, waiting.id));
-    change.audit({
-      ...actor,
-      action: "device_approved",
-      resourceType: "device",
-      resourceId: waiting.id,
-      metadata: { label: waiting.label },
-    });
+    change.audit(actor, "device_approved", waiting.id, { label: waiting.label });
     return token;
   });
 }

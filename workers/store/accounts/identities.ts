@@ -1,7 +1,6 @@
 /** Accounts at providers, and the accounts here that they lead to. */
 import { and, eq, sql } from "drizzle-orm";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
-import type { AuditEvent } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
@@ -58,16 +57,10 @@ export function signInWithIdentity(
     }
 
     const { user, orgId, action } = account;
-    const about = {
-      orgId,
-      userId: user.id,
-      ip,
-      resourceType: "user",
-      resourceId: user.id,
-      metadata: { provider: identity.provider },
-    } satisfies Omit<AuditEvent, "action">;
-    if (action) change.audit({ ...about, action });
-    change.audit({ ...about, action: "identity_linked" });
+    const actor = { orgId, userId: user.id, ip };
+    const metadata = { provider: identity.provider };
+    if (action) change.audit(actor, action, user.id, metadata);
+    change.audit(actor, "identity_linked", user.id, metadata);
     if (action === null && mailIfLinked) change.enqueue(mailIfLinked);
     return user;
   });

@@ -45,14 +45,7 @@ export function requestPasswordReset(
       expiresAt: new Date(Date.now() + PASSWORD_RESET_MAX_MS),
     });
     enqueue(mail);
-    audit({
-      orgId: null,
-      userId: user.id,
-      ip,
-      action: "password_reset_requested",
-      resourceType: "user",
-      resourceId: user.id,
-    });
+    audit({ orgId: null, userId: user.id, ip }, "password_reset_requested", user.id);
   });
 }
 
@@ -108,7 +101,7 @@ export function resetPassword(
     const actor = { orgId: null, userId: user.id, ip };
     await revokeSessionsOf(change, actor);
     enqueue(mail);
-    audit({ ...actor, action: "password_reset", resourceType: "user", resourceId: user.id });
+    audit(actor, "password_reset", user.id);
     return "reset";
   });
 }

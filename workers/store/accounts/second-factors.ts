@@ -1,6 +1,6 @@
 /** An account's second factor: turned on, asked for, turned off. Each locks the account's row first. */
 import { and, eq, isNull, lt, or } from "drizzle-orm";
-import type { Actor } from "../audit.ts";
+import type { UserActor } from "../audit.ts";
 import {
   consumeChallenge,
   countWrongGuess,
@@ -17,7 +17,7 @@ import { revokeSessionsOf, type SecondFactor } from "./sessions.ts";
 import { users } from "../tables/accounts.ts";
 
 type Account = Pick<typeof users.$inferSelect, "id" | "passwordHash" | "mfaSecret">;
-type Person = Actor & { userId: string };
+type Person = UserActor;
 
 /** What somebody showed, looked at. Whether a code is spent already is decided by the rows. */
 export type Proof =
@@ -84,7 +84,7 @@ export function enableSecondFactor(
     if (!(await spendStep(tx, actor.userId, step))) return "code_spent";
     await tx.update(users).set({ mfaSecret: sealedSecret }).where(eq(users.id, actor.userId));
     await replaceRecoveryCodes(tx, actor.userId, codeHashes);
-    change.audit(event(actor, "mfa_enabled"));
+    change.audit(actor, "mfa_enabled", actor.userId);
     change.enqueue(mail);
     await revokeSessionsOf(change, actor, { except: sessionId });
     return "enabled";
@@ -116,7 +116,8 @@ export function passChallenge(
     if (!(await spendAttempt(tx, tokenHash))) return null;
     const proof = await prove(account);
     if (!(await accept(tx, account.id, proof))) {
-      audit(wrongGuess({ orgId: null, userId: account.id, ip }, proof));
+      const actor = { orgId: null, userId: account.id, ip };
+      audit(actor, "mfa_failed", account.id, { factor: proof.factor });
       return null;
     }
     await consumeChallenge(tx, { tokenHash, userId: account.id });
@@ -143,22 +144,14 @@ export function disableSecondFactor(
     const proof = await prove(account);
     if (!(await accept(tx, account.id, proof))) {
       await countWrongGuess(tx, account.id);
-      audit(wrongGuess(actor, proof));
+      audit(actor, "mfa_failed", account.id, { factor: proof.factor });
       return "refused";
     }
     await tx.update(users).set({ mfaSecret: null }).where(eq(users.id, account.id));
     await replaceRecoveryCodes(tx, account.id, []);
     await endChallenges(tx, account.id);
-    audit({ ...event(actor, "mfa_disabled"), metadata: { factor: proof.factor } });
+    audit(actor, "mfa_disabled", account.id, { factor: proof.factor });
     enqueue(mail);
     return "disabled";
   });
-}
-
-function wrongGuess(actor: Person, { factor }: Proof) {
-  return { ...event(actor, "mfa_failed"), metadata: { factor } };
-}
-
-function event(actor: Person, action: "mfa_enabled" | "mfa_disabled" | "mfa_failed") {
-  return { ...actor, action, resourceType: "user" as const, resourceId: actor.userId };
 }

@@ -2,7 +2,7 @@
 import { and, asc, desc, eq, isNotNull, lt, ne, sql } from "drizzle-orm";
 import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
 import { REFRESH_TOKEN_MS, SESSION_SEEN_MS } from "../../limits.ts";
-import type { Actor } from "../audit.ts";
+import type { UserActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { isAlive } from "./live-sessions.ts";
@@ -148,14 +148,9 @@ export function openSession(
     await tx
       .insert(sessions)
       .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
-    audit({
-      orgId,
-      userId: session.userId,
-      ip: session.ip,
-      action: "session_created",
-      resourceType: "session",
-      resourceId: session.id,
-      metadata: { device: session.device, secondFactor: proof.secondFactor },
+    audit({ orgId, userId: session.userId, ip: session.ip }, "session_created", session.id, {
+      device: session.device,
+      secondFactor: proof.secondFactor,
     });
     const [principal] = await tx
       .select(PRINCIPAL)
@@ -194,14 +189,7 @@ async function homeOf(
   const { email, createdAt } = user!;
   const trialEndsAt = terms.trialEndsAt && sinceThen(terms.trialEndsAt, createdAt);
   const orgId = await insertOrganization(tx, { userId, email, terms: { ...terms, trialEndsAt } });
-  audit({
-    orgId,
-    userId,
-    ip,
-    action: "organization_created",
-    resourceType: "organization",
-    resourceId: orgId,
-  });
+  audit({ orgId, userId, ip }, "organization_created", orgId);
   return orgId;
 }
 
@@ -276,14 +264,7 @@ export function renewSession(
     } else if (session.previousRefreshHash !== hash || !session.rotatedJustNow) {
       await tx.update(sessions).set({ revokedAt: now }).where(eq(sessions.id, sessionId));
       await tellWatchingEnded(change, userId, [sessionId]);
-      audit({
-        orgId,
-        userId,
-        ip,
-        action: "session_reuse_detected",
-        resourceType: "session",
-        resourceId: sessionId,
-      });
+      audit({ orgId, userId, ip }, "session_reuse_detected", sessionId);
       return null;
     }
 
@@ -313,7 +294,7 @@ async function roleIn(
 /** One of the actor's own; of anybody else's it is the same as if there were none. */
 export function revokeSession(
   db: Database,
-  actor: Actor & { userId: string },
+  actor: UserActor,
   sessionId: string,
 ): Promise<"revoked" | "not_found"> {
   return db.transaction(async (change) => {
@@ -324,12 +305,7 @@ export function revokeSession(
       .where(and(eq(sessions.id, sessionId), eq(sessions.userId, actor.userId), isAlive()))
       .returning({ id: sessions.id });
     if (rows.length === 0) return "not_found";
-    audit({
-      ...actor,
-      action: "session_revoked",
-      resourceType: "session",
-      resourceId: sessionId,
-    });
+    audit(actor, "session_revoked", sessionId);
     await tellWatchingEnded(change, actor.userId, [sessionId]);
     return "revoked";
   });
@@ -338,7 +314,7 @@ export function revokeSession(
 /** Every session of the actor's, or every other one: whoever else got in before is out. */
 export async function revokeSessionsOf(
   change: Change,
-  actor: Actor & { userId: string },
+  actor: UserActor,
   { except }: { except?: string } = {},
 ): Promise<void> {
   const { tx, audit } = change;
@@ -354,7 +330,7 @@ export async function revokeSessionsOf(
     )
     .returning({ id: sessions.id });
   for (const { id } of rows) {
-    audit({ ...actor, action: "session_revoked", resourceType: "session", resourceId: id });
+    audit(actor, "session_revoked", id);
   }
   const ended = rows.map(({ id }) => id);
   await tellWatchingEnded(change, actor.userId, ended);

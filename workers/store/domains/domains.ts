@@ -13,7 +13,7 @@ import {
   type SQL,
 } from "drizzle-orm";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
-import type { Actor } from "../audit.ts";
+import type { Actor, OrganizationActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import { claimHostname, releaseHostname } from "./hostnames.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
@@ -94,13 +94,7 @@ export function claimDomain(
       .from(domains)
       .where(and(eq(domains.orgId, orgId), isNull(domains.verifiedAt)));
     if (waiting!.domains > DOMAINS_UNVERIFIED_MAX) return rollback("too_many");
-    audit({
-      ...actor,
-      action: "domain_claimed",
-      resourceType: "domain",
-      resourceId: row.id,
-      metadata: { domain },
-    });
+    audit(actor, "domain_claimed", row.id, { domain });
     return row;
   });
 }
@@ -132,13 +126,7 @@ export function verifyDomain(
       .set({ verifiedAt: sql`now()` })
       .where(eq(domains.id, id))
       .returning();
-    audit({
-      ...actor,
-      action: "domain_verified",
-      resourceType: "domain",
-      resourceId: id,
-      metadata: { domain },
-    });
+    audit(actor, "domain_verified", id, { domain });
     enqueue({ kind: "custom_hostname", payload: { domain } });
     await release(change, null, and(eq(domains.domain, domain), ne(domains.id, id)));
     return row!;
@@ -177,13 +165,7 @@ export function bindDomain(
       .set({ boundTunnelId: tunnelId })
       .where(eq(domains.id, id))
       .returning();
-    audit({
-      ...actor,
-      action: "domain_bound",
-      resourceType: "domain",
-      resourceId: id,
-      metadata: { domain, tunnelId },
-    });
+    audit(actor, "domain_bound", id, { domain, tunnelId });
     enqueue({ kind: "custom_hostname", payload: { domain } });
     return bound!;
   });
@@ -192,7 +174,7 @@ export function bindDomain(
 /** One that leads nowhere stays as it is. */
 export function unbindDomain(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   id: string,
 ): Promise<"unbound" | "not_found"> {
   return db.transaction(async (change) => {
@@ -224,20 +206,13 @@ async function unbind({ tx, audit }: Change, actor: Actor, which: SQL): Promise<
     .where(which)
     .returning({ id: domains.id, orgId: domains.orgId, domain: domains.domain });
   for (const { id, orgId, domain } of unbound) {
-    audit({
-      ...actor,
-      orgId,
-      action: "domain_unbound",
-      resourceType: "domain",
-      resourceId: id,
-      metadata: { domain },
-    });
+    audit({ ...actor, orgId }, "domain_unbound", id, { domain });
   }
 }
 
 export function releaseDomain(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   id: string,
 ): Promise<boolean> {
   return db.transaction(async (change) => {
@@ -247,10 +222,7 @@ export function releaseDomain(
 }
 
 /** All that an organization has. */
-export async function releaseDomains(
-  change: Change,
-  actor: Actor & { orgId: string },
-): Promise<void> {
+export async function releaseDomains(change: Change, actor: OrganizationActor): Promise<void> {
   await release(change, actor, eq(domains.orgId, actor.orgId));
 }
 
@@ -276,14 +248,8 @@ async function release(change: Change, by: Actor | null, which: SQL | undefined)
   for (const { id, orgId, domain, verifiedAt, boundTunnelId } of released) {
     if (boundTunnelId !== null) await releaseHostname(change, domain, boundTunnelId);
     if (verifiedAt) enqueue({ kind: "custom_hostname", payload: { domain } });
-    audit({
-      userId: by?.userId ?? null,
-      ip: by?.ip ?? null,
-      orgId,
-      action: "domain_released",
-      resourceType: "domain",
-      resourceId: id,
-      metadata: { domain },
+    audit({ orgId, userId: by?.userId ?? null, ip: by?.ip ?? null }, "domain_released", id, {
+      domain,
     });
   }
   return released.length;

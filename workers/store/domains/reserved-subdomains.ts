@@ -1,7 +1,7 @@
 /** Reserved subdomains' rows. What others run into is the name's row in `hostnames`. */
 import { and, count, desc, eq, sql, type SQL } from "drizzle-orm";
 import { PLAN_TERMS } from "../billing/plans.ts";
-import type { Actor } from "../audit.ts";
+import type { OrganizationActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import { giveUpHostnames, holdHostname } from "./hostnames.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
@@ -57,20 +57,14 @@ export function reserveSubdomain(
       .onConflictDoNothing()
       .returning();
     if (!row) return rollback("duplicate_name");
-    audit({
-      ...actor,
-      action: "subdomain_reserved",
-      resourceType: "subdomain",
-      resourceId: row.id,
-      metadata: { subdomain },
-    });
+    audit(actor, "subdomain_reserved", row.id, { subdomain });
     return row;
   });
 }
 
 export function releaseSubdomain(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   id: string,
 ): Promise<boolean> {
   return db.transaction(async (change) => {
@@ -82,7 +76,7 @@ export function releaseSubdomain(
 /** Those of an organization that a condition picks; without one, all of them. @returns how many. */
 export async function releaseSubdomains(
   change: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   which?: SQL,
 ): Promise<number> {
   const { orgId } = actor;
@@ -94,13 +88,7 @@ export async function releaseSubdomains(
   const hosts = released.map(({ subdomain }) => subdomain);
   await giveUpHostnames(change, hosts, { orgId, afterMs: RESERVATION_COOL_DOWN_MS });
   for (const { id, subdomain } of released) {
-    change.audit({
-      ...actor,
-      action: "subdomain_released",
-      resourceType: "subdomain",
-      resourceId: id,
-      metadata: { subdomain },
-    });
+    change.audit(actor, "subdomain_released", id, { subdomain });
   }
   return released.length;
 }

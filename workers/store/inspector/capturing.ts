@@ -33,7 +33,7 @@ export async function setCapturing(
   id: string,
   capturing: CaptureSettings,
 ): Promise<GateChange> {
-  const { orgId, userId, ip } = actor;
+  const { orgId } = actor;
   return db.changeAs(
     actor,
     async (change) => {
@@ -44,8 +44,7 @@ export async function setCapturing(
         .returning(TOLD);
       if (changed.length === 0) return "not_found";
       if (changed[0]!.protocol === "tcp") return change.rollback("not_http");
-      const action = "tunnel_inspector_set";
-      change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+      change.audit(actor, "tunnel_inspector_set", id);
       await tellCapturing(change, orgId, changed);
       return "changed";
     },

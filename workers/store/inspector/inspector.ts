@@ -83,8 +83,7 @@ export async function clearCaptures(
         .where(liveTunnel(actor.orgId, tunnelId))
         .for("share");
       if (!row) return "not_found";
-      const about = { resourceType: "tunnel", resourceId: tunnelId } as const;
-      change.audit({ ...whoOf(actor), ...about, action: "tunnel_captures_cleared" });
+      change.audit(actor, "tunnel_captures_cleared", tunnelId);
       const payload = { tunnelId, untilMs: Date.now() };
       change.enqueue({ kind: "tunnel_captures_cleared", payload });
       return "cleared";
@@ -101,12 +100,6 @@ export function noteReplay(
   captureId: string,
 ): Promise<void> {
   return db.changeAs(actor, (change) => {
-    const about = { resourceType: "tunnel", resourceId: tunnelId } as const;
-    const metadata = { capture: captureId };
-    change.audit({ ...whoOf(actor), ...about, action: "tunnel_request_replayed", metadata });
+    change.audit(actor, "tunnel_request_replayed", tunnelId, { capture: captureId });
   });
-}
-
-function whoOf({ orgId, userId, ip }: MemberActor) {
-  return { orgId, userId, ip };
 }

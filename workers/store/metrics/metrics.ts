@@ -1,7 +1,7 @@
 /** What an organization's tunnels have carried, as it is read. */
 import { and, asc, count, desc, eq, gte, lt, sql, sum } from "drizzle-orm";
 import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
-import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_NEWS_FRESH_MS } from "../../limits.ts";
+import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Metric } from "../../../protocol/schemas/metrics.ts";
 import type { Span } from "./metric-windows.ts";
 import type { Database } from "../database.ts";
@@ -93,7 +93,7 @@ export async function listDoubtfulTunnelIds(
       and(
         liveTunnels(orgId),
         tunnels.agentConnected,
-        lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_NEWS_FRESH_MS)),
+        lt(tunnels.lastSeenAt, new Date(Date.now() - TUNNEL_STATUS_FRESH_MS)),
         sql`${tunnels.id} <> all(${`{${servedIds.join()}}`}::uuid[])`,
       ),
     )

@@ -6,7 +6,7 @@ import type { Transaction } from "../transaction.ts";
 import { isOnPageBy, pageValues, type Page } from "../page.ts";
 import type { CallerActor } from "../locks.ts";
 import { privateNetworkDevices } from "../tables/networks.ts";
-import { lockNetwork, toActor, type NetworkRow } from "./networks.ts";
+import { lockNetwork, type NetworkRow } from "./networks.ts";
 
 export type DeviceRow = typeof privateNetworkDevices.$inferSelect;
 
@@ -77,13 +77,7 @@ export function enrollDevice(
       .insert(privateNetworkDevices)
       .values({ networkId, name, publicKey, hostNumber })
       .returning();
-    audit({
-      ...toActor(actor),
-      action: "network_device_enrolled",
-      resourceType: "network_device",
-      resourceId: device!.id,
-      metadata: { name, publicKey, networkId },
-    });
+    audit(actor, "network_device_enrolled", device!.id, { name, publicKey, networkId });
     return { device: device!, network };
   });
 }
@@ -102,12 +96,10 @@ export function removeDevice(
       .where(and(eq(privateNetworkDevices.networkId, networkId), eq(privateNetworkDevices.id, id)))
       .returning();
     if (!removed) return "not_found";
-    audit({
-      ...toActor(actor),
-      action: "network_device_removed",
-      resourceType: "network_device",
-      resourceId: id,
-      metadata: { name: removed.name, publicKey: removed.publicKey, networkId },
+    audit(actor, "network_device_removed", id, {
+      name: removed.name,
+      publicKey: removed.publicKey,
+      networkId,
     });
     return "removed";
   });

@@ -2,7 +2,7 @@
 import { and, count, desc, eq, sql } from "drizzle-orm";
 import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import type { Revocation } from "../../../protocol/relay/link.ts";
-import type { Actor } from "../audit.ts";
+import type { OrganizationActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
@@ -80,20 +80,14 @@ export function createNetwork(
       .onConflictDoNothing()
       .returning();
     if (!row) return "duplicate_name";
-    audit({
-      ...toActor(actor),
-      action: "network_created",
-      resourceType: "network",
-      resourceId: row.id,
-      metadata: { name, cidr },
-    });
+    audit(actor, "network_created", row.id, { name, cidr });
     return { ...row, relayHost: null };
   });
 }
 
 export function deleteNetwork(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   id: string,
 ): Promise<boolean> {
   return db.transaction(async (change) => (await deleteNetworks(change, actor, id)) > 0);
@@ -102,7 +96,7 @@ export function deleteNetwork(
 /** One of an organization, or all of them, with their devices; their ports become free. @returns how many. */
 export async function deleteNetworks(
   change: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   id?: string,
 ): Promise<number> {
   const { orgId } = actor;
@@ -113,13 +107,7 @@ export async function deleteNetworks(
   for (const network of deleted) {
     await releasePort(change, network.id);
     revokeAccess(change, network, "network_deleted");
-    change.audit({
-      ...toActor(actor),
-      action: "network_deleted",
-      resourceType: "network",
-      resourceId: network.id,
-      metadata: { name: network.name, cidr: network.cidr },
-    });
+    change.audit(actor, "network_deleted", network.id, { name: network.name, cidr: network.cidr });
   }
   return deleted.length;
 }
@@ -140,9 +128,4 @@ export function revokeAccess(
     untilGeneration: reason === "network_deleted" ? Number.MAX_SAFE_INTEGER : Date.now(),
   };
   enqueue({ kind: "relay_revocation", payload: { relayId, revocation } });
-}
-
-/** What the audit log holds of a caller. */
-export function toActor({ orgId, userId, ip }: Actor): Actor {
-  return { orgId, userId, ip };
 }

@@ -3,7 +3,7 @@ import { and, eq } from "drizzle-orm";
 import type { Change, Database } from "../database.ts";
 import type { CallerActor } from "../locks.ts";
 import { privateNetworkDevices, privateNetworks, relays } from "../tables/networks.ts";
-import { lockNetwork, revokeAccess, toActor, type Network, type NetworkRow } from "./networks.ts";
+import { lockNetwork, revokeAccess, type Network, type NetworkRow } from "./networks.ts";
 import { reservePort, type PortRefusal, type ReservedPort } from "./relay-ports.ts";
 
 export interface NewServer {
@@ -45,17 +45,11 @@ export function registerServer(
       .where(eq(privateNetworks.id, id))
       .returning();
     if (isServedOtherwise(before, row!)) revokeAccess(change, before, "server_changed");
-    audit({
-      ...toActor(actor),
-      action: "network_server_registered",
-      resourceType: "network",
-      resourceId: id,
-      metadata: {
-        name: before.name,
-        publicKey: server.publicKey,
-        relayId: row!.relayId,
-        port: row!.reservedUdpPort,
-      },
+    audit(actor, "network_server_registered", id, {
+      name: before.name,
+      publicKey: server.publicKey,
+      relayId: row!.relayId,
+      port: row!.reservedUdpPort,
     });
     return { ...row!, relayHost: await findRelayHost(change, row!) };
   });
@@ -78,12 +72,9 @@ export function unregisterServer(
       .returning();
     if (before.serverPublicKey !== null) {
       revokeAccess(change, before, "server_changed");
-      audit({
-        ...toActor(actor),
-        action: "network_server_removed",
-        resourceType: "network",
-        resourceId: id,
-        metadata: { name: before.name, publicKey: before.serverPublicKey },
+      audit(actor, "network_server_removed", id, {
+        name: before.name,
+        publicKey: before.serverPublicKey,
       });
     }
     return { ...row!, relayHost: await findRelayHost(change, row!) };

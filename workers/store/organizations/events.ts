@@ -1,5 +1,6 @@
 /** The audit log, as it is read: by an organization, and by each person for themselves. */
 import { and, desc, eq, inArray, sql, type SQL } from "drizzle-orm";
+import type { AuditResource } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import { prepared, type Database } from "../database.ts";
 import { isOnPageBy, pageValues, type Page } from "../page.ts";
 import { users } from "../tables/accounts.ts";
@@ -76,7 +77,7 @@ export function listEvents(
 }
 
 /** What somebody else could use an account for, and not what it is used for day by day. */
-const SECURITY_RESOURCES = ["user", "session", "device", "token", "invitation"];
+const SECURITY_RESOURCES: AuditResource[] = ["user", "session", "device", "token", "invitation"];
 
 const ofPerson = prepared((query) =>
   query

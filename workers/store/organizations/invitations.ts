@@ -1,6 +1,6 @@
 /** Invitations' rows: one open one for each address, each good for one acceptance. */
 import { and, desc, eq, gt, isNull, lt, sql, type SQL } from "drizzle-orm";
-import type { Actor } from "../audit.ts";
+import type { OrganizationActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
@@ -82,13 +82,7 @@ export function createInvitation(
         expiresAt: sql`now() + ${INVITATION_MAX_MS} * interval '1 millisecond'`,
       })
       .returning();
-    audit({
-      ...actor,
-      action: "invitation_created",
-      resourceType: "invitation",
-      resourceId: row!.id,
-      metadata: { email, role, replaces: replaced[0]?.id ?? null },
-    });
+    audit(actor, "invitation_created", row!.id, { email, role, replaces: replaced[0]?.id ?? null });
     enqueue(mail);
     return row!;
   });
@@ -125,7 +119,7 @@ async function refusalByCount(
 /** Open ones of an organization that a condition picks; without one, all of them. @returns how many. */
 export async function revokeInvitations(
   { tx, audit }: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   which?: SQL,
 ): Promise<number> {
   const revoked = await tx
@@ -134,12 +128,7 @@ export async function revokeInvitations(
     .where(and(eq(invitations.orgId, actor.orgId), isGood(), which))
     .returning({ id: invitations.id });
   for (const { id } of revoked) {
-    audit({
-      ...actor,
-      action: "invitation_revoked",
-      resourceType: "invitation",
-      resourceId: id,
-    });
+    audit(actor, "invitation_revoked", id);
   }
   return revoked.length;
 }
@@ -186,15 +175,7 @@ export function acceptInvitation(
       .from(memberships)
       .where(and(eq(memberships.userId, userId), eq(memberships.orgId, org.id)));
     const { role } = membership!;
-    audit({
-      orgId: org.id,
-      userId,
-      ip,
-      action: "invitation_accepted",
-      resourceType: "invitation",
-      resourceId: invitation.id,
-      metadata: { role },
-    });
+    audit({ orgId: org.id, userId, ip }, "invitation_accepted", invitation.id, { role });
     return { ...org, role };
   });
 }

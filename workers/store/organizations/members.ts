@@ -76,13 +76,7 @@ export function changeRole(
     if (await isLastOwner(tx, actor.orgId, member)) return "last_owner";
 
     await tx.update(memberships).set({ role }).where(isMembership(actor.orgId, userId));
-    audit({
-      ...actor,
-      action: "member_role_changed",
-      resourceType: "user",
-      resourceId: userId,
-      metadata: { from: member.role, to: role },
-    });
+    audit(actor, "member_role_changed", userId, { from: member.role, to: role });
     await take(change, actor, userId, forfeit);
     return { ...member, role };
   });
@@ -107,13 +101,7 @@ export function removeMember(
 
     // Before their tokens: one that is being minted this moment is among them, or is not minted.
     await tx.delete(memberships).where(isMembership(actor.orgId, userId));
-    audit({
-      ...actor,
-      action: "member_removed",
-      resourceType: "user",
-      resourceId: userId,
-      metadata: { role: member.role },
-    });
+    audit(actor, "member_removed", userId, { role: member.role });
     change.enqueue({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
     await revokeTickets(change, actor.orgId, [userNonce(userId)]);
     await take(change, actor, userId, forfeit);

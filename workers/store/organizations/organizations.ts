@@ -2,7 +2,7 @@
 import { and, count, desc, eq, isNull, ne, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
 import type { Plan } from "../../config/config.ts";
-import type { Actor } from "../audit.ts";
+import type { UserActor } from "../audit.ts";
 import { prepared, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { releaseDomains } from "../domains/domains.ts";
@@ -97,7 +97,7 @@ export interface NewOrganization {
 /** The lock on the person makes those who create at the same moment count each other's. */
 export function createOrganization(
   db: Database,
-  actor: Actor & { userId: string },
+  actor: UserActor,
   organization: NewOrganization,
 ): Promise<OwnOrganization | "duplicate_name" | "too_many"> {
   return db.transaction(async ({ tx, audit }) => {
@@ -110,13 +110,9 @@ export function createOrganization(
     if (owned!.organizations >= ORGANIZATIONS_OWNED_MAX) return "too_many";
     const org = await insertOwned(tx, { userId, ...organization });
     if (!org) return "duplicate_name";
-    audit({
-      ...actor,
-      orgId: org.id,
-      action: "organization_created",
-      resourceType: "organization",
-      resourceId: org.id,
-      metadata: { name: org.name, slug: org.slug },
+    audit({ ...actor, orgId: org.id }, "organization_created", org.id, {
+      name: org.name,
+      slug: org.slug,
     });
     return { ...org, role: "owner" };
   });
@@ -160,13 +156,7 @@ export function renameOrganization(
     const org = await lockOrganization(tx, actor);
     if (org.name === name) return { ...org, role: actor.role };
     await tx.update(organizations).set({ name }).where(eq(organizations.id, org.id));
-    audit({
-      ...actor,
-      action: "organization_updated",
-      resourceType: "organization",
-      resourceId: org.id,
-      metadata: { from: org.name, to: name },
-    });
+    audit(actor, "organization_updated", org.id, { from: org.name, to: name });
     return { ...org, name, role: actor.role };
   });
 }
@@ -196,12 +186,7 @@ export function deleteOrganization(db: Database, actor: MemberActor): Promise<vo
       .update(organizations)
       .set({ deletedAt: sql`now()` })
       .where(eq(organizations.id, orgId));
-    audit({
-      ...actor,
-      action: "organization_deleted",
-      resourceType: "organization",
-      resourceId: orgId,
-    });
+    audit(actor, "organization_deleted", orgId);
   });
 }
 
@@ -218,12 +203,7 @@ export function switchOrganization(
       .where(and(eq(sessions.id, sessionId), ne(sessions.orgId, actor.orgId)))
       .returning({ id: sessions.id });
     if (moved.length > 0) {
-      audit({
-        ...actor,
-        action: "organization_switched",
-        resourceType: "organization",
-        resourceId: actor.orgId,
-      });
+      audit(actor, "organization_switched", actor.orgId);
     }
   });
 }

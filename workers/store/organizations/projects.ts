@@ -58,13 +58,7 @@ export function createProject(
       .onConflictDoNothing()
       .returning();
     if (!project) return "duplicate_name";
-    audit({
-      ...actor,
-      action: "project_created",
-      resourceType: "project",
-      resourceId: project.id,
-      metadata: { slug },
-    });
+    audit(actor, "project_created", project.id, { slug });
     return project;
   });
 }
@@ -82,13 +76,7 @@ export function renameProject(
       .where(isLive(actor.orgId, slug))
       .returning();
     if (!project) return "not_found";
-    audit({
-      ...actor,
-      action: "project_renamed",
-      resourceType: "project",
-      resourceId: project.id,
-      metadata: { slug, name },
-    });
+    audit(actor, "project_renamed", project.id, { slug, name });
     return project;
   });
 }
@@ -110,13 +98,7 @@ export function deleteProject(
     // In the order in which an agent's registration locks them.
     await revokeTokens(change, actor, eq(tokens.projectId, project.id));
     await deleteTunnels(change, actor, eq(tunnels.projectId, project.id));
-    change.audit({
-      ...actor,
-      action: "project_deleted",
-      resourceType: "project",
-      resourceId: project.id,
-      metadata: { slug },
-    });
+    change.audit(actor, "project_deleted", project.id, { slug });
     return "deleted";
   });
 }

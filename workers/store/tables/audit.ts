@@ -1,5 +1,9 @@
 /** The audit log. */
 import { index, jsonb, pgTable, text, uuid } from "drizzle-orm/pg-core";
+import type {
+  AuditAction,
+  AuditResource,
+} from "../../../protocol/schemas/organizations/audit-actions.ts";
 import { timestamptz } from "./columns.ts";
 
 /** Append only: a trigger refuses every update and delete. No foreign keys: it outlives the rows that it names. */
@@ -9,8 +13,8 @@ export const auditEvents = pgTable(
     id: uuid().primaryKey().defaultRandom(),
     orgId: uuid(),
     userId: uuid(),
-    action: text().notNull(),
-    resourceType: text().notNull(),
+    action: text().$type<AuditAction>().notNull(),
+    resourceType: text().$type<AuditResource>().notNull(),
     resourceId: text().notNull(),
     ip: text(),
     metadata: jsonb().$type<Record<string, unknown>>().notNull().default({}),

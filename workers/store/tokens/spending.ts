@@ -109,13 +109,7 @@ export function setBudget(
       .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
       .returning({ id: tokens.id });
     if (!token) return "not_found";
-    audit({
-      ...actor,
-      action: "token_budget_set",
-      resourceType: "token",
-      resourceId: token.id,
-      metadata: { nonce, monthlyBudgetUsdCents },
-    });
+    audit(actor, "token_budget_set", token.id, { nonce, monthlyBudgetUsdCents });
     const concerned = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
     await tellServed(change, "token_over_budget", await findOverBudget(tx, concerned));
     return "set";

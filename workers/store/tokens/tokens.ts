@@ -1,7 +1,7 @@
 /** Capability tokens' rows. */
 import { and, desc, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
 import { mayUse, type PlanState } from "../billing/plans.ts";
-import type { Actor } from "../audit.ts";
+import type { OrganizationActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { revokeTickets } from "../networks/ticket-revocations.ts";
@@ -66,7 +66,7 @@ export async function insertToken(
 /** For whoever has made sure of the right to it. @param createdBy whose it is when they leave. */
 export async function insertTokenRow(
   { tx, audit }: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   token: NewToken,
   createdBy: string | null,
   { projectSlug = null, ...descent }: Descent = {},
@@ -76,13 +76,7 @@ export async function insertTokenRow(
     .insert(tokens)
     .values({ ...token, ...descent, orgId: actor.orgId, createdBy })
     .returning();
-  audit({
-    ...actor,
-    action: "token_created",
-    resourceType: "token",
-    resourceId: row!.id,
-    metadata: { name: token.name, nonce: token.nonce, ...told },
-  });
+  audit(actor, "token_created", row!.id, { name: token.name, nonce: token.nonce, ...told });
   return { ...row!, projectSlug };
 }
 
@@ -127,7 +121,7 @@ export interface TokenName {
  */
 export function revokeToken(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   name: TokenName,
 ): Promise<"revoked" | "not_found" | "not_yours"> {
   return db.transaction(async (change) => {
@@ -174,7 +168,7 @@ async function keepProject(tx: Transaction, orgId: string, nonce: string): Promi
 
 async function lockToken(
   tx: Transaction,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   { nonce, mayEndOthers }: TokenName,
 ): Promise<TokenRow | "not_found" | "not_yours"> {
   const [token] = await tx
@@ -190,7 +184,7 @@ async function lockToken(
 /** Those of an organization that a condition picks, and what master keys among them minted. */
 export async function revokeTokens(
   change: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   which?: SQL,
 ): Promise<void> {
   const revoked = await revokeRows(change, actor, which);
@@ -205,24 +199,14 @@ export async function revokeTokens(
   await revokeTickets(change, actor.orgId, nonces);
 }
 
-async function revokeRows(
-  { tx, audit }: Change,
-  actor: Actor & { orgId: string },
-  which: SQL | undefined,
-) {
+async function revokeRows({ tx, audit }: Change, actor: OrganizationActor, which: SQL | undefined) {
   const revoked = await tx
     .update(tokens)
     .set({ revokedAt: sql`now()` })
     .where(and(eq(tokens.orgId, actor.orgId), isNull(tokens.revokedAt), which))
     .returning({ id: tokens.id, nonce: tokens.nonce, kind: tokens.kind });
   for (const { id, nonce } of revoked) {
-    audit({
-      ...actor,
-      action: "token_revoked",
-      resourceType: "token",
-      resourceId: id,
-      metadata: { nonce },
-    });
+    audit(actor, "token_revoked", id, { nonce });
   }
   return revoked;
 }

@@ -1,5 +1,4 @@
 /** Agents' connections, which no row knows: what is written is that somebody ended one. */
-import {} from "drizzle-orm";
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
@@ -20,16 +19,7 @@ export async function endConnection(
         .from(tunnels)
         .where(liveTunnel(actor.orgId, tunnelId));
       if (!row) return "not_found";
-      const { orgId, userId, ip } = actor;
-      audit({
-        orgId,
-        userId,
-        ip,
-        action: "connection_ended",
-        resourceType: "connection",
-        resourceId: agentId,
-        metadata: { tunnelId },
-      });
+      audit(actor, "connection_ended", agentId, { tunnelId });
       enqueue({ kind: "connection_ended", payload: { tunnelId, agentId } });
       return "ended";
     },

@@ -1,9 +1,9 @@
 /** An agent comes with a token and asks for a name: the rows' side of that, decided in one transaction. */
 import { and, eq, lt, ne, sql } from "drizzle-orm";
-import { TUNNEL_NEWS_FRESH_MS } from "../../limits.ts";
+import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../config/config.ts";
 import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
-import type { Actor } from "../audit.ts";
+import type { OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import { tellSettings } from "../access/gates.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
@@ -143,7 +143,7 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
 /** An agent that comes back does not overwrite what was set since it came first. */
 async function allowCidrs(
   change: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   tunnel: TunnelRow,
   { allowedCidrs, comesBackTo }: RegistrationRequest,
 ): Promise<void> {
@@ -154,8 +154,7 @@ async function allowCidrs(
     .set({ allowedCidrs, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
     .where(eq(tunnels.id, tunnel.id))
     .returning();
-  const action = "tunnel_ip_allowlist_set";
-  change.audit({ ...actor, action, resourceType: "tunnel", resourceId: tunnel.id });
+  change.audit(actor, "tunnel_ip_allowlist_set", tunnel.id);
   tellSettings(change, row!);
 }
 
@@ -217,7 +216,7 @@ async function findEnd(
 }
 
 function isStale() {
-  const freshSince = new Date(Date.now() - TUNNEL_NEWS_FRESH_MS);
+  const freshSince = new Date(Date.now() - TUNNEL_STATUS_FRESH_MS);
   return lt(tunnels.lastSeenAt, freshSince);
 }
 

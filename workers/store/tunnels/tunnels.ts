@@ -3,7 +3,7 @@ import { and, desc, eq, inArray, isNotNull, isNull, lt, lte, ne, sql, type SQL }
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
-import type { Actor } from "../audit.ts";
+import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { unbindTunnels } from "../domains/domains.ts";
@@ -141,7 +141,7 @@ export async function findProjectId(
 /** @returns null when the name is somebody's; then the change must be abandoned. */
 export async function insertTunnel(
   change: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   { label, ...tunnel }: NewTunnel,
   projectId: string,
 ): Promise<TunnelRow | null> {
@@ -156,22 +156,12 @@ export async function insertTunnel(
   if (!row) return null;
   const claim = { host: label, tunnelId: row.id, orgId, hasVisitors: protocol !== "tcp" };
   if (!(await claimHostname(change, claim))) return null;
-  change.audit({
-    ...actor,
-    action: "tunnel_created",
-    resourceType: "tunnel",
-    resourceId: row.id,
-    metadata: { subdomain: label },
-  });
+  change.audit(actor, "tunnel_created", row.id, { subdomain: label });
   return row;
 }
 
 /** The row stays, for its counters and the audit log; its name is free and its agent is told. */
-export function deleteTunnel(
-  db: Database,
-  actor: Actor & { orgId: string },
-  id: string,
-): Promise<boolean> {
+export function deleteTunnel(db: Database, actor: OrganizationActor, id: string): Promise<boolean> {
   return db.transaction(async (change) => {
     const deleted = await deleteTunnels(change, actor, eq(tunnels.id, id));
     return deleted > 0;
@@ -181,7 +171,7 @@ export function deleteTunnel(
 /** Those of an organization that a condition picks; without one, all of them. @returns how many. */
 export async function deleteTunnels(
   change: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   which?: SQL,
 ): Promise<number> {
   const deleted = await change.tx
@@ -192,12 +182,7 @@ export async function deleteTunnels(
   const ids = deleted.map(({ id }) => id);
   await retire(change, actor, ids, "deleted");
   for (const id of ids) {
-    change.audit({
-      ...actor,
-      action: "tunnel_deleted",
-      resourceType: "tunnel",
-      resourceId: id,
-    });
+    change.audit(actor, "tunnel_deleted", id);
   }
   return ids.length;
 }
@@ -215,14 +200,13 @@ export async function setStopped(
   return db.changeAs(
     actor,
     async (change) => {
-      const { orgId, userId, ip } = actor;
       const [tunnel] = await change.tx
         .select({
           row: tunnels,
           isDue: sql<boolean>`coalesce(${tunnels.expiresAt} <= now(), false)`,
         })
         .from(tunnels)
-        .where(liveTunnel(orgId, id))
+        .where(liveTunnel(actor.orgId, id))
         .for("update");
       if (!tunnel) return "not_found";
       let { row } = tunnel;
@@ -231,7 +215,7 @@ export async function setStopped(
       if (isStopped ? row.stoppedAt === null : row.status !== "active") {
         row = await changeStopped(change, id, isStopped);
         const action = isStopped ? "tunnel_stopped" : "tunnel_started";
-        change.audit({ orgId, userId, ip, action, resourceType: "tunnel", resourceId: id });
+        change.audit(actor, action, id);
       }
       const stopping = { version: row.settingsVersion, isStopped };
       change.enqueue({ kind: "tunnel_stopping", payload: { tunnelId: id, stopping } });
@@ -297,14 +281,9 @@ export async function expireTunnel(change: Change, { id, orgId }: TunnelRow): Pr
     .update(tunnels)
     .set({ status: "expired", agentConnected: false })
     .where(eq(tunnels.id, id));
-  const actor = { orgId, userId: null, ip: null };
+  const actor = serviceActor(orgId);
   await retire(change, actor, [id], "expired");
-  change.audit({
-    ...actor,
-    action: "tunnel_expired",
-    resourceType: "tunnel",
-    resourceId: id,
-  });
+  change.audit(actor, "tunnel_expired", id);
 }
 
 async function retire(

@@ -22,7 +22,7 @@ import { EXPIRY_BATCH_ROWS, RESEAL_BATCH_ROWS, RECEIVERS_MAX } from "../../limit
 import type { Validator } from "../../../protocol/schemas/webhooks.ts";
 import type { Plan } from "../../config/config.ts";
 import { PLAN_TERMS } from "../billing/plans.ts";
-import type { Actor } from "../audit.ts";
+import type { OrganizationActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
 import { isOnPage, pageValues, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
@@ -99,13 +99,7 @@ export function createReceiver(
       .values({ orgId: org.id, ...receiver })
       .returning();
     const { id, name, validator } = row!;
-    audit({
-      ...actor,
-      action: "receiver_created",
-      resourceType: "receiver",
-      resourceId: id,
-      metadata: { name, validator },
-    });
+    audit(actor, "receiver_created", id, { name, validator });
     tellSettings(change, row!, org.plan);
     return row!;
   });
@@ -131,12 +125,9 @@ export async function rotateReceiverSecret(
         .where(isOne(org.id, id))
         .returning();
       if (!row) return "not_found";
-      change.audit({
-        ...actor,
-        action: "receiver_rotated",
-        resourceType: "receiver",
-        resourceId: id,
-        metadata: { name: row.name, previousSecretUntil: row.previousSecretUntil!.toISOString() },
+      change.audit(actor, "receiver_rotated", id, {
+        name: row.name,
+        previousSecretUntil: row.previousSecretUntil!.toISOString(),
       });
       tellSettings(change, row, org.plan);
       return row;
@@ -147,7 +138,7 @@ export async function rotateReceiverSecret(
 
 export function deleteReceiver(
   db: Database,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   id: string,
 ): Promise<boolean> {
   return db.transaction(async (change) => (await deleteReceivers(change, actor, id)) > 0);
@@ -156,7 +147,7 @@ export function deleteReceiver(
 /** One of an organization, or all of them, with what was delivered to them. @returns how many. */
 export async function deleteReceivers(
   { tx, audit, enqueue }: Change,
-  actor: Actor & { orgId: string },
+  actor: OrganizationActor,
   id?: string,
 ): Promise<number> {
   const { orgId } = actor;
@@ -165,13 +156,7 @@ export async function deleteReceivers(
     .where(id === undefined ? eq(webhookReceivers.orgId, orgId) : isOne(orgId, id))
     .returning({ id: webhookReceivers.id, name: webhookReceivers.name });
   for (const receiver of deleted) {
-    audit({
-      ...actor,
-      action: "receiver_deleted",
-      resourceType: "receiver",
-      resourceId: receiver.id,
-      metadata: { name: receiver.name },
-    });
+    audit(actor, "receiver_deleted", receiver.id, { name: receiver.name });
     enqueue({ kind: "receiver_retired", payload: { receiverId: receiver.id } });
   }
   return deleted.length;
