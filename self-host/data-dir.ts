@@ -1,4 +1,4 @@
-/** The directory that holds everything of a self-hosted server, and the note in it of who uses it now. */
+/** The directory with all data of a self-hosted server, and the lock file that lets one server at a time use it. */
 import { link, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
@@ -12,30 +12,30 @@ export interface DataDir {
   runDir: string;
   objectsDir: string;
   mailDir: string;
-  /** A later start ends this process, if this server can't. */
+  /** Stores the process id, so that the next start can stop this workerd if this server is killed. */
   recordWorkerd(pid: number): Promise<void>;
   release(): Promise<void>;
 }
 
-const Note = z.object({ pid: z.int(), script: z.string(), workerd: z.int().optional() });
-type Note = z.output<typeof Note>;
+const LockFile = z.object({ pid: z.int(), script: z.string(), workerd: z.int().optional() });
+type LockFile = z.output<typeof LockFile>;
 
-/** @throws StartFailure when it can't be used, or is in use. */
+/** @throws StartError when the directory can't be used, or another server uses it. */
 export async function openDataDir(path: string): Promise<DataDir> {
   const runDir = join(path, "run");
   const objectsDir = join(path, "objects");
   try {
     for (const dir of [path, runDir, objectsDir]) await createPrivateDirectory(dir);
-    const notePath = join(runDir, "server.json");
-    const note: Note = { pid: process.pid, script: process.argv[1] ?? "" };
-    await acquireLock(notePath, note);
+    const lockPath = join(runDir, "server.json");
+    const lock: LockFile = { pid: process.pid, script: process.argv[1] ?? "" };
+    await acquireLock(lockPath, lock);
     return {
       path,
       runDir,
       objectsDir,
       mailDir: join(path, "mail"),
-      recordWorkerd: (workerd) => writePrivateFile(notePath, JSON.stringify({ ...note, workerd })),
-      release: () => rm(notePath, { force: true }),
+      recordWorkerd: (workerd) => writePrivateFile(lockPath, JSON.stringify({ ...lock, workerd })),
+      release: () => rm(lockPath, { force: true }),
     };
   } catch (error) {
     if (error instanceof StartError) throw error;
@@ -43,40 +43,45 @@ export async function openDataDir(path: string): Promise<DataDir> {
   }
 }
 
-/** A link to a name that exists fails, so of two servers one gets it. */
-async function acquireLock(notePath: string, note: Note): Promise<void> {
-  const own = `${notePath}.${process.pid}`;
-  await writePrivateFile(own, JSON.stringify(note));
+/** `link` fails when the name exists, so only one of two servers acquires the lock. */
+async function acquireLock(lockPath: string, lock: LockFile): Promise<void> {
+  const ownPath = `${lockPath}.${process.pid}`;
+  await writePrivateFile(ownPath, JSON.stringify(lock));
   try {
-    await link(own, notePath);
+    await link(ownPath, lockPath);
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-    await removeStaleLock(notePath);
-    await link(own, notePath);
+    await removeStaleLock(lockPath);
+    await link(ownPath, lockPath);
   } finally {
-    await rm(own, { force: true });
+    await rm(ownPath, { force: true });
   }
 }
 
-/** What a server leaves behind that was ended with `kill -9`: its note, and processes that go on. */
-async function removeStaleLock(notePath: string): Promise<void> {
-  const text = await readFile(notePath, "utf8");
-  const left = parseLock(text);
-  if (left && left.pid !== process.pid && getCommandLine(left.pid)?.includes(left.script)) {
-    throw new StartError(`DATA_DIR: is in use by the server with process id ${left.pid}`);
+/** Removes the lock of a server that was stopped with `kill -9`, and stops its workerd if that still runs. */
+async function removeStaleLock(lockPath: string): Promise<void> {
+  const text = await readFile(lockPath, "utf8");
+  const previous = parseLock(text);
+  if (
+    previous &&
+    previous.pid !== process.pid &&
+    getCommandLine(previous.pid)?.includes(previous.script)
+  ) {
+    throw new StartError(`DATA_DIR: in use by the server with process id ${previous.pid}`);
   }
-  if (left?.workerd !== undefined) await stopStaleProcess(left.workerd, "workerd serve", "SIGKILL");
-  const stale = `${notePath}.${process.pid}.stale`;
-  await rename(notePath, stale);
-  const isSame = (await readFile(stale, "utf8")) === text;
-  if (!isSame) await link(stale, notePath);
-  await rm(stale, { force: true });
+  if (previous?.workerd !== undefined)
+    await stopStaleProcess(previous.workerd, "workerd serve", "SIGKILL");
+  const stalePath = `${lockPath}.${process.pid}.stale`;
+  await rename(lockPath, stalePath);
+  const isSame = (await readFile(stalePath, "utf8")) === text;
+  if (!isSame) await link(stalePath, lockPath);
+  await rm(stalePath, { force: true });
   if (!isSame) throw new StartError("DATA_DIR: another server is starting on it");
 }
 
-function parseLock(text: string): Note | undefined {
+function parseLock(text: string): LockFile | undefined {
   try {
-    return Note.safeParse(JSON.parse(text)).data;
+    return LockFile.safeParse(JSON.parse(text)).data;
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 /**
- * `npm run dev`: the Worker under `wrangler dev`, which reloads it when a source changes, with the database,
- * the gateway and the keys of `npm start`. Objects are kept apart from those of `npm start`.
+ * `npm run dev`: the Worker under `wrangler dev`, which reloads it when a source file changes, with the database,
+ * the gateway and the keys of `npm start`. Durable Objects are stored separately from those of `npm start`.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -26,10 +26,10 @@ async function main(): Promise<number> {
     ...buildWorkerBindings(settings, storage, port),
     GATEWAY_URL: `http://${storage.gateway.address}`,
   };
-  // A file, because everybody on the machine can read the arguments of a process.
+  // In a file, because every user of the machine can read the arguments of a process.
   const varsPath = join(storage.dataDir.runDir, "dev.vars");
   await writePrivateFile(varsPath, formatDotenv(bindings));
-  if (storage.setup) log.info("nobody has an account here yet", { setupCode: storage.setup.code });
+  if (storage.setup) log.info("there is no account yet", { setupCode: storage.setup.code });
 
   const wrangler = spawn(
     process.execPath,
@@ -48,7 +48,7 @@ async function main(): Promise<number> {
     { cwd: ROOT, stdio: "inherit", env: { ...process.env, WRANGLER_SEND_METRICS: "false" } },
   );
   if (settings.relay) {
-    // It is connected once wrangler serves.
+    // The relay connects as soon as wrangler serves requests.
     const relay = startRelay({
       settings: settings.relay,
       host: settings.host,
@@ -59,7 +59,7 @@ async function main(): Promise<number> {
     });
     cleanup.defer(() => relay.stop());
   }
-  // From a terminal it gets a Ctrl-C by itself; this process stays until it is gone.
+  // A Ctrl-C at the terminal also reaches wrangler; this process waits until wrangler has exited.
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => wrangler.kill("SIGTERM"));
   const [code, signal] = (await once(wrangler, "exit")) as [number | null, string | null];
@@ -70,7 +70,9 @@ function formatDotenv(values: Record<string, string>): string {
   return Object.entries(values)
     .map(([name, value]) => {
       const mark = ["'", '"', "`"].find((quote) => !value.includes(quote));
-      if (mark === undefined) throw new StartError(`${name}: has all kinds of quotes in it`);
+      if (mark === undefined) {
+        throw new StartError(`${name}: must not contain all three kinds of quotes (' " \`)`);
+      }
       return `${name}=${mark}${value}${mark}\n`;
     })
     .join("");

@@ -1,4 +1,4 @@
-/** Files and directories that hold secrets: made for their owner alone, and replaced whole. */
+/** Files and directories with secrets: readable by their owner only, and replaced atomically. */
 import { chmod, mkdir, rename, writeFile } from "node:fs/promises";
 
 export async function createPrivateDirectory(path: string): Promise<void> {
@@ -6,7 +6,7 @@ export async function createPrivateDirectory(path: string): Promise<void> {
   await chmod(path, 0o700);
 }
 
-/** A reader sees the old content or the new, after a crash too, and nobody else sees either. */
+/** A reader gets the old content or the new, also after a crash. Other users can read neither. */
 export async function writePrivateFile(path: string, content: string): Promise<void> {
   const fresh = `${path}.${process.pid}.new`;
   await writeFile(fresh, content, { mode: 0o600, flush: true });

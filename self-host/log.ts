@@ -1,4 +1,4 @@
-/** The server's own log: sentences for a person at a terminal, one JSON object a line for everything else. */
+/** The log of the server: readable lines at a terminal, otherwise one JSON object per line. */
 
 export type Level = "info" | "warn" | "error";
 
@@ -6,12 +6,12 @@ export interface Log {
   info(message: string, fields?: Record<string, unknown>): void;
   warn(message: string, fields?: Record<string, unknown>): void;
   error(message: string, fields?: Record<string, unknown>): void;
-  /** A line that another process wrote, which may be a log object of its own. */
+  /** Logs a line of another process, which can be a JSON log entry itself. */
   forward(source: string, level: Level, line: string): void;
 }
 
 export function createLog(stream: NodeJS.WriteStream): Log {
-  // Whoever read the log is gone. That is no reason to stop.
+  // The reader of the log has closed the stream. The server continues without it.
   stream.on("error", () => {});
   const format = stream.isTTY ? formatForTerminal : formatAsJson;
   const write =
@@ -46,7 +46,7 @@ function formatValue(value: unknown): string {
   return typeof value === "string" && /^[^\s"]+$/.test(value) ? value : JSON.stringify(value);
 }
 
-/** The Worker logs objects with a level and an event; its runtime logs sentences. */
+/** The Worker logs objects with a level and an event; its runtime logs plain text. */
 function parseEntry(
   line: string,
 ): { level: Level; message: string; fields: Record<string, unknown> } | undefined {

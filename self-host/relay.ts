@@ -1,23 +1,23 @@
 /**
- * The relay beside the server: public TCP and UDP ports. The server does not depend on it: one that can't start
- * is started again and again, and the reason is logged once.
+ * Runs the relay next to the server: it provides public TCP and UDP ports. The server does not depend on it. When
+ * the relay can't start, the start is retried until it succeeds, and the reason is logged once.
  */
 import { request } from "node:http";
 import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "./limits.ts";
+
 import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { ROOT } from "./build/build.ts";
-import { Child } from "./processes/child.ts";
+import { Child, CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "./processes/child.ts";
 import { getErrorMessage } from "./errors.ts";
 import type { Log } from "./log.ts";
 import type { LocalRelaySettings } from "./settings.ts";
 import { toConnectableHost } from "./workerd/workerd.ts";
 
-/** It takes leave of its agents. */
+/** The relay closes its connections to agents before it exits. */
 const RELAY_STOP_MAX_MS = 5_000;
-/** A server that starts waits so long for its relay before it says that it listens. */
+/** How long the start of the server waits for the relay before it reports that it listens. */
 const RELAY_CONNECTED_MAX_MS = 5_000;
 
 export interface RelayOptions {
@@ -25,14 +25,14 @@ export interface RelayOptions {
   /** The server's own address. */
   host: string;
   port: number;
-  /** A host name that the API answers to. */
+  /** A host name of the API. */
   apiHost: string;
   secret: string;
   log: Log;
 }
 
 export interface LocalRelay {
-  /** Resolves when it is connected to the API, when its first start failed, and in any case soon. */
+  /** Resolves when the relay is connected to the API, when its first start has failed, or after a short timeout. */
   connectedOrFailed: Promise<void>;
   stop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ export function startRelay(options: RelayOptions): LocalRelay {
   let child: Child | undefined;
 
   async function run(): Promise<void> {
-    let problem = "";
+    let loggedReason = "";
     let waitMs = CHILD_RESTART_MIN_MS;
     while (!stopping.signal.aborted) {
       const start = createChild(options, settle);
@@ -55,8 +55,8 @@ export function startRelay(options: RelayOptions): LocalRelay {
       } catch (error) {
         if (stopping.signal.aborted) return;
         const reason = start.lastError() ?? getErrorMessage(error);
-        if (reason !== problem) log.warn(`relay: ${reason}; it is tried again and again`);
-        problem = reason;
+        if (reason !== loggedReason) log.warn(`relay: ${reason}; retrying until it starts`);
+        loggedReason = reason;
         settle();
       }
       await sleep(waitMs, undefined, { ref: false, signal: stopping.signal }).catch(() => {});
@@ -87,7 +87,7 @@ function createChild(options: RelayOptions, onConnected: () => void) {
       name: "relay",
       command: process.execPath,
       args: [join(ROOT, "relay/main.ts")],
-      options: {
+      spawnOptions: {
         env: {
           RELAY_API_URL: `http://${formatHostAndPort(toConnectableHost(host), port)}`,
           RELAY_API_HOST: apiHost,
@@ -99,7 +99,7 @@ function createChild(options: RelayOptions, onConnected: () => void) {
           RELAY_PARENT_PID: String(process.pid),
         },
       },
-      // Another program may well be listening there: it has another process id.
+      // Another program may listen on this port: it reports another process id, or none.
       probe: async () => {
         const health = await fetchHealth(toConnectableHost(settings.bind), first);
         if (health.pid !== pid) throw new Error("another program listens on its port");
@@ -112,7 +112,7 @@ function createChild(options: RelayOptions, onConnected: () => void) {
       onLine: (line, stream) => {
         const event = parseEvent(line);
         if (event?.event === "connected to the API") onConnected();
-        // Why it could not start is logged once, however often it is tried.
+        // The reason for a failed start is logged once, not with each retry.
         if (!isListening && (stream === "stderr" || event?.level === "error")) {
           lastError = typeof event?.event === "string" ? event.event : line;
         } else {

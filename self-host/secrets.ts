@@ -1,5 +1,5 @@
 /**
- * The secret manager of a self-hosted server: keys come from the environment, or are made once and kept in
+ * The secrets of a self-hosted server: keys come from the environment, or are generated once and stored in
  * `DATA_DIR/secrets.json`, which only its owner can read.
  */
 import { createHash, createPrivateKey, generateKeyPairSync, randomBytes } from "node:crypto";
@@ -17,7 +17,7 @@ const SecretsFile = z.object({
   JWT_PRIVATE_KEY: z.string().optional(),
   TOKEN_SIGNING_KEY: z.string().optional(),
   RELAY_SECRET: z.string().optional(),
-  /** What the Worker proves itself with to the gateway. */
+  /** The Worker authenticates itself to the gateway with this secret. */
   gateway: z.string(),
   /** Password of the embedded PostgreSQL. */
   postgres: z.string(),
@@ -42,23 +42,23 @@ const PrivateKeys = z.union([
   Jwk.transform((key) => [key]),
 ]);
 
-/** @throws StartFailure when a key or the file that keeps them can't be used. */
+/** @throws StartError when a key, or the file that stores them, can't be used. */
 export async function loadSecrets(
   dataDir: string,
-  given: Partial<Record<SecretName, string>>,
+  provided: Partial<Record<SecretName, string>>,
 ): Promise<Secrets> {
   const path = secretsPath(dataDir);
-  const kept = await readSecretsFile(path);
-  const next: SecretsFile = kept ?? {
+  const stored = await readSecretsFile(path);
+  const next: SecretsFile = stored ?? {
     gateway: randomBytes(32).toString("hex"),
     postgres: randomBytes(32).toString("hex"),
   };
-  const missing = SECRET_NAMES.filter((name) => !given[name] && !next[name]);
+  const missing = SECRET_NAMES.filter((name) => !provided[name] && !next[name]);
   for (const name of missing) next[name] = await generateSecret(name);
-  if (!kept || missing.length > 0) {
+  if (!stored || missing.length > 0) {
     await writeSecretsFile(path, next);
   }
-  const secrets = { ...next, ...given } as Secrets;
+  const secrets = { ...next, ...provided } as Secrets;
   parseEncryptionKeys(secrets);
   for (const name of ["JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const) {
     parsePrivateKeys(name, secrets[name]);
@@ -80,8 +80,8 @@ async function readSecretsFile(path: string): Promise<SecretsFile | undefined> {
     const { mode } = await stat(path);
     if ((mode & 0o077) !== 0) {
       throw new StartError(
-        `${path} can be read by others (mode ${(mode & 0o777).toString(8)}): its keys may have leaked, ` +
-          "make it 600 if you are sure that they have not",
+        `${path} can be read by other users (mode ${(mode & 0o777).toString(8)}), so its keys may have leaked: ` +
+          "if you are sure that they have not, run chmod 600 on it",
       );
     }
     text = await readFile(path, "utf8");
@@ -93,7 +93,7 @@ async function readSecretsFile(path: string): Promise<SecretsFile | undefined> {
   const parsed = SecretsFile.safeParse(parseJson(text));
   if (!parsed.success) {
     throw new StartError(
-      `${path} is damaged: restore it from a backup, nothing else has its keys`,
+      `${path} is damaged: restore it from a backup, because its keys are stored nowhere else`,
     );
   }
   return parsed.data;
@@ -126,7 +126,9 @@ function parsePrivateKeys(name: keyof typeof KEY_SHAPES, value: string): [JWK, .
   const usable = keys.every((key) => key.kty === kty && key.crv === crv && isPrivateKey(key));
   const [first, ...rest] = keys as JWK[];
   if (!first || !usable) {
-    throw new StartError(`${name}: must be a private ${crv} key as a JWK, or a set of them`);
+    throw new StartError(
+      `${name}: must be a private ${crv} key as a JWK, or a JWK set of such keys`,
+    );
   }
   return [first, ...rest];
 }
@@ -155,8 +157,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * What the database remembers of a key, to notice when it meets another one. `accepted` are those under
- * which the key was known before: rotated keys stay in the set for as long as they verify.
+ * Identifies a key without revealing it. The database stores it, so that a start with another key is noticed.
+ * `accepted` also contains the fingerprints of older keys, because rotated keys stay valid until they are retired.
  */
 export interface Fingerprint {
   name: SecretName;
@@ -179,21 +181,26 @@ export async function computeFingerprints(secrets: Secrets): Promise<Fingerprint
   ];
 }
 
-/** Puts a new key before those that the file keeps, or leaves its first one alone. Counts from the next start on. */
+/**
+ * Adds a new key in front of the stored ones (rotate), or removes all but the first (retire). The server reads the
+ * result at its next start.
+ *
+ * @returns the number of keys.
+ */
 async function changeStoredKeys(name: SecretName, change: Change): Promise<number> {
-  const { dataDir, secrets: given } = readSettings(readEnvironment(".env"));
-  if (given[name] !== undefined) {
-    throw new StartError(`${name}: comes from the environment, it has to be changed there`);
+  const { dataDir, secrets: provided } = readSettings(readEnvironment(".env"));
+  if (provided[name] !== undefined) {
+    throw new StartError(`${name}: set in the environment or .env, so it must be changed there`);
   }
   const path = secretsPath(dataDir);
-  const kept = await readSecretsFile(path);
-  const value = kept?.[name];
+  const stored = await readSecretsFile(path);
+  const value = stored?.[name];
   if (!value) throw new StartError(`${path} has no ${name}`);
   const keys = splitKeys(name, value);
-  // Relays and the Worker know one secret: the new one takes the place of the old one.
+  // Relays and the Worker share a single secret, so the new one replaces the old one.
   const older = name === "RELAY_SECRET" ? [] : keys;
   const next = change === "rotate" ? [await generateSecret(name), ...older] : keys.slice(0, 1);
-  await writeSecretsFile(path, { ...kept, [name]: joinKeys(name, next) });
+  await writeSecretsFile(path, { ...stored, [name]: joinKeys(name, next) });
   return next.length;
 }
 
@@ -212,15 +219,15 @@ function joinKeys(name: SecretName, keys: string[]): string {
   return keys.length === 1 ? keys[0]! : `{"keys":[${keys.join(",")}]}`;
 }
 
-/** `npm run --silent secret <name>` prints a new one; with `rotate` or `retire` it changes the kept ones. */
-async function main([given, change]: string[]): Promise<string> {
-  const name = SECRET_NAMES.find((known) => known === given);
-  if (!name) throw new StartError(`say which: ${SECRET_NAMES.join(", ")}`);
+/** `npm run --silent secret <name>` prints a new secret; with `rotate` or `retire` it changes the stored keys. */
+async function main([provided, change]: string[]): Promise<string> {
+  const name = SECRET_NAMES.find((known) => known === provided);
+  if (!name) throw new StartError(`the first argument must be one of ${SECRET_NAMES.join(", ")}`);
   if (change === undefined) return generateSecret(name);
   const known = CHANGES.find((one) => one === change);
-  if (!known) throw new StartError(`say what to do: ${CHANGES.join(" or ")}`);
+  if (!known) throw new StartError(`the second argument must be ${CHANGES.join(" or ")}`);
   const count = await changeStoredKeys(name, known);
-  return `${name}: ${count} ${count === 1 ? "key" : "keys"} from the next start on`;
+  return `${name}: ${count} ${count === 1 ? "key" : "keys"}, used from the next start`;
 }
 
 if (import.meta.main) {

@@ -1,6 +1,6 @@
 /**
- * The settings of a self-hosted server, from the environment and `.env`. All of them are checked before
- * anything starts, so that a mistake is one line now and not a surprise later.
+ * The settings of a self-hosted server, from the environment and `.env`. All of them are validated before anything
+ * starts, so that a mistake is reported at once.
  */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -27,7 +27,7 @@ const url = (protocol: RegExp, start: string) =>
 const text = z.string().min(1);
 const port = z.coerce.number().int().min(0).max(65_535);
 
-/** Used by this process alone. */
+/** Settings that only this process uses. */
 const Local = z.object({
   HOST: z
     .string()
@@ -39,7 +39,7 @@ const Local = z.object({
   DATABASE_URL: url(/^postgres(ql)?$/, "postgresql://").optional(),
   SMTP_URL: smtpUrl.optional(),
   ALLOW_PRIVATE_FETCH: flag.default("false"),
-  /** Of the relay that is started beside the server. */
+  /** The relay that is started with the server. */
   LOCAL_RELAY: z.enum(["on", "off"]).default("on"),
   RELAY_HOST: RelayHost.default("127.0.0.1"),
   RELAY_PORT_RANGE: RelayPortRange.prefault(RELAY_PORT_RANGE_DEFAULT),
@@ -67,16 +67,16 @@ export const SECRET_NAMES = [
 ] as const;
 export type SecretName = (typeof SECRET_NAMES)[number];
 
-/** What a self-hosted server does where the Worker's own defaults are meant for the hosted one. */
+/** Replace the Worker's defaults, which are those of the hosted service. */
 const SELF_HOSTED = { DEFAULT_PLAN: "enterprise", TRIAL_DAYS: "0", BILLING_MODE: "none" };
 
 export interface LocalRelaySettings {
-  /** What devices and visitors are given. */
+  /** The public host name, for devices and visitors. */
   host: string;
   ports: RelayPortRange;
-  /** The address that it listens on. */
+  /** The address that the relay listens on. */
   bind: string;
-  /** What agents connect to, when it is not the host and the first port. */
+  /** The URL for agents, if it is not made of the host and the first port. */
   url: string | undefined;
 }
 
@@ -89,7 +89,7 @@ export interface ServerSettings {
   databaseUrl: string | undefined;
   smtpServer: SmtpServer | undefined;
   allowPrivateFetch: boolean;
-  /** Names that the API answers to, the first of them in links. */
+  /** Host names of the API. Links contain the first. */
   apiHosts: string[];
   serviceDomain: string;
   publicScheme: string;
@@ -97,24 +97,24 @@ export interface ServerSettings {
   publicPort: number | undefined;
   /** undefined: relays run elsewhere. */
   relay: LocalRelaySettings | undefined;
-  /** From the environment; those missing are kept in the data directory. */
+  /** The secrets set in the environment; the others are in the data directory. */
   secrets: Partial<Record<SecretName, string>>;
-  /** What the Worker is given, by name. */
+  /** Variables of the Worker, by name. */
   worker: Record<string, string>;
 }
 
-/** @throws StartFailure that names each variable with a bad value. */
+/** @throws StartError that names each variable with an invalid value. */
 export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
-  // An empty value is how `.env` files and containers say "not set".
-  const given = Object.fromEntries(
+  // In `.env` files and containers an empty value means "not set".
+  const provided = Object.fromEntries(
     Object.entries({ ...SELF_HOSTED, ...withoutEmpty(environment) }).filter(
       ([name]) => name in All.shape || name === "HOSTED",
     ),
   );
-  if (given.HOSTED === "true") {
-    throw new StartError("HOSTED: is for Cloudflare alone, a self-hosted server can't be it");
+  if (provided.HOSTED === "true") {
+    throw new StartError("HOSTED: must not be set on a self-hosted server, only on Cloudflare");
   }
-  const result = All.superRefine(checkGroups).safeParse(given);
+  const result = All.superRefine(checkGroups).safeParse(provided);
   if (!result.success) {
     throw new StartError(
       result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),
@@ -122,7 +122,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   }
   const { data } = result;
   const worker: Record<string, string> = {};
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(provided)) {
     if (!(name in Local.shape) && name !== "HOSTED" && !isSecret(name)) worker[name] = value;
   }
   return {
@@ -146,13 +146,13 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
             url: data.RELAY_URL,
           },
     secrets: Object.fromEntries(
-      SECRET_NAMES.filter((name) => name in given).map((name) => [name, given[name]]),
+      SECRET_NAMES.filter((name) => name in provided).map((name) => [name, provided[name]]),
     ),
     worker: { ...worker, ALLOW_PRIVATE_FETCH: data.ALLOW_PRIVATE_FETCH },
   };
 }
 
-/** The environment, with what it leaves out from these files of the working directory. */
+/** Reads the environment, and variables that it does not set from these files in the working directory. */
 export function readEnvironment(...files: string[]): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = {};
   for (const file of files) {
@@ -167,11 +167,11 @@ export function readEnvironment(...files: string[]): NodeJS.ProcessEnv {
 }
 
 function withoutEmpty(environment: NodeJS.ProcessEnv): Record<string, string> {
-  const given: Record<string, string> = {};
+  const provided: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
-    if (value !== undefined && value.trim() !== "") given[name] = value.trim();
+    if (value !== undefined && value.trim() !== "") provided[name] = value.trim();
   }
-  return given;
+  return provided;
 }
 
 function isSecret(name: string): boolean {

@@ -1,6 +1,6 @@
 /**
- * `npm start`: one machine's Underpass. PostgreSQL, the gateway in front of it, workerd with the production
- * bundle and the relay, started in this order, kept running, and stopped in the reverse one.
+ * `npm start`: Underpass on one machine. Starts PostgreSQL, the gateway in front of it, workerd with the production
+ * bundle, and the relay in this order, keeps them running, and stops them in reverse order.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const CRON_INTERVAL_MS = 60_000;
 
 const log = createLog(process.stdout);
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-/** A Ctrl-C under `npm start` arrives twice, from the terminal and from npm. That is not impatience. */
+/** One Ctrl-C under `npm start` arrives twice, from the terminal and from npm. The copy is not a second request. */
 const SECOND_SIGNAL_MIN_MS = 1_000;
 
 async function main(): Promise<void> {
@@ -28,11 +28,11 @@ async function main(): Promise<void> {
   const started = start(settings, cleanup);
   const signal = await Promise.race([started.then(() => undefined), stopped]);
   if (signal !== undefined) {
-    // Nothing serves yet, so nothing is lost: whatever is half up ends with this process.
+    // No request is served yet. Children that have started are stopped when this process exits.
     process.exit(0);
   }
   await stopped;
-  log.info("stopping: agents are told, requests in flight may finish");
+  log.info("stopping: agents are notified, requests in flight may finish");
 }
 
 async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): Promise<void> {
@@ -65,7 +65,7 @@ async function start(settings: ServerSettings, cleanup: AsyncDisposableStack): P
       secret: storage.secrets.RELAY_SECRET,
       log,
     });
-    // Stopped before the Worker, which so gets its last counters.
+    // Stopped before the Worker, so that the Worker receives the relay's last counters.
     cleanup.defer(() => relay.stop());
     await relay.connectedOrFailed;
   }
@@ -104,7 +104,7 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
       tunnels   ${tunnels}
 `);
   if (firstLogin) {
-    console.log(`  Nobody has an account here yet. On the machine with your local server, run:
+    console.log(`  There is no account yet. To create the first one, run on the machine with your local server:
 
       ${firstLogin}
       npx underpass http 3000
@@ -114,7 +114,7 @@ function announce(settings: ServerSettings, port: number, setup: SetupCode | und
 
 const AGENT_DEFAULT_SERVER = "http://127.0.0.1:8787";
 
-/** Resolves with the first signal. Another one, sent in earnest, ends the process at once. */
+/** Resolves with the first signal. A second signal exits the process immediately. */
 async function waitForSignal(): Promise<NodeJS.Signals> {
   const { promise, resolve } = Promise.withResolvers<NodeJS.Signals>();
   let firstAt: number | undefined;

@@ -1,4 +1,4 @@
-/** Rows and secrets of a self-hosted server, up and checked: what `npm start` and `npm run dev` share. */
+/** Opens the data directory, secrets and database of a self-hosted server, for `npm start` and `npm run dev`. */
 import { type DataDir, openDataDir } from "./data-dir.ts";
 import { type Gateway, startGateway } from "./gateway/gateway.ts";
 import { assertSameKeys, createSetupCode, type SetupCode } from "./postgres/installation.ts";
@@ -12,14 +12,14 @@ export interface Storage {
   dataDir: DataDir;
   secrets: Secrets;
   gateway: Gateway;
-  /** undefined once somebody has an account. */
+  /** undefined when an account exists. */
   setup: SetupCode | undefined;
 }
 
 /**
- * What it starts is stopped by `cleanup`, last first.
+ * Registers in `cleanup` how to stop everything that it starts, in reverse order.
  *
- * @throws StartFailure
+ * @throws StartError
  */
 export async function openStorage(
   settings: ServerSettings,
@@ -65,7 +65,7 @@ async function prepareDatabase(
   }
 }
 
-/** What the Worker is told of all this, by the names of workers/env.ts. */
+/** The variables and secrets of the Worker, by the names of workers/env.ts. */
 export function buildWorkerBindings(
   settings: ServerSettings,
   { secrets, gateway, setup }: Storage,

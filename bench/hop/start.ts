@@ -4,7 +4,8 @@ import { createRequire } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
-import { V8_FLAGS, WRANGLER_CONFIG } from "../../self-host/workerd/configuration.ts";
+import { V8_FLAGS } from "../../self-host/workerd/configuration.ts";
+import { WRANGLER_CONFIG } from "../../self-host/workerd/wrangler-config.ts";
 import { BENCH, spawnQuiet, stopChild, type Program } from "../processes.ts";
 
 export async function startHop(): Promise<Program> {

@@ -1,17 +1,17 @@
 /**
- * Whether a bundle is of today's sources: beside it is a list of the files that it was made from, with their
- * times of change and sizes. A start that finds nothing changed need not build again.
+ * Detects whether a bundle is up to date. A stamp beside the bundle lists its source files with their modification
+ * times and sizes. When none of them has changed, a start does not build again.
  */
 import { readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 
 const Stamp = z.object({
-  /** By path: time of change in milliseconds since the epoch, and size in bytes. */
+  /** By path: modification time in milliseconds since the epoch, and size in bytes. */
   inputs: z.record(z.string(), z.tuple([z.number(), z.number()])),
 });
 
-/** @param paths of all files that the bundle was made from. @param startedAtMs when its build began. */
+/** @param paths all source files of the bundle. @param startedAtMs when its build began. */
 export async function writeStamp(
   stampPath: string,
   paths: string[],
@@ -19,15 +19,15 @@ export async function writeStamp(
 ): Promise<void> {
   const inputs: z.infer<typeof Stamp>["inputs"] = {};
   for (const path of paths) {
-    const facts = await readFileStamp(path);
-    // Changed while it was read: nobody knows which state the bundle has.
-    if (!facts || facts[0] >= startedAtMs) return void (await rm(stampPath, { force: true }));
-    inputs[path] = facts;
+    const stamp = await readFileStamp(path);
+    // The file changed during the build: the bundle may have been made from either version.
+    if (!stamp || stamp[0] >= startedAtMs) return void (await rm(stampPath, { force: true }));
+    inputs[path] = stamp;
   }
   await writeFile(stampPath, JSON.stringify({ inputs } satisfies z.infer<typeof Stamp>));
 }
 
-/** Whether nothing that the bundle was made from has changed since. */
+/** Returns whether no source file of the bundle has changed since it was built. */
 export async function isUpToDate(stampPath: string): Promise<boolean> {
   let stamp: z.infer<typeof Stamp>;
   try {
@@ -36,8 +36,8 @@ export async function isUpToDate(stampPath: string): Promise<boolean> {
     return false;
   }
   const checks = Object.entries(stamp.inputs).map(async ([path, [changedAtMs, bytes]]) => {
-    const facts = await readFileStamp(path);
-    return facts !== null && facts[0] === changedAtMs && facts[1] === bytes;
+    const current = await readFileStamp(path);
+    return current !== null && current[0] === changedAtMs && current[1] === bytes;
   });
   return (await Promise.all(checks)).every(Boolean);
 }

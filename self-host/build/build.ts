@@ -1,6 +1,6 @@
 /**
- * Bundles what runs without its sources: the Worker (`dist/worker`, served by workerd and by Cloudflare
- * alike) and the agent (`dist/agent`, what `npx underpass` starts).
+ * Builds the bundles: the Worker (`dist/worker`, the same for workerd and Cloudflare) and the agent (`dist/agent`,
+ * which `npx underpass` starts).
  */
 import { existsSync } from "node:fs";
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -15,17 +15,17 @@ export const WORKER_DIR = join(ROOT, "dist/worker");
 const AGENT_DIR = join(ROOT, "dist/agent");
 const WORKER_STAMP = join(ROOT, "dist/worker-sources.json");
 
-/** All modules together, compressed. Cloudflare takes 10 MB; a cold start wants far less. */
-export const WORKER_BUNDLE_MAX_BYTES = 512 * 1024;
+/** Limit of all modules together, compressed. Cloudflare accepts 10 MB, but a fast cold start needs far less. */
+export const WORKER_BUNDLE_MAX_BYTES = 480 * 1024;
 
 export interface WorkerBundle {
   /** Compressed size of all modules. */
   gzipBytes: number;
-  /** Sources that an isolate loads before it has seen a request: what the edge path runs with. */
+  /** Sources that an isolate evaluates before its first request: all that the edge path needs. */
   eagerSources: string[];
 }
 
-/** Builds the Worker unless its bundle is of today's sources already. */
+/** Builds the Worker unless its bundle is up to date. */
 export async function buildWorkerIfChanged(): Promise<void> {
   const isBuilt = existsSync(join(WORKER_DIR, "index.js"));
   if (!isBuilt || !(await isUpToDate(WORKER_STAMP))) await buildWorker();
@@ -45,11 +45,12 @@ export async function buildWorker(): Promise<WorkerBundle> {
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
-    plugins: [englishOnly, smtpSockets, inlinePages],
+    plugins: [withoutUnusedParts, inlinePages],
     loader: { ".wasm": "copy" },
-    minifyWhitespace: true,
-    minifySyntax: true,
-    // Flat, so that every module names every other as `./x`.
+    minify: true,
+    // So that a stack trace in a log can be read.
+    keepNames: true,
+    // All modules in one directory, so that each import is `./x`.
     chunkNames: "[name]-[hash]",
     assetNames: "[name]-[hash]",
     logLevel: "error",
@@ -92,7 +93,7 @@ export async function build(): Promise<WorkerBundle> {
   return bundle;
 }
 
-/** The sources of pages are bundled by themselves (`wholePages`), so that esbuild does not list them. */
+/** `inlinePages` bundles the sources of pages in builds of their own, so this build's metafile does not list them. */
 async function listWorkerInputs({ inputs }: esbuild.Metafile): Promise<string[]> {
   const named = Object.keys(inputs).map((path) => join(ROOT, path.replace(/^[a-z-]+:/, "")));
   const others = ["self-host/build/build.ts", "package-lock.json"].map((path) => join(ROOT, path));
@@ -100,8 +101,8 @@ async function listWorkerInputs({ inputs }: esbuild.Metafile): Promise<string[]>
 }
 
 /**
- * Leaves a directory with exactly these files. Unchanged ones are not touched and changed ones replaced
- * whole, so that a server which starts meanwhile never reads half a module.
+ * Makes the directory contain exactly these files. Unchanged files are not touched, and changed ones are replaced
+ * atomically, so that a server which starts at the same time never reads a partial module.
  */
 async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<void> {
   await mkdir(dir, { recursive: true });
@@ -118,17 +119,33 @@ async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<v
   }
 }
 
-/** zod speaks fifty languages, all of them in one object that no bundler can take apart. Ours is English. */
-const englishOnly: esbuild.Plugin = {
-  name: "english-only",
+/**
+ * Parts of zod that nothing here uses, and that no bundler can leave out because the object `z` names all of them:
+ * fifty languages, the compiler, and the reader of JSON Schema.
+ */
+const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
+  { path: /zod\/v4\/locales\/index\.js$/, contents: 'export { default as en } from "./en.js";' },
+  {
+    path: /zod\/v4\/core\/compile\.js$/,
+    contents: `
+      export const INVALID = undefined, compile = undefined, withParser = undefined;
+      export const ZodCompileAsyncError = undefined, ZodCompileUnsupportedError = undefined;`,
+  },
+  {
+    path: /zod\/v4\/classic\/from-json-schema\.js$/,
+    contents: "export const fromJSONSchema = undefined;",
+  },
+];
+
+const withoutUnusedParts: esbuild.Plugin = {
+  name: "without-unused-parts",
   setup(build) {
-    build.onLoad({ filter: /zod\/v4\/locales\/index\.js$/ }, () => ({
-      contents: 'export { default as en } from "./en.js";',
-    }));
+    for (const { path, contents } of UNUSED_PARTS)
+      build.onLoad({ filter: path }, () => ({ contents }));
   },
 };
 
-/** A page of dashboard/ as one text: its script and style are bundled, and stand where they are named. */
+/** Imports a page of dashboard/ as one string, with its script and stylesheet bundled and inlined. */
 const inlinePages: esbuild.Plugin = {
   name: "whole-pages",
   setup(build) {
@@ -161,19 +178,7 @@ const inlinePages: esbuild.Plugin = {
 const STYLE = /<link rel="stylesheet" href="(\S+)" \/>/;
 const SCRIPT = /<script type="module" src="(\S+)"><\/script>/;
 
-/** worker-mailer opens its connections through workers/integrations/mail/smtp-socket.ts, which says why. */
-const smtpSockets: esbuild.Plugin = {
-  name: "guarded-sockets",
-  setup(build) {
-    build.onResolve({ filter: /^cloudflare:sockets$/ }, ({ importer }) =>
-      importer.includes("/node_modules/worker-mailer/")
-        ? { path: join(ROOT, "workers/integrations/mail/smtp-socket.ts") }
-        : undefined,
-    );
-  },
-};
-
-/** The closure of the entry's static imports; `import()` ends it. */
+/** Lists the sources that the entry imports statically, directly or not. A dynamic `import()` is not followed. */
 function eagerSources({ outputs }: esbuild.Metafile): string[] {
   const entry = relative(ROOT, join(WORKER_DIR, "index.js"));
   const eager = new Set([entry]);

@@ -60,7 +60,10 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
       } catch (error) {
         if (isRecipientRefused(error)) {
           log.warn(`mail for ${mail.to} was refused: ${getErrorMessage(error)}`);
-          return buildErrorResponse(MAIL_REFUSED_STATUS, "the mail server does not take the recipient");
+          return buildErrorResponse(
+            MAIL_REFUSED_STATUS,
+            "the mail server does not take the recipient",
+          );
         }
         log.warn(`mail for ${mail.to} was not delivered: ${getErrorMessage(error)}`);
         return buildErrorResponse(503, "the mail was not delivered");
@@ -115,13 +118,16 @@ async function writeMail(dir: string, mail: Mail): Promise<string> {
     message.compile().createReadStream(),
     createWriteStream(fresh, { mode: 0o600, flags: "wx" }),
   );
-  return linkWithUniqueName(fresh, (time) => join(dir, `${time}-${toFileName(mail.to)}.eml`)).finally(() =>
-    rm(fresh),
-  );
+  return linkWithUniqueName(fresh, (time) =>
+    join(dir, `${time}-${toFileName(mail.to)}.eml`),
+  ).finally(() => rm(fresh));
 }
 
 /** Never replaces another mail of the same millisecond: the later one gets the next free millisecond. */
-async function linkWithUniqueName(fresh: string, pathAt: (time: string) => string): Promise<string> {
+async function linkWithUniqueName(
+  fresh: string,
+  pathAt: (time: string) => string,
+): Promise<string> {
   for (let timeMs = Date.now(); ; timeMs += 1) {
     const path = pathAt(new Date(timeMs).toISOString().replace(/[:.]/g, "-"));
     try {

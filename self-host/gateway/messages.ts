@@ -1,9 +1,9 @@
 /**
- * As much of PostgreSQL's protocol as a gateway needs: where a message begins, and the few that it says
- * itself. Type u8 | length u32 that counts itself | payload; a startup message has no type.
+ * The part of PostgreSQL's protocol that the gateway needs: message boundaries, and the few messages that it sends
+ * itself. A message is type u8 | length u32, including itself | payload. A startup message has no type.
  */
 
-/** Before the password was right a client may send this much. */
+/** Limit of each message that a client sends before it is authenticated. */
 const GATEWAY_STARTUP_MAX_BYTES = 16 * 1024;
 
 const HEADER_BYTES = 5;
@@ -17,13 +17,13 @@ export const MESSAGE_TYPE = {
   readyForQuery: 0x5a, // Z
 } as const;
 
-/** Finds the beginnings of messages in a stream that is cut anywhere. */
+/** Finds the start of each message in a stream whose chunks can begin and end anywhere. */
 export class MessageScanner {
   #header = Buffer.alloc(HEADER_BYTES);
   #have = 0;
   #left = 0;
 
-  /** `start` is the message's offset in this chunk; negative when its header began in an earlier one. */
+  /** `start` is the message's offset in this chunk; negative when its header began in an earlier chunk. */
   scan(chunk: Buffer, onMessage: (type: number, start: number) => void): void {
     let at = 0;
     while (at < chunk.length) {
@@ -57,7 +57,7 @@ const PROTOCOL_MAJOR = 3;
 export type Startup =
   | { kind: "incomplete" }
   | { kind: "unreadable" }
-  /** The client wants to encrypt: a single byte tells it to go on without. */
+  /** The client asks for encryption: a single byte declines it, and the client continues without. */
   | { kind: "encryption"; bytes: number }
   | { kind: "startup"; bytes: number };
 
@@ -71,13 +71,17 @@ export function readStartup(buffer: Buffer): Startup {
   return buffer.length < bytes ? { kind: "incomplete" } : { kind: "startup", bytes };
 }
 
-/** @returns undefined when more bytes are needed, null when it is something else. */
+/** @returns undefined when more bytes are needed, null when the message is not a password. */
 export function readPassword(
   buffer: Buffer,
 ): { password: string; bytes: number } | undefined | null {
   if (buffer.length < HEADER_BYTES) return undefined;
   const length = buffer.readUInt32BE(1);
-  if (buffer.readUInt8(0) !== MESSAGE_TYPE.password || length < 5 || length > GATEWAY_STARTUP_MAX_BYTES) {
+  if (
+    buffer.readUInt8(0) !== MESSAGE_TYPE.password ||
+    length < 5 ||
+    length > GATEWAY_STARTUP_MAX_BYTES
+  ) {
     return null;
   }
   if (buffer.length < length + 1) return undefined;
@@ -88,12 +92,14 @@ export function readPassword(
 export const ENCRYPTION_DECLINED = Buffer.from("N");
 export const PASSWORD_REQUEST = buildMessage("R", encodeU32(3));
 
-/** What PostgreSQL says to a client that it lets in. */
+/** The messages that follow a successful authentication. */
 export function buildAuthenticationOk(parameters: ReadonlyMap<string, string>): Buffer {
   return Buffer.concat([
     buildMessage("R", encodeU32(0)),
-    ...[...parameters].map(([name, value]) => buildMessage("S", encodeText(name), encodeText(value))),
-    // No key to cancel with: the connection is shared.
+    ...[...parameters].map(([name, value]) =>
+      buildMessage("S", encodeText(name), encodeText(value)),
+    ),
+    // No valid key for cancellation requests, because the connection is shared.
     buildMessage("K", encodeU32(0), encodeU32(0)),
     buildMessage("Z", Buffer.from("I")),
   ]);

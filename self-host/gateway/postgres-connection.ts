@@ -1,6 +1,6 @@
 /**
- * One connection to PostgreSQL as a pool keeps it, with the two things that `pg` knows and doesn't offer:
- * its raw bytes can be lent to a client of our own, and a prepared statement can be forgotten.
+ * A pooled connection to PostgreSQL, with two features that `pg` has inside but does not export: access to the raw
+ * byte stream, and deallocation of a prepared statement.
  */
 import type { Duplex } from "node:stream";
 import pg from "pg";
@@ -17,7 +17,7 @@ interface ConnectionInternals {
 type DataListener = (chunk: Buffer) => void;
 
 export class PostgresConnection extends pg.Client {
-  /** What the server told of itself, in its own words: a client expects to hear it. */
+  /** The ParameterStatus messages of the server, which clients expect after authentication. */
   readonly parameters = new Map<string, string>();
   #parser: DataListener[] = [];
 
@@ -26,24 +26,24 @@ export class PostgresConnection extends pg.Client {
     this.#wire.on("parameterStatus", ({ parameterName, parameterValue }) => {
       this.parameters.set(parameterName, parameterValue);
     });
-    // A connection lost while it is lent is seen by the borrower, one lost while idle by the pool.
+    // A connection lost while borrowed is noticed by the borrower, one lost while idle by the pool.
     this.on("error", () => {});
   }
 
-  /** Until `takeBack`, what arrives is the borrower's. Only between two answers of the server. */
-  lend(): Duplex {
+  /** Until `returnStream`, the borrower receives all data. Call it only when no response is pending. */
+  borrowStream(): Duplex {
     const { stream } = this.#wire;
     this.#parser = stream.listeners("data") as DataListener[];
     for (const listener of this.#parser) stream.off("data", listener);
     return stream;
   }
 
-  /** Only when the server has answered everything that the borrower asked. */
-  takeBack(): void {
+  /** Call it only when the server has answered every request of the borrower. */
+  returnStream(): void {
     for (const listener of this.#parser) this.#wire.stream.on("data", listener);
   }
 
-  /** What PostgreSQL refused to prepare is nothing to forget. */
+  /** Does nothing for a statement that PostgreSQL has not prepared. */
   async deallocate(name: string): Promise<void> {
     if (!Object.hasOwn(this.#wire.parsedStatements, name)) return;
     delete this.#wire.parsedStatements[name];
@@ -55,7 +55,7 @@ export class PostgresConnection extends pg.Client {
   }
 }
 
-/** Whether a connection is of no further use after this error. */
+/** Returns whether the connection can't be used any more after this error. */
 export function isConnectionLost(error: unknown): boolean {
   return !(error instanceof pg.DatabaseError) || error.severity === "FATAL";
 }

@@ -1,4 +1,4 @@
-/** What the parts of the gateway share: how they answer over HTTP, and how they know who may ask. */
+/** The HTTP responses of the gateway, and the type of the function that verifies its secret. */
 
 export interface GatewayResponse {
   status: number;
@@ -11,5 +11,5 @@ export function buildErrorResponse(status: number, message: string): GatewayResp
   return { status, body: JSON.stringify({ message }) };
 }
 
-/** In a time that says nothing about the secret. */
+/** Takes the same time for every candidate, so that the time reveals nothing about the secret. */
 export type VerifySecret = (candidate: string) => boolean;

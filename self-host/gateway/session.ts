@@ -1,7 +1,7 @@
 /**
- * `/v2`, the WebSocket mode of Neon's driver: PostgreSQL's own protocol, on a connection that is lent from
- * a pool. The gateway lets the client in by itself, so that no new connection has to be made, and gives
- * the connection back in the state in which it took it.
+ * `/v2`, the WebSocket mode of Neon's driver: PostgreSQL's own protocol on a pooled connection. The gateway
+ * authenticates the client itself, so that no new connection to PostgreSQL is needed, and resets the connection
+ * before it returns to the pool.
  */
 import { once } from "node:events";
 import type { Duplex } from "node:stream";
@@ -22,47 +22,49 @@ import {
 } from "./messages.ts";
 
 const GATEWAY_STARTUP_MAX_MS = 10_000;
-/** Answers of PostgreSQL that wait for a slow client, before PostgreSQL itself has to. */
+/** Limit of the responses that are buffered for a slow client. Beyond it the gateway stops reading from PostgreSQL. */
 const GATEWAY_BACKLOG_MAX_BYTES = 1024 * 1024;
 
 export async function serveSession(
   socket: WebSocket,
   pool: pg.Pool,
-  isSecret: VerifySecret,
+  verifySecret: VerifySecret,
 ): Promise<void> {
   const client = createWebSocketStream(socket, {
     readableHighWaterMark: GATEWAY_BACKLOG_MAX_BYTES,
     writableHighWaterMark: GATEWAY_BACKLOG_MAX_BYTES,
   });
-  // A client that vanishes is an error to the stream and nothing to us: the socket's 'close' follows.
+  // A lost client is an error of the stream. It needs no handling here, because the socket's 'close' event follows.
   client.on("error", () => {});
-  const gone = once(socket, "close").then(() => undefined);
-  const refusal = await authenticate(client, gone, isSecret);
-  if (refusal) {
-    client.end(refusal);
+  const closed = once(socket, "close").then(() => undefined);
+  const rejection = await authenticate(client, closed, verifySecret);
+  if (rejection) {
+    client.end(rejection);
     return;
   }
-  let backend: PostgresConnection & pg.PoolClient;
+  let connection: PostgresConnection & pg.PoolClient;
   try {
-    backend = (await pool.connect()) as PostgresConnection & pg.PoolClient;
+    connection = (await pool.connect()) as PostgresConnection & pg.PoolClient;
   } catch (error) {
-    client.end(buildFatalError("53300", `no connection to the database: ${getErrorMessage(error)}`));
+    client.end(
+      buildFatalError("53300", `no connection to the database: ${getErrorMessage(error)}`),
+    );
     return;
   }
-  const isSettled = await forwardMessages(backend, client, gone);
+  const isIdle = await forwardMessages(connection, client, closed);
   client.end();
-  await releaseConnection(backend, isSettled);
+  await releaseConnection(connection, isIdle);
 }
 
 /**
- * Startup and password; what a client sends behind them without waiting stays in its stream.
+ * Handles startup and password. Messages that the client has already sent after them stay in its stream.
  *
- * @returns what to say to a client that is not let in.
+ * @returns the error message for a client that is rejected.
  */
 async function authenticate(
   client: Duplex,
-  gone: Promise<void>,
-  isSecret: VerifySecret,
+  closed: Promise<void>,
+  verifySecret: VerifySecret,
 ): Promise<Buffer | undefined> {
   let received: Buffer = Buffer.alloc(0);
   let isStarted = false;
@@ -82,15 +84,15 @@ async function authenticate(
     const answer = readPassword(received);
     if (answer === undefined) return;
     if (answer === null) return refuse("08P01", "a password was expected");
-    if (!isSecret(answer.password)) return refuse("28P01", "password authentication failed");
+    if (!verifySecret(answer.password)) return refuse("28P01", "password authentication failed");
     client.pause();
     client.off("data", onData);
     client.unshift(received.subarray(answer.bytes));
     resolve(undefined);
   };
-  void gone.then(() => refuse("08006", "the client left"));
+  void closed.then(() => refuse("08006", "the client closed the connection"));
   const timer = setTimeout(
-    () => refuse("08P01", "the client took too long"),
+    () => refuse("08P01", "the client did not authenticate in time"),
     GATEWAY_STARTUP_MAX_MS,
   );
   client.on("data", onData);
@@ -103,80 +105,94 @@ async function authenticate(
 }
 
 /**
- * Carries bytes between the two until the client says goodbye or either is gone.
+ * Forwards bytes in both directions until the client terminates the session or either connection closes.
  *
- * @returns whether the server has answered everything that it was asked, and nothing was cut.
+ * @returns whether the server has answered every request and no message is incomplete.
  */
-async function forwardMessages(backend: PostgresConnection, client: Duplex, gone: Promise<void>): Promise<boolean> {
-  const server = backend.lend();
-  const questions = new MessageScanner();
-  const answers = new MessageScanner();
-  /** Messages that ask for a ReadyForQuery, minus those that came. */
-  let unanswered = 0;
-  let isRoundOpen = false;
-  let isCut = false;
-  const { promise: left, resolve: leave } = Promise.withResolvers<void>();
+async function forwardMessages(
+  connection: PostgresConnection,
+  client: Duplex,
+  closed: Promise<void>,
+): Promise<boolean> {
+  const server = connection.borrowStream();
+  const requests = new MessageScanner();
+  const responses = new MessageScanner();
+  /** Requests that PostgreSQL answers with a ReadyForQuery, minus those messages received. */
+  let pendingResponses = 0;
+  let isSyncPending = false;
+  let isTruncated = false;
+  const { promise: ended, resolve: endSession } = Promise.withResolvers<void>();
 
-  const onQuestion = (chunk: Buffer) => {
+  const onRequest = (chunk: Buffer) => {
     let end = chunk.length;
-    questions.scan(chunk, (type, start) => {
+    requests.scan(chunk, (type, start) => {
       if (type === MESSAGE_TYPE.terminate) {
-        isCut ||= start < 0;
+        isTruncated ||= start < 0;
         end = Math.max(0, Math.min(end, start));
-        leave();
+        endSession();
       }
       if (start > end) return;
-      const asks = type === MESSAGE_TYPE.query || type === MESSAGE_TYPE.sync || type === MESSAGE_TYPE.functionCall;
-      if (asks) unanswered += 1;
-      if (type !== MESSAGE_TYPE.terminate) isRoundOpen = !asks;
+      const expectsReady =
+        type === MESSAGE_TYPE.query ||
+        type === MESSAGE_TYPE.sync ||
+        type === MESSAGE_TYPE.functionCall;
+      if (expectsReady) pendingResponses += 1;
+      if (type !== MESSAGE_TYPE.terminate) isSyncPending = !expectsReady;
     });
     if (end > 0) writeWithBackpressure(chunk.subarray(0, end), server, client);
   };
-  const onAnswer = (chunk: Buffer) => {
-    answers.scan(chunk, (type) => {
-      if (type === MESSAGE_TYPE.readyForQuery) unanswered -= 1;
+  const onResponse = (chunk: Buffer) => {
+    responses.scan(chunk, (type) => {
+      if (type === MESSAGE_TYPE.readyForQuery) pendingResponses -= 1;
     });
     writeWithBackpressure(chunk, client, server);
   };
   const onServerLost = () => {
-    isCut = true;
-    leave();
+    isTruncated = true;
+    endSession();
   };
 
-  server.on("data", onAnswer).on("close", onServerLost);
-  client.on("data", onQuestion);
-  client.write(buildAuthenticationOk(backend.parameters));
+  server.on("data", onResponse).on("close", onServerLost);
+  client.on("data", onRequest);
+  client.write(buildAuthenticationOk(connection.parameters));
   if (server.destroyed) onServerLost();
   client.resume();
-  await Promise.race([left, gone]);
-  client.off("data", onQuestion);
-  server.off("data", onAnswer).off("close", onServerLost);
+  await Promise.race([ended, closed]);
+  client.off("data", onRequest);
+  server.off("data", onResponse).off("close", onServerLost);
   client.resume();
   server.resume();
   return (
-    !isCut && unanswered === 0 && !isRoundOpen && questions.isAtBoundary && answers.isAtBoundary
+    !isTruncated &&
+    pendingResponses === 0 &&
+    !isSyncPending &&
+    requests.isAtBoundary &&
+    responses.isAtBoundary
   );
 }
 
-/** The one who reads slowly holds up the one who writes. */
+/** Applies backpressure: stops reading from one side until the other has taken the chunk. */
 function writeWithBackpressure(chunk: Buffer, to: Duplex, from: Duplex): void {
   if (to.destroyed || to.write(chunk)) return;
   from.pause();
   to.once("drain", () => from.resume());
 }
 
-async function releaseConnection(backend: PostgresConnection & pg.PoolClient, isSettled: boolean): Promise<void> {
-  if (!isSettled) {
-    // Mid-answer: PostgreSQL itself rolls back what a lost connection had begun.
-    backend.release(true);
+async function releaseConnection(
+  connection: PostgresConnection & pg.PoolClient,
+  isIdle: boolean,
+): Promise<void> {
+  if (!isIdle) {
+    // A response is pending: close the connection, so that PostgreSQL rolls back an open transaction.
+    connection.release(true);
     return;
   }
-  backend.takeBack();
+  connection.returnStream();
   try {
-    await backend.query("rollback");
-    await backend.query("discard all");
-    backend.release();
+    await connection.query("rollback");
+    await connection.query("discard all");
+    connection.release();
   } catch {
-    backend.release(true);
+    connection.release(true);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `POST /sql`, the HTTP mode of Neon's driver: one query, or several in one transaction. Values travel as
- * the text that PostgreSQL writes them in (`Neon-Raw-Text-Output`), which is all that the driver asks for.
+ * `POST /sql`, the HTTP mode of Neon's driver: one query, or several in one transaction. Values are sent in
+ * PostgreSQL's text format (`Neon-Raw-Text-Output`), the only one that the driver requests.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import pg from "pg";
@@ -33,7 +33,7 @@ export async function handleSql(
   text: string,
 ): Promise<GatewayResponse> {
   if (headers["neon-raw-text-output"] !== "true") {
-    return buildErrorResponse(400, "only raw text output is spoken here: set Neon-Raw-Text-Output");
+    return buildErrorResponse(400, "the header Neon-Raw-Text-Output must be true");
   }
   const body = parseBody(text);
   if (!body) return buildErrorResponse(400, "the body must be {query, params} or {queries}");
@@ -44,24 +44,24 @@ export async function handleSql(
     arrayMode: one.arrayMode ?? arrayMode,
   });
 
-  let backend: PostgresConnection & pg.PoolClient;
+  let connection: PostgresConnection & pg.PoolClient;
   try {
-    backend = (await pool.connect()) as PostgresConnection & pg.PoolClient;
+    connection = (await pool.connect()) as PostgresConnection & pg.PoolClient;
   } catch (error) {
     return buildErrorResponse(503, `the database can't be reached: ${getErrorMessage(error)}`);
   }
   let broken = false;
   try {
-    if ("query" in body) return buildOkResponse(await runSingle(backend, toQuery(body)));
+    if ("query" in body) return buildOkResponse(await runSingle(connection, toQuery(body)));
     const begin = beginStatement(headers);
     if (begin === undefined) return buildErrorResponse(400, "unknown isolation level");
-    const results = await runTransaction(backend, begin, body.queries.map(toQuery));
+    const results = await runTransaction(connection, begin, body.queries.map(toQuery));
     return { ...buildOkResponse({ results }), headers: echoBatchHeaders(headers) };
   } catch (error) {
     broken = isConnectionLost(error);
     return toErrorResponse(error);
   } finally {
-    backend.release(broken);
+    connection.release(broken);
   }
 }
 
@@ -73,24 +73,28 @@ function parseBody(text: string): z.output<typeof Body> | undefined {
   }
 }
 
-async function runSingle(backend: PostgresConnection, query: Query): Promise<object> {
+async function runSingle(connection: PostgresConnection, query: Query): Promise<object> {
   try {
-    return toResult(await runQuery(backend, query), query);
+    return toResult(await runQuery(connection, query), query);
   } catch (error) {
     if (!isStalePlan(error)) throw error;
-    return toResult(await runQuery(backend, query), query);
+    return toResult(await runQuery(connection, query), query);
   }
 }
 
-async function runTransaction(backend: PostgresConnection, begin: string, queries: Query[]): Promise<object[]> {
-  await backend.query(begin);
+async function runTransaction(
+  connection: PostgresConnection,
+  begin: string,
+  queries: Query[],
+): Promise<object[]> {
+  await connection.query(begin);
   try {
     const results: object[] = [];
-    for (const query of queries) results.push(toResult(await runQuery(backend, query), query));
-    await backend.query("commit");
+    for (const query of queries) results.push(toResult(await runQuery(connection, query), query));
+    await connection.query("commit");
     return results;
   } catch (error) {
-    if (!isConnectionLost(error)) await backend.query("rollback");
+    if (!isConnectionLost(error)) await connection.query("rollback");
     throw error;
   }
 }
@@ -129,7 +133,7 @@ function toResult(
   { fields, command, rowCount, rows }: pg.QueryResult | pg.QueryArrayResult,
   { arrayMode }: Query,
 ): object {
-  // pg's fields have exactly the names that the driver knows.
+  // The fields of pg have exactly the names that the driver expects.
   return { fields, command, rowCount, rows, rowAsArray: arrayMode };
 }
 
@@ -139,6 +143,6 @@ function buildOkResponse(value: object): GatewayResponse {
 
 function toErrorResponse(error: unknown): GatewayResponse {
   if (!(error instanceof pg.DatabaseError)) return buildErrorResponse(503, getErrorMessage(error));
-  // The message is no property of its own, the fields from PostgreSQL are.
+  // `message` is not an own enumerable property of the error, unlike the fields from PostgreSQL.
   return { status: 400, body: JSON.stringify({ ...error, message: error.message }) };
 }

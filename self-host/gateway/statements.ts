@@ -1,11 +1,11 @@
 /**
- * Runs queries as prepared statements named by their text: PostgreSQL parses and plans each of them once a
- * connection. The least recently used goes when there are too many.
+ * Runs queries as prepared statements, so that PostgreSQL parses and plans each query once per connection. When a
+ * connection has too many, the least recently used one is deallocated.
  */
 import pg from "pg";
 import type { PostgresConnection } from "./postgres-connection.ts";
 
-/** Statements that each connection keeps prepared; the least recently used goes first. */
+/** Prepared statements of one connection. */
 const GATEWAY_PREPARED_MAX_STATEMENTS = 200;
 
 export interface Query {
@@ -14,50 +14,53 @@ export interface Query {
   arrayMode: boolean;
 }
 
-/** Of each connection: names by text. */
+/** For each connection, the names of its prepared statements by query text. */
 const statements = new WeakMap<PostgresConnection, Map<string, string>>();
 let lastName = 0;
 
-/** Values stay as PostgreSQL writes them: whoever asked knows the types. */
+/** Values stay in PostgreSQL's text format: the driver parses them. */
 const rawText = { getTypeParser: () => (value: unknown) => value };
 
 export async function runQuery(
-  backend: PostgresConnection,
+  connection: PostgresConnection,
   { text, params, arrayMode }: Query,
 ): Promise<pg.QueryResult | pg.QueryArrayResult> {
-  const names = getStatementNames(backend);
+  const names = getStatementNames(connection);
   const name = names.get(text) ?? `u${++lastName}`;
-  // To the end of the map: the first is the least recently used.
+  // Moved to the end of the map, whose first entry is the least recently used.
   names.delete(text);
   names.set(text, name);
-  if (names.size > GATEWAY_PREPARED_MAX_STATEMENTS) await evictOldest(backend, names);
+  if (names.size > GATEWAY_PREPARED_MAX_STATEMENTS) await evictOldest(connection, names);
   const query = { name, text, values: params, types: rawText };
   try {
-    if (!arrayMode) return await backend.query(query);
-    return await backend.query({ ...query, rowMode: "array" });
+    if (!arrayMode) return await connection.query(query);
+    return await connection.query({ ...query, rowMode: "array" });
   } catch (error) {
     if (isStalePlan(error)) names.delete(text);
     throw error;
   }
 }
 
-/** A table changed since the statement was prepared. Nothing was done: outside a transaction, try again. */
+/** A table changed after the statement was prepared. Nothing was executed: outside a transaction, try again. */
 export function isStalePlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.routine === "RevalidateCachedQuery";
 }
 
-async function evictOldest(backend: PostgresConnection, names: Map<string, string>): Promise<void> {
+async function evictOldest(
+  connection: PostgresConnection,
+  names: Map<string, string>,
+): Promise<void> {
   for (const [text, name] of names) {
     names.delete(text);
-    await backend.deallocate(name);
+    await connection.deallocate(name);
     return;
   }
 }
 
-function getStatementNames(backend: PostgresConnection): Map<string, string> {
-  const known = statements.get(backend);
+function getStatementNames(connection: PostgresConnection): Map<string, string> {
+  const known = statements.get(connection);
   if (known) return known;
   const names = new Map<string, string>();
-  statements.set(backend, names);
+  statements.set(connection, names);
   return names;
 }

@@ -1,4 +1,4 @@
-/** PostgreSQL refuses to run as root: a server that root starts runs it as a user with no rights at all. */
+/** PostgreSQL refuses to run as root: a server that root starts runs it as an unprivileged user. */
 import { readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { StartError } from "../errors.ts";
@@ -9,13 +9,13 @@ export interface Account {
 }
 
 /**
- * @param clusterDir whose owner it is, if it is there already: no other account may use it.
+ * @param clusterDir if it exists, its owner is the account, because PostgreSQL requires it.
  * @returns undefined when this process can run PostgreSQL itself.
  */
 export async function findPostgresAccount(clusterDir: string): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   if (process.platform !== "linux") {
-    throw new StartError("PostgreSQL doesn't run as root: start as another user");
+    throw new StartError("PostgreSQL can't run as root: start the server as another user");
   }
   const owner = await stat(clusterDir).catch(() => undefined);
   if (owner && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
@@ -26,12 +26,14 @@ export async function findPostgresAccount(clusterDir: string): Promise<Account |
   }
   const account = accounts.get("postgres") ?? accounts.get("nobody");
   if (!account) {
-    throw new StartError("PostgreSQL doesn't run as root, and there is no user nobody");
+    throw new StartError(
+      "PostgreSQL can't run as root, and there is no user 'postgres' or 'nobody': start the server as another user",
+    );
   }
   return account;
 }
 
-/** Whether the account may pass every directory on the way to `path`, and that one itself. */
+/** Returns whether the account can traverse `path` and all directories above it. */
 export async function canReach(path: string, account: Account): Promise<boolean> {
   for (let dir = path; ; dir = dirname(dir)) {
     if (!canTraverse(await stat(dir), account)) return false;

@@ -1,4 +1,4 @@
-/** Where PostgreSQL's programs are: in the npm package for this platform, or in a copy that its user can reach. */
+/** Finds PostgreSQL's programs: in the npm package for this platform, or in a copy that PostgreSQL's user can reach. */
 import { chmod, cp, readdir, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
@@ -10,13 +10,15 @@ export interface Binaries {
   postgres: string;
 }
 
-/** @throws StartFailure when there are none for this machine. */
+/** @throws StartError when there are none for this platform. */
 export async function findBinaries(account: Account | undefined): Promise<Binaries> {
   const installed = await installedBinaries();
   if (!account || (await canReach(dirname(installed.postgres), account))) return installed;
   const copy = await copyBinaries(installed);
   if (await canReach(dirname(copy.postgres), account)) return copy;
-  throw new StartError(`PostgreSQL's user can't enter ${tmpdir()}: set TMPDIR to where it can`);
+  throw new StartError(
+    `PostgreSQL's user can't enter ${tmpdir()}: set TMPDIR to a directory that it can enter`,
+  );
 }
 
 async function installedBinaries(): Promise<Binaries> {
@@ -32,7 +34,7 @@ async function installedBinaries(): Promise<Binaries> {
   }
 }
 
-/** For an installation inside a directory that only root may enter. */
+/** Copies the programs, for an installation in a directory that only root can enter. */
 async function copyBinaries({ initdb, postgres }: Binaries): Promise<Binaries> {
   const { mtimeMs, size } = await stat(postgres);
   const copy = join(tmpdir(), `underpass-postgres-${size}-${Math.floor(mtimeMs)}`);
@@ -49,7 +51,7 @@ async function copyBinaries({ initdb, postgres }: Binaries): Promise<Binaries> {
   };
 }
 
-/** Whatever the umask was when the package was installed. */
+/** The umask at installation may have denied other users access. */
 async function makeReadableByAll(dir: string): Promise<void> {
   await chmod(dir, 0o755);
   for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
@@ -60,7 +62,7 @@ async function makeReadableByAll(dir: string): Promise<void> {
   }
 }
 
-/** Anybody can make a directory in /tmp: what root runs out of it must be root's. */
+/** Every user can create a directory in /tmp, so root runs programs there only if root owns the directory. */
 async function isOurs(dir: string): Promise<boolean> {
   const found = await stat(dir).catch(() => undefined);
   return found !== undefined && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;

@@ -1,6 +1,6 @@
 /**
- * Brings a database to the schema of this version. `npm start` does it at every start; for a hosted
- * database it is `npm run migrate`, with `DATABASE_URL` in the environment.
+ * Migrates a database to the schema of this version. `npm start` does this at every start; for a hosted database run
+ * `npm run migrate` with `DATABASE_URL` in the environment.
  */
 import { join } from "node:path";
 import { readMigrationFiles } from "drizzle-orm/migrator";
@@ -11,33 +11,33 @@ import { readEnvironment, readSettings } from "../settings.ts";
 
 const DATABASE_CONNECT_MAX_MS = 10_000;
 
-/** Any number that nothing else in the database locks by. */
+/** The key of the advisory lock: any number that no other program uses in this database. */
 const MIGRATION_LOCK = 7_286_144_531;
 const POSTGRES_MIN_VERSION = 15;
 
-/** @throws StartFailure when the database can't be reached. */
+/** @throws StartError when the database can't be reached. */
 export async function connectDatabase(databaseUrl: string): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: databaseUrl,
     connectionTimeoutMillis: DATABASE_CONNECT_MAX_MS,
   });
-  // A connection that breaks while idle reports it here; the next query fails by itself.
+  // A connection that breaks while idle emits this event. No handling is needed, because the next query fails.
   client.on("error", () => {});
   try {
     await client.connect();
   } catch (error) {
     throw new StartError(
-      `DATABASE_URL: the database at ${getHost(databaseUrl)} can't be used: ${getErrorMessage(error)}`,
+      `DATABASE_URL: can't connect to the database at ${getHost(databaseUrl)}: ${getErrorMessage(error)}`,
     );
   }
   return client;
 }
 
 /**
- * One transaction holds the lock, does the work and records it: of two starts at once the second finds
- * nothing left to do, behind a pooler that shares sessions as well.
+ * One transaction holds the lock, runs all pending migrations and records them. So when two servers start at the same
+ * time, the second finds no pending migrations. A transaction-scoped lock also works behind a connection pooler.
  *
- * @returns how many migrations were applied.
+ * @returns the number of migrations applied.
  */
 export async function migrate(client: pg.Client): Promise<number> {
   await assertSupported(client);
@@ -55,7 +55,9 @@ export async function migrate(client: pg.Client): Promise<number> {
     const last = Number(rows[0]?.last ?? 0);
     const newest = Math.max(0, ...migrations.map(({ folderMillis }) => folderMillis));
     if (last > newest) {
-      throw new StartError("the database was used by a newer version, which this one can't read");
+      throw new StartError(
+        "DATABASE_URL: the database has the schema of a newer version of Underpass: install that version",
+      );
     }
     const pending = migrations.filter(({ folderMillis }) => folderMillis > last);
     for (const { sql, hash, folderMillis } of pending) {
@@ -78,7 +80,7 @@ async function assertSupported(client: pg.Client): Promise<void> {
   const version = Math.floor(Number(rows[0]?.server_version_num) / 10_000);
   if (version < POSTGRES_MIN_VERSION) {
     throw new StartError(
-      `DATABASE_URL: is PostgreSQL ${version}, at least ${POSTGRES_MIN_VERSION} is needed`,
+      `DATABASE_URL: the server is PostgreSQL ${version}, but version ${POSTGRES_MIN_VERSION} or newer is required`,
     );
   }
 }
@@ -90,7 +92,7 @@ function getHost(databaseUrl: string): string {
 if (import.meta.main) {
   try {
     const { databaseUrl } = readSettings(readEnvironment(".env"));
-    if (!databaseUrl) throw new StartError("DATABASE_URL: which database to migrate");
+    if (!databaseUrl) throw new StartError("DATABASE_URL: set it to the database to migrate");
     const client = await connectDatabase(databaseUrl);
     try {
       console.log(`${await migrate(client)} migrations applied`);

@@ -1,6 +1,6 @@
 /**
- * The embedded PostgreSQL: real binaries out of an npm package, a cluster in `DATA_DIR/postgres`, reachable
- * from this machine alone and with a password.
+ * The embedded PostgreSQL: real binaries from an npm package, with a cluster in `DATA_DIR/postgres` that only this
+ * machine can reach, with a password.
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -9,8 +9,7 @@ import { chown, mkdir, open, readFile, rename, rm, stat } from "node:fs/promises
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { CHILD_STOP_MAX_MS } from "../limits.ts";
-import { Child } from "../processes/child.ts";
+import { Child, CHILD_STOP_MAX_MS } from "../processes/child.ts";
 import { getErrorMessage, StartError } from "../errors.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
@@ -20,16 +19,16 @@ import { type Binaries, findBinaries } from "./binaries.ts";
 import { stopStaleProcess } from "../processes/processes.ts";
 
 const USER = "underpass";
-/** Both pools of the gateway, the start itself, and a few for an operator's psql. */
+/** For both pools of the gateway, the start itself, and a few sessions of an operator's psql. */
 const MAX_CONNECTIONS = 40;
 
 export interface EmbeddedPostgres {
-  /** With its password: for this process, never for a log. */
+  /** Contains the password: must not be logged. */
   url: string;
   stop(): Promise<void>;
 }
 
-/** @throws StartFailure when it can't run here. */
+/** @throws StartError when PostgreSQL can't run on this machine. */
 export async function startPostgres(
   dataDir: string,
   password: string,
@@ -51,13 +50,13 @@ export async function startPostgres(
   }
 }
 
-/** The port may be gone again, and processes of a killed PostgreSQL need a moment to notice. */
+/** Another program may have taken the port, and processes of a killed PostgreSQL take a little time to exit. */
 const START_MAX_ATTEMPTS = 4;
 const START_RETRY_MS = 500;
 
 /**
- * The data directory as a user sees it who may not pass the directories above it, which belong to root and
- * can be closed to everybody else: the one that was opened for it as its fourth descriptor.
+ * The data directory, as the child's fourth descriptor. PostgreSQL's user opens it by this path, because it may not
+ * be allowed to traverse the directories above, which belong to root.
  */
 const DIRECTORY_DESCRIPTOR_PATH = "/proc/self/fd/3";
 
@@ -77,7 +76,7 @@ async function launch(
     unix_socket_directories: "",
     max_connections: String(MAX_CONNECTIONS),
     timezone: "UTC",
-    // Its errors travel to whoever asked; only its own troubles belong in the server's log.
+    // A failed query is reported to its client; only failures of PostgreSQL itself belong in the server's log.
     log_min_messages: "fatal",
     log_min_error_statement: "panic",
   };
@@ -91,7 +90,11 @@ async function launch(
         account ? DIRECTORY_DESCRIPTOR_PATH : clusterDir,
         ...Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
       ],
-      options: { ...account, cwd: "/", env: { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" } },
+      spawnOptions: {
+        ...account,
+        cwd: "/",
+        env: { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" },
+      },
       descriptor: directory.fd,
       probe: () => checkConnection(url),
       onLine: (line) => {
@@ -118,7 +121,7 @@ async function launch(
   };
 }
 
-/** While it starts or stops, PostgreSQL says so to each one who asks: that is our own question. */
+/** While it starts or stops, PostgreSQL logs each rejected connection. Those are connections of our own probe. */
 function isWorthLogging(line: string): boolean {
   return !/the database system is (starting up|not yet accepting|shutting down|in recovery)/.test(
     line,
@@ -132,7 +135,7 @@ async function checkConnection(url: string): Promise<void> {
   await client.end();
 }
 
-/** Made under another name and renamed, so that a start that was cut short leaves no half of a cluster. */
+/** Creates the cluster under another name and renames it, so that an interrupted start leaves no partial cluster. */
 async function initializeCluster(
   clusterDir: string,
   { initdb }: Binaries,
@@ -161,10 +164,10 @@ async function initializeCluster(
       ],
       { ...account, cwd: "/", stdio: [secret.fd, "ignore", "pipe", cluster.fd] },
     );
-    let complaint = "";
-    child.stderr?.on("data", (text: Buffer) => (complaint += text.toString()));
+    let stderr = "";
+    child.stderr?.on("data", (text: Buffer) => (stderr += text.toString()));
     const [code] = (await once(child, "close")) as [number | null];
-    if (code !== 0) throw new Error(complaint || `initdb ended with code ${code}`);
+    if (code !== 0) throw new Error(stderr || `initdb exited with code ${code}`);
   } catch (error) {
     throw new StartError(`the database can't be created: ${getErrorMessage(error)}`);
   } finally {
@@ -173,14 +176,14 @@ async function initializeCluster(
   await rename(fresh, clusterDir);
 }
 
-/** After a `kill -9` of the server its PostgreSQL runs on. */
+/** After a `kill -9` of the server, its PostgreSQL keeps running. */
 async function stopOrphanedPostgres(clusterDir: string): Promise<void> {
   const pidFile = await readFile(join(clusterDir, "postmaster.pid"), "utf8").catch(() => "");
   const pid = Number(pidFile.split("\n")[0]);
   if (pid > 0) await stopStaleProcess(pid, clusterName(clusterDir), "SIGINT");
 }
 
-/** Tells this cluster's process from those of other servers on the machine. */
+/** Distinguishes the process of this cluster from those of other servers on the machine. */
 function clusterName(clusterDir: string): string {
   return `underpass-${createHash("sha256").update(clusterDir).digest("hex").slice(0, 12)}`;
 }

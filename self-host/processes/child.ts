@@ -1,39 +1,44 @@
 /**
- * A process that the server depends on: started until it is ready, restarted when it dies, stopped when
- * it should. It leads a process group of its own, so that a Ctrl-C at the terminal reaches the server
- * alone, which then stops everything in order.
+ * A child process that the server depends on: started and probed until ready, restarted when it exits, stopped on
+ * request. It has a process group of its own, so that a Ctrl-C at the terminal reaches only the server, which then
+ * stops everything in order.
  */
 import { type ChildProcess, spawn, type SpawnOptions } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CHILD_RESTART_MAX_MS, CHILD_RESTART_MIN_MS } from "../limits.ts";
+
 import { getErrorMessage } from "../errors.ts";
 import type { Log } from "../log.ts";
 
-/** How long a part of the server gets to come up, crash recovery of the database included. */
+/** How long a child may take to exit before it is killed. */
+export const CHILD_STOP_MAX_MS = 10_000;
+/** Delay before a restart; it doubles with each failure. */
+export const CHILD_RESTART_MIN_MS = 200;
+export const CHILD_RESTART_MAX_MS = 5_000;
+/** How long a child may take until it is ready, including crash recovery of the database. */
 const CHILD_READY_MAX_MS = 60_000;
-/** A child that ran for this long starts again with the shortest wait. */
+/** The delay before a restart is the shortest again after a child has run for this long. */
 const CHILD_STABLE_MS = 30_000;
 
 export interface ChildOptions {
   name: string;
   command: string;
   args: string[];
-  options: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
-  /** Open here, and in the child as its fourth descriptor, number 3. */
+  spawnOptions: Pick<SpawnOptions, "cwd" | "env" | "uid" | "gid">;
+  /** Passed to the child as descriptor 3. */
   descriptor?: number;
-  /** Asks the child itself; rejects while it isn't ready yet. Called again and again. */
+  /** Checks whether the child is ready; rejects while it is not. Called repeatedly. */
   probe(): Promise<void>;
   /** Called before each new process. */
   prepare?(): Promise<void>;
-  /** Called with each new process, before it is ready. */
+  /** Called with the id of each new process, before it is ready. */
   onSpawn?(pid: number): Promise<void>;
-  /** Decides what is logged of a line that the child wrote. */
+  /** Called with each line that the child writes. */
   onLine(line: string, stream: "stdout" | "stderr"): void;
   stopSignal: NodeJS.Signals;
   stopMaxMs: number;
-  /** Sent when this process ends without having stopped it. */
+  /** Sent to the child when this process exits without having stopped it. */
   lastSignal: NodeJS.Signals;
 }
 
@@ -43,22 +48,22 @@ process.on("exit", () => {
 });
 
 export class Child {
-  readonly #plan: ChildOptions;
+  readonly #options: ChildOptions;
   readonly #log: Log;
   #process: ChildProcess | undefined;
   #stopping = false;
-  #waitMs = CHILD_RESTART_MIN_MS;
+  #restartDelayMs = CHILD_RESTART_MIN_MS;
 
-  constructor(plan: ChildOptions, log: Log) {
-    this.#plan = plan;
+  constructor(options: ChildOptions, log: Log) {
+    this.#options = options;
     this.#log = log;
   }
 
-  /** Resolves when it is ready. Rejects, with nothing left running, when it dies or takes too long. */
+  /** Resolves when the child is ready. If it exits or is not ready in time, stops it and rejects. */
   async start(): Promise<void> {
     const child = await this.#spawn();
     try {
-      await this.#untilReady(child);
+      await this.#waitUntilReady(child);
     } catch (error) {
       await this.stop();
       throw error;
@@ -66,25 +71,25 @@ export class Child {
     this.#watch(child);
   }
 
-  /** Resolves when it is gone. */
+  /** Resolves when the child has exited. */
   async stop(): Promise<void> {
     this.#stopping = true;
     const child = this.#process;
     if (!child || hasExited(child)) return;
     const exit = once(child, "exit");
-    child.kill(this.#plan.stopSignal);
-    const killer = setTimeout(() => child.kill("SIGKILL"), this.#plan.stopMaxMs);
+    child.kill(this.#options.stopSignal);
+    const killer = setTimeout(() => child.kill("SIGKILL"), this.#options.stopMaxMs);
     await exit;
     clearTimeout(killer);
   }
 
   async #spawn(): Promise<ChildProcess> {
-    const plan = this.#plan;
-    await plan.prepare?.();
-    const child = spawn(plan.command, plan.args, {
-      ...plan.options,
+    const options = this.#options;
+    await options.prepare?.();
+    const child = spawn(options.command, options.args, {
+      ...options.spawnOptions,
       detached: true,
-      stdio: ["ignore", "pipe", "pipe", plan.descriptor ?? "ignore"],
+      stdio: ["ignore", "pipe", "pipe", options.descriptor ?? "ignore"],
     });
     this.#process = child;
     await Promise.race([
@@ -94,30 +99,32 @@ export class Child {
       }),
     ]);
     child.on("error", (error) => {
-      this.#log.error(`${plan.name}: ${getErrorMessage(error)}`);
+      this.#log.error(`${options.name}: ${getErrorMessage(error)}`);
     });
-    running.set(child, plan.lastSignal);
+    running.set(child, options.lastSignal);
     child.once("exit", () => running.delete(child));
-    if (child.pid !== undefined) await plan.onSpawn?.(child.pid);
+    if (child.pid !== undefined) await options.onSpawn?.(child.pid);
     for (const stream of ["stdout", "stderr"] as const) {
       const input = child[stream];
-      if (input) createInterface({ input }).on("line", (line) => plan.onLine(line, stream));
+      if (input) createInterface({ input }).on("line", (line) => options.onLine(line, stream));
     }
     return child;
   }
 
-  async #untilReady(child: ChildProcess): Promise<void> {
+  async #waitUntilReady(child: ChildProcess): Promise<void> {
     const deadline = Date.now() + CHILD_READY_MAX_MS;
     for (;;) {
       try {
-        await this.#plan.probe();
+        await this.#options.probe();
         if (hasExited(child)) throw new Error("exited");
         return;
       } catch (error) {
         if (hasExited(child))
-          throw new Error(`${this.#plan.name} ${describeExit(child)}`, { cause: error });
+          throw new Error(`${this.#options.name} ${describeExit(child)}`, { cause: error });
         if (Date.now() > deadline) {
-          throw new Error(`${this.#plan.name} is not ready: ${getErrorMessage(error)}`, { cause: error });
+          throw new Error(`${this.#options.name} is not ready: ${getErrorMessage(error)}`, {
+            cause: error,
+          });
         }
       }
       await sleep(PROBE_INTERVAL_MS);
@@ -128,8 +135,8 @@ export class Child {
     const startedAt = Date.now();
     const onExit = () => {
       if (this.#stopping) return;
-      if (Date.now() - startedAt > CHILD_STABLE_MS) this.#waitMs = CHILD_RESTART_MIN_MS;
-      this.#log.error(`${this.#plan.name} ${describeExit(child)} and is started again`);
+      if (Date.now() - startedAt > CHILD_STABLE_MS) this.#restartDelayMs = CHILD_RESTART_MIN_MS;
+      this.#log.error(`${this.#options.name} ${describeExit(child)} and will be restarted`);
       void this.#restart();
     };
     if (hasExited(child)) onExit();
@@ -138,13 +145,13 @@ export class Child {
 
   async #restart(): Promise<void> {
     while (!this.#stopping) {
-      await sleep(this.#waitMs, undefined, { ref: false });
-      this.#waitMs = Math.min(this.#waitMs * 2, CHILD_RESTART_MAX_MS);
+      await sleep(this.#restartDelayMs, undefined, { ref: false });
+      this.#restartDelayMs = Math.min(this.#restartDelayMs * 2, CHILD_RESTART_MAX_MS);
       if (this.#stopping) return;
       try {
         const child = await this.#spawn();
-        await this.#untilReady(child);
-        this.#log.info(`${this.#plan.name} is back`);
+        await this.#waitUntilReady(child);
+        this.#log.info(`${this.#options.name} was restarted`);
         this.#watch(child);
         return;
       } catch (error) {

@@ -1,9 +1,9 @@
-/** Whether a port can be had, asked before anything is started that needs it. */
+/** Checks that a port is free, before any program is started that needs it. */
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { getErrorMessage, StartError } from "../errors.ts";
 
-/** @returns the port, which for 0 is a free one. */
+/** @returns the port; for 0, a free one. */
 export async function findUsablePort(host: string, port: number): Promise<number> {
   const probe = createServer();
   try {
@@ -13,7 +13,9 @@ export async function findUsablePort(host: string, port: number): Promise<number
     if (code === "EADDRINUSE") {
       throw new StartError(`PORT: ${port} is in use by another program on ${host}`);
     }
-    throw new StartError(`HOST, PORT: can't listen on ${host} port ${port}: ${getErrorMessage(error)}`);
+    throw new StartError(
+      `HOST, PORT: can't listen on ${host} port ${port}: ${getErrorMessage(error)}`,
+    );
   }
   const { port: bound } = probe.address() as AddressInfo;
   probe.close();

@@ -1,14 +1,14 @@
-/** Other processes of this machine: whether one still runs, and ending those that an earlier server left. */
+/** Other processes of this machine: finding one by its id, and stopping those that an earlier server left running. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CHILD_STOP_MAX_MS } from "../limits.ts";
+import { CHILD_STOP_MAX_MS } from "./child.ts";
 
-/** The command line of a process, or undefined when there is none with this id. */
+/** Returns the command line of a process, or undefined when no process has this id. */
 export function getCommandLine(pid: number): string | undefined {
   try {
     if (process.platform === "linux") {
-      // Empty for a process that has ended and is not collected yet.
+      // Empty for a zombie process.
       return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ") || undefined;
     }
     return execFileSync("ps", ["-o", "command=", "-p", String(pid)], { encoding: "utf8" }).trim();
@@ -18,19 +18,19 @@ export function getCommandLine(pid: number): string | undefined {
 }
 
 /**
- * Ends a process of an earlier server. Ids are used again by the system: the command line tells whether
- * it is still the one that was meant.
+ * Stops a process of an earlier server. The system reuses process ids, so the command line is compared to make sure
+ * that it is still the same process.
  */
 export async function stopStaleProcess(
   pid: number,
   commandLineContains: string,
   signal: NodeJS.Signals,
 ): Promise<void> {
-  const isThere = () => getCommandLine(pid)?.includes(commandLineContains) ?? false;
-  if (!isThere()) return;
+  const isRunning = () => getCommandLine(pid)?.includes(commandLineContains) ?? false;
+  if (!isRunning()) return;
   process.kill(pid, signal);
   const deadline = Date.now() + CHILD_STOP_MAX_MS;
-  while (isThere()) {
+  while (isRunning()) {
     if (Date.now() > deadline) process.kill(pid, "SIGKILL");
     await sleep(25);
   }

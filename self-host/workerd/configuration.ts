@@ -1,18 +1,16 @@
 /**
- * The configuration of workerd, in its own language. What Cloudflare runs the Worker with is in
- * wrangler.toml; the few lines of it that hold here too are read from there, so that both run the same.
+ * The configuration of workerd, in Cap'n Proto text format. Settings that also apply on Cloudflare are read from
+ * wrangler.toml, so that both run the Worker in the same way.
  */
-import { readFileSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { isIPv6 } from "node:net";
 import { join, relative } from "node:path";
-import { ROOT, WORKER_DIR } from "../build/build.ts";
+import { WORKER_DIR } from "../build/build.ts";
 import type { DataDir } from "../data-dir.ts";
+import { WRANGLER_CONFIG } from "./wrangler-config.ts";
 
-/** A small young generation: short pauses and little memory, at the same throughput. */
+/** A small young generation gives short pauses and low memory use at the same throughput. */
 export const V8_FLAGS = ["--max-semi-space-size=1", "--min-semi-space-size=1"];
-
-export const WRANGLER_CONFIG = parseWranglerConfig(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
 
 export interface ConfigurationOptions {
   dataDir: DataDir;
@@ -21,7 +19,7 @@ export interface ConfigurationOptions {
   controlSocket: string;
   gatewayAddress: string;
   allowPrivateFetch: boolean;
-  /** Their values are in the environment of the process: nothing in this file is secret. */
+  /** Names only: the values are in the environment of the process, so that this file contains no secrets. */
   bindingNames: string[];
 }
 
@@ -52,12 +50,12 @@ const config :Workerd.Config = (
         ...bindingNames.map((name) => `(name = ${quote(name)}, fromEnvironment = ${quote(name)})`),
       ])},
     )),
-    # What tenants name is fetched from here: never from this machine or its network.
+    # For URLs that tenants name: never reaches this machine or its network.
     (name = "internet", network = (
       allow = ${formatList(reach.map(quote))},
       tlsOptions = (trustBrowserCas = true),
     )),
-    # What the operator configures may well be on this machine or its network.
+    # For URLs that the operator configures, which may be on this machine or its network.
     (name = "operator-network", network = (
       allow = ["public", "private"],
       tlsOptions = (trustBrowserCas = true),
@@ -74,7 +72,7 @@ const config :Workerd.Config = (
 `;
 }
 
-/** The entry first, as workerd wants it. */
+/** Lists the entry module first, as workerd requires. */
 async function listModules(runDir: string): Promise<string[]> {
   const names = (await readdir(WORKER_DIR)).filter((name) => /\.(js|wasm)$/.test(name));
   return names
@@ -96,26 +94,6 @@ const ORIGINAL_CLASS_NAMES: Record<string, string> = { RateLimiter: "AddressLimi
 function objectNamespace({ className }: { className: string }): string {
   const uniqueKey = `underpass-${ORIGINAL_CLASS_NAMES[className] ?? className}`;
   return `(className = ${quote(className)}, uniqueKey = ${quote(uniqueKey)}, enableSql = true)`;
-}
-
-interface WranglerConfig {
-  compatibilityDate: string;
-  compatibilityFlags: string[];
-  objects: { binding: string; className: string }[];
-}
-
-export function parseWranglerConfig(toml: string): WranglerConfig {
-  const [, compatibilityDate] = /^compatibility_date = "(.+)"$/m.exec(toml) ?? [];
-  const [, flags = ""] = /^compatibility_flags = \[(.*)\]$/m.exec(toml) ?? [];
-  const objects = toml.matchAll(
-    /^\[\[durable_objects\.bindings\]\]\nname = "(.+)"\nclass_name = "(.+)"$/gm,
-  );
-  if (compatibilityDate === undefined) throw new Error("wrangler.toml has no compatibility_date");
-  return {
-    compatibilityDate,
-    compatibilityFlags: [...flags.matchAll(/"(.+?)"/g)].map(([, flag = ""]) => flag),
-    objects: [...objects].map(([, binding = "", className = ""]) => ({ binding, className })),
-  };
 }
 
 function quote(text: string): string {

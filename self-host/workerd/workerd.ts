@@ -1,6 +1,6 @@
 /**
- * workerd with the production bundle: its configuration, and the two things that the server asks of the
- * Worker's `Control` entry point over a socket that only its owner can open.
+ * Runs workerd with the production bundle. The server sends two kinds of requests to the Worker's `Control` entry
+ * point, over a socket that only its owner can open: drain, and run the scheduled job.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
@@ -14,14 +14,14 @@ import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { buildConfiguration } from "./configuration.ts";
 
-/** workerd keeps running while any socket is open: after the drain there is nothing to wait for. */
+/** workerd keeps running while any socket is open, but after the drain there is nothing left to wait for. */
 const WORKERD_STOP_MAX_MS = 3_000;
 
 export interface WorkerdOptions {
   dataDir: DataDir;
   host: string;
   port: number;
-  /** A host name that the API answers to. */
+  /** A host name of the API. */
   apiHost: string;
   gatewayAddress: string;
   bindings: Record<string, string>;
@@ -31,12 +31,12 @@ export interface WorkerdOptions {
 
 export interface Workerd {
   child: Child;
-  /** Tells the agents to go and waits for requests in flight. */
+  /** Notifies the agents and waits for requests in flight. */
   drain(): Promise<void>;
   runCron(): Promise<void>;
 }
 
-/** Resolves when the Worker answers. */
+/** Resolves when the Worker serves requests. */
 export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   const { dataDir, host, port, apiHost, bindings, log } = options;
   const controlSocket = await socketPath(dataDir);
@@ -51,13 +51,13 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       name: "workerd",
       command: createRequire(import.meta.url).resolve("workerd/bin/workerd"),
       args: ["serve", configPath],
-      // Secrets are in its environment: in a file they could be left behind.
-      options: { env: bindings },
+      // Secrets are passed in the environment, because a file with them could be left behind.
+      spawnOptions: { env: bindings },
       probe: async () => {
         const target = { host: toConnectableHost(host), port, headers: { host: apiHost } };
         await sendRequest({ ...target, method: "GET", path: "/health" }, HEALTH_MAX_MS);
       },
-      // One that was killed leaves its socket behind, and the next can't bind to it.
+      // A killed workerd leaves its socket behind, and the next one could not bind to that path.
       prepare: () => rm(controlSocket, { force: true }),
       onSpawn: (pid) => dataDir.recordWorkerd(pid),
       onLine: (line, stream) => {
@@ -83,7 +83,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
 
 const HEALTH_MAX_MS = 2_000;
 const CRON_MAX_MS = 10 * 60_000;
-/** The kernel's limit for the path of a socket is 104 bytes on macOS, 108 on Linux. */
+/** The kernel's limit for the path of a socket is 104 bytes on macOS and 108 on Linux, including the final zero. */
 const SOCKET_PATH_MAX_BYTES = 103;
 
 async function socketPath({ runDir }: DataDir): Promise<string> {
@@ -92,12 +92,12 @@ async function socketPath({ runDir }: DataDir): Promise<string> {
   return join(await mkdtemp(join(tmpdir(), "underpass-")), "control.sock");
 }
 
-/** workerd's own failures come with one, which says nothing to anybody without its symbols. */
+/** workerd logs native stack traces with its own errors. They are useless without debug symbols. */
 function isNativeStackTrace(line: string): boolean {
   return line.startsWith("stack: ");
 }
 
-/** An address that listens everywhere is reached by this machine's own. */
+/** Returns the address to connect to for an address to listen on: for a wildcard address, the loopback one. */
 export function toConnectableHost(host: string): string {
   return host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
 }

@@ -93,7 +93,7 @@ test("a kill -9 of workerd under load is a pause: nothing that was promised is l
 
   const killedAt = performance.now();
   process.kill(await shop.server.pidOf("workerd"), "SIGKILL");
-  await until(() => Promise.resolve(shop.server.output.includes("workerd is back")));
+  await until(() => Promise.resolve(shop.server.output.includes("workerd was restarted")));
   const backAt = performance.now();
   await shop.agent.shows(/"event":"reconnected"/);
   await shop.usageAbove(before);

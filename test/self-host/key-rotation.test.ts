@@ -221,7 +221,7 @@ describe("once the earlier keys are gone", () => {
       DATA_DIR: otherDir,
       ENCRYPTION_KEY: before.encryptionKey,
     });
-    expect(stderr).toMatch(/ENCRYPTION_KEY: is not the key that this database was set up with/);
+    expect(stderr).toMatch(/ENCRYPTION_KEY: not the key that this database was set up with/);
     expect(code).toBe(1);
     await rm(otherDir, { recursive: true });
   });

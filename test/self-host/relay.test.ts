@@ -59,7 +59,7 @@ test("a relay that is killed comes back", async () => {
     return now !== undefined && now.pid !== pid && now.linked;
   };
   await vi.waitUntil(isBack, PATIENT);
-  expect(server.output).toContain("is started again");
+  expect(server.output).toContain("will be restarted");
 });
 
 test("a server that is ended with kill -9 leaves no relay behind", async () => {
