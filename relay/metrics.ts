@@ -1,7 +1,7 @@
 /** What the relay counts, and its text for Prometheus (exposition format 0.0.4). */
 
 /** Why a datagram was not passed on. */
-export const DROP_REASONS = [
+const DROP_REASONS = [
   /** From a client: not WireGuard, or of a wrong length. */
   "not_wireguard",
   /** A first handshake message for another server key. */

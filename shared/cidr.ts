@@ -59,7 +59,7 @@ export function isAddressIn(address: string, cidrs: readonly string[]): boolean 
   return compileCidrs(cidrs)(address);
 }
 
-export function ipv4ToNumber(address: string): number {
+function ipv4ToNumber(address: string): number {
   return address.split(".").reduce((number, part) => number * 256 + Number(part), 0);
 }
 

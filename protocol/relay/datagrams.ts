@@ -134,7 +134,7 @@ export function readBound(bytes: Uint8Array, key: Uint8Array): BoundDatagram | n
 }
 
 /** HMAC-SHA-256 (RFC 2104), truncated to `RELAY_MAC_BYTES`. */
-export function computeRelayMac(key: Uint8Array, bytes: Uint8Array): Uint8Array {
+function computeRelayMac(key: Uint8Array, bytes: Uint8Array): Uint8Array {
   return hmac(sha256, key, bytes).subarray(0, RELAY_MAC_BYTES);
 }
 

@@ -31,7 +31,7 @@ const Usage = z.object({
   costUsdCents: z.int(),
 });
 
-export const TokenUsage = Usage.extend({
+const TokenUsage = Usage.extend({
   id: z.uuid(),
   nonce: z.string(),
   name: z.string(),

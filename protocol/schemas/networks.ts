@@ -13,7 +13,7 @@ const NETWORK_PREFIX_MIN = 16;
 const NETWORK_PREFIX_MAX = 30;
 
 /** Why a block can't be a private network's; null when it can. */
-export function findCidrError(text: string): string | null {
+function findCidrError(text: string): string | null {
   const cidr = parseCidr(text);
   if (!cidr || !text.includes("/")) return "must be an IPv4 block such as 10.88.0.0/24";
   const { ipv4, prefix } = cidr;

@@ -49,7 +49,7 @@ export const Receiver = z.object({
 export type Receiver = z.infer<typeof Receiver>;
 
 /** A place in the order of deliveries. Opaque to clients; `0` is before the first. */
-export const Cursor = z.string().regex(/^\d{1,15}$/, "must be a cursor of an earlier answer");
+const Cursor = z.string().regex(/^\d{1,15}$/, "must be a cursor of an earlier answer");
 
 export const ReceiverState = Receiver.extend({
   /** Deliveries that are there to be read. */

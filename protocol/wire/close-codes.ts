@@ -38,7 +38,6 @@ export const CLOSE = {
 } as const;
 
 export type CloseName = keyof typeof CLOSE;
-export type CloseCode = (typeof CLOSE)[CloseName];
 
 const RETRIED: ReadonlySet<number> = new Set([
   CLOSE.heartbeat_timeout,

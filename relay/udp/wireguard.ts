@@ -7,9 +7,9 @@ export const WIREGUARD = { initiation: 1, response: 2, cookie: 3, transport: 4 }
 
 export const INITIATION_BYTES = 148;
 export const RESPONSE_BYTES = 92;
-export const COOKIE_BYTES = 64;
+const COOKIE_BYTES = 64;
 /** Header and the tag of an empty packet, which is a keepalive. */
-export const TRANSPORT_MIN_BYTES = 32;
+const TRANSPORT_MIN_BYTES = 32;
 
 const MAC1_AT = INITIATION_BYTES - 32;
 const MAC_BYTES = 16;

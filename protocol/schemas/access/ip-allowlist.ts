@@ -5,7 +5,7 @@ import { parseCidr } from "../../../shared/cidr.ts";
 export const ALLOWED_CIDRS_MAX = 100;
 
 /** Written canonically: the network's own address and its prefix. */
-export const AllowedCidr = z
+const AllowedCidr = z
   .string()
   .max(64)
   .transform((text, context) => {

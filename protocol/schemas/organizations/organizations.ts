@@ -3,7 +3,7 @@ import { z } from "zod";
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
 import { Instant, Label, Line } from "../scalars.ts";
 
-export const OrganizationRole = z.enum(["viewer", "member", "admin", "owner"]);
+const OrganizationRole = z.enum(["viewer", "member", "admin", "owner"]);
 
 export const Organization = z.object({
   id: z.uuid(),

@@ -7,11 +7,11 @@ import { Instant, Label } from "../scalars.ts";
 
 const TUNNEL_TTL_MIN_SECONDS = 60;
 
-export const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
+const TunnelProtocol = z.enum(["http", "https", "websocket", "tcp"]);
 export const LocalPort = z.int().min(1).max(65_535);
 /** A TCP port of a relay. */
 const PublicPort = z.int().min(1).max(65_535);
-export const TtlSeconds = z.int().min(TUNNEL_TTL_MIN_SECONDS).max(TUNNEL_TTL_MAX_SECONDS);
+const TtlSeconds = z.int().min(TUNNEL_TTL_MIN_SECONDS).max(TUNNEL_TTL_MAX_SECONDS);
 
 export const CreateTunnel = z
   .object({
@@ -66,7 +66,7 @@ export const ConnectQuery = z
 /** The query of a client of `underpass connect`: a tunnel's id or its subdomain. */
 export const StreamsQuery = z.object({ tunnel: z.union([z.uuid(), Label]) });
 
-export const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
+const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
 /** What starting and stopping a tunnel answer. */
 export const TunnelStatusResult = z.object({ id: z.uuid(), status: TunnelStatus });
 export const Tunnel = z.object({
