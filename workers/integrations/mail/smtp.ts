@@ -28,9 +28,12 @@ export async function sendOverSmtp(
   const orFailure = <Value>(work: Promise<Value>) => Promise.race([work, failure.promise]);
 
   const socket = openSocket(server);
+  // nodemailer listens only from its own start on: a server that hangs up before that would be waited for.
+  socket.on("error", failure.reject);
+  socket.on("close", () => failure.reject(new Error("the mail server closed the connection")));
   let connection: SMTPConnection | undefined;
   try {
-    await orFailure(socketReady(socket, server));
+    await orFailure(socketOpened(socket, server));
     connection = openConnection(server, socket);
     connection.on("error", failure.reject);
     await orFailure(deliver(connection, server, mail, from));
@@ -56,13 +59,9 @@ function openSocket({ host, port, implicitTls }: SmtpServer): Socket {
   return implicitTls ? connectTls({ host, port }) : connectTcp({ host, port });
 }
 
-function socketReady(socket: Socket, { implicitTls }: SmtpServer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    socket.once("error", reject);
-    socket.once(implicitTls ? "secureConnect" : "connect", () => {
-      socket.off("error", reject);
-      resolve();
-    });
+function socketOpened(socket: Socket, { implicitTls }: SmtpServer): Promise<void> {
+  return new Promise((resolve) => {
+    socket.on(implicitTls ? "secureConnect" : "connect", resolve);
   });
 }
 
