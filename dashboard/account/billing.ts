@@ -4,7 +4,7 @@ import {
   BILLING_CYCLES,
   type BillingCycle,
   type PaidPlan,
-} from "../../protocol/paid-plans.ts";
+} from "../../protocol/plans.ts";
 import type {
   Billing,
   CheckoutSession,

@@ -42,10 +42,13 @@ export const DeviceStatus = z.object({
 });
 export type DeviceStatus = z.infer<typeof DeviceStatus>;
 
+/** How a network's agent exchanges datagrams with the relay. */
+export const NETWORK_STATES = ["offline", "udp", "websocket"] as const;
+
 export const NetworkStatus = z.object({
   networkId: z.uuid(),
   orgId: z.uuid(),
-  state: z.enum(["offline", "udp", "websocket"]),
+  state: z.enum(NETWORK_STATES),
   latencyMs: z.number().nullable(),
   loss: z.number().nullable(),
   lastSeenAtMs: z.number(),

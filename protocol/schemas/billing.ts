@@ -1,6 +1,6 @@
 /** Plans that are paid for, and what an owner sees of it. */
 import { z } from "zod";
-import { BILLING_CYCLES, PAID_PLANS } from "../paid-plans.ts";
+import { BILLING_CYCLES, PAID_PLANS, PLANS } from "../plans.ts";
 import { Instant } from "./scalars.ts";
 
 export const BILLING_MODES = ["none", "mock", "payments"] as const;
@@ -40,7 +40,7 @@ const Prices = z.object({ monthly: z.number(), yearly: z.number() });
 export const Billing = z.object({
   mode: z.enum(BILLING_MODES),
   /** What is in force right now. */
-  plan: z.enum(["free", "pro", "team", "enterprise"]),
+  plan: z.enum(PLANS),
   /** Of the subscription that counts. null: there is none. */
   status: z.enum(SUBSCRIPTION_STATUSES).nullable(),
   cycle: z.enum(BILLING_CYCLES).nullable(),

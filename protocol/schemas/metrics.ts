@@ -1,6 +1,7 @@
 /** What an organization's tunnels have carried, and what that came to. */
 import { z } from "zod";
 import { Instant, PageQuery } from "./scalars.ts";
+import { TOKEN_KINDS } from "./tokens.ts";
 
 export const Metric = z.enum(["requests", "bytes_in", "bytes_out"]);
 export type Metric = z.infer<typeof Metric>;
@@ -35,7 +36,7 @@ const TokenUsage = Usage.extend({
   id: z.uuid(),
   nonce: z.string(),
   name: z.string(),
-  kind: z.enum(["agent", "master"]),
+  kind: z.enum(TOKEN_KINDS),
   revoked: z.boolean(),
   monthlyBudgetUsdCents: z.int().nullable(),
   /** What counts for the budget: also what its predecessors spent, and what a master key's tokens did. */

@@ -1,7 +1,7 @@
 /** Private networks: WireGuard networks whose server stands behind an agent, reached through a relay's port. */
 import { z } from "zod";
 import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
-import { RELAY_ID } from "../relay/link.ts";
+import { NETWORK_STATES, RELAY_ID } from "../relay/link.ts";
 import { Instant, Line } from "./scalars.ts";
 
 const NETWORK_NAME_MAX_CHARS = 63;
@@ -68,7 +68,7 @@ export const RegisterServer = z.object({
 });
 
 export const NetworkRelay = z.object({
-  state: z.enum(["offline", "udp", "websocket"]),
+  state: z.enum(NETWORK_STATES),
   /** Between agent and relay and back, in milliseconds; null while unknown. */
   latency_ms: z.number().nullable(),
   /** Of the datagrams between agent and relay in the last minute, 0 to 1; null while unknown. */

@@ -12,6 +12,9 @@ const MASTER_KEY_TTL_DEFAULT_DAYS = 90;
 const MASTER_KEY_TTL_MAX_DAYS = 365;
 const MONTHLY_BUDGET_MAX_USD_CENTS = 1_000_000_000;
 
+/** In the order of their numbers in the bytes of a capability token (docs/capability-token.md). */
+export const TOKEN_KINDS = ["agent", "master"] as const;
+
 /** Columns of 32 bits. */
 const INT32_MAX = 2 ** 31 - 1;
 
@@ -46,7 +49,7 @@ export const Token = z.object({
   id: z.uuid(),
   name: z.string(),
   nonce: z.string(),
-  kind: z.enum(["agent", "master"]),
+  kind: z.enum(TOKEN_KINDS),
   tunnelQuota: z.int(),
   bandwidthLimitMbps: z.int(),
   allowedSubdomains: z.array(z.string()),

@@ -8,6 +8,7 @@ import { BILLING_MODES } from "../../protocol/schemas/billing.ts";
 import { apiHostsOf } from "./hosts.ts";
 import { readMailbox } from "./mailbox.ts";
 import { readSmtpUrl } from "./smtp-server.ts";
+import { PLANS } from "../../protocol/plans.ts";
 
 const flag = z.enum(["true", "false"]).transform((value) => value === "true");
 const hostName = z
@@ -44,8 +45,6 @@ export const encryptionKeys = z.string().transform((list, context) => {
 });
 const base64 = z.base64();
 
-export const PLANS = ["free", "pro", "team", "enterprise"] as const;
-export type Plan = (typeof PLANS)[number];
 
 export const Settings = z.object({
   SERVICE_DOMAIN: hostName.default("localhost"),

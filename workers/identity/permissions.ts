@@ -1,8 +1,6 @@
 /** Who may do what: the one table. A route names a permission, never a role. */
 import type { Forfeit } from "../store/organizations/members.ts";
-
-export const ROLES = ["viewer", "member", "admin", "owner"] as const;
-export type Role = (typeof ROLES)[number];
+import { ROLES, type Role } from "../../protocol/roles.ts";
 
 /** The lowest role that has each permission; higher ones have it too. */
 const LOWEST_ROLE = {

@@ -1,5 +1,8 @@
 /** Accounts, their sessions and second factors. */
 import { z } from "zod";
+import { PLANS } from "../../plans.ts";
+import { ROLES } from "../../roles.ts";
+import { APPROVAL_STATUSES } from "../organizations/organizations.ts";
 import { Instant } from "../scalars.ts";
 
 /** As it was typed: what an address must be is checked once it is normalised, where one is made. */
@@ -18,8 +21,8 @@ export const AccountSummary = z.object({
     id: z.uuid(),
     name: z.string(),
     slug: z.string(),
-    role: z.enum(["viewer", "member", "admin", "owner"]),
-    approval_status: z.enum(["approved", "pending", "rejected"]),
+    role: z.enum(ROLES),
+    approval_status: z.enum(APPROVAL_STATUSES),
   }),
   is_superadmin: z.boolean(),
 });
@@ -34,7 +37,7 @@ export type MfaRequired = z.infer<typeof MfaRequired>;
 
 /** What the active organization may use right now, a running trial included. */
 export const Entitlements = z.object({
-  plan: z.enum(["free", "pro", "team", "enterprise"]),
+  plan: z.enum(PLANS),
   trial_ends_at: Instant.nullable(),
   /** null: tunnels stay. */
   tunnel_ttl_seconds: z.int().nullable(),

@@ -1,9 +1,14 @@
 /** Organizations: who belongs to them, and who is asked to. */
 import { z } from "zod";
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
+import { PLANS } from "../../plans.ts";
+import { ROLES } from "../../roles.ts";
 import { Instant, Label, Line } from "../scalars.ts";
 
-const OrganizationRole = z.enum(["viewer", "member", "admin", "owner"]);
+/** Whether a superadmin has let the organization use the service. */
+export const APPROVAL_STATUSES = ["approved", "pending", "rejected"] as const;
+
+const OrganizationRole = z.enum(ROLES);
 
 export const Organization = z.object({
   id: z.uuid(),
@@ -11,8 +16,8 @@ export const Organization = z.object({
   slug: z.string(),
   /** The caller's. */
   role: OrganizationRole,
-  plan: z.enum(["free", "pro", "team", "enterprise"]),
-  approval_status: z.enum(["approved", "pending", "rejected"]),
+  plan: z.enum(PLANS),
+  approval_status: z.enum(APPROVAL_STATUSES),
   created_at: Instant,
 });
 export type Organization = z.infer<typeof Organization>;

@@ -1,4 +1,4 @@
-/** /tunnels/{id}/auth: the password that visitors of a tunnel need. */
+/** /tunnels/{id}/auth: the password gate of a tunnel (HTTP Basic authentication). */
 import { BasicAuthState, SetBasicAuth } from "../../../protocol/schemas/access/basic-auth.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
@@ -15,19 +15,20 @@ basicAuth.openapi(
   route({
     method: "put",
     path: "/tunnels/{id}/auth",
-    summary: "Set the password of a tunnel",
-    description: "The name is `username`, or `user`. The next request has to bring it.",
+    summary: "Set the password that visitors of a tunnel need",
+    description:
+      "`user` is another name for `username`. The password is required from the next request on.",
     guard: allow("tunnels:write"),
     params: Id,
     body: SetBasicAuth,
-    responses: { 200: jsonResponse("In force.", BasicAuthState) },
+    responses: { 200: jsonResponse("The password is in force.", BasicAuthState) },
     failures: ["upgrade_required", "unavailable"],
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const { username, user, password } = c.req.valid("json");
     if (!mayUse("tunnelPassword", c.var.principal, new Date())) {
-      throw new ApiError("upgrade_required", "Your plan has no passwords for tunnels.");
+      throw new ApiError("upgrade_required", "Your plan does not include passwords for tunnels.");
     }
     const auth = { username: username ?? user ?? "", passwordHash: hashPassword(password) };
     requireGateChange(await setBasicAuth(c.var.db, getMemberActor(c), id, auth));
@@ -42,7 +43,12 @@ basicAuth.openapi(
     summary: "Remove the password of a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: jsonResponse("Everybody may visit, as far as this goes.", BasicAuthState) },
+    responses: {
+      200: jsonResponse(
+        "No password is required any more. Other gates still apply.",
+        BasicAuthState,
+      ),
+    },
     failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {

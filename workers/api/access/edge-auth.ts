@@ -1,4 +1,4 @@
-/** /tunnels/{id}/edge-auth: the sign-in that visitors of a tunnel need. */
+/** /tunnels/{id}/edge-auth: the identity gate of a tunnel, at which visitors sign in. */
 import {
   EdgeAuthState,
   SetEdgeAuth,
@@ -15,9 +15,9 @@ import { findVisitorProvider } from "../../identity/providers/providers.ts";
 import { mayUse } from "../../store/billing/plans.ts";
 import { setIdentityGate } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, route } from "../route.ts";
+import { createRouter, describeField, getMemberActor, jsonResponse, route } from "../route.ts";
 import { requireGateChange } from "./gate-changes.ts";
-import { providerNotConfigured } from "../accounts/provider-trips.ts";
+import { providerNotConfigured } from "../accounts/provider-redirects.ts";
 
 export const edgeAuth = createRouter();
 
@@ -28,13 +28,13 @@ edgeAuth.openapi(
   route({
     method: "put",
     path: "/tunnels/{id}/edge-auth",
-    summary: "Let those visitors of a tunnel through who sign in and are on its lists",
+    summary: "Require visitors of a tunnel to sign in",
     description:
-      "It replaces the lists before. The next request is judged by it. With both lists empty everybody passes who signs in.",
+      "Replaces the current lists, from the next request on. A visitor must have an email address that is on one of the lists. When both lists are empty, every visitor who signs in is allowed.",
     guard: allow("tunnels:write"),
     params: Id,
     body: SetEdgeAuth,
-    responses: { 200: jsonResponse("In force.", EdgeAuthState) },
+    responses: { 200: jsonResponse("The sign-in is required.", EdgeAuthState) },
     failures: [
       "unsupported_provider",
       "upgrade_required",
@@ -46,11 +46,14 @@ edgeAuth.openapi(
     const { id } = c.req.valid("param");
     const { provider, allowed_domains, allowed_emails } = c.req.valid("json");
     if (provider !== PROVIDER) {
-      throw new ApiError("unsupported_provider", `Visitors can sign in with ${PROVIDER} alone.`);
+      throw new ApiError(
+        "unsupported_provider",
+        `The provider ${provider} is not supported. Use ${PROVIDER}.`,
+      );
     }
     const allowList = normalize(allowed_domains, allowed_emails);
     if (!mayUse("identityGate", c.var.principal, new Date())) {
-      throw new ApiError("upgrade_required", "Your plan has no sign-in in front of tunnels.");
+      throw new ApiError("upgrade_required", "Your plan does not include sign-in for visitors.");
     }
     if (!findVisitorProvider(c.env, c.var.config)) throw providerNotConfigured(PROVIDER);
     requireGateChange(await setIdentityGate(c.var.db, getMemberActor(c), id, allowList));
@@ -62,10 +65,12 @@ edgeAuth.openapi(
   route({
     method: "delete",
     path: "/tunnels/{id}/edge-auth",
-    summary: "Remove the sign-in in front of a tunnel",
+    summary: "Remove the sign-in of a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: jsonResponse("Everybody may visit, as far as this goes.", EdgeAuthState) },
+    responses: {
+      200: jsonResponse("No sign-in is required any more. Other gates still apply.", EdgeAuthState),
+    },
     failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
@@ -75,23 +80,23 @@ edgeAuth.openapi(
   },
 );
 
-/** As providers' addresses are compared with them. */
+/** In the form in which they are compared with the addresses from providers. */
 function normalize(typedDomains: string[], typedEmails: string[]): AllowList {
   const domains = typedDomains.map(normalizeEmailDomain);
   const emails = typedEmails.map(normalizeEmail);
   const fields = [
     ...domains.map((domain, at) => ({
       path: `allowed_domains.${at}`,
-      message: domain === null ? "is not a domain of e-mail addresses" : null,
+      message: domain === null ? "must be a domain of email addresses, such as example.com" : null,
     })),
     ...emails.map((email, at) => ({
       path: `allowed_emails.${at}`,
-      message: isEmailAddress(email) ? null : "is not an e-mail address",
+      message: isEmailAddress(email) ? null : "must be an email address",
     })),
   ].flatMap(({ path, message }) => (message === null ? [] : [{ path, message }]));
   const [first] = fields;
   if (first) {
-    throw new ApiError("invalid_request", `${first.path} ${first.message}.`, { fields });
+    throw new ApiError("invalid_request", describeField(first), { fields });
   }
   return {
     domains: [...new Set(domains.filter((domain) => domain !== null))],

@@ -1,6 +1,6 @@
 /**
- * /auth: from signing up to being signed in. No answer tells whether an address has an account: not by its
- * status, not by its words, and not by how long it takes, since a password is hashed either way.
+ * /auth: sign-up, email verification and login. No response reveals whether an address has an account: neither by its
+ * status, nor by its message, nor by its duration, since a password is hashed in either case.
  */
 import { z } from "zod";
 import {
@@ -50,12 +50,12 @@ auth.openapi(
     summary: "Sign up",
     guard: rateLimited,
     body: Credentials,
-    responses: { 201: jsonResponse("Always, whether the address has an account or not.", Status) },
+    responses: { 201: jsonResponse("Always, whether or not the address has an account.", Status) },
   }),
   async (c) => {
     const { password, ...given } = c.req.valid("json");
     const email = normalizeEmail(given.email);
-    if (!isEmailAddress(email)) throw invalidField("email", "is not an e-mail address");
+    if (!isEmailAddress(email)) throw invalidField("email", "must be an email address");
     const fault = passwordFault(password, email);
     if (fault !== null) throw invalidField("password", fault);
 
@@ -73,10 +73,10 @@ auth.openapi(
   route({
     method: "post",
     path: "/auth/verify-email-otp",
-    summary: "Confirm an address with the code from the mail",
+    summary: "Verify an email address with the code from the email",
     guard: rateLimited,
     body: EmailCode,
-    responses: { 200: jsonResponse("Confirmed: the account can log in.", Status) },
+    responses: { 200: jsonResponse("Verified. The account can log in.", Status) },
     failures: ["invalid_code"],
   }),
   async (c) => {
@@ -89,7 +89,7 @@ auth.openapi(
       terms: newOrganizationTerms(config),
       ip: address,
     });
-    if (!verified) throw new ApiError("invalid_code", "The code is wrong or no longer good.");
+    if (!verified) throw new ApiError("invalid_code", "The code is wrong or has expired.");
     return c.json({ status: "verified" }, 200);
   },
 );
@@ -98,14 +98,14 @@ auth.openapi(
   route({
     method: "post",
     path: "/auth/resend-verify-otp",
-    summary: "Send another code",
+    summary: "Send another verification code",
     guard: rateLimited,
     body: EmailAddress,
-    responses: { 200: jsonResponse("Always. The earlier code is void.", Ok) },
+    responses: { 200: jsonResponse("Always. The previous code is no longer valid.", Ok) },
   }),
   async (c) => {
     const code = await newCode(c, normalizeEmail(c.req.valid("json").email));
-    // The answer takes as long for an address without an account.
+    // After the response, so that it takes the same time for an address without an account.
     runInBackground(c, "code_not_sent", resendCode(c.var.db, code));
     return c.json({ ok: true as const }, 200);
   },
@@ -120,7 +120,7 @@ auth.openapi(
     body: Credentials,
     responses: {
       200: jsonResponse(
-        "Sets the `qnt_refresh` cookie, unless a second factor is asked for.",
+        "Logged in; sets the `qnt_refresh` cookie. Or a challenge for the second factor.",
         z.union([AccountSummary, MfaRequired]),
       ),
     },
@@ -131,7 +131,8 @@ auth.openapi(
     const user = await findUserByEmail(c.var.db, normalizeEmail(email));
     const matches = verifyPassword(user?.passwordHash ?? null, password);
     if (!user?.emailVerifiedAt || !matches) {
-      const message = "Wrong e-mail address or password, or the address is not confirmed yet.";
+      const message =
+        "The email address or the password is wrong, or the address is not verified yet.";
       throw new ApiError("unauthorized", message);
     }
     return c.json(await passFirstFactor(c, user), 200);
@@ -142,7 +143,7 @@ auth.openapi(
   route({
     method: "get",
     path: "/auth/me",
-    summary: "Who is signed in, and what they may use",
+    summary: "Get the account that is signed in, and what its plan includes",
     guard: allow("account:self"),
     responses: { 200: jsonResponse("The account.", Me) },
   }),
@@ -165,7 +166,7 @@ async function newCode(c: ApiContext, email: string): Promise<NewCode> {
   };
 }
 
-/** Bound to the address: the same digits are another hash elsewhere. */
+/** The hash includes the address: the same code has another hash for another address. */
 function hashEmailCode(c: ApiContext, email: string, code: string): Promise<[string, ...string[]]> {
   return keyedHashes(c.var.config, "e-mail code", `${email} ${code}`);
 }

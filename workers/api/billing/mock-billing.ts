@@ -4,7 +4,7 @@
  */
 import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { z } from "zod";
-import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/paid-plans.ts";
+import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/plans.ts";
 import { planRules } from "../../jobs/plan-notices.ts";
 import type { Config } from "../../config/config.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";

@@ -1,4 +1,4 @@
-/** /projects: namespaces of tunnels. A tunnel in one carries its slug, a token can be confined to one. */
+/** /projects: namespaces of tunnels. The subdomain of a tunnel in a project ends with the slug; a token can be restricted to one project. */
 import { z } from "zod";
 import { canAllowInProject } from "../../../protocol/names.ts";
 import {
@@ -34,7 +34,7 @@ import {
 } from "../route.ts";
 import { toMintedToken } from "../tokens/tokens.ts";
 
-/** Tokens of a project, minted by a machine with a master key and by a person. */
+/** The default lifetime of a project token, by who mints it. */
 const PROJECT_TOKEN_BY_MASTER_HOURS = 1;
 const PROJECT_TOKEN_BY_PERSON_HOURS = 24;
 
@@ -47,7 +47,7 @@ projects.openapi(
     summary: "List projects",
     guard: allow("projects:read"),
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(Project)) },
+    responses: { 200: jsonResponse("The projects, newest first.", z.array(Project)) },
   }),
   async (c) => {
     const rows = await listProjects(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -59,10 +59,10 @@ projects.openapi(
   route({
     method: "post",
     path: "/projects",
-    summary: "Make a project",
+    summary: "Create a project",
     guard: allow("projects:write"),
     body: CreateProject,
-    responses: { 201: jsonResponse("Made; its slug is for good.", Project) },
+    responses: { 201: jsonResponse("Created. The slug cannot be changed.", Project) },
     failures: ["duplicate_name"],
   }),
   async (c) => {
@@ -70,7 +70,7 @@ projects.openapi(
     const project = await createProject(c.var.db, getMemberActor(c), asked);
     switch (project) {
       case "duplicate_name":
-        throw new ApiError("duplicate_name", `The slug ${asked.slug} is in use.`);
+        throw new ApiError("duplicate_name", `The slug ${asked.slug} is taken.`);
       default:
         return c.json(toProject(project), 201);
     }
@@ -81,15 +81,15 @@ projects.openapi(
   route({
     method: "get",
     path: "/projects/{slug}",
-    summary: "A project",
+    summary: "Get a project",
     guard: allow("projects:read"),
     params: ProjectSlug,
-    responses: { 200: jsonResponse("As it is.", Project) },
+    responses: { 200: jsonResponse("The project.", Project) },
   }),
   async (c) => {
     const { slug } = c.req.valid("param");
     const project = await findProject(c.var.db, c.var.principal.orgId, slug);
-    if (!project) throw notFound("such project");
+    if (!project) throw notFound("project", "slug");
     return c.json(toProject(project), 200);
   },
 );
@@ -102,12 +102,12 @@ projects.openapi(
     guard: allow("projects:write"),
     params: ProjectSlug,
     body: RenameProject,
-    responses: { 200: jsonResponse("Renamed; its slug stays.", Project) },
+    responses: { 200: jsonResponse("Renamed. The slug does not change.", Project) },
   }),
   async (c) => {
     const renamed = { ...c.req.valid("param"), ...c.req.valid("json") };
     const project = await renameProject(c.var.db, getMemberActor(c), renamed);
-    if (project === "not_found") throw notFound("such project");
+    if (project === "not_found") throw notFound("project", "slug");
     return c.json(toProject(project), 200);
   },
 );
@@ -119,7 +119,7 @@ projects.openapi(
     summary: "Delete a project",
     guard: allow("projects:write"),
     params: ProjectSlug,
-    responses: { 200: jsonResponse("Its tunnels and tokens have ended.", Ok) },
+    responses: { 200: jsonResponse("Deleted. Its tunnels and tokens have ended.", Ok) },
     failures: ["invalid_request"],
   }),
   async (c) => {
@@ -128,9 +128,9 @@ projects.openapi(
       case "deleted":
         return c.json({ ok: true as const }, 200);
       case "not_found":
-        throw notFound("such project");
+        throw notFound("project", "slug");
       case "is_default":
-        throw new ApiError("invalid_request", "The default project can't be deleted.");
+        throw new ApiError("invalid_request", "The default project cannot be deleted.");
     }
   },
 );
@@ -139,12 +139,12 @@ projects.openapi(
   route({
     method: "post",
     path: "/projects/{slug}/tokens",
-    summary: "Mint a token for the tunnels of one project",
-    description: "The bearer is an access token, or a master key.",
+    summary: "Mint a token that is restricted to a project",
+    description: "The bearer is an access token or a master key.",
     guard: allowOrMasterKey("tokens:write"),
     params: ProjectSlug,
     body: MintProjectToken,
-    responses: { 200: jsonResponse("With its bytes, which are shown this once.", MintedToken) },
+    responses: { 200: jsonResponse("The token, with its bytes, which are shown only once.", MintedToken) },
     failures: ["upgrade_required"],
   }),
   async (c) => {
@@ -155,7 +155,7 @@ projects.openapi(
     const row = await mintProjectToken(c.var.db, minter, slug, newProjectToken(asked));
     switch (row) {
       case "not_found":
-        throw notFound("such project");
+        throw notFound("project", "slug");
       case "master_revoked":
         throw unauthorized();
       default:
@@ -164,10 +164,10 @@ projects.openapi(
   },
 );
 
-/** A key that was made on a better plan is kept, and works again with the next such plan. */
+/** A master key outlives the plan that included it, and works again when a later plan does. */
 function requireMasterKeys({ var: { config, masterKey } }: ApiContext): void {
   if (!masterKey || !config.HOSTED || mayUse("masterKeys", masterKey, new Date())) return;
-  throw new ApiError("upgrade_required", "Master keys are not part of your plan any more.");
+  throw new ApiError("upgrade_required", "Your plan no longer includes master keys.");
 }
 
 function getMinter(c: ApiContext): Minter {
@@ -176,14 +176,14 @@ function getMinter(c: ApiContext): Minter {
 }
 
 function toTokenRequest(body: z.output<typeof MintProjectToken>, slug: string, minter: Minter) {
-  const { name, ttl_hours: asked, allowed_subdomains: allowedSubdomains } = body;
+  const { name, ttl_hours: requestedHours, allowed_subdomains: allowedSubdomains } = body;
   allowedSubdomains.forEach((pattern, at) => {
     if (canAllowInProject(pattern, slug)) return;
-    throw invalidField(`allowed_subdomains.${at}`, `names no tunnel of this project: *-${slug}`);
+    throw invalidField(`allowed_subdomains.${at}`, `matches no tunnel of this project, whose subdomains end with -${slug}`);
   });
-  const usual =
+  const defaultHours =
     "masterKey" in minter ? PROJECT_TOKEN_BY_MASTER_HOURS : PROJECT_TOKEN_BY_PERSON_HOURS;
-  return { name, ttlHours: asked ?? usual, allowedSubdomains };
+  return { name, ttlHours: requestedHours ?? defaultHours, allowedSubdomains };
 }
 
 function toProject({ id, slug, name, isDefault, createdAt }: ProjectRow): Project {

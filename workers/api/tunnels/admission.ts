@@ -1,8 +1,8 @@
 /**
- * Whether an agent may connect, and as what: its capability token is verified and its tunnel registered.
+ * Admits an agent: verifies its capability token and registers its tunnel.
  *
- * This runs in a request of its own (`Rows.admit`): what the request holds that an agent's connection
- * answers lives as long as that connection, and a database client would be half a megabyte of it.
+ * This runs in a request of its own (`Rows.admit`). Everything that the request of an agent's connection references
+ * lives as long as the connection, and a database client would be half a megabyte of it.
  */
 import type { Admission } from "../../../durable-objects/tunnel/agents/admission.ts";
 import { RANDOM_NAME_MAX_TRIES } from "../../limits.ts";
@@ -53,7 +53,7 @@ export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdi
   }
 }
 
-/** A token that ended between the rows' verdict and the hand-over found nobody to disconnect. */
+/** Disconnects an agent whose token was revoked, or spent its budget, while the agent was being admitted. */
 export async function confirmAdmission(env: Env, admission: Admission): Promise<void> {
   const { tokenNonce, tunnelId } = admission;
   switch (await findTokenEnd(openDatabase(env), tokenNonce)) {
@@ -67,13 +67,13 @@ export async function confirmAdmission(env: Env, admission: Admission): Promise<
   }
 }
 
-/** The tunnel's object did not take the agent. */
+/** For an agent that the tunnel's object did not accept. */
 export async function withdrawAdmission(env: Env, admission: Admission): Promise<void> {
   await markDisconnected(openDatabase(env), admission.tunnelId);
 }
 
 const TOKEN_ERRORS = {
-  malformed: "the token can't be read",
+  malformed: "the token is malformed",
   bad_signature: "the token was not signed by this server",
   expired: "the token has expired",
 } as const;
@@ -90,7 +90,7 @@ export async function readToken(config: Config, bearer: string): Promise<TokenPa
   return verdict.ok;
 }
 
-/** The tunnel's row, made or found. */
+/** Finds or creates the tunnel's row. */
 async function register(
   env: Env,
   db: Database,
@@ -99,7 +99,10 @@ async function register(
 ): Promise<Registered> {
   const projectSlug = asked.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
   if (token.project !== null && token.project !== projectSlug) {
-    throw new ConnectionRefusal("forbidden", `the token is for the project ${token.project} only`);
+    throw new ConnectionRefusal(
+      "forbidden",
+      `the token is restricted to the project ${token.project}`,
+    );
   }
   for (let tries = 1; ; tries++) {
     const name = asked.subdomain ?? generateRandomName();
@@ -127,8 +130,8 @@ async function register(
 }
 
 function requireAllowedLabel(token: TokenPayload, label: string): void {
-  const fault = findLabelError(label);
-  if (fault !== null) throw new ConnectionRefusal("invalid_request", `the name ${fault}`);
+  const labelError = findLabelError(label);
+  if (labelError !== null) throw new ConnectionRefusal("invalid_request", `the name ${labelError}`);
   if (isReservedLabel(label)) throw new ConnectionRefusal("duplicate_name", `${label} is reserved`);
   if (!isAllowedLabel(token.allowedSubdomains, label)) {
     const patterns = token.allowedSubdomains.join(", ");
@@ -136,7 +139,7 @@ function requireAllowedLabel(token: TokenPayload, label: string): void {
   }
 }
 
-/** A refusal by rows that may be out of date is believed once their tunnels were asked. */
+/** Rows that cause a refusal may be stale: their tunnels confirm their status before the refusal is final. */
 async function registerWithFreshStatus(
   env: Env,
   db: Database,
@@ -157,19 +160,22 @@ function toRefusal(
 ): ConnectionRefusal {
   switch (refusal) {
     case "token_unknown":
-      return new ConnectionRefusal("unauthorized", "the token is not known here");
+      return new ConnectionRefusal("unauthorized", "the token is unknown");
     case "token_revoked":
-      return new ConnectionRefusal("unauthorized", "the token was revoked");
+      return new ConnectionRefusal("unauthorized", "the token has been revoked");
     case "over_budget":
-      return new ConnectionRefusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
+      return new ConnectionRefusal(
+        "BUDGET_EXCEEDED",
+        "the token has spent its budget for this month",
+      );
     case "organization_not_approved":
-      return new ConnectionRefusal("forbidden", "the organization waits for approval");
+      return new ConnectionRefusal("forbidden", "the organization is waiting for approval");
     case "project_not_found":
-      return new ConnectionRefusal("forbidden", "there is no such project");
+      return new ConnectionRefusal("forbidden", "the project does not exist");
     case "tunnel_deleted":
-      return new ConnectionRefusal("tunnel_deleted", "the tunnel was deleted");
+      return new ConnectionRefusal("tunnel_deleted", "the tunnel has been deleted");
     case "tunnel_expired":
-      return new ConnectionRefusal("tunnel_expired", "the tunnel's time is over");
+      return new ConnectionRefusal("tunnel_expired", "the tunnel has expired");
     case "tunnel_stopped":
       return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
     case "duplicate_name":
@@ -177,21 +183,24 @@ function toRefusal(
     case "other_protocol":
       return new ConnectionRefusal(
         "invalid_request",
-        asked.protocol === "tcp" ? `${label} carries HTTP, not TCP` : `${label} carries TCP`,
+        asked.protocol === "tcp" ? `${label} is an HTTP tunnel` : `${label} is a TCP tunnel`,
       );
     case "port_taken":
       return new ConnectionRefusal("duplicate_name", `port ${asked.remote_port} is taken`);
     case "port_outside_range":
-      return new ConnectionRefusal("invalid_request", "the relay does not hand out that port");
+      return new ConnectionRefusal(
+        "invalid_request",
+        "the port is not in the port range of the relay",
+      );
     case "unknown_relay":
     case "no_relay":
-      return new ConnectionRefusal("internal", "no relay has connected, so there are no TCP ports");
+      return new ConnectionRefusal("internal", "no relay is available for TCP tunnels");
     case "exhausted":
-      return new ConnectionRefusal("internal", "every TCP port of the relay is reserved");
+      return new ConnectionRefusal("internal", "the relay has no free TCP port");
     case "served_by_another":
-      return new ConnectionRefusal("duplicate_name", `${label} is being served with another token`);
+      return new ConnectionRefusal("duplicate_name", `an agent with another token serves ${label}`);
     case "quota_exceeded":
-      return new ConnectionRefusal("quota_exceeded", "all tunnels of the token are in use");
+      return new ConnectionRefusal("quota_exceeded", "the token has no free tunnel left");
   }
 }
 

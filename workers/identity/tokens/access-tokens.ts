@@ -7,7 +7,7 @@ import { z } from "zod";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import { accessTokenKeys } from "../keys.ts";
-import type { Role } from "../permissions.ts";
+import type { Role } from "../../../protocol/roles.ts";
 import { BoundedMap } from "../../../shared/bounded-map.ts";
 
 /** Access tokens whose signature an isolate remembers. */

@@ -2,12 +2,12 @@
 import { BincodeError, BincodeReader, BincodeWriter } from "./bincode.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 import type { SigningKeys } from "../keys.ts";
+import { TOKEN_KINDS } from "../../../protocol/schemas/tokens.ts";
 
 const TOKEN_BYTES_MAX = 16 * 1024;
 
 const TOKEN_VERSION = 1;
-const KINDS = ["agent", "master"] as const;
-type TokenKind = (typeof KINDS)[number];
+type TokenKind = (typeof TOKEN_KINDS)[number];
 
 export interface TokenPayload {
   kind: TokenKind;
@@ -86,7 +86,7 @@ export function decodeCapabilityToken(bytes: Uint8Array): DecodedToken | null {
 function encodePayload(payload: TokenPayload): Uint8Array {
   const writer = new BincodeWriter();
   writer.u32(TOKEN_VERSION);
-  writer.u32(KINDS.indexOf(payload.kind));
+  writer.u32(TOKEN_KINDS.indexOf(payload.kind));
   writer.fixed(payload.nonce);
   writer.fixed(payload.organizationId);
   writer.string(payload.keyId);
@@ -102,7 +102,7 @@ function encodePayload(payload: TokenPayload): Uint8Array {
 function readPayload(reader: BincodeReader): TokenPayload {
   const version = reader.u32();
   if (version !== TOKEN_VERSION) throw new BincodeError(`version ${version}`);
-  const kind = KINDS[reader.u32()];
+  const kind = TOKEN_KINDS[reader.u32()];
   if (kind === undefined) throw new BincodeError("unknown kind");
   return {
     kind,

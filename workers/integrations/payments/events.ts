@@ -1,6 +1,6 @@
 /** What the payment provider tells, read leniently: what we don't need may look as it likes. */
 import { z } from "zod";
-import type { BillingCycle, PaidPlan } from "../../../protocol/paid-plans.ts";
+import type { BillingCycle, PaidPlan } from "../../../protocol/plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
 import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
 

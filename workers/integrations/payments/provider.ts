@@ -9,7 +9,7 @@ import {
   PAID_PLANS,
   type BillingCycle,
   type PaidPlan,
-} from "../../../protocol/paid-plans.ts";
+} from "../../../protocol/plans.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { callOperators } from "../../operator-network.ts";

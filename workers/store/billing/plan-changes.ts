@@ -4,7 +4,7 @@
  */
 import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
-import type { Plan } from "../../config/config.ts";
+import type { Plan } from "../../../protocol/plans.ts";
 import { isBetter, mayUse, PLAN_TERMS, type Feature, type PlanState } from "./plans.ts";
 import { fitRetentionToPlan } from "../inspector/capturing.ts";
 import type { Change, Database } from "../database.ts";

@@ -1,8 +1,7 @@
 /** What each plan grants, and what traffic costs: the one place for both. */
 import { TUNNEL_TTL_MAX_SECONDS } from "../../../protocol/limits.ts";
 import type { Entitlements } from "../../../protocol/schemas/accounts/accounts.ts";
-import type { BillingCycle, PaidPlan } from "../../../protocol/paid-plans.ts";
-import { PLANS, type Plan } from "../../config/config.ts";
+import { type BillingCycle, type PaidPlan, PLANS, type Plan } from "../../../protocol/plans.ts";
 
 interface PlanTerms {
   /** A tunnel ends after this unless it asks for less. null: it stays. */

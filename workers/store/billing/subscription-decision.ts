@@ -1,5 +1,5 @@
 /** What an update of one subscription changes, decided from the organization's rows alone. */
-import type { PaidPlan } from "../../../protocol/paid-plans.ts";
+import type { PaidPlan } from "../../../protocol/plans.ts";
 import type { PlanReason } from "./plan-changes.ts";
 import type { subscriptions } from "../tables/billing.ts";
 import {

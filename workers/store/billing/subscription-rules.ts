@@ -3,9 +3,8 @@
  * than once: the result must be the same for every order of arrival.
  */
 import { PAYMENT_GRACE_MS } from "../../limits.ts";
-import type { BillingCycle, PaidPlan } from "../../../protocol/paid-plans.ts";
+import type { BillingCycle, PaidPlan, Plan } from "../../../protocol/plans.ts";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
-import type { Plan } from "../../config/config.ts";
 import { isBetter } from "./plans.ts";
 
 /** How far the provider's clock may differ from ours. Its events are dated by its own clock, to the second. */

@@ -12,7 +12,7 @@ import {
   type SubscriptionRow,
   type SubscriptionValues,
 } from "./subscription-decision.ts";
-import type { PaidPlan } from "../../../protocol/paid-plans.ts";
+import type { PaidPlan } from "../../../protocol/plans.ts";
 import type { Actor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";

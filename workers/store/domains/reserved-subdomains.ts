@@ -1,10 +1,10 @@
 /** Reserved subdomains' rows. What others run into is the name's row in `hostnames`. */
-import { and, count, desc, eq, sql, type SQL } from "drizzle-orm";
+import { and, count, eq, type SQL } from "drizzle-orm";
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
-import { prepared, type Change, type Database } from "../database.ts";
+import type { Change, Database } from "../database.ts";
 import { giveUpHostnames, holdHostname } from "./hostnames.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
 
@@ -13,14 +13,10 @@ const RESERVATION_COOL_DOWN_MS = 24 * 3600_000;
 
 export type ReservedSubdomainRow = typeof reservedSubdomains.$inferSelect;
 
-const list = prepared((query) =>
-  query
-    .select()
-    .from(reservedSubdomains)
-    .where(isOnPage(reservedSubdomains, reservedSubdomains.createdAt))
-    .orderBy(desc(reservedSubdomains.createdAt), desc(reservedSubdomains.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_reserved_subdomains"),
+const list = preparedList(
+  "list_reserved_subdomains",
+  inOrganization(reservedSubdomains),
+  (query, isOnPage) => query.select().from(reservedSubdomains).where(isOnPage),
 );
 
 /** Newest first. */
@@ -29,7 +25,7 @@ export function listReservedSubdomains(
   orgId: string,
   page: Page,
 ): Promise<ReservedSubdomainRow[]> {
-  return list(db).execute(pageValues(orgId, page));
+  return list(db, orgId, page);
 }
 
 /** Under the organization's lock, so that those who reserve at the same moment count each other's. */

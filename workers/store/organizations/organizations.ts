@@ -1,15 +1,15 @@
 /** Organizations' rows. */
-import { and, count, desc, eq, isNull, ne, sql } from "drizzle-orm";
+import { and, count, eq, isNull, ne, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
-import type { Plan } from "../../config/config.ts";
+import type { Plan } from "../../../protocol/plans.ts";
 import type { UserActor } from "../audit.ts";
-import { prepared, type Database } from "../database.ts";
+import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { releaseDomains } from "../domains/domains.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { deleteNetworks } from "../networks/networks.ts";
 import { releasePorts } from "../networks/relay-ports.ts";
-import { isOnPageBy, pageValues, type Page } from "../page.ts";
+import { preparedList, type Page } from "../page.ts";
 import { deleteReceivers } from "../webhooks/receivers.ts";
 import { releaseSubdomains } from "../domains/reserved-subdomains.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
@@ -37,21 +37,15 @@ export interface OrganizationTerms {
   trialEndsAt: Date | null;
 }
 
-const list = prepared((query) =>
-  query
-    .select({ organization: organizations, role: memberships.role })
-    .from(memberships)
-    .innerJoin(organizations, eq(organizations.id, memberships.orgId))
-    .where(
-      isOnPageBy(memberships, {
-        scope: memberships.userId,
-        id: memberships.orgId,
-        moment: memberships.createdAt,
-      }),
-    )
-    .orderBy(desc(memberships.createdAt), desc(memberships.orgId))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_organizations"),
+const list = preparedList(
+  "list_organizations",
+  { scope: memberships.userId, timestamp: memberships.createdAt, id: memberships.orgId },
+  (query, isOnPage) =>
+    query
+      .select({ organization: organizations, role: memberships.role })
+      .from(memberships)
+      .innerJoin(organizations, eq(organizations.id, memberships.orgId))
+      .where(isOnPage),
 );
 
 /** Those that a person belongs to, the latest joined first. */
@@ -60,7 +54,7 @@ export async function listOrganizations(
   userId: string,
   page: Page,
 ): Promise<OwnOrganization[]> {
-  const rows = await list(db).execute(pageValues(userId, page));
+  const rows = await list(db, userId, page);
   return rows.map(({ organization, role }) => ({ ...organization, role }));
 }
 

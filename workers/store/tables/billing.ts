@@ -11,7 +11,7 @@ import {
   uuid,
 } from "drizzle-orm/pg-core";
 import { timestamptz } from "./columns.ts";
-import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/paid-plans.ts";
+import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
 import { organizations } from "./organizations.ts";
 

@@ -12,6 +12,8 @@ import {
 } from "drizzle-orm/pg-core";
 import { timestamptz } from "./columns.ts";
 import { users } from "./accounts.ts";
+import { PLANS } from "../../../protocol/plans.ts";
+import { APPROVAL_STATUSES } from "../../../protocol/schemas/organizations/organizations.ts";
 
 export const organizations = pgTable(
   "organizations",
@@ -19,8 +21,8 @@ export const organizations = pgTable(
     id: uuid().primaryKey().defaultRandom(),
     name: text().notNull(),
     slug: text().notNull(),
-    plan: text({ enum: ["free", "pro", "team", "enterprise"] }).notNull(),
-    approvalStatus: text({ enum: ["approved", "pending", "rejected"] }).notNull(),
+    plan: text({ enum: PLANS }).notNull(),
+    approvalStatus: text({ enum: APPROVAL_STATUSES }).notNull(),
     trialEndsAt: timestamptz(),
     deletedAt: timestamptz(),
     createdAt: timestamptz().notNull().defaultNow(),

@@ -14,6 +14,7 @@ import {
 import { timestamptz } from "./columns.ts";
 import { users } from "./accounts.ts";
 import { organizations, projects } from "./organizations.ts";
+import { TOKEN_KINDS } from "../../../protocol/schemas/tokens.ts";
 
 /** Capability tokens. The row holds what the signed bytes say, never the bytes. */
 export const tokens = pgTable(
@@ -26,7 +27,7 @@ export const tokens = pgTable(
     createdBy: uuid().references(() => users.id, { onDelete: "set null" }),
     /** 16 random bytes in hex: the token's name in paths and inside its signed bytes. */
     nonce: text().notNull(),
-    kind: text({ enum: ["agent", "master"] }).notNull(),
+    kind: text({ enum: TOKEN_KINDS }).notNull(),
     name: text().notNull(),
     /** null: not confined to a project. */
     projectId: uuid().references(() => projects.id),

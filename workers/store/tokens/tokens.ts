@@ -1,11 +1,11 @@
 /** Capability tokens' rows. */
-import { and, desc, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
 import { mayUse, type PlanState } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
-import { prepared, type Change, type Database } from "../database.ts";
+import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { revokeTickets } from "../networks/ticket-revocations.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import { preparedList, type Page } from "../page.ts";
 import { lockCaller, lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { organizations, projects } from "../tables/organizations.ts";
@@ -37,20 +37,20 @@ type Descent = Partial<
 
 const COLUMNS = { ...getTableColumns(tokens), projectSlug: projects.slug };
 
-const list = prepared((query) =>
-  query
-    .select(COLUMNS)
-    .from(tokens)
-    .leftJoin(projects, eq(projects.id, tokens.projectId))
-    .where(isOnPage(tokens, tokens.issuedAt))
-    .orderBy(desc(tokens.issuedAt), desc(tokens.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_tokens"),
+const list = preparedList(
+  "list_tokens",
+  { scope: tokens.orgId, timestamp: tokens.issuedAt, id: tokens.id },
+  (query, isOnPage) =>
+    query
+      .select(COLUMNS)
+      .from(tokens)
+      .leftJoin(projects, eq(projects.id, tokens.projectId))
+      .where(isOnPage),
 );
 
 /** Newest first. */
 export function listTokens(db: Database, orgId: string, page: Page): Promise<TokenRow[]> {
-  return list(db).execute(pageValues(orgId, page));
+  return list(db, orgId, page);
 }
 
 /** @returns "role_changed" when whoever asks may have lost the right to it; then nothing was done. */

@@ -1,7 +1,7 @@
 /** An agent comes with a token and asks for a name: the rows' side of that, decided in one transaction. */
 import { and, eq, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
-import type { Plan } from "../../config/config.ts";
+import type { Plan } from "../../../protocol/plans.ts";
 import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";

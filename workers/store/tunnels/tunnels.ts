@@ -1,14 +1,14 @@
 /** Tunnels' rows: that they exist, whose they are, and the newest news of them. */
-import { and, desc, eq, inArray, isNotNull, isNull, lt, lte, ne, sql, type SQL } from "drizzle-orm";
+import { and, eq, inArray, isNotNull, isNull, lt, lte, ne, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
-import { prepared, type Change, type Database } from "../database.ts";
+import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { unbindTunnels } from "../domains/domains.ts";
 import { claimHostname, releaseHostnames } from "../domains/hostnames.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import { inOrganization, preparedList, SCOPE_ID, type Page } from "../page.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
 import { domains } from "../tables/domains.ts";
@@ -65,21 +65,18 @@ const customDomains = sql<
   string[]
 >`array(select ${domains.domain} from ${domains} where ${domains.boundTunnelId} = ${tunnels.id} order by 1)`;
 
-const list = prepared((query) =>
+const list = preparedList("list_tunnels", inOrganization(tunnels), (query, isOnPage) =>
   query
     .select({ ...LISTED, projectSlug: projects.slug, relayHost: relays.host, customDomains })
     .from(tunnels)
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
     .leftJoin(relays, eq(relays.id, tunnels.relayId))
-    .where(and(isOnPage(tunnels, tunnels.createdAt), isNull(tunnels.deletedAt)))
-    .orderBy(desc(tunnels.createdAt), desc(tunnels.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_tunnels"),
+    .where(and(isOnPage, liveTunnels(SCOPE_ID))),
 );
 
 /** Newest first. */
 export function listTunnels(db: Database, orgId: string, page: Page): Promise<ListedTunnel[]> {
-  return list(db).execute(pageValues(orgId, page));
+  return list(db, orgId, page);
 }
 
 export interface NewTunnel {

@@ -2,29 +2,15 @@
  * Webhook receivers' rows. The row says what a receiver is, and each change of it has the next version; the
  * receiver's object keeps the newest and is told in the change's outbox.
  */
-import {
-  and,
-  asc,
-  count,
-  desc,
-  eq,
-  gt,
-  inArray,
-  isNotNull,
-  like,
-  lte,
-  not,
-  or,
-  sql,
-} from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, isNotNull, like, lte, not, or, sql } from "drizzle-orm";
 import type { ReceiverSettings } from "../../../durable-objects/receiver/settings.ts";
 import { EXPIRY_BATCH_ROWS, RESEAL_BATCH_ROWS, RECEIVERS_MAX } from "../../limits.ts";
 import type { Validator } from "../../../protocol/schemas/webhooks.ts";
-import type { Plan } from "../../config/config.ts";
+import type { Plan } from "../../../protocol/plans.ts";
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
-import { prepared, type Change, type Database } from "../database.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import type { Change, Database } from "../database.ts";
+import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { webhookReceivers } from "../tables/webhooks.ts";
@@ -33,19 +19,15 @@ export type ReceiverRow = typeof webhookReceivers.$inferSelect;
 
 const DAY_MS = 24 * 3600_000;
 
-const list = prepared((query) =>
-  query
-    .select()
-    .from(webhookReceivers)
-    .where(isOnPage(webhookReceivers, webhookReceivers.createdAt))
-    .orderBy(desc(webhookReceivers.createdAt), desc(webhookReceivers.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_webhook_receivers"),
+const list = preparedList(
+  "list_webhook_receivers",
+  inOrganization(webhookReceivers),
+  (query, isOnPage) => query.select().from(webhookReceivers).where(isOnPage),
 );
 
 /** Newest first. */
 export function listReceivers(db: Database, orgId: string, page: Page): Promise<ReceiverRow[]> {
-  return list(db).execute(pageValues(orgId, page));
+  return list(db, orgId, page);
 }
 
 const isOne = (orgId: string, id: string) =>
