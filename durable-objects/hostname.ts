@@ -1,6 +1,6 @@
 /**
- * One public host name: which tunnel answers for it. A copy of the row in `hostnames`, filled on the first
- * question and replaced by each change, so that a visit needs no database.
+ * One public host name: which tunnel serves it. The object holds a copy of the row in `hostnames`, which it
+ * reads once and which each change replaces, so that a visit needs no database.
  *
  * The name of the object is the host: a label such as `api-staging` for the service's own domain, a full
  * name for a custom one.
@@ -17,25 +17,25 @@ export class Hostname extends DurableObject<ObjectBindings> {
 
   // ── Called by workers ──
 
-  /** @returns the tunnel's id, or null when nobody answers for this host. */
+  /** @returns the tunnel's id; null when no tunnel serves this host. */
   async resolve(): Promise<string | null> {
     const route = this.ctx.storage.kv.get<Route>(ROUTE_KEY) ?? (await this.#load());
     return route?.tunnelId ?? null;
   }
 
-  /** Tells of a change after its commit. An older version than the one known changes nothing. */
+  /** Called after a change is committed. A version that is not newer than the stored one changes nothing. */
   publish(route: Route): void {
-    const known = this.ctx.storage.kv.get<Route>(ROUTE_KEY);
-    const newest = newerRoute(known, route);
-    if (newest !== known) this.ctx.storage.kv.put(ROUTE_KEY, newest);
+    const stored = this.ctx.storage.kv.get<Route>(ROUTE_KEY);
+    const newest = newerRoute(stored, route);
+    if (newest !== stored) this.ctx.storage.kv.put(ROUTE_KEY, newest);
   }
 
   // ── Inside ──
 
-  /** A host without a row is not stored: names that strangers guess must not cost anything. */
+  /** Nothing is stored for a host without a row: guessed names must not cost storage. */
   async #load(): Promise<Route | null> {
     const host = this.ctx.id.name;
-    if (host === undefined) throw new Error("Hostname objects are found by name");
+    if (host === undefined) throw new Error("A Hostname object must be addressed by its name");
     this.#loading ??= this.env.ROWS.route(host).finally(() => (this.#loading = undefined));
     const route = await this.#loading;
     if (route) this.publish(route);

@@ -10,7 +10,7 @@ import { RECONNECT_WATCHER_MS } from "../protocol/limits.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { CaptureBatch, OrganizationRpc, Presence, WatchStatus } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { refuse, retryAfter } from "../access/refusal.ts";
+import { refuse, withRetryAfter } from "../access/refusal.ts";
 import { WATCH_HEADER, WatcherAdmission } from "./organization/admission.ts";
 import { inParallel } from "../shared/in-parallel.ts";
 import { ConnectedAgents, type ConnectedAgent } from "./organization/connected-agents.ts";
@@ -67,8 +67,8 @@ export class Organization extends DurableObject<ObjectBindings> implements Organ
 
   /** A watcher's connection from the API. The watcher is sent every request that begins after the response. */
   override async fetch(request: Request): Promise<Response> {
-    if (this.#draining) return refuse(retryAfter("unavailable", RECONNECT_WATCHER_MS));
-    if (this.#watchers.isFull) return refuse(retryAfter("rate_limited", RECONNECT_WATCHER_MS));
+    if (this.#draining) return refuse(withRetryAfter("unavailable", RECONNECT_WATCHER_MS));
+    if (this.#watchers.isFull) return refuse(withRetryAfter("rate_limited", RECONNECT_WATCHER_MS));
     const admission = WatcherAdmission.parse(JSON.parse(request.headers.get(WATCH_HEADER) ?? ""));
     const { 0: client, 1: server } = new WebSocketPair();
     const tunnelIds = this.#findTunnelsToNotify(admission);

@@ -1,7 +1,7 @@
 /**
- * One source address on the /auth routes: a token bucket (spec §8). The name of the object is the address,
- * an IPv6 one by its /64. Organizations have buckets of their own, for what they may make us ask others.
- * The bucket is in storage: a sleeping object must not forget it.
+ * A token bucket. The name of the object says whose: a source address on the /auth routes (spec §8; an IPv6 one
+ * by its /64), or an organization whose look-ups call other services. The bucket is in storage, because an
+ * object that hibernates must not lose it.
  */
 import { DurableObject } from "cloudflare:workers";
 import { msUntilFull, takeFromBucket, type Bucket, type BucketRule } from "../shared/bucket.ts";
@@ -16,10 +16,10 @@ const AUTH_RULE: BucketRule = { burst: AUTH_RATE_BURST, refillMs: AUTH_RATE_REFI
 export class RateLimiter extends DurableObject<ObjectBindings> {
   // ── Called by workers ──
 
-  /** @returns 0 when the request may pass, else the milliseconds until one may. */
+  /** @returns 0 when the request is allowed, else the milliseconds until the next one is. */
   async take(rule = AUTH_RULE): Promise<number> {
-    const saved = this.ctx.storage.kv.get<Bucket>(BUCKET_KEY);
-    const { bucket, waitMs } = takeFromBucket(saved, rule, Date.now());
+    const stored = this.ctx.storage.kv.get<Bucket>(BUCKET_KEY);
+    const { bucket, waitMs } = takeFromBucket(stored, rule, Date.now());
     this.ctx.storage.kv.put(BUCKET_KEY, bucket);
     await this.ctx.storage.setAlarm(Date.now() + msUntilFull(bucket, rule));
     return waitMs;
@@ -27,7 +27,7 @@ export class RateLimiter extends DurableObject<ObjectBindings> {
 
   // ── Called by the platform ──
 
-  /** A full bucket is the same as none, so an address that stays away leaves nothing behind. */
+  /** A full bucket equals a missing one, so an address that sends no more requests leaves nothing in storage. */
   override async alarm(): Promise<void> {
     await this.ctx.storage.deleteAll();
   }

@@ -1,6 +1,6 @@
 /**
- * One webhook receiver: what vendors delivered, until it is read and too old. The name of the object is the
- * receiver's id. Whoever calls has checked the signature, by the settings whose version it says.
+ * One webhook receiver: it stores what vendors deliver until its retention has passed. The name of the object is
+ * the receiver's id. The caller has verified the signature, with the settings whose version it passes along.
  */
 import { DurableObject } from "cloudflare:workers";
 import { takeFromBucket, type Bucket } from "../shared/bucket.ts";
@@ -9,12 +9,12 @@ import { LongPolls } from "./receiver/long-polls.ts";
 import { Deliveries, type StoredDelivery, type NewDelivery } from "./receiver/deliveries.ts";
 import { newerSettings, type ReceiverSettings } from "./receiver/settings.ts";
 
-/** Deliveries of one receiver: so many at once, and then one more each `DELIVERY_REFILL_MS`. */
+/** Deliveries to one receiver: this burst, and then one each `DELIVERY_REFILL_MS`. */
 export const DELIVERY_BURST = 1_200;
 const DELIVERY_REFILL_MS = 50;
-/** Bodies and header lines of one receiver. What was acknowledged makes room; nothing else does. */
+/** Bodies and headers stored by one receiver. Only acknowledged deliveries are removed to make room. */
 export const RECEIVER_STORED_MAX_BYTES = 512 * 1024 * 1024;
-/** How often what is too old is looked for, at the most. */
+/** The shortest time between two removals of old deliveries. */
 const RECEIVER_SWEEP_MIN_MS = 60_000;
 
 const KEY = {
@@ -25,16 +25,16 @@ const KEY = {
 } as const;
 const RATE = { burst: DELIVERY_BURST, refillMs: DELIVERY_REFILL_MS };
 
-/** `id` is the vendor's. null: it gives none, and each delivery is kept. */
+/** `id` is the vendor's. null: the vendor sends none, and each delivery is stored. */
 export type IncomingDelivery = Omit<NewDelivery, "id"> & { id: string | null };
 
 export type StoreOutcome =
-  | { outcome: "kept" | "repeated" | "full" | "gone" }
+  | { outcome: "stored" | "duplicate" | "full" | "gone" }
   | { outcome: "rate_limited"; waitMs: number }
-  /** It was judged by settings that are no more. */
+  /** It was verified with settings that have been replaced by these. */
   | { outcome: "outdated"; settings: ReceiverSettings };
 
-/** Places in the order of deliveries; 0 is before the first. */
+/** `after` is a position; 0 is before the first delivery. */
 export interface DeliveryQuery {
   after: number;
   limit: number;
@@ -55,15 +55,15 @@ export class Receiver extends DurableObject<ObjectBindings> {
 
   // ── Called by workers ──
 
-  /** @returns null when there is no such receiver. */
+  /** @returns null when this receiver does not exist. */
   async getSettings(): Promise<ReceiverSettings | null> {
     if (this.#isRetired) return null;
     return this.#settings ?? (await this.#load());
   }
 
   /**
-   * Tells of a change after its commit. An older version than the one known changes nothing, and neither does
-   * anything that comes after the receiver's end.
+   * Called after a change is committed. An older version than the stored one changes nothing, and neither does
+   * any version once the receiver is retired.
    */
   async publishSettings(settings: ReceiverSettings): Promise<void> {
     if (this.#isRetired) return;
@@ -71,50 +71,55 @@ export class Receiver extends DurableObject<ObjectBindings> {
     await this.#scheduleSweep();
   }
 
-  /** What is "kept" or "repeated" is on disk before the caller hears of it: the platform holds the answer. */
+  /** A delivery that is "stored" or "duplicate" is on disk before the caller gets the result: the platform waits. */
   async store(arrival: IncomingDelivery, version: number): Promise<StoreOutcome> {
     if (this.#isRetired) return { outcome: "gone" };
     const settings = this.#settings;
     if (!settings) return { outcome: "gone" };
     if (settings.version !== version) return { outcome: "outdated", settings };
     const now = Date.now();
-    const taken = this.ctx.storage.transactionSync(() => this.#storeDelivery(arrival, now));
-    if (taken.outcome === "kept") {
+    const result = this.ctx.storage.transactionSync(() => this.#storeDelivery(arrival, now));
+    if (result.outcome === "stored") {
       this.#longPolls.notifyAll();
       if ((await this.ctx.storage.getAlarm()) === null) await this.#scheduleSweep();
     }
-    return taken;
+    return result;
   }
 
-  /** Those behind a place, the oldest first. Where there are none it waits for one. */
-  async listDeliveries({ after, limit, sinceMs, waitMs }: DeliveryQuery): Promise<StoredDelivery[]> {
+  /** The deliveries after a position, the oldest first. If there are none, it waits for one. */
+  async listDeliveries({
+    after,
+    limit,
+    sinceMs,
+    waitMs,
+  }: DeliveryQuery): Promise<StoredDelivery[]> {
     const untilMs = Date.now() + waitMs;
     for (;;) {
       if (this.#isRetired) return [];
       const page = this.#stored.page(after, { limit, sinceMs });
       const leftMs = untilMs - Date.now();
       if (page.length > 0 || leftMs <= 0) return page;
-      // Whoever made room for another reader must not ask for a place again: the two would take turns for ever.
+      // A reader that made room for another one must not wait again: the two would displace each other forever.
       if (!(await this.#longPolls.waitForDelivery(leftMs))) return page;
     }
   }
 
-  /** Only ever moves on. @returns up to where everything is acknowledged by now. */
-  acknowledge(place: number): number {
+  /** The acknowledged position never decreases. @returns it. */
+  acknowledge(position: number): number {
     if (this.#isRetired) return 0;
-    // Nobody can have handled what is yet to come.
-    const upTo = Math.max(this.#acknowledged, Math.min(place, this.#stored.latestPosition));
+    // A delivery that has not arrived can't have been handled.
+    const upTo = Math.max(this.#acknowledged, Math.min(position, this.#stored.latestPosition));
     this.ctx.storage.kv.put(KEY.acknowledged, upTo);
     return upTo;
   }
 
   getStats(): ReceiverStats {
     if (this.#isRetired) return { stored: 0, lastReceivedAtMs: null, acknowledged: 0 };
-    const { count: kept, latestMs: lastReceivedAtMs } = this.#stored;
+    const { count: stored, latestMs: lastReceivedAtMs } = this.#stored;
     return { stored, lastReceivedAtMs, acknowledged: this.#acknowledged };
   }
 
-  /** For good, with everything in it: ids are never used again. */
+  /** Permanent, and deletes everything: ids are never reused. */
   async retire(): Promise<void> {
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
@@ -141,25 +146,25 @@ export class Receiver extends DurableObject<ObjectBindings> {
     kv.put(KEY.bucket, bucket);
     if (waitMs > 0) return { outcome: "rate_limited", waitMs };
     const delivery = { ...arrival, id: arrival.id ?? crypto.randomUUID() };
-    if (this.#stored.has(delivery.id)) return { outcome: "repeated" };
-    // What nobody has acknowledged was promised to be kept: its vendor will not send it again.
+    if (this.#stored.has(delivery.id)) return { outcome: "duplicate" };
+    // An unacknowledged delivery is never removed to make room: its vendor will not send it again.
     if (!this.#stored.makeRoomFor(delivery, RECEIVER_STORED_MAX_BYTES, this.#acknowledged)) {
       return { outcome: "full" };
     }
     this.#stored.add(delivery, now);
-    return { outcome: "kept" };
+    return { outcome: "stored" };
   }
 
-  /** When the oldest is too old, and not before `leastMs` from now. */
-  async #scheduleSweep(leastMs = 0): Promise<void> {
+  /** For when the oldest delivery's retention has passed, and not before `minWaitMs` from now. */
+  async #scheduleSweep(minWaitMs = 0): Promise<void> {
     const { oldestMs } = this.#stored;
     const settings = this.#settings;
     if (oldestMs === null || !settings) return;
     const now = Date.now();
-    await this.ctx.storage.setAlarm(Math.max(oldestMs + settings.keepMs + 1, now + leastMs));
+    await this.ctx.storage.setAlarm(Math.max(oldestMs + settings.keepMs + 1, now + minWaitMs));
   }
 
-  /** Made when it is first needed: a name that a stranger guessed leaves no tables behind. */
+  /** Created on first use: a guessed id must not leave tables behind. */
   get #stored(): Deliveries {
     return (this.#deliveries ??= new Deliveries(this.ctx.storage.sql));
   }
@@ -177,17 +182,18 @@ export class Receiver extends DurableObject<ObjectBindings> {
   }
 
   #saveIfNewer(settings: ReceiverSettings): void {
-    const known = this.#settings;
-    const newest = newerSettings(known, settings);
-    if (newest !== known) this.ctx.storage.kv.put(KEY.settings, newest);
+    const stored = this.#settings;
+    const newest = newerSettings(stored, settings);
+    if (newest !== stored) this.ctx.storage.kv.put(KEY.settings, newest);
   }
 
   async #load(): Promise<ReceiverSettings | null> {
     const receiverId = this.ctx.id.name;
-    if (receiverId === undefined) throw new Error("Receiver objects are found by name");
+    if (receiverId === undefined)
+      throw new Error("A Receiver object must be addressed by its name");
     this.#loading ??= this.env.ROWS.receiver(receiverId).finally(() => (this.#loading = undefined));
     const settings = await this.#loading;
-    // It can have ended, or been changed, while the rows were asked.
+    // The receiver may have been retired or changed while the rows were read.
     if (settings && !this.#isRetired) this.#saveIfNewer(settings);
     return this.#isRetired ? null : (this.#settings ?? null);
   }

@@ -131,7 +131,8 @@ export class Relay extends DurableObject<ObjectBindings> implements RelayRpc {
 
   async #welcome(socket: WebSocket, hello: RelayHello): Promise<void> {
     if (hello.relayId !== this.ctx.id.name) return this.#rejectLink(socket, "another relay's id");
-    if (hello.firstPort > hello.lastPort) return this.#rejectLink(socket, "an empty range of ports");
+    if (hello.firstPort > hello.lastPort)
+      return this.#rejectLink(socket, "an empty range of ports");
     const now = Date.now();
     this.#link.welcome(socket, hello, now);
     this.#hasNewHello = true;

@@ -4,7 +4,7 @@
  */
 import { closeQuietly } from "../close-quietly.ts";
 import {
-  SyncAnswer,
+  SyncReply,
   WATCH_CLOSE,
   WATCH_PING,
   WATCH_PONG,
@@ -74,7 +74,7 @@ export class Watchers {
   /** A message that is no answer to a sync is ignored. */
   handleMessage(socket: WebSocket, message: string | ArrayBuffer): void {
     if (typeof message !== "string" || message.length > WATCHER_MESSAGE_MAX_CHARS) return;
-    const answer = SyncAnswer.safeParse(parseJson(message)).data;
+    const answer = SyncReply.safeParse(parseJson(message)).data;
     if (answer) this.#open.get(socket)?.acknowledge(answer.n, getWindowBytes(this.#open.size));
   }
 

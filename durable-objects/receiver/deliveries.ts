@@ -1,7 +1,7 @@
-/** The deliveries that a receiver keeps: in SQLite, in the order in which they came. */
+/** The deliveries that a receiver stores: in SQLite, in the order of their arrival. */
 
 const RECEIVER_SWEEP_BATCH_ROWS = 1_000;
-/** Bodies and header lines in one answer; a delivery that is larger comes alone. */
+/** Bodies and headers in one page; a delivery that is larger has a page of its own. */
 export const DELIVERIES_PAGE_MAX_BYTES = 4 * 1024 * 1024;
 
 export interface NewDelivery {
@@ -13,7 +13,7 @@ export interface NewDelivery {
 
 export interface StoredDelivery extends NewDelivery {
   receivedAtMs: number;
-  /** Its place in the order. Never used again, whatever is removed. */
+  /** In the order of arrival. A position is never reused, even if its delivery is removed. */
   position: number;
 }
 
@@ -70,10 +70,10 @@ export class Deliveries {
     this.#sql.exec("update kept set latest_place = ?", place);
   }
 
-  /** Removes the oldest of those up to a place until this one fits. @returns whether it does. */
+  /** Removes the oldest deliveries up to position `upTo` until this one fits. @returns whether it does. */
   makeRoomFor({ headers, body }: NewDelivery, maxBytes: number, upTo: number): boolean {
-    const wanted = computeSize(JSON.stringify(headers), body);
-    let excess = this.#bytes + wanted - maxBytes;
+    const needed = computeSize(JSON.stringify(headers), body);
+    let excess = this.#bytes + needed - maxBytes;
     while (excess > 0) {
       const [oldest] = this.#sql
         .exec<{ place: number; bytes: number }>(
@@ -89,7 +89,7 @@ export class Deliveries {
     return true;
   }
 
-  /** Those behind a place, the oldest first; as many as one answer may hold. */
+  /** The deliveries after a position, the oldest first; as many as fit in one page. */
   page(after: number, { limit, sinceMs }: { limit: number; sinceMs: number }): StoredDelivery[] {
     const page: StoredDelivery[] = [];
     let bytes = 0;
@@ -114,12 +114,12 @@ export class Deliveries {
     return page;
   }
 
-  /** The highest place that was ever given away. */
+  /** The highest position that was ever assigned. */
   get latestPosition(): number {
     return this.#sql.exec<{ place: number }>("select latest_place as place from kept").one().place;
   }
 
-  /** When the oldest came. */
+  /** When the oldest delivery arrived. */
   get oldestMs(): number | null {
     return this.#findFirstMs("place");
   }
@@ -132,7 +132,7 @@ export class Deliveries {
     return this.#sql.exec<{ n: number }>("select count(*) as n from deliveries").one().n;
   }
 
-  /** A batch of what came before a moment. @returns whether that was all. */
+  /** Removes a batch of the deliveries that arrived before a time. @returns whether none are left. */
   removeBefore(beforeMs: number): boolean {
     const removed = this.#sql
       .exec<{ bytes: number }>(
@@ -147,7 +147,7 @@ export class Deliveries {
     return removed.length < RECEIVER_SWEEP_BATCH_ROWS;
   }
 
-  /** Counted along: a sum over all rows would read every one of them with each delivery. */
+  /** Maintained with each change: a sum would read every row for each delivery. */
   get #bytes(): number {
     return this.#sql.exec<{ bytes: number }>("select bytes from kept").one().bytes;
   }

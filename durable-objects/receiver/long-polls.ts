@@ -1,31 +1,31 @@
 /** Readers that wait for the next delivery. */
 
-/** Readers that wait for one receiver; beyond them the one that waits longest is answered. */
+/** Readers of one receiver that may wait at a time; one more ends the longest wait. */
 export const LONG_POLLS_MAX = 100;
 
-type Resume = (isWorthALook: boolean) => void;
+type Resume = (hasArrived: boolean) => void;
 
 export class LongPolls {
-  /** In the order in which they came. */
+  /** The longest wait first. */
   readonly #waiting = new Set<Resume>();
 
-  /** Resolves with true after an arrival; with false when the time is over, or a newer reader needs the place. */
+  /** @returns true after a delivery; false when the time has passed or a newer reader takes the place. */
   waitForDelivery(waitMs: number): Promise<boolean> {
-    // A reader whose client is gone is not heard of again: it must not keep others out.
+    // A client that disconnects is not reported here: its reader must not keep others out.
     const [longest] = this.#waiting;
     if (longest && this.#waiting.size >= LONG_POLLS_MAX) longest(false);
     return new Promise((resolve) => {
-      const answer: Resume = (isWorthALook) => {
+      const resume: Resume = (hasArrived) => {
         clearTimeout(timer);
-        this.#waiting.delete(answer);
-        resolve(isWorthALook);
+        this.#waiting.delete(resume);
+        resolve(hasArrived);
       };
-      const timer = setTimeout(answer, waitMs, false);
-      this.#waiting.add(answer);
+      const timer = setTimeout(resume, waitMs, false);
+      this.#waiting.add(resume);
     });
   }
 
   notifyAll(): void {
-    for (const answer of [...this.#waiting]) answer(true);
+    for (const resume of [...this.#waiting]) resume(true);
   }
 }

@@ -1,18 +1,23 @@
-/** What a vendor's payload says of itself. Read once its signature is known to be right. */
+/** Fields of a vendor's delivery. Read only after its signature has been verified. */
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
 import type { SignedRequest } from "./signatures.ts";
 
-/** What is longer is no delivery id: the delivery gets one of ours. */
+/** A longer id is ignored, and the delivery gets a generated one. */
 const DELIVERY_ID_MAX_CHARS = 200;
 
-/** What a vendor calls this delivery, so that it is kept once. @returns null where it has no name. */
-export function readDeliveryId(validator: Validator, { headers, body }: SignedRequest): string | null {
+/** The vendor's id of this delivery, by which a repeated one is recognized. @returns null when it has none. */
+export function readDeliveryId(
+  validator: Validator,
+  { headers, body }: SignedRequest,
+): string | null {
   return (
-    toUsableId(readVendorId(validator, headers, body)) ?? toUsableId(headers.get("x-delivery-id")) ?? null
+    toUsableId(readVendorId(validator, headers, body)) ??
+    toUsableId(headers.get("x-delivery-id")) ??
+    null
   );
 }
 
-/** A vendor that tries a new address wants this back. @returns null for any other delivery. */
+/** What a vendor that verifies a new address wants to be sent back. @returns null for any other delivery. */
 export function readChallenge(validator: Validator, { body }: SignedRequest): string | null {
   if (validator !== "chat_app") return null;
   const { type, challenge } = parseFields(body);
@@ -38,7 +43,7 @@ function toUsableId(id: unknown): string | undefined {
   return id;
 }
 
-/** Of what is no JSON object: none. */
+/** @returns no fields when the body is not a JSON object. */
 function parseFields(body: Uint8Array): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(body));

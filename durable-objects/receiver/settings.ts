@@ -1,30 +1,31 @@
-/** What a receiver must know to take deliveries, as its row says. */
+/** What a receiver needs to accept deliveries: a copy of its row. */
 import type { Validator } from "../../protocol/schemas/webhooks.ts";
 
-/** Versions of a receiver only ever grow. */
+/** The version of a receiver only ever increases. */
 export interface ReceiverSettings {
   version: number;
   validator: Validator;
-  /** The newest first. Sealed: whoever judges a delivery opens them, and this object never does. */
+  /** The newest first. The Worker that verifies a delivery decrypts them; the object never does. */
   secrets: EncryptedSecret[];
-  /** How long a delivery is kept. */
+  /** How long a delivery is stored. */
   keepMs: number;
 }
 
 export interface EncryptedSecret {
+  /** The ciphertext. */
   sealed: string;
-  /** ms since the epoch; null: for good. */
+  /** ms since the epoch; null: no end. */
   untilMs: number | null;
 }
 
 export function newerSettings(
-  known: ReceiverSettings | undefined,
+  stored: ReceiverSettings | undefined,
   offered: ReceiverSettings,
 ): ReceiverSettings {
-  return known !== undefined && known.version >= offered.version ? known : offered;
+  return stored !== undefined && stored.version >= offered.version ? stored : offered;
 }
 
-/** Those that may have signed what comes in now. */
+/** @returns the encrypted secrets that a delivery may be signed with now. */
 export function getActiveSecrets({ secrets }: ReceiverSettings, nowMs: number): string[] {
   return secrets
     .filter(({ untilMs }) => untilMs === null || untilMs > nowMs)

@@ -1,7 +1,7 @@
 /**
- * What a relay reports of private networks. The newest is in memory; it is saved some seconds later, in one
- * write for many reports. Until then a timer keeps the object awake, and a crash also ends the link, after
- * which the relay reports everything anew.
+ * A relay's reports of private networks. The newest report is in memory and is saved some seconds later, one
+ * write for many reports. Until then a timer keeps the object awake. A crash also closes the link, after which
+ * the relay reports everything again.
  */
 import { z } from "zod";
 import { NetworkStatus, type DeviceStatus } from "../../protocol/relay/link.ts";
@@ -11,19 +11,19 @@ const SAVE_AFTER_MS = 10_000;
 export type NetworkSummary = Omit<NetworkStatus, "devices">;
 
 const StoredSummary = NetworkStatus.omit({ devices: true }).extend({
-  /** Over which connection of the relay it came. */
+  /** The connection of the relay that reported it. */
   linkId: z.string(),
 });
 type StoredSummary = z.infer<typeof StoredSummary>;
 
-/** `rxBytes` and `txBytes` since the device was first seen, over all runs of the relay. */
+/** `rxBytes` and `txBytes` are totals since the device was first seen, over all runs of the relay. */
 export type DeviceTotals = DeviceStatus;
 
 interface Device {
   status: DeviceStatus;
-  /** Of the relay's run that `status` counts from the beginning of. */
+  /** The run of the relay in which the counters of `status` began at 0. */
   epoch: string;
-  /** Of the runs before. */
+  /** The totals of all earlier runs. */
   earlier: { rxBytes: number; txBytes: number };
 }
 
@@ -47,7 +47,7 @@ export class Networks {
     ) without rowid`);
   }
 
-  /** @param epoch of the relay's run, with which its counts of bytes begin at 0. */
+  /** @param epoch the relay's run: each run starts counting bytes at 0. */
   apply(status: NetworkStatus, { linkId, epoch }: { linkId: string; epoch: string }): void {
     const { devices, ...summary } = status;
     const { networkId } = status;
@@ -68,10 +68,10 @@ export class Networks {
   }
 
   /**
-   * What was reported last; null when nothing ever was. A relay that reconnects reports every network that it
-   * serves: one that it left out is offline.
+   * The last report; null when there is none. A relay that reconnects reports every network that it serves, so a
+   * network that it has not reported since is offline.
    *
-   * @param linkId of the connection that there is now; undefined when the relay is away.
+   * @param linkId the current connection; undefined while the relay is disconnected.
    */
   summary(networkId: string, linkId: string | undefined): NetworkSummary | null {
     const found = this.#find(networkId);
@@ -88,7 +88,7 @@ export class Networks {
     }));
   }
 
-  /** The network was deleted. */
+  /** For a network that was deleted. */
   remove(networkId: string): void {
     this.#summaries.delete(networkId);
     this.#devices.delete(networkId);
@@ -143,7 +143,7 @@ export class Networks {
   }
 }
 
-/** Adds the bytes of an earlier run of the relay; the last known handshake stays until a newer one is reported. */
+/** Adds the bytes of earlier runs of the relay. The last known handshake is kept until a newer one is reported. */
 export function updateDevice(
   known: Device | undefined,
   reported: DeviceStatus,

@@ -1,37 +1,37 @@
 /**
- * Brings what relays count to the tunnels' objects. Counts are totals, so that only the newest of an association
- * need arrive: while one is on its way, a newer one waits, and replaces another that waits.
+ * Delivers a relay's usage counts to the tunnels' objects. The counts are totals, so only the newest one of an
+ * association must arrive: during a delivery the next count waits, and a newer one replaces it.
  */
 import type { TunnelUsage } from "../../protocol/relay/link.ts";
 
-const TRIES_MAX = 5;
+const ATTEMPTS_MAX = 5;
 const RETRY_AFTER_MS = 1_000;
 
 export class UsageDelivery {
   readonly #send: (usage: TunnelUsage) => Promise<void>;
-  /** By association: what to deliver next. Has a key for as long as a delivery is under way. */
+  /** The next count to deliver, by association; null: none. A key exists while a delivery is in progress. */
   readonly #next = new Map<string, TunnelUsage | null>();
 
   constructor(deliver: (usage: TunnelUsage) => Promise<void>) {
     this.#send = deliver;
   }
 
-  /** @returns when nothing of this association is on its way any more. */
+  /** Resolves when no delivery for this association is in progress. */
   async deliver(usage: TunnelUsage): Promise<void> {
     const key = `${usage.source} ${usage.tunnelId}`;
-    const isUnderWay = this.#next.has(key);
+    const isInProgress = this.#next.has(key);
     this.#next.set(key, usage);
-    if (isUnderWay) return;
-    for (let tries = 0; tries < TRIES_MAX;) {
+    if (isInProgress) return;
+    for (let attempts = 0; attempts < ATTEMPTS_MAX;) {
       const newest = this.#next.get(key);
       if (!newest) break;
       this.#next.set(key, null);
       try {
         await this.#send(newest);
-        tries = 0;
+        attempts = 0;
       } catch {
-        tries += 1;
-        // Unless a newer one came meanwhile.
+        attempts += 1;
+        // Unless a newer count arrived during the call.
         if (!this.#next.get(key)) this.#next.set(key, newest);
         await scheduler.wait(RETRY_AFTER_MS);
       }

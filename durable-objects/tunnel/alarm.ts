@@ -1,28 +1,28 @@
 /**
- * The one alarm of an object, for all who wait for something: it goes off for whoever is first, and each then
- * says again what it waits for.
+ * The one alarm of an object, shared by all parts that need one: it fires for the earliest, and then each part
+ * schedules its next one.
  *
- * The platform repeats an alarm that failed only where no other was set meanwhile, and here somebody always
- * waits: what fails is tried again by an alarm of its own.
+ * The platform repeats a failed alarm only if no other alarm was set meanwhile, and here another part usually
+ * sets one. So a failure schedules an alarm of its own.
  */
 
-/** When a tunnel does again what failed: from the first of these on, each time after twice as long. */
+/** How soon a tunnel retries what failed: the wait doubles from the first of these to the second. */
 export const ALARM_RETRY_MIN_MS = 5_000;
 export const ALARM_RETRY_MAX_MS = 60_000;
 
-/** @returns when it is to be set to; null: it is early enough as it is. */
-export function computeNextAlarm(setToMs: number | null, wantedMs: number): number | null {
-  return setToMs !== null && setToMs <= wantedMs ? null : wantedMs;
+/** @returns the time to set the alarm to; null: it is already early enough. */
+export function computeNextAlarm(scheduledAtMs: number | null, requestedMs: number): number | null {
+  return scheduledAtMs !== null && scheduledAtMs <= requestedMs ? null : requestedMs;
 }
 
 type Storage = Pick<DurableObjectStorage, "getAlarm" | "setAlarm">;
 
 export class Alarm {
   readonly #storage: Storage;
-  /** undefined: it may be set from an earlier life of the object. */
+  /** undefined: not read yet. An earlier instance of the object may have set the alarm. */
   #scheduledAtMs: number | null | undefined;
-  #wantedMs = Infinity;
-  /** How often in succession something failed that was due. */
+  /** The earliest requested time while the alarm is being read; Infinity otherwise. */
+  #requestedMs = Infinity;
   #consecutiveFailures = 0;
   #hasFailed = false;
 
@@ -31,49 +31,51 @@ export class Alarm {
   }
 
   /**
-   * Wakes the object at this time or earlier.
-   * @param how unconfirmed: a visitor's answer must not wait for a timer to be on disk.
+   * Fires at this time or earlier.
+   * @param durability unconfirmed: a visitor's response must not wait for a timer to be on disk.
    */
-  scheduleBy(atMs: number, how: "confirmed" | "unconfirmed"): void {
-    // What is due now can't be too late.
-    if (this.#scheduledAtMs === undefined && atMs > Date.now()) return this.#readThenSchedule(atMs);
+  scheduleBy(atMs: number, durability: "confirmed" | "unconfirmed"): void {
+    // An alarm for now is early enough whatever is stored, so it need not be read.
+    if (this.#scheduledAtMs === undefined && atMs > Date.now()) {
+      return this.#readThenSchedule(atMs);
+    }
     const nextMs = computeNextAlarm(this.#scheduledAtMs ?? null, atMs);
     if (nextMs === null) return;
     this.#scheduledAtMs = nextMs;
-    void this.#storage.setAlarm(nextMs, { allowUnconfirmed: how === "unconfirmed" });
+    void this.#storage.setAlarm(nextMs, { allowUnconfirmed: durability === "unconfirmed" });
   }
 
-  /** It went off: it is set to nothing now. */
+  /** Called when the alarm fires: from then on none is set. */
   markFired(): void {
     this.#scheduledAtMs = null;
     this.#consecutiveFailures = this.#hasFailed ? this.#consecutiveFailures + 1 : 0;
     this.#hasFailed = false;
   }
 
-  /** Does a part of what is due, and never throws: one part's failure is none of the others'. */
-  async attempt(due: () => Promise<void> | void): Promise<void> {
+  /** Runs one part's work and never throws: the failure of one part must not stop the others. */
+  async attempt(work: () => Promise<void> | void): Promise<void> {
     try {
-      await due();
+      await work();
     } catch (cause) {
       console.error(
         JSON.stringify({ level: "error", event: "alarm_failed", cause: String(cause) }),
       );
       this.#hasFailed = true;
-      const waitMs = Math.min(ALARM_RETRY_MIN_MS * 2 ** this.#consecutiveFailures, ALARM_RETRY_MAX_MS);
-      this.scheduleBy(Date.now() + waitMs, "confirmed");
+      const backoffMs = ALARM_RETRY_MIN_MS * 2 ** this.#consecutiveFailures;
+      this.scheduleBy(Date.now() + Math.min(backoffMs, ALARM_RETRY_MAX_MS), "confirmed");
     }
   }
 
   #readThenSchedule(atMs: number): void {
-    const isAsking = this.#wantedMs !== Infinity;
-    this.#wantedMs = Math.min(this.#wantedMs, atMs);
-    if (!isAsking) void this.#readScheduled();
+    const isReading = this.#requestedMs !== Infinity;
+    this.#requestedMs = Math.min(this.#requestedMs, atMs);
+    if (!isReading) void this.#readScheduled();
   }
 
   async #readScheduled(): Promise<void> {
-    const setToMs = await this.#storage.getAlarm();
-    this.#scheduledAtMs ??= setToMs;
-    this.scheduleBy(this.#wantedMs, "unconfirmed");
-    this.#wantedMs = Infinity;
+    const scheduledAtMs = await this.#storage.getAlarm();
+    this.#scheduledAtMs ??= scheduledAtMs;
+    this.scheduleBy(this.#requestedMs, "unconfirmed");
+    this.#requestedMs = Infinity;
   }
 }

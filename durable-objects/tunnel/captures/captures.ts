@@ -1,6 +1,6 @@
 /**
- * All that a tunnel records: begins a recording for each visit, writes what is to be written a moment later
- * and together, keeps it within the plan's time and the tunnel's space, and tells it.
+ * All captures of a tunnel: starts a recording for each request, writes captures in batches after a short delay,
+ * enforces the plan's retention and the tunnel's storage limit, and notifies watchers.
  */
 import { CaptureIds, getCaptureTimeMs } from "../../../protocol/capture-id.ts";
 import { CAPTURE_LONG_MS } from "../../limits.ts";
@@ -26,19 +26,19 @@ import {
 import { Recording, type Recorder, type RecordedRequest } from "./recording.ts";
 import { StoredCaptureSettings } from "./settings.ts";
 
-/** Bodies of all exchanges of a tunnel that are not written yet. Beyond it they are cut. */
+/** Unwritten bodies of all exchanges of a tunnel. Beyond it bodies are cut. */
 export const CAPTURE_MEMORY_MAX_BYTES = 16 * 1024 * 1024;
-/** What a tunnel keeps on disk, everything included; the oldest goes first. */
+/** A tunnel's storage, everything included. Beyond it the oldest captures are dropped. */
 export const CAPTURES_STORED_MAX_BYTES = 64 * 1024 * 1024;
-/** How much may be written before the bound is looked at again. */
+/** How much may be written before the limit is checked again. */
 const CAPTURES_CHECK_BYTES = 1024 * 1024;
-/** How many a list looks at before whatever else is due has its turn: some 10 ms. */
+/** Records that a list examines before it yields to other events: some 10 ms. */
 const CAPTURES_LIST_BATCH = 2_000;
-/** How many pages are dropped before whatever else is due has its turn. */
+/** Pages that are dropped before yielding to other events. */
 const CAPTURES_DROP_BATCH = 200;
-/** How long something recorded may be in memory only. A crash forgets no more than this. */
+/** How long a capture may be in memory only. A crash loses no more than this. */
 const CAPTURE_WRITE_DELAY_MS = 100;
-/** Where retention is asked after, at least and while anything is kept. */
+/** The shortest time until the next retention check. */
 const RETENTION_CHECK_MIN_MS = 60_000;
 
 const CLEARED_UNTIL_KEY = "captures-cleared-until";
@@ -47,7 +47,7 @@ export interface CapturesDeps {
   tunnelId(): string | undefined;
   alarm: Alarm;
   feed: CaptureFeed;
-  /** It is over: nothing is kept of it. */
+  /** Nothing is captured for a retired tunnel. */
   isRetired: boolean;
 }
 
@@ -60,10 +60,10 @@ export class Captures implements Recorder {
   #isRetired: boolean;
   #clearedUntilMs: number;
   #ids: CaptureIds | undefined;
-  /** Open, oldest first: those that may soon be over, and those that last. */
+  /** Open recordings, oldest first: those that may end soon, and those that are open for long. */
   readonly #recent = new Map<string, Recording>();
   readonly #longLived = new Map<string, Recording>();
-  /** To be written. */
+  /** Captures and recordings to be written. */
   #finalized: FinalizedCapture[] = [];
   #endedLongLived: Recording[] = [];
   readonly #changed = new Set<Recording>();
@@ -80,10 +80,10 @@ export class Captures implements Recorder {
     this.#clearedUntilMs = storage.kv.get<number>(CLEARED_UNTIL_KEY) ?? 0;
   }
 
-  // ── Told by workers ──
+  // ── Called by workers ──
 
-  publish(capturing: CapturePolicy): void {
-    this.#settings.publish(capturing);
+  publish(policy: CapturePolicy): void {
+    this.#settings.publish(policy);
     this.#isRetentionScheduled = false;
     this.#scheduleRetention();
   }
@@ -102,12 +102,13 @@ export class Captures implements Recorder {
     this.#write(true);
     const summaries: CaptureSummary[] = [];
     const fromMs = Math.max(this.#retainedSinceMs, filter.sinceMs ?? 0);
-    let looked = 0;
+    let examined = 0;
     for (const record of this.#store.records(fromMs, filter.after)) {
       if (summaries.length >= filter.limit) break;
-      // A filter that finds little looks through everything, and visitors are not to wait for that.
-      if (++looked % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
-      if (matchesFilter(record, filter)) summaries.push(toSummary(this.#withLiveState(record), tunnelId));
+      // A filter with few matches examines every record, and visitors must not wait for that.
+      if (++examined % CAPTURES_LIST_BATCH === 0) await scheduler.wait(0);
+      if (matchesFilter(record, filter))
+        summaries.push(toSummary(this.#withLiveState(record), tunnelId));
     }
     return summaries;
   }
@@ -129,8 +130,8 @@ export class Captures implements Recorder {
   }
 
   /**
-   * What came by then is listed no more from now on; what of it is open is found by its id until it is over.
-   * A page that holds younger ones too stays on disk as long as they do.
+   * Captures that began up to then are no longer listed. An open one can be found by its id until it ends. A page
+   * that also contains newer captures stays on disk as long as they do.
    */
   async clear(untilMs: number): Promise<void> {
     this.#write(true);
@@ -139,7 +140,7 @@ export class Captures implements Recorder {
     await this.#enforceLimits();
   }
 
-  /** For good. */
+  /** Permanent. */
   async retire(): Promise<void> {
     this.#isRetired = true;
     this.#settings.remove();
@@ -147,25 +148,25 @@ export class Captures implements Recorder {
     await this.#enforceLimits();
   }
 
-  /** Before the server stops. */
+  /** Called before the server stops. */
   flush(): void {
     this.#write(true);
   }
 
-  // ── Told by visits ──
+  // ── Called by exchanges and sockets ──
 
-  /** @returns null when nothing is to be kept of it. */
-  startRecording(visit: RecordedRequest): Recording | null {
+  /** @returns null when the request is not captured. */
+  startRecording(request: RecordedRequest): Recording | null {
     if (!this.#settings.isOn || this.#isRetired) return null;
-    return this.#start(visit);
+    return this.#start(request);
   }
 
-  /** Of a replay there is always a new capture: it is what was asked for. */
-  startReplayRecording(visit: RecordedRequest): Recording | null {
-    return this.#isRetired ? null : this.#start(visit);
+  /** A replay is always captured: the capture is its result. */
+  startReplayRecording(request: RecordedRequest): Recording | null {
+    return this.#isRetired ? null : this.#start(request);
   }
 
-  /** The WebSocket of a tunnel that slept. @returns null also when it is over, or recorded already. */
+  /** For a WebSocket, after hibernation. @returns null also when it has ended or is already being recorded. */
   resumeRecording(id: string): Recording | null {
     if (this.#isRetired || this.#longLived.has(id)) return null;
     this.#write(false);
@@ -196,7 +197,7 @@ export class Captures implements Recorder {
     this.#notifyWatchers(recording);
   }
 
-  // ── Told by the alarm ──
+  // ── Called by the alarm ──
 
   async onAlarm(): Promise<void> {
     this.#isRetentionScheduled = false;
@@ -206,12 +207,12 @@ export class Captures implements Recorder {
 
   // ── Inside ──
 
-  #start(visit: RecordedRequest): Recording | null {
+  #start(request: RecordedRequest): Recording | null {
     const ids = (this.#ids ??= this.#createIds());
     if (!ids) return null;
     const atMs = Date.now();
     const id = ids.next(atMs);
-    const recording = new Recording(this, this.#settings, id, atMs, visit);
+    const recording = new Recording(this, this.#settings, id, atMs, request);
     this.#recent.set(recording.id, recording);
     this.#scheduleWrite();
     return recording;
@@ -227,7 +228,7 @@ export class Captures implements Recorder {
     return Math.max(Date.now() - this.#settings.retentionMs, this.#clearedUntilMs + 1);
   }
 
-  /** What is open is further than it was written; what was when the object stopped is not any more. */
+  /** The stored record of an open exchange is outdated; one without a recording was open when the object stopped. */
   #withLiveState(record: CaptureRecord): CaptureRecord {
     if (record.state !== "open") return record;
     return this.#longLived.get(record.id)?.record ?? { ...record, state: "aborted" };
@@ -258,25 +259,25 @@ export class Captures implements Recorder {
     this.#write(false);
   }
 
-  /** @param all also what may soon be over. */
+  /** @param all also writes open recordings that may end soon. */
   #write(all: boolean): void {
-    const longAgoMs = Date.now() - CAPTURE_LONG_MS;
+    const longLivedBeforeMs = Date.now() - CAPTURE_LONG_MS;
     for (const recording of this.#recent.values()) {
-      if (!all && recording.atMs > longAgoMs) break;
+      if (!all && recording.atMs > longLivedBeforeMs) break;
       this.#promote(recording);
       this.#notifyWatchers(recording);
     }
-    const sealed = this.#finalized;
-    const lasting = [...this.#changed, ...this.#endedLongLived];
+    const finalized = this.#finalized;
+    const longLived = [...this.#changed, ...this.#endedLongLived];
     this.#finalized = [];
     this.#endedLongLived = [];
     this.#changed.clear();
     try {
-      if (!this.#isRetired && (sealed.length > 0 || lasting.length > 0)) {
-        this.#uncheckedBytes += this.#store.write(sealed, lasting);
+      if (!this.#isRetired && (finalized.length > 0 || longLived.length > 0)) {
+        this.#uncheckedBytes += this.#store.write(finalized, longLived);
       }
     } finally {
-      for (const { heldBytes } of [...sealed, ...lasting.filter(({ isOpen }) => !isOpen)]) {
+      for (const { heldBytes } of [...finalized, ...longLived.filter(({ isOpen }) => !isOpen)]) {
         this.memory.release(heldBytes);
       }
     }
@@ -285,7 +286,7 @@ export class Captures implements Recorder {
     this.#scheduleRetention();
   }
 
-  /** However much there is to drop, visitors have their turn meanwhile. */
+  /** Yields regularly, so that visitors do not wait however much there is to drop. */
   async #enforceLimits(): Promise<void> {
     this.#uncheckedBytes = 0;
     const isTooMuch = () => this.#store.storedBytes > CAPTURES_STORED_MAX_BYTES;
@@ -295,10 +296,11 @@ export class Captures implements Recorder {
     }
   }
 
-  /** @returns whether there was one that came before. */
+  /** @returns whether there was a capture from before that time. */
   #dropOldest(beforeMs: number): boolean {
     const dropped = this.#store.dropOldest(beforeMs);
-    const open = dropped?.lasted != null ? this.#longLived.get(dropped.lasted) : undefined;
+    const open =
+      dropped?.longLivedId != null ? this.#longLived.get(dropped.longLivedId) : undefined;
     if (open) open.log = { ...open.log, ...skipDroppedPages(open.log) };
     return dropped !== null;
   }
@@ -309,11 +311,14 @@ export class Captures implements Recorder {
     if (oldestMs === undefined) return;
     this.#isRetentionScheduled = true;
     const endsAtMs = oldestMs + this.#settings.retentionMs;
-    this.#tunnel.alarm.scheduleBy(Math.max(endsAtMs, Date.now() + RETENTION_CHECK_MIN_MS), "unconfirmed");
+    this.#tunnel.alarm.scheduleBy(
+      Math.max(endsAtMs, Date.now() + RETENTION_CHECK_MIN_MS),
+      "unconfirmed",
+    );
   }
 }
 
-/** Where an open one goes on whose pages were dropped. */
+/** Where the log of an open recording continues after its pages were dropped. */
 function skipDroppedPages({ lastPage }: StreamLog): Pick<StreamLog, "firstPage" | "lastPage"> {
   return { firstPage: lastPage + 1, lastPage: lastPage + 1 };
 }

@@ -1,8 +1,8 @@
-/** Splits server-sent events as they flow (HTML, "Server-sent events"): nothing waits for anything here. */
+/** Parses server-sent events as they stream through (HTML, "Server-sent events"), without delaying them. */
 import { FRAME_CAPTURE_MAX_BYTES } from "../../limits.ts";
 import type { SseEvent } from "./record.ts";
 
-/** What of an event is looked at: its fields may come in any order. */
+/** The part of an event that is parsed: its fields may be in any order. */
 const EVENT_MAX_BYTES = 4 * FRAME_CAPTURE_MAX_BYTES;
 const LF = 10;
 const CR = 13;
@@ -10,41 +10,41 @@ const CR = 13;
 const decoder = new TextDecoder();
 
 export class EventStreamParser {
-  /** The event that has begun, as far as it is looked at, in lines that end with LF. */
+  /** The beginning of the current event, in lines that end with LF. */
   readonly #text = new Uint8Array(EVENT_MAX_BYTES);
   #length = 0;
-  /** Bytes of the event, looked at or not, without the empty line that ends it. */
+  /** The size of the current event, parsed or not, without the empty line that ends it. */
   #size = 0;
-  #lineIsEmpty = true;
-  #lastWasReturn = false;
+  #isLineEmpty = true;
+  #wasLastCr = false;
 
   /** @returns the events that ended in these bytes. */
   push(bytes: Uint8Array, nowMs: number): SseEvent[] {
     const events: SseEvent[] = [];
-    for (const unit of bytes) {
-      const isRest = unit === LF && this.#lastWasReturn;
-      this.#lastWasReturn = unit === CR;
-      if (unit === LF || unit === CR) {
-        // Two bytes can be the end of one line.
-        if (isRest) {
+    for (const byte of bytes) {
+      const isLfAfterCr = byte === LF && this.#wasLastCr;
+      this.#wasLastCr = byte === CR;
+      if (byte === LF || byte === CR) {
+        // CR LF ends one line.
+        if (isLfAfterCr) {
           if (this.#size > 0) this.#size += 1;
           continue;
         }
-        const event = this.#lineIsEmpty ? this.#takeEvent(nowMs) : null;
+        const event = this.#isLineEmpty ? this.#takeEvent(nowMs) : null;
         if (event) events.push(event);
-        if (!this.#lineIsEmpty) this.#append(LF);
-        this.#lineIsEmpty = true;
+        if (!this.#isLineEmpty) this.#append(LF);
+        this.#isLineEmpty = true;
       } else {
-        this.#append(unit);
-        this.#lineIsEmpty = false;
+        this.#append(byte);
+        this.#isLineEmpty = false;
       }
     }
     return events;
   }
 
-  #append(unit: number): void {
+  #append(byte: number): void {
     this.#size += 1;
-    if (this.#length < EVENT_MAX_BYTES) this.#text[this.#length++] = unit;
+    if (this.#length < EVENT_MAX_BYTES) this.#text[this.#length++] = byte;
   }
 
   #takeEvent(atMs: number): SseEvent | null {
@@ -56,7 +56,7 @@ export class EventStreamParser {
   }
 }
 
-/** @returns null for what are only comments: they keep a connection open, and tell nothing. */
+/** @returns null when there are only comments: they keep a connection open and carry nothing. */
 function parseEvent(text: string, size: number, atMs: number): SseEvent | null {
   let event = "message";
   let id: string | null = null;

@@ -1,17 +1,19 @@
 /**
- * What a tunnel captures, told to its organization while somebody watches. A lone request is told at once,
- * many are gathered; while one call is on its way the next ones wait, so that there is never more than one.
+ * Sends the requests that a tunnel captures to its organization while a watcher is connected. A single request is
+ * sent at once, many are gathered. While one call is in progress the next requests wait, so that there is never
+ * more than one call.
  *
- * Every answer says whether somebody still watches: an end that was never told ends by itself.
+ * Every response says whether the tunnel is still watched, so a lost notification that the last watcher has
+ * disconnected does no harm.
  */
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { CaptureBatch, WatchStatus } from "../../rpc.ts";
 
-/** A tunnel that has much to tell gathers it for this long. */
+/** A tunnel with many requests gathers them for this long. */
 const FEED_GATHER_MS = 100;
-/** Captures that a tunnel has yet to tell. Beyond it they are counted as missed. */
+/** Captures that wait to be sent. Further ones are counted as missed. */
 export const FEED_QUEUE_MAX_CAPTURES = 1_000;
-/** When news that could not be told is told again, and how often. */
+/** When a failed call is retried, and how often. */
 const FEED_RETRY_MS = 1_000;
 export const FEED_MAX_ATTEMPTS = 5;
 
@@ -19,7 +21,7 @@ const KEY = "watch";
 
 export interface FeedTarget {
   tunnelId: string;
-  organization: { news(news: CaptureBatch): Promise<WatchStatus> };
+  organization: { deliverCaptures(batch: CaptureBatch): Promise<WatchStatus> };
 }
 
 export class CaptureFeed {
@@ -29,29 +31,29 @@ export class CaptureFeed {
   #queue: CaptureSummary[] = [];
   #missed = 0;
   #failures = 0;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #isTelling = false;
+  #phase: "idle" | "scheduled" | "sending" = "idle";
   #sentAtMs = 0;
 
-  /** @param home whose tunnel it is; undefined while nobody has said so. */
-  constructor(kv: Pick<SyncKvStorage, "get" | "put">, home: () => FeedTarget | undefined) {
+  /** @param findTarget returns undefined until the tunnel's organization is known. */
+  constructor(kv: Pick<SyncKvStorage, "get" | "put">, findTarget: () => FeedTarget | undefined) {
     this.#kv = kv;
-    this.#findTarget = home;
+    this.#findTarget = findTarget;
     this.#watchStatus = kv.get<WatchStatus>(KEY);
   }
 
-  /** Who was never told either way tells once, and hears it. */
+  /** A tunnel that has no status yet assumes that it is watched, and learns it from the response. */
   get isWatched(): boolean {
     return this.#watchStatus?.isWatched ?? true;
   }
 
-  /** Of two words the later one holds, in whatever order they come. */
-  setWatchStatus(watch: WatchStatus): void {
-    if (this.#watchStatus && watch.version < this.#watchStatus.version) return;
-    const isNew = watch.version !== this.#watchStatus?.version || watch.isWatched !== this.isWatched;
-    this.#watchStatus = watch;
-    if (isNew) this.#kv.put<WatchStatus>(KEY, watch);
-    if (!watch.isWatched) this.#clear();
+  /** The status with the higher version wins, in whatever order they arrive. */
+  setWatchStatus(status: WatchStatus): void {
+    const current = this.#watchStatus;
+    if (current && status.version < current.version) return;
+    const isNew = status.version !== current?.version || status.isWatched !== this.isWatched;
+    this.#watchStatus = status;
+    if (isNew) this.#kv.put<WatchStatus>(KEY, status);
+    if (!status.isWatched) this.#clear();
   }
 
   add(summary: CaptureSummary): void {
@@ -59,40 +61,42 @@ export class CaptureFeed {
     if (this.#queue.length < FEED_QUEUE_MAX_CAPTURES) this.#queue.push(summary);
     else this.#missed += 1;
     this.#failures = 0;
-    this.#scheduleSend();
+    if (this.#phase === "idle") this.#scheduleSend();
   }
 
   #scheduleSend(): void {
-    if (this.#timer !== undefined || this.#isTelling) return;
+    this.#phase = "idle";
     if (this.#queue.length === 0 && this.#missed === 0) return;
     const isBusy = Date.now() - this.#sentAtMs < FEED_GATHER_MS;
     const waitMs = this.#failures > 0 ? FEED_RETRY_MS : isBusy ? FEED_GATHER_MS : 0;
-    this.#timer = setTimeout(() => void this.#send(), waitMs);
+    this.#phase = "scheduled";
+    setTimeout(() => void this.#send(), waitMs);
   }
 
   async #send(): Promise<void> {
-    this.#timer = undefined;
-    const home = this.#findTarget();
-    if (!home) return this.#clear();
-    const news = {
-      tunnelId: home.tunnelId,
+    const target = this.#findTarget();
+    if (!target) {
+      this.#phase = "idle";
+      return this.#clear();
+    }
+    const batch = {
+      tunnelId: target.tunnelId,
       messages: this.#queue.map((summary) => JSON.stringify(summary)),
       missed: this.#missed,
     };
     this.#queue = [];
     this.#missed = 0;
-    this.#isTelling = true;
+    this.#phase = "sending";
     this.#sentAtMs = Date.now();
     try {
-      this.setWatchStatus(await home.organization.news(news));
+      this.setWatchStatus(await target.organization.deliverCaptures(batch));
       this.#failures = 0;
     } catch {
-      // They may have arrived; watchers are better told too many missed ones than none.
-      this.#missed += news.missed + news.messages.length;
+      // They may have arrived. Reporting too many missed requests to watchers is better than reporting none.
+      this.#missed += batch.missed + batch.messages.length;
       this.#failures += 1;
       if (this.#failures >= FEED_MAX_ATTEMPTS) this.#clear();
     } finally {
-      this.#isTelling = false;
       this.#scheduleSend();
     }
   }

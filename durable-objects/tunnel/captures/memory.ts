@@ -1,4 +1,4 @@
-/** What captures may hold in memory, over all the exchanges of a tunnel together. */
+/** Bounds the memory that captures use, over all the exchanges of a tunnel together. */
 export class CaptureMemory {
   readonly #maxBytes: number;
   #heldBytes = 0;
@@ -11,11 +11,11 @@ export class CaptureMemory {
     return this.#heldBytes;
   }
 
-  /** @returns how many of the bytes may be held. Each of them is to be given back. */
+  /** @returns how many of the bytes were reserved. The caller must release them. */
   reserve(bytes: number): number {
-    const taken = Math.max(0, Math.min(bytes, this.#maxBytes - this.#heldBytes));
-    this.#heldBytes += taken;
-    return taken;
+    const reserved = Math.max(0, Math.min(bytes, this.#maxBytes - this.#heldBytes));
+    this.#heldBytes += reserved;
+    return reserved;
   }
 
   release(bytes: number): void {

@@ -1,26 +1,26 @@
-/** Lists captures newest first, of pages that overlap: read lazily, as many as are asked for. */
+/** Lists captures newest first from pages that overlap in time. Pages are read only as they are needed. */
 import type { CaptureRecord } from "./record.ts";
 
 /**
- * @param sources of each the pages by their newest record, newest first; within a page the oldest is first.
+ * @param sources each lists its pages by their newest record, newest first; within a page the oldest is first.
  */
 export function* mergeNewestFirst(
   ...sources: Iterable<CaptureRecord[]>[]
 ): Generator<CaptureRecord, void> {
-  const ahead = sources.map((source) => new PageReader(source));
-  /** Read, and not given yet: oldest first. */
-  let waiting: CaptureRecord[] = [];
+  const readers = sources.map((source) => new PageReader(source));
+  /** Records that were read and not yielded yet, oldest first. */
+  let pending: CaptureRecord[] = [];
   for (;;) {
-    const next = ahead.reduce((a, b) => (a.newest >= b.newest ? a : b));
-    const last = waiting.at(-1);
-    if (next.newest !== "" && (last === undefined || next.newest > last.id)) {
-      waiting = [...waiting, ...next.take()].sort((a, b) => (a.id < b.id ? -1 : 1));
-    } else if (last === undefined) return;
-    else yield waiting.pop()!;
+    const next = readers.reduce((a, b) => (a.newestId >= b.newestId ? a : b));
+    const newestPending = pending.at(-1);
+    if (next.newestId !== "" && (newestPending === undefined || next.newestId > newestPending.id)) {
+      pending = [...pending, ...next.take()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    } else if (newestPending === undefined) return;
+    else yield pending.pop()!;
   }
 }
 
-/** One source, with its next page read ahead. */
+/** Reads one source one page ahead. */
 class PageReader {
   readonly #pages: Iterator<CaptureRecord[]>;
   #next: CaptureRecord[];
@@ -30,8 +30,8 @@ class PageReader {
     this.#next = this.#read();
   }
 
-  /** The id of the newest record to come; "" when there is none. */
-  get newest(): string {
+  /** The id of the newest record in the next page; "" when there is none. */
+  get newestId(): string {
     return this.#next.at(-1)?.id ?? "";
   }
 

@@ -2,7 +2,13 @@
  * Pages of short captures, many in one stored value. Each capture is serialized when it ends: until it is written
  * the object then holds two strings instead of the many that make up a request and its response.
  */
-import type { CaptureRecord, HeadLines, CapturedBodies, StoredBody, StoredDetail } from "./record.ts";
+import type {
+  CaptureRecord,
+  HeadLines,
+  CapturedBodies,
+  StoredBody,
+  StoredDetail,
+} from "./record.ts";
 import { concatBytes } from "../../../shared/bytes.ts";
 
 /** Bodies up to this size are stored with their headers, larger ones separately. */
@@ -48,12 +54,17 @@ export function isStoredSeparately(bytes: Uint8Array): boolean {
 
 /** About how much it takes in its page. */
 export function estimateSize({ record, lines, bodies }: FinalizedCapture): number {
-  const inline = SIDES.map((side) => bodies[side].bytes).filter((bytes) => !isStoredSeparately(bytes));
+  const inline = SIDES.map((side) => bodies[side].bytes).filter(
+    (bytes) => !isStoredSeparately(bytes),
+  );
   return inline.reduce((sum, bytes) => sum + bytes.byteLength, record.length + lines.length);
 }
 
 /** @param captures oldest first. @param bodies keys of bodies that are stored separately. */
-export function pack(captures: FinalizedCapture[], bodies: string[]): { page: Page; details: PageDetails } {
+export function pack(
+  captures: FinalizedCapture[],
+  bodies: string[],
+): { page: Page; details: PageDetails } {
   const sides = captures.flatMap((capture) => SIDES.map((side) => capture.bodies[side]));
   const packed = sides.map(({ bytes, isCut }) => {
     return { length: isStoredSeparately(bytes) ? SEPARATE : bytes.byteLength, isCut };

@@ -1,7 +1,10 @@
-/** What of a tunnel's requests is kept and for how long, as its object was told. */
-import { CaptureSettings, type CapturePolicy } from "../../../protocol/schemas/inspector/captures.ts";
+/** Which parts of a tunnel's requests are captured, and how long they are stored. */
+import {
+  CaptureSettings,
+  type CapturePolicy,
+} from "../../../protocol/schemas/inspector/captures.ts";
 
-/** Of a tunnel that nobody has said a plan's retention of. */
+/** For a tunnel whose plan's retention has not been published yet. */
 const RETENTION_DEFAULT_DAYS = 7;
 
 const KEY = "capturing";
@@ -10,7 +13,7 @@ const DAY_MS = 24 * 3600_000;
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
 
 interface StoredSettings extends CapturePolicy {
-  /** At which version of the tunnel the plan had this retention. */
+  /** The version of the tunnel that the retention belongs to. */
   retentionVersion: number;
 }
 
@@ -26,15 +29,15 @@ export class StoredCaptureSettings {
     this.#redact = new Set(this.#stored.redactHeaders);
   }
 
-  publish(capturing: CapturePolicy): void {
-    if (this.#stored.version >= capturing.version) return;
-    const { version, retentionDays } = capturing;
-    const settings = { ...CaptureSettings.parse(capturing), version };
+  publish(policy: CapturePolicy): void {
+    if (this.#stored.version >= policy.version) return;
+    const { version, retentionDays } = policy;
+    const settings = { ...CaptureSettings.parse(policy), version };
     this.#save({ ...this.#stored, ...settings });
     this.setRetention(version, retentionDays);
   }
 
-  /** Also told by whoever admits an agent, which may be sooner than what was published before. */
+  /** Also called when an agent is admitted, which can be before an earlier publication arrives. */
   setRetention(version: number, retentionDays: number): void {
     if (this.#stored.retentionVersion > version) return;
     this.#save({ ...this.#stored, retentionVersion: version, retentionDays });
@@ -64,10 +67,10 @@ export class StoredCaptureSettings {
     return this.#stored.retentionDays * DAY_MS;
   }
 
-  #save(known: StoredSettings): void {
-    this.#stored = known;
-    this.#redact = new Set(known.redactHeaders);
-    this.#kv.put<StoredSettings>(KEY, known);
+  #save(settings: StoredSettings): void {
+    this.#stored = settings;
+    this.#redact = new Set(settings.redactHeaders);
+    this.#kv.put<StoredSettings>(KEY, settings);
   }
 }
 

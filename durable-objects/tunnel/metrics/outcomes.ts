@@ -1,6 +1,6 @@
 /**
- * What became of visitors' requests since the tunnel was made: by the class of the answer's status, by the
- * reason of each refusal, and how long the local server took. Additions in memory, saved with a report.
+ * Counts visitors' requests since the tunnel was created: by the class of the response's status, by the reason of
+ * each refusal, and by the local server's latency. The counters are in memory and are saved with each report.
  */
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
@@ -10,26 +10,28 @@ import { getRefusalCode } from "../../../access/refusal.ts";
 export type Counters = Record<string, number>;
 
 /**
- * By the first digit of the status. `left`: the visitor was gone before there was one. `tcp`: a connection to a
- * TCP tunnel, which has none.
+ * By the first digit of the status. `left`: the visitor disconnected before the response. `tcp`: a connection to
+ * a TCP tunnel, which has no status.
  */
 export const OUTCOMES = ["left", "1xx", "2xx", "3xx", "4xx", "5xx", "tcp"] as const;
 const TCP = OUTCOMES.indexOf("tcp");
-/** The step of what took longer than the last bound. */
+/** For latencies above the last bound. */
 const OVERFLOW_STEP = LATENCY_BOUNDS_MS.length;
 
 export class Outcomes {
-  /** Of every kind. */
+  /** Requests of every outcome. */
   requests = 0;
   readonly #byOutcome: number[];
   readonly #byRefusal = new Map<string, number>();
-  /** Not cumulative: each answer is in one step. */
+  /** Not cumulative: each response is counted in one step. */
   readonly #latency: number[];
   #latencySumMs: number;
 
   constructor(saved: Counters = {}) {
     this.#byOutcome = OUTCOMES.map((outcome) => saved[`requests:${outcome}`] ?? 0);
-    this.#latency = [...LATENCY_BOUNDS_MS, OVERFLOW_STEP].map((_, step) => saved[toLatencyKey(step)] ?? 0);
+    this.#latency = [...LATENCY_BOUNDS_MS, OVERFLOW_STEP].map(
+      (_, step) => saved[toLatencyKey(step)] ?? 0,
+    );
     this.#latencySumMs = saved["latency:sum"] ?? 0;
     for (const [key, count] of Object.entries(saved)) {
       if (key.startsWith("refusals:")) this.#byRefusal.set(key.slice("refusals:".length), count);
@@ -37,15 +39,15 @@ export class Outcomes {
     this.requests = this.#byOutcome.reduce((sum, count) => sum + count, 0);
   }
 
-  /** @param tookMs from the request's arrival to the answer's head. */
-  count(request: Pick<Request, "signal">, answer: Response, tookMs: number): void {
-    const refusal = getRefusalCode(answer);
-    // Not of this tunnel: the edge finds out whose, or answers by itself.
+  /** @param latencyMs from the request's arrival to the response's head. */
+  count(request: Pick<Request, "signal">, response: Response, latencyMs: number): void {
+    const refusal = getRefusalCode(response);
+    // The request is for another tunnel, which the edge finds, or for none.
     if (refusal === "tunnel_not_found") return;
     this.requests += 1;
-    if (refusal === null) this.#countAnswer(answer.status, tookMs);
+    if (refusal === null) this.#countResponse(response.status, latencyMs);
     else if (refusal === "agent_offline" && request.signal.aborted) this.#byOutcome[0]! += 1;
-    else this.#countRefusal(refusal, answer.status);
+    else this.#countRefusal(refusal, response.status);
   }
 
   countConnections(count: number): void {
@@ -61,13 +63,13 @@ export class Outcomes {
     return Object.fromEntries(Object.entries(totals).filter(([, count]) => count > 0));
   }
 
-  #countAnswer(status: number, tookMs: number): void {
+  #countResponse(status: number, latencyMs: number): void {
     this.#byOutcome[Math.floor(status / 100)]! += 1;
     let step = 0;
-    while (step < OVERFLOW_STEP && tookMs > LATENCY_BOUNDS_MS[step]!) step += 1;
+    while (step < OVERFLOW_STEP && latencyMs > LATENCY_BOUNDS_MS[step]!) step += 1;
     this.#latency[step]! += 1;
-    // The clock may have been set back meanwhile; a counter never is.
-    this.#latencySumMs += Math.max(0, tookMs);
+    // The clock may have been set back in between; a counter must not decrease.
+    this.#latencySumMs += Math.max(0, latencyMs);
   }
 
   #countRefusal(code: ErrorCode, status: number): void {

@@ -1,7 +1,7 @@
 /**
- * What a tunnel counts and tells its row: saved and sent by the object's alarm, so that counting costs a
- * visitor nothing. The same alarm is set for the end of the agent's token, because a report looks whether
- * the agent may still serve, and for the end of the tunnel itself.
+ * Counts a tunnel's traffic and reports it to the tunnel's row. The object's alarm saves and sends reports, so
+ * that counting adds no latency to a visitor's request. The alarm is also set for the expiry of the agent's token,
+ * because a report checks whether the agent may still serve, and for the expiry of the tunnel.
  */
 import type { Rows, TunnelReport } from "../../rpc.ts";
 import type { TunnelUsage } from "../../../protocol/relay/link.ts";
@@ -12,9 +12,9 @@ import { RelayedUsage } from "../tcp/relayed-usage.ts";
 import { Traffic, type StoredBucket } from "./traffic.ts";
 import { Usage, type UsageTotals } from "./usage.ts";
 
-/** A tunnel's counters reach its row within this time while it carries traffic. */
+/** While a tunnel carries traffic, its counters reach its row within this time. */
 const USAGE_REPORT_INTERVAL_MS = 5_000;
-/** How soon a tunnel whose time is over asks its row again, when that was not to be had. */
+/** How soon a tunnel whose end has passed asks its row again if the row could not be read. */
 const EXPIRY_RETRY_MS = 200;
 
 const KEY = {
@@ -26,15 +26,15 @@ const KEY = {
   sequence: "report-sequence",
 } as const;
 
-/** What a report says beside the counters. */
+/** The fields of a report that are not counted here. */
 export type ReportedState = Pick<TunnelReport, "agentConnected" | "lastSeenAtMs" | "maintenance">;
 
 export interface ReportSource {
-  /** May find that the agent has to go. */
+  /** May disconnect an agent whose token has expired. */
   currentState(): ReportedState;
-  /** The token by which the agent serves. */
+  /** The token of the agent that serves. */
   servingToken(): { nonce: string; endsAtMs: number } | undefined;
-  /** When the rows must be asked whether it is over. */
+  /** When the rows must be asked whether the tunnel has expired. */
   endsAtMs(): number | undefined;
 }
 
@@ -50,7 +50,12 @@ export class Reports {
   readonly #tunnel: ReportSource;
   #isScheduled = false;
 
-  constructor(kv: SyncKvStorage, alarm: Alarm, rows: Pick<Rows, "reportTunnel">, tunnel: ReportSource) {
+  constructor(
+    kv: SyncKvStorage,
+    alarm: Alarm,
+    rows: Pick<Rows, "reportTunnel">,
+    tunnel: ReportSource,
+  ) {
     this.#kv = kv;
     this.#alarm = alarm;
     this.#rows = rows;
@@ -64,13 +69,13 @@ export class Reports {
     this.#spending = new Spending(kv, this.usage.totals, nonce);
   }
 
-  /** Whose reports these are; none are made before it is known. */
+  /** Sets the ids that reports carry. None are sent before that. */
   identify(tunnelId: string, orgId?: string): void {
     this.#kv.put(KEY.tunnelId, tunnelId);
     if (orgId !== undefined) this.#kv.put(KEY.orgId, orgId);
   }
 
-  /** Known once an agent was here. */
+  /** Known once an agent has connected. */
   get orgId(): string | undefined {
     return this.#kv.get<string>(KEY.orgId);
   }
@@ -79,28 +84,28 @@ export class Reports {
     return this.#kv.get<string>(KEY.tunnelId);
   }
 
-  /** From here on traffic is this token's. null: nobody's. */
+  /** Traffic from here on is charged to this token. null: to none. */
   setChargedToken(tokenNonce: string | null): void {
     this.#spending.setChargedToken(tokenNonce, Date.now());
   }
 
-  /** Counts what becomes of a request: a visitor's, or one that is sent again. */
-  countOutcome(request: Pick<Request, "signal">, answer: Promise<Response>): Promise<Response> {
+  /** Counts the outcome of a visitor's request or of a replay. */
+  countOutcome(request: Pick<Request, "signal">, pending: Promise<Response>): Promise<Response> {
     const arrivedAtMs = Date.now();
-    return answer.then((response) => {
+    return pending.then((response) => {
       this.#beforeCount();
       this.#outcomes.count(request, response, Date.now() - arrivedAtMs);
       return response;
     });
   }
 
-  /** One connection of a client to a TCP tunnel. */
+  /** Counts one connection of a client to a TCP tunnel. */
   countConnection(): void {
     this.usage.countRequest();
     this.#outcomes.countConnections(1);
   }
 
-  /** What a relay carried, in totals of one of its associations. Counted and saved in one turn. */
+  /** Usage that a relay reports, in totals of one association. Counted and saved in one event-loop turn. */
   addRelayedUsage(report: TunnelUsage): void {
     const { connections, bytesIn, bytesOut } = this.#relayed.takeIncrease(report);
     if (connections === 0 && bytesIn === 0 && bytesOut === 0) return;
@@ -128,15 +133,15 @@ export class Reports {
     this.#alarm.scheduleBy(atMs, "unconfirmed");
   }
 
-  /** Has the alarm set for the next end, when nothing else is due before it anyway. */
+  /** Sets the alarm for the next expiry, unless a report is due before it anyway. */
   scheduleExpiry(): void {
     const atMs = this.#nextExpiryMs();
     if (atMs === undefined || this.#isScheduled) return;
-    // What could not be ended is tried again, and not at once.
+    // An expiry that failed is retried, but not immediately.
     this.#alarm.scheduleBy(Math.max(atMs, Date.now() + EXPIRY_RETRY_MS), "confirmed");
   }
 
-  /** @returns null when nobody was ever here; what was counted then is told with the first report. */
+  /** @returns null before any agent has connected; the first report includes what was counted until then. */
   async send(): Promise<TunnelReport | null> {
     const report = this.#createReport();
     if (!report) return null;
@@ -146,7 +151,7 @@ export class Reports {
     return report;
   }
 
-  /** The alarm, which tries again what throws. */
+  /** The alarm retries what throws here. */
   async onAlarm(): Promise<void> {
     this.#isScheduled = false;
     await this.send();
@@ -154,8 +159,8 @@ export class Reports {
   }
 
   #nextExpiryMs(): number | undefined {
-    const ends = [this.#tunnel.servingToken()?.endsAtMs, this.#tunnel.endsAtMs()];
-    const known = ends.filter((atMs) => atMs !== undefined);
+    const expiries = [this.#tunnel.servingToken()?.endsAtMs, this.#tunnel.endsAtMs()];
+    const known = expiries.filter((atMs) => atMs !== undefined);
     return known.length === 0 ? undefined : Math.min(...known);
   }
 
@@ -164,7 +169,7 @@ export class Reports {
     this.requestSoon();
   }
 
-  /** All that is counted, so that buckets and totals agree after a restart. */
+  /** Saves all counters together, so that buckets and totals agree after a restart. */
   #save(nowMs: number): Pick<TunnelReport, "traffic" | "counters"> {
     const kv = this.#kv;
     const traffic = this.#traffic.getUnreported(nowMs);
@@ -181,12 +186,12 @@ export class Reports {
     const kv = this.#kv;
     const { tunnelId } = this;
     const now = Date.now();
-    const presence = this.#tunnel.currentState();
+    const state = this.#tunnel.currentState();
     const { traffic, counters } = this.#save(now);
     if (tunnelId === undefined) return null;
     const sequence = (kv.get<number>(KEY.sequence) ?? 0) + 1;
     kv.put(KEY.sequence, sequence);
     const spending = this.#spending.getUnreported(now);
-    return { tunnelId, sequence, ...presence, ...this.usage.totals, counters, traffic, spending };
+    return { tunnelId, sequence, ...state, ...this.usage.totals, counters, traffic, spending };
   }
 }

@@ -1,16 +1,17 @@
 /**
- * Which capability token a tunnel's traffic is charged to: the one whose agent serves. Kept for each token
- * and month, so that a token which comes back goes on where it was and a report can be sent twice.
+ * Charges a tunnel's traffic to the capability token of the agent that serves it. Stored in totals by token and
+ * month, so that a token that is used again continues its count and a report can be sent twice.
  */
 import type { TokenSpending } from "../../rpc.ts";
 import type { UsageTotals } from "./usage.ts";
 
 type Storage = Pick<DurableObjectStorage["kv"], "get" | "put" | "delete" | "list">;
 
-/** Charged, and whether the rows have heard of it. */
+/** The traffic of one token in one month. */
 interface Account {
   bytes: number;
   requests: number;
+  /** Whether the rows have this total. The name is part of the storage format. */
   isTold: boolean;
 }
 
@@ -24,11 +25,11 @@ export function formatMonth(nowMs: number): string {
 export class Spending {
   readonly #storage: Storage;
   readonly #totals: UsageTotals;
-  /** Null while no agent serves: then nobody is charged. */
+  /** null while no agent serves: then no token is charged. */
   #tokenNonce: string | null;
   #charged: { bytes: number; requests: number };
 
-  /** @param totals what the tunnel counts, now and from now on. */
+  /** @param totals the tunnel's live totals. */
   constructor(storage: Storage, totals: UsageTotals, tokenNonce: string | null) {
     this.#storage = storage;
     this.#totals = totals;
@@ -36,13 +37,13 @@ export class Spending {
     this.#charged = toCharge(totals);
   }
 
-  /** What is counted from here on is this token's. */
+  /** Traffic that is counted from here on is charged to this token. */
   setChargedToken(tokenNonce: string | null, nowMs: number): void {
     this.#settle(nowMs);
     this.#tokenNonce = tokenNonce;
   }
 
-  /** What is counted in `count` is this token's, whoever's agent serves. */
+  /** Traffic that `count` adds is charged to this token, whichever agent serves. */
   chargeTo(tokenNonce: string, count: () => void, nowMs: number): void {
     const serving = this.#tokenNonce;
     this.setChargedToken(tokenNonce, nowMs);
@@ -50,16 +51,16 @@ export class Spending {
     this.setChargedToken(serving, nowMs);
   }
 
-  /** What the rows have yet to hear of. To be saved together with the totals. */
+  /** The totals that the rows do not have yet. To be saved together with the tunnel's totals. */
   getUnreported(nowMs: number): TokenSpending[] {
     this.#settle(nowMs);
-    const untold: TokenSpending[] = [];
+    const unreported: TokenSpending[] = [];
     for (const [key, { bytes, requests, isTold }] of this.#accounts()) {
       const [month = "", tokenNonce = ""] = key.slice(PREFIX.length).split(":");
-      if (!isTold) untold.push({ tokenNonce, month, bytes, requests });
+      if (!isTold) unreported.push({ tokenNonce, month, bytes, requests });
       else if (month !== formatMonth(nowMs)) this.#storage.delete(key);
     }
-    return untold;
+    return unreported;
   }
 
   markReported(spending: TokenSpending[]): void {

@@ -1,7 +1,7 @@
 /**
- * When how much went through a tunnel: by the minute and by the hour, in totals of each, so that a report
- * which comes twice or late changes nothing. What is in no bucket yet is the difference to the marked totals,
- * and belongs to the minute in which the last one was counted.
+ * A tunnel's traffic by the minute and by the hour. Buckets hold totals, so a report that arrives twice or late
+ * changes nothing. Traffic that is in no bucket yet is the difference between the current and the bucketed
+ * totals, and belongs to the current minute.
  */
 import {
   HOUR_MS,
@@ -11,7 +11,7 @@ import {
 } from "../../../protocol/limits.ts";
 
 export interface TrafficTotals {
-  /** Of every outcome. */
+  /** Requests of every outcome. */
   requests: number;
   bytesIn: number;
   bytesOut: number;
@@ -19,14 +19,15 @@ export interface TrafficTotals {
 
 export type Grain = "minute" | "hour";
 
-/** What went through in a minute or an hour of UTC. */
+/** The traffic of one minute or one hour of UTC. */
 export interface TrafficBucket extends TrafficTotals {
   grain: Grain;
   startsAtMs: number;
 }
 
-/** A bucket, and whether the rows have heard of it. */
+/** A bucket in the object's storage. */
 export interface StoredBucket extends TrafficBucket {
+  /** Whether the rows have it. The name is part of the storage format. */
   isTold: boolean;
 }
 
@@ -43,20 +44,20 @@ export class Traffic {
   #minuteEndsAtMs: number;
 
   /**
-   * @param totals what the tunnel has counted, whenever it is called.
-   * @param saved together with those totals.
+   * @param totals returns the tunnel's current totals.
+   * @param saved the buckets that were saved together with those totals.
    */
   constructor(totals: () => TrafficTotals, saved: StoredBucket[] = [], nowMs: number) {
     this.#totals = totals;
     this.#bucketedTotals = totals();
     for (const bucket of saved) this.#buckets.set(toKey(bucket), bucket);
-    // A clock that was set back must not write over a minute that was told and forgotten.
+    // If the clock was set back, a minute that was reported and dropped must not be overwritten.
     const newest = Math.max(0, ...saved.map(({ startsAtMs }) => startsAtMs));
     this.#minuteStartsAtMs = getBucketStart("minute", Math.max(nowMs, newest));
     this.#minuteEndsAtMs = this.#minuteStartsAtMs + MINUTE_MS;
   }
 
-  /** Before something is counted. */
+  /** Called before anything is counted. */
   advanceTo(nowMs: number): void {
     if (nowMs < this.#minuteEndsAtMs) return;
     this.#settle();
@@ -64,28 +65,30 @@ export class Traffic {
     this.#minuteEndsAtMs = this.#minuteStartsAtMs + MINUTE_MS;
   }
 
-  /** What the rows have yet to hear of. */
+  /** The buckets that the rows do not have yet. */
   getUnreported(nowMs: number): TrafficBucket[] {
     this.advanceTo(nowMs);
     this.#settle();
     this.#dropExpired();
-    const untold: TrafficBucket[] = [];
-    for (const { isTold, ...bucket } of this.#buckets.values()) if (!isTold) untold.push(bucket);
-    return untold;
+    const unreported: TrafficBucket[] = [];
+    for (const { isTold, ...bucket } of this.#buckets.values()) {
+      if (!isTold) unreported.push(bucket);
+    }
+    return unreported;
   }
 
   markReported(buckets: TrafficBucket[]): void {
-    for (const told of buckets) {
-      const bucket = this.#buckets.get(toKey(told));
+    for (const reported of buckets) {
+      const bucket = this.#buckets.get(toKey(reported));
       const isSame =
-        bucket?.requests === told.requests &&
-        bucket.bytesIn === told.bytesIn &&
-        bucket.bytesOut === told.bytesOut;
+        bucket?.requests === reported.requests &&
+        bucket.bytesIn === reported.bytesIn &&
+        bucket.bytesOut === reported.bytesOut;
       if (isSame) bucket.isTold = true;
     }
   }
 
-  /** To be saved together with the totals, once `untold` has put all of them into buckets. */
+  /** To be saved together with the totals, after `getUnreported` has put all traffic into buckets. */
   get stored(): StoredBucket[] {
     return [...this.#buckets.values()];
   }
@@ -115,7 +118,7 @@ export class Traffic {
     return bucket;
   }
 
-  /** What is over and told, and what the rows would not keep any more. */
+  /** Drops complete buckets that were reported, and those older than the rows' retention. */
   #dropExpired(): void {
     for (const [key, { grain, startsAtMs, isTold }] of this.#buckets) {
       const { lengthMs, keepMs } = GRAINS[grain];

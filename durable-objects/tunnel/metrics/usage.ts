@@ -1,7 +1,4 @@
-/**
- * A tunnel's counters since it was made. They live in memory while requests flow, and are saved when they
- * are reported.
- */
+/** A tunnel's counters since it was created. They are in memory and are saved with each report. */
 export interface UsageTotals {
   bytesIn: number;
   bytesOut: number;
@@ -12,25 +9,25 @@ export class Usage {
   readonly totals: UsageTotals;
   readonly #beforeCount: () => void;
 
-  /** @param counting called before each change: somebody should save before long. */
-  constructor(saved: UsageTotals | undefined, counting: () => void) {
+  /** @param beforeCount called before each change, so that the caller can schedule a report. */
+  constructor(saved: UsageTotals | undefined, beforeCount: () => void) {
     this.totals = { ...(saved ?? { bytesIn: 0, bytesOut: 0, requests: 0 }) };
-    this.#beforeCount = counting;
+    this.#beforeCount = beforeCount;
   }
 
-  /** One that nothing kept out; a TCP connection is one, too. */
+  /** A request that was not refused, or a TCP connection. */
   countRequest(count = 1): void {
     this.#beforeCount();
     this.totals.requests += count;
   }
 
-  /** Towards the local server. */
+  /** Bytes to the local server. */
   countIn(bytes: number): void {
     this.#beforeCount();
     this.totals.bytesIn += bytes;
   }
 
-  /** Towards the visitor. */
+  /** Bytes to the visitor. */
   countOut(bytes: number): void {
     this.#beforeCount();
     this.totals.bytesOut += bytes;

@@ -1,32 +1,32 @@
-/** An HTTP archive as it is sent: entry by entry, so that no more than a few are in memory at once. */
+/** Streams an HTTP archive entry by entry, so that only a few captures are in memory at a time. */
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "./har.ts";
 import { getOrigin, readCapture, type ListedCapture } from "./captures.ts";
 
-/** Of an archive in JSON. From there on bodies and messages are left out, and it says so. */
+/** The size of an archive beyond which bodies and messages are omitted, with a comment that says so. */
 const HAR_WHOLE_MAX_CHARS = 32 * 1024 * 1024;
-/** Captured requests that are read at once while an archive is written: each can be several megabytes. */
-const HAR_READ_AT_ONCE = 4;
+/** Captured requests that are read at a time while an archive is written: each can be several megabytes. */
+const HAR_READ_BATCH = 4;
 
 export interface ArchiveEntry {
   event: CaptureEvent;
   origin: string;
 }
 
-/** Those that are still kept when their turn comes. */
+/** Captures that have been deleted by the time they are read are skipped. */
 export async function* readArchiveEntries(
   c: ApiContext,
   listed: ListedCapture[],
 ): AsyncGenerator<ArchiveEntry> {
-  for (let at = 0; at < listed.length; at += HAR_READ_AT_ONCE) {
-    const some = listed.slice(at, at + HAR_READ_AT_ONCE);
+  for (let at = 0; at < listed.length; at += HAR_READ_BATCH) {
+    const batch = listed.slice(at, at + HAR_READ_BATCH);
     const events = await Promise.all(
-      some.map(({ tunnel, summary }) => readCapture(c, tunnel, summary.id)),
+      batch.map(({ tunnel, summary }) => readCapture(c, tunnel, summary.id)),
     );
     for (const [index, event] of events.entries()) {
-      if (event) yield { event, origin: getOrigin(c, some[index]!.tunnel) };
+      if (event) yield { event, origin: getOrigin(c, batch[index]!.tunnel) };
     }
   }
 }
@@ -34,15 +34,15 @@ export async function* readArchiveEntries(
 export function createArchiveStream(
   entries: AsyncIterable<ArchiveEntry>,
 ): ReadableStream<Uint8Array> {
-  const parts = writeArchive(entries);
+  const chunks = writeArchive(entries);
   return new ReadableStream({
     async pull(controller) {
-      const { done, value } = await parts.next();
+      const { done, value } = await chunks.next();
       if (done) controller.close();
       else controller.enqueue(toUtf8(value));
     },
     async cancel() {
-      await parts.return(undefined);
+      await chunks.return(undefined);
     },
   });
 }
@@ -54,7 +54,7 @@ async function* writeArchive(
   let chars = 0;
   let separator = "";
   for await (const { event, origin } of entries) {
-    const isWhole = chars < HAR_WHOLE_MAX_CHARS;
+    const isComplete = chars < HAR_WHOLE_MAX_CHARS;
     const text = JSON.stringify(await buildHarEntry(event, { origin, isComplete }));
     chars += text.length;
     yield separator + text;

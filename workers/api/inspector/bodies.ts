@@ -1,10 +1,10 @@
-/** Bodies as they were kept: bytes as they were sent, packed or not, whole or cut. */
-import { concatBytes } from "../../../shared/bytes.ts";
+/** Decodes captured bodies: bytes as they were sent, compressed or not, complete or cut. */
+import { BoundedBuffer } from "../../../shared/bounded-buffer.ts";
 
-/** A packed body unpacks to no more than this; one that would is left as it was sent. */
+/** A body that would decompress to more than this is left as it was sent. */
 const DECOMPRESSED_MAX_BYTES = 2 * 1024 * 1024;
 
-/** @returns null when these bytes are no text: not in UTF-8, or with NUL in them. */
+/** @returns null when the bytes are not text: not valid UTF-8, or with a NUL character. */
 export function decodeText(bytes: Uint8Array): string | null {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -16,7 +16,7 @@ export function decodeText(bytes: Uint8Array): string | null {
 
 type Format = ConstructorParameters<typeof DecompressionStream>[0];
 
-/** What this platform unpacks; others stay packed. */
+/** The codings that the platform can decompress. */
 const FORMATS: Record<string, Format> = {
   gzip: "gzip",
   "x-gzip": "gzip",
@@ -25,20 +25,21 @@ const FORMATS: Record<string, Format> = {
 const MAX_CODINGS = 2;
 
 /**
- * @param coding the value of Content-Encoding.
- * @returns null when it can't be unpacked: an unknown coding, a body that was cut, or one that grows too large.
+ * @param contentEncoding the value of the header.
+ * @returns null when the body can't be decompressed: an unknown coding, a cut body, or a result that is too large.
  */
 export async function decompress(
   bytes: Uint8Array<ArrayBuffer>,
-  coding: string | undefined,
+  contentEncoding: string | undefined,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
-  const codings = (coding ?? "").toLowerCase().split(",");
-  const named = codings
+  const codings = (contentEncoding ?? "")
+    .toLowerCase()
+    .split(",")
     .map((name) => name.trim())
     .filter((name) => !["", "identity"].includes(name));
-  if (named.length > MAX_CODINGS) return null;
+  if (codings.length > MAX_CODINGS) return null;
   let body: Uint8Array<ArrayBuffer> | null = bytes;
-  for (const name of named.reverse()) {
+  for (const name of codings.reverse()) {
     const format = Object.hasOwn(FORMATS, name) ? FORMATS[name] : undefined;
     body = format && body ? await inflate(body, format) : null;
   }
@@ -49,18 +50,15 @@ async function inflate(
   bytes: Uint8Array<ArrayBuffer>,
   format: Format,
 ): Promise<Uint8Array<ArrayBuffer> | null> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
+  const body = new BoundedBuffer(DECOMPRESSED_MAX_BYTES);
   try {
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(format));
     for await (const chunk of stream) {
-      length += chunk.length;
-      // Leaving the loop cancels the stream: what a few bytes could unpack to is never made.
-      if (length > DECOMPRESSED_MAX_BYTES) return null;
-      chunks.push(chunk);
+      // Leaving the loop cancels the stream, so a few bytes can't decompress to gigabytes.
+      if (!body.append(chunk)) return null;
     }
   } catch {
     return null;
   }
-  return concatBytes(...chunks);
+  return body.bytes;
 }

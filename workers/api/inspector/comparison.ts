@@ -1,19 +1,19 @@
-/** Two answers to one request side by side: what a change of the local server has changed. */
+/** Compares two responses to the same request, to show what a change of the local server has changed. */
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Comparison, Difference } from "../../../protocol/schemas/inspector/replays.ts";
 import { fromBase64 } from "../../../shared/bytes.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
-/** What is told of two bodies that differ. */
+/** Listed differences between two bodies. */
 export const COMPARISON_MAX_DIFFERENCES = 100;
 const COMPARISON_MAX_DEPTH = 64;
-/** Of a JSON pointer: what is below such a one is not looked at. */
+/** Values below a longer JSON pointer are not compared. */
 const COMPARISON_PATH_MAX_CHARS = 2_000;
 export const COMPARISON_VALUE_MAX_CHARS = 200;
 
 type Headers = Record<string, string>;
 
-/** They tell of the moment, not of the answer. */
+/** Headers that change with time even if the response is the same. */
 const VOLATILE_HEADERS = new Set(["date", "age"]);
 
 export async function compareAnswers(
@@ -40,14 +40,14 @@ export async function compareAnswers(
 
 function compareHeaders(before: Headers, after: Headers): Comparison["headers"] {
   const [original, replayed] = [toLowerCaseNames(before), toLowerCaseNames(after)];
-  const only = (those: Map<string, string>, others: Map<string, string>) =>
-    Object.fromEntries([...those].filter(([name]) => !others.has(name)));
+  const pickMissing = (from: Map<string, string>, others: Map<string, string>) =>
+    Object.fromEntries([...from].filter(([name]) => !others.has(name)));
   const changed = [...original].filter(
     ([name, value]) => replayed.has(name) && replayed.get(name) !== value,
   );
   return {
-    added: only(replayed, original),
-    removed: only(original, replayed),
+    added: pickMissing(replayed, original),
+    removed: pickMissing(original, replayed),
     changed: Object.fromEntries(
       changed.map(([name, value]) => [name, { original: value, replayed: replayed.get(name)! }]),
     ),
@@ -65,12 +65,15 @@ async function compareBodies(
   const cut = original.truncated.response || replayed.truncated.response;
   const size = { original: original.response_size, replayed: replayed.response_size };
   const [before, after] = await Promise.all([readPlainBody(original), readPlainBody(replayed)]);
-  const kept = cut ? Math.min(before.length, after.length) : Infinity;
-  const first = findFirstDifference(before.subarray(0, kept), after.subarray(0, kept));
-  const bothSizes = !cut || size.original === size.replayed;
+  const comparedBytes = cut ? Math.min(before.length, after.length) : Infinity;
+  const first = findFirstDifference(
+    before.subarray(0, comparedBytes),
+    after.subarray(0, comparedBytes),
+  );
+  const isSameSize = !cut || size.original === size.replayed;
   const found = cut ? null : findJsonDifferences(before, after);
   return {
-    same: first === null && bothSizes,
+    same: first === null && isSameSize,
     cut,
     size,
     first_difference: first,
@@ -79,7 +82,7 @@ async function compareBodies(
   };
 }
 
-/** What can't be unpacked is compared as it was sent. */
+/** A body that can't be decompressed is compared as it was sent. */
 async function readPlainBody({ response_body: body, response_headers: headers }: CaptureEvent) {
   const sent = fromBase64(body) ?? new Uint8Array();
   return (await decompress(sent, toLowerCaseNames(headers).get("content-encoding"))) ?? sent;
@@ -111,23 +114,23 @@ interface ValuePair {
   replayed: unknown;
 }
 
-/** The order of an object's fields means nothing. Without recursion: strangers choose how deep bodies are. */
+/** Ignores the order of an object's fields. Not recursive, because visitors choose how deep bodies are nested. */
 function compareValues(original: unknown, replayed: unknown) {
   const differences: Difference[] = [];
   let more = false;
-  const open: ValuePair[] = [{ path: "", depth: 0, original, replayed }];
-  for (let place = open.pop(); place; place = open.pop()) {
-    const { path, depth } = place;
-    const [before, after] = [toFields(place.original), toFields(place.replayed)];
+  const pending: ValuePair[] = [{ path: "", depth: 0, original, replayed }];
+  for (let pair = pending.pop(); pair; pair = pending.pop()) {
+    const { path, depth } = pair;
+    const [before, after] = [toFields(pair.original), toFields(pair.replayed)];
     const isSameKind =
-      before && after && Array.isArray(place.original) === Array.isArray(place.replayed);
+      before && after && Array.isArray(pair.original) === Array.isArray(pair.replayed);
     if (!isSameKind) {
-      if (place.original === place.replayed) continue;
+      if (pair.original === pair.replayed) continue;
       if (differences.length === COMPARISON_MAX_DIFFERENCES) return { differences, more: true };
       differences.push({
         path,
-        original: formatValue(place.original),
-        replayed: formatValue(place.replayed),
+        original: formatValue(pair.original),
+        replayed: formatValue(pair.replayed),
       });
       continue;
     }
@@ -138,9 +141,13 @@ function compareValues(original: unknown, replayed: unknown) {
       continue;
     }
     for (const name of names) {
-      const [one, other] = [before.get(name), after.get(name)];
-      const step = name.replaceAll("~", "~0").replaceAll("/", "~1");
-      open.push({ path: `${path}/${step}`, depth: depth + 1, original: one, replayed: other });
+      const segment = name.replaceAll("~", "~0").replaceAll("/", "~1");
+      pending.push({
+        path: `${path}/${segment}`,
+        depth: depth + 1,
+        original: before.get(name),
+        replayed: after.get(name),
+      });
     }
   }
   return { differences, more };
@@ -150,7 +157,7 @@ function toFields(value: unknown): Map<string, unknown> | null {
   return typeof value === "object" && value !== null ? new Map(Object.entries(value)) : null;
 }
 
-/** @param value undefined: it is not there. */
+/** @param value undefined: the field is missing. */
 function formatValue(value: unknown): string | null {
   if (value === undefined) return null;
   if (Array.isArray(value)) return value.length === 0 ? "[]" : `[… ${value.length}]`;

@@ -1,27 +1,27 @@
 /**
- * A captured request as a command for a shell. Whoever runs it did not write it: a visitor did. So nothing in
- * it may be anything but an argument, in any POSIX shell, and none of its characters may speak to the
- * terminal that it is pasted into.
+ * Formats a captured request as a shell command. A visitor chose its contents, and another person runs it: so each
+ * part must be nothing but an argument, in any POSIX shell, and none of its characters may control the terminal
+ * that it is pasted into.
  */
 import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
 import { isForwarded, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 import { decodeText } from "./bodies.ts";
 
-/** Text in a command is more than a shell takes as one argument from here on: it goes through a pipe. */
+/** A larger text is too long for one argument of a shell, and is piped to curl. */
 export const CURL_ARGUMENT_MAX_BYTES = 64 * 1024;
-/** Invisible characters in such a text: each is written as a command of its own. */
+/** Invisible characters in such a text: each run of them becomes a command substitution. */
 const CURL_ESCAPED_MAX = 200;
 
-/** curl would read these as something of its own in a URL; then the target is said beside it. */
+/** In a URL, curl interprets other characters; then the target is passed by an option. */
 const PLAIN_TARGET = /^\/[\w.~!$&'()*+,;=:@/?%-]*$/;
 const BODY_END = "UNDERPASS_BODY";
 const LINE_CHARS = 76;
 
-/** What curl says by itself unless it is told something else. */
+/** Headers that curl sends by default. */
 const CURL_DEFAULT_HEADERS = ["accept", "user-agent"];
 
-/** @param origin of the tunnel, without a slash at its end. */
+/** @param origin of the tunnel, without a trailing slash. */
 export function formatCurlCommand(event: CaptureEvent, origin: string): string {
   const { method, path, query, kind } = event;
   const target = query === null ? path : `${path}?${query}`;
@@ -29,7 +29,7 @@ export function formatCurlCommand(event: CaptureEvent, origin: string): string {
   const body = fromBase64(event.request_body) ?? new Uint8Array();
   const isHead = method === "HEAD";
   const hasBody = !isHead && (body.length > 0 || event.request_headers["content-length"] === "0");
-  const says = new Set(Object.keys(event.request_headers).map((name) => name.toLowerCase()));
+  const names = new Set(Object.keys(event.request_headers).map((name) => name.toLowerCase()));
 
   const args: string[][] = [["--globoff"], ["--path-as-is"]];
   if (isHead) args.push(["--head"]);
@@ -40,9 +40,9 @@ export function formatCurlCommand(event: CaptureEvent, origin: string): string {
       args.push(["--header", value === "" ? `${name};` : `${name}: ${value}`]);
   }
   for (const name of hasBody ? [...CURL_DEFAULT_HEADERS, "content-type"] : CURL_DEFAULT_HEADERS) {
-    if (!says.has(name)) args.push(["--header", `${name}:`]);
+    if (!names.has(name)) args.push(["--header", `${name}:`]);
   }
-  if (says.has("accept-encoding")) args.push(["--compressed"]);
+  if (names.has("accept-encoding")) args.push(["--compressed"]);
   if (kind === "websocket") args.push(...buildHandshake());
   if (kind === "sse") args.push(["--no-buffer"]);
 
@@ -55,14 +55,14 @@ export function formatCurlCommand(event: CaptureEvent, origin: string): string {
   return `${hasBody && text === null ? pipeBody(body, command) : command}\n`;
 }
 
-/** What curl says itself, or what the tunnel says to the local server, is not the visitor's. */
+/** False for headers that curl sends itself or that the tunnel adds for the local server. */
 function isVisitorHeader(name: string): boolean {
   const isToken = /^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name);
   const isFraming = name === "host" || name === "content-length" || SOCKET_HANDSHAKE.has(name);
   return isToken && !isFraming && isForwarded(name);
 }
 
-/** The answer to it can be seen, its messages can't. */
+/** curl shows the response to the handshake, not the messages. */
 function buildHandshake(): string[][] {
   const key = toBase64(crypto.getRandomValues(new Uint8Array(16)));
   const lines = [
@@ -79,29 +79,29 @@ function buildHandshake(): string[][] {
   ];
 }
 
-/** @returns null for what nobody could read in a command: then it is piped in. */
+/** @returns null for a body that is unreadable in a command, which is piped instead. */
 function decodeReadableText(body: Uint8Array): string | null {
   const text = decodeText(body);
-  const spelledOut = text?.match(INVISIBLE) ?? [];
-  return spelledOut.length > CURL_ESCAPED_MAX ? null : text;
+  const invisible = text?.match(INVISIBLE) ?? [];
+  return invisible.length > CURL_ESCAPED_MAX ? null : text;
 }
 
-/** As one here-document, so that no line of it is too long for a terminal. */
+/** As a here-document, so that no line is too long for a terminal. */
 function pipeBody(body: Uint8Array, command: string): string {
   const lines = toBase64(body).match(new RegExp(`.{1,${LINE_CHARS}}`, "g")) ?? [];
   const [first = "", ...rest] = command.split("\n");
-  const reading = `base64 --decode <<'${BODY_END}' | ${first}`;
-  return [reading, ...rest, ...lines, BODY_END].join("\n");
+  const decoding = `base64 --decode <<'${BODY_END}' | ${first}`;
+  return [decoding, ...rest, ...lines, BODY_END].join("\n");
 }
 
 /**
- * A terminal acts on control characters, those of a pasted text too, and what turns the direction of writing
- * hides from a reader what a shell will do.
+ * A terminal acts on control characters, also in pasted text, and characters that change the writing direction
+ * hide from a reader what the shell will do.
  */
 const INVISIBLE = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 const INVISIBLE_RUN = /([\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+)/u;
 
-/** One word of a POSIX shell. Invisible characters are written as what they are, a line's end as itself. */
+/** Quotes one word for a POSIX shell. Invisible characters are escaped, except for line feeds. */
 function quote(word: string): string {
   const parts = word.toWellFormed().split(INVISIBLE_RUN);
   return parts
@@ -114,15 +114,15 @@ function singleQuote(text: string): string {
   return text === "" ? "" : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The substitution drops line ends at its end: they stand in quotes of their own. */
+/** A command substitution drops trailing line feeds, so line feeds are quoted outside of it. */
 function escapeInvisible(characters: string): string {
-  const ofBytes = (text: string) =>
+  const toOctal = (text: string) =>
     [...new TextEncoder().encode(text)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`);
   return characters
     .split(/(\n+)/)
     .map((part) => {
       if (part === "") return "";
-      return part.startsWith("\n") ? `'${part}'` : `"$(printf '${ofBytes(part).join("")}')"`;
+      return part.startsWith("\n") ? `'${part}'` : `"$(printf '${toOctal(part).join("")}')"`;
     })
     .join("");
 }

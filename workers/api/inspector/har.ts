@@ -1,6 +1,6 @@
 /**
  * Captured requests as an HTTP archive (HAR 1.2), which browsers' developer tools and debugging proxies read.
- * What the format has no field for is in fields that start with an underscore, as it wants.
+ * Data that the format has no field for is in fields that start with an underscore, as the format requires.
  */
 import { toBase64, fromBase64 } from "../../../shared/bytes.ts";
 import type { CaptureEvent, CapturedFrame } from "../../../protocol/schemas/inspector/captures.ts";
@@ -8,9 +8,9 @@ import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { decodeText, decompress } from "./bodies.ts";
 
 export interface HarOptions {
-  /** Of the tunnel, without a slash at its end. */
+  /** The origin of the tunnel, without a trailing slash. */
   origin: string;
-  /** Otherwise without bodies and messages. */
+  /** If false, bodies and messages are omitted. */
   isComplete: boolean;
 }
 
@@ -19,9 +19,9 @@ interface NameValue {
   value: string;
 }
 
-const OMITTED = "left out: the archive is as large as it may become";
+const OMITTED = "omitted: the archive has reached its maximum size";
 
-/** The archive around its entries, which are written one by one: together they can be large. */
+/** The archive around its entries. They are written one by one, because together they can be large. */
 export const HAR_START = `{"log":{"version":"1.2","creator":${JSON.stringify({
   name: "Underpass",
   version: SERVICE_VERSION,
@@ -63,12 +63,12 @@ function request(event: CaptureEvent, { origin, isComplete }: HarOptions) {
   };
 }
 
-function buildPostData(event: CaptureEvent, isWhole: boolean) {
+function buildPostData(event: CaptureEvent, isComplete: boolean) {
   const bytes = fromBase64(event.request_body) ?? new Uint8Array();
   if (bytes.length === 0) return {};
   const text = decodeText(bytes);
   const notes = [
-    ...(isWhole ? [] : [OMITTED]),
+    ...(isComplete ? [] : [OMITTED]),
     ...(event.truncated.request ? [describeCut(bytes.length, event.request_size)] : []),
   ];
   const buildContent = text ?? event.request_body;
@@ -76,8 +76,8 @@ function buildPostData(event: CaptureEvent, isWhole: boolean) {
     postData: {
       mimeType: findHeader(event.request_headers, "content-type") ?? "application/octet-stream",
       params: [],
-      text: isWhole ? buildContent : "",
-      ...(text === null && isWhole ? { _encoding: "base64" } : {}),
+      text: isComplete ? buildContent : "",
+      ...(text === null && isComplete ? { _encoding: "base64" } : {}),
       ...toComment(notes),
     },
   };
@@ -86,7 +86,7 @@ function buildPostData(event: CaptureEvent, isWhole: boolean) {
 async function response(event: CaptureEvent, options: HarOptions) {
   const { response_headers: headers } = event;
   return {
-    // What a browser writes of a request that nobody answered.
+    // Browsers write 0 for a request without a response.
     status: event.status ?? 0,
     statusText: "",
     httpVersion: "HTTP/1.1",
@@ -99,26 +99,26 @@ async function response(event: CaptureEvent, options: HarOptions) {
   };
 }
 
-/** As the format wants it: unpacked. What can't be is as it was sent, and says so. */
-async function content(event: CaptureEvent, isWhole: boolean) {
+/** Decompressed, as the format requires. A body that can't be is as it was sent, with a comment that says so. */
+async function content(event: CaptureEvent, isComplete: boolean) {
   const { response_headers: headers, response_body: body } = event;
   const sent = fromBase64(body) ?? new Uint8Array();
   const coding = findHeader(headers, "content-encoding");
-  const plain = isWhole ? await decompress(sent, coding) : sent;
+  const plain = isComplete ? await decompress(sent, coding) : sent;
   const bytes = plain ?? sent;
   const text = plain && decodeText(plain);
   const size = event.truncated.response ? event.response_size : bytes.length;
   const notes = [
-    ...(isWhole || sent.length === 0 ? [] : [OMITTED]),
+    ...(isComplete || sent.length === 0 ? [] : [OMITTED]),
     ...(event.truncated.response ? [describeCut(sent.length, event.response_size)] : []),
-    ...(plain ? [] : [`as it was sent: ${coding}`]),
+    ...(plain ? [] : [`not decompressed: ${coding}`]),
   ];
-  const kept = text === null ? { text: toBase64(bytes), encoding: "base64" } : { text };
+  const encoded = text === null ? { text: toBase64(bytes), encoding: "base64" } : { text };
   return {
     size,
     mimeType: findHeader(headers, "content-type") ?? "x-unknown",
     ...(plain && plain !== sent ? { compression: size - sent.length } : {}),
-    ...(isWhole && bytes.length > 0 ? kept : {}),
+    ...(isComplete && bytes.length > 0 ? encoded : {}),
     ...toComment(notes),
   };
 }
@@ -130,14 +130,14 @@ function buildStreamFields({ kind, frames, events }: CaptureEvent) {
     case "sse":
       return { _resourceType: "eventsource", _events: events };
     case "websocket":
-      return { _resourceType: "websocket", _webSocketMessages: frames.map(message) };
+      return { _resourceType: "websocket", _webSocketMessages: frames.map(toHarMessage) };
   }
 }
 
 const OPCODES = { text: 1, binary: 2, close: 8 } as const;
 
-/** As Chrome writes them; `_size` where only the beginning of it was kept. */
-function message({ from, timestamp, kind, size, data }: CapturedFrame) {
+/** In Chrome's format, with `_size` where only the beginning of the message was recorded. */
+function toHarMessage({ from, timestamp, kind, size, data }: CapturedFrame) {
   const bytes = fromBase64(data) ?? new Uint8Array();
   return {
     type: from === "client" ? "send" : "receive",
@@ -156,7 +156,7 @@ function toNameValues(headers: Record<string, string>): NameValue[] {
 
 /** @param name in lower case. */
 export function findHeader(headers: Record<string, string>, name: string): string | undefined {
-  return Object.entries(headers).find(([known]) => known.toLowerCase() === name)?.[1];
+  return Object.entries(headers).find(([key]) => key.toLowerCase() === name)?.[1];
 }
 
 function parseQuery(query: string | null): NameValue[] {
@@ -177,6 +177,10 @@ function decodeComponent(text: string): string {
   }
 }
 
+/**
+ * Not `parse` of hono/utils/cookie: an archive shows cookies as they were sent, and that function decodes values,
+ * removes quotes, and drops repeated names and invalid values.
+ */
 function parseCookies(header: string | undefined): NameValue[] {
   return (header ?? "")
     .split(";")
@@ -188,7 +192,7 @@ function parseCookies(header: string | undefined): NameValue[] {
     });
 }
 
-/** Each on a line of its own. */
+/** @param lines one Set-Cookie header a line. hono/utils/cookie writes these but does not parse them. */
 function parseSetCookies(lines: string | undefined) {
   return (lines ?? "")
     .split("\n")
@@ -196,22 +200,22 @@ function parseSetCookies(lines: string | undefined) {
     .map((line) => {
       const [pair = "", ...attributes] = line.split(";");
       const [name, value] = splitAt(pair.trim(), "=");
-      const has = new Map(
+      const byName = new Map(
         attributes.map((attribute) => {
           const [key, text] = splitAt(attribute.trim(), "=");
           return [key.toLowerCase(), text];
         }),
       );
-      const expiresAtMs = Date.parse(has.get("expires") ?? "");
-      const [path, domain] = [has.get("path"), has.get("domain")];
+      const expiresAtMs = Date.parse(byName.get("expires") ?? "");
+      const [path, domain] = [byName.get("path"), byName.get("domain")];
       return {
         name,
         value,
         ...(path === undefined ? {} : { path }),
         ...(domain === undefined ? {} : { domain }),
         ...(Number.isNaN(expiresAtMs) ? {} : { expires: new Date(expiresAtMs).toISOString() }),
-        httpOnly: has.has("httponly"),
-        secure: has.has("secure"),
+        httpOnly: byName.has("httponly"),
+        secure: byName.has("secure"),
       };
     });
 }
@@ -221,8 +225,8 @@ function splitAt(text: string, separator: string): [string, string] {
   return at < 0 ? [text, ""] : [text.slice(0, at), text.slice(at + separator.length)];
 }
 
-function describeCut(kept: number, size: number): string {
-  return `cut: the first ${kept} of ${size} bytes`;
+function describeCut(recorded: number, size: number): string {
+  return `cut: the first ${recorded} of ${size} bytes`;
 }
 
 function toComment(notes: string[]): { comment?: string } {

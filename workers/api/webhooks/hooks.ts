@@ -57,7 +57,7 @@ hooks.openAPIRegistry.registerPath({
 
 hooks.post("/hooks/:id", async (c) => {
   const { success, data } = Id.safeParse(c.req.param());
-  if (!success) throw notFound("such receiver");
+  if (!success) throw notFound("webhook receiver");
   const body = new Uint8Array(await c.req.arrayBuffer());
   return receive(c, data.id.toLowerCase(), { headers: c.req.raw.headers, body });
 });
@@ -121,7 +121,7 @@ function requireStored(id: string, taken: StoreOutcome): void {
       });
     case "gone":
       verifiers.delete(id);
-      throw notFound("such receiver");
+      throw notFound("webhook receiver");
   }
 }
 
@@ -133,7 +133,7 @@ async function loadVerifier(c: ApiContext, id: string): Promise<Verifier> {
   const settings = await getSettings(c.env, id);
   if (!settings) {
     verifiers.delete(id);
-    throw notFound("such receiver");
+    throw notFound("webhook receiver");
   }
   return cacheVerifier(c.var.config, id, settings);
 }

@@ -161,7 +161,7 @@ describe("a body", () => {
         size: packed.length,
         text: packed.toString("base64"),
         encoding: "base64",
-        comment: `as it was sent: ${coding}`,
+        comment: `not decompressed: ${coding}`,
       });
     }
   });
