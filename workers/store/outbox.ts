@@ -8,15 +8,16 @@ import { chunks } from "./chunks.ts";
 import type { OutboxKind, OutboxMessage, OutboxRow } from "./outbox-messages.ts";
 import { outbox } from "./tables/outbox.ts";
 import type { Queries, Transaction } from "./transaction.ts";
+import { DAY_MS, HOUR_MS } from "../../shared/time.ts";
 
 /** The writer of a message delivers it within this time, then others may. */
 const OUTBOX_LEASE_MS = 30_000;
 export const OUTBOX_RETRY_MIN_MS = 30_000;
-export const OUTBOX_RETRY_MAX_MS = 3600_000;
+export const OUTBOX_RETRY_MAX_MS = HOUR_MS;
 /** A mail that no server has accepted for this long is dropped: its codes have expired. */
-const OUTBOX_MAIL_MAX_MS = 24 * 3600_000;
+const OUTBOX_MAIL_MAX_MS = DAY_MS;
 /** Every other message is parked after this. */
-export const OUTBOX_PARK_AFTER_MS = 7 * 24 * 3600_000;
+export const OUTBOX_PARK_AFTER_MS = 7 * DAY_MS;
 const LAST_ERROR_MAX_CHARS = 500;
 
 type Db = { query: Queries };

@@ -1,45 +1,81 @@
-/** Lists are read newest first, a page at a time; `after` is the id of the last row that was seen. */
-import { and, eq, sql, type SQL } from "drizzle-orm";
+/** Lists are read newest first, a page at a time; `after` is the id of the last row of the page before. */
+import { and, desc, eq, sql, type Placeholder, type SQL } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
+import { prepared, type Database } from "./database.ts";
+import type { Queries } from "./transaction.ts";
 
 export interface Page {
   limit: number;
   after?: string | undefined;
 }
 
-/** What the placeholders of a prepared list stand for. */
-export function pageValues(scopeId: string, { limit, after = undefined }: Page) {
-  return { scopeId, limit, after: after ?? null };
+/** Stands for the id that a list is read for, such as an organization's. */
+export const SCOPE_ID = sql.placeholder("scopeId");
+
+interface ListColumns {
+  /** The list holds the rows in which this column is `SCOPE_ID`. */
+  scope: PgColumn;
+  /** Rows are ordered by their timestamp, then by their id. */
+  timestamp: PgColumn;
+  id: PgColumn;
 }
 
-export interface PageColumns {
-  /** Of whom the list is: `pageValues` is given the value. */
-  scope: PgColumn;
-  id: PgColumn;
-  moment: PgColumn;
+/** The list of an organization's rows. */
+export function inOrganization(
+  table: PgTable & { orgId: PgColumn; id: PgColumn; createdAt: PgColumn },
+): ListColumns {
+  return { scope: table.orgId, timestamp: table.createdAt, id: table.id };
+}
+
+/** The part of Drizzle's query builder that a list needs. */
+interface ListQuery<Rows> {
+  orderBy(...columns: SQL[]): {
+    limit(limit: Placeholder): {
+      prepare(name: string): { execute(values: Record<string, unknown>): Promise<Rows> };
+    };
+  };
+}
+
+type ReadPage<Rows> = (
+  db: Database,
+  scopeId: string,
+  page: Page,
+  values?: Record<string, unknown>,
+) => Promise<Rows>;
+
+/**
+ * A prepared statement that reads one page of a list.
+ *
+ * @param build selects the rows for which `isOnPage` holds; order and limit are added here.
+ * @returns a function that takes the values of the statement's other placeholders last.
+ */
+export function preparedList<Rows>(
+  name: string,
+  columns: ListColumns,
+  build: (query: Queries, isOnPage: SQL) => ListQuery<Rows>,
+): ReadPage<Rows> {
+  const statement = prepared((query) =>
+    build(query, isOnPage(columns))
+      .orderBy(desc(columns.timestamp), desc(columns.id))
+      .limit(sql.placeholder("limit"))
+      .prepare(name),
+  );
+  return (db, scopeId, { limit, after = undefined }, values = {}) =>
+    statement(db).execute({ ...values, scopeId, limit, after: after ?? null });
 }
 
 /**
- * A row that is not in the scope is no place to go on from: then nothing is older. The bound says the same
- * of the moment alone, without an `or`: it is what an index is entered by, however deep the page.
+ * After an id that is not in the scope, the page is empty. The bound repeats the condition for the timestamp alone,
+ * without an `or`, so that PostgreSQL can start its index scan there, however deep the page is.
  */
-export function isOnPageBy(table: PgTable, { scope, id, moment }: PageColumns): SQL | undefined {
-  const scopeId = sql.placeholder("scopeId");
+function isOnPage({ scope, id, timestamp }: ListColumns): SQL {
   const after = sql`${sql.placeholder("after")}::uuid`;
-  const seen = (columns: SQL) =>
-    sql`(select ${columns} from ${table} where ${and(eq(id, after), eq(scope, scopeId))})`;
-  const bound = sql`case when ${after} is null then 'infinity' else ${seen(sql`${moment}`)} end`;
+  const last = (columns: SQL) =>
+    sql`(select ${columns} from ${id.table} where ${and(eq(id, after), eq(scope, SCOPE_ID))})`;
+  const bound = sql`case when ${after} is null then 'infinity' else ${last(sql`${timestamp}`)} end`;
   return and(
-    eq(scope, scopeId),
-    sql`${moment} <= ${bound}`,
-    sql`(${after} is null or (${moment}, ${id}) < ${seen(sql`${moment}, ${id}`)})`,
-  );
-}
-
-/** What an organization has. */
-export function isOnPage(
-  table: PgTable & { id: PgColumn; orgId: PgColumn },
-  moment: PgColumn,
-): SQL | undefined {
-  return isOnPageBy(table, { scope: table.orgId, id: table.id, moment });
+    eq(scope, SCOPE_ID),
+    sql`${timestamp} <= ${bound}`,
+    sql`(${after} is null or (${timestamp}, ${id}) < ${last(sql`${timestamp}, ${id}`)})`,
+  )!;
 }

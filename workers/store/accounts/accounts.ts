@@ -6,8 +6,9 @@ import type { Transaction } from "../transaction.ts";
 import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { emailCodes, users } from "../tables/accounts.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
-const EMAIL_CODE_MAX_MS = 10 * 60_000;
+const EMAIL_CODE_MAX_MS = 10 * MINUTE_MS;
 const EMAIL_CODE_MAX_ATTEMPTS = 5;
 /** Guesses at the codes of one address, however often another one is asked for. */
 const EMAIL_CODE_HOURLY_MAX_GUESSES = 20;

@@ -7,8 +7,9 @@ import { MFA_ACCOUNT_WINDOW_MS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { mfaChallenges, users } from "../tables/accounts.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
-const MFA_CHALLENGE_MAX_MS = 5 * 60_000;
+const MFA_CHALLENGE_MAX_MS = 5 * MINUTE_MS;
 const MFA_CHALLENGE_MAX_ATTEMPTS = 5;
 /** Wrong codes of an account, whatever the challenge: a new password login starts no new count. */
 const MFA_ACCOUNT_MAX_ATTEMPTS = 10;

@@ -6,8 +6,9 @@ import type { Database } from "../database.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { revokeSessionsOf } from "./sessions.ts";
 import { passwordResets, users } from "../tables/accounts.ts";
+import { HOUR_MS } from "../../../shared/time.ts";
 
-const PASSWORD_RESET_MAX_MS = 3600_000;
+const PASSWORD_RESET_MAX_MS = HOUR_MS;
 
 /** Nothing for an address without a confirmed account, nor while enough tokens of it are on their way. */
 export function requestPasswordReset(

@@ -6,9 +6,10 @@ import { PAYMENT_GRACE_MS } from "../../limits.ts";
 import type { BillingCycle, PaidPlan, Plan } from "../../../protocol/plans.ts";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
 import { isBetter } from "./plans.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** How far the provider's clock may differ from ours. Its events are dated by its own clock, to the second. */
-const PAYMENTS_CLOCK_SKEW_MS = 5 * 60_000;
+const PAYMENTS_CLOCK_SKEW_MS = 5 * MINUTE_MS;
 
 /** A subscription as the provider described it at one time. */
 export interface SubscriptionSnapshot {

@@ -19,9 +19,10 @@ import type { Transaction } from "../transaction.ts";
 import { changePlan, listOwners, type PlanReason, type PlanRules } from "./plan-changes.ts";
 import { billingCustomers, billingEvents, subscriptions } from "../tables/billing.ts";
 import { organizations, type OrganizationRow } from "../tables/organizations.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
 /** The provider repeats an event for days; its id is kept for longer, so that it is applied once. */
-const BILLING_EVENT_KEEP_MS = 90 * 24 * 3600_000;
+const BILLING_EVENT_KEEP_MS = 90 * DAY_MS;
 
 export type Source = SubscriptionRow["source"];
 

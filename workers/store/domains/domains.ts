@@ -1,47 +1,30 @@
 /** Custom domains' rows: who claims one, whose it is, and the tunnel that it leads to. */
-import {
-  and,
-  count,
-  desc,
-  eq,
-  inArray,
-  isNotNull,
-  isNull,
-  lt,
-  ne,
-  sql,
-  type SQL,
-} from "drizzle-orm";
+import { and, count, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import type { Actor, OrganizationActor } from "../audit.ts";
-import { prepared, type Change, type Database } from "../database.ts";
+import type { Change, Database } from "../database.ts";
 import { claimHostname, releaseHostname } from "./hostnames.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { liveTunnels } from "../tunnels/live-rows.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
 /** Claims of an organization that wait to be verified. */
 const DOMAINS_UNVERIFIED_MAX = 100;
 /** A claim that nobody verified is forgotten after this. */
-const DOMAIN_CLAIM_MAX_MS = 7 * 24 * 3600_000;
+const DOMAIN_CLAIM_MAX_MS = 7 * DAY_MS;
 
 export type DomainRow = typeof domains.$inferSelect;
 
-const list = prepared((query) =>
-  query
-    .select()
-    .from(domains)
-    .where(isOnPage(domains, domains.createdAt))
-    .orderBy(desc(domains.createdAt), desc(domains.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_domains"),
+const list = preparedList("list_domains", inOrganization(domains), (query, isOnPage) =>
+  query.select().from(domains).where(isOnPage),
 );
 
 /** Newest first. */
 export function listDomains(db: Database, orgId: string, page: Page): Promise<DomainRow[]> {
-  return list(db).execute(pageValues(orgId, page));
+  return list(db, orgId, page);
 }
 
 export async function findDomain(

@@ -7,9 +7,10 @@ import { giveUpHostnames, holdHostname } from "./hostnames.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
 /** How long a reserved subdomain that was given up is kept from others, whose visitors may be its old ones. */
-const RESERVATION_COOL_DOWN_MS = 24 * 3600_000;
+const RESERVATION_COOL_DOWN_MS = DAY_MS;
 
 export type ReservedSubdomainRow = typeof reservedSubdomains.$inferSelect;
 

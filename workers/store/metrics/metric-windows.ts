@@ -3,8 +3,8 @@
  * the last of them the one that is running.
  */
 import type { Grain } from "../../../durable-objects/tunnel/metrics/traffic.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../protocol/limits.ts";
 import type { MetricWindow } from "../../../protocol/schemas/metrics.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
 interface WindowShape {
   bucketMs: number;

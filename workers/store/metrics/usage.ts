@@ -1,7 +1,7 @@
 /** What tokens came to in a month. */
-import { and, desc, eq, sql, sum } from "drizzle-orm";
-import { type Database, prepared } from "../database.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import { and, eq, sql, sum } from "drizzle-orm";
+import type { Database } from "../database.ts";
+import { preparedList, type Page } from "../page.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
 
@@ -15,31 +15,31 @@ const month = sql`${sql.placeholder("month")}::text`;
 const total = (column: "bytes" | "requests") =>
   sql`coalesce(${sum(tokenUsage[column])}, 0)`.mapWith(Number);
 
-const list = prepared((query) =>
-  query
-    .select({
-      id: tokens.id,
-      nonce: tokens.nonce,
-      name: tokens.name,
-      kind: tokens.kind,
-      revokedAt: tokens.revokedAt,
-      lineageId: tokens.lineageId,
-      monthlyBudgetUsdCents: tokens.monthlyBudgetUsdCents,
-      bytes: total("bytes"),
-      requests: total("requests"),
-    })
-    .from(tokens)
-    .leftJoin(tokenUsage, and(eq(tokenUsage.tokenId, tokens.id), eq(tokenUsage.month, month)))
-    .where(isOnPage(tokens, tokens.issuedAt))
-    .groupBy(tokens.id)
-    .orderBy(desc(tokens.issuedAt), desc(tokens.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_token_usage"),
+const list = preparedList(
+  "list_token_usage",
+  { scope: tokens.orgId, timestamp: tokens.issuedAt, id: tokens.id },
+  (query, isOnPage) =>
+    query
+      .select({
+        id: tokens.id,
+        nonce: tokens.nonce,
+        name: tokens.name,
+        kind: tokens.kind,
+        revokedAt: tokens.revokedAt,
+        lineageId: tokens.lineageId,
+        monthlyBudgetUsdCents: tokens.monthlyBudgetUsdCents,
+        bytes: total("bytes"),
+        requests: total("requests"),
+      })
+      .from(tokens)
+      .leftJoin(tokenUsage, and(eq(tokenUsage.tokenId, tokens.id), eq(tokenUsage.month, month)))
+      .where(isOnPage)
+      .groupBy(tokens.id),
 );
 
 /** Of each token, newest first: also of those that nothing came of. */
 export function listTokenUsage(db: Database, orgId: string, ofMonth: string, page: Page) {
-  return list(db).execute({ ...pageValues(orgId, page), month: ofMonth });
+  return list(db, orgId, page, { month: ofMonth });
 }
 
 /** Of all tokens of an organization. */

@@ -1,9 +1,9 @@
 /** Devices of private networks: a public key, and an address that the database picks. */
-import { and, desc, eq, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { parseCidr } from "../../../shared/cidr.ts";
-import { prepared, type Database } from "../database.ts";
+import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import { isOnPageBy, pageValues, type Page } from "../page.ts";
+import { preparedList, type Page } from "../page.ts";
 import type { CallerActor } from "../locks.ts";
 import { privateNetworkDevices } from "../tables/networks.ts";
 import { lockNetwork, type NetworkRow } from "./networks.ts";
@@ -13,25 +13,19 @@ export type DeviceRow = typeof privateNetworkDevices.$inferSelect;
 /** The server has the first host address. */
 const FIRST_HOST_NUMBER = 2;
 
-const list = prepared((query) =>
-  query
-    .select()
-    .from(privateNetworkDevices)
-    .where(
-      isOnPageBy(privateNetworkDevices, {
-        scope: privateNetworkDevices.networkId,
-        id: privateNetworkDevices.id,
-        moment: privateNetworkDevices.createdAt,
-      }),
-    )
-    .orderBy(desc(privateNetworkDevices.createdAt), desc(privateNetworkDevices.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_private_network_devices"),
+const list = preparedList(
+  "list_private_network_devices",
+  {
+    scope: privateNetworkDevices.networkId,
+    timestamp: privateNetworkDevices.createdAt,
+    id: privateNetworkDevices.id,
+  },
+  (query, isOnPage) => query.select().from(privateNetworkDevices).where(isOnPage),
 );
 
 /** Newest first. For callers who know that the network is the organization's. */
 export function listDevices(db: Database, networkId: string, page: Page): Promise<DeviceRow[]> {
-  return list(db).execute(pageValues(networkId, page));
+  return list(db, networkId, page);
 }
 
 /** All of them, in the order of their addresses. */

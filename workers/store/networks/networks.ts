@@ -1,11 +1,11 @@
 /** Private networks' rows, and whom their relays are told of. */
-import { and, count, desc, eq, sql } from "drizzle-orm";
+import { and, count, eq } from "drizzle-orm";
 import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import type { Revocation } from "../../../protocol/relay/link.ts";
 import type { OrganizationActor } from "../audit.ts";
-import { prepared, type Change, type Database } from "../database.ts";
+import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type CallerActor } from "../locks.ts";
 import { privateNetworks, relays } from "../tables/networks.ts";
 import { releasePort } from "./relay-ports.ts";
@@ -14,20 +14,20 @@ export type NetworkRow = typeof privateNetworks.$inferSelect;
 /** `relayHost`: where the network's port is; null while it has none. */
 export type Network = NetworkRow & { relayHost: string | null };
 
-const list = prepared((query) =>
-  query
-    .select({ network: privateNetworks, relayHost: relays.host })
-    .from(privateNetworks)
-    .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
-    .where(isOnPage(privateNetworks, privateNetworks.createdAt))
-    .orderBy(desc(privateNetworks.createdAt), desc(privateNetworks.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_private_networks"),
+const list = preparedList(
+  "list_private_networks",
+  inOrganization(privateNetworks),
+  (query, isOnPage) =>
+    query
+      .select({ network: privateNetworks, relayHost: relays.host })
+      .from(privateNetworks)
+      .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
+      .where(isOnPage),
 );
 
 /** Newest first. */
 export async function listNetworks(db: Database, orgId: string, page: Page): Promise<Network[]> {
-  const rows = await list(db).execute(pageValues(orgId, page));
+  const rows = await list(db, orgId, page);
   return rows.map(({ network, relayHost }) => ({ ...network, relayHost }));
 }
 

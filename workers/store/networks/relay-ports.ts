@@ -6,9 +6,10 @@ import { and, eq, isNull, sql } from "drizzle-orm";
 import { log } from "../../../shared/log.ts";
 import type { Change } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
 /** How long a port that was released is kept from other organizations. */
-const RELAY_PORT_COOL_DOWN_MS = 24 * 3600_000;
+const RELAY_PORT_COOL_DOWN_MS = DAY_MS;
 
 /** With less than this part of its ports free, the operator is warned in the log. */
 const FEW_PORTS = 0.1;

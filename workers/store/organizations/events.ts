@@ -1,8 +1,8 @@
 /** The audit log, as it is read: by an organization, and by each person for themselves. */
-import { and, desc, eq, inArray, sql, type SQL } from "drizzle-orm";
+import { and, eq, inArray, sql, type SQL } from "drizzle-orm";
 import type { AuditResource } from "../../../protocol/schemas/organizations/audit-actions.ts";
-import { prepared, type Database } from "../database.ts";
-import { isOnPageBy, pageValues, type Page } from "../page.ts";
+import type { Database } from "../database.ts";
+import { inOrganization, preparedList, type Page } from "../page.ts";
 import { users } from "../tables/accounts.ts";
 import { auditEvents } from "../tables/audit.ts";
 
@@ -29,18 +29,14 @@ export interface EventFilter {
   actor?: { id: string } | { email: string } | undefined;
 }
 
-const ofOrganization = prepared((query) =>
+const ofOrganization = preparedList("list_events", inOrganization(auditEvents), (query, isOnPage) =>
   query
     .select(COLUMNS)
     .from(auditEvents)
     .leftJoin(users, eq(users.id, auditEvents.userId))
     .where(
       and(
-        isOnPageBy(auditEvents, {
-          scope: auditEvents.orgId,
-          id: auditEvents.id,
-          moment: auditEvents.createdAt,
-        }),
+        isOnPage,
         // A number: not every year that a timestamp can have is one in PostgreSQL's spelling.
         ifGiven(
           "since",
@@ -50,10 +46,7 @@ const ofOrganization = prepared((query) =>
         ifGiven("actorId", (id) => sql`${auditEvents.userId} = ${id}::uuid`),
         ifGiven("actorEmail", (email) => sql`${users.email} = ${email}::text`),
       ),
-    )
-    .orderBy(desc(auditEvents.createdAt), desc(auditEvents.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_events"),
+    ),
 );
 
 function ifGiven(name: string, condition: (value: SQL) => SQL): SQL {
@@ -67,8 +60,7 @@ export function listEvents(
   orgId: string,
   { since, action, actor, ...page }: Page & EventFilter,
 ): Promise<EventRow[]> {
-  return ofOrganization(db).execute({
-    ...pageValues(orgId, page),
+  return ofOrganization(db, orgId, page, {
     since: since?.getTime() ?? null,
     action: action ?? null,
     actorId: actor && "id" in actor ? actor.id : null,
@@ -79,27 +71,18 @@ export function listEvents(
 /** What somebody else could use an account for, and not what it is used for day by day. */
 const SECURITY_RESOURCES: AuditResource[] = ["user", "session", "device", "token", "invitation"];
 
-const ofPerson = prepared((query) =>
-  query
-    .select(COLUMNS)
-    .from(auditEvents)
-    .leftJoin(users, eq(users.id, auditEvents.userId))
-    .where(
-      and(
-        isOnPageBy(auditEvents, {
-          scope: auditEvents.userId,
-          id: auditEvents.id,
-          moment: auditEvents.createdAt,
-        }),
-        inArray(auditEvents.resourceType, SECURITY_RESOURCES),
-      ),
-    )
-    .orderBy(desc(auditEvents.createdAt), desc(auditEvents.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_personal_events"),
+const ofPerson = preparedList(
+  "list_personal_events",
+  { ...inOrganization(auditEvents), scope: auditEvents.userId },
+  (query, isOnPage) =>
+    query
+      .select(COLUMNS)
+      .from(auditEvents)
+      .leftJoin(users, eq(users.id, auditEvents.userId))
+      .where(and(isOnPage, inArray(auditEvents.resourceType, SECURITY_RESOURCES))),
 );
 
 /** Newest first. */
 export function listPersonalEvents(db: Database, userId: string, page: Page): Promise<EventRow[]> {
-  return ofPerson(db).execute(pageValues(userId, page));
+  return ofPerson(db, userId, page);
 }

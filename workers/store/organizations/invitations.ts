@@ -1,16 +1,17 @@
 /** Invitations' rows: one open one for each address, each good for one acceptance. */
-import { and, desc, eq, gt, isNull, lt, sql, type SQL } from "drizzle-orm";
+import { and, eq, gt, isNull, lt, sql, type SQL } from "drizzle-orm";
 import type { OrganizationActor } from "../audit.ts";
-import { prepared, type Change, type Database } from "../database.ts";
+import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
 import { invitations, memberships, organizations } from "../tables/organizations.ts";
 import type { OwnOrganization } from "./own-organization.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
-const INVITATION_MAX_MS = 7 * 24 * 3600_000;
+const INVITATION_MAX_MS = 7 * DAY_MS;
 const INVITATIONS_OPEN_MAX = 100;
 /** Mails to people who did not ask for them, of one organization. */
 const INVITATIONS_DAILY_MAX = 200;
@@ -25,19 +26,13 @@ function isGood(): SQL | undefined {
   return and(isOpen(), gt(invitations.expiresAt, sql`now()`));
 }
 
-const list = prepared((query) =>
-  query
-    .select()
-    .from(invitations)
-    .where(and(isOnPage(invitations, invitations.createdAt), isGood()))
-    .orderBy(desc(invitations.createdAt), desc(invitations.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_invitations"),
+const list = preparedList("list_invitations", inOrganization(invitations), (query, isOnPage) =>
+  query.select().from(invitations).where(and(isOnPage, isGood())),
 );
 
 /** Those that can still be accepted, newest first. */
 export function listInvitations(db: Database, orgId: string, page: Page): Promise<InvitationRow[]> {
-  return list(db).execute(pageValues(orgId, page));
+  return list(db, orgId, page);
 }
 
 export interface NewInvitation {

@@ -1,10 +1,10 @@
 /** Who belongs to an organization, and as what. Every organization keeps an owner. */
-import { and, desc, eq, inArray, ne, sql } from "drizzle-orm";
-import { prepared, type Change, type Database } from "../database.ts";
+import { and, eq, inArray, ne } from "drizzle-orm";
+import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { revokeInvitations } from "./invitations.ts";
 import { revokeTickets, userNonce } from "../networks/ticket-revocations.ts";
-import { isOnPageBy, pageValues, type Page } from "../page.ts";
+import { preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
 import { tokens } from "../tables/tokens.ts";
@@ -25,26 +25,20 @@ export interface MemberRow {
   joinedAt: Date;
 }
 
-const list = prepared((query) =>
-  query
-    .select(COLUMNS)
-    .from(memberships)
-    .innerJoin(users, eq(users.id, memberships.userId))
-    .where(
-      isOnPageBy(memberships, {
-        scope: memberships.orgId,
-        id: memberships.userId,
-        moment: memberships.createdAt,
-      }),
-    )
-    .orderBy(desc(memberships.createdAt), desc(memberships.userId))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_members"),
+const list = preparedList(
+  "list_members",
+  { scope: memberships.orgId, timestamp: memberships.createdAt, id: memberships.userId },
+  (query, isOnPage) =>
+    query
+      .select(COLUMNS)
+      .from(memberships)
+      .innerJoin(users, eq(users.id, memberships.userId))
+      .where(isOnPage),
 );
 
 /** The latest joined first. */
 export function listMembers(db: Database, orgId: string, page: Page): Promise<MemberRow[]> {
-  return list(db).execute(pageValues(orgId, page));
+  return list(db, orgId, page);
 }
 
 /** What the person has handed out and may not hand out any longer: it ends with the right to it. */

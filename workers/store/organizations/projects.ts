@@ -1,8 +1,8 @@
 /** Projects' rows: an organization's namespaces of tunnels, and the tokens that are confined to one. */
-import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, isNull, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
-import { prepared, type Change, type Database } from "../database.ts";
-import { isOnPage, pageValues, type Page } from "../page.ts";
+import type { Change, Database } from "../database.ts";
+import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockCaller, type MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels } from "../tables/tunnels.ts";
@@ -18,19 +18,16 @@ import { deleteTunnels } from "../tunnels/tunnels.ts";
 
 export type ProjectRow = typeof projects.$inferSelect;
 
-const list = prepared((query) =>
+const list = preparedList("list_projects", inOrganization(projects), (query, isOnPage) =>
   query
     .select()
     .from(projects)
-    .where(and(isOnPage(projects, projects.createdAt), isNull(projects.deletedAt)))
-    .orderBy(desc(projects.createdAt), desc(projects.id))
-    .limit(sql.placeholder("limit"))
-    .prepare("list_projects"),
+    .where(and(isOnPage, isNull(projects.deletedAt))),
 );
 
 /** Newest first. */
 export function listProjects(db: Database, orgId: string, page: Page): Promise<ProjectRow[]> {
-  return list(db).execute(pageValues(orgId, page));
+  return list(db, orgId, page);
 }
 
 function isLive(orgId: string, slug: string) {

@@ -14,10 +14,9 @@ import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { webhookReceivers } from "../tables/webhooks.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
 export type ReceiverRow = typeof webhookReceivers.$inferSelect;
-
-const DAY_MS = 24 * 3600_000;
 
 const list = preparedList(
   "list_webhook_receivers",
