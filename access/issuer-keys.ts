@@ -6,11 +6,12 @@ import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { z } from "zod";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
 import { BoundedMap } from "../shared/bounded-map.ts";
+import { MINUTE_MS } from "../shared/time.ts";
 
 const ISSUER_REQUEST_TIMEOUT_MS = 5_000;
 const ISSUER_DOCUMENT_MAX_BYTES = 256 * 1024;
 /** A token with an unknown key id causes a refetch, but no more often than this. */
-export const ISSUER_ASK_AGAIN_MS = 60_000;
+export const ISSUER_ASK_AGAIN_MS = MINUTE_MS;
 const ISSUERS_CACHE_MAX = 1_000;
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
@@ -42,7 +43,9 @@ export class IssuerKeys {
     const nowMs = this.#now();
     if (!entry) return this.#fetch(issuer, null);
     if (entry.keys && nowMs - entry.loadedAtMs < ISSUER_KEYS_MAX_MS) return entry.keys;
-    return nowMs - entry.requestedAtMs < ISSUER_DOWN_MS ? entry.response : this.#fetch(issuer, null);
+    return nowMs - entry.requestedAtMs < ISSUER_DOWN_MS
+      ? entry.response
+      : this.#fetch(issuer, null);
   }
 
   /** For a token with an unknown key id: fetches the keys again, or returns those of a recent request. */
@@ -80,7 +83,8 @@ export async function discoverKeys(
   const base = issuer.replace(/\/$/, "");
   const document = Discovery.parse(await fetchJson(`${base}/.well-known/openid-configuration`));
   // Otherwise one issuer could publish keys for another (§4.3).
-  if (document.issuer !== issuer) throw new Error(`the discovery document names the issuer ${document.issuer}`);
+  if (document.issuer !== issuer)
+    throw new Error(`the discovery document names the issuer ${document.issuer}`);
   return Jwks.parse(await fetchJson(document.jwks_uri));
 }
 
@@ -92,7 +96,8 @@ export async function fetchJson(
   url: string,
   { allowHttp }: { allowHttp: boolean },
 ): Promise<unknown> {
-  if (!allowHttp && !url.startsWith("https://")) throw new Error("the URL must start with https://");
+  if (!allowHttp && !url.startsWith("https://"))
+    throw new Error("the URL must start with https://");
   const response = await fetch(url, {
     redirect: "manual",
     headers: { accept: "application/json" },

@@ -16,12 +16,13 @@ import { inParallel } from "../shared/in-parallel.ts";
 import { ConnectedAgents, type ConnectedAgent } from "./organization/connected-agents.ts";
 import { locallyWatchedOrganizations } from "./organization/locally-watched.ts";
 import { Watchers } from "./organization/watchers.ts";
+import { MINUTE_MS } from "../shared/time.ts";
 
 const TUNNEL_CALLS_MAX_CONCURRENT = 64;
 /** How often the rows are asked whether watchers' sessions are still valid. What ends a session also reports it. */
-const WATCH_SESSION_CHECK_MS = 15 * 60_000;
+const WATCH_SESSION_CHECK_MS = 15 * MINUTE_MS;
 /** When that is tried again after the rows could not be asked. */
-export const WATCH_SESSION_RETRY_MS = 60_000;
+export const WATCH_SESSION_RETRY_MS = MINUTE_MS;
 /** How long a new watcher waits until the tunnels are notified. */
 const WATCH_NOTIFY_TIMEOUT_MS = 2_000;
 /** How often a tunnel that can't be reached is notified. */

@@ -8,6 +8,7 @@ import type { ObjectBindings } from "./bindings.ts";
 import { LongPolls } from "./receiver/long-polls.ts";
 import { Deliveries, type StoredDelivery, type NewDelivery } from "./receiver/deliveries.ts";
 import { newerSettings, type ReceiverSettings } from "./receiver/settings.ts";
+import { MINUTE_MS } from "../shared/time.ts";
 
 /** Deliveries to one receiver: this burst, and then one each `DELIVERY_REFILL_MS`. */
 export const DELIVERY_BURST = 1_200;
@@ -15,7 +16,7 @@ const DELIVERY_REFILL_MS = 50;
 /** Bodies and headers stored by one receiver. Only acknowledged deliveries are removed to make room. */
 export const RECEIVER_STORED_MAX_BYTES = 512 * 1024 * 1024;
 /** The shortest time between two removals of old deliveries. */
-const RECEIVER_SWEEP_MIN_MS = 60_000;
+const RECEIVER_SWEEP_MIN_MS = MINUTE_MS;
 
 const KEY = {
   settings: "settings",

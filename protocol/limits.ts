@@ -2,6 +2,7 @@
  * Bounds that more than one layer or a user meets, each with its unit in its name. A bound that only one layer needs is
  * beside its code, or in that layer's `limits.ts`.
  */
+import { DAY_MS, MINUTE_MS } from "../shared/time.ts";
 
 // ── The wire between agent and tunnel ──
 
@@ -49,17 +50,13 @@ export const DEVICE_NAME_MAX_CHARS = 200;
 export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
 export const TOKEN_TUNNELS_DEFAULT = 5;
 /** The window of a tunnel's rate limit. */
-export const RATE_WINDOW_MS = 60_000;
+export const RATE_WINDOW_MS = MINUTE_MS;
 /** When a watcher for whom there was no place may ask again. */
 export const RECONNECT_WATCHER_MS = 5_000;
 /** A mail that no server has accepted after this long is given up. */
 export const MAIL_DELIVERY_MAX_MS = 25_000;
 
 // ── Metrics ──
-
-export const MINUTE_MS = 60_000;
-export const HOUR_MS = 3600_000;
-export const DAY_MS = 24 * HOUR_MS;
 
 /** Upper bounds of the steps in which answers' times are counted; what took longer is one step more. */
 export const LATENCY_BOUNDS_MS = [

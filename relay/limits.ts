@@ -1,5 +1,6 @@
 /** Bounds of the relay that nobody else needs to know. Those shared with agents are in protocol/relay/limits.ts. */
 import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../protocol/relay/limits.ts";
+import { MINUTE_MS } from "../shared/time.ts";
 
 // ── Control connections ──
 
@@ -33,7 +34,7 @@ export const STOP_MAX_MS = 2_000;
 export const JWKS_FETCH_MAX_MS = 5_000;
 export const JWKS_MAX_BYTES = 256 * 1024;
 /** Keys are fetched again after this, so that a key that was withdrawn is forgotten. */
-export const JWKS_MAX_AGE_MS = 10 * 60_000;
+export const JWKS_MAX_AGE_MS = 10 * MINUTE_MS;
 /** At most one fetch in this time, whatever key ids tickets name. */
 export const JWKS_REFETCH_MIN_MS = 2_000;
 /** The same while there are no keys at all. */
@@ -49,7 +50,7 @@ export const LINK_STATUS_MAX_BYTES = 256 * 1024;
 /** A live network is reported at least this often, so that "last seen" does not grow old. */
 export const NETWORK_STATUS_MAX_AGE_MS = 30_000;
 /** The last totals of an association that ended are reported again after a new hello within this. */
-export const ENDED_USAGE_KEPT_MS = 10 * 60_000;
+export const ENDED_USAGE_KEPT_MS = 10 * MINUTE_MS;
 export const ENDED_USAGE_MAX = 10_000;
 export const REVOCATIONS_MAX = 10_000;
 export const ALLOWLIST_UPDATES_MAX = 10_000;

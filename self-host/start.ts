@@ -13,8 +13,9 @@ import { readEnvironment, readSettings, type ServerSettings } from "./settings.t
 import { startRelay } from "./relay.ts";
 import { openStorage, buildWorkerBindings } from "./storage.ts";
 import { startWorkerd } from "./workerd/workerd.ts";
+import { MINUTE_MS } from "../shared/time.ts";
 
-const CRON_INTERVAL_MS = 60_000;
+const CRON_INTERVAL_MS = MINUTE_MS;
 
 const log = createLog(process.stdout);
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

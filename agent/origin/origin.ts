@@ -4,9 +4,10 @@ import { Pool, type Dispatcher } from "undici";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
 import { lookupFor, type Target } from "../target.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
 
 /** Longer than any long poll (10 minutes) with time to spare. */
-const ORIGIN_RESPONSE_MAX_MS = 15 * 60_000;
+const ORIGIN_RESPONSE_MAX_MS = 15 * MINUTE_MS;
 /** Connections that an agent keeps to its local server at once. */
 const ORIGIN_CONNECTIONS_MAX = 1_024;
 /** All header lines of an answer together, as the platform bounds them. */

@@ -11,6 +11,7 @@ import { InitiationReader } from "./wireguard/initiation.ts";
 import { InterfaceWatch } from "./interface-watch.ts";
 import { NetworkAgent, type NetworkAgentOptions } from "./network-agent.ts";
 import { findInterface, listInterfaces, ToolError } from "./wireguard/tools.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
 
 export interface SessionOptions extends NetworkAgentOptions {
   /** The server's private key, in base64, where it is known on this machine. */
@@ -33,7 +34,7 @@ interface Events {
 }
 
 /** An interface that was brought up anew gets its peers back within this. */
-const REAPPLY_INTERVAL_MS = 60_000;
+const REAPPLY_INTERVAL_MS = MINUTE_MS;
 const WAITING_MAX = 100;
 /** Smaller ones overflow within some 10 ms at 300 Mbit/s. */
 const BUFFER_MIN_BYTES = 512 * 1024;

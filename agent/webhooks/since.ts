@@ -1,6 +1,7 @@
 /** `--since`: from when on deliveries are wanted. */
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 
-const UNIT_MS = { s: 1_000, m: 60_000, h: 3600_000, d: 24 * 3600_000 } as const;
+const UNIT_MS = { s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const;
 
 /**
  * Reads `all`, `90s`, `30m`, `2h`, `7d`, or a moment in RFC 3339.

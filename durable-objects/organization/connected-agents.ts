@@ -4,13 +4,14 @@
  * its tunnel has been asked.
  */
 import type { Presence, ServingAgent } from "../rpc.ts";
+import { HOUR_MS } from "../../shared/time.ts";
 
 /** An entry is not stale for this long after its tunnel's last report. */
 export const PRESENCE_FRESH_MS = 20_000;
 /** Tunnels that are asked for one list: the platform bounds the calls of one event. */
 const PRESENCE_REFRESH_MAX_TUNNELS = 5_000;
 /** How long a departure is stored, so that a late report of the agent's arrival changes nothing. */
-export const DEPARTURE_RETENTION_MS = 3600_000;
+export const DEPARTURE_RETENTION_MS = HOUR_MS;
 
 export interface ConnectedAgent extends ServingAgent {
   tunnelId: string;

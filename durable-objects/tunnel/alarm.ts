@@ -5,10 +5,11 @@
  * The platform repeats a failed alarm only if no other alarm was set meanwhile, and here another part usually
  * sets one. So a failure schedules an alarm of its own.
  */
+import { MINUTE_MS } from "../../shared/time.ts";
 
 /** How soon a tunnel retries what failed: the wait doubles from the first of these to the second. */
 export const ALARM_RETRY_MIN_MS = 5_000;
-export const ALARM_RETRY_MAX_MS = 60_000;
+export const ALARM_RETRY_MAX_MS = MINUTE_MS;
 
 /** @returns the time to set the alarm to; null: it is already early enough. */
 export function computeNextAlarm(scheduledAtMs: number | null, requestedMs: number): number | null {

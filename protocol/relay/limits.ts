@@ -1,10 +1,11 @@
 /** Bounds that the relay, the agent and the API share: of tickets, datagrams, flows and TCP connections. */
+import { MINUTE_MS } from "../../shared/time.ts";
 
 // ── Tickets ──
 
 export const RELAY_TICKET_SECONDS = 300;
 /** How long an association outlives its ticket while the API can't be reached to renew it. */
-export const RELAY_TICKET_GRACE_MS = 10 * 60_000;
+export const RELAY_TICKET_GRACE_MS = 10 * MINUTE_MS;
 
 // ── Datagrams (docs/relay-protocol.md) ──
 

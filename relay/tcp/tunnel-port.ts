@@ -14,6 +14,7 @@ import { reset, Splice, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice
 import { LISTEN_BACKLOG } from "../limits.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { SourceLimiter } from "./source-limiter.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
 
 const STREAM_CONNECTIONS_PER_TUNNEL_MAX = 2_048;
 const STREAM_WAIT_MAX_MS = 10_000;
@@ -28,7 +29,7 @@ const STREAM_SOURCE_PER_SECOND = 256;
 const STREAM_SOURCES_MAX = 4_096;
 
 /** Refusals are counted, and logged no more often than this. */
-const REFUSAL_LOG_INTERVAL_MS = 60_000;
+const REFUSAL_LOG_INTERVAL_MS = MINUTE_MS;
 
 export interface TunnelPortLimits {
   connectionsMax: number;

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 import { getErrorMessage } from "../errors.ts";
 import type { Log } from "../log.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
 
 /** How long a child may take to exit before it is killed. */
 export const CHILD_STOP_MAX_MS = 10_000;
@@ -17,7 +18,7 @@ export const CHILD_STOP_MAX_MS = 10_000;
 export const CHILD_RESTART_MIN_MS = 200;
 export const CHILD_RESTART_MAX_MS = 5_000;
 /** How long a child may take until it is ready, including crash recovery of the database. */
-const CHILD_READY_MAX_MS = 60_000;
+const CHILD_READY_MAX_MS = MINUTE_MS;
 /** The delay before a restart is the shortest again after a child has run for this long. */
 const CHILD_STABLE_MS = 30_000;
 

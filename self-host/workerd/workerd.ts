@@ -13,6 +13,7 @@ import type { DataDir } from "../data-dir.ts";
 import { writePrivateFile } from "../files.ts";
 import type { Log } from "../log.ts";
 import { buildConfiguration } from "./configuration.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
 
 /** workerd keeps running while any socket is open, but after the drain there is nothing left to wait for. */
 const WORKERD_STOP_MAX_MS = 3_000;
@@ -82,7 +83,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
 }
 
 const HEALTH_MAX_MS = 2_000;
-const CRON_MAX_MS = 10 * 60_000;
+const CRON_MAX_MS = 10 * MINUTE_MS;
 /** The kernel's limit for the path of a socket is 104 bytes on macOS and 108 on Linux, including the final zero. */
 const SOCKET_PATH_MAX_BYTES = 103;
 

@@ -5,9 +5,10 @@
 import type { Env } from "../env.ts";
 import { hostnameObject } from "../objects.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
 
 const ROUTE_CACHE_MAX_HOSTS = 10_000;
-const ROUTE_CACHE_HIT_MS = 60_000;
+const ROUTE_CACHE_HIT_MS = MINUTE_MS;
 const ROUTE_CACHE_MISS_MS = 2_000;
 
 interface CachedRoute {

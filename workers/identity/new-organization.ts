@@ -1,15 +1,14 @@
 /** With what an organization starts: the operator's settings decide. */
 import type { Config } from "../config/config.ts";
 import type { OrganizationTerms } from "../store/organizations/organizations.ts";
-
-const DAY_MS = 24 * 3600_000;
+import { DAY_MS } from "../../shared/time.ts";
 
 /** The trial is for a person's first one. */
-export function furtherOrganizationTerms(config: Config): OrganizationTerms {
-  return { ...newOrganizationTerms(config), trialEndsAt: null };
+export function getAdditionalOrganizationTerms(config: Config): OrganizationTerms {
+  return { ...getFirstOrganizationTerms(config), trialEndsAt: null };
 }
 
-export function newOrganizationTerms(config: Config): OrganizationTerms {
+export function getFirstOrganizationTerms(config: Config): OrganizationTerms {
   const { DEFAULT_PLAN, TRIAL_DAYS, REQUIRE_ORG_APPROVAL } = config;
   return {
     plan: DEFAULT_PLAN,

@@ -30,10 +30,11 @@ import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
 import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels/tunnels.ts";
 import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
 import { planRules } from "./plan-notices.ts";
-import { resealSecrets } from "./resealing.ts";
+import { resealSecrets } from "./re-encryption.ts";
+import { DAY_MS } from "../../shared/time.ts";
 
 /** A sign-up that nobody confirmed frees its address after this. */
-const UNVERIFIED_ACCOUNT_MAX_MS = 7 * 24 * 3600_000;
+const UNVERIFIED_ACCOUNT_MAX_MS = 7 * DAY_MS;
 
 export async function runCron(env: Env): Promise<void> {
   const db = openDatabase(env);

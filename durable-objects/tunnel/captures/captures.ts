@@ -25,6 +25,7 @@ import {
 } from "./record.ts";
 import { Recording, type Recorder, type RecordedRequest } from "./recording.ts";
 import { StoredCaptureSettings } from "./settings.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** Unwritten bodies of all exchanges of a tunnel. Beyond it bodies are cut. */
 export const CAPTURE_MEMORY_MAX_BYTES = 16 * 1024 * 1024;
@@ -39,7 +40,7 @@ const CAPTURES_DROP_BATCH = 200;
 /** How long a capture may be in memory only. A crash loses no more than this. */
 const CAPTURE_WRITE_DELAY_MS = 100;
 /** The shortest time until the next retention check. */
-const RETENTION_CHECK_MIN_MS = 60_000;
+const RETENTION_CHECK_MIN_MS = MINUTE_MS;
 
 const CLEARED_UNTIL_KEY = "captures-cleared-until";
 

@@ -3,12 +3,12 @@ import {
   CaptureSettings,
   type CapturePolicy,
 } from "../../../protocol/schemas/inspector/captures.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
 /** For a tunnel whose plan's retention has not been published yet. */
 const RETENTION_DEFAULT_DAYS = 7;
 
 const KEY = "capturing";
-const DAY_MS = 24 * 3600_000;
 
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
 

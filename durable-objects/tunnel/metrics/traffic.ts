@@ -3,12 +3,8 @@
  * changes nothing. Traffic that is in no bucket yet is the difference between the current and the bucketed
  * totals, and belongs to the current minute.
  */
-import {
-  HOUR_MS,
-  MINUTE_MS,
-  TRAFFIC_HOURS_KEEP_MS,
-  TRAFFIC_MINUTES_KEEP_MS,
-} from "../../../protocol/limits.ts";
+import { TRAFFIC_HOURS_KEEP_MS, TRAFFIC_MINUTES_KEEP_MS } from "../../../protocol/limits.ts";
+import { HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
 export interface TrafficTotals {
   /** Requests of every outcome. */

@@ -1,7 +1,7 @@
 /**
- * One visitor's WebSocket on its way to an agent. The visitor's end is a hibernating socket, so that an
- * idle one costs nothing: what is needed to go on after a hibernation is in its attachment, and every
- * message is granted in full at once, so that no window is left half open.
+ * One visitor's WebSocket and its stream on the agent's connection. The visitor's end is a hibernating socket,
+ * so that an idle one costs nothing: the state that a hibernation must preserve is in its attachment. Each
+ * message is granted in full at once, so that no partly used window has to be preserved.
  */
 import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
 import {
@@ -22,11 +22,12 @@ import type { Recording } from "../captures/recording.ts";
 import { PacedQueue } from "./pacer.ts";
 import type { Usage } from "../metrics/usage.ts";
 import { concatBytes } from "../../../shared/bytes.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
-/** What a visitor's WebSocket may have waiting for a slow local server before it is closed. */
+/** The most bytes that wait for a slow local server before the visitor's WebSocket is closed. */
 const SOCKET_BACKLOG_MAX_BYTES = 2 * SOCKET_MESSAGE_MAX_BYTES;
-/** A fragmented WebSocket message must be whole within this time. */
-const SOCKET_MESSAGE_MAX_MS = 60_000;
+/** A fragmented WebSocket message must be complete within this time. */
+const SOCKET_MESSAGE_MAX_MS = MINUTE_MS;
 
 type MessageType = typeof FRAME.text | typeof FRAME.binary;
 
@@ -45,7 +46,7 @@ export class VisitorSocket implements Stream {
   #parts: Uint8Array[] = [];
   #partsBytes = 0;
   #stallTimer: ReturnType<typeof setTimeout> | undefined;
-  /** The visitor's messages that may pass and that the agent has no credit for yet. */
+  /** The visitor's messages that the pacer has passed, and that have no credit yet. */
   #backlog: { type: MessageType; rest: Uint8Array; length: number }[] = [];
   #backlogBytes = 0;
   #closing: { code: number; reason: string } | undefined;
@@ -66,13 +67,13 @@ export class VisitorSocket implements Stream {
     this.#toVisitor = new PacedQueue(link.pace.toVisitors);
   }
 
-  // ── Called by the visitor's events ──
+  // ── Called by the visitor's WebSocket ──
 
   onMessage(message: string | ArrayBuffer): void {
     const type = typeof message === "string" ? FRAME.text : FRAME.binary;
     const bytes = typeof message === "string" ? encoder.encode(message) : new Uint8Array(message);
     this.#usage.countIn(bytes.byteLength);
-    this.#recording?.addMessage("client", kindOf(type), bytes);
+    this.#recording?.addMessage("client", toMessageKind(type), bytes);
     this.#backlogBytes += bytes.byteLength;
     this.#toAgent.push(bytes.byteLength, () => {
       this.#backlog.push({ type, rest: bytes, length: bytes.byteLength });
@@ -84,9 +85,9 @@ export class VisitorSocket implements Stream {
     }
   }
 
-  /** The visitor closed; the agent closes its end with the same words, after what is waiting. */
+  /** The visitor closed; the agent closes its end with the same code and reason, after the waiting messages. */
   onClosed(code: number, reason: string): void {
-    this.#recording?.closeSocket("client", code, reason);
+    this.#recording?.recordClose("client", code, reason);
     this.#toAgent.push(0, () => {
       this.#closing = { code, reason };
       this.#sendBacklog();
@@ -118,7 +119,7 @@ export class VisitorSocket implements Stream {
   #receiveClose(frame: Frame): boolean {
     const close = parseCodeAndText(frame.payload);
     if (!close) return false;
-    this.#recording?.closeSocket("server", close.code, close.text);
+    this.#recording?.recordClose("server", close.code, close.text);
     this.#toVisitor.push(0, () => {
       this.#link.finish(this.#id);
       this.#end(close.code, close.text);
@@ -134,17 +135,17 @@ export class VisitorSocket implements Stream {
       return this.#link.reset(this.#id, RESET.tooLarge, "WebSocket message too large");
     }
     this.#window.recordConsumed(frame.payload.byteLength);
-    if (frame.flags & FLAG.more) this.#keepPart(frame.payload);
+    if (frame.flags & FLAG.more) this.#holdPart(frame.payload);
     else this.#deliver(frame);
     this.#grant(this.#window.takeGrant());
   }
 
-  #keepPart(part: Uint8Array): void {
+  #holdPart(part: Uint8Array): void {
     this.#parts.push(part);
     this.#stayAwake();
   }
 
-  /** A pending timer keeps the object from hibernating, which parts and backlog would not survive. */
+  /** A pending timer prevents hibernation, which would lose parts and backlog. */
   #stayAwake(): void {
     this.#stallTimer ??= setTimeout(() => {
       this.onReset();
@@ -152,19 +153,20 @@ export class VisitorSocket implements Stream {
     }, SOCKET_MESSAGE_MAX_MS);
   }
 
-  #mayHibernate(): void {
+  #allowHibernation(): void {
     if (this.#parts.length > 0 || this.#backlog.length > 0) return;
     if (this.#stallTimer !== undefined) clearTimeout(this.#stallTimer);
     this.#stallTimer = undefined;
   }
 
   #deliver(frame: Frame): void {
-    const whole = this.#parts.length === 0 ? frame.payload : concatBytes(...this.#parts, frame.payload);
+    const whole =
+      this.#parts.length === 0 ? frame.payload : concatBytes(...this.#parts, frame.payload);
     this.#parts = [];
     this.#partsBytes = 0;
-    this.#mayHibernate();
+    this.#allowHibernation();
     this.#usage.countOut(whole.byteLength);
-    this.#recording?.addMessage("server", kindOf(frame.type), whole);
+    this.#recording?.addMessage("server", toMessageKind(frame.type), whole);
     const message = frame.type === FRAME.text ? decodeStrictText(whole) : whole;
     if (message === null) {
       this.#end(1007, "text that is not UTF-8");
@@ -173,7 +175,7 @@ export class VisitorSocket implements Stream {
     try {
       this.#socket.send(message);
     } catch {
-      // The visitor closed meanwhile; its close event ends the stream.
+      // The visitor has closed; the close event ends the stream.
     }
   }
 
@@ -195,7 +197,7 @@ export class VisitorSocket implements Stream {
         this.#backlogBytes -= next.length;
       }
     }
-    this.#mayHibernate();
+    this.#allowHibernation();
     if (this.#closing) this.#sendClose(this.#closing);
   }
 
@@ -216,20 +218,20 @@ export class VisitorSocket implements Stream {
     this.#parts = [];
     this.#backlog = [];
     this.#backlogBytes = 0;
-    this.#mayHibernate();
+    this.#allowHibernation();
     this.#recording?.fail("origin_failed");
     try {
-      // 1005: the local server closed without a code; 1006: it vanished, which no Close frame may say.
+      // 1005: the local server closed without a code. 1006: its connection broke; no Close frame may say so.
       if (code === 1005) this.#socket.close();
       else this.#socket.close(code === 1006 ? 1011 : code, reason);
     } catch {
-      // Closed already, or by a code that the platform does not send.
+      // Closed already, or a code that the platform does not send.
       closeQuietly(this.#socket);
     }
   }
 }
 
-function kindOf(type: number): "text" | "binary" {
+function toMessageKind(type: number): "text" | "binary" {
   return type === FRAME.text ? "text" : "binary";
 }
 

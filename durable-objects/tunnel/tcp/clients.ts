@@ -1,6 +1,6 @@
 /**
- * Clients of `underpass connect`, each a WebSocket that carries one TCP connection: taken in, given a stream of
- * the agent's, found again after a hibernation, let go when they have fallen silent.
+ * Clients of `underpass connect`, each a WebSocket that carries one TCP connection: accepted, connected to a
+ * stream of the agent, resumed after hibernation, and disconnected when they fall silent.
  */
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
@@ -34,32 +34,33 @@ import {
 import type { Agents } from "../agents/agents.ts";
 import type { Alarm } from "../alarm.ts";
 import type { Reports } from "../metrics/reports.ts";
+import type { AccessPolicy } from "../proxy/access-policy.ts";
+import type { Visitors } from "../proxy/visitors.ts";
 import { ClientSocket } from "./client-socket.ts";
 import { ClientStream, type SharedWindow } from "./client-stream.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
-/** `underpass connect`: clients of one tunnel at a time. */
+/** Clients of one tunnel that are connected at the same time. */
 export const CONNECT_CLIENTS_MAX = 256;
-/** What all clients of a tunnel together may send beyond what has gone on to the agent. */
+/** The sum of all clients' windows: the bytes that they may send before the agent has received them. */
 export const CONNECT_WINDOWS_MAX_BYTES = 16 * 1024 * 1024;
-/** The smallest window of a client: so many of them fit into the bound above. */
+/** The smallest window of a client; that of all clients fit into the bound above. */
 export const CONNECT_WINDOW_MIN_BYTES = 32 * 1024;
-/** How often a tunnel looks for clients that have fallen silent. */
-const CONNECT_CHECK_INTERVAL_MS = 60_000;
+/** How often a tunnel looks for silent clients. */
+const CONNECT_CHECK_INTERVAL_MS = MINUTE_MS;
 
 const CLIENT_TAG = "client";
 
 export interface ClientsDeps {
   agents: Agents;
   alarm: Alarm;
+  access: Pick<AccessPolicy, "allowedCidrs">;
   reports: Pick<Reports, "usage" | "countConnection">;
-  /** Blocks that clients may come from. null: from anywhere. */
-  allowedCidrs(): string[] | null;
-  /** Waits for an agent that was there a moment ago, if one was. */
-  waitForAgent(): Promise<boolean>;
+  visitors: Pick<Visitors, "waitForAgent">;
 }
 
-/** A client that has yet to say hello, or waits for an agent; then its stream. */
-type Client = ClientStream | "arriving";
+/** A client's stream. Before it is opened, the client has not sent its hello, or waits for an agent. */
+type Client = ClientStream | "connecting";
 
 export class Clients {
   readonly #ctx: DurableObjectState;
@@ -75,25 +76,25 @@ export class Clients {
     for (const socket of this.#sockets()) this.#resume(socket);
   }
 
-  /** A client's connection from the API, which has checked its token. */
+  /** A client's connection from the API, which has verified its token. */
   accept(request: Request): Response {
     const admission = ClientAdmission.parse(JSON.parse(request.headers.get(CLIENT_HEADER) ?? ""));
     if (!this.#isAllowed(admission.address)) return refuse({ code: "forbidden" });
     if (this.#sockets().length >= CONNECT_CLIENTS_MAX) this.#closeSilent();
     const others = this.#sockets();
     if (others.length >= CONNECT_CLIENTS_MAX) return refuse({ code: "rate_limited" });
-    const promised = others.map((socket) => clientAttachmentOf(socket).window);
+    const windows = others.map((socket) => readClientAttachment(socket).window);
     const { 0: client, 1: server } = new WebSocketPair();
     this.#ctx.acceptWebSocket(server, [CLIENT_TAG]);
     const attachment: ClientAttachment = {
       ...admission,
       kind: "client",
       arrivedAtMs: Date.now(),
-      window: nextWindow(promised),
+      window: computeWindow(windows),
       stream: null,
     };
     server.serializeAttachment(attachment);
-    this.#clients.set(server, "arriving");
+    this.#clients.set(server, "connecting");
     const timer = setTimeout(() => close(server, "protocol_error", "no hello"), HELLO_MAX_MS);
     this.#helloTimers.set(server, timer);
     this.#deps.alarm.scheduleBy(Date.now() + CONNECT_CHECK_INTERVAL_MS, "unconfirmed");
@@ -109,11 +110,11 @@ export class Clients {
     if (!isOpen(socket)) return;
     const client = this.#clients.get(socket);
     if (client instanceof ClientStream) this.#receive(client, message);
-    else if (client === "arriving") this.#receiveHello(socket, message);
+    else if (client === "connecting") this.#receiveHello(socket, message);
   }
 
   onClosed(socket: WebSocket): void {
-    // A Close that wakes the object: its socket is not among the open ones that the constructor found.
+    // A Close can wake the object. Its socket is then not among the open ones that the constructor resumed.
     if (!this.#clients.has(socket)) this.#resume(socket);
     const client = this.#clients.get(socket);
     this.#clients.delete(socket);
@@ -124,18 +125,18 @@ export class Clients {
 
   // ── Called by the tunnel ──
 
-  /** Ends the streams of clients whose address the allowlist no longer has. */
+  /** Disconnects the clients whose addresses are no longer in the allowlist. */
   enforceAllowlist(): void {
     for (const socket of this.#sockets()) {
-      if (this.#isAllowed(clientAttachmentOf(socket).address)) continue;
+      if (this.#isAllowed(readClientAttachment(socket).address)) continue;
       this.#disconnect(socket, "forbidden", "the IP allowlist has changed");
     }
   }
 
-  /** Ends the connections of one capability token. */
+  /** Disconnects the clients of one capability token. */
   disconnectToken(tokenNonce: string): void {
     for (const socket of this.#sockets()) {
-      if (clientAttachmentOf(socket).tokenNonce !== tokenNonce) continue;
+      if (readClientAttachment(socket).tokenNonce !== tokenNonce) continue;
       this.#disconnect(socket, "unauthorized", "the token was revoked");
     }
   }
@@ -144,12 +145,12 @@ export class Clients {
     for (const socket of this.#sockets()) this.#disconnect(socket, name, explanation);
   }
 
-  /** The alarm: looks for clients that are gone, or whose tokens have expired. */
+  /** Disconnects clients that are silent, or whose tokens have expired. */
   onAlarm(): void {
     this.#closeSilent();
     const now = Date.now();
     for (const socket of this.#sockets()) {
-      if (clientAttachmentOf(socket).tokenExpiresAtMs > now) continue;
+      if (readClientAttachment(socket).tokenExpiresAtMs > now) continue;
       this.#disconnect(socket, "unauthorized", "the token has expired");
     }
     if (this.#sockets().length === 0) return;
@@ -160,21 +161,21 @@ export class Clients {
 
   #receive(stream: ClientStream, message: string | ArrayBuffer): void {
     if (typeof message === "string" || message.byteLength > WIRE_MESSAGE_MAX_BYTES) {
-      return stream.fail(RESET.protocolError, "a message that is no frames");
+      return stream.fail(RESET.protocolError, "the message contains no valid frames");
     }
-    let isUnderstood = true;
-    const isWhole = readFrames(new Uint8Array(message), (frame) => {
-      isUnderstood &&= stream.receive(frame);
+    let isValid = true;
+    const isComplete = readFrames(new Uint8Array(message), (frame) => {
+      isValid &&= stream.receive(frame);
     });
-    if (!isWhole || !isUnderstood) {
-      stream.fail(RESET.protocolError, "more than the window, or a frame that makes no sense");
+    if (!isComplete || !isValid) {
+      stream.fail(RESET.protocolError, "the message exceeds the window or contains an invalid frame");
     }
   }
 
   #receiveHello(socket: WebSocket, message: string | ArrayBuffer): void {
-    // Nothing may be said between a hello and its answer.
+    // A client may send nothing between its hello and the answer.
     const isFirst = this.#stopHelloTimer(socket);
-    const hello = isFirst && typeof message !== "string" ? readHello(message) : null;
+    const hello = isFirst && typeof message !== "string" ? parseHello(message) : null;
     if (!hello) return close(socket, "protocol_error", "the first message must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
       return close(socket, "unsupported_version", `this server speaks ${PROTOCOL_VERSION}`);
@@ -185,24 +186,24 @@ export class Clients {
     void this.#open(socket);
   }
 
-  /** To the agent that is there, or to the one that comes back in time. */
+  /** Opens a stream to the connected agent, or to one that reconnects in time. */
   async #open(socket: WebSocket): Promise<void> {
     const { agents, reports } = this.#deps;
-    if (!agents.current(Date.now())) await this.#deps.waitForAgent();
+    if (!agents.current(Date.now())) await this.#deps.visitors.waitForAgent();
     if (!isOpen(socket)) return;
     const link = agents.current(Date.now());
     const output = new ClientSocket(socket);
     if (!link) return output.reset(RESET.agentOffline, "no agent serves the tunnel");
     if (!link.attachment.hello?.takesTcp) {
-      return output.reset(RESET.agentOffline, "the tunnel's agent takes no such connections");
+      return output.reset(RESET.agentOffline, "the tunnel's agent does not support these connections");
     }
-    const attachment = clientAttachmentOf(socket);
+    const attachment = readClientAttachment(socket);
     const stream = new ClientStream(this.#streamDeps(socket, attachment, link, output));
     this.#clients.set(socket, stream);
     reports.countConnection();
     const peer: StreamPeer = { address: attachment.address, port: 0 };
     link.send((writer) => writer.writeJson(FRAME.connect, 0, stream.id, peer));
-    output.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, welcomeFor(attachment)));
+    output.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, buildWelcome(attachment)));
   }
 
   #streamDeps(
@@ -212,7 +213,7 @@ export class Clients {
     output: ClientSocket,
   ) {
     const save = (stream: SavedStream | null) => {
-      socket.serializeAttachment({ ...clientAttachmentOf(socket), stream });
+      socket.serializeAttachment({ ...readClientAttachment(socket), stream });
     };
     return {
       link,
@@ -224,7 +225,7 @@ export class Clients {
     };
   }
 
-  /** Puts a stream back in its place after hibernation. */
+  /** Rebuilds a client's stream after hibernation. */
   #resume(socket: WebSocket): void {
     const attachment = readAttachment(socket);
     if (attachment.kind !== "client") return;
@@ -233,7 +234,7 @@ export class Clients {
     const output = new ClientSocket(socket);
     const link = this.#deps.agents.current(Date.now());
     if (link?.attachment.agentId !== stream.agentId) {
-      // Where both ends were exchanged, the client has everything and closes by itself.
+      // If both directions have ended, the client has all bytes and closes the connection itself.
       if (stream.hasClientEnded && stream.hasAgentEnded) return;
       return output.reset(RESET.agentOffline, "the tunnel's agent disconnected");
     }
@@ -253,15 +254,15 @@ export class Clients {
     const silentSinceMs = Date.now() - HEARTBEAT_TIMEOUT_MS;
     for (const socket of this.#sockets()) {
       const heartbeat = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
-      const { arrivedAtMs } = clientAttachmentOf(socket);
-      const heardAtMs = Math.max(arrivedAtMs, heartbeat, this.#lastReceivedAtMs.get(socket) ?? 0);
-      if (heardAtMs >= silentSinceMs) continue;
-      this.#disconnect(socket, "heartbeat_timeout", "nothing was heard from the client");
+      const { arrivedAtMs } = readClientAttachment(socket);
+      const lastReceivedAtMs = Math.max(arrivedAtMs, heartbeat, this.#lastReceivedAtMs.get(socket) ?? 0);
+      if (lastReceivedAtMs >= silentSinceMs) continue;
+      this.#disconnect(socket, "heartbeat_timeout", "no heartbeat from the client");
     }
   }
 
   #isAllowed(address: string): boolean {
-    const cidrs = this.#deps.allowedCidrs();
+    const cidrs = this.#deps.access.allowedCidrs;
     return cidrs === null || isAllowedAddress(cidrs, address);
   }
 
@@ -278,18 +279,18 @@ export class Clients {
 }
 
 /**
- * What the next client may send ahead. An eighth of what is left, so that the first ones are fast, and no less
- * than what is set aside for each of all that may come.
+ * The window of the next client: an eighth of the unused bytes, so that the first clients are fast, and at least
+ * the minimum, which is set aside for all further clients.
  */
-function nextWindow(promised: number[]): number {
-  const used = promised.reduce((sum, window) => sum + window, 0);
-  const others = CONNECT_CLIENTS_MAX - promised.length - 1;
+function computeWindow(windows: number[]): number {
+  const used = windows.reduce((sum, window) => sum + window, 0);
+  const others = CONNECT_CLIENTS_MAX - windows.length - 1;
   const left = CONNECT_WINDOWS_MAX_BYTES - used - others * CONNECT_WINDOW_MIN_BYTES;
   const window = Math.min(Math.floor(left / 8), STREAM_WINDOW_BYTES);
   return Math.max(window, CONNECT_WINDOW_MIN_BYTES);
 }
 
-function clientAttachmentOf(socket: WebSocket): ClientAttachment {
+function readClientAttachment(socket: WebSocket): ClientAttachment {
   return readAttachment(socket) as ClientAttachment;
 }
 
@@ -301,15 +302,17 @@ function close(socket: WebSocket, name: CloseName, explanation: string): void {
   closeQuietly(socket, CLOSE[name], `${name}: ${explanation}`);
 }
 
-function readHello(message: ArrayBuffer): Hello | null {
+function parseHello(message: ArrayBuffer): Hello | null {
   const hellos: (Hello | null)[] = [];
-  const isWhole = readFrames(new Uint8Array(message), ({ type, payload }) => {
-    hellos.push(type === FRAME.hello ? (Hello.safeParse(parseJsonPayload(payload)).data ?? null) : null);
+  const isComplete = readFrames(new Uint8Array(message), ({ type, payload }) => {
+    hellos.push(
+      type === FRAME.hello ? (Hello.safeParse(parseJsonPayload(payload)).data ?? null) : null,
+    );
   });
-  return isWhole && hellos.length === 1 ? hellos[0]! : null;
+  return isComplete && hellos.length === 1 ? hellos[0]! : null;
 }
 
-function welcomeFor({ tunnelId, localPort, window }: ClientAttachment): ClientWelcome {
+function buildWelcome({ tunnelId, localPort, window }: ClientAttachment): ClientWelcome {
   return {
     protocol: PROTOCOL_VERSION,
     server: SERVICE_VERSION,

@@ -3,13 +3,7 @@ import { PgDialect } from "drizzle-orm/pg-core";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
-import {
-  DAY_MS,
-  HOUR_MS,
-  MINUTE_MS,
-  TRAFFIC_HOURS_KEEP_MS,
-  TRAFFIC_MINUTES_KEEP_MS,
-} from "../../../protocol/limits.ts";
+import { TRAFFIC_HOURS_KEEP_MS, TRAFFIC_MINUTES_KEEP_MS } from "../../../protocol/limits.ts";
 import { COUNTERS_FOLD_AFTER_MS } from "../../../workers/limits.ts";
 import { SCRAPE_MAX_TUNNELS } from "../../../workers/store/metrics/metrics.ts";
 import type { Metrics, OrganizationUsage, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
@@ -17,13 +11,14 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { seriesOf, spanOf, WINDOWS } from "../../../workers/store/metrics/metric-windows.ts";
 import { writeCounters, writeTraffic } from "../../../workers/store/metrics/traffic.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   startApi,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
 import { faultsOf, readExposition, type Exposition } from "../../harness/formats/exposition.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -301,8 +296,8 @@ describe("a scrape", () => {
     await report(await newTunnel(), { counters: { "requests:2xx": 3 } });
     const scraper = await mintToken(owner);
     const confined = await mintToken(owner, { allowedSubdomains: ["shop"] });
-    const machine = callerOf(api.server, { authorization: `Bearer ${scraper.wireBytes}` });
-    const other = callerOf(api.server, { authorization: `Bearer ${confined.wireBytes}` });
+    const machine = createCaller(api.server, { authorization: `Bearer ${scraper.wireBytes}` });
+    const other = createCaller(api.server, { authorization: `Bearer ${confined.wireBytes}` });
     const { status, body } = await machine.get<string>("/metrics/prometheus");
     expect(status).toBe(200);
     expect(readExposition(body).sum("underpass_requests_total")).toBe(3);

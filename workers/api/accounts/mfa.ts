@@ -1,4 +1,4 @@
-/** /auth/mfa and /auth/login/mfa: the second factor. What is wrong with one that is shown is never said. */
+/** /auth/mfa and /auth/login/mfa: the second factor. No response reveals why a factor was refused. */
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { z } from "zod";
 import { AccountSummary, Status } from "../../../protocol/schemas/accounts/accounts.ts";
@@ -14,7 +14,7 @@ import { secondFactorMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import { verifyPassword } from "../../identity/accounts/passwords.ts";
 import { hashRecoveryCode, newRecoveryCodes } from "../../identity/accounts/recovery-codes.ts";
-import { seal, sha256Hex, unseal } from "../../identity/sealing.ts";
+import { encrypt, sha256Hex, decrypt } from "../../identity/encryption.ts";
 import {
   newTotpSecret,
   readTotpSecret,
@@ -38,9 +38,10 @@ import {
 } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
 import { signIn } from "./sign-in.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
-/** How long a secret that was shown waits to be confirmed. */
-const MFA_ENROLLMENT_MAX_MS = 15 * 60_000;
+/** How long a new secret can be confirmed. */
+const MFA_ENROLLMENT_MAX_MS = 15 * MINUTE_MS;
 
 export const mfa = createRouter();
 
@@ -53,10 +54,13 @@ mfa.openapi(
   route({
     method: "post",
     path: "/auth/mfa/enroll",
-    summary: "Get a secret for an authenticator",
-    description: "Nothing is stored: the secret waits, sealed, in a cookie of the caller.",
+    summary: "Get a secret for an authenticator app",
+    description:
+      "Nothing is stored: the encrypted secret is in a cookie of the caller until it is confirmed.",
     guard: ownAccount,
-    responses: { 200: jsonResponse("To be confirmed by a code of it.", PendingSecret) },
+    responses: {
+      200: jsonResponse("The secret. Confirm it with a code from the app.", PendingSecret),
+    },
     failures: ["conflict"],
   }),
   async (c) => {
@@ -73,11 +77,17 @@ mfa.openapi(
   route({
     method: "post",
     path: "/auth/mfa/enroll/verify",
-    summary: "Confirm the secret: the second factor is on",
-    description: "The account's other sessions end.",
+    summary: "Turn the second factor on",
+    description:
+      "Confirms the secret with a code from the authenticator app. The other sessions of the account end.",
     guard: ownAccount,
     body: ConfirmSecret,
-    responses: { 200: jsonResponse("The recovery codes are shown this once.", MfaEnabled) },
+    responses: {
+      200: jsonResponse(
+        "The second factor is on. The recovery codes are shown only once.",
+        MfaEnabled,
+      ),
+    },
     failures: ["invalid_code", "conflict"],
   }),
   async (c) => {
@@ -85,8 +95,9 @@ mfa.openapi(
     const { config, db, principal } = c.var;
     const secret = given === undefined ? await readPendingSecret(c) : readTotpSecret(given);
     if (secret === null) {
-      if (given !== undefined) throw invalidField("secret_base32", "is not a secret");
-      const message = "No secret waits to be confirmed, or no longer: start again.";
+      if (given !== undefined) throw invalidField("secret_base32", "must be a base32 secret");
+      const message =
+        "There is no secret to confirm, or it has expired. Request a new one to start again.";
       throw new ApiError("invalid_code", message);
     }
     const step = stepOfTotpCode(secret, code, Date.now());
@@ -94,7 +105,7 @@ mfa.openapi(
 
     const codes = newRecoveryCodes();
     const outcome = await enableSecondFactor(db, getMemberActor(c), {
-      sealedSecret: await seal(config, TOTP_SECRET_PURPOSE, secret),
+      sealedSecret: await encrypt(config, TOTP_SECRET_PURPOSE, secret),
       step,
       codeHashes: await Promise.all(codes.map((text) => hashRecoveryCode(principal.userId, text))),
       sessionId: principal.sessionId,
@@ -117,16 +128,21 @@ mfa.openapi(
     method: "post",
     path: "/auth/mfa/disable",
     summary: "Turn the second factor off",
-    description: "By the password or a recovery code: an access token alone could be a stolen one.",
+    description: "Requires the password or a recovery code, since an access token could be stolen.",
     guard: [rateLimited, ownAccount],
     optionalBody: DisableMfa,
-    responses: { 200: jsonResponse("It is off, and its recovery codes are gone.", Status) },
+    responses: {
+      200: jsonResponse("The second factor is off, and its recovery codes are deleted.", Status),
+    },
     failures: ["conflict"],
   }),
   async (c) => {
     const { password, recovery_code: recoveryCode } = c.req.valid("json");
     if (password === undefined && recoveryCode === undefined) {
-      throw new ApiError("unauthorized", "The password or a recovery code is needed for that.");
+      throw new ApiError(
+        "unauthorized",
+        "Send the password or a recovery code to turn the second factor off.",
+      );
     }
     const { config, db, principal } = c.var;
     const outcome = await disableSecondFactor(db, getMemberActor(c), {
@@ -140,10 +156,10 @@ mfa.openapi(
       case "disabled":
         return c.json({ status: "disabled" }, 200);
       case "not_enabled":
-        throw new ApiError("conflict", "There is no second factor to turn off.");
+        throw new ApiError("conflict", "The second factor is not on.");
       case "refused": {
-        const shown = password === undefined ? "recovery code" : "password";
-        const message = `The ${shown} is wrong, or wrong ones came too often: then wait an hour.`;
+        const proofName = password === undefined ? "recovery code" : "password";
+        const message = `The ${proofName} is wrong. After too many wrong attempts, none is accepted for an hour.`;
         throw new ApiError("unauthorized", message);
       }
     }
@@ -154,10 +170,10 @@ mfa.openapi(
   route({
     method: "post",
     path: "/auth/login/mfa",
-    summary: "Log in: the second factor",
+    summary: "Log in with the second factor",
     guard: rateLimited,
     body: PassChallenge,
-    responses: { 200: jsonResponse("Sets the `qnt_refresh` cookie.", AccountSummary) },
+    responses: { 200: jsonResponse("Logged in; sets the `qnt_refresh` cookie.", AccountSummary) },
     failures: ["unauthorized"],
   }),
   async (c) => {
@@ -169,12 +185,12 @@ mfa.openapi(
       prove: async ({ id, mfaSecret }) => {
         const { code, recovery_code: recoveryCode } = shown;
         if (code === undefined) return toRecoveryProof(id, recoveryCode ?? "");
-        const secret = mfaSecret && (await unseal(config, TOTP_SECRET_PURPOSE, mfaSecret));
+        const secret = mfaSecret && (await decrypt(config, TOTP_SECRET_PURPOSE, mfaSecret));
         return { factor: "totp", step: secret ? stepOfTotpCode(secret, code, Date.now()) : null };
       },
     });
     if (!passed) {
-      const message = "The code is wrong, or the sign-in is over: then log in again.";
+      const message = "The code is wrong, or the login has expired. Log in again if it has.";
       throw new ApiError("unauthorized", message);
     }
     return c.json(await signIn(c, passed.account, passed.factor), 200);
@@ -187,14 +203,17 @@ async function toRecoveryProof(userId: string, typed: string) {
 }
 
 function alreadyEnabled(): ApiError {
-  return new ApiError("conflict", "A second factor is on. Turn it off before you set up another.");
+  return new ApiError(
+    "conflict",
+    "The second factor is already on. Turn it off before you set up another one.",
+  );
 }
 
 function wrongCode(): ApiError {
-  return new ApiError("invalid_code", "The code is wrong or was used before.");
+  return new ApiError("invalid_code", "The code is wrong or has already been used.");
 }
 
-// ── The secret that waits to be confirmed ──
+// ── The secret that is not confirmed yet ──
 
 async function setPendingSecret(c: ApiContext, secret: string): Promise<void> {
   const pending: z.infer<typeof Pending> = {
@@ -202,13 +221,13 @@ async function setPendingSecret(c: ApiContext, secret: string): Promise<void> {
     secret,
     expiresAt: Date.now() + MFA_ENROLLMENT_MAX_MS,
   };
-  const sealed = await seal(c.var.config, COOKIE_PURPOSE, JSON.stringify(pending));
+  const sealed = await encrypt(c.var.config, COOKIE_PURPOSE, JSON.stringify(pending));
   setCookie(c, COOKIE, sealed, { ...cookieOptions(c), maxAge: MFA_ENROLLMENT_MAX_MS / 1000 });
 }
 
-/** @returns null when there is none, it waited for too long, or it is somebody else's. */
+/** @returns null when there is none, when it has expired, or when it belongs to another account. */
 async function readPendingSecret(c: ApiContext): Promise<string | null> {
-  const text = await unseal(c.var.config, COOKIE_PURPOSE, getCookie(c, COOKIE) ?? "").catch(
+  const text = await decrypt(c.var.config, COOKIE_PURPOSE, getCookie(c, COOKIE) ?? "").catch(
     () => null,
   );
   if (text === null) return null;

@@ -20,9 +20,10 @@ import { allow } from "../guard.ts";
 import { jsonResponse, createRouter, route, type ApiContext } from "../route.ts";
 import { mockCancel, mockCheckoutUrl, mockPortalUrl } from "./mock-billing.ts";
 import { callPayments, billingNotConfigured, getPayments } from "./payments.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** Whoever asks for the same checkout again within this is led to the same one. */
-const CHECKOUT_REPEAT_MS = 60_000;
+const CHECKOUT_REPEAT_MS = MINUTE_MS;
 
 export const billing = createRouter();
 

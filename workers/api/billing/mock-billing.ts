@@ -9,7 +9,7 @@ import { planRules } from "../../jobs/plan-notices.ts";
 import type { Config } from "../../config/config.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";
-import { seal, unseal } from "../../identity/sealing.ts";
+import { encrypt, decrypt } from "../../identity/encryption.ts";
 import type { Purchase } from "../../integrations/payments/provider.ts";
 import type { Actor } from "../../store/audit.ts";
 import {
@@ -24,9 +24,10 @@ import {
 } from "../../store/billing/subscription-rules.ts";
 import { createRouter, notFound, type ApiContext } from "../route.ts";
 import { renderMockPortalPage, PORTAL_ACTIONS, type PortalAction } from "./mock-billing-page.ts";
+import { HOUR_MS } from "../../../shared/time.ts";
 
 /** Links of the rehearsal (`BILLING_MODE=mock`). */
-const MOCK_LINK_MAX_MS = 3600_000;
+const MOCK_LINK_MAX_MS = HOUR_MS;
 
 export const mockBilling = createRouter();
 
@@ -163,7 +164,7 @@ async function createLink(c: ApiContext, path: string, about: object): Promise<s
   const endsAtMs = Date.now() + MOCK_LINK_MAX_MS;
   const link = { id: crypto.randomUUID(), orgId, userId, endsAtMs, ...about };
   const url = new URL(path, config.publicOrigin);
-  url.searchParams.set("token", await seal(config, path, JSON.stringify(link)));
+  url.searchParams.set("token", await encrypt(config, path, JSON.stringify(link)));
   return url.href;
 }
 
@@ -175,7 +176,7 @@ async function openLink<About extends z.infer<typeof Link>>(
 ): Promise<About> {
   requireMock(c.var.config);
   const token = c.req.query("token") ?? "";
-  const text = await unseal(c.var.config, path, token).catch(() => null);
+  const text = await decrypt(c.var.config, path, token).catch(() => null);
   if (text === null) throw notFound("such link");
   const link = schema.parse(JSON.parse(text));
   if (link.endsAtMs <= Date.now()) throw linkExpired();

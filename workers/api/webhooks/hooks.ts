@@ -1,6 +1,6 @@
 /**
- * POST /hooks/{id}: where vendors deliver. No database is in its way: the receiver's object knows what it
- * must know, and this isolate remembers it. A delivery that is answered with 200 is on disk.
+ * POST /hooks/{id}: vendors send webhooks here. No request needs the database: the receiver's object stores the
+ * settings, and the isolate caches them. A delivery that is answered with 200 has been written to disk.
  */
 import type { IncomingDelivery, StoreOutcome } from "../../../durable-objects/receiver.ts";
 import { readChallenge, readDeliveryId } from "../../../durable-objects/receiver/payload.ts";
@@ -18,7 +18,7 @@ import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { ApiError } from "../../errors.ts";
-import { openWebhookSecret } from "../../identity/webhook-secrets.ts";
+import { decryptWebhookSecret } from "../../identity/webhook-secrets.ts";
 import { receiverObject } from "../../objects.ts";
 import {
   jsonResponse,
@@ -28,23 +28,24 @@ import {
   type ApiContext,
 } from "../route.ts";
 import { BoundedMap } from "../../../shared/bounded-map.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
-/** Receivers whose settings an isolate remembers. */
+/** Receivers whose settings an isolate caches. */
 const RECEIVERS_CACHE_MAX = 1_000;
-/** When to come back to a receiver that is full. */
-const RECEIVER_FULL_RETRY_MS = 60_000;
+/** When a vendor should retry a delivery to a receiver that is full. */
+const RECEIVER_FULL_RETRY_MS = MINUTE_MS;
 
 export const hooks = createRouter();
 
 hooks.openAPIRegistry.registerPath({
   method: "post",
   path: "/hooks/{id}",
-  summary: "A vendor delivers",
+  summary: "Deliver a webhook",
   description:
-    "Any body of at most 1 MiB, signed as the receiver's validator says (docs/webhooks.md). A repeated delivery id is answered the same, and kept once.",
+    "Any body of at most 1 MiB, signed as the receiver's validator requires (docs/webhooks.md). A delivery whose id is repeated is answered in the same way and stored only once.",
   request: { params: Id },
   responses: {
-    200: jsonResponse("Kept, durably. For `chat_app` without a body, or the challenge.", Ok),
+    200: jsonResponse("Stored durably. For `chat_app` the response has no body, or is the challenge.", Ok),
     ...failureResponses(
       "unauthorized",
       "not_found",
@@ -62,14 +63,14 @@ hooks.post("/hooks/:id", async (c) => {
   return receive(c, data.id.toLowerCase(), { headers: c.req.raw.headers, body });
 });
 
-/** What a delivery is judged by. */
+/** Verifies the deliveries to a receiver. */
 interface Verifier {
   settings: ReceiverSettings;
-  /** Of each secret, by its sealed text. */
+  /** The key of each secret, by the encrypted secret. */
   keys: Map<string, CryptoKey>;
 }
 
-/** Per isolate. What is in it can be old: the object says so before it keeps anything. */
+/** A cache of the isolate. An entry can be stale: the object detects that before it stores a delivery. */
 const verifiers = new BoundedMap<string, Verifier>(RECEIVERS_CACHE_MAX);
 
 async function receive(c: ApiContext, id: string, signed: SignedRequest): Promise<Response> {
@@ -94,7 +95,7 @@ async function receive(c: ApiContext, id: string, signed: SignedRequest): Promis
     taken = await receiverObject(env, id).store(arrival, judge.settings.version);
   }
   requireStored(id, taken);
-  // What is answered to a command or a dialog is shown to whoever sent it: nothing is meant to be.
+  // A chat app shows the response to a command or a dialog to the user, so the response is empty.
   return validator === "chat_app" ? c.body(null, 200) : c.json({ ok: true as const }, 200);
 }
 
@@ -104,19 +105,19 @@ function requireStored(id: string, taken: StoreOutcome): void {
     case "duplicate":
       return;
     case "rate_limited":
-      throw new ApiError("rate_limited", "This receiver gets too many deliveries.", {
+      throw new ApiError("rate_limited", "This receiver has received too many deliveries. Try again later.", {
         retryAfterSeconds: Math.ceil(taken.waitMs / 1000),
       });
     case "full":
       throw new ApiError(
         "unavailable",
-        "This receiver is full of deliveries that nobody has read.",
+        "This receiver is full. Acknowledge its deliveries to make room.",
         {
           retryAfterSeconds: RECEIVER_FULL_RETRY_MS / 1000,
         },
       );
     case "outdated":
-      throw new ApiError("unavailable", "This receiver is being changed. Deliver again.", {
+      throw new ApiError("unavailable", "The settings of this receiver are changing. Send the delivery again.", {
         retryAfterSeconds: 1,
       });
     case "gone":
@@ -149,7 +150,7 @@ async function cacheVerifier(
 ): Promise<Verifier> {
   const keys = new Map<string, CryptoKey>();
   for (const { sealed } of settings.secrets) {
-    keys.set(sealed, await importSecret(await openWebhookSecret(config, sealed)));
+    keys.set(sealed, await importSecret(await decryptWebhookSecret(config, sealed)));
   }
   const judge = { settings, keys };
   verifiers.set(id, judge);

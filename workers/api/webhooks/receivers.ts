@@ -1,4 +1,4 @@
-/** /webhook-receivers: where vendors deliver, and what they delivered. */
+/** /webhook-receivers: the receivers of webhooks, and their deliveries. */
 import { z } from "zod";
 import type { StoredDelivery } from "../../../durable-objects/receiver/deliveries.ts";
 import { RECEIVERS_MAX } from "../../limits.ts";
@@ -17,7 +17,7 @@ import type { Config } from "../../config/config.ts";
 import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
-import { sealWebhookSecret } from "../../identity/webhook-secrets.ts";
+import { encryptWebhookSecret } from "../../identity/webhook-secrets.ts";
 import { receiverObject } from "../../objects.ts";
 import {
   createReceiver,
@@ -36,14 +36,15 @@ import {
   route,
   type ApiContext,
 } from "../route.ts";
+import { HOUR_MS } from "../../../shared/time.ts";
 
-/** How soon a waiting reader notices that the server stops, or that its client is gone. */
+/** How often a long poll checks whether the server is stopping or the client has disconnected. */
 const LONG_POLL_CHECK_MS = 250;
 
 export const receivers = createRouter();
 
 const FOR_AGENTS =
-  "The bearer is an access token, or a capability token that is confined to nothing.";
+  "The bearer is an access token, or a capability token that is restricted neither to names nor to a project.";
 
 receivers.openapi(
   route({
@@ -53,7 +54,7 @@ receivers.openapi(
     description: FOR_AGENTS,
     guard: allowOrAgent("receivers:read"),
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(Receiver)) },
+    responses: { 200: jsonResponse("The receivers, newest first.", z.array(Receiver)) },
   }),
   async (c) => {
     const rows = await listReceivers(c.var.db, getOrgId(c), c.req.valid("query"));
@@ -68,22 +69,22 @@ receivers.openapi(
   route({
     method: "post",
     path: "/webhook-receivers",
-    summary: "Make a webhook receiver",
+    summary: "Create a webhook receiver",
     guard: allow("receivers:write"),
     body: CreateReceiver,
     responses: {
-      201: jsonResponse("Vendors can deliver to `url`. The secret is shown to nobody.", Receiver),
+      201: jsonResponse("Created. Vendors can deliver to `url`. No response contains the secret.", Receiver),
     },
     failures: ["conflict"],
   }),
   async (c) => {
     const { name, validator, secret } = c.req.valid("json");
     const { config, db } = c.var;
-    const sealed = await sealWebhookSecret(config, secret);
+    const sealed = await encryptWebhookSecret(config, secret);
     const row = await createReceiver(db, getMemberActor(c), { name, validator, secret: sealed });
     switch (row) {
       case "too_many":
-        throw new ApiError("conflict", `An organization has at most ${RECEIVERS_MAX} receivers.`);
+        throw new ApiError("conflict", `An organization can have at most ${RECEIVERS_MAX} webhook receivers.`);
       default:
         return c.json(toReceiver(config, row), 201);
     }
@@ -94,21 +95,21 @@ receivers.openapi(
   route({
     method: "get",
     path: "/webhook-receivers/{id}",
-    summary: "A webhook receiver",
+    summary: "Get a webhook receiver",
     description: FOR_AGENTS,
     guard: allowOrAgent("receivers:read"),
     params: Id,
     responses: {
-      200: jsonResponse("With how far its deliveries are acknowledged.", ReceiverState),
+      200: jsonResponse("The receiver, with the number of stored deliveries and the last acknowledged cursor.", ReceiverState),
     },
   }),
   async (c) => {
     const row = await requireReceiver(c, c.req.valid("param").id);
-    const news = await receiverObject(c.env, row.id).getStats();
+    const stats = await receiverObject(c.env, row.id).getStats();
     const state = {
-      kept: news.stored,
-      lastReceivedAt: news.lastReceivedAtMs === null ? null : toTimestamp(news.lastReceivedAtMs),
-      acknowledged: String(news.acknowledged),
+      kept: stats.stored,
+      lastReceivedAt: stats.lastReceivedAtMs === null ? null : toTimestamp(stats.lastReceivedAtMs),
+      acknowledged: String(stats.acknowledged),
     };
     return c.json({ ...toReceiver(c.var.config, row), ...state }, 200);
   },
@@ -121,11 +122,11 @@ receivers.openapi(
     summary: "Delete a webhook receiver",
     guard: allow("receivers:write"),
     params: Id,
-    responses: { 200: jsonResponse("Its deliveries are deleted too.", Ok) },
+    responses: { 200: jsonResponse("Deleted, with its deliveries.", Ok) },
   }),
   async (c) => {
     const isDeleted = await deleteReceiver(c.var.db, getMemberActor(c), c.req.valid("param").id);
-    if (!isDeleted) throw notFound("such receiver");
+    if (!isDeleted) throw notFound("webhook receiver");
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -134,26 +135,26 @@ receivers.openapi(
   route({
     method: "post",
     path: "/webhook-receivers/{id}/rotate",
-    summary: "Give a webhook receiver another secret",
-    description: "The one before is accepted as well, for `overlapHours`.",
+    summary: "Rotate the secret of a webhook receiver",
+    description: "The previous secret is accepted too, for `overlapHours`.",
     guard: allow("receivers:write"),
     params: Id,
     body: RotateReceiverSecret,
-    responses: { 200: jsonResponse("In force.", Receiver) },
+    responses: { 200: jsonResponse("The new secret is in force.", Receiver) },
     failures: ["unavailable"],
   }),
   async (c) => {
     const { config, db } = c.var;
     const { id } = c.req.valid("param");
     const { secret, overlapHours } = c.req.valid("json");
-    const sealed = await sealWebhookSecret(config, secret);
-    const overlapMs = Math.round(overlapHours * 3600_000);
+    const sealed = await encryptWebhookSecret(config, secret);
+    const overlapMs = Math.round(overlapHours * HOUR_MS);
     const rotation = await rotateReceiverSecret(db, getMemberActor(c), {
       id,
       secret: sealed,
       overlapMs,
     });
-    if (rotation === "not_found") throw notFound("such receiver");
+    if (rotation === "not_found") throw notFound("webhook receiver");
     return c.json(toReceiver(config, rotation), 200);
   },
 );
@@ -162,29 +163,29 @@ receivers.openapi(
   route({
     method: "get",
     path: "/webhook-receivers/{id}/events",
-    summary: "Read what was delivered",
-    description: `In the order in which it came. ${FOR_AGENTS}`,
+    summary: "List the deliveries to a webhook receiver",
+    description: `In the order of their arrival. ${FOR_AGENTS}`,
     guard: allowOrAgent("receivers:read"),
     params: Id,
     query: DeliveryQuery,
-    responses: { 200: jsonResponse("`cursor` is the next question's `after`.", DeliveryPage) },
+    responses: { 200: jsonResponse("The deliveries. Send `cursor` as `after` of the next request.", DeliveryPage) },
     failures: ["unavailable"],
   }),
   async (c) => {
     const { after, limit, wait, since } = c.req.valid("query");
     const { id } = await requireReceiver(c, c.req.valid("param").id);
-    const asked = receiverObject(c.env, id).listDeliveries({
+    const polling = receiverObject(c.env, id).listDeliveries({
       after: Number(after),
       limit,
       sinceMs: since === undefined ? 0 : Date.parse(since),
       waitMs: wait * 1000,
     });
-    const kept = wait === 0 ? await asked : await orEmptyAtShutdown(c, asked);
-    // Whoever was signed out or sent away while waiting is not told what came since.
-    if (wait > 0 && kept.length > 0) await authorizeMemberOrAgent(c, "receivers:read");
-    const cursor = kept.at(-1)?.position;
+    const deliveries = wait === 0 ? await polling : await orEmptyAtShutdown(c, polling);
+    // A caller whose access ended while it waited must not receive the deliveries.
+    if (wait > 0 && deliveries.length > 0) await authorizeMemberOrAgent(c, "receivers:read");
+    const cursor = deliveries.at(-1)?.position;
     return c.json(
-      { events: kept.map(toDelivery), cursor: cursor === undefined ? after : String(cursor) },
+      { events: deliveries.map(toDelivery), cursor: cursor === undefined ? after : String(cursor) },
       200,
     );
   },
@@ -194,12 +195,12 @@ receivers.openapi(
   route({
     method: "post",
     path: "/webhook-receivers/{id}/ack",
-    summary: "Say up to where deliveries are handled",
-    description: `It only ever moves on. ${FOR_AGENTS}`,
+    summary: "Acknowledge deliveries up to a cursor",
+    description: `The acknowledged cursor never moves back. ${FOR_AGENTS}`,
     guard: allowOrAgent("receivers:write"),
     params: Id,
     body: Acknowledgement,
-    responses: { 200: jsonResponse("Up to where they are by now.", Acknowledgement) },
+    responses: { 200: jsonResponse("The last acknowledged cursor.", Acknowledgement) },
   }),
   async (c) => {
     const { id } = await requireReceiver(c, c.req.valid("param").id);
@@ -211,27 +212,27 @@ receivers.openapi(
 
 async function requireReceiver(c: ApiContext, id: string): Promise<ReceiverRow> {
   const row = await findReceiver(c.var.db, getOrgId(c), id);
-  if (!row) throw notFound("such receiver");
+  if (!row) throw notFound("webhook receiver");
   return row;
 }
 
-/** A reader who waits is answered at once, with nothing, when the server stops or the client is gone. */
+/** A long poll ends at once, with no deliveries, when the server is stopping or the client has disconnected. */
 async function orEmptyAtShutdown(
   c: ApiContext,
-  asked: Promise<StoredDelivery[]>,
+  polling: Promise<StoredDelivery[]>,
 ): Promise<StoredDelivery[]> {
   if (isDraining())
-    throw new ApiError("unavailable", "The server restarts.", { retryAfterSeconds: 1 });
+    throw new ApiError("unavailable", "The server is restarting. Try again.", { retryAfterSeconds: 1 });
   const { promise: ended, resolve } = Promise.withResolvers<StoredDelivery[]>();
   const check = setInterval(() => {
     if (isDraining() || c.req.raw.signal.aborted) resolve([]);
   }, LONG_POLL_CHECK_MS);
   try {
-    return await Promise.race([asked, ended]);
+    return await Promise.race([polling, ended]);
   } finally {
     clearInterval(check);
-    // The question is dropped with this request; nobody hears how it ended.
-    asked.catch(() => undefined);
+    // It ends with the request; its error is of no interest.
+    polling.catch(() => undefined);
   }
 }
 

@@ -2,39 +2,40 @@
 import * as oidc from "oauth4webapi";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import { callOptions, isRefusedCode } from "./calls.ts";
+import { buildCallOptions, isCodeRejected } from "./calls.ts";
 import {
-  authorizationUrl,
-  denial,
-  provenEmail,
-  redirectUri,
+  buildAuthorizationUrl,
+  toDenial,
+  parseVerifiedEmail,
+  buildRedirectUri,
   Subject,
   type Identification,
   type Provider,
 } from "./provider.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** How long an isolate believes what a provider said of itself. */
-const PROVIDER_METADATA_MAX_MS = 10 * 60_000;
+const PROVIDER_METADATA_MAX_MS = 10 * MINUTE_MS;
 const PROVIDER_CLOCK_TOLERANCE_SECONDS = 30;
 
 const NAME = "idp_a";
 
 type Server = oidc.AuthorizationServer;
-type Options = ReturnType<typeof callOptions>;
+type Options = ReturnType<typeof buildCallOptions>;
 
 /**
  * @param redirect_uri where it leads back to, as it is registered there.
  * @returns null when none is configured.
  */
-export function idpA(
+export function createIdpA(
   env: Env,
   config: Config,
-  redirect_uri = redirectUri(config, NAME),
+  redirect_uri = buildRedirectUri(config, NAME),
 ): Provider | null {
   const { IDP_A_ISSUER, IDP_A_CLIENT_ID: client_id, IDP_A_CLIENT_SECRET: secret } = config;
   if (IDP_A_ISSUER === undefined || client_id === undefined || secret === undefined) return null;
   const issuer = new URL(IDP_A_ISSUER);
-  const options = callOptions(env, issuer);
+  const options = buildCallOptions(env, issuer);
   const client = { client_id, [oidc.clockTolerance]: PROVIDER_CLOCK_TOLERANCE_SECONDS };
 
   return {
@@ -45,19 +46,19 @@ export function idpA(
       const as = await discover(issuer, options);
       const { nonce } = attempt;
       const parameters = { client_id, redirect_uri, scope: "openid email", nonce };
-      const all = person === "another" ? { ...parameters, prompt: switchPrompt(as) } : parameters;
-      return authorizationUrl(as, attempt, all, options[oidc.allowInsecureRequests]);
+      const all = person === "another" ? { ...parameters, prompt: getAccountSwitchPrompt(as) } : parameters;
+      return buildAuthorizationUrl(as, attempt, all, options[oidc.allowInsecureRequests]);
     },
 
     async identify(attempt, answer) {
       const as = await discover(issuer, options);
-      const parameters = readAnswer(as, client, answer, attempt.state);
+      const parameters = validateAnswer(as, client, answer, attempt.state);
       if (!(parameters instanceof URLSearchParams)) return parameters;
 
       const response = await oidc.authorizationCodeGrantRequest(
         as,
         client,
-        clientAuthentication(as, secret),
+        getClientAuthentication(as, secret),
         parameters,
         redirect_uri,
         attempt.verifier,
@@ -69,7 +70,7 @@ export function idpA(
           requireIdToken: true,
         })
         .catch((failure: unknown) => {
-          if (isRefusedCode(failure)) return null;
+          if (isCodeRejected(failure)) return null;
           throw failure;
         });
       if (!tokens) return { kind: "invalid_answer" };
@@ -78,7 +79,7 @@ export function idpA(
       if (!claims) throw new Error("the provider gave no ID token");
       checkClaims(claims, client_id);
 
-      const email = await emailOf(as, client, claims, tokens.access_token, options);
+      const email = await fetchVerifiedEmail(as, client, claims, tokens.access_token, options);
       const subject = Subject.parse(claims.sub);
       return { kind: "account", account: { issuer: as.issuer, subject, email } };
     },
@@ -86,25 +87,25 @@ export function idpA(
 }
 
 /** A choice of accounts, unless the provider says that it has none: then it asks for the password again. */
-function switchPrompt({ prompt_values_supported: supported }: Server): string {
+function getAccountSwitchPrompt({ prompt_values_supported: supported }: Server): string {
   return Array.isArray(supported) && !supported.includes("select_account")
     ? "login"
     : "select_account";
 }
 
 /** Per isolate: what the provider says of itself. Its keys are remembered with it, by the library. */
-let known: { issuer: string; as: Server; goodUntilMs: number } | undefined;
+let cached: { issuer: string; as: Server; goodUntilMs: number } | undefined;
 
 async function discover(issuer: URL, options: Options): Promise<Server> {
-  if (known?.issuer === issuer.href && Date.now() < known.goodUntilMs) return known.as;
+  if (cached?.issuer === issuer.href && Date.now() < cached.goodUntilMs) return cached.as;
   const response = await oidc.discoveryRequest(issuer, options);
   const as = await oidc.processDiscoveryResponse(issuer, response);
-  known = { issuer: issuer.href, as, goodUntilMs: Date.now() + PROVIDER_METADATA_MAX_MS };
+  cached = { issuer: issuer.href, as, goodUntilMs: Date.now() + PROVIDER_METADATA_MAX_MS };
   return as;
 }
 
 /** With `iss` (RFC 9207) compared, where it is there or was promised: an answer of another provider is none. */
-function readAnswer(
+function validateAnswer(
   as: Server,
   client: oidc.Client,
   answer: URLSearchParams,
@@ -114,14 +115,14 @@ function readAnswer(
     const parameters = oidc.validateAuthResponse(as, client, answer, state);
     return parameters.has("code") ? parameters : { kind: "invalid_answer" };
   } catch (failure) {
-    if (failure instanceof oidc.AuthorizationResponseError) return denial(failure.error);
+    if (failure instanceof oidc.AuthorizationResponseError) return toDenial(failure.error);
     if (failure instanceof oidc.OperationProcessingError) return { kind: "invalid_answer" };
     throw failure;
   }
 }
 
 /** Clients are registered for the header unless their provider doesn't have it. */
-function clientAuthentication(as: Server, secret: string): oidc.ClientAuth {
+function getClientAuthentication(as: Server, secret: string): oidc.ClientAuth {
   const methods = as.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
   if (!methods.includes("client_secret_basic")) return oidc.ClientSecretPost(secret);
   // The library's own escapes whatever it may. Not every provider unescapes, and most ids need none of it.
@@ -144,7 +145,7 @@ async function verifySignature(
     const isUnknownKey =
       failure instanceof oidc.OperationProcessingError && failure.code === oidc.KEY_SELECTION;
     if (!isUnknownKey) throw failure;
-    known = undefined;
+    cached = undefined;
     const fresh = await discover(issuer, options);
     await oidc.validateApplicationLevelSignature(fresh, response, options);
   }
@@ -159,7 +160,7 @@ function checkClaims({ azp, iat }: oidc.IDToken, clientId: string): void {
 }
 
 /** From one place or from the other: an address of one and its confirmation of the other prove nothing. */
-async function emailOf(
+async function fetchVerifiedEmail(
   as: Server,
   client: oidc.Client,
   claims: oidc.IDToken,
@@ -167,11 +168,11 @@ async function emailOf(
   options: Options,
 ): Promise<string | null> {
   const isComplete = claims.email !== undefined && claims.email_verified !== undefined;
-  if (isComplete || as.userinfo_endpoint === undefined) return verifiedEmail(claims);
+  if (isComplete || as.userinfo_endpoint === undefined) return getVerifiedEmail(claims);
   const response = await oidc.userInfoRequest(as, client, accessToken, options);
-  return verifiedEmail(await oidc.processUserInfoResponse(as, client, claims.sub, response));
+  return getVerifiedEmail(await oidc.processUserInfoResponse(as, client, claims.sub, response));
 }
 
-function verifiedEmail(claims: { readonly [claim: string]: unknown }): string | null {
-  return claims.email_verified === true ? provenEmail(claims.email) : null;
+function getVerifiedEmail(claims: { readonly [claim: string]: unknown }): string | null {
+  return claims.email_verified === true ? parseVerifiedEmail(claims.email) : null;
 }

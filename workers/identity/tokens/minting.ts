@@ -4,14 +4,14 @@ import type { Config } from "../../config/config.ts";
 import type { NewToken, TokenRow } from "../../store/tokens/tokens.ts";
 import { signCapabilityToken } from "./capability-token.ts";
 import { fromHex, toHex } from "../../../shared/bytes.ts";
-import { capabilityTokenKeys } from "../keys.ts";
+import { getCapabilityTokenKeys } from "../keys.ts";
+import { HOUR_MS } from "../../../shared/time.ts";
 
 const CLI_TOKEN_DAYS = 90;
 const CLI_TOKEN_TUNNELS = 100;
 const CLI_TOKEN_BANDWIDTH_MBPS = 10_000;
 
 const NONCE_BYTES = 16;
-const HOUR_MS = 3600_000;
 
 export interface Scope {
   name: string;
@@ -90,7 +90,7 @@ export async function wireBytesOf(config: Config, token: TokenRow): Promise<Uint
       issuedAtSeconds: secondsOf(token.issuedAt),
       expiresAtSeconds: secondsOf(token.expiresAt),
     },
-    await capabilityTokenKeys(config),
+    await getCapabilityTokenKeys(config),
   );
 }
 

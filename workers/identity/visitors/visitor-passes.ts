@@ -9,15 +9,16 @@ import { PASS_ALGORITHM, PASS_TYPE } from "../../../access/passes.ts";
 import { VISITOR_PASS_SECONDS } from "../../limits.ts";
 import type { Config } from "../../config/config.ts";
 import { randomSecret } from "../accounts/codes.ts";
-import { accessTokenKeys } from "../keys.ts";
-import { seal, unseal } from "../sealing.ts";
+import { getAccessTokenKeys } from "../keys.ts";
+import { encrypt, decrypt } from "../encryption.ts";
+import { MINUTE_MS } from "../../../shared/time.ts";
 
 /** From the provider's answer to the tunnel's own host: one redirect. */
-const VISITOR_TICKET_MAX_MS = 60_000;
+const VISITOR_TICKET_MAX_MS = MINUTE_MS;
 
 const PURPOSE = "visitor ticket";
 
-const Ticket = z.object({
+const VisitorTicket = z.object({
   /** By which it is known to have been used. */
   id: z.string(),
   tunnelId: z.uuid(),
@@ -27,27 +28,27 @@ const Ticket = z.object({
   target: z.string(),
   endsAtMs: z.number(),
 });
-export type Ticket = z.output<typeof Ticket>;
+export type Ticket = z.output<typeof VisitorTicket>;
 
-export function sealTicket(
+export function encryptTicket(
   config: Config,
   visit: Pick<Ticket, "tunnelId" | "host" | "email" | "target">,
   now: number,
 ): Promise<string> {
   const ticket: Ticket = { ...visit, id: randomSecret(), endsAtMs: now + VISITOR_TICKET_MAX_MS };
-  return seal(config, PURPOSE, JSON.stringify(ticket));
+  return encrypt(config, PURPOSE, JSON.stringify(ticket));
 }
 
 /** @returns null for whatever is not a ticket to this place that is good now. */
-export async function openTicket(
+export async function decryptTicket(
   config: Config,
   sealed: string,
   place: { tunnelId: string; host: string },
   now: number,
 ): Promise<Ticket | null> {
-  const text = await unseal(config, PURPOSE, sealed).catch(() => null);
+  const text = await decrypt(config, PURPOSE, sealed).catch(() => null);
   if (text === null) return null;
-  const ticket = Ticket.parse(JSON.parse(text));
+  const ticket = VisitorTicket.parse(JSON.parse(text));
   const isHere = ticket.tunnelId === place.tunnelId && ticket.host === place.host;
   return isHere && now < ticket.endsAtMs ? ticket : null;
 }
@@ -56,7 +57,7 @@ export async function signPass(
   config: Config,
   { email, tunnelId, host }: Pick<Ticket, "email" | "tunnelId" | "host">,
 ): Promise<string> {
-  const { kid, key } = (await accessTokenKeys(config)).signer;
+  const { kid, key } = (await getAccessTokenKeys(config)).signer;
   return new SignJWT({ email, tunnel: tunnelId })
     .setProtectedHeader({ alg: PASS_ALGORITHM, typ: PASS_TYPE, kid })
     .setAudience(host)

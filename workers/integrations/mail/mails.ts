@@ -6,6 +6,7 @@ import { PAYMENT_GRACE_MS } from "../../limits.ts";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
 import type { Config } from "../../config/config.ts";
 import type { Downgrade, PlanReason } from "../../store/billing/plan-changes.ts";
+import { DAY_MS } from "../../../shared/time.ts";
 
 export interface Mail {
   to: string;
@@ -151,7 +152,7 @@ export function overdueMail(
   { organization, plan, graceEndsAt }: { organization: string; plan: string; graceEndsAt: Date },
   config: Config,
 ): Mail {
-  const days = PAYMENT_GRACE_MS / (24 * 3600_000);
+  const days = PAYMENT_GRACE_MS / DAY_MS;
   return mail(
     to,
     "A payment for Underpass did not go through",

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../protocol/limits.ts";
 import { seriesOf, spanOf } from "../../../../workers/store/metrics/metric-windows.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../shared/time.ts";
 
 const at = (text: string) => Date.parse(text);
 const text = (ms: number) => new Date(ms).toISOString();

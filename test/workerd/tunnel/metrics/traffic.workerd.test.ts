@@ -1,10 +1,10 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
-import { MINUTE_MS } from "../../../../protocol/limits.ts";
 import { lastCapture, setCapturing } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { MINUTE_MS } from "../../../../shared/time.ts";
 
 async function visit(tunnel: LiveTunnel, agent: TestAgent, status = 200, body = "12345") {
   const answer = tunnel.visit("/");
@@ -60,7 +60,9 @@ describe("a tunnel counts", () => {
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
-    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originTimeout, "slow"));
+    agent.send((writer) =>
+      writer.writeCodeAndText(FRAME.reset, stream, RESET.originTimeout, "slow"),
+    );
     expect((await answer).status).toBe(504);
     const { counters } = await reportOf(tunnel);
     expect(counters).toEqual({ "requests:5xx": 1, "refusals:origin_timeout": 1 });
@@ -89,7 +91,7 @@ describe("a tunnel counts", () => {
     const { counters } = await vi.waitUntil(async () => {
       const report = await reportOf(tunnel);
       return sumOf(report.counters, "requests") > 0 && report;
-    }, PATIENT);
+    }, WAIT_OPTIONS);
     expect(counters).toEqual({ "requests:left": 1 });
   });
 
