@@ -48,7 +48,7 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
     socket.setNoDelay(true);
     socket.on("data", (chunk) => {
       pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
-      const whole = answerLength(pending);
+      const whole = getResponseLength(pending);
       if (whole < 0 || pending.length < whole) return;
       if (counting) {
         latencies.push(performance.now() - sentAt);
@@ -92,7 +92,7 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
 }
 
 /** @returns the answer's whole length by its content-length, or -1 while its head is not whole. */
-function answerLength(bytes: Buffer): number {
+function getResponseLength(bytes: Buffer): number {
   const end = bytes.indexOf(HEAD_END);
   if (end < 0) return -1;
   const head = bytes.toString("latin1", 0, end).toLowerCase();

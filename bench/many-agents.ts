@@ -1,10 +1,10 @@
 /** Agents by the thousand, in this process. */
 import type { Stack } from "./stack.ts";
 
-export const AT_ONCE = 20;
+export const CONCURRENCY = 20;
 
 /** A token for so many tunnels at once. */
-export async function wideToken(stack: Stack, tunnelQuota: number): Promise<Buffer> {
+export async function mintWideToken(stack: Stack, tunnelQuota: number): Promise<Buffer> {
   const answer = await fetch(`${stack.server.url}/tokens`, {
     method: "POST",
     headers: {
@@ -18,13 +18,13 @@ export async function wideToken(stack: Stack, tunnelQuota: number): Promise<Buff
   return Buffer.from(wireBytes, "base64");
 }
 
-export async function inParallel(
+export async function runConcurrently(
   count: number,
   act: (index: number) => Promise<void>,
 ): Promise<void> {
   let next = 0;
   await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
+    Array.from({ length: CONCURRENCY }, async () => {
       while (next < count) await act(next++);
     }),
   );

@@ -61,7 +61,7 @@ export function spawnQuiet(
 }
 
 /** Processor time used so far, in milliseconds; NaN where the system has no /proc. */
-export function cpuMs(pid: number): number {
+export function getCpuMs(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]!.split(" ");
     return ((Number(fields[11]) + Number(fields[12])) * 1000) / CLOCK_TICKS_PER_SECOND;
@@ -71,7 +71,7 @@ export function cpuMs(pid: number): number {
 }
 
 /** Resident memory in MiB; NaN where the system has no /proc. */
-export function residentMiB(pid: number): number {
+export function getResidentMiB(pid: number): number {
   try {
     const pages = Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]);
     return (pages * PAGE_BYTES) / 2 ** 20;

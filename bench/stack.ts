@@ -31,20 +31,20 @@ export async function startStack(): Promise<Stack> {
   const server = await startServer({ env: provider.settings });
   await provider.register(`http://localhost:${server.port}/edge-auth/callback`);
   const origin = await startProgram("origin.ts");
-  const { token, accessToken } = await firstAccount(server);
+  const { token, accessToken } = await createFirstAccount(server);
   const tokenFile = join(server.dataDir, "bench.token");
   await writeFile(tokenFile, token, { mode: 0o600 });
   const agent = await startAgent(server, origin.port, tokenFile, "bench");
   return {
     server,
     provider,
-    workerdPid: await server.pidOf("workerd"),
+    workerdPid: await server.getPid("workerd"),
     origin,
     agent,
     host: `bench.localhost:${server.port}`,
     token,
     accessToken,
-    tunnelId: await onlyTunnel(server, accessToken),
+    tunnelId: await getOnlyTunnelId(server, accessToken),
     async stop() {
       await stopChild(agent);
       await origin.stop();
@@ -54,7 +54,7 @@ export async function startStack(): Promise<Stack> {
   };
 }
 
-export async function firstAccount(server: TestServer) {
+export async function createFirstAccount(server: TestServer) {
   const setUp = await postJson(server, "/setup", { code: server.setupCode, label: "bench" });
   const { email, password, wire_bytes_b64: wireBytes } = setUp as Record<string, string>;
   const summary = await postJson(server, "/auth/login", { email, password });
@@ -62,7 +62,7 @@ export async function firstAccount(server: TestServer) {
   return { token: Buffer.from(wireBytes ?? "", "base64"), accessToken };
 }
 
-async function onlyTunnel(server: TestServer, accessToken: string): Promise<string> {
+async function getOnlyTunnelId(server: TestServer, accessToken: string): Promise<string> {
   const answer = await fetch(`${server.url}/tunnels`, {
     headers: { authorization: `Bearer ${accessToken}` },
   });

@@ -10,14 +10,14 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Outcome, OUTCOMES_PATH, SOMEWHERE } from "./harness/outcomes.ts";
+import { type Outcome, OUTCOMES_PATH, UNKNOWN_FILE } from "./harness/outcomes.ts";
 
 const CHECKS = [
   ["types", "npm", ["run", "--silent", "types"]],
   ["lint and formatting", "npm", ["run", "--silent", "lint"]],
 ] as const;
 /** More than these fail for a reason. */
-const TRIED_AGAIN_MAX_FILES = 8;
+const RETRY_MAX_FILES = 8;
 
 function run(command: string, args: readonly string[], env = process.env): Promise<boolean> {
   return new Promise((resolve) => {
@@ -34,10 +34,10 @@ async function runTests(args: string[]): Promise<Outcome[]> {
   const reporters = ["--reporter=default", "--reporter=./test/harness/outcomes.ts"];
   const command = ["--no-install", "vitest", "run", ...reporters, ...args];
   const isGreen = await run("npx", command, { ...process.env, [OUTCOMES_PATH]: path });
-  const failed = { file: SOMEWHERE, passed: 0, failures: ["the test runner failed"], skipped: 0 };
+  const failed = { file: UNKNOWN_FILE, passed: 0, failures: ["the test runner failed"], skipped: 0 };
   try {
     const outcomes = JSON.parse(readFileSync(path, "utf8")) as Outcome[];
-    return isGreen || outcomes.some(isBroken) ? outcomes : [...outcomes, failed];
+    return isGreen || outcomes.some(hasFailed) ? outcomes : [...outcomes, failed];
   } catch {
     return [failed];
   } finally {
@@ -45,21 +45,21 @@ async function runTests(args: string[]): Promise<Outcome[]> {
   }
 }
 
-function isBroken({ failures }: Outcome): boolean {
+function hasFailed({ failures }: Outcome): boolean {
   return failures.length > 0;
 }
 
 /** The outcomes after a second try of the files that failed. */
-async function tryAgain(outcomes: Outcome[]): Promise<Outcome[]> {
-  const files = outcomes.filter(isBroken).map(({ file }) => file);
-  const isTooMuch = files.length > TRIED_AGAIN_MAX_FILES || files.includes(SOMEWHERE);
+async function retryFailed(outcomes: Outcome[]): Promise<Outcome[]> {
+  const files = outcomes.filter(hasFailed).map(({ file }) => file);
+  const isTooMuch = files.length > RETRY_MAX_FILES || files.includes(UNKNOWN_FILE);
   if (files.length === 0 || isTooMuch) return outcomes;
   console.log(`\nOnce more, alone: ${files.join(", ")}\n`);
   const second = await runTests(["--maxWorkers=1", ...files]);
   return outcomes.map((first) => {
     const again = second.find(({ file }) => file === first.file);
     if (!again) return first;
-    if (isBroken(first) && !isBroken(again)) {
+    if (hasFailed(first) && !hasFailed(again)) {
       console.log(`UNSTEADY, passed alone: ${first.file}: ${first.failures.join("; ")}`);
     }
     return again;
@@ -77,7 +77,7 @@ for (const [at, [name]] of CHECKS.entries()) {
   else failed += 1;
 }
 
-const outcomes = await tryAgain(await runTests(process.argv.slice(2)));
+const outcomes = await retryFailed(await runTests(process.argv.slice(2)));
 let skipped = 0;
 for (const outcome of outcomes) {
   passed += outcome.passed;

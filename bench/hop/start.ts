@@ -12,7 +12,7 @@ export async function startHop(): Promise<Program> {
   const directory = await mkdtemp(join(tmpdir(), "underpass-hop-"));
   const port = await freePort();
   const config = join(directory, "hop.capnp");
-  await writeFile(config, configuration(directory, port));
+  await writeFile(config, buildConfiguration(directory, port));
   const workerd = createRequire(import.meta.url).resolve("workerd/bin/workerd");
   const child = spawnQuiet(workerd, ["serve", config]);
   for (let tries = 0; ; tries += 1) {
@@ -31,7 +31,7 @@ export async function startHop(): Promise<Program> {
   };
 }
 
-function configuration(directory: string, port: number): string {
+function buildConfiguration(directory: string, port: number): string {
   const flags = V8_FLAGS.map((flag) => JSON.stringify(flag)).join(", ");
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (

@@ -7,7 +7,7 @@ import type { PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { mintToken } from "../../test/harness/server/api.ts";
 import type { RealNetwork } from "../../test/harness/networks/real-network.ts";
 import { createPeer, type WireGuardPeer } from "../../test/harness/wireguard/peer.ts";
-import { residentMiB } from "../processes.ts";
+import { getResidentMiB } from "../processes.ts";
 import type { Row } from "../report.ts";
 
 const PORTS = 1_000;
@@ -18,7 +18,7 @@ const FIRST_PORT = 40_000;
 export async function benchRelayMemory(real: RealNetwork): Promise<Row> {
   const relay = await real.startRelay({ id: "memory", port: FIRST_PORT, ports: PORTS });
   const owner = await real.api.owner();
-  const atStart = residentMiB(relay.pid);
+  const atStart = getResidentMiB(relay.pid);
   const token = Buffer.from((await mintToken(owner)).wireBytes, "base64");
   await using server = await createPeer({ echo: true });
   const agents: NetworkAgent[] = [];
@@ -56,7 +56,7 @@ export async function benchRelayMemory(real: RealNetwork): Promise<Row> {
     agents: agents.length,
     sessions: clients.length,
     "MiB at the start": Math.round(atStart),
-    MiB: Math.round(residentMiB(relay.pid)),
+    MiB: Math.round(getResidentMiB(relay.pid)),
   };
   for (const agent of agents) agent.close();
   for (const client of clients) await client.close();

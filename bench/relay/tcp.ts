@@ -12,8 +12,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startRelayProcess, type RelayProcess } from "../../test/harness/networks/relay-process.ts";
 import { startServer, type TestServer } from "../../test/harness/server/server.ts";
 import {
-  cpuMs,
-  residentMiB,
+  getCpuMs,
+  getResidentMiB,
   ROOT,
   runLoad,
   startProgram,
@@ -21,7 +21,7 @@ import {
   type Program,
 } from "../processes.ts";
 import type { Row } from "../report.ts";
-import { firstAccount } from "../stack.ts";
+import { createFirstAccount } from "../stack.ts";
 
 const SECRET = "relay-secret-of-benchmarks-and-of-nothing-else";
 const UNLIMITED_MBPS = 100_000;
@@ -71,7 +71,7 @@ async function start(): Promise<Bench> {
     address: "127.0.0.1",
   });
   const origin = await startProgram("origin.ts");
-  const { accessToken } = await firstAccount(server);
+  const { accessToken } = await createFirstAccount(server);
   const tokenFile = join(server.dataDir, "tcp.token");
   await writeFile(tokenFile, await mintToken(server, accessToken), { mode: 0o600 });
   const common = ["--server", server.url, "--token-file", tokenFile, "--json"];
@@ -137,11 +137,11 @@ async function measureRequests(bench: Bench, seconds: number): Promise<Row[]> {
         warmUpSeconds: 1,
       });
     const direct = await load(origin.port);
-    const before = [cpuMs(relay.pid), cpuMs(agent.pid ?? 0)] as const;
+    const before = [getCpuMs(relay.pid), getCpuMs(agent.pid ?? 0)] as const;
     const tunneled = await load(publicPort);
     const requests = tunneled.requestsPerSecond * (seconds + 1);
     const cost = (pid: number, earlier: number) =>
-      Math.round(((cpuMs(pid) - earlier) * 10_000) / requests) / 10;
+      Math.round(((getCpuMs(pid) - earlier) * 10_000) / requests) / 10;
     rows.push({
       group: "tcp: GETs over 32 connections",
       round,
@@ -168,10 +168,10 @@ async function measureStream({ relay, agent, origin, publicPort }: Bench): Promi
   ] as const) {
     for (let round = 1; round <= ROUNDS; round += 1) {
       const direct = await transfer(origin.port, STREAM_BYTES);
-      const before = [cpuMs(relay.pid), cpuMs(agent.pid ?? 0)] as const;
+      const before = [getCpuMs(relay.pid), getCpuMs(agent.pid ?? 0)] as const;
       const tunneled = await transfer(publicPort, STREAM_BYTES);
       const cost = (pid: number, earlier: number) =>
-        Math.round((cpuMs(pid) - earlier) / (STREAM_BYTES / 1e9));
+        Math.round((getCpuMs(pid) - earlier) / (STREAM_BYTES / 1e9));
       rows.push({
         group: "tcp: one stream",
         path,
@@ -245,8 +245,8 @@ async function measureMany({ relay, agent, publicPort }: Bench): Promise<Row> {
     connections: MANY,
     answered: answered.filter((isAnswered) => isAnswered).length,
     "ms until all were": Math.round(performance.now() - startedAt),
-    "relay MiB": Math.round(residentMiB(relay.pid)),
-    "agent MiB": Math.round(residentMiB(agent.pid ?? 0)),
+    "relay MiB": Math.round(getResidentMiB(relay.pid)),
+    "agent MiB": Math.round(getResidentMiB(agent.pid ?? 0)),
   };
   await close(sockets);
   // The relay lets one address in with a burst, and then with so many a second.
@@ -257,15 +257,15 @@ async function measureMany({ relay, agent, publicPort }: Bench): Promise<Row> {
 /** Connected visitors who asked for a lot and read nothing. */
 async function measureStalled({ relay, agent, publicPort }: Bench): Promise<Row> {
   const pids = { relay: relay.pid, agent: agent.pid ?? 0 };
-  const before = { relay: residentMiB(pids.relay), agent: residentMiB(pids.agent) };
+  const before = { relay: getResidentMiB(pids.relay), agent: getResidentMiB(pids.agent) };
   const sockets = await Promise.all(
     Array.from({ length: MANY }, () => get(publicPort, `/bytes?n=${STALLED_BYTES}`)),
   );
   const most = { ...before };
   for (let second = 0; second < 10; second += 1) {
     await sleep(1_000);
-    most.relay = Math.max(most.relay, residentMiB(pids.relay));
-    most.agent = Math.max(most.agent, residentMiB(pids.agent));
+    most.relay = Math.max(most.relay, getResidentMiB(pids.relay));
+    most.agent = Math.max(most.agent, getResidentMiB(pids.agent));
   }
   await close(sockets);
   await sleep(SOURCE_REST_MS);
@@ -302,21 +302,21 @@ async function close(sockets: Socket[]): Promise<void> {
 // ── underpass connect ──
 
 async function measureConnect({ origin, connectPort, server }: Bench): Promise<Row[]> {
-  const workerd = await server.pidOf("workerd");
+  const workerd = await server.getPid("workerd");
   const rows: Row[] = [];
   for (const [path, transfer] of [
     ["download", download],
     ["upload", upload],
   ] as const) {
     const direct = await transfer(origin.port, GiB);
-    const before = cpuMs(workerd);
+    const before = getCpuMs(workerd);
     const tunneled = await transfer(connectPort, GiB);
     rows.push({
       group: "connect: 1 GiB",
       path,
       "direct MB/s": Math.round(direct),
       "MB/s": Math.round(tunneled),
-      "workerd ms/GB": Math.round((cpuMs(workerd) - before) / (GiB / 1e9)),
+      "workerd ms/GB": Math.round((getCpuMs(workerd) - before) / (GiB / 1e9)),
     });
   }
   return rows;

@@ -10,9 +10,9 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PrivateNetwork } from "../../protocol/schemas/networks.ts";
-import { mintToken, until, type Person } from "../../test/harness/server/api.ts";
+import { mintToken, waitUntil, type Person } from "../../test/harness/server/api.ts";
 import {
-  whyNoNamespaces,
+  findNamespaceProblem,
   type CableEnd,
   type Machine,
   type Namespaces,
@@ -25,7 +25,7 @@ import {
   type RealNetwork,
 } from "../../test/harness/networks/real-network.ts";
 import { benchRelayMemory } from "./memory.ts";
-import { BENCH, cpuMs, ROOT } from "../processes.ts";
+import { BENCH, getCpuMs, ROOT } from "../processes.ts";
 import type { Row } from "../report.ts";
 
 const [SERVER, CLIENT] = [`bs${process.pid}`, `bc${process.pid}`];
@@ -57,7 +57,7 @@ interface Bench {
 type Path = keyof Bench["endpoints"];
 
 export async function benchRelayUdp(seconds: number): Promise<Row[]> {
-  const reason = whyNoNamespaces() ?? missing("iperf3") ?? missing("nft");
+  const reason = findNamespaceProblem() ?? findMissingCommand("iperf3") ?? findMissingCommand("nft");
   if (reason !== undefined) {
     console.log(`relay: WireGuard is not measured here (${reason})`);
     return [];
@@ -80,7 +80,7 @@ export async function benchRelayUdp(seconds: number): Promise<Row[]> {
   ];
 }
 
-function missing(command: string): string | undefined {
+function findMissingCommand(command: string): string | undefined {
   const isThere = spawnSync("sh", ["-c", `command -v ${command}`]).status === 0;
   return isThere ? undefined : `there is no ${command}`;
 }
@@ -151,7 +151,7 @@ async function startAgent({ server, url, dir }: RealNetwork, owner: Person): Pro
     { HOME: dir },
   );
   agent.stdout?.resume();
-  await until(async () => {
+  await waitUntil(async () => {
     const { body } = await owner.get<PrivateNetwork[]>("/private-networks");
     return body[0]?.relay.state === "udp";
   });
@@ -159,12 +159,12 @@ async function startAgent({ server, url, dir }: RealNetwork, owner: Person): Pro
 }
 
 /** From now on client and server talk this way: the server follows the client's newest address. */
-async function take({ real, serverKey, endpoints }: Bench, path: Path): Promise<void> {
+async function switchPath({ real, serverKey, endpoints }: Bench, path: Path): Promise<void> {
   const { client } = real;
   const peer = ["peer", serverKey, "allowed-ips", `${SERVER_ADDRESS}/32`];
   client.run("wg", ["set", CLIENT, ...peer, "endpoint", endpoints[path]]);
   const pings = startPings(client, SERVER_ADDRESS, 20);
-  await until(() => Promise.resolve(pings.answers.size > 10));
+  await waitUntil(() => Promise.resolve(pings.roundTrips.size > 10));
   pings.stop();
 }
 
@@ -182,7 +182,7 @@ async function measureThroughput(bench: Bench): Promise<Row[]> {
   const transfers = new Map<string, Transfer[]>();
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const variant of variants) {
-      await take(bench, variant === "direct" ? "direct" : "relayed");
+      await switchPath(bench, variant === "direct" ? "direct" : "relayed");
       const isLossy = variant === "relayed, 1 % lost";
       if (isLossy) addLoss(bench);
       for (const direction of ["up", "down"]) {
@@ -215,7 +215,7 @@ async function measureThroughput(bench: Bench): Promise<Row[]> {
 
 async function transfer(bench: Bench, direction: string): Promise<Transfer> {
   const { real, seconds, relayPid, agentPid } = bench;
-  const before = { relay: cpuMs(relayPid), agent: cpuMs(agentPid), packets: packets(bench) };
+  const before = { relay: getCpuMs(relayPid), agent: getCpuMs(agentPid), countPackets: packets(bench) };
   const args = ["-c", SERVER_ADDRESS, "-t", String(seconds), "-J"];
   const client = real.client.start("iperf3", direction === "down" ? [...args, "-R"] : args);
   let output = "";
@@ -228,9 +228,9 @@ async function transfer(bench: Bench, direction: string): Promise<Transfer> {
   if (!end?.sum_received) throw new Error(`iperf3: ${error ?? output}`);
   return {
     mbps: end.sum_received.bits_per_second / 1e6,
-    datagrams: packets(bench) - before.packets,
-    relayMs: cpuMs(relayPid) - before.relay,
-    agentMs: cpuMs(agentPid) - before.agent,
+    datagrams: packets(bench) - before.countPackets,
+    relayMs: getCpuMs(relayPid) - before.relay,
+    agentMs: getCpuMs(agentPid) - before.agent,
   };
 }
 
@@ -272,11 +272,11 @@ async function measureLatency(bench: Bench): Promise<Row> {
   const latencies: Record<Path, number[]> = { direct: [], relayed: [] };
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const path of ["direct", "relayed"] as const) {
-      await take(bench, path);
+      await switchPath(bench, path);
       const pings = startPings(bench.real.client, SERVER_ADDRESS, 5);
       await sleep(bench.seconds * 1000);
       pings.stop();
-      latencies[path].push(median([...pings.answers.values()]));
+      latencies[path].push(median([...pings.roundTrips.values()]));
     }
   }
   const [direct, relayed] = [median(latencies.direct), median(latencies.relayed)];
@@ -291,11 +291,11 @@ async function measureLatency(bench: Bench): Promise<Row> {
 
 async function measureFlood(bench: Bench): Promise<Row> {
   const { real, relayPid, seconds } = bench;
-  await take(bench, "relayed");
+  await switchPath(bench, "relayed");
   const port = bench.endpoints.relayed.split(":")[1] ?? "";
   const { address } = real.namespaces.machine("rel");
   const pings = startPings(real.client, SERVER_ADDRESS, 2);
-  await until(() => Promise.resolve(pings.answers.size > 50));
+  await waitUntil(() => Promise.resolve(pings.roundTrips.size > 50));
   const junk = real.namespaces
     .machine("jnk")
     .start(process.execPath, [
@@ -308,22 +308,22 @@ async function measureFlood(bench: Bench): Promise<Row> {
   createInterface({ input: junk.stdout! }).on("line", (line) => {
     junkSent = (JSON.parse(line) as { sent: number }).sent;
   });
-  await until(() => Promise.resolve(junkSent));
+  await waitUntil(() => Promise.resolve(junkSent));
   const junkBefore = junkSent;
-  const first = newest(pings.answers);
-  const [cpuBefore, startedAt] = [cpuMs(relayPid), performance.now()];
+  const first = getNewest(pings.roundTrips);
+  const [cpuBefore, startedAt] = [getCpuMs(relayPid), performance.now()];
   await sleep(2 * seconds * 1000);
-  const last = newest(pings.answers);
+  const last = getNewest(pings.roundTrips);
   const elapsedMs = performance.now() - startedAt;
-  const cpuShare = (cpuMs(relayPid) - cpuBefore) / elapsedMs;
+  const cpuShare = (getCpuMs(relayPid) - cpuBefore) / elapsedMs;
   const junkPerSecond = Math.round(((junkSent - junkBefore) * 1000) / elapsedMs);
   junk.kill("SIGKILL");
   // Answers to the last ones may be under way.
-  await until(() => Promise.resolve(newest(pings.answers) > last + 50));
+  await waitUntil(() => Promise.resolve(getNewest(pings.roundTrips) > last + 50));
   pings.stop();
   let answered = 0;
   for (let sequence = first + 1; sequence <= last; sequence += 1)
-    if (pings.answers.has(sequence)) answered += 1;
+    if (pings.roundTrips.has(sequence)) answered += 1;
   return {
     group: "a session of 500 datagrams a second beside a flood of junk",
     "junk a second": junkPerSecond,
@@ -335,7 +335,7 @@ async function measureFlood(bench: Bench): Promise<Row> {
   };
 }
 
-function newest(answers: Map<number, number>): number {
+function getNewest(answers: Map<number, number>): number {
   return [...answers.keys()].at(-1) ?? 0;
 }
 

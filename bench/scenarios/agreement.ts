@@ -10,9 +10,9 @@ const REQUESTS = 100_000;
 const CONNECTIONS = 64;
 const PAGE_ROWS = 500;
 /** From the last answer until everybody has heard of it. */
-const TOLD_MAX_MS = 60_000;
+const REPORT_MAX_MS = 60_000;
 
-interface Counted {
+interface Totals {
   requests: number;
   bytesOut: number;
 }
@@ -21,14 +21,14 @@ export async function benchAgreement(stack: Stack): Promise<Row[]> {
   const startedAt = performance.now();
   const visitors = await visit(stack);
   const seconds = (performance.now() - startedAt) / 1000;
-  await told(stack, visitors);
+  await waitForReports(stack, visitors);
 
   const [tunnel] = await get<{ totalRequests: number; bytesOut: number }[]>(stack, "/tunnels");
   const metrics = await get<Record<string, number>>(stack, "/metrics");
   const exposition = await get<string>(stack, "/metrics/prometheus");
-  const found: [string, Counted][] = [
+  const found: [string, Totals][] = [
     ["visitors", visitors],
-    ["GET /inspector, page by page", await inspected(stack)],
+    ["GET /inspector, page by page", await countInspected(stack)],
     ["GET /tunnels", { requests: tunnel!.totalRequests, bytesOut: tunnel!.bytesOut }],
     [
       "GET /metrics",
@@ -36,17 +36,17 @@ export async function benchAgreement(stack: Stack): Promise<Row[]> {
     ],
     [
       "GET /metrics/timeseries",
-      { requests: await series(stack, "requests"), bytesOut: await series(stack, "bytes_out") },
+      { requests: await sumSeries(stack, "requests"), bytesOut: await sumSeries(stack, "bytes_out") },
     ],
     [
       "GET /metrics/prometheus",
       {
-        requests: sample(exposition, "underpass_requests_total"),
-        bytesOut: sample(exposition, "underpass_bytes_out_total"),
+        requests: sumSamples(exposition, "underpass_requests_total"),
+        bytesOut: sumSamples(exposition, "underpass_bytes_out_total"),
       },
     ],
   ];
-  const agree = ({ requests, bytesOut }: Counted) =>
+  const agree = ({ requests, bytesOut }: Totals) =>
     requests === visitors.requests && bytesOut === visitors.bytesOut;
   return found.map(([path, counted]) => ({
     group: `agreement, ${Math.round(visitors.requests / seconds)} requests/s`,
@@ -58,8 +58,8 @@ export async function benchAgreement(stack: Stack): Promise<Row[]> {
 }
 
 /** Each connection sends its next request when the last answer is whole, until all are sent. */
-async function visit({ server, host }: Stack): Promise<Counted> {
-  const counted: Counted = { requests: 0, bytesOut: 0 };
+async function visit({ server, host }: Stack): Promise<Totals> {
+  const counted: Totals = { requests: 0, bytesOut: 0 };
   const request = `GET / HTTP/1.1\r\nhost: ${host}\r\n\r\n`;
   let left = REQUESTS;
   const visitor = () =>
@@ -91,8 +91,8 @@ async function visit({ server, host }: Stack): Promise<Counted> {
 }
 
 /** Waits until the last report has arrived: rows are told a few seconds later. */
-async function told(stack: Stack, { requests }: Counted): Promise<void> {
-  const until = Date.now() + TOLD_MAX_MS;
+async function waitForReports(stack: Stack, { requests }: Totals): Promise<void> {
+  const until = Date.now() + REPORT_MAX_MS;
   while (Date.now() < until) {
     const metrics = await get<{ requests_last_24h: number }>(stack, "/metrics");
     if (metrics.requests_last_24h >= requests) return;
@@ -100,7 +100,7 @@ async function told(stack: Stack, { requests }: Counted): Promise<void> {
   }
 }
 
-async function inspected(stack: Stack): Promise<Counted> {
+async function countInspected(stack: Stack): Promise<Totals> {
   const ids = new Set<string>();
   let bytesOut = 0;
   for (let after = ""; ;) {
@@ -115,14 +115,14 @@ async function inspected(stack: Stack): Promise<Counted> {
   }
 }
 
-async function series(stack: Stack, metric: string): Promise<number> {
+async function sumSeries(stack: Stack, metric: string): Promise<number> {
   const path = `/metrics/timeseries?metric=${metric}&window=1h`;
   const points = await get<{ value: number }[]>(stack, path);
   return points.reduce((sum, { value }) => sum + value, 0);
 }
 
 /** The sum of a family's samples, whatever their labels. */
-function sample(exposition: string, family: string): number {
+function sumSamples(exposition: string, family: string): number {
   const lines = exposition.matchAll(new RegExp(`^${family}(?:\\{.*\\})? (\\d+)$`, "gm"));
   return [...lines].reduce((sum, [, value]) => sum + Number(value), 0);
 }

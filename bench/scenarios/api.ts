@@ -1,5 +1,5 @@
 /** The management API on the embedded database: one authenticated list of tunnels after the other. */
-import { cpuMs, runLoad } from "../processes.ts";
+import { getCpuMs, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
@@ -7,8 +7,8 @@ const CONNECTIONS = 8;
 const WARM_UP_SECONDS = 1;
 
 export async function benchApi(stack: Stack, seconds: number): Promise<Row[]> {
-  const pids = [stack.workerdPid, await stack.server.pidOf("server")];
-  const before = pids.map(cpuMs);
+  const pids = [stack.workerdPid, await stack.server.getPid("server")];
+  const before = pids.map(getCpuMs);
   const result = await runLoad({
     port: stack.server.port,
     host: `127.0.0.1:${stack.server.port}`,
@@ -20,7 +20,7 @@ export async function benchApi(stack: Stack, seconds: number): Promise<Row[]> {
   });
   const requests = result.requestsPerSecond * (seconds + WARM_UP_SECONDS);
   const [workerd, gateway] = pids.map((pid, i) =>
-    Math.round(((cpuMs(pid) - before[i]!) * 1000) / requests),
+    Math.round(((getCpuMs(pid) - before[i]!) * 1000) / requests),
   );
   return [
     {

@@ -43,7 +43,7 @@ export async function benchBandwidth(stack: Stack): Promise<Row[]> {
   for (const rate of RATES_MBPS) {
     for (const path of ["download", "upload"] as const) {
       for (const streams of STREAMS) {
-        const bytes = await passed(stack, rate, path, streams);
+        const bytes = await measureBytes(stack, rate, path, streams);
         const megabits = bytes / BYTES_PER_MEGABIT / SECONDS;
         rows.push({
           group: "bandwidth",
@@ -59,7 +59,7 @@ export async function benchBandwidth(stack: Stack): Promise<Row[]> {
   return rows;
 }
 
-async function passed(
+async function measureBytes(
   stack: Stack,
   rate: number,
   path: "download" | "upload",
@@ -91,7 +91,7 @@ async function mintToken({ server, accessToken }: Stack, rate: number): Promise<
   return Buffer.from(wireBytes, "base64");
 }
 
-function open(stack: Stack, host: string, method: string): ClientRequest {
+function openRequest(stack: Stack, host: string, method: string): ClientRequest {
   const { port } = stack.server;
   const visit = httpRequest({ host: "127.0.0.1", port, agent: false, method, headers: { host } });
   // It is cut off when the time is over.
@@ -100,7 +100,7 @@ function open(stack: Stack, host: string, method: string): ClientRequest {
 }
 
 function download(stack: Stack, host: string, received: { bytes: number }): ClientRequest {
-  const visit = open(stack, host, "GET");
+  const visit = openRequest(stack, host, "GET");
   visit.on("response", (answer) => {
     answer.on("data", (chunk: Buffer) => (received.bytes += chunk.length));
     answer.on("error", () => undefined);
@@ -109,7 +109,7 @@ function download(stack: Stack, host: string, received: { bytes: number }): Clie
 }
 
 function upload(stack: Stack, host: string): ClientRequest {
-  const visit = open(stack, host, "POST");
+  const visit = openRequest(stack, host, "POST");
   const more = (): void => {
     while (!visit.destroyed && visit.write(CHUNK));
   };

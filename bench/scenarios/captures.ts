@@ -1,7 +1,7 @@
 /** What it costs to keep every request: requests a second as parts of those of a tunnel that keeps none. */
 import { once } from "node:events";
 import { WebSocket } from "ws";
-import { cpuMs, runLoad } from "../processes.ts";
+import { getCpuMs, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
@@ -10,14 +10,14 @@ const CONNECTIONS = 32;
 const ROUNDS = 5;
 const WARM_UP_SECONDS = 1;
 
-const KEPT = [
+const CAPTURE_MODES = [
   { name: "nothing", settings: { capture: false }, isWatched: false },
   { name: "heads", settings: { bodies: false }, isWatched: false },
   { name: "heads and bodies", settings: {}, isWatched: false },
   { name: "heads and bodies, watched", settings: {}, isWatched: true },
 ];
 
-interface Measured {
+interface Measurement {
   requestsPerSecond: number;
   p50: number;
   p99: number;
@@ -26,16 +26,16 @@ interface Measured {
 }
 
 export async function benchCaptures(stack: Stack, seconds: number): Promise<Row[]> {
-  const results = KEPT.map(({ name }) => ({ name, rounds: [] as Measured[] }));
+  const results = CAPTURE_MODES.map(({ name }) => ({ name, rounds: [] as Measurement[] }));
   for (let round = 0; round < ROUNDS; round++) {
-    for (const [i, { settings, isWatched }] of KEPT.entries()) {
-      await keep(stack, settings);
+    for (const [i, { settings, isWatched }] of CAPTURE_MODES.entries()) {
+      await setCapturing(stack, settings);
       const watcher = isWatched ? await watch(stack) : undefined;
       results[i]!.rounds.push(await measure(stack, seconds));
       watcher?.terminate();
     }
   }
-  const medians = results.map(({ name, rounds }) => ({ name, ...medianOf(rounds) }));
+  const medians = results.map(({ name, rounds }) => ({ name, ...getMedian(rounds) }));
   const [nothing] = medians;
   return medians.map(({ name, requestsPerSecond, p50, p99, errors, cpuPerRequest }) => ({
     group: "captures",
@@ -50,20 +50,20 @@ export async function benchCaptures(stack: Stack, seconds: number): Promise<Row[
   }));
 }
 
-async function measure({ server, host, workerdPid }: Stack, seconds: number): Promise<Measured> {
-  const before = cpuMs(workerdPid);
+async function measure({ server, host, workerdPid }: Stack, seconds: number): Promise<Measurement> {
+  const before = getCpuMs(workerdPid);
   const plan = { port: server.port, host, path: "/", connections: CONNECTIONS };
   const result = await runLoad({ ...plan, seconds, warmUpSeconds: WARM_UP_SECONDS });
   const requests = result.requestsPerSecond * (seconds + WARM_UP_SECONDS);
-  return { ...result, cpuPerRequest: ((cpuMs(workerdPid) - before) * 1000) / requests };
+  return { ...result, cpuPerRequest: ((getCpuMs(workerdPid) - before) * 1000) / requests };
 }
 
-function medianOf(rounds: Measured[]): Measured {
+function getMedian(rounds: Measurement[]): Measurement {
   const sorted = rounds.toSorted((a, b) => a.requestsPerSecond - b.requestsPerSecond);
   return sorted[Math.floor(sorted.length / 2)]!;
 }
 
-async function keep(stack: Stack, settings: object): Promise<void> {
+async function setCapturing(stack: Stack, settings: object): Promise<void> {
   const { server, accessToken, tunnelId } = stack;
   const answer = await fetch(`${server.url}/tunnels/${tunnelId}/inspector`, {
     method: "PUT",

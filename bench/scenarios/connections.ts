@@ -1,39 +1,39 @@
 /** A thousand agents: how soon the list has them, loses those that go, and is right after a crash. */
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
-import { AT_ONCE, inParallel, wideToken } from "../many-agents.ts";
+import { CONCURRENCY, runConcurrently, mintWideToken } from "../many-agents.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
 const AGENTS = 1_000;
-const GONE = 300;
+const CLOSED_AGENTS = 300;
 const WAIT_MAX_MS = 60_000;
 
 export async function benchConnections(stack: Stack): Promise<Row[]> {
-  const token = await wideToken(stack, AGENTS);
+  const token = await mintWideToken(stack, AGENTS);
   const target = `127.0.0.1:${stack.origin.port}`;
   const agents: ExposedTunnel[] = [];
   const startedAt = performance.now();
-  await inParallel(AGENTS, async () => {
+  await runConcurrently(AGENTS, async () => {
     agents.push(await expose({ target, server: stack.server.url, token }));
   });
   const admittedMs = performance.now() - startedAt;
   // The stack's own agent is there too.
-  const listed = await listUntil(stack, AGENTS + 1);
-  const fresh = await timedList(stack);
+  const listed = await waitForCount(stack, AGENTS + 1);
+  const fresh = await fetchList(stack);
 
-  await Promise.all(agents.splice(0, GONE).map((agent) => agent.close()));
-  const gone = await listUntil(stack, AGENTS + 1 - GONE);
+  await Promise.all(agents.splice(0, CLOSED_AGENTS).map((agent) => agent.close()));
+  const gone = await waitForCount(stack, AGENTS + 1 - CLOSED_AGENTS);
 
   process.kill(stack.workerdPid, "SIGKILL");
-  const crashed = await firstList(stack);
-  const back = await listUntil(stack, AGENTS + 1 - GONE);
+  const crashed = await retryList(stack);
+  const back = await waitForCount(stack, AGENTS + 1 - CLOSED_AGENTS);
   await Promise.all(agents.map((agent) => agent.close()));
   return [
     {
       group: "connections",
       agents: AGENTS,
       "admitted/s": Math.round((AGENTS * 1000) / admittedMs),
-      "at once": AT_ONCE,
+      "at once": CONCURRENCY,
       "all listed after ms": Math.round(listed.ms),
       "list in ms": Math.round(fresh.ms),
       "gone after ms": Math.round(gone.ms),
@@ -46,12 +46,12 @@ export async function benchConnections(stack: Stack): Promise<Row[]> {
   ];
 }
 
-interface Timed {
+interface TimedCount {
   count: number;
   ms: number;
 }
 
-async function timedList({ server, accessToken }: Stack): Promise<Timed> {
+async function fetchList({ server, accessToken }: Stack): Promise<TimedCount> {
   const startedAt = performance.now();
   const answer = await fetch(`${server.url}/connections`, {
     headers: { authorization: `Bearer ${accessToken}` },
@@ -61,10 +61,10 @@ async function timedList({ server, accessToken }: Stack): Promise<Timed> {
   return { count, ms: performance.now() - startedAt };
 }
 
-async function firstList(stack: Stack): Promise<Timed> {
+async function retryList(stack: Stack): Promise<TimedCount> {
   for (;;) {
     try {
-      return await timedList(stack);
+      return await fetchList(stack);
     } catch {
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -72,10 +72,10 @@ async function firstList(stack: Stack): Promise<Timed> {
 }
 
 /** Asks until as many are listed, or for as long as anybody would wait. */
-async function listUntil(stack: Stack, wanted: number): Promise<Timed> {
+async function waitForCount(stack: Stack, wanted: number): Promise<TimedCount> {
   const startedAt = performance.now();
   for (;;) {
-    const { count } = await firstList(stack);
+    const { count } = await retryList(stack);
     const ms = performance.now() - startedAt;
     if (count === wanted || ms > WAIT_MAX_MS) return { count, ms };
     await new Promise((resolve) => setTimeout(resolve, 20));

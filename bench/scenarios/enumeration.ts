@@ -48,8 +48,8 @@ export async function benchEnumeration({ server }: Stack, seconds: number): Prom
       await wait(SETTLE_MS);
       const isKnown = Math.random() < 0.5;
       const email = isKnown ? known : `${crypto.randomUUID()}@example.com`;
-      const ms = await timed(() => post(server.url, path, { email, ...fields }));
-      const nextMs = await timed(async () => (await fetch(`${server.url}/health`)).text());
+      const ms = await measureMs(() => post(server.url, path, { email, ...fields }));
+      const nextMs = await measureMs(async () => (await fetch(`${server.url}/health`)).text());
       if (taken >= 0) samples.push({ isKnown, ms, nextMs });
     }
     rows.push(compare(path, samples, ({ ms }) => ms));
@@ -70,7 +70,7 @@ async function post(url: string, path: string, body: object): Promise<void> {
   if (!asMeant) throw new Error(`${path} answered ${answer.status}`);
 }
 
-async function timed(work: () => Promise<unknown>): Promise<number> {
+async function measureMs(work: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await work();
   return performance.now() - startedAt;

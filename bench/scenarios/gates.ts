@@ -1,6 +1,6 @@
 /** What stands before a tunnel, beside a tunnel that is open: requests a second as parts of the open one's. */
 import { COOKIE, TunnelBrowser } from "../../test/harness/tunnel/gated-visits.ts";
-import { cpuMs, runLoad } from "../processes.ts";
+import { getCpuMs, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
@@ -23,9 +23,9 @@ const policy = (...actions: object[]) => ({
 });
 
 const GATES = ["policy", "auth", "edge-auth"];
-const EVERYBODY = { allowed_domains: [], allowed_emails: [] };
+const ANY_VISITOR = { allowed_domains: [], allowed_emails: [] };
 
-function gatesOf(accessToken: string, pass: string): Gate[] {
+function buildGates(accessToken: string, pass: string): Gate[] {
   return [
     { name: "open", set: () => Promise.resolve() },
     {
@@ -46,7 +46,7 @@ function gatesOf(accessToken: string, pass: string): Gate[] {
     },
     {
       name: "identity gate",
-      set: (stack) => send(stack, "PUT", "edge-auth", EVERYBODY),
+      set: (stack) => send(stack, "PUT", "edge-auth", ANY_VISITOR),
       headers: { cookie: `${COOKIE}=${pass}` },
     },
     {
@@ -58,18 +58,18 @@ function gatesOf(accessToken: string, pass: string): Gate[] {
 }
 
 export async function benchGates(stack: Stack, seconds: number): Promise<Row[]> {
-  const gates = gatesOf(stack.accessToken, await signIn(stack));
-  const results = new Map(gates.map(({ name }) => [name, [] as Measured[]]));
+  const gates = buildGates(stack.accessToken, await signIn(stack));
+  const results = new Map(gates.map(({ name }) => [name, [] as Measurement[]]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const gate of gates) {
       for (const what of GATES) await send(stack, "DELETE", what);
       await gate.set(stack);
       // The first shows a password or a token that nobody has seen yet, which is not what is measured.
-      await runLoad({ ...planOf(stack, gate), connections: 1, seconds: 0.5, warmUpSeconds: 0 });
+      await runLoad({ ...buildPlan(stack, gate), connections: 1, seconds: 0.5, warmUpSeconds: 0 });
       results.get(gate.name)!.push(await measure(stack, gate, seconds));
     }
   }
-  const medians = [...results].map(([name, rounds]) => ({ name, ...medianOf(rounds) }));
+  const medians = [...results].map(([name, rounds]) => ({ name, ...getMedian(rounds) }));
   const [open] = medians;
   return medians.map(({ name, requestsPerSecond, p50, p99, errors, cpuPerRequest }) => ({
     group: "gates",
@@ -87,35 +87,35 @@ export async function benchGates(stack: Stack, seconds: number): Promise<Row[]> 
 /** The whole way by the provider. @returns the visitor's pass. */
 async function signIn(stack: Stack): Promise<string> {
   const email = "visitor@example.com";
-  stack.provider.person = { sub: email, email, email_verified: true };
-  await send(stack, "PUT", "edge-auth", EVERYBODY);
+  stack.provider.user = { sub: email, email, email_verified: true };
+  await send(stack, "PUT", "edge-auth", ANY_VISITOR);
   const browser = new TunnelBrowser();
-  await browser.travel(`http://${stack.host}/`);
+  await browser.followRedirects(`http://${stack.host}/`);
   const pass = browser.cookie(stack.host.split(":")[0]!, COOKIE);
   if (pass === undefined) throw new Error("the visitor was not let in");
   return pass;
 }
 
-type Measured = Awaited<ReturnType<typeof measure>>;
+type Measurement = Awaited<ReturnType<typeof measure>>;
 
-function planOf({ server, host }: Stack, { headers }: Gate) {
+function buildPlan({ server, host }: Stack, { headers }: Gate) {
   return { port: server.port, host, path: "/", ...(headers && { headers }) };
 }
 
 async function measure(stack: Stack, gate: Gate, seconds: number) {
-  const before = cpuMs(stack.workerdPid);
+  const before = getCpuMs(stack.workerdPid);
   const result = await runLoad({
-    ...planOf(stack, gate),
+    ...buildPlan(stack, gate),
     connections: CONNECTIONS,
     seconds,
     warmUpSeconds: WARM_UP_SECONDS,
   });
   const requests = result.requestsPerSecond * (seconds + WARM_UP_SECONDS);
-  const cpuPerRequest = ((cpuMs(stack.workerdPid) - before) * 1000) / requests;
+  const cpuPerRequest = ((getCpuMs(stack.workerdPid) - before) * 1000) / requests;
   return { ...result, cpuPerRequest };
 }
 
-function medianOf(rounds: Measured[]): Measured {
+function getMedian(rounds: Measurement[]): Measurement {
   const sorted = rounds.toSorted((a, b) => a.requestsPerSecond - b.requestsPerSecond);
   return sorted[Math.floor(sorted.length / 2)]!;
 }

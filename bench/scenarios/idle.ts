@@ -2,8 +2,8 @@
 import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
-import { AT_ONCE, inParallel, wideToken } from "../many-agents.ts";
-import { residentMiB } from "../processes.ts";
+import { CONCURRENCY, runConcurrently, mintWideToken } from "../many-agents.ts";
+import { getResidentMiB } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
@@ -12,21 +12,21 @@ const TUNNELS = 5_000;
 const VISITS_PER_SECOND = 100;
 
 export async function benchIdle(stack: Stack): Promise<Row[]> {
-  const before = { workerd: residentMiB(stack.workerdPid), agent: residentMiB(process.pid) };
+  const before = { workerd: getResidentMiB(stack.workerdPid), agent: getResidentMiB(process.pid) };
   const startedAt = performance.now();
-  const token = await wideToken(stack, TUNNELS);
+  const token = await mintWideToken(stack, TUNNELS);
   const tunnels: ExposedTunnel[] = [];
   const target = `127.0.0.1:${stack.origin.port}`;
-  await inParallel(TUNNELS, async () => {
+  await runConcurrently(TUNNELS, async () => {
     tunnels.push(await expose({ target, server: stack.server.url, token }));
   });
   const seconds = (performance.now() - startedAt) / 1000;
   // Past the ten seconds after which an idle object is put to sleep.
   await sleep(15_000);
-  const after = { workerd: residentMiB(stack.workerdPid), agent: residentMiB(process.pid) };
+  const after = { workerd: getResidentMiB(stack.workerdPid), agent: getResidentMiB(process.pid) };
   let answered = 0;
-  await inParallel(TUNNELS, async (i) => {
-    const paced = sleep((AT_ONCE * 1000) / VISITS_PER_SECOND);
+  await runConcurrently(TUNNELS, async (i) => {
+    const paced = sleep((CONCURRENCY * 1000) / VISITS_PER_SECOND);
     if ((await visit(stack, new URL(tunnels[i]!.url).host)) === 200) answered += 1;
     await paced;
   });

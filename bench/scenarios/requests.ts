@@ -1,7 +1,7 @@
 /** Requests a second and latency of the whole path, beside a bare object hop, the origin and a peer. */
 import { startHop } from "../hop/start.ts";
 import { startLocaltunnel } from "../localtunnel.ts";
-import { cpuMs, runLoad } from "../processes.ts";
+import { getCpuMs, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
@@ -21,10 +21,10 @@ export async function benchRequests(stack: Stack, seconds: number): Promise<Row[
     const measured = new Map<string, { requestsPerSecond: number; p50: number; p99: number }>();
     for (const { name, port, host, pid } of paths) {
       const plan = { port, host, path: "/", connections, seconds, warmUpSeconds: 1 };
-      const before = cpuMs(pid);
+      const before = getCpuMs(pid);
       const result = await runLoad(plan);
       const cpuPerRequest =
-        ((cpuMs(pid) - before) * 1000) / (result.requestsPerSecond * (seconds + 1));
+        ((getCpuMs(pid) - before) * 1000) / (result.requestsPerSecond * (seconds + 1));
       measured.set(name, result);
       rows.push({
         group: "requests",

@@ -1,7 +1,7 @@
 /** Megabytes a second through the tunnel, and what both ends hold while somebody reads slowly. */
 import { request as httpRequest, type ClientRequest } from "node:http";
 import { Readable } from "node:stream";
-import { residentMiB, runLoad } from "../processes.ts";
+import { getResidentMiB, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
@@ -19,8 +19,8 @@ export async function benchTransfers(stack: Stack): Promise<Row[]> {
   const warmUp = { port, host: stack.host, path: "/", connections: 32, seconds: 3 };
   await runLoad({ ...warmUp, warmUpSeconds: 0 });
   const rows: Row[] = [
-    await slow(stack, "2 GiB download, slow reader", () => slowDownload(stack)),
-    await slow(stack, "2 GiB upload, slow origin", () => slowUpload(stack)),
+    await measureMemory(stack, "2 GiB download, slow reader", () => slowDownload(stack)),
+    await measureMemory(stack, "2 GiB upload, slow origin", () => slowUpload(stack)),
   ];
   for (const streams of [1, 16]) {
     for (const [direction, transfer] of [
@@ -42,13 +42,13 @@ export async function benchTransfers(stack: Stack): Promise<Row[]> {
   return rows;
 }
 
-async function slow(stack: Stack, path: string, transfer: () => Promise<void>): Promise<Row> {
+async function measureMemory(stack: Stack, path: string, transfer: () => Promise<void>): Promise<Row> {
   const pids = { workerd: stack.workerdPid, agent: stack.agent.pid ?? 0 };
-  const before = { workerd: residentMiB(pids.workerd), agent: residentMiB(pids.agent) };
+  const before = { workerd: getResidentMiB(pids.workerd), agent: getResidentMiB(pids.agent) };
   const most = { ...before };
   const watch = setInterval(() => {
-    most.workerd = Math.max(most.workerd, residentMiB(pids.workerd));
-    most.agent = Math.max(most.agent, residentMiB(pids.agent));
+    most.workerd = Math.max(most.workerd, getResidentMiB(pids.workerd));
+    most.agent = Math.max(most.agent, getResidentMiB(pids.agent));
   }, 50);
   const startedAt = performance.now();
   await transfer();
@@ -64,7 +64,7 @@ async function slow(stack: Stack, path: string, transfer: () => Promise<void>): 
   };
 }
 
-function open(stack: Stack, method: string, path: string, headers = {}): ClientRequest {
+function openRequest(stack: Stack, method: string, path: string, headers = {}): ClientRequest {
   return httpRequest({
     host: "127.0.0.1",
     port: stack.server.port,
@@ -77,7 +77,7 @@ function open(stack: Stack, method: string, path: string, headers = {}): ClientR
 
 function download(stack: Stack, bytes: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = open(stack, "GET", `/bytes?n=${bytes}`);
+    const request = openRequest(stack, "GET", `/bytes?n=${bytes}`);
     request.on("response", (answer) => {
       let received = 0;
       answer.on("data", (chunk: Buffer) => (received += chunk.length));
@@ -93,7 +93,7 @@ function download(stack: Stack, bytes: number): Promise<void> {
 
 function upload(stack: Stack, bytes: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = open(stack, "POST", "/", { "content-length": bytes });
+    const request = openRequest(stack, "POST", "/", { "content-length": bytes });
     request.on("response", (answer) => {
       answer.resume();
       answer.on("end", resolve);
@@ -111,7 +111,7 @@ function* chunks(bytes: number): Generator<Buffer> {
 
 function slowDownload(stack: Stack): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = open(stack, "GET", `/bytes?n=${SLOW_TRANSFER_BYTES}`);
+    const request = openRequest(stack, "GET", `/bytes?n=${SLOW_TRANSFER_BYTES}`);
     request.on("response", (answer) => {
       let sinceRest = 0;
       answer.on("data", (chunk: Buffer) => {
@@ -132,7 +132,7 @@ function slowDownload(stack: Stack): Promise<void> {
 /** The origin is told by the path to read slowly. */
 function slowUpload(stack: Stack): Promise<void> {
   return new Promise((resolve, reject) => {
-    const request = open(stack, "POST", "/slow", { "content-length": SLOW_TRANSFER_BYTES });
+    const request = openRequest(stack, "POST", "/slow", { "content-length": SLOW_TRANSFER_BYTES });
     request.on("response", (answer) => {
       answer.resume();
       answer.on("end", resolve);

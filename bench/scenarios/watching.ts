@@ -35,7 +35,7 @@ async function measure(stack: Stack, watchers: number, seconds: number): Promise
     watchers,
     "requests/s": Math.round(sent / seconds),
     requests: sent,
-    "told all": crowd.filter(({ told }) => told === sent).length,
+    "told all": crowd.filter(({ received }) => received === sent).length,
     missed: crowd.reduce((sum, { missed }) => sum + missed, 0),
     "late p50 ms": quantile(0.5),
     "late p99 ms": quantile(0.99),
@@ -43,7 +43,7 @@ async function measure(stack: Stack, watchers: number, seconds: number): Promise
 }
 
 class Watcher {
-  told = 0;
+  received = 0;
   missed = 0;
   onPath: ((path: string) => void) | undefined;
   readonly opened: Promise<void>;
@@ -63,7 +63,7 @@ class Watcher {
   }
 
   get accounted(): number {
-    return this.told + this.missed;
+    return this.received + this.missed;
   }
 
   close(): void {
@@ -77,7 +77,7 @@ class Watcher {
       this.missed += (JSON.parse(text) as { count: number }).count;
       return;
     }
-    this.told += text.split('"tunnel_id"').length - 1;
+    this.received += text.split('"tunnel_id"').length - 1;
     if (!this.onPath) return;
     const { requests } = JSON.parse(text) as { requests: { path: string }[] };
     for (const { path } of requests) this.onPath(path);

@@ -7,21 +7,21 @@ import { cp, mkdir, readFile, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { ROOT } from "../../self-host/build/build.ts";
-import { temporaryDir } from "./directories.ts";
-import { ownPath, type, type Typed } from "./terminal.ts";
+import { createTemporaryDir } from "./directories.ts";
+import { getUserPath, typeCommand, type TerminalCommand } from "./terminal.ts";
 
 const run = promisify(execFile);
 
-export interface Newcomer extends AsyncDisposable {
+export interface CleanCheckout extends AsyncDisposable {
   /** Types a command in the directory of the clone. */
-  types(command: string, options?: { atTerminal?: boolean }): Typed;
+  type(command: string, options?: { atTerminal?: boolean }): TerminalCommand;
 }
 
-export async function newcomer(env: Record<string, string>): Promise<Newcomer> {
-  const dir = await temporaryDir();
+export async function createCleanCheckout(env: Record<string, string>): Promise<CleanCheckout> {
+  const dir = await createTemporaryDir();
   const [clone, home] = [join(dir, "underpass"), join(dir, "home")];
   await mkdir(home);
-  for (const file of await trackedFiles()) await cp(join(ROOT, file), join(clone, file));
+  for (const file of await listTrackedFiles()) await cp(join(ROOT, file), join(clone, file));
   await symlink(join(ROOT, "node_modules"), join(clone, "node_modules"));
   const environment = {
     HOME: home,
@@ -33,15 +33,15 @@ export async function newcomer(env: Record<string, string>): Promise<Newcomer> {
   // What `npm ci` does here beyond installing packages.
   await run("npm", ["run", "--silent", "prepare"], {
     cwd: clone,
-    env: { PATH: ownPath(), ...environment },
+    env: { PATH: getUserPath(), ...environment },
   });
   return {
-    types: (command, options) => type(command, { cwd: clone, env: environment, ...options }),
+    type: (command, options) => typeCommand(command, { cwd: clone, env: environment, ...options }),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   };
 }
 
-async function trackedFiles(): Promise<string[]> {
+async function listTrackedFiles(): Promise<string[]> {
   // The checkout may be another user's, whom git would not trust without being told.
   const args = ["-c", "safe.directory=*", "ls-files", "-z"];
   const { stdout } = await run("git", args, { cwd: ROOT });
@@ -49,7 +49,7 @@ async function trackedFiles(): Promise<string[]> {
 }
 
 /** The lines of the shell blocks under a heading of the README, block by block. */
-export async function readmeCommands(heading: string): Promise<string[][]> {
+export async function readReadmeCommands(heading: string): Promise<string[][]> {
   const readme = await readFile(join(ROOT, "README.md"), "utf8");
   const section = readme.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? "";
   const blocks = section.matchAll(/^```sh\n(.*?)^```$/gms);

@@ -4,6 +4,6 @@
  */
 import { Agent, setGlobalDispatcher } from "undici";
 
-const KEPT_MS = 1_000;
+const KEEP_ALIVE_MS = 1_000;
 
-setGlobalDispatcher(new Agent({ keepAliveTimeout: KEPT_MS, keepAliveMaxTimeout: KEPT_MS }));
+setGlobalDispatcher(new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS }));

@@ -12,9 +12,9 @@ import { startPostgres } from "../../self-host/postgres/postgres.ts";
 /** Processes in which tests run are started after the preparation, and inherit its environment. */
 const PREPARED = "UNDERPASS_TEST_PREPARED_DIR";
 
-export const silent: Log = { info() {}, warn() {}, error() {}, forward() {} };
+export const silentLog: Log = { info() {}, warn() {}, error() {}, forward() {} };
 
-export async function temporaryDir(): Promise<string> {
+export async function createTemporaryDir(): Promise<string> {
   return mkdtemp(join(tmpdir(), "underpass-test-"));
 }
 
@@ -26,13 +26,13 @@ export async function temporaryDir(): Promise<string> {
  * @returns what removes it after them.
  */
 export async function prepareDatabase(): Promise<() => Promise<void>> {
-  const dir = await temporaryDir();
+  const dir = await createTemporaryDir();
   const secrets = {
     gateway: randomBytes(32).toString("hex"),
     postgres: randomBytes(32).toString("hex"),
   };
   await writeFile(join(dir, "secrets.json"), JSON.stringify(secrets), { mode: 0o600 });
-  const postgres = await startPostgres(dir, secrets.postgres, silent);
+  const postgres = await startPostgres(dir, secrets.postgres, silentLog);
   try {
     const client = await connectDatabase(postgres.url);
     await migrate(client);
@@ -50,8 +50,8 @@ export function isDatabasePrepared(): boolean {
 }
 
 /** A data directory for a server that is not about the making of its database. */
-export async function preparedDir(): Promise<string> {
-  const dir = await temporaryDir();
+export async function createPreparedDir(): Promise<string> {
+  const dir = await createTemporaryDir();
   const prepared = process.env[PREPARED];
   // Benchmarks start servers too, and prepare nothing.
   if (prepared === undefined) return dir;

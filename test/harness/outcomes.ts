@@ -15,23 +15,23 @@ export interface Outcome {
 
 export const OUTCOMES_PATH = "UNDERPASS_TEST_OUTCOMES";
 /** For an error that no file is known to have thrown. */
-export const SOMEWHERE = "(beside the tests)";
+export const UNKNOWN_FILE = "(beside the tests)";
 
 export default class Outcomes implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], uncaught: readonly SerializedError[]): void {
-    const outcomes = new Map(modules.map((module) => [module.moduleId, outcomeOf(module)]));
+    const outcomes = new Map(modules.map((module) => [module.moduleId, toOutcome(module)]));
     for (const error of uncaught) {
       const { VITEST_TEST_PATH: path } = error as { VITEST_TEST_PATH?: string };
-      const thrower = outcomes.get(path ?? SOMEWHERE);
-      const outcome = thrower ?? { file: SOMEWHERE, passed: 0, failures: [], skipped: 0 };
+      const thrower = outcomes.get(path ?? UNKNOWN_FILE);
+      const outcome = thrower ?? { file: UNKNOWN_FILE, passed: 0, failures: [], skipped: 0 };
       outcome.failures.push(`not caught: ${error.message}`);
-      if (!thrower) outcomes.set(SOMEWHERE, outcome);
+      if (!thrower) outcomes.set(UNKNOWN_FILE, outcome);
     }
     writeFileSync(process.env[OUTCOMES_PATH] ?? "", JSON.stringify([...outcomes.values()]));
   }
 }
 
-function outcomeOf(module: TestModule): Outcome {
+function toOutcome(module: TestModule): Outcome {
   const tests = [...module.children.allTests()];
   const inState = (state: string) => tests.filter((test) => test.result().state === state);
   const suites = [module, ...module.children.allSuites()];

@@ -17,12 +17,12 @@ let drawn = Math.floor(Math.random() * size);
 let turn: Promise<unknown> = Promise.resolve();
 
 /** @returns a port at which nobody listens, and which this process gives to nobody else. */
-export function ownPort(): Promise<number> {
-  return ownPorts(1);
+export function reservePort(): Promise<number> {
+  return reservePorts(1);
 }
 
 /** @returns the first of `count` ports in a row, as `ownPort` does one. */
-export function ownPorts(count: number): Promise<number> {
+export function reservePorts(count: number): Promise<number> {
   const drawing = turn.then(() => drawPorts(count));
   turn = drawing.catch(() => undefined);
   return drawing;

@@ -7,7 +7,7 @@ export interface Random {
 }
 
 /** The generator is mulberry32. */
-export function seeded(seed: number): Random {
+export function createRandom(seed: number): Random {
   let state = seed;
   function next(): number {
     state = (state + 0x6d2b79f5) | 0;

@@ -6,7 +6,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { delimiter } from "node:path";
 import { stripVTControlCharacters } from "node:util";
-import { PATIENCE_MS } from "./timeouts.ts";
+import { WAIT_MAX_MS } from "./timeouts.ts";
 
 export interface TypeOptions {
   cwd: string;
@@ -15,11 +15,11 @@ export interface TypeOptions {
   atTerminal?: boolean;
 }
 
-export interface Typed extends AsyncDisposable {
+export interface TerminalCommand extends AsyncDisposable {
   /** Everything that it printed so far, without colours and cursor movements. */
   readonly output: string;
   /** Resolves with the match once it was printed; rejects when the command ends without. */
-  shows(pattern: RegExp, maxMs?: number): Promise<RegExpExecArray>;
+  waitForOutput(pattern: RegExp, maxMs?: number): Promise<RegExpExecArray>;
   write(text: string): void;
   /** What Ctrl-C does. Resolves with the exit code, null when a signal ended it, as it does npx itself. */
   interrupt(): Promise<number | null>;
@@ -33,19 +33,19 @@ export function canOpenTerminals(): boolean {
 }
 
 /** The commands of this repository's own packages are for its scripts: a person has not got them. */
-export function ownPath(): string {
+export function getUserPath(): string {
   const entries = (process.env.PATH ?? "").split(delimiter);
   return entries.filter((entry) => !entry.includes("node_modules")).join(delimiter);
 }
 
-export function type(command: string, { cwd, env, atTerminal = false }: TypeOptions): Typed {
+export function typeCommand(command: string, { cwd, env, atTerminal = false }: TypeOptions): TerminalCommand {
   const [program, ...args]: [string, ...string[]] = atTerminal
     ? ["script", "-qec", `stty cols 120 rows 40; exec ${command}`, "/dev/null"]
     : ["sh", "-c", `exec ${command}`];
   const child = spawn(program, args, {
     cwd,
     detached: true,
-    env: { PATH: ownPath(), TERM: "xterm-256color", ...env },
+    env: { PATH: getUserPath(), TERM: "xterm-256color", ...env },
   });
   let printed = "";
   const news = new EventEmitter<{ printed: [] }>();
@@ -58,7 +58,7 @@ export function type(command: string, { cwd, env, atTerminal = false }: TypeOpti
   const exit = once(child, "close").then(([code]) => code as number | null);
   const output = (): string => stripVTControlCharacters(printed).replaceAll("\r", "");
 
-  async function shows(pattern: RegExp, maxMs = PATIENCE_MS): Promise<RegExpExecArray> {
+  async function waitForOutput(pattern: RegExp, maxMs = WAIT_MAX_MS): Promise<RegExpExecArray> {
     const signal = AbortSignal.timeout(maxMs);
     const over = Promise.race([exit, once(signal, "abort")]).then(() => "over" as const);
     for (;;) {
@@ -78,7 +78,7 @@ export function type(command: string, { cwd, env, atTerminal = false }: TypeOpti
     get output() {
       return output();
     },
-    shows,
+    waitForOutput,
     write: (text) => void child.stdin.write(text),
     interrupt,
     exit,

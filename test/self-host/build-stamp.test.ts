@@ -3,7 +3,7 @@ import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { isUpToDate, listFiles, writeStamp } from "../../self-host/build/build-stamp.ts";
-import { temporaryDir } from "../harness/directories.ts";
+import { createTemporaryDir } from "../harness/directories.ts";
 
 const EARLIER = new Date("2026-01-01T00:00:00Z");
 
@@ -11,7 +11,7 @@ let directory: string;
 let stamp: string;
 let source: string;
 beforeEach(async () => {
-  directory = await temporaryDir();
+  directory = await createTemporaryDir();
   stamp = join(directory, "stamp.json");
   source = join(directory, "source.ts");
   await writeSource("one");

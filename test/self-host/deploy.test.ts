@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Settings } from "../../workers/config/config.ts";
 import { ROOT, WORKER_BUNDLE_MAX_BYTES } from "../../self-host/build/build.ts";
 import { SECRET_NAMES } from "../../self-host/settings.ts";
-import { temporaryDir } from "../harness/directories.ts";
+import { createTemporaryDir } from "../harness/directories.ts";
 
 const run = promisify(execFile);
 /** Nobody is logged in, and nothing is told to anybody. */
@@ -16,7 +16,7 @@ const QUIET = { WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", CI
 let outDir: string;
 let told: string;
 beforeAll(async () => {
-  outDir = await temporaryDir();
+  outDir = await createTemporaryDir();
   const wrangler = join(ROOT, "node_modules/.bin/wrangler");
   const args = ["deploy", "--dry-run", "--env", "production", "--outdir", outDir];
   const env = { PATH: process.env.PATH, HOME: outDir, ...QUIET };

@@ -13,11 +13,11 @@ import { DRAIN_MAX_MS } from "../../protocol/limits.ts";
 import type { Tunnel } from "../../protocol/schemas/tunnels/tunnels.ts";
 import { ROOT } from "../../self-host/build/build.ts";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
-import { mintToken, startApi, until, type Person } from "../harness/server/api.ts";
-import { preparedDir } from "../harness/directories.ts";
+import { mintToken, startApi, waitUntil, type Person } from "../harness/server/api.ts";
+import { createPreparedDir } from "../harness/directories.ts";
 import { startServer, type TestServer } from "../harness/server/server.ts";
-import { PATIENCE_MS } from "../harness/timeouts.ts";
-import { type, type Typed } from "../harness/terminal.ts";
+import { WAIT_MAX_MS } from "../harness/timeouts.ts";
+import { typeCommand, type TerminalCommand } from "../harness/terminal.ts";
 
 const HELLO = "hello from the local server";
 /** What nobody may lose, whatever happens to the processes, and by what it is known. */
@@ -36,7 +36,7 @@ test("a stop lets what is in flight finish and tells the agent, who is back at t
   const rows = await shop.rows();
   const slow = await shop.visit("/slow");
   const stopped = shop.server.stop("SIGTERM");
-  const refused = await until(async () => {
+  const refused = await waitUntil(async () => {
     const answer = await shop.visit("/");
     await text(answer);
     return answer.statusCode !== 200 && answer;
@@ -45,12 +45,12 @@ test("a stop lets what is in flight finish and tells the agent, who is back at t
   expect(refused.headers).toMatchObject({ [ERROR_HEADER]: "unavailable", "retry-after": "5" });
   shop.local.release();
   expect(await text(slow)).toBe("begun, finished");
-  const [, reason] = await shop.agent.shows(/"event":"disconnected","reason":"([^"]+)"/);
+  const [, reason] = await shop.agent.waitForOutput(/"event":"disconnected","reason":"([^"]+)"/);
   expect(reason).toContain("the server restarts");
   expect(await stopped).toBe(0);
 
   await shop.startAgain();
-  await shop.agent.shows(/"event":"reconnected"/);
+  await shop.agent.waitForOutput(/"event":"reconnected"/);
   expect(await text(await shop.visit("/"))).toBe(HELLO);
   expect(await shop.rows()).toEqual(rows);
 });
@@ -66,7 +66,7 @@ test("an answer without end holds up a stop for ten seconds, and no longer", asy
   expect(await shop.server.stop("SIGTERM")).toBe(0);
   const tookMs = performance.now() - startedAt;
   expect(tookMs).toBeGreaterThan(DRAIN_MAX_MS - 500);
-  expect(tookMs).toBeLessThan(DRAIN_MAX_MS + PATIENCE_MS);
+  expect(tookMs).toBeLessThan(DRAIN_MAX_MS + WAIT_MAX_MS);
   expect(await cut).toBe("cut");
 });
 
@@ -74,15 +74,15 @@ test("a second SIGTERM ends a server that waits, with all its parts, at once", a
   await using shop = await openShop();
   const endless = await shop.visit("/endless");
   endless.on("error", () => undefined).resume();
-  const parts = [await shop.server.pidOf("workerd"), await shop.server.pidOf("postgres")];
+  const parts = [await shop.server.getPid("workerd"), await shop.server.getPid("postgres")];
   const stopped = shop.server.stop("SIGTERM");
-  await until(() => Promise.resolve(shop.server.output.includes("stopping: ")));
+  await waitUntil(() => Promise.resolve(shop.server.output.includes("stopping: ")));
   // One that follows at once is npm passing on the same Ctrl-C.
   await wait(1_500);
-  process.kill(await shop.server.pidOf("server"), "SIGTERM");
+  process.kill(await shop.server.getPid("server"), "SIGTERM");
   // One that waited for the end of the answer would end with 0.
   expect(await stopped).toBe(1);
-  await until(() => Promise.resolve(parts.every((pid) => getCommandLine(pid) === undefined)));
+  await waitUntil(() => Promise.resolve(parts.every((pid) => getCommandLine(pid) === undefined)));
 });
 
 test("a kill -9 of workerd under load is a pause: nothing that was promised is lost", async () => {
@@ -92,10 +92,10 @@ test("a kill -9 of workerd under load is a pause: nothing that was promised is l
   const before = await shop.usageAbove({ totalRequests: 0, bytesOut: 0 });
 
   const killedAt = performance.now();
-  process.kill(await shop.server.pidOf("workerd"), "SIGKILL");
-  await until(() => Promise.resolve(shop.server.output.includes("workerd was restarted")));
+  process.kill(await shop.server.getPid("workerd"), "SIGKILL");
+  await waitUntil(() => Promise.resolve(shop.server.output.includes("workerd was restarted")));
   const backAt = performance.now();
-  await shop.agent.shows(/"event":"reconnected"/);
+  await shop.agent.waitForOutput(/"event":"reconnected"/);
   await shop.usageAbove(before);
   const outcomes = await load.stop();
 
@@ -122,7 +122,7 @@ interface Usage {
 interface Shop extends AsyncDisposable {
   server: TestServer;
   local: LocalServer;
-  agent: Typed;
+  agent: TerminalCommand;
   visit(path: string, connections?: Agent): Promise<IncomingMessage>;
   /** On the same directory and port, after a stop. */
   startAgain(): Promise<void>;
@@ -134,7 +134,7 @@ interface Shop extends AsyncDisposable {
 
 /** A server with one tunnel, `shop`, whose agent runs in a process of its own. */
 async function openShop(): Promise<Shop> {
-  const dir = await preparedDir();
+  const dir = await createPreparedDir();
   const dataDir = join(dir, "data");
   const api = await startApi({ dataDir });
   const owner = await api.owner();
@@ -143,8 +143,8 @@ async function openShop(): Promise<Shop> {
   await writeFile(join(dir, "token"), Buffer.from(wireBytes, "base64"));
   const options = `--server ${api.server.url} --token-file token --subdomain shop --json`;
   const command = `node ${join(ROOT, "dist/agent/underpass.js")} http ${local.port} ${options}`;
-  const agent = type(command, { cwd: dir, env: { HOME: dir } });
-  await agent.shows(/"event":"ready"/);
+  const agent = typeCommand(command, { cwd: dir, env: { HOME: dir } });
+  await agent.waitForOutput(/"event":"ready"/);
   let server = api.server;
   const { port } = server;
 
@@ -184,7 +184,7 @@ async function keysIn(server: TestServer): Promise<Record<string, string[]>> {
 
 async function usageAbove(owner: Person, least: Usage): Promise<Usage> {
   let last = least;
-  return until(async () => {
+  return waitUntil(async () => {
     const reply = await owner.get<Tunnel[]>("/tunnels").catch(() => undefined);
     const tunnel = reply?.body[0];
     if (!tunnel) return undefined;

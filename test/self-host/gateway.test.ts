@@ -14,8 +14,8 @@ import {
 } from "../../self-host/gateway/gateway.ts";
 import type { Log } from "../../self-host/log.ts";
 import { type EmbeddedPostgres, startPostgres } from "../../self-host/postgres/postgres.ts";
-import { temporaryDir } from "../harness/directories.ts";
-import { PATIENT } from "../harness/timeouts.ts";
+import { createTemporaryDir } from "../harness/directories.ts";
+import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 const notes = pgTable("notes", {
   id: integer().primaryKey(),
@@ -29,7 +29,7 @@ let postgres: EmbeddedPostgres;
 let gateway: Gateway;
 
 beforeAll(async () => {
-  dir = await temporaryDir();
+  dir = await createTemporaryDir();
   postgres = await startPostgres(dir, "a password", silent);
   gateway = await startGateway({
     databaseUrl: postgres.url,
@@ -69,7 +69,7 @@ async function withPool<T>(use: (pool: Pool) => Promise<T>): Promise<T> {
 
 /** Eventually, because a connection comes back after its client has been answered. */
 async function until(condition: () => Promise<boolean>): Promise<void> {
-  await expect.poll(condition, PATIENT).toBe(true);
+  await expect.poll(condition, WAIT_OPTIONS).toBe(true);
 }
 
 describe("values arrive as they were written", () => {

@@ -7,22 +7,22 @@ import { decodeProtectedHeader, type JWK } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Receiver } from "../../protocol/schemas/webhooks.ts";
 import type { Config } from "../../workers/config/config.ts";
-import { currentSealPrefix, seal, unseal } from "../../workers/identity/sealing.ts";
+import { getCurrentKeyPrefix, encrypt, decrypt } from "../../workers/identity/encryption.ts";
 import { TOTP_SECRET_PURPOSE } from "../../workers/identity/accounts/totp.ts";
 import {
-  callerOf,
-  cookieIn,
+  createCaller,
+  getFirstCookie,
   mintToken,
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../harness/server/api.ts";
-import { preparedDir } from "../harness/directories.ts";
-import { startToFail } from "../harness/server/server.ts";
-import { deliver, makeReceiver } from "../harness/fakes/vendor.ts";
+import { createPreparedDir } from "../harness/directories.ts";
+import { startExpectingFailure } from "../harness/server/server.ts";
+import { deliver, createReceiver } from "../harness/fakes/vendor.ts";
 
 const SECRETS = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as const;
 const SEED = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
@@ -64,22 +64,22 @@ async function useFirstKeys(dataDir: string): Promise<Before> {
   const owner = await api.owner();
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-  const newcomer = { email, code: await api.codeFor(email) };
+  const newcomer = { email, code: await api.getMailedCode(email) };
   const [encryptionKey = ""] = await encryptionKeys(dataDir);
   const config = sealedWith([encryptionKey]);
   await api.sql("update users set mfa_secret = $1 where email = $2", [
-    await seal(config, TOTP_SECRET_PURPOSE, SEED),
+    await encrypt(config, TOTP_SECRET_PURPOSE, SEED),
     email,
   ]);
   const mail = { to: "waiting@example.com", subject: "Sealed before", text: "text", html: "html" };
-  const payload = { sealed: await seal(config, "mail", JSON.stringify(mail)) };
+  const payload = { sealed: await encrypt(config, "mail", JSON.stringify(mail)) };
   await api.sql("insert into outbox (kind, payload) values ('mail', $1::jsonb)", [
     JSON.stringify(payload),
   ]);
   const { cookie: first } = await api.logIn(owner.email, PASSWORD);
-  const second = cookieIn((await refresh(api, first)).headers);
+  const second = getFirstCookie((await refresh(api, first)).headers);
   const { wireBytes: capability } = await mintToken(owner);
-  const receiver = await makeReceiver(owner);
+  const receiver = await createReceiver(owner);
   await deliver(api.server, receiver);
   const keyId = decodeProtectedHeader(owner.accessToken).kid;
   const env = { PORT: String(api.server.port) };
@@ -96,9 +96,9 @@ async function useFirstKeys(dataDir: string): Promise<Before> {
 }
 
 const refresh = (api: TestApi, cookie: string) =>
-  callerOf(api.server, { cookie }).post<{ access_token: string }>("/auth/refresh");
+  createCaller(api.server, { cookie }).post<{ access_token: string }>("/auth/refresh");
 const statusWith = async (api: TestApi, token: string) =>
-  (await callerOf(api.server, { authorization: `Bearer ${token}` }).get("/auth/me")).status;
+  (await createCaller(api.server, { authorization: `Bearer ${token}` }).get("/auth/me")).status;
 const sealedSecretOf = async (api: TestApi, email: string) =>
   (
     await api.sql<{ mfa_secret: string }>("select mfa_secret from users where email = $1", [email])
@@ -109,7 +109,7 @@ describe("after a rotation of all keys", () => {
   let before: Before;
   let api: TestApi;
   beforeAll(async () => {
-    dataDir = await preparedDir();
+    dataDir = await createPreparedDir();
     before = await useFirstKeys(dataDir);
     await changeKeys(dataDir, "rotate");
     api = await startApi({ dataDir, env: before.env });
@@ -151,13 +151,13 @@ describe("after a rotation of all keys", () => {
 
   test("a mail that waits is delivered, and stored secrets are sealed anew", async () => {
     await api.runCron();
-    expect((await api.mailsTo("waiting@example.com")).join()).toContain("Subject: Sealed before");
+    expect((await api.readMailsTo("waiting@example.com")).join()).toContain("Subject: Sealed before");
     expect(await api.sql("select 1 from outbox")).toEqual([]);
 
     const [newKey = ""] = await encryptionKeys(dataDir);
     const sealed = await sealedSecretOf(api, before.newcomer.email);
-    expect(sealed).toMatch(await currentSealPrefix(sealedWith([newKey])));
-    expect(await unseal(sealedWith([newKey]), TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
+    expect(sealed).toMatch(await getCurrentKeyPrefix(sealedWith([newKey])));
+    expect(await decrypt(sealedWith([newKey]), TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
   });
 
   test("a second tab is given the successor that the first was given before", async () => {
@@ -167,7 +167,7 @@ describe("after a rotation of all keys", () => {
     ]);
     const reply = await refresh(api, first);
     expect(reply.status).toBe(200);
-    expect(cookieIn(reply.headers)).toBe(second);
+    expect(getFirstCookie(reply.headers)).toBe(second);
     expect((await refresh(api, second)).status).toBe(200);
   });
 });
@@ -178,13 +178,13 @@ describe("once the earlier keys are gone", () => {
   let renewed: string;
   let api: TestApi;
   beforeAll(async () => {
-    dataDir = await preparedDir();
+    dataDir = await createPreparedDir();
     before = await useFirstKeys(dataDir);
     await changeKeys(dataDir, "rotate");
     {
       await using between = await startApi({ dataDir, env: before.env });
       await between.runCron();
-      renewed = cookieIn((await refresh(between, before.owner.cookie)).headers);
+      renewed = getFirstCookie((await refresh(between, before.owner.cookie)).headers);
     }
     await changeKeys(dataDir, "retire");
     api = await startApi({ dataDir, env: before.env });
@@ -203,7 +203,7 @@ describe("once the earlier keys are gone", () => {
     const config = sealedWith(await encryptionKeys(dataDir));
     expect(config.ENCRYPTION_KEY).toHaveLength(1);
     const sealed = await sealedSecretOf(api, before.newcomer.email);
-    expect(await unseal(config, TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
+    expect(await decrypt(config, TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
     expect((await deliver(api.server, before.receiver)).status).toBe(200);
   });
 
@@ -215,8 +215,8 @@ describe("once the earlier keys are gone", () => {
   });
 
   test("a start with an earlier key alone is refused", async () => {
-    const otherDir = await preparedDir();
-    const { code, stderr } = await startToFail({
+    const otherDir = await createPreparedDir();
+    const { code, stderr } = await startExpectingFailure({
       DATABASE_URL: await api.server.databaseUrl(),
       DATA_DIR: otherDir,
       ENCRYPTION_KEY: before.encryptionKey,
@@ -235,15 +235,15 @@ test("a secret that no key of the set opens keeps no other from being sealed ane
   const lost = sealedWith([Buffer.alloc(32, 8).toString("base64")]);
   for (const [at, { email }] of people.entries()) {
     const config = at === 1 ? lost : sealedWith([keys[1]!]);
-    const sealed = await seal(config, TOTP_SECRET_PURPOSE, SEED);
+    const sealed = await encrypt(config, TOTP_SECRET_PURPOSE, SEED);
     await api.sql("update users set mfa_secret = $1 where email = $2", [sealed, email]);
   }
   await api.runCron();
-  const prefix = await currentSealPrefix(sealedWith(keys));
+  const prefix = await getCurrentKeyPrefix(sealedWith(keys));
   const isCurrent = [];
   for (const { email } of people) {
     isCurrent.push((await sealedSecretOf(api, email)).startsWith(prefix));
   }
   expect(isCurrent).toEqual([true, false, true]);
-  await until(() => Promise.resolve(api.server.output.includes("secret_unreadable")));
+  await waitUntil(() => Promise.resolve(api.server.output.includes("secret_unreadable")));
 });

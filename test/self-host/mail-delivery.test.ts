@@ -2,8 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
 import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS } from "../../workers/store/outbox.ts";
-import { newEmail, PASSWORD, startApi, until, type TestApi } from "../harness/server/api.ts";
-import { startMailServer, type MailServer, type Mood } from "../harness/fakes/mail-server.ts";
+import { newEmail, PASSWORD, startApi, waitUntil, type TestApi } from "../harness/server/api.ts";
+import { startMailServer, type MailServer, type Behavior } from "../harness/fakes/mail-server.ts";
 
 let smtp: MailServer;
 let api: TestApi;
@@ -16,7 +16,7 @@ beforeAll(async () => {
 beforeEach(async () => {
   await smtp.stop();
   await smtp.start();
-  smtp.mood = "takes";
+  smtp.behavior = "takes";
   smtp.connections = 0;
   await api.sql("delete from outbox");
   seen = api.server.output.length;
@@ -34,14 +34,14 @@ async function signUp(): Promise<string> {
 }
 const mailsTo = (email: string) =>
   smtp.mails.filter(({ to }) => to?.some(({ address }) => address === email));
-const nextMailTo = (email: string) => until(() => Promise.resolve(mailsTo(email)[0]));
+const nextMailTo = (email: string) => waitUntil(() => Promise.resolve(mailsTo(email)[0]));
 const log = () => api.server.output.slice(seen);
-const logged = (event: string) => until(() => Promise.resolve(log().includes(event)));
+const logged = (event: string) => waitUntil(() => Promise.resolve(log().includes(event)));
 const waiting = () =>
   api.sql<{ attempts: number; wait_ms: number }>(
     "select attempts, extract(epoch from next_attempt_at - now()) * 1000 as wait_ms from outbox where kind = 'mail' order by id",
   );
-const nothingWaits = () => until(async () => (await waiting()).length === 0);
+const nothingWaits = () => waitUntil(async () => (await waiting()).length === 0);
 const makeDue = () => api.sql("update outbox set next_attempt_at = now()");
 
 test("a code arrives in both parts and in the subject, with nothing to load and nothing to follow", async () => {
@@ -65,7 +65,7 @@ test("a mail that has a link leads to the service's own origin", async () => {
   const code = (await nextMailTo(email)).subject!.slice(0, 6);
   await api.stranger.post("/auth/verify-email-otp", { email, code });
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-  const mail = await until(() => Promise.resolve(mailsTo(email)[1]));
+  const mail = await waitUntil(() => Promise.resolve(mailsTo(email)[1]));
   const links = [...`${mail.html}${mail.text}`.matchAll(/https?:\/\/[^\s"<]+/g)].map(
     ([url]) => url,
   );
@@ -75,7 +75,7 @@ test("a mail that has a link leads to the service's own origin", async () => {
 });
 
 describe("a mail server that", () => {
-  test.each<[string, Mood | "is down"]>([
+  test.each<[string, Behavior | "is down"]>([
     ["is down", "is down"],
     ["can't just now", "451 4.3.0 try again later"],
     ["wants something else first", "550 5.7.1 relaying denied"],
@@ -83,19 +83,19 @@ describe("a mail server that", () => {
     ["takes connections and says nothing", "is silent"],
   ])("%s holds up no sign-up and loses no mail", async (_, mood) => {
     if (mood === "is down") await smtp.stop();
-    else smtp.mood = mood;
+    else smtp.behavior = mood;
     const startedAt = Date.now();
     const email = await signUp();
     expect(Date.now() - startedAt).toBeLessThan(MAIL_DELIVERY_MAX_MS);
     if (mood === "is silent") {
-      await until(() => Promise.resolve(smtp.connections > 0));
+      await waitUntil(() => Promise.resolve(smtp.connections > 0));
       await smtp.stop();
     }
     await logged("delivery_failed");
     expect(log()).toMatch(/"delivery_failed".*"attempts":0/);
     expect(await waiting()).toHaveLength(1);
 
-    smtp.mood = "takes";
+    smtp.behavior = "takes";
     if (mood === "is down" || mood === "is silent") await smtp.start();
     await makeDue();
     await api.runCron();
@@ -114,7 +114,7 @@ describe("a mail server that", () => {
     "553 5.1.3 bad address",
     "552 5.2.1 disabled",
   ] as const)("says %j for good is not asked again", async (mood) => {
-    smtp.mood = mood;
+    smtp.behavior = mood;
     await signUp();
     await logged("mail_refused");
     await nothingWaits();
@@ -124,7 +124,7 @@ describe("a mail server that", () => {
   });
 
   test("goes on refusing is asked ever more rarely, once an hour in the end", async () => {
-    smtp.mood = "451 4.3.0 try again later";
+    smtp.behavior = "451 4.3.0 try again later";
     await signUp();
     await logged("delivery_failed");
     for (let attempt = 1; attempt <= 9; attempt++) {
@@ -136,13 +136,13 @@ describe("a mail server that", () => {
       expect(Number(row?.wait_ms)).toBeLessThanOrEqual(expected);
       expect(Number(row?.wait_ms)).toBeGreaterThan(expected / 2);
     }
-    await until(() => Promise.resolve(/"delivery_failed".*"attempts":9/.test(log())));
+    await waitUntil(() => Promise.resolve(/"delivery_failed".*"attempts":9/.test(log())));
   });
 
   test("is back delivers each waiting mail once, whoever asks and however often at once", async () => {
     await smtp.stop();
     const emails = await Promise.all(Array.from({ length: 12 }, signUp));
-    await until(() => Promise.resolve(log().split("delivery_failed").length > 12));
+    await waitUntil(() => Promise.resolve(log().split("delivery_failed").length > 12));
     await smtp.start();
     await makeDue();
     await Promise.all(Array.from({ length: 20 }, () => api.runCron()));

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
 import { createMailer } from "../../self-host/gateway/mail.ts";
 import type { Log } from "../../self-host/log.ts";
-import { readMailbox } from "../../workers/config/mailbox.ts";
-import { readSmtpUrl, type SmtpServer } from "../../workers/config/smtp-server.ts";
+import { parseMailbox } from "../../workers/config/mailbox.ts";
+import { parseSmtpUrl, type SmtpServer } from "../../workers/config/smtp-server.ts";
 import { startMailServer } from "../harness/fakes/mail-server.ts";
 
 const mail = {
@@ -84,7 +84,7 @@ describe("over SMTP", () => {
     port,
     implicitTls: false,
     credentials: undefined,
-    isThisMachine: true,
+    isLoopback: true,
     ...changes,
   });
 
@@ -117,7 +117,7 @@ describe("over SMTP", () => {
     ["550 5.1.1 no such user", 422],
   ] as const)("a server that says %j is told as %i", async (mood, status) => {
     await using smtp = await startMailServer();
-    smtp.mood = mood;
+    smtp.behavior = mood;
     expect(await post(here(smtp.port), mail)).toBe(status);
     expect(logged).toHaveLength(1);
   });
@@ -129,7 +129,7 @@ describe("over SMTP", () => {
 
   test("a server that says nothing is given up in time", async () => {
     await using smtp = await startMailServer();
-    smtp.mood = "is silent";
+    smtp.behavior = "is silent";
     const mailer = createMailer({ mailDir: dir, smtpServer: here(smtp.port), log });
     const startedAt = Date.now();
     // More at once than it opens connections, so that some wait behind others.
@@ -139,7 +139,7 @@ describe("over SMTP", () => {
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 503));
     expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
 
-    smtp.mood = "takes";
+    smtp.behavior = "takes";
     const next = await mailer.handle(JSON.stringify({ ...mail, to: "next@example.com" }));
     expect(next.status).toBe(200);
     expect(smtp.mails.map(({ recipients }) => recipients)).toEqual([["next@example.com"]]);
@@ -175,7 +175,7 @@ describe("over SMTP", () => {
           done(null, { user: username });
         },
       });
-      const elsewhere = here(smtp.port, { credentials, isThisMachine: false });
+      const elsewhere = here(smtp.port, { credentials, isLoopback: false });
       expect(await post(elsewhere, mail)).toBe(503);
       expect(tried).toEqual([]);
     });
@@ -185,12 +185,12 @@ describe("over SMTP", () => {
 test.each<[string, Partial<SmtpServer>]>([
   ["smtp://mail.example.com", { port: 587, implicitTls: false, credentials: undefined }],
   ["smtps://mail.example.com", { port: 465, implicitTls: true }],
-  ["smtp://[::1]:2525", { host: "::1", port: 2525, isThisMachine: true }],
-  ["smtp://localhost:25", { isThisMachine: true }],
-  ["smtp://127.evil.example", { isThisMachine: false }],
+  ["smtp://[::1]:2525", { host: "::1", port: 2525, isLoopback: true }],
+  ["smtp://localhost:25", { isLoopback: true }],
+  ["smtp://127.evil.example", { isLoopback: false }],
   ["smtps://a%40b:p%3Aw%2F%25%C3%A4@h", { credentials: { user: "a@b", password: "p:w/%ä" } }],
 ])("SMTP_URL=%s is understood", (url, server) => {
-  expect(readSmtpUrl(url)).toMatchObject(server);
+  expect(parseSmtpUrl(url)).toMatchObject(server);
 });
 
 test.each([
@@ -203,5 +203,5 @@ test.each([
   ["Name <a b@c>", null],
   ["Name <a@b>, Other <c@d>", null],
 ])("MAIL_FROM=%j is read as %j", (text, mailbox) => {
-  expect(readMailbox(text)).toEqual(mailbox);
+  expect(parseMailbox(text)).toEqual(mailbox);
 });

@@ -2,9 +2,9 @@
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
-import { PATIENT } from "../harness/timeouts.ts";
-import { ownPorts } from "../harness/ports.ts";
-import { startServer, startToFail, type TestServer } from "../harness/server/server.ts";
+import { WAIT_OPTIONS } from "../harness/timeouts.ts";
+import { reservePorts } from "../harness/ports.ts";
+import { startServer, startExpectingFailure, type TestServer } from "../harness/server/server.ts";
 
 interface Health {
   linked: boolean;
@@ -22,7 +22,7 @@ async function relayedServer(first: number): Promise<TestServer> {
 }
 
 test("a server that says it listens has its relay connected, and stops it with itself", async () => {
-  const first = await ownPorts(10);
+  const first = await reservePorts(10);
   const server = await relayedServer(first);
   expect(await health(first)).toMatchObject({ linked: true });
   expect(await server.stop()).toBe(0);
@@ -30,7 +30,7 @@ test("a server that says it listens has its relay connected, and stops it with i
 });
 
 test("a relay whose port is taken does not keep the server from starting, and starts once it is free", async () => {
-  const first = await ownPorts(10);
+  const first = await reservePorts(10);
   const other = createServer((socket) => socket.destroy()).listen(first, "127.0.0.1");
   await once(other, "listening");
   await using server = await relayedServer(first);
@@ -43,14 +43,14 @@ test("a relay whose port is taken does not keep the server from starting, and st
         ({ linked }) => linked,
         () => false,
       ),
-    PATIENT,
+    WAIT_OPTIONS,
   );
   // The reason was logged once, however often it was tried.
   expect(server.output.split(problem)).toHaveLength(2);
 });
 
 test("a relay that is killed comes back", async () => {
-  const first = await ownPorts(10);
+  const first = await reservePorts(10);
   await using server = await relayedServer(first);
   const { pid } = await health(first);
   process.kill(pid, "SIGKILL");
@@ -58,12 +58,12 @@ test("a relay that is killed comes back", async () => {
     const now = await health(first).catch(() => undefined);
     return now !== undefined && now.pid !== pid && now.linked;
   };
-  await vi.waitUntil(isBack, PATIENT);
+  await vi.waitUntil(isBack, WAIT_OPTIONS);
   expect(server.output).toContain("will be restarted");
 });
 
 test("a server that is ended with kill -9 leaves no relay behind", async () => {
-  const first = await ownPorts(10);
+  const first = await reservePorts(10);
   const server = await relayedServer(first);
   await server.kill();
   const isGone = () =>
@@ -71,7 +71,7 @@ test("a server that is ended with kill -9 leaves no relay behind", async () => {
       () => false,
       () => true,
     );
-  await vi.waitUntil(isGone, PATIENT);
+  await vi.waitUntil(isGone, WAIT_OPTIONS);
   // The next start ends what else was left.
   const next = await startServer({ dataDir: server.dataDir });
   await next.stop();
@@ -79,7 +79,7 @@ test("a server that is ended with kill -9 leaves no relay behind", async () => {
 });
 
 test("a name that is no host stops the start with one line", async () => {
-  const ended = await startToFail({ RELAY_HOST: "a b" });
+  const ended = await startExpectingFailure({ RELAY_HOST: "a b" });
   expect(ended.code).toBe(1);
   expect(ended.stderr.trim().split("\n")).toHaveLength(1);
   expect(ended.stderr).toContain("RELAY_HOST: must be a host name or an IP address");

@@ -8,9 +8,9 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { connectDatabase, migrate } from "../../self-host/postgres/migrate.ts";
 import { getCommandLine } from "../../self-host/processes/processes.ts";
-import { temporaryDir } from "../harness/directories.ts";
-import { startServer, startToFail, type TestServer } from "../harness/server/server.ts";
-import { PATIENT } from "../harness/timeouts.ts";
+import { createTemporaryDir } from "../harness/directories.ts";
+import { startServer, startExpectingFailure, type TestServer } from "../harness/server/server.ts";
+import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 async function query<Row extends object>(server: TestServer, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: await server.databaseUrl() });
@@ -33,7 +33,7 @@ async function untilHealthy(server: TestServer): Promise<void> {
       (answer) => answer.status,
       () => "refused",
     );
-  await expect.poll(status, PATIENT).toBe(200);
+  await expect.poll(status, WAIT_OPTIONS).toBe(200);
 }
 
 describe("a server", () => {
@@ -41,7 +41,7 @@ describe("a server", () => {
   let server: TestServer;
 
   beforeAll(async () => {
-    dir = await temporaryDir();
+    dir = await createTemporaryDir();
     server = await startServer({ dataDir: dir });
   });
   afterAll(async () => {
@@ -71,16 +71,16 @@ describe("a server", () => {
       expect(configuration).not.toContain(secret);
       expect(server.output).not.toContain(secret);
       for (const part of ["server", "workerd", "postgres"] as const) {
-        expect(getCommandLine(await server.pidOf(part))).not.toContain(secret);
+        expect(getCommandLine(await server.getPid(part))).not.toContain(secret);
       }
     }
   });
 
   test("has its directory for itself", async () => {
-    const { code, stderr } = await startToFail({ DATA_DIR: dir });
+    const { code, stderr } = await startExpectingFailure({ DATA_DIR: dir });
     expect(code).toBe(1);
     expect(stderr).toBe(
-      `underpass: DATA_DIR: in use by the server with process id ${await server.pidOf("server")}\n`,
+      `underpass: DATA_DIR: in use by the server with process id ${await server.getPid("server")}\n`,
     );
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
   });
@@ -107,11 +107,11 @@ describe("a server", () => {
     "brings %s back after a kill -9, with all rows",
     async (part) => {
       await addRow(server, `before ${part} was killed`);
-      const pid = await server.pidOf(part);
+      const pid = await server.getPid(part);
       process.kill(pid, "SIGKILL");
-      const pidNow = () => server.pidOf(part).catch(() => pid);
-      await expect.poll(pidNow, PATIENT).not.toBe(pid);
-      await expect.poll(() => server.output, PATIENT).toContain(`${part} was restarted`);
+      const pidNow = () => server.getPid(part).catch(() => pid);
+      await expect.poll(pidNow, WAIT_OPTIONS).not.toBe(pid);
+      await expect.poll(() => server.output, WAIT_OPTIONS).toContain(`${part} was restarted`);
       await untilHealthy(server);
       expect(await hasRow(server, `before ${part} was killed`)).toBe(true);
     },
@@ -123,14 +123,14 @@ describe("a stop", () => {
     "by %s is clean: exit 0, nothing runs on",
     async (signal) => {
       const server = await startServer();
-      const pids = [await server.pidOf("workerd"), await server.pidOf("postgres")];
+      const pids = [await server.getPid("workerd"), await server.getPid("postgres")];
       expect(await server.stop(signal)).toBe(0);
       expect(pids.map(getCommandLine)).toEqual([undefined, undefined]);
     },
   );
 
   test("reaches the server through npm start too", async () => {
-    const dir = await temporaryDir();
+    const dir = await createTemporaryDir();
     const npm = spawn("npm", ["start"], {
       env: {
         PATH: process.env.PATH,
@@ -143,7 +143,7 @@ describe("a stop", () => {
     });
     let output = "";
     npm.stdout.on("data", (text: Buffer) => (output += text.toString()));
-    await expect.poll(() => output, PATIENT).toContain("listening");
+    await expect.poll(() => output, WAIT_OPTIONS).toContain("listening");
     npm.kill("SIGTERM");
     const [code] = (await once(npm, "exit")) as [number];
     expect(code).toBe(0);
@@ -152,7 +152,7 @@ describe("a stop", () => {
 });
 
 test("it runs in a directory that nobody else can enter, as root too", async () => {
-  const dir = await temporaryDir();
+  const dir = await createTemporaryDir();
   expect((await stat(dir)).mode & 0o777).toBe(0o700);
   const server = await startServer({ dataDir: join(dir, "inner/data") });
   await untilHealthy(server);
@@ -161,11 +161,11 @@ test("it runs in a directory that nobody else can enter, as root too", async () 
 });
 
 test("after a kill -9 of the server, the next start recovers everything by itself", async () => {
-  const dir = await temporaryDir();
+  const dir = await createTemporaryDir();
   let server = await startServer({ dataDir: dir });
   for (const round of [1, 2]) {
     await addRow(server, `round ${round}`);
-    const leftovers = [await server.pidOf("workerd"), await server.pidOf("postgres")];
+    const leftovers = [await server.getPid("workerd"), await server.getPid("postgres")];
     await server.kill();
     expect(leftovers.map(getCommandLine)).not.toContain(undefined);
     // On the same port: what is left must not hold it.
@@ -181,13 +181,13 @@ test("after a kill -9 of the server, the next start recovers everything by itsel
 describe("a start that can't succeed says why in one line, exits 1 and leaves nothing running", () => {
   let dir: string;
   beforeAll(async () => {
-    dir = await temporaryDir();
+    dir = await createTemporaryDir();
     await (await startServer({ dataDir: dir })).stop();
   });
   afterAll(() => rm(dir, { recursive: true }));
 
   async function expectFailure(env: Record<string, string>, line: RegExp): Promise<void> {
-    const { code, stderr } = await startToFail({ DATA_DIR: dir, ...env });
+    const { code, stderr } = await startExpectingFailure({ DATA_DIR: dir, ...env });
     expect(stderr).toMatch(/^underpass: [^\n]+\n$/);
     expect(stderr).toMatch(line);
     expect(code).toBe(1);

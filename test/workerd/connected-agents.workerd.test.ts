@@ -8,7 +8,7 @@ import {
 import { CLOSE } from "../../protocol/wire/close-codes.ts";
 import { bindings } from "../harness/workerd/live-tunnel.ts";
 import { agentIds, TestOrganization } from "../harness/workerd/roster.ts";
-import { PATIENT } from "../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -17,7 +17,7 @@ describe("the list of connections", () => {
     const org = new TestOrganization();
     const before = Date.now();
     const { tunnel, agent } = await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), WAIT_OPTIONS);
     const [entry] = await org.stub.listConnections();
     expect(entry).toMatchObject({
       agentId: agent.welcome!.agentId,
@@ -32,8 +32,8 @@ describe("the list of connections", () => {
     const [one, other] = [new TestOrganization(), new TestOrganization()];
     const mine = await one.agent();
     const theirs = await other.agent();
-    await vi.waitFor(async () => expect(await one.listed()).toEqual(agentIds(mine)), PATIENT);
-    await vi.waitFor(async () => expect(await other.listed()).toEqual(agentIds(theirs)), PATIENT);
+    await vi.waitFor(async () => expect(await one.listed()).toEqual(agentIds(mine)), WAIT_OPTIONS);
+    await vi.waitFor(async () => expect(await other.listed()).toEqual(agentIds(theirs)), WAIT_OPTIONS);
   });
 
   test("has the agent that took over, and not the one before", async () => {
@@ -41,22 +41,22 @@ describe("the list of connections", () => {
     const first = await org.agent();
     const second = await org.agent(first.tunnel);
     expect((await first.agent.closed).code).toBe(CLOSE.replaced);
-    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(second)), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(second)), WAIT_OPTIONS);
   });
 
   test("loses an agent that closed its connection, and one whose tunnel ended", async () => {
     const org = new TestOrganization();
     const [gone, deleted, staying] = [await org.agent(), await org.agent(), await org.agent()];
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), WAIT_OPTIONS);
     gone.agent.socket.close(1000, "bye");
     await deleted.tunnel.stub.retire();
-    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(staying)), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds(staying)), WAIT_OPTIONS);
   });
 
   test("no longer has an agent from when the call that ended its connection returns", async () => {
     const org = new TestOrganization();
     const [ended, staying] = [await org.agent(), await org.agent()];
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), WAIT_OPTIONS);
     const { agentId } = ended.agent.welcome!;
     expect(await org.stub.findTunnelOfAgent(agentId)).toBe(ended.tunnel.id);
     await ended.tunnel.stub.disconnectAgent(agentId);
@@ -67,7 +67,7 @@ describe("the list of connections", () => {
     const back = await org.agent(ended.tunnel);
     await vi.waitFor(
       async () => expect(await org.listed()).toEqual(agentIds(back, staying)),
-      PATIENT,
+      WAIT_OPTIONS,
     );
   });
 
@@ -75,13 +75,13 @@ describe("the list of connections", () => {
     const org = new TestOrganization();
     const { tunnel, agent } = await org.agent();
     await tunnel.stub.disconnectAgent(crypto.randomUUID());
-    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds({ agent })), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toEqual(agentIds({ agent })), WAIT_OPTIONS);
   });
 
   test("is the same after everybody slept", async () => {
     const org = new TestOrganization();
     const agents = [await org.agent(), await org.agent()];
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), WAIT_OPTIONS);
     await org.sleep();
     for (const { tunnel } of agents) await tunnel.sleep();
     expect(await org.listed()).toEqual(agentIds(...agents));
@@ -93,7 +93,7 @@ describe("nobody is listed who is not there", () => {
     const org = new TestOrganization();
     const { tunnel } = await org.agent();
     const staying = await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(2), WAIT_OPTIONS);
     await evictDurableObject(tunnel.stub, { webSockets: "close" });
     await org.sleep();
     expect(await org.listed()).toEqual(agentIds(staying));
@@ -102,7 +102,7 @@ describe("nobody is listed who is not there", () => {
   test("after everything went down at once", async () => {
     const org = new TestOrganization();
     for (let agents = 0; agents < 3; agents++) await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(3), WAIT_OPTIONS);
     await abortAllDurableObjects();
     expect(await bindings.ORGANIZATION.getByName(org.id).listConnections()).toEqual([]);
   });
@@ -110,7 +110,7 @@ describe("nobody is listed who is not there", () => {
   test("after an agent fell silent, once its heartbeats are overdue", async () => {
     const org = new TestOrganization();
     await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), WAIT_OPTIONS);
     vi.useFakeTimers({ now: Date.now() + HEARTBEAT_TIMEOUT_MS + PRESENCE_FRESH_MS + 1_000 });
     expect(await org.listed()).toEqual([]);
   });
@@ -147,7 +147,7 @@ describe("news", () => {
   test("that did not arrive is told again", async () => {
     const org = new TestOrganization();
     const { tunnel, agent: connected } = await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), WAIT_OPTIONS);
     // What an organization knows that lost its news.
     await runInDurableObject(org.stub, (_, { storage }) => storage.sql.exec("delete from roster"));
     await runInDurableObject(tunnel.stub, (_, { storage }) => {
@@ -157,7 +157,7 @@ describe("news", () => {
     });
     await vi.waitFor(
       async () => expect(await org.listed()).toEqual(agentIds({ agent: connected })),
-      PATIENT,
+      WAIT_OPTIONS,
     );
   });
 });

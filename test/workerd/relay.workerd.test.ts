@@ -12,7 +12,7 @@ import {
 import { LiveTunnel } from "../harness/workerd/live-tunnel.ts";
 import { LiveRelay, networkStatus } from "../harness/workerd/live-relay.ts";
 import { rows } from "../harness/workerd/objects.ts";
-import { PATIENT } from "../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../harness/timeouts.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -44,7 +44,7 @@ describe("a relay's link", () => {
     expect(await relay.stub.isConnected()).toBe(false);
     const link = await relay.link({ host: "here.example", firstPort: 5, lastPort: 9 });
     expect(await relay.stub.isConnected()).toBe(true);
-    await vi.waitFor(() => expect(rows.relays.get(relay.id)).toBeDefined(), PATIENT);
+    await vi.waitFor(() => expect(rows.relays.get(relay.id)).toBeDefined(), WAIT_OPTIONS);
     expect(rows.relays.get(relay.id)).toEqual({
       relayId: relay.id,
       host: "here.example",
@@ -54,7 +54,7 @@ describe("a relay's link", () => {
       epoch: "epoch-1",
     });
     link.socket.close(1000, "bye");
-    await vi.waitFor(() => expect(rows.relays.get(relay.id)).toBeUndefined(), PATIENT);
+    await vi.waitFor(() => expect(rows.relays.get(relay.id)).toBeUndefined(), WAIT_OPTIONS);
     expect(await relay.stub.isConnected()).toBe(false);
   });
 
@@ -75,7 +75,7 @@ describe("a relay's link", () => {
     const id = crypto.randomUUID();
     await relay.sleep();
     link.report({ networks: [networkStatus(id)] });
-    await vi.waitFor(async () => expect(await stateOf(relay, id)).toBe("udp"), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(relay, id)).toBe("udp"), WAIT_OPTIONS);
   });
 
   test("is replaced by a newer one of the same relay, whose end the older one's is not", async () => {
@@ -83,10 +83,10 @@ describe("a relay's link", () => {
     const older = await relay.link();
     const newer = await relay.link({ epoch: "epoch-2" });
     expect((await older.closed).code).toBe(CLOSE.replaced);
-    await vi.waitFor(() => expect(rows.relays.get(relay.id)?.epoch).toBe("epoch-2"), PATIENT);
+    await vi.waitFor(() => expect(rows.relays.get(relay.id)?.epoch).toBe("epoch-2"), WAIT_OPTIONS);
     expect(await relay.stub.isConnected()).toBe(true);
     newer.socket.close(1000);
-    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(false), PATIENT);
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(false), WAIT_OPTIONS);
   });
 
   test.each([
@@ -114,7 +114,7 @@ describe("a relay's link", () => {
   test("that falls silent is gone, for the rows too", async () => {
     const relay = new LiveRelay();
     const link = await relay.link();
-    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), PATIENT);
+    await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
     await runInDurableObject(relay.stub, () => {
       vi.useFakeTimers({ now: Date.now() + 60_000, toFake: ["Date"] });
     });
@@ -129,13 +129,13 @@ describe("a relay's link", () => {
     const relay = new LiveRelay();
     await relay.link();
     const nextAlarm = () => runInDurableObject(relay.stub, (_, { storage }) => storage.getAlarm());
-    await vi.waitFor(async () => expect(await nextAlarm()).not.toBeNull(), PATIENT);
+    await vi.waitFor(async () => expect(await nextAlarm()).not.toBeNull(), WAIT_OPTIONS);
     expect(rows.relays.has(relay.id)).toBe(false);
     rows.areAway = false;
     await vi.waitFor(async () => {
       await runDurableObjectAlarm(relay.stub);
       expect(rows.relays.has(relay.id)).toBe(true);
-    }, PATIENT);
+    }, WAIT_OPTIONS);
   });
 
   test("is sent away while the server stops", async () => {
@@ -153,11 +153,11 @@ describe("what a relay reports", () => {
     const [known, unknown] = [crypto.randomUUID(), crypto.randomUUID()];
     const link = await relay.link();
     link.report({ networks: [networkStatus(known, { wrongKeyHandshakes: 3 })] });
-    await vi.waitFor(async () => expect(await stateOf(relay, known)).toBe("udp"), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(relay, known)).toBe("udp"), WAIT_OPTIONS);
     expect(Object.keys(await relay.stub.networkStatus([unknown]))).toEqual([]);
     expect(await relay.stub.deviceStatus(unknown)).toEqual([]);
     link.socket.close(1000);
-    await vi.waitFor(async () => expect(await stateOf(relay, known)).toBe("offline"), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(relay, known)).toBe("offline"), WAIT_OPTIONS);
     await relay.sleep();
     const { [known]: status } = await relay.stub.networkStatus([known]);
     expect(status).toMatchObject({
@@ -178,7 +178,7 @@ describe("what a relay reports", () => {
       networks: [networkStatus(id, {}, { rxBytes, txBytes })],
     });
     const totals = async (rx: number, tx: number) =>
-      vi.waitFor(async () => expect(await totalsOf(relay, id)).toEqual([[rx, tx]]), PATIENT);
+      vi.waitFor(async () => expect(await totalsOf(relay, id)).toEqual([[rx, tx]]), WAIT_OPTIONS);
     const first = await relay.link({ epoch: "a" });
     first.report(report(10, 20));
     first.report(report(15, 30));
@@ -188,7 +188,7 @@ describe("what a relay reports", () => {
     again.report(report(16, 31));
     await totals(16, 31);
     again.socket.close(1000);
-    await vi.waitFor(async () => expect(await relay.stub.isConnected()).toBe(false), PATIENT);
+    await vi.waitFor(async () => expect(await relay.stub.isConnected()).toBe(false), WAIT_OPTIONS);
     await relay.sleep();
     const restarted = await relay.link({ epoch: "b" });
     restarted.report(report(4, 9));
@@ -200,10 +200,10 @@ describe("what a relay reports", () => {
     const [kept, lost] = [crypto.randomUUID(), crypto.randomUUID()];
     const link = await relay.link();
     link.report({ networks: [networkStatus(kept), networkStatus(lost)] });
-    await vi.waitFor(async () => expect(await stateOf(relay, lost)).toBe("udp"), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(relay, lost)).toBe("udp"), WAIT_OPTIONS);
     const next = await relay.link({ epoch: "epoch-2" });
     next.report({ networks: [networkStatus(kept, { state: "websocket" })] });
-    await vi.waitFor(async () => expect(await stateOf(relay, kept)).toBe("websocket"), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(relay, kept)).toBe("websocket"), WAIT_OPTIONS);
     expect(await stateOf(relay, lost)).toBe("offline");
   });
 
@@ -212,11 +212,11 @@ describe("what a relay reports", () => {
     const id = crypto.randomUUID();
     const link = await relay.link();
     link.report({ networks: [networkStatus(id)] });
-    await vi.waitFor(async () => expect(await stateOf(relay, id)).toBe("udp"), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(relay, id)).toBe("udp"), WAIT_OPTIONS);
     await relay.stub.revoke(revocation({ id, reason: "network_deleted" }));
     const other = crypto.randomUUID();
     link.report({ networks: [networkStatus(id, { state: "offline" }), networkStatus(other)] });
-    await vi.waitFor(async () => expect(await stateOf(relay, other)).toBe("udp"), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(relay, other)).toBe("udp"), WAIT_OPTIONS);
     expect(await stateOf(relay, id)).toBeUndefined();
     expect(await relay.stub.deviceStatus(id)).toEqual([]);
   });
@@ -279,7 +279,7 @@ describe("what a tunnel's visitors used", () => {
       await runDurableObjectAlarm(tunnel.stub);
       const reported = rows.reports.findLast(({ tunnelId }) => tunnelId === tunnel.id);
       expect(reported).toMatchObject({ bytesIn: 9, bytesOut: 5 });
-    }, PATIENT);
+    }, WAIT_OPTIONS);
   });
 
   test("is brought to it newest first while an earlier report is on its way", async () => {

@@ -2,7 +2,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import { runAgent, type AgentOptions } from "../../harness/tunnel/agent.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 
@@ -48,7 +54,7 @@ test("what visitors cause is charged to the token within seconds, and a late rep
   await using agent = await share("charged", "--json");
   await agent.event("ready");
   for (let n = 0; n < 3; n++) await visit("charged");
-  const charged = await until(async () => (await usage())[0]?.requests === 3 && usage());
+  const charged = await waitUntil(async () => (await usage())[0]?.requests === 3 && usage());
   expect(charged).toEqual([{ bytes: 3 * BODY.length, requests: 3 }]);
 
   await api.sql("update token_usage set bytes = 5000000000, requests = 50 where token_id = $1", [
@@ -67,7 +73,7 @@ test("an agent that goes over it while it serves is disconnected, on all its tun
   await Promise.all([first.event("ready"), second.event("ready")]);
   await setBudget(1);
   await visit("over-one");
-  await until(async () => (await usage()).length > 0);
+  await waitUntil(async () => (await usage()).length > 0);
   // All that is missing is a month's worth of traffic.
   await api.sql("update token_usage set requests = 1000000 where token_id = $1", [token.id]);
   await visit("over-one");

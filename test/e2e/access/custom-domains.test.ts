@@ -2,7 +2,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { exchange, valueOf } from "../../harness/tunnel/raw-http.ts";
 import { startResolver, type Resolver } from "../../harness/fakes/resolver.ts";
@@ -59,7 +65,7 @@ test("it leads to its tunnel while it is bound, however the host is written", as
   expect(await visit("www.shop.example")).toBe("404");
   await bind(domain, 0);
   // What an isolate knows of a name that led nowhere it believes for two seconds.
-  await until(async () => (await visit("www.shop.example")) === "shop");
+  await waitUntil(async () => (await visit("www.shop.example")) === "shop");
   for (const host of ["WWW.Shop.Example", "www.shop.example.", "www.shop.example:8080"]) {
     expect(await visit(host)).toBe("shop");
   }
@@ -90,7 +96,7 @@ test("moved, unbound or released, it stops leading there with the next request",
   await owner.delete(`/domains/${domain.id}/bind`);
   await hostIs("404");
   await bind(domain, 1);
-  await until(async () => (await visit("moving.example")) === "blog");
+  await waitUntil(async () => (await visit("moving.example")) === "blog");
   await owner.delete(`/domains/${domain.id}`);
   await hostIs("404");
 });

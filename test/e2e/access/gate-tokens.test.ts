@@ -1,6 +1,6 @@
 import { exportJWK, generateKeyPair, SignJWT, type JWK } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { listen, type Listening } from "../../harness/fakes/listening.ts";
+import { startHttpServer, type HttpServer } from "../../harness/fakes/listening.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
   codeOf,
@@ -23,7 +23,7 @@ async function newPair(kid: string): Promise<Pair> {
 let owner: TunnelOwner;
 let origin: RawOrigin;
 let shop: OwnedTunnel;
-let issuers: Listening;
+let issuers: HttpServer;
 /** What an issuer publishes: keys, or an answer of its own. */
 type Published = JWK[] | { status: number; body?: string; location?: string };
 const published = new Map<string, Published>();
@@ -34,7 +34,7 @@ let second: Pair;
 
 beforeAll(async () => {
   [first, second] = await Promise.all([newPair("one"), newPair("two")]);
-  issuers = await listen((request, response) => {
+  issuers = await startHttpServer((request, response) => {
     const path = request.url ?? "";
     fetched.push(path);
     const name = path.split("/")[1] ?? "";

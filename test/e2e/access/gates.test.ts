@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
-import { until } from "../../harness/server/api.ts";
+import { waitUntil } from "../../harness/server/api.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
   basic,
@@ -291,7 +291,7 @@ describe("a policy", () => {
       changed += 1;
       isChanging = false;
       const seen = judged;
-      await until(() => Promise.resolve(judged > seen + 64));
+      await waitUntil(() => Promise.resolve(judged > seen + 64));
     }
     isOver = true;
     await Promise.all(visitors);
@@ -326,8 +326,8 @@ describe("maintenance", () => {
     expect(await desk.listed()).toMatchObject({ maintenance: true });
     expect(codeOf(await desk.visit("/"))).toBe("maintenance");
     await desk.agent.close();
-    await until(async () => codeOf(await desk.visit("/")) === "agent_offline");
-    await until(async () => !(await desk.listed()).maintenance);
+    await waitUntil(async () => codeOf(await desk.visit("/")) === "agent_offline");
+    await waitUntil(async () => !(await desk.listed()).maintenance);
   });
 });
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { importJWK, SignJWT, type JWK } from "jose";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ExposedTunnel } from "../../../agent/expose.ts";
-import { callerOf } from "../../harness/server/api.ts";
+import { createCaller } from "../../harness/server/api.ts";
 import type { Visit } from "../../harness/browser/cookie-browser.ts";
 import {
   COOKIE,
@@ -195,7 +195,7 @@ describe("a pass", () => {
 
   test("is no access token, nor is an access token a pass", async () => {
     const pass = await visits.passOf("ann@example.com", tunnel);
-    const bearer = callerOf(visits.api.server, { authorization: `Bearer ${pass}` });
+    const bearer = createCaller(visits.api.server, { authorization: `Bearer ${pass}` });
     expect((await bearer.get("/auth/me")).status).toBe(401);
     expect(codeOf(await visits.ask(tunnel, showing(visits.owner.accessToken)))).toEqual(REFUSED);
     const asBearer = `Authorization: Bearer ${pass}\r\n`;

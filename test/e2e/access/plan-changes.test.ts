@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Billing, CheckoutSession, PortalSession } from "../../../protocol/schemas/billing.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { until } from "../../harness/server/api.ts";
+import { waitUntil } from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
   basic,
@@ -12,7 +12,7 @@ import {
   startTunnelOwner,
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
-import { deliver, makeReceiver } from "../../harness/fakes/vendor.ts";
+import { deliver, createReceiver } from "../../harness/fakes/vendor.ts";
 import { inspectedWhen } from "../../harness/tunnel/visited-tunnel.ts";
 
 const provider = { IDP_A_ISSUER: "http://127.0.0.1:1", IDP_A_CLIENT_ID: "id" };
@@ -102,8 +102,8 @@ test("owners are mailed what has stopped", async () => {
   for (const n of [1, 2])
     await stack.owner.post("/reserved-subdomains", { subdomain: `kept-${n}` });
   await cancel();
-  const mail = await until(async () => {
-    const mails = await stack.api.mailsTo(stack.owner.email);
+  const mail = await waitUntil(async () => {
+    const mails = await stack.api.readMailsTo(stack.owner.email);
     const read = await Promise.all(mails.map((source) => PostalMime.parse(source)));
     return read.find(({ text }) => text?.includes("Reserved subdomains: you keep all 2"));
   });
@@ -156,7 +156,7 @@ test("a tunnel hears how long its requests are kept, and keeps of them what it k
 
 test("a webhook receiver hears how long its deliveries are kept, and goes on taking them", async () => {
   await buy("pro");
-  const receiver = await makeReceiver(stack.owner);
+  const receiver = await createReceiver(stack.owner);
   const delivered = async () => (await deliver(stack.api.server, receiver)).status;
   expect(await delivered()).toBe(200);
   const versions = () =>

@@ -2,11 +2,11 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { commandLineOf } from "../../../self-host/processes/processes.ts";
+import { getCommandLine } from "../../../self-host/processes/processes.ts";
 import { runAgent } from "../../harness/tunnel/agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 
 let api: TestApi;
@@ -84,9 +84,9 @@ describe("underpass http --json", () => {
     await using agent = await runAgent(sharing("--subdomain", "secret", "--log-level", "debug"), {
       token,
     });
-    await expect.poll(() => agent.stdout, PATIENT).toContain("secret.localhost");
+    await expect.poll(() => agent.stdout, WAIT_OPTIONS).toContain("secret.localhost");
     await visit("secret");
-    const commandLine = commandLineOf(agent.child.pid!) ?? "";
+    const commandLine = getCommandLine(agent.child.pid!) ?? "";
     expect(commandLine).toContain("--token-file");
     for (const encoding of ["base64", "base64url", "hex"] as const) {
       const secret = token.toString(encoding).slice(0, 40);

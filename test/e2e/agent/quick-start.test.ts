@@ -2,11 +2,11 @@
 import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
 import { expect, test } from "vitest";
-import { newcomer, readmeCommands } from "../../harness/clean-checkout.ts";
-import { ownPort } from "../../harness/ports.ts";
+import { createCleanCheckout, readReadmeCommands } from "../../harness/clean-checkout.ts";
+import { reservePort } from "../../harness/ports.ts";
 import { canOpenTerminals } from "../../harness/terminal.ts";
 
-const COMMANDS = await readmeCommands("Try it in a minute");
+const COMMANDS = await readReadmeCommands("Try it in a minute");
 const [[, start = ""] = [], [login = "", http = ""] = []] = COMMANDS;
 
 test("the README has the commands that are tried here", () => {
@@ -17,31 +17,31 @@ test("the README has the commands that are tried here", () => {
 });
 
 test("two terminals and the README give a working URL, and the next one needs no login", async () => {
-  await using person = await newcomer({ PORT: String(await ownPort()) });
-  const port = await ownPort();
+  await using person = await createCleanCheckout({ PORT: String(await reservePort()) });
+  const port = await reservePort();
   const startedAt = performance.now();
-  await using server = person.types(start);
-  const [line] = await server.shows(/^.*"message":"listening".*$/m);
+  await using server = person.type(start);
+  const [line] = await server.waitForOutput(/^.*"message":"listening".*$/m);
   const { setupCode, firstLogin } = JSON.parse(line) as Record<string, string>;
   expect(firstLogin?.startsWith(login.replace("CODE", setupCode ?? ""))).toBe(true);
 
-  await using loggedIn = person.types(firstLogin ?? "");
+  await using loggedIn = person.type(firstLogin ?? "");
   expect(await loggedIn.exit, loggedIn.output).toBe(0);
   expect(loggedIn.output).toContain(`Next: ${http.replace("npx ", "")}`);
 
   const share = http.replace("3000", String(port));
-  await using agent = person.types(share);
-  const [, url = ""] = await agent.shows(/(http:\/\/\S+\.localhost:\d+) -> /);
+  await using agent = person.type(share);
+  const [, url = ""] = await agent.waitForOutput(/(http:\/\/\S+\.localhost:\d+) -> /);
   console.log(`from npm start to a URL: ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
-  await agent.shows(/nothing listens .* yet; waiting/);
+  await agent.waitForOutput(/nothing listens .* yet; waiting/);
   expect(await visit(url)).toMatchObject({ status: 502, code: "origin_unreachable" });
 
   await using local = await localServer(port);
   expect(await visit(url)).toMatchObject({ status: 200, body: local.greeting });
-  await agent.shows(/^200 GET \/ /m);
+  await agent.waitForOutput(/^200 GET \/ /m);
 
-  await using second = person.types(share);
-  const [, secondUrl = ""] = await second.shows(/(http:\/\/\S+\.localhost:\d+) -> /);
+  await using second = person.type(share);
+  const [, secondUrl = ""] = await second.waitForOutput(/(http:\/\/\S+\.localhost:\d+) -> /);
   expect(secondUrl).not.toBe(url);
   expect(await visit(secondUrl)).toMatchObject({ status: 200, body: local.greeting });
 
@@ -49,34 +49,34 @@ test("two terminals and the README give a working URL, and the next one needs no
   expect(await visit(url)).toMatchObject({ status: 502, code: "agent_offline" });
   expect(await visit(secondUrl)).toMatchObject({ status: 200 });
   expect(await server.interrupt()).toBe(0);
-  await second.shows(/disconnected: /);
+  await second.waitForOutput(/disconnected: /);
 });
 
 test("at a terminal the server says what to type, and the agent shows the URL and each request", async ({
   skip,
 }) => {
   skip(!canOpenTerminals(), "there is no script(1) of util-linux here to open a terminal with");
-  await using person = await newcomer({ PORT: String(await ownPort()) });
-  const port = await ownPort();
-  await using server = person.types(start, { atTerminal: true });
-  await server.shows(/Underpass is running\.[^]*API +http:[^]*tunnels +http:\/\/<name>\./);
-  const [, firstLogin = ""] = await server.shows(/^ +(npx underpass login .*)$/m);
-  await server.shows(/^ +npx underpass http 3000$/m);
+  await using person = await createCleanCheckout({ PORT: String(await reservePort()) });
+  const port = await reservePort();
+  await using server = person.type(start, { atTerminal: true });
+  await server.waitForOutput(/Underpass is running\.[^]*API +http:[^]*tunnels +http:\/\/<name>\./);
+  const [, firstLogin = ""] = await server.waitForOutput(/^ +(npx underpass login .*)$/m);
+  await server.waitForOutput(/^ +npx underpass http 3000$/m);
 
-  await using loggedIn = person.types(firstLogin, { atTerminal: true });
-  await loggedIn.shows(/Your e-mail address/);
+  await using loggedIn = person.type(firstLogin, { atTerminal: true });
+  await loggedIn.waitForOutput(/Your e-mail address/);
   loggedIn.write("ada@example.com\n");
   expect(await loggedIn.exit, loggedIn.output).toBe(0);
   expect(loggedIn.output).toContain("The owner's account is ada@example.com.");
 
   const share = http.replace("3000", String(port));
-  await using agent = person.types(share, { atTerminal: true });
-  await agent.shows(/State +online/);
-  const [, url = ""] = await agent.shows(/Forwarding +(http:\S+) -> /);
-  await agent.shows(/nothing listens there yet; waiting/);
+  await using agent = person.type(share, { atTerminal: true });
+  await agent.waitForOutput(/State +online/);
+  const [, url = ""] = await agent.waitForOutput(/Forwarding +(http:\S+) -> /);
+  await agent.waitForOutput(/nothing listens there yet; waiting/);
   await using local = await localServer(port);
   expect(await visit(`${url}/menu?of=today`)).toMatchObject({ body: local.greeting });
-  await agent.shows(/Requests +1\n[^]*200 GET +[\d.]+ ms {2}\/menu/);
+  await agent.waitForOutput(/Requests +1\n[^]*200 GET +[\d.]+ ms {2}\/menu/);
   await agent.interrupt();
   expect(agent.output).toMatch(/Stopped\.\s*$/);
   expect(await server.interrupt()).toBe(0);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { ExposedTunnel } from "../../../agent/expose.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startRelay, type Relay } from "../../harness/tunnel/faulty-connection.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
@@ -53,7 +53,7 @@ test("a link that goes dead without a word is noticed at both ends, and replaced
 test("a request that may have done something is not sent again", async () => {
   origin.respond = () => undefined;
   const answer = stack.visit("shop", "/order", "", "POST");
-  await expect.poll(() => origin.seen.length, PATIENT).toBe(1);
+  await expect.poll(() => origin.seen.length, WAIT_OPTIONS).toBe(1);
   relay.cut();
   const { status, headers } = await answer;
   expect([status, Object.fromEntries(headers)["underpass-error"]]).toEqual([502, "agent_offline"]);

@@ -1,7 +1,7 @@
 /** The agent's command through a tunnel's life: stopped, started, deleted, over. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runAgent } from "../../harness/tunnel/agent.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 
@@ -53,13 +53,13 @@ test("of a tunnel that is stopped already it waits as well, and tells a person",
   });
   await owner.post(`/tunnels/${body.id}/stop`);
   await using agent = await share("--subdomain", "not-yet");
-  await until(() =>
+  await waitUntil(() =>
     Promise.resolve(
       agent.stdout.includes("the tunnel was stopped; waiting until it is started again\n"),
     ),
   );
   await owner.post(`/tunnels/${body.id}/start`);
-  await until(() => Promise.resolve(agent.stdout.includes("Forwarding http://not-yet.")));
+  await waitUntil(() => Promise.resolve(agent.stdout.includes("Forwarding http://not-yet.")));
 });
 
 test("it ends with 1 when the tunnel that it waits for is deleted, and makes no new one", async () => {

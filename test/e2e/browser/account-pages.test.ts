@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import { newEmail } from "../../harness/server/api.ts";
-import { answer, part, press, signIn, usePages } from "../../harness/browser/pages.ts";
+import { answerDialog, getSection, clickButton, signIn, usePages } from "../../harness/browser/pages.ts";
 
 const pages = usePages();
 
@@ -11,24 +11,24 @@ test("an invitation is sent, followed and accepted", async () => {
   const owner = await pages.api.owner();
   const guest = await pages.api.owner();
   const page = await pages.openAs(owner.email);
-  await press(page, "Invite somebody");
+  await clickButton(page, "Invite somebody");
   await page.getByLabel("E-mail address").fill(guest.email);
   await page.getByLabel("Role").selectOption("admin");
-  await answer(page, "Send the invitation");
-  await part(page, "Invitations").getByText(guest.email).waitFor();
+  await answerDialog(page, "Send the invitation");
+  await getSection(page, "Invitations").getByText(guest.email).waitFor();
 
-  const link = await pages.linkTo("/invitation", guest.email);
+  const link = await pages.findMailedLink("/invitation", guest.email);
   const wrong = await pages.openAs((await pages.api.owner()).email, link);
   expect(new URL(wrong.url()).hash).toBe("");
-  await press(wrong, "Accept the invitation");
+  await clickButton(wrong, "Accept the invitation");
   await wrong.getByRole("alert").filter({ hasText: /./ }).waitFor();
 
   const joining = await pages.openAs(guest.email, link);
-  await press(joining, "Accept the invitation");
+  await clickButton(joining, "Accept the invitation");
   await joining.getByText(/You are in .*, as admin/).waitFor();
-  await press(joining, "Go there");
-  await part(joining, "Members").getByText(owner.email).waitFor();
-  await part(joining, "Members").getByText("admin").waitFor();
+  await clickButton(joining, "Go there");
+  await getSection(joining, "Members").getByText(owner.email).waitFor();
+  await getSection(joining, "Members").getByText("admin").waitFor();
 });
 
 test("an invitation is taken back once that is confirmed", async () => {
@@ -36,21 +36,21 @@ test("an invitation is taken back once that is confirmed", async () => {
   const email = newEmail();
   await owner.post(`/orgs/${owner.orgId}/invitations`, { email, role: "viewer" });
   const page = await pages.openAs(owner.email);
-  await press(page, `Take back the invitation of ${email}`);
-  await answer(page, "Cancel");
-  await part(page, "Invitations").getByText(email).waitFor();
-  await press(page, `Take back the invitation of ${email}`);
-  await answer(page, "Take back");
-  await part(page, "Invitations").getByText("None are open.").waitFor();
+  await clickButton(page, `Take back the invitation of ${email}`);
+  await answerDialog(page, "Cancel");
+  await getSection(page, "Invitations").getByText(email).waitFor();
+  await clickButton(page, `Take back the invitation of ${email}`);
+  await answerDialog(page, "Take back");
+  await getSection(page, "Invitations").getByText("None are open.").waitFor();
 });
 
 test("a session is signed out at once, after a question", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
-  const sessions = part(page, "Sessions");
+  const sessions = getSection(page, "Sessions");
   await sessions.getByRole("button").first().click();
   await page.getByRole("dialog", { name: "Sign this session out?" }).waitFor();
-  await answer(page, "Sign out");
+  await answerDialog(page, "Sign out");
   await sessions.getByRole("button").waitFor({ state: "detached" });
   await sessions.getByText("this one").waitFor();
   expect(await owner.get("/auth/me")).toMatchObject({ status: 401 });
@@ -62,7 +62,7 @@ test("a session that was ended elsewhere ends on the page too", async () => {
   const { body } = await owner.get<{ sessions: Session[] }>("/auth/sessions");
   for (const { id, current } of body.sessions)
     if (!current) await owner.delete(`/auth/sessions/${id}`);
-  await press(page, "Set up");
+  await clickButton(page, "Set up");
   await page.getByRole("status").filter({ hasText: "Your session has ended." }).waitFor();
 });
 
@@ -73,12 +73,12 @@ test("another organization is made and switched to, and the other tab follows", 
     page.waitForEvent("popup"),
     page.evaluate("void window.open('/')"),
   ]);
-  await part(other, "Members").getByText(owner.email).waitFor();
+  await getSection(other, "Members").getByText(owner.email).waitFor();
 
-  await press(page, "New organization");
+  await clickButton(page, "New organization");
   await page.getByLabel("Name").fill("<b>Analytical</b> Engines");
-  await answer(page, "Create");
-  await press(page, "Switch to <b>Analytical</b> Engines");
+  await answerDialog(page, "Create");
+  await clickButton(page, "Switch to <b>Analytical</b> Engines");
   for (const tab of [page, other]) {
     await tab
       .getByRole("heading", { name: "Recent events in <b>Analytical</b> Engines" })
@@ -95,25 +95,25 @@ test("members are given roles and removed by whoever may, and others see no butt
     await pages.api.colleague(owner, "viewer"),
   ];
   const page = await pages.openAs(owner.email);
-  await press(page, `Change the role of ${member.email}`);
+  await clickButton(page, `Change the role of ${member.email}`);
   await page.getByLabel("New role").selectOption("admin");
-  await answer(page, "Change");
-  const row = part(page, "Members").getByRole("listitem").filter({ hasText: member.email });
+  await answerDialog(page, "Change");
+  const row = getSection(page, "Members").getByRole("listitem").filter({ hasText: member.email });
   await row.getByText("admin").waitFor();
-  await press(page, `Remove ${member.email}`);
-  await answer(page, "Remove");
+  await clickButton(page, `Remove ${member.email}`);
+  await answerDialog(page, "Remove");
   await row.waitFor({ state: "detached" });
   expect(await member.get("/tunnels")).toMatchObject({ status: 401 });
 
-  await press(page, "Leave");
+  await clickButton(page, "Leave");
   await page.getByRole("dialog").getByRole("button", { name: "Leave" }).click();
   await page.getByRole("alert").filter({ hasText: "keeps an owner" }).waitFor();
 
   const modest = await pages.openAs(viewer.email);
-  await part(modest, "Members").getByText(owner.email).waitFor();
-  expect(await part(modest, "Members").getByRole("button").allTextContents()).toEqual(["Leave"]);
-  await part(modest, "Invitations").getByText("None are open.").waitFor();
-  expect(await part(modest, "Invitations").getByRole("button").count()).toBe(0);
+  await getSection(modest, "Members").getByText(owner.email).waitFor();
+  expect(await getSection(modest, "Members").getByRole("button").allTextContents()).toEqual(["Leave"]);
+  await getSection(modest, "Invitations").getByText("None are open.").waitFor();
+  expect(await getSection(modest, "Invitations").getByRole("button").count()).toBe(0);
 });
 
 test("the access token is renewed shortly before it ends, once", async () => {
@@ -126,7 +126,7 @@ test("the access token is renewed shortly before it ends, once", async () => {
   });
   await page.goto(pages.origin);
   await signIn(page, email);
-  await part(page, "Sessions").getByText("this one").waitFor();
+  await getSection(page, "Sessions").getByText("this one").waitFor();
   expect(renewals).toEqual([]);
   const renewed = page.waitForResponse((response) => response.url().endsWith("/auth/refresh"));
   await page.clock.fastForward((ACCESS_TOKEN_SECONDS - 30) * 1000);
@@ -139,8 +139,8 @@ test("everything has a name for screen readers and fits a narrow screen", async 
   await pages.api.colleague(owner, "member");
   const page = await pages.openAs(owner.email);
   await page.setViewportSize({ width: 360, height: 740 });
-  await part(page, "Sessions").getByText("this one").waitFor();
-  await press(page, "Set up");
+  await getSection(page, "Sessions").getByText("this one").waitFor();
+  await clickButton(page, "Set up");
   await page.getByLabel("Code from your authenticator").waitFor();
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
   const spoken = await page.locator("body").ariaSnapshot();

@@ -1,31 +1,31 @@
 /** Plans as an owner buys and loses them in a browser, in a rehearsal of paying. */
 import { expect, test } from "vitest";
 import type { CheckoutSession } from "../../../protocol/schemas/billing.ts";
-import { answer, part, press, usePages } from "../../harness/browser/pages.ts";
+import { answerDialog, getSection, clickButton, usePages } from "../../harness/browser/pages.ts";
 
 const pages = usePages({ BILLING_MODE: "mock", DEFAULT_PLAN: "free" });
 
 test("a plan is bought, changed, overdue, paid and canceled by clicks alone", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
-  const billing = part(page, "Plan and billing");
+  const billing = getSection(page, "Plan and billing");
   await billing.getByText("10 USD a month, or 100 USD a year").waitFor();
 
-  await press(page, "Pay monthly for Pro");
+  await clickButton(page, "Pay monthly for Pro");
   await page.getByRole("heading", { name: "You have the pro plan" }).waitFor();
   const used = page.url();
   await page.getByRole("link", { name: "Back to your account" }).click();
   await billing.getByText("paid monthly").waitFor();
   expect(await billing.getByRole("button", { name: "Pay monthly for Pro" }).count()).toBe(0);
 
-  await press(page, "Pay yearly for Team");
+  await clickButton(page, "Pay yearly for Team");
   await page.getByRole("heading", { name: "You have the team plan" }).waitFor();
   await page.goto(used);
   await page.getByText("This link has been used").waitFor();
   await page.goto(pages.origin);
   await billing.getByText("paid yearly").waitFor();
 
-  await press(page, "Invoices and payment");
+  await clickButton(page, "Invoices and payment");
   for (const [action, outcome] of [
     ["Cancel at the end of the period", "It ends with the period."],
     ["Don't cancel", "Cancel at the end of the period"],
@@ -33,14 +33,14 @@ test("a plan is bought, changed, overdue, paid and canceled by clicks alone", as
     ["Pay what is overdue", "Let a payment fail"],
     ["Let a payment fail", "A payment is overdue."],
   ] as const) {
-    await press(page, action);
+    await clickButton(page, action);
     await page.getByText(outcome).waitFor();
   }
   await page.getByRole("link", { name: "Back to your account" }).click();
   await billing.getByRole("alert").filter({ hasText: "A payment did not go through" }).waitFor();
 
-  await press(page, "Cancel the plan");
-  await answer(page, "Cancel the plan now");
+  await clickButton(page, "Cancel the plan");
+  await answerDialog(page, "Cancel the plan now");
   await billing.getByText("Free", { exact: true }).waitFor();
   await billing.getByText("canceled").waitFor();
   expect(await billing.getByRole("button", { name: "Cancel the plan" }).count()).toBe(0);
@@ -51,7 +51,7 @@ test("whoever comes back from paying sees the plan as soon as it is there", asyn
   const page = await pages.openAs(owner.email);
   await page.goto("about:blank");
   await page.goto(`${pages.origin}/#paid`);
-  const billing = part(page, "Plan and billing");
+  const billing = getSection(page, "Plan and billing");
   await billing.getByText("The payment is being confirmed.").waitFor();
   const asked = { plan: "pro" };
   const { body } = await owner.post<CheckoutSession>("/billing/checkout-session", asked);
@@ -68,10 +68,10 @@ test("what is beyond the plan is told, and whoever is no owner sees nothing of i
   await owner.post("/reserved-subdomains", { subdomain: `kept-${crypto.randomUUID()}` });
   await pages.api.sql("update organizations set plan = 'free' where id = $1", [owner.orgId]);
   const page = await pages.openAs(owner.email);
-  await part(page, "Plan and billing").getByText("Reserved subdomains: 1").waitFor();
+  await getSection(page, "Plan and billing").getByText("Reserved subdomains: 1").waitFor();
 
   const admin = await pages.api.colleague(owner, "admin");
   const modest = await pages.openAs(admin.email);
-  await part(modest, "Members").getByText(owner.email).waitFor();
-  expect(await part(modest, "Plan and billing").count()).toBe(0);
+  await getSection(modest, "Members").getByText(owner.email).waitFor();
+  expect(await getSection(modest, "Plan and billing").count()).toBe(0);
 });

@@ -8,9 +8,9 @@ import { ROOT } from "../../../self-host/build/build.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";
 import { startLocalSite } from "../../harness/tunnel/local-site.ts";
-import { temporaryDir } from "../../harness/directories.ts";
-import { ownPort } from "../../harness/ports.ts";
-import { type } from "../../harness/terminal.ts";
+import { createTemporaryDir } from "../../harness/directories.ts";
+import { reservePort } from "../../harness/ports.ts";
+import { typeCommand } from "../../harness/terminal.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -32,7 +32,7 @@ async function share(port: number) {
 test("a page comes with its script, image, form post, server-sent events and WebSocket", async () => {
   await using site = await startLocalSite();
   const tunnel = await share(site.port);
-  const { page, complaints, hosts } = await openPage(browser);
+  const { page, problems, hosts } = await openPage(browser);
   await page.goto(tunnel.url);
   await page.waitForFunction("met.closed && met.posted && met.events.length === 3");
   expect(await page.evaluate("met")).toEqual({
@@ -42,7 +42,7 @@ test("a page comes with its script, image, form post, server-sent events and Web
     closed: ["chat", 4001, "enough"],
   });
   expect(await page.evaluate("document.images[0].naturalWidth")).toBe(1);
-  expect(complaints).toEqual([]);
+  expect(problems).toEqual([]);
   expect([...hosts]).toEqual([new URL(tunnel.url).host]);
   await page.close();
   await tunnel.close();
@@ -54,10 +54,10 @@ test.each([
   ["does not exist", "tunnel_not_found", "No tunnel here", 404],
 ])("a tunnel that %s says so to eyes and to screen readers, by itself", async (...row) => {
   const [, code, title, status] = row;
-  const tunnel = await share(await ownPort());
+  const tunnel = await share(await reservePort());
   if (code === "agent_offline") await tunnel.close();
   const url = code === "tunnel_not_found" ? api.server.tunnelUrl("nobody") : tunnel.url;
-  const { page, complaints, hosts } = await openPage(browser);
+  const { page, problems, hosts } = await openPage(browser);
   const answer = await page.goto(url);
   expect(answer?.status()).toBe(status);
   expect(await page.title()).toBe(title);
@@ -65,25 +65,25 @@ test.each([
   const spoken = await page.locator("body").ariaSnapshot();
   expect(spoken).toContain(`- main:\n  - heading "${title}" [level=1]\n  - paragraph:`);
   expect(spoken).toContain(code);
-  expect(complaints.filter((text) => !text.includes(`status of ${status}`))).toEqual([]);
+  expect(problems.filter((text) => !text.includes(`status of ${status}`))).toEqual([]);
   expect([...hosts]).toEqual([new URL(url).host]);
   await page.close();
   await tunnel.close();
 });
 
 test("a person lets in the machine that waits, and then it opens tunnels", async () => {
-  const home = await temporaryDir();
+  const home = await createTemporaryDir();
   await using site = await startLocalSite();
   const agent = (args: string) =>
-    type(`node ${join(ROOT, "dist/agent/underpass.js")} ${args}`, {
+    typeCommand(`node ${join(ROOT, "dist/agent/underpass.js")} ${args}`, {
       cwd: home,
       env: { HOME: home, XDG_CONFIG_HOME: home },
     });
   await using login = agent(`login --server ${api.server.url} --label "<b>my laptop</b>"`);
-  const [, address = ""] = await login.shows(/^ +(http:\S+)$/m);
-  const [, code = ""] = await login.shows(/show the code ([A-Z]{4}-[A-Z]{4})/);
+  const [, address = ""] = await login.waitForOutput(/^ +(http:\S+)$/m);
+  const [, code = ""] = await login.waitForOutput(/show the code ([A-Z]{4}-[A-Z]{4})/);
 
-  const { page, complaints, hosts } = await openPage(browser);
+  const { page, problems, hosts } = await openPage(browser);
   await page.goto(address);
   await page.getByLabel("E-mail address").fill(owner.email);
   await page.getByLabel("Password").fill("not the password");
@@ -95,12 +95,12 @@ test("a person lets in the machine that waits, and then it opens tunnels", async
   expect(await page.locator("#machine").textContent()).toBe("<b>my laptop</b>");
   await page.getByRole("button", { name: "Approve" }).click();
   await page.getByText("Done.").waitFor();
-  expect(complaints.filter((text) => !text.includes("status of 401"))).toEqual([]);
+  expect(problems.filter((text) => !text.includes("status of 401"))).toEqual([]);
   expect([...hosts]).toEqual([new URL(address).host]);
 
   expect(await login.exit, login.output).toBe(0);
   await using shared = agent(`http ${site.port} --json`);
-  const [, url = ""] = await shared.shows(/"event":"ready".*"url":"([^"]+)"/);
+  const [, url = ""] = await shared.waitForOutput(/"event":"ready".*"url":"([^"]+)"/);
   await page.goto(url);
   expect(await page.getByRole("heading").textContent()).toBe("A site");
   await page.close();
@@ -109,7 +109,7 @@ test("a person lets in the machine that waits, and then it opens tunnels", async
 });
 
 test("the page for letting machines in tells of a wrong code, and takes no script or style but its own", async () => {
-  const { page, complaints } = await openPage(browser);
+  const { page, problems } = await openPage(browser);
   await page.goto(`http://localhost:${api.server.port}/activate`);
   await page.getByLabel("E-mail address").fill(owner.email);
   await page.getByLabel("Password").fill(owner.password);
@@ -118,7 +118,7 @@ test("the page for letting machines in tells of a wrong code, and takes no scrip
   await page.keyboard.press("Enter");
   await page.getByRole("alert").filter({ hasText: "No machine" }).waitFor();
 
-  complaints.length = 0;
+  problems.length = 0;
   await page.evaluate(`{
     const [script, style] = ["script", "style"].map((name) => document.createElement(name));
     script.append("window.slippedIn = true");
@@ -127,7 +127,7 @@ test("the page for letting machines in tells of a wrong code, and takes no scrip
   }`);
   expect(await page.evaluate("window.slippedIn")).toBeUndefined();
   expect(await page.getByRole("main").isVisible()).toBe(true);
-  expect(complaints.join()).toContain("will not be executed");
-  expect(complaints.join()).toContain("style violates the following Content Security Policy");
+  expect(problems.join()).toContain("will not be executed");
+  expect(problems.join()).toContain("style violates the following Content Security Policy");
   await page.close();
 });

@@ -2,8 +2,8 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { newEmail, PASSWORD } from "../../harness/server/api.ts";
-import { accountOf, part, press, signIn, usePages } from "../../harness/browser/pages.ts";
-import { codeOf, turnOn } from "../../harness/browser/second-factor.ts";
+import { waitForAccountPage, getSection, clickButton, signIn, usePages } from "../../harness/browser/pages.ts";
+import { generateCode, enableSecondFactor } from "../../harness/browser/second-factor.ts";
 
 const pages = usePages();
 const says = (page: Page, text: string | RegExp) =>
@@ -16,23 +16,23 @@ const focused = (page: Page) =>
 test("a newcomer signs up with the mailed code and is in, also after a reload", async () => {
   const email = newEmail();
   const page = await pages.open("/");
-  await press(page, "Create an account");
+  await clickButton(page, "Create an account");
   expect(await focused(page)).toBe("E-mail address");
   await page.getByLabel("E-mail address").fill(email);
   await page.getByLabel("Password").fill("passwordpassword");
-  await press(page, "Create account");
+  await clickButton(page, "Create account");
   await page.getByText("It is among the most common passwords.").waitFor();
   expect(await focused(page)).toBe("Password");
   await page.getByLabel("Password").fill(PASSWORD);
-  await press(page, "Create account");
+  await clickButton(page, "Create account");
 
   await page.getByLabel("Code").fill("000000");
-  await press(page, "Confirm");
+  await clickButton(page, "Confirm");
   await complains(page, "The code is wrong");
-  const code = await pages.api.codeFor(email);
+  const code = await pages.api.getMailedCode(email);
   await page.getByLabel("Code").fill(`${code.slice(0, 3)} ${code.slice(3)}`);
-  await press(page, "Confirm");
-  await accountOf(page);
+  await clickButton(page, "Confirm");
+  await waitForAccountPage(page);
   expect(await focused(page)).toBe("Your account");
 
   await page.reload();
@@ -47,8 +47,8 @@ test("a wrong password is told of, and the right one leads on", async () => {
   await signIn(page, email, "not the password");
   await complains(page, "Wrong e-mail address or password");
   await signIn(page, email);
-  await accountOf(page);
-  await press(page, "Sign out");
+  await waitForAccountPage(page);
+  await clickButton(page, "Sign out");
   await says(page, "You are signed out.");
   await page.reload();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -57,72 +57,72 @@ test("a wrong password is told of, and the right one leads on", async () => {
 test("whoever forgot the password sets another by the link in the mail, once", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.open("/");
-  await press(page, "Forgot your password?");
+  await clickButton(page, "Forgot your password?");
   await page.getByLabel("E-mail address").fill(email);
-  await press(page, "Send the link");
+  await clickButton(page, "Send the link");
   await page.getByText("a link is on its way").waitFor();
 
-  const link = await pages.linkTo("/reset", email);
+  const link = await pages.findMailedLink("/reset", email);
   const reset = await pages.open(link);
   await reset.getByLabel("New password").fill("another horse, another staple");
   expect(new URL(reset.url()).hash).toBe("");
-  await press(reset, "Set the password");
+  await clickButton(reset, "Set the password");
   await says(reset, "Your password is set");
   await reset.getByRole("link", { name: "Sign in" }).click();
   await signIn(reset, email, "another horse, another staple");
-  await accountOf(reset);
+  await waitForAccountPage(reset);
 
   const again = await pages.open(link);
   await again.getByLabel("New password").fill("a third horse, a third staple");
-  await press(again, "Set the password");
+  await clickButton(again, "Set the password");
   await again.getByRole("heading", { name: "This link is no longer good" }).waitFor();
 });
 
 test("the second factor is set up, asked for, and turned off by a recovery code", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.openAs(email);
-  const factor = part(page, "Second factor");
-  await press(page, "Set up");
+  const factor = getSection(page, "Second factor");
+  await clickButton(page, "Set up");
   await factor.getByRole("img", { name: "QR code" }).waitFor();
   const secret = (await factor.locator(".shown").textContent())?.replaceAll(" ", "") ?? "";
-  await page.getByLabel("Code from your authenticator").fill(codeOf(secret));
-  await press(page, "Turn on");
+  await page.getByLabel("Code from your authenticator").fill(generateCode(secret));
+  await clickButton(page, "Turn on");
   await page.getByText("They are not shown again.").waitFor();
   const recoveryCodes = await factor.getByRole("listitem").allTextContents();
   expect(recoveryCodes).toHaveLength(10);
-  await press(page, "I have stored them");
+  await clickButton(page, "I have stored them");
   await factor.getByText("On: signing in takes a code").waitFor();
 
-  await press(page, "Sign out");
+  await clickButton(page, "Sign out");
   await signIn(page, email);
   await page.getByLabel("Code from your authenticator").fill("123456");
-  await press(page, "Continue");
+  await clickButton(page, "Continue");
   await complains(page, "The code is wrong");
-  await page.getByLabel("Code from your authenticator").fill(codeOf(secret, 1));
-  await press(page, "Continue");
-  await accountOf(page);
+  await page.getByLabel("Code from your authenticator").fill(generateCode(secret, 1));
+  await clickButton(page, "Continue");
+  await waitForAccountPage(page);
 
-  await press(page, "Turn off");
-  await press(page, "Use a recovery code");
+  await clickButton(page, "Turn off");
+  await clickButton(page, "Use a recovery code");
   await page.getByLabel("Recovery code").fill(recoveryCodes[3] ?? "");
-  await press(page, "Turn off");
+  await clickButton(page, "Turn off");
   await says(page, "The second factor is off.");
 });
 
 test("a machine is let in by somebody with a second factor", async () => {
   const owner = await pages.api.owner();
-  const { recoveryCodes } = await turnOn(pages.api, owner);
+  const { recoveryCodes } = await enableSecondFactor(pages.api, owner);
   const start = { label: "my laptop" };
   const { body } = await pages.api.stranger.post<{ user_code: string; device_code: string }>(
     "/auth/cli/start",
     start,
   );
   const page = await pages.openAs(owner.email, `/activate?code=${body.user_code}`);
-  await press(page, "Use a recovery code");
+  await clickButton(page, "Use a recovery code");
   await page.getByLabel("Recovery code").fill(recoveryCodes[0] ?? "");
-  await press(page, "Continue");
+  await clickButton(page, "Continue");
   await page.getByText("my laptop asks to open tunnels").waitFor();
-  await press(page, "Approve");
+  await clickButton(page, "Approve");
   await says(page, "Done.");
   const { device_code } = body;
   const poll = await pages.api.stranger.post("/auth/cli/poll", { device_code });
@@ -131,7 +131,7 @@ test("a machine is let in by somebody with a second factor", async () => {
 
 test("a provider signs in whoever it knows, and leads back to where it began", async () => {
   const email = newEmail();
-  pages.provider.person = { sub: email, email, email_verified: true };
+  pages.provider.user = { sub: email, email, email_verified: true };
   const page = await pages.open("/activate?code=BCDF-GHJK");
   const addresses: string[] = [];
   page.on("framenavigated", (frame) => addresses.push(frame.url()));
@@ -145,18 +145,18 @@ test("a provider signs in whoever it knows, and leads back to where it began", a
 
 test("a provider does not get past the second factor", async () => {
   const owner = await pages.api.owner();
-  const { secret } = await turnOn(pages.api, owner);
-  pages.provider.person = { sub: owner.email, email: owner.email, email_verified: true };
+  const { secret } = await enableSecondFactor(pages.api, owner);
+  pages.provider.user = { sub: owner.email, email: owner.email, email_verified: true };
   const page = await pages.open("/");
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
-  await page.getByLabel("Code from your authenticator").fill(codeOf(secret, 1));
+  await page.getByLabel("Code from your authenticator").fill(generateCode(secret, 1));
   expect(page.url()).toBe(`${pages.origin}/`);
-  await press(page, "Continue");
-  await accountOf(page);
+  await clickButton(page, "Continue");
+  await waitForAccountPage(page);
 });
 
 test("whoever refuses at the provider is back where it began, and told so", async () => {
-  pages.provider.person = null;
+  pages.provider.user = null;
   const page = await pages.open("/");
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
   await says(page, "The provider says that you did not agree.");

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { expose } from "../../../agent/expose.ts";
 import { mintToken, startApi, type TestApi } from "../../harness/server/api.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";
-import { temporaryDir } from "../../harness/directories.ts";
+import { createTemporaryDir } from "../../harness/directories.ts";
 
 const DOMAIN = "tunnels.test";
 let api: TestApi;
@@ -24,7 +24,7 @@ beforeAll(async () => {
     startApi({ env: { SERVICE_DOMAIN: DOMAIN } }),
     openBrowser(DOMAIN),
   ]);
-  dir = await temporaryDir();
+  dir = await createTemporaryDir();
   await mkdir(join(dir, "src"));
   await writeFile(
     join(dir, "index.html"),
@@ -67,7 +67,7 @@ test("Vite works through a tunnel with no flag, and replaces changed modules in 
   });
   expect(new URL(tunnel.url).hostname.endsWith(`.${DOMAIN}`)).toBe(true);
   const refused = once(tunnel.events, "notice");
-  const { page, complaints } = await openPage(browser);
+  const { page, problems } = await openPage(browser);
   const connected = page.waitForEvent("console", (line) => line.text().includes("connected."));
   await page.goto(tunnel.url);
   await page.getByRole("heading", { name: "first" }).waitFor();
@@ -77,7 +77,7 @@ test("Vite works through a tunnel with no flag, and replaces changed modules in 
   await saveText("second");
   await page.getByRole("heading", { name: "second" }).waitFor();
   expect(await page.evaluate("window.isStillTheSamePage")).toBe(true);
-  expect(complaints).toEqual([]);
+  expect(problems).toEqual([]);
   await page.close();
   await tunnel.close();
 });

@@ -5,8 +5,8 @@ import { buffer } from "node:stream/consumers";
 import { setTimeout as wait } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { ExposedTunnel } from "../../../agent/expose.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
-import { seeded, type Random } from "../../harness/random.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { createRandom, type Random } from "../../harness/random.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
 const REQUESTS = 2_000;
@@ -89,7 +89,7 @@ async function visit(agent: Agent, i: number, random: Random): Promise<Outcome> 
 }
 
 test("two thousand visitors of two tunnels each get their own answer, whole, and leave nothing behind", async () => {
-  const random = seeded(41);
+  const random = createRandom(41);
   const agent = new Agent({ keepAlive: true, maxSockets: CONCURRENCY });
   const counts = new Map<Outcome, number>();
   let next = 0;
@@ -104,7 +104,7 @@ test("two thousand visitors of two tunnels each get their own answer, whole, and
 
   expect([...counts.keys()].sort()).toEqual(["aborted", "right"]);
   expect(counts.get("right")).toBeGreaterThan(REQUESTS / 2);
-  await vi.waitUntil(() => open === 0, PATIENT);
+  await vi.waitUntil(() => open === 0, WAIT_OPTIONS);
   // An agent that had a stream left would wait for it to end, by this clock for ever.
   vi.useFakeTimers({ toFake: ["Date"] });
   await Promise.all(tunnels.map((tunnel) => tunnel.close()));

@@ -2,7 +2,7 @@ import { gzipSync, brotliCompressSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { compare, type Row } from "../../harness/tunnel/comparison.ts";
 import { startRawOrigin, type RawOrigin, type Respond } from "../../harness/tunnel/origin.ts";
-import { seeded } from "../../harness/random.ts";
+import { createRandom } from "../../harness/random.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
 let stack: Stack;
@@ -287,7 +287,7 @@ describe("a status passes:", () => {
 });
 
 describe("a body passes", () => {
-  const random = seeded(21);
+  const random = createRandom(21);
   const KIB = 1024;
   const sizes = [0, 1, 65_535, 65_536, 65_537, 1024 * KIB, 5 * 1024 * KIB];
   const bodies = sizes.map((size) => Buffer.from(random.bytes(size)));

@@ -5,8 +5,8 @@ import type { Duplex } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocket, WebSocketServer } from "ws";
 import { SOCKET_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
-import { seeded } from "../../harness/random.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { createRandom } from "../../harness/random.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
 const SUBPROTOCOLS = ["chat.v2", "chat.v1"];
@@ -108,7 +108,7 @@ describe("a WebSocket", () => {
 
   test("carries messages of 16 MiB both ways", async () => {
     const { visitor, server } = await connect();
-    const message = Buffer.from(seeded(31).bytes(MESSAGE_BYTES));
+    const message = Buffer.from(createRandom(31).bytes(MESSAGE_BYTES));
     for (const [from, to] of [
       [visitor, server],
       [server, visitor],
@@ -171,7 +171,7 @@ describe("a WebSocket", () => {
     const { visitor, server } = await connect();
     server.close(4000, "enough");
     // workerd leaves the TCP connection open until the tunnel sleeps; the Close is there at once.
-    await vi.waitUntil(() => visitor.readyState !== WebSocket.OPEN, PATIENT);
+    await vi.waitUntil(() => visitor.readyState !== WebSocket.OPEN, WAIT_OPTIONS);
     visitor.terminate();
   });
 

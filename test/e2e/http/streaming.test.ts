@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { dial, framingOf, MessageReader } from "../../harness/tunnel/raw-http.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
@@ -149,7 +149,7 @@ describe("who leaves is missed at the other end:", () => {
       await (await answer()).piece();
       socket.resetAndDestroy();
     }
-    await vi.waitUntil(() => open === 0, PATIENT);
+    await vi.waitUntil(() => open === 0, WAIT_OPTIONS);
   });
 
   test("a visitor, before the answer", async () => {

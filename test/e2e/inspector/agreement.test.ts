@@ -5,13 +5,13 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Metrics, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
-import { until, type Person } from "../../harness/server/api.ts";
+import { waitUntil, type Person } from "../../harness/server/api.ts";
 import {
   startTunnelOwner,
   type OwnedTunnel,
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
-import { seeded } from "../../harness/random.ts";
+import { createRandom } from "../../harness/random.ts";
 import { inspect } from "../../harness/tunnel/visited-tunnel.ts";
 
 const REQUESTS = 5_000;
@@ -53,7 +53,7 @@ interface Counted {
 
 /** @returns what the visitors themselves counted. */
 async function visitMany(): Promise<Counted> {
-  const random = seeded(9);
+  const random = createRandom(9);
   const counted: Counted = { requests: 0, bytesIn: 0, bytesOut: 0, byClass: {} };
   let left = REQUESTS;
   const visitor = async () => {
@@ -129,13 +129,13 @@ test(
     const { requests, bytesIn, bytesOut, byClass } = counted;
     expect(requests).toBe(REQUESTS);
     expect(
-      await until(async () => {
+      await waitUntil(async () => {
         const found = await inspected();
         return found.requests >= requests && found.bytesOut >= bytesOut && found;
       }, 60_000),
     ).toEqual(counted);
 
-    await until(async () => {
+    await waitUntil(async () => {
       const { body } = await owner.get<Metrics>("/metrics");
       return body.requests_last_24h >= requests && body.bytes_out_last_24h >= bytesOut;
     }, 60_000);

@@ -121,7 +121,7 @@ describe("what goes through a tunnel is captured", () => {
     for (let i = 0; i < 20; i += 1) await tunnel.visit(`/${i}`);
     const before = await inspectedWhen(world.owner, query, 20);
     const reconnected = once(tunnel.agent.events, "reconnected");
-    process.kill(await world.api.server.pidOf("workerd"), "SIGKILL");
+    process.kill(await world.api.server.getPid("workerd"), "SIGKILL");
     await reconnected;
     expect((await inspect(world.owner, query)).body).toEqual(before);
     await tunnel.visit("/after");

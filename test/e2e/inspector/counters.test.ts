@@ -7,9 +7,9 @@ import { WebSocket, WebSocketServer } from "ws";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { Metrics, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 import { faultsOf, readExposition } from "../../harness/formats/exposition.ts";
-import { seeded } from "../../harness/random.ts";
+import { createRandom } from "../../harness/random.ts";
 
 const BODY_MAX_BYTES = 100_000;
 
@@ -78,7 +78,7 @@ async function counted(subdomain: string): Promise<Counted> {
 
 /** Waits until no count is less than that. */
 function untilCounted(subdomain: string, least: Counted): Promise<Counted> {
-  return until(async () => {
+  return waitUntil(async () => {
     const now = await counted(subdomain).catch(() => undefined);
     const isThere =
       now &&
@@ -136,7 +136,7 @@ async function countedElsewhere(): Promise<Record<string, Counted>> {
 
 test("every request and every byte is in the row once the next report is due", async () => {
   const tunnel = await share("exact");
-  const random = seeded(1);
+  const random = createRandom(1);
   const size = () => random.below(BODY_MAX_BYTES);
   const parts: Counted[] = [];
   for (let round = 0; round < 20; round += 1) {
@@ -169,7 +169,7 @@ test("a kill -9 loses nothing that the row has shown, and invents nothing", asyn
   const before = await countedElsewhere();
   const lost = sumOf(await visits(20));
   const reconnected = once(tunnel.events, "reconnected");
-  process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+  process.kill(await api.server.getPid("workerd"), "SIGKILL");
   await reconnected;
 
   const least = sumOf([shown, ...(await visits(1))]);
@@ -219,7 +219,7 @@ test("who was refused and who left is counted by its reason, of the caller's org
     answer.resume();
     expect(answer.statusCode).toBe(503);
   }
-  await until(async () => (await scrape(by)).sum("underpass_tunnel_requests_total", labels) === 6);
+  await waitUntil(async () => (await scrape(by)).sum("underpass_tunnel_requests_total", labels) === 6);
   // One transaction writes all of it; a scrape reads its families one by one, so the next one has all of it.
   const told = await scrape(by);
   const ofTunnel = (code: string) =>
@@ -244,13 +244,13 @@ test("a scrape after a crash counts no agent that did not come back", async () =
     const { body } = await by.get<string>("/metrics/prometheus");
     return readExposition(body).value("underpass_agents_connected");
   };
-  await until(async () => (await agents()) === 2);
+  await waitUntil(async () => (await agents()) === 2);
   const reconnected = once(back.events, "reconnected");
-  process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+  process.kill(await api.server.getPid("workerd"), "SIGKILL");
   await gone.close();
   await reconnected;
   expect(await agents()).toBe(1);
   // Rows are believed for a while: an agent that has just registered is not on the list yet either.
-  await until(async () => (await by.get<Metrics>("/metrics")).body.active_tunnels === 1);
+  await waitUntil(async () => (await by.get<Metrics>("/metrics")).body.active_tunnels === 1);
   await back.close();
 });

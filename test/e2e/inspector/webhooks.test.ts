@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryPage, Receiver, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { runAgent, type RunningAgent } from "../../harness/tunnel/agent.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
-import { temporaryDir } from "../../harness/directories.ts";
+import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
+import { createTemporaryDir } from "../../harness/directories.ts";
 import { startHookServer, type HookServer } from "../../harness/fakes/hook-server.ts";
-import { canOpenTerminals, type } from "../../harness/terminal.ts";
-import { deliver, makeReceiver } from "../../harness/fakes/vendor.ts";
+import { canOpenTerminals, typeCommand } from "../../harness/terminal.ts";
+import { deliver, createReceiver } from "../../harness/fakes/vendor.ts";
 
 const PATIENCE_MS = 60_000;
 /** Of the tests that wait for several things, one after the other. */
@@ -34,7 +34,7 @@ const forwarding = (receiver: string, hooks: HookServer, ...more: string[]) =>
     { token },
   );
 
-const bodiesOf = ({ seen }: HookServer) => seen.map(({ body }) => body.toString());
+const bodiesOf = ({ received }: HookServer) => received.map(({ body }) => body.toString());
 const acknowledgedOf = async ({ id }: Receiver) =>
   (await owner.get<ReceiverState>(`/webhook-receivers/${id}`)).body.acknowledged;
 const deliveriesOf = ({ stdout }: RunningAgent) =>
@@ -50,7 +50,7 @@ const accepted = async (receiver: Receiver, id: string) => {
 describe("underpass webhooks", () => {
   test("brings each delivery with its own header lines and bytes, and tells of it", async () => {
     await using hooks = await startHookServer();
-    const receiver = await makeReceiver(owner, "code_host", "bytes");
+    const receiver = await createReceiver(owner, "code_host", "bytes");
     await using agent = await forwarding("bytes", hooks);
     expect(await agent.event("ready")).toEqual({
       event: "ready",
@@ -70,7 +70,7 @@ describe("underpass webhooks", () => {
       status: 200,
     });
     expect([typeof durationMs, typeof receivedAt]).toEqual(["number", "string"]);
-    const [hooked] = hooks.seen;
+    const [hooked] = hooks.received;
     expect([hooked!.method, hooked!.url]).toEqual(["POST", "/hook?of=shop"]);
     expect(hooked!.body.equals(body)).toBe(true);
     expect(hooked!.headers).toMatchObject({
@@ -80,7 +80,7 @@ describe("underpass webhooks", () => {
       "x-github-delivery": "g-1",
       "x-hub-signature-256": expect.stringMatching(/^sha256=[0-9a-f]{64}$/),
     });
-    await until(async () => (await acknowledgedOf(receiver)) === "1", PATIENCE_MS);
+    await waitUntil(async () => (await acknowledgedOf(receiver)) === "1", PATIENCE_MS);
     agent.child.kill("SIGINT");
     expect(await agent.exit).toBe(0);
   });
@@ -89,20 +89,20 @@ describe("underpass webhooks", () => {
     "brings what came while it was closed, in order, and nothing twice",
     async () => {
       await using hooks = await startHookServer();
-      const receiver = await makeReceiver(owner, undefined, "closed");
+      const receiver = await createReceiver(owner, undefined, "closed");
       for (const id of ["c-1", "c-2", "c-3"]) await accepted(receiver, id);
       {
         await using agent = await forwarding(receiver.id, hooks);
-        await until(() => Promise.resolve(hooks.seen.length === 3), PATIENCE_MS);
+        await waitUntil(() => Promise.resolve(hooks.received.length === 3), PATIENCE_MS);
         agent.child.kill("SIGTERM");
         expect(await agent.exit).toBe(0);
       }
       expect(await acknowledgedOf(receiver)).toBe("3");
       for (const id of ["c-4", "c-5"]) await accepted(receiver, id);
       await using agent = await forwarding(receiver.id, hooks);
-      await until(() => Promise.resolve(hooks.seen.length >= 5), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(hooks.received.length >= 5), PATIENCE_MS);
       await accepted(receiver, "c-6");
-      await until(() => Promise.resolve(hooks.seen.length >= 6), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(hooks.received.length >= 6), PATIENCE_MS);
       expect(bodiesOf(hooks)).toEqual(["c-1", "c-2", "c-3", "c-4", "c-5", "c-6"]);
       expect(agent.stderr).toBe("");
     },
@@ -113,17 +113,17 @@ describe("underpass webhooks", () => {
     "that dies in the middle goes on where it was: nothing is left out, nothing changes places",
     async () => {
       await using hooks = await startHookServer();
-      const receiver = await makeReceiver(owner, undefined, "dies");
+      const receiver = await createReceiver(owner, undefined, "dies");
       const ids = Array.from({ length: 60 }, (_, n) => `d-${n}`);
       for (const id of ids) await accepted(receiver, id);
       for (const deaths of [20, 40]) {
         await using agent = await forwarding("dies", hooks);
-        await until(() => Promise.resolve(hooks.seen.length >= deaths), PATIENCE_MS);
+        await waitUntil(() => Promise.resolve(hooks.received.length >= deaths), PATIENCE_MS);
         agent.child.kill("SIGKILL");
         await agent.exit;
       }
       await using agent = await forwarding("dies", hooks);
-      await until(() => Promise.resolve(bodiesOf(hooks).includes("d-59")), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(bodiesOf(hooks).includes("d-59")), PATIENCE_MS);
       agent.child.kill("SIGINT");
       await agent.exit;
       const bodies = bodiesOf(hooks);
@@ -139,11 +139,11 @@ describe("underpass webhooks", () => {
     async () => {
       await using hooks = await startHookServer();
       await hooks.close();
-      const receiver = await makeReceiver(owner, undefined, "waits");
+      const receiver = await createReceiver(owner, undefined, "waits");
       await using agent = await forwarding("waits", hooks);
       await agent.event("ready");
       for (const id of ["w-1", "w-2"]) await accepted(receiver, id);
-      await until(() => Promise.resolve(deliveriesOf(agent).length >= 3), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(deliveriesOf(agent).length >= 3), PATIENCE_MS);
       expect(deliveriesOf(agent)[0]).toMatchObject({
         id: "w-1",
         outcome: "retrying",
@@ -151,7 +151,7 @@ describe("underpass webhooks", () => {
         problem: "nothing listens there",
       });
       await hooks.listen();
-      await until(() => Promise.resolve(hooks.seen.length === 2), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(hooks.received.length === 2), PATIENCE_MS);
       expect(bodiesOf(hooks)).toEqual(["w-1", "w-2"]);
     },
     LONG_TEST_MS,
@@ -162,12 +162,12 @@ describe("underpass webhooks", () => {
     async () => {
       await using hooks = await startHookServer();
       hooks.respond = ({ body }) => (body.toString() === "poison" ? 500 : 204);
-      const receiver = await makeReceiver(owner, undefined, "refused");
+      const receiver = await createReceiver(owner, undefined, "refused");
       await accepted(receiver, "poison");
       await accepted(receiver, "fine");
       await using agent = await forwarding("refused", hooks);
-      await until(() => Promise.resolve(bodiesOf(hooks).includes("fine")), PATIENCE_MS);
-      await until(() => Promise.resolve(deliveriesOf(agent).length === 6), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(bodiesOf(hooks).includes("fine")), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(deliveriesOf(agent).length === 6), PATIENCE_MS);
       expect(bodiesOf(hooks)).toEqual([...Array<string>(5).fill("poison"), "fine"]);
       expect(deliveriesOf(agent).map(({ outcome, attempt }) => [outcome, attempt])).toEqual([
         ["retrying", 1],
@@ -177,7 +177,7 @@ describe("underpass webhooks", () => {
         ["put_aside", 5],
         ["delivered", 1],
       ]);
-      await until(async () => (await acknowledgedOf(receiver)) === "2", PATIENCE_MS);
+      await waitUntil(async () => (await acknowledgedOf(receiver)) === "2", PATIENCE_MS);
     },
     LONG_TEST_MS,
   );
@@ -186,19 +186,19 @@ describe("underpass webhooks", () => {
     "starts earlier with --since, and takes back nothing that was acknowledged",
     async () => {
       await using hooks = await startHookServer();
-      const receiver = await makeReceiver(owner, undefined, "since");
+      const receiver = await createReceiver(owner, undefined, "since");
       for (const id of ["s-1", "s-2"]) await accepted(receiver, id);
       await owner.post(`/webhook-receivers/${receiver.id}/ack`, { cursor: "2" });
       {
         await using agent = await forwarding("since", hooks, "--since", "all");
-        await until(() => Promise.resolve(hooks.seen.length === 2), PATIENCE_MS);
+        await waitUntil(() => Promise.resolve(hooks.received.length === 2), PATIENCE_MS);
         agent.child.kill("SIGINT");
         await agent.exit;
       }
       expect(bodiesOf(hooks)).toEqual(["s-1", "s-2"]);
       expect(await acknowledgedOf(receiver)).toBe("2");
       await using agent = await forwarding("since", hooks, "--since", "1h");
-      await until(() => Promise.resolve(hooks.seen.length === 4), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(hooks.received.length === 4), PATIENCE_MS);
       expect(agent.stderr).toBe("");
     },
     LONG_TEST_MS,
@@ -208,20 +208,20 @@ describe("underpass webhooks", () => {
     "shows a person where deliveries go, each of them, and what became of it",
     async () => {
       await using hooks = await startHookServer();
-      const receiver = await makeReceiver(owner, undefined, "screen");
-      const home = await temporaryDir();
+      const receiver = await createReceiver(owner, undefined, "screen");
+      const home = await createTemporaryDir();
       await writeFile(join(home, "token"), token);
       const command = join(ROOT, "dist/agent/underpass.js");
       const options = `--forward ${hooks.port}/hook --server ${api.server.url} --token-file token`;
-      await using typed = type(`${process.execPath} ${command} webhooks screen ${options}`, {
+      await using typed = typeCommand(`${process.execPath} ${command} webhooks screen ${options}`, {
         cwd: home,
         env: { HOME: home },
         atTerminal: true,
       });
-      await typed.shows(/State +online/, PATIENCE_MS);
-      await typed.shows(new RegExp(`hooks/${receiver.id} -> http://localhost:${hooks.port}/hook`));
+      await typed.waitForOutput(/State +online/, PATIENCE_MS);
+      await typed.waitForOutput(new RegExp(`hooks/${receiver.id} -> http://localhost:${hooks.port}/hook`));
       await accepted(receiver, "evt_shown");
-      await typed.shows(/Delivered +1\s+200 evt_shown \d+ ms/, PATIENCE_MS);
+      await typed.waitForOutput(/Delivered +1\s+200 evt_shown \d+ ms/, PATIENCE_MS);
       expect(await typed.interrupt()).toBe(0);
       await rm(home, { recursive: true });
     },
@@ -232,7 +232,7 @@ describe("underpass webhooks", () => {
     "ends with 1 where it is refused for good, and says why",
     async () => {
       await using hooks = await startHookServer();
-      const receiver = await makeReceiver(owner, undefined, "ends");
+      const receiver = await createReceiver(owner, undefined, "ends");
       const outcomeOf = async (agent: RunningAgent) => [
         await agent.exit,
         (await agent.event("rejected")).reason,
@@ -263,8 +263,8 @@ describe("underpass webhooks", () => {
     "ends with 2 when it is called wrongly",
     async () => {
       await using hooks = await startHookServer();
-      await makeReceiver(owner, "payments", "twins");
-      await makeReceiver(owner, "chat_app", "twins");
+      await createReceiver(owner, "payments", "twins");
+      await createReceiver(owner, "chat_app", "twins");
       for (const [args, complaint] of [
         [["webhooks"], /say which receiver/],
         [["webhooks", "shop"], /say where to/],
@@ -286,7 +286,7 @@ describe("a server that dies", () => {
   test(
     "loses no delivery that it acknowledged, and keeps each once",
     async () => {
-      const receiver = await makeReceiver(owner, "payments", "dies hard");
+      const receiver = await createReceiver(owner, "payments", "dies hard");
       const read = async () => {
         const path = `/webhook-receivers/${receiver.id}/events?limit=1000`;
         const { status, body } = await owner.get<DeliveryPage>(path);
@@ -298,7 +298,7 @@ describe("a server that dies", () => {
       const vendor = async (name: string): Promise<void> => {
         for (let n = 0; !isOver; n += 1) {
           const body = JSON.stringify({ id: `${name}-${n}` });
-          await until(async () => {
+          await waitUntil(async () => {
             const answer = await deliver(api.server, receiver, { body }).catch(() => null);
             return answer?.status === 200;
           }, PATIENCE_MS);
@@ -308,14 +308,14 @@ describe("a server that dies", () => {
       const vendors = ["a", "b", "c", "d"].map(vendor);
       for (let death = 1; death <= 3; death += 1) {
         const goal = acknowledged.size + 40;
-        await until(() => Promise.resolve(acknowledged.size >= goal), PATIENCE_MS);
-        const pid = await api.server.pidOf("workerd");
+        await waitUntil(() => Promise.resolve(acknowledged.size >= goal), PATIENCE_MS);
+        const pid = await api.server.getPid("workerd");
         process.kill(pid, "SIGKILL");
-        await until(async () => (await api.server.pidOf("workerd")) !== pid, PATIENCE_MS);
+        await waitUntil(async () => (await api.server.getPid("workerd")) !== pid, PATIENCE_MS);
       }
       isOver = true;
       await Promise.all(vendors);
-      const kept = await until(read, PATIENCE_MS);
+      const kept = await waitUntil(read, PATIENCE_MS);
       expect(new Set(kept).size).toBe(kept.length);
       expect(new Set(kept)).toEqual(acknowledged);
       expect(acknowledged.size).toBeGreaterThan(100);
@@ -327,14 +327,14 @@ describe("a server that dies", () => {
     "is waited for by the agent, which then goes on",
     async () => {
       await using hooks = await startHookServer();
-      const receiver = await makeReceiver(owner, undefined, "restarts");
+      const receiver = await createReceiver(owner, undefined, "restarts");
       await using agent = await forwarding("restarts", hooks);
       await agent.event("ready");
       await accepted(receiver, "before");
-      await until(() => Promise.resolve(hooks.seen.length === 1), PATIENCE_MS);
-      process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+      await waitUntil(() => Promise.resolve(hooks.received.length === 1), PATIENCE_MS);
+      process.kill(await api.server.getPid("workerd"), "SIGKILL");
       await agent.event("reconnected");
-      await until(
+      await waitUntil(
         () =>
           accepted(receiver, "after").then(
             () => true,
@@ -342,7 +342,7 @@ describe("a server that dies", () => {
           ),
         PATIENCE_MS,
       );
-      await until(() => Promise.resolve(bodiesOf(hooks).includes("after")), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(bodiesOf(hooks).includes("after")), PATIENCE_MS);
       expect(new Set(bodiesOf(hooks))).toEqual(new Set(["before", "after"]));
     },
     LONG_TEST_MS,
@@ -352,7 +352,7 @@ describe("a server that dies", () => {
 test("a server that stops answers a reader who waits, and stops", async () => {
   await using other = await startApi({ shared: false });
   const person = await other.owner();
-  const receiver = await makeReceiver(person);
+  const receiver = await createReceiver(person);
   const waiting = person.get<DeliveryPage>(`/webhook-receivers/${receiver.id}/events?wait=30`);
   // The reader is in: what was asked after it was answered before it.
   await person.get(`/webhook-receivers/${receiver.id}`);

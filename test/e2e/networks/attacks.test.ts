@@ -10,8 +10,8 @@ import {
   type TestNetwork,
 } from "../../harness/networks/stack.ts";
 import { exchangeMany, ping, push } from "../../harness/networks/traffic.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
-import { seeded } from "../../harness/random.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
+import { createRandom } from "../../harness/random.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { newKeyPair } from "../../harness/wireguard/crypto.ts";
 import { DATA_OVERHEAD_BYTES } from "../../harness/wireguard/session.ts";
@@ -65,7 +65,7 @@ describe("a stranger", () => {
   test("who forges BIND with another key gets no answer", async () => {
     await using probe = await openProbe();
     const association = fromAgent.find(([type]) => type === DATAGRAM.bind)!.readUInt32BE(4);
-    const key = seeded(3).bytes(32);
+    const key = createRandom(3).bytes(32);
     probe.send(writeBind(association, Date.now(), key), stack.relay.port);
     await ping(await network.connectClient());
     expect(probe.received).toEqual([]);
@@ -73,7 +73,7 @@ describe("a stranger", () => {
 
   test("gets no answer to anything that is no handshake, at any port and of any size", async () => {
     await using probe = await openProbe();
-    const random = seeded(11);
+    const random = createRandom(11);
     const before = { ...network.server.rejected };
     const lengths = [0, 1, 7, 8, 31, 32, 63, 64, 91, 92, 147, 148, 149, 1_400, 9_000, 65_507];
     for (const port of [stack.relay.port, network.endpoint.port]) {
@@ -100,7 +100,7 @@ describe("a stranger", () => {
     const serverKey = Buffer.from(network.server.publicKey, "base64");
     for (let index = 0; index < 30; index += 1)
       probe.send(writeInitiation(own, serverKey, index).message, network.endpoint.port);
-    await vi.waitUntil(() => probe.received.length > 0, PATIENT);
+    await vi.waitUntil(() => probe.received.length > 0, WAIT_OPTIONS);
     await ping(await network.connectClient());
     expect(probe.sentBytes).toBe(30 * INITIATION_BYTES);
     expect(probe.receivedBytes).toBeLessThan(probe.sentBytes);
@@ -108,7 +108,7 @@ describe("a stranger", () => {
 
   test("who floods the network's port with junk costs a session less than 2 % of its datagrams", async () => {
     const client = await network.connectClient();
-    const random = seeded(5);
+    const random = createRandom(5);
     const probes = await Promise.all(Array.from({ length: 4 }, openProbe));
     const junk = Array.from({ length: 64 }, (_, n) => {
       const bytes = random.bytes(n % 2 === 0 ? INITIATION_BYTES : 100);

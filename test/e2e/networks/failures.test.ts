@@ -6,7 +6,7 @@ import {
   type TestNetwork,
 } from "../../harness/networks/stack.ts";
 import { ping, push } from "../../harness/networks/traffic.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import type { RunningAgent } from "../../harness/tunnel/agent.ts";
 import type { Device } from "../../../protocol/schemas/networks.ts";
 import { mintToken } from "../../harness/server/api.ts";
@@ -41,7 +41,7 @@ describe("a relay", () => {
       await ping(client);
       expect([client.handshakes(), network.server.handshakes(client.publicKey)]).toEqual([1, 1]);
       expect(agent.child.exitCode).toBe(null);
-      await network.reaches("udp");
+      await network.waitForRelayState("udp");
     },
   );
 
@@ -57,10 +57,10 @@ describe("a relay", () => {
 
   test("that is gone is seen as offline, and the agent waits for it", async () => {
     await stack.relay.stop("SIGKILL");
-    await network.reaches("offline");
+    await network.waitForRelayState("offline");
     expect(agent.child.exitCode).toBe(null);
     await stack.relay.start();
-    await network.reaches("udp");
+    await network.waitForRelayState("udp");
     await ping(await network.connectClient());
   });
 
@@ -95,7 +95,7 @@ describe("an agent", () => {
     expect(await agent.exit).toBe(1);
     expect(agent.stdout + agent.stderr).toContain("replaced");
     agent = second;
-    await network.reaches("udp");
+    await network.waitForRelayState("udp");
     await ping(await network.connectClient());
   });
 
@@ -103,12 +103,12 @@ describe("an agent", () => {
     await using own = await stack.createNetwork();
     const { nonce, wireBytes } = await mintToken(stack.owner);
     await using revoked = await own.vpn({ token: Buffer.from(wireBytes, "base64") });
-    await own.reaches("udp");
+    await own.waitForRelayState("udp");
     const client = await own.connectClient();
     await ping(client);
     expect((await stack.owner.delete(`/tokens/${nonce}`)).status).toBe(200);
     expect(await revoked.exit).toBe(1);
-    await own.reaches("offline");
+    await own.waitForRelayState("offline");
     const before = own.server.received.length;
     client.send("too late");
     await ping(await network.connectClient());
@@ -149,7 +149,7 @@ test("a device that is revoked loses its row; its peer stays until the configura
 
 test("while the API is down the network goes on, for new sessions too", async () => {
   const client = await network.connectClient();
-  const workerd = await stack.api.server.pidOf("workerd");
+  const workerd = await stack.api.server.getPid("workerd");
   process.kill(workerd, "SIGSTOP");
   try {
     await ping(client);
@@ -157,6 +157,6 @@ test("while the API is down the network goes on, for new sessions too", async ()
   } finally {
     process.kill(workerd, "SIGCONT");
   }
-  await expect.poll(async () => (await network.read()).relay.state, PATIENT).toBe("udp");
+  await expect.poll(async () => (await network.read()).relay.state, WAIT_OPTIONS).toBe("udp");
   await ping(client);
 });

@@ -6,10 +6,10 @@ import { afterAll, beforeAll, test } from "vitest";
 import { UDP_PROBE_INTERVAL_MS } from "../../../agent/relay-client/udp-path.ts";
 import { startNetworkStack, type NetworkStack } from "../../harness/networks/stack.ts";
 import { exchangeMany, ping, push } from "../../harness/networks/traffic.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 
 /** One probe, and the time that a busy machine takes. */
-const PROBED = { ...PATIENT, timeout: UDP_PROBE_INTERVAL_MS + PATIENT.timeout };
+const PROBED = { ...WAIT_OPTIONS, timeout: UDP_PROBE_INTERVAL_MS + WAIT_OPTIONS.timeout };
 
 let stack: NetworkStack;
 
@@ -30,7 +30,7 @@ test.concurrent(
     // Both of the handshake's messages go over the WebSocket.
     const client = await network.connectClient();
     expect(await exchangeMany(client, 200)).toBeGreaterThanOrEqual(198);
-    await network.reaches("websocket");
+    await network.waitForRelayState("websocket");
     relay.udp.unblock();
     await expect.poll(async () => (await network.read()).relay.state, PROBED).toBe("udp");
     await push(network.server, client);
@@ -52,7 +52,7 @@ test.concurrent.for(["to-client", "to-server"] as const)(
     relay.udp.block(direction);
     await push(network.server, client);
     await ping(client);
-    await network.reaches("websocket");
+    await network.waitForRelayState("websocket");
     expect([client.handshakes(), agent.child.exitCode]).toEqual([1, null]);
     // A second session is no different.
     await ping(await network.connectClient());

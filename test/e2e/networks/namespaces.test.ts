@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runAgent, type RunningAgent } from "../../harness/tunnel/agent.ts";
-import { whyNoNamespaces } from "../../harness/networks/namespaces.ts";
+import { findNamespaceProblem } from "../../harness/networks/namespaces.ts";
 import {
   startEcho,
   startPings,
@@ -12,13 +12,13 @@ import {
   writeConfig,
   type RealNetwork,
 } from "../../harness/networks/real-network.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { readEchoReply, writeEchoRequest } from "../../harness/wireguard/icmp.ts";
 import { createPeer } from "../../harness/wireguard/peer.ts";
 import type { DeviceEnrollment, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { z } from "zod";
 
-const reason = whyNoNamespaces();
+const reason = findNamespaceProblem();
 if (reason !== undefined) console.warn(`skipped: WireGuard in network namespaces (${reason})`);
 
 const NETWORK = "office";
@@ -55,7 +55,7 @@ describe.skipIf(reason !== undefined)("real WireGuard", () => {
 
   test("--setup brings the server up, and the relay carries its datagrams over UDP", async () => {
     await expect
-      .poll(async () => (await network())?.relay, PATIENT)
+      .poll(async () => (await network())?.relay, WAIT_OPTIONS)
       .toMatchObject({
         state: "udp",
         server_listening: true,
@@ -72,18 +72,18 @@ describe.skipIf(reason !== undefined)("real WireGuard", () => {
     real.client.run("wg-quick", ["up", clientConfig]);
     await startEcho(real.server, SERVER_ADDRESS);
     const pings = startPings(real.client, SERVER_ADDRESS, 50);
-    await expect.poll(() => pings.answers.size, PATIENT).toBeGreaterThan(20);
+    await expect.poll(() => pings.roundTrips.size, WAIT_OPTIONS).toBeGreaterThan(20);
     pings.stop();
   });
 
   test("a relay that is restarted costs no handshake", async () => {
     const pings = startPings(real.client, SERVER_ADDRESS, 50);
-    await expect.poll(() => pings.answers.size, PATIENT).toBeGreaterThan(5);
+    await expect.poll(() => pings.roundTrips.size, WAIT_OPTIONS).toBeGreaterThan(5);
     const before = latestHandshakes();
     await real.relay.stop("SIGKILL");
-    const { size } = pings.answers;
+    const { size } = pings.roundTrips;
     await real.relay.start();
-    await expect.poll(() => pings.answers.size, PATIENT).toBeGreaterThan(size + 40);
+    await expect.poll(() => pings.roundTrips.size, WAIT_OPTIONS).toBeGreaterThan(size + 40);
     pings.stop();
     expect(latestHandshakes()).toEqual(before);
   });
@@ -125,7 +125,7 @@ describe.skipIf(reason !== undefined)("real WireGuard", () => {
     const answers = () => peer.received.map(({ payload }) => readEchoReply(payload)?.text);
     const ping = async (text: string) => {
       peer.send(writeEchoRequest(own, SERVER_ADDRESS, 1, text));
-      await expect.poll(answers, PATIENT).toContain(text);
+      await expect.poll(answers, WAIT_OPTIONS).toContain(text);
     };
     await ping("first");
     await peer.rebind();
@@ -142,6 +142,6 @@ describe.skipIf(reason !== undefined)("real WireGuard", () => {
     const { id: deviceId, public_key: key } = devices.body.at(-1)!;
     expect(peers()).toContain(key);
     await real.owner.delete(`${path}/${deviceId}`);
-    await expect.poll(peers, PATIENT).not.toContain(key);
+    await expect.poll(peers, WAIT_OPTIONS).not.toContain(key);
   });
 });

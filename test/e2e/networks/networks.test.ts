@@ -9,7 +9,7 @@ import {
   type TestNetwork,
 } from "../../harness/networks/stack.ts";
 import { exchangeMany, ping, push } from "../../harness/networks/traffic.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startUdpProxy } from "../../harness/relay/udp-proxy.ts";
 import { DATA_OVERHEAD_BYTES } from "../../harness/wireguard/session.ts";
 import { createPeer } from "../../harness/wireguard/peer.ts";
@@ -33,9 +33,9 @@ describe("a session", () => {
   test("begins with a handshake, and carries data in both directions", async () => {
     const client = await network.connectClient();
     client.send("from the client");
-    await client.arrival("from the client");
+    await client.waitForPayload("from the client");
     network.server.send("from the server", client.publicKey);
-    await client.arrival("from the server");
+    await client.waitForPayload("from the server");
     expect(network.server.texts(client.publicKey)).toContain("from the client");
   });
 
@@ -74,7 +74,7 @@ describe("a session", () => {
     for (const length of [1, 15, 16, 1_392, 9_000, largest]) {
       const text = "x".repeat(length);
       client.send(text);
-      await client.arrival(text);
+      await client.waitForPayload(text);
     }
     // Fits into UDP, but not with the header between relay and agent.
     client.send("y".repeat(largest + 1));
@@ -102,7 +102,7 @@ describe("a path with loss, duplicates and reordering", () => {
     expect(await exchangeMany(client, 300)).toBeGreaterThan(150);
     stack.relay.udp.setFaults({});
     expect((await network.read()).relay.state).toBe("udp");
-    await expect.poll(async () => (await network.read()).relay.loss, PATIENT).toBeGreaterThan(0.02);
+    await expect.poll(async () => (await network.read()).relay.loss, WAIT_OPTIONS).toBeGreaterThan(0.02);
   });
 
   test("whose NAT forgets the agent's mapping works again with the next BIND", async () => {
@@ -128,7 +128,7 @@ describe("the API", () => {
     const read = async () =>
       (await stack.owner.get<Device[]>(`/private-networks/${network.id}/devices`)).body[0];
     const endpoint = `127.0.0.1:${client.port}`;
-    await expect.poll(async () => (await read())?.endpoint, PATIENT).toBe(endpoint);
+    await expect.poll(async () => (await read())?.endpoint, WAIT_OPTIONS).toBe(endpoint);
     const device = await read();
     expect(device?.rx_bytes).toBeGreaterThan(50 * 32);
     expect(device?.tx_bytes).toBeGreaterThan(50 * 32);
@@ -142,13 +142,13 @@ describe("the API", () => {
     await network.server.close();
     client.send("into the void");
     const isListening = async () => (await network.read()).relay.server_listening;
-    await expect.poll(isListening, PATIENT).toBe(false);
+    await expect.poll(isListening, WAIT_OPTIONS).toBe(false);
     await expect
-      .poll(() => agent.stdout, PATIENT)
+      .poll(() => agent.stdout, WAIT_OPTIONS)
       .toMatch(/"event":"path".*"isLocalListening":false/);
     await network.server.bind(port);
     await ping(client);
-    await expect.poll(isListening, PATIENT).toBe(true);
+    await expect.poll(isListening, WAIT_OPTIONS).toBe(true);
   });
 
   test("counts handshakes for another key: a device has an old configuration", async () => {
@@ -156,7 +156,7 @@ describe("the API", () => {
     await using client = await createPeer();
     for (let tries = 0; tries < 3; tries += 1) client.initiate(network.endpoint, other.publicKey);
     await expect
-      .poll(async () => (await network.read()).relay.wrong_key_handshakes, PATIENT)
+      .poll(async () => (await network.read()).relay.wrong_key_handshakes, WAIT_OPTIONS)
       .toBe(3);
     expect(client.handshakes(other.publicKey)).toBe(0);
   });
@@ -172,6 +172,6 @@ test("two networks of one relay have ports of their own, and nothing in common",
   expect(network.server.texts(two.publicKey)).toEqual([]);
   // A client of one network gets nowhere at the other's port.
   one.initiate(second.endpoint, network.server.publicKey);
-  await expect.poll(async () => (await second.read()).relay.wrong_key_handshakes, PATIENT).toBe(1);
+  await expect.poll(async () => (await second.read()).relay.wrong_key_handshakes, WAIT_OPTIONS).toBe(1);
   expect(running.child.exitCode).toBe(null);
 });

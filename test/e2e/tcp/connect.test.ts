@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { runAgent } from "../../harness/tunnel/agent.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   startEcho,
   startLocalServer,
@@ -80,7 +80,7 @@ test("a reset of either side is a reset of the other", async () => {
   expect(await endOf(client)).toBe("ECONNRESET");
   const other = await local.visit();
   other.write("hello");
-  await vi.waitUntil(() => server.sockets.size === 1, PATIENT);
+  await vi.waitUntil(() => server.sockets.size === 1, WAIT_OPTIONS);
   const [socket] = server.sockets;
   const end = endOf(socket!);
   other.resetAndDestroy();
@@ -95,7 +95,7 @@ test("a reader that takes nothing stops the sender, and loses nothing", async ()
   await using tunnel = await stack.serve(server.port);
   await using local = await stack.connect(tunnel.tunnelId);
   const client = await local.visit();
-  await vi.waitUntil(() => client.readableLength > 0, PATIENT);
+  await vi.waitUntil(() => client.readableLength > 0, WAIT_OPTIONS);
   expect((await readAll(client)).length).toBe(bytes);
 });
 

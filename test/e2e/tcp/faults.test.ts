@@ -1,7 +1,7 @@
 /** What a TCP tunnel survives, and what ends it: every part of it fails alone. */
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startRelay as startProxy } from "../../harness/tunnel/faulty-connection.ts";
 import {
   startEcho,
@@ -26,7 +26,7 @@ async function served(tunnel: ServedTunnel): Promise<void> {
     const answer = await readExactly(visitor, 4).catch(() => "");
     visitor.destroy();
     return String(answer) === "ping";
-  }, PATIENT);
+  }, WAIT_OPTIONS);
 }
 
 /** Resolves once the visitor is told: the proxies of the stack make a FIN of a reset. */
@@ -98,7 +98,7 @@ test("a stopped tunnel has no open port and no connections until it is started a
         () => false,
         () => true,
       ),
-    PATIENT,
+    WAIT_OPTIONS,
   );
   expect(await tunnel.event("disconnected")).toMatchObject({
     reason: expect.stringContaining("tunnel_stopped"),

@@ -1,7 +1,7 @@
 /** What relay and agent hold for visitors who read nothing. */
 import { readFile } from "node:fs/promises";
 import { expect, test, vi } from "vitest";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startLocalServer, startTcpStack } from "../../harness/relay/tcp/stack.ts";
 
 const MiB = 1024 * 1024;
@@ -43,7 +43,7 @@ test.skipIf(process.platform !== "linux")(
         last = sent;
         return isFull;
       },
-      { ...PATIENT, interval: 500 },
+      { ...WAIT_OPTIONS, interval: 500 },
     );
     const after = await Promise.all(pids.map(residentMiB));
     const grown = after.map((value, i) => Math.round(value - before[i]!));

@@ -14,14 +14,14 @@ import {
   readProcessUse,
   readTcpCounter,
 } from "../../harness/networks/kernel-tcp.ts";
-import { whyNoNamespaces, type Machine } from "../../harness/networks/namespaces.ts";
+import { findNamespaceProblem, type Machine } from "../../harness/networks/namespaces.ts";
 import { startRealNetwork, type RealNetwork } from "../../harness/networks/real-network.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startEcho, type LocalServer } from "../../harness/relay/tcp/stack.ts";
 import { LISTEN_BACKLOG } from "../../../relay/limits.ts";
 
 const reason =
-  whyNoNamespaces() ??
+  findNamespaceProblem() ??
   (spawnSync("nft", ["--version"]).status === 0 ? undefined : "there is no nft");
 if (reason !== undefined) console.warn(`skipped: a SYN flood in network namespaces (${reason})`);
 
@@ -109,7 +109,7 @@ describe.skipIf(reason !== undefined)("a flood of SYNs that are never completed"
     const program = join(PROGRAMS, "syn-flood.ts");
     flooder.start(process.execPath, [program, ...target, ...prepareFlooder(flooder)]);
     // The kernel's queue is full: from here on it answers with cookies.
-    await expect.poll(() => readTcpCounter(pid, "SyncookiesSent"), PATIENT).toBeGreaterThan(0);
+    await expect.poll(() => readTcpCounter(pid, "SyncookiesSent"), WAIT_OPTIONS).toBeGreaterThan(0);
     const cookiesBefore = await readTcpCounter(pid, "SyncookiesSent");
 
     const samples: { halfOpen: number; descriptors: number; residentMiB: number }[] = [];

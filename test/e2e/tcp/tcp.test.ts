@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   startEcho,
   startLocalServer,
@@ -118,7 +118,7 @@ test("--allow lets in no address but those, and is kept for the tunnel", async (
     const next = await tunnel.visit().catch(() => null);
     next?.end("in");
     return next && String(await readAll(next).catch(() => "")) === "in";
-  }, PATIENT);
+  }, WAIT_OPTIONS);
 });
 
 test("--remote-port asks for a public port, which stays over restarts of the agent", async () => {

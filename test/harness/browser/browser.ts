@@ -1,39 +1,39 @@
 /** A real browser from npm's own packages: no system browser is needed, and nothing is downloaded. */
 import bundled from "@sparticuz/chromium";
 import { chromium, type Browser, type Page } from "playwright-core";
-import { PATIENCE_MS } from "../timeouts.ts";
+import { WAIT_MAX_MS } from "../timeouts.ts";
 
 /** What the bundled build sets for lambdas, and what would make a test of security say less. */
-const UNWANTED = ["--single-process", "--disable-web-security", "--allow-running-insecure-content"];
+const UNWANTED_FLAGS = ["--single-process", "--disable-web-security", "--allow-running-insecure-content"];
 
 /** @param domain a domain of which every name is this machine's; `localhost` always is one. */
 export async function openBrowser(domain = "localhost"): Promise<Browser> {
   return chromium.launch({
     executablePath: await bundled.executablePath(),
     args: [
-      ...bundled.args.filter((argument) => !UNWANTED.includes(argument)),
+      ...bundled.args.filter((argument) => !UNWANTED_FLAGS.includes(argument)),
       `--host-resolver-rules=MAP *.${domain} 127.0.0.1`,
     ],
   });
 }
 
-export interface WatchedPage {
+export interface OpenedPage {
   page: Page;
   /** Errors of the console and of scripts, and violations of the page's own policy. */
-  complaints: string[];
+  problems: string[];
   /** Hosts that anything was asked of. */
   hosts: Set<string>;
 }
 
-export async function openPage(browser: Browser): Promise<WatchedPage> {
+export async function openPage(browser: Browser): Promise<OpenedPage> {
   const page = await browser.newPage();
-  page.setDefaultTimeout(PATIENCE_MS);
-  const complaints: string[] = [];
+  page.setDefaultTimeout(WAIT_MAX_MS);
+  const problems: string[] = [];
   const hosts = new Set<string>();
   page.on("console", (message) => {
-    if (message.type() === "error" || message.type() === "warning") complaints.push(message.text());
+    if (message.type() === "error" || message.type() === "warning") problems.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("pageerror", (error) => problems.push(error.message));
   page.on("request", (request) => hosts.add(new URL(request.url()).host));
-  return { page, complaints, hosts };
+  return { page, problems, hosts };
 }

@@ -33,7 +33,7 @@ export class CookieBrowser {
   }
 
   /** Follows redirects up to the first answer that is none, or to the address that `isEnd` names. */
-  async travel(url: string | URL, isEnd: (url: URL) => boolean = () => false): Promise<Visit> {
+  async followRedirects(url: string | URL, isEnd: (url: URL) => boolean = () => false): Promise<Visit> {
     let visit = await this.open(url);
     while (visit.location !== null && !isEnd(visit.location)) {
       visit = await this.open(visit.location);

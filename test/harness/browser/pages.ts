@@ -2,8 +2,8 @@
 import type { Browser, Page } from "playwright-core";
 import PostalMime from "postal-mime";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
-import { PASSWORD, startApi, until, type TestApi } from "../server/api.ts";
-import { openBrowser, openPage, type WatchedPage } from "./browser.ts";
+import { PASSWORD, startApi, waitUntil, type TestApi } from "../server/api.ts";
+import { openBrowser, openPage, type OpenedPage } from "./browser.ts";
 import { startIdentityProvider, type IdentityProvider } from "../fakes/identity-provider.ts";
 
 export interface Pages {
@@ -15,7 +15,7 @@ export interface Pages {
   /** The same, and somebody signs in. */
   openAs(email: string, path?: string): Promise<Page>;
   /** In the newest mail to an address that has one to this page. */
-  linkTo(page: string, email: string): Promise<string>;
+  findMailedLink(page: string, email: string): Promise<string>;
 }
 
 /**
@@ -24,8 +24,8 @@ export interface Pages {
  */
 export function usePages(settings: Record<string, string> = {}): Pages {
   let browser: Browser;
-  const visits: WatchedPage[] = [];
-  const pages = { open, openAs, linkTo } as Pages;
+  const visits: OpenedPage[] = [];
+  const pages = { open, openAs, findMailedLink } as Pages;
 
   beforeAll(async () => {
     pages.provider = await startIdentityProvider();
@@ -43,9 +43,9 @@ export function usePages(settings: Record<string, string> = {}): Pages {
   });
   afterEach(async () => {
     const ours = [pages.origin, pages.provider.issuer].map((url) => new URL(url).host);
-    for (const { page, complaints, hosts } of visits.splice(0)) {
+    for (const { page, problems, hosts } of visits.splice(0)) {
       await page.close();
-      expect(complaints.filter((text) => !/status of 4\d\d/.test(text))).toEqual([]);
+      expect(problems.filter((text) => !/status of 4\d\d/.test(text))).toEqual([]);
       expect([...hosts].filter((host) => !ours.includes(host))).toEqual([]);
     }
   });
@@ -60,13 +60,13 @@ export function usePages(settings: Record<string, string> = {}): Pages {
   async function openAs(email: string, path = "/"): Promise<Page> {
     const page = await open(path);
     await signIn(page, email);
-    if (path === "/") await accountOf(page);
+    if (path === "/") await waitForAccountPage(page);
     return page;
   }
 
-  function linkTo(page: string, email: string): Promise<string> {
-    return until(async () => {
-      const mails = await pages.api.mailsTo(email);
+  function findMailedLink(page: string, email: string): Promise<string> {
+    return waitUntil(async () => {
+      const mails = await pages.api.readMailsTo(email);
       const texts = await Promise.all(
         mails.map(async (mail) => (await PostalMime.parse(mail)).text),
       );
@@ -80,26 +80,26 @@ export function usePages(settings: Record<string, string> = {}): Pages {
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.getByLabel("E-mail address").fill(email);
   await page.getByLabel("Password").fill(password);
-  await press(page, "Sign in");
+  await clickButton(page, "Sign in");
 }
 
 /** At rest: what a part still loads can move or replace what a test is about to press. */
-export async function accountOf(page: Page): Promise<void> {
+export async function waitForAccountPage(page: Page): Promise<void> {
   await page.getByRole("heading", { name: "Your account", exact: true }).waitFor();
   await page.getByText("Loading…").first().waitFor({ state: "detached" });
 }
 
-export async function press(page: Page, name: string): Promise<void> {
+export async function clickButton(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name, exact: true }).click();
 }
 
 /** A part of the page of the account. */
-export function part(page: Page, name: string) {
+export function getSection(page: Page, name: string) {
   return page.getByRole("region", { name, exact: true });
 }
 
 /** What waits in front of everything else, answered. */
-export async function answer(page: Page, name: string): Promise<void> {
+export async function answerDialog(page: Page, name: string): Promise<void> {
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("button", { name, exact: true }).click();
   await dialog.waitFor({ state: "detached" });

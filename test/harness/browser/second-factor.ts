@@ -3,7 +3,7 @@ import { TOTP } from "otpauth";
 import type { MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { MfaEnabled, PendingSecret } from "../../../protocol/schemas/accounts/mfa.ts";
 import type { z } from "zod";
-import { callerOf, cookieIn, type Person, type Reply, type TestApi } from "../server/api.ts";
+import { createCaller, getFirstCookie, type Person, type Reply, type TestApi } from "../server/api.ts";
 
 export interface SecondFactor {
   secret: string;
@@ -13,13 +13,13 @@ export interface SecondFactor {
 }
 
 /** What the authenticator shows, or showed or will show so many steps from now. */
-export function codeOf(secret: string, steps = 0): string {
+export function generateCode(secret: string, steps = 0): string {
   return new TOTP({ secret }).generate({ timestamp: Date.now() + steps * 30_000 });
 }
 
 /** Six digits that the authenticator shows at no time near. */
-export function wrongCodeOf(secret: string): string {
-  const shown = new Set([-2, -1, 0, 1, 2, 3].map((steps) => codeOf(secret, steps)));
+export function generateWrongCode(secret: string): string {
+  const shown = new Set([-2, -1, 0, 1, 2, 3].map((steps) => generateCode(secret, steps)));
   return ["000000", "000001", "000002", "000003", "000004", "000005", "000006"].find(
     (code) => !shown.has(code),
   )!;
@@ -39,7 +39,7 @@ export async function enroll(person: Person): Promise<Enrollment> {
   return {
     secret: body.secret_base32,
     uri: body.otpauth_uri,
-    cookie: cookieIn(headers),
+    cookie: getFirstCookie(headers),
     setCookie: headers.getSetCookie()[0] ?? "",
   };
 }
@@ -51,20 +51,20 @@ export function confirm(
   body: object,
 ): Promise<Reply<z.infer<typeof MfaEnabled>>> {
   const headers = { authorization: `Bearer ${accessToken}`, cookie };
-  return callerOf(api.server, headers).post("/auth/mfa/enroll/verify", body);
+  return createCaller(api.server, headers).post("/auth/mfa/enroll/verify", body);
 }
 
 /** Confirmed by the code of now: the next one that counts is the next step's. */
-export async function turnOn(api: TestApi, person: Person): Promise<SecondFactor> {
+export async function enableSecondFactor(api: TestApi, person: Person): Promise<SecondFactor> {
   const { secret, cookie } = await enroll(person);
-  const code = codeOf(secret);
+  const code = generateCode(secret);
   const { status, body } = await confirm(api, person, cookie, { code });
   if (status !== 200) throw new Error(`no second factor: ${JSON.stringify(body)}`);
   return { secret, recoveryCodes: body.recovery_codes, spentCode: code };
 }
 
 /** A new sign-in, up to the second factor. */
-export async function challengeOf(api: TestApi, { email, password }: Person): Promise<string> {
+export async function startChallenge(api: TestApi, { email, password }: Person): Promise<string> {
   const { body } = await api.stranger.post<MfaRequired>("/auth/login", { email, password });
   return body.challenge_token;
 }

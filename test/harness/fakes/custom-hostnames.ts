@@ -1,7 +1,7 @@
 /** Cloudflare's API for custom hostnames, as far as the service calls it. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
-import { listen } from "./listening.ts";
+import { startHttpServer } from "./listening.ts";
 
 export interface CustomHostnames extends AsyncDisposable {
   settings: Record<string, string>;
@@ -55,7 +55,7 @@ export async function startCustomHostnames(): Promise<CustomHostnames> {
     if (method === "DELETE" && double.hostnames.delete(id)) return void answer(200, { id });
     refuse(404, 1_436);
   }
-  const server = await listen((request, response) => void handle(request, response));
+  const server = await startHttpServer((request, response) => void handle(request, response));
   const double: CustomHostnames = {
     settings: {
       CF_API_URL: `${server.origin}/client/v4`,

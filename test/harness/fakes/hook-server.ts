@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 
-export interface Hooked {
+export interface ReceivedHook {
   method: string;
   url: string;
   headers: Record<string, string | string[] | undefined>;
@@ -13,9 +13,9 @@ export interface Hooked {
 export interface HookServer extends AsyncDisposable {
   port: number;
   /** In the order in which they came. */
-  seen: Hooked[];
+  received: ReceivedHook[];
   /** The status of the next answers. */
-  respond: (hooked: Hooked) => number;
+  respond: (hooked: ReceivedHook) => number;
   /** Nothing listens from here on. */
   close(): Promise<void>;
   /** On the same port again. */
@@ -23,7 +23,7 @@ export interface HookServer extends AsyncDisposable {
 }
 
 export async function startHookServer(): Promise<HookServer> {
-  const seen: Hooked[] = [];
+  const received: ReceivedHook[] = [];
   let server: Server | undefined;
   let port = 0;
   async function listen(): Promise<void> {
@@ -33,7 +33,7 @@ export async function startHookServer(): Promise<HookServer> {
       request.on("end", () => {
         const { method = "", url = "", headers } = request;
         const hooked = { method, url, headers, body: Buffer.concat(chunks) };
-        seen.push(hooked);
+        received.push(hooked);
         response.writeHead(hooks.respond(hooked)).end("noted");
       });
     });
@@ -53,7 +53,7 @@ export async function startHookServer(): Promise<HookServer> {
   await listen();
   const hooks: HookServer = {
     port,
-    seen,
+    received,
     respond: () => 200,
     listen,
     close,

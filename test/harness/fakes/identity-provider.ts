@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import { Provider } from "oidc-provider";
-import { listen } from "./listening.ts";
+import { startHttpServer } from "./listening.ts";
 
-export type Someone = { sub: string; email?: string; email_verified?: boolean };
+export type ProviderUser = { sub: string; email?: string; email_verified?: boolean };
 
 export interface IdentityProvider extends AsyncDisposable {
   issuer: string;
@@ -13,15 +13,15 @@ export interface IdentityProvider extends AsyncDisposable {
   /** Its client's address, which is known once that server listens. */
   register(redirectUri: string): Promise<void>;
   /** Who sits at the browser. null: somebody who refuses. */
-  person: Someone | null;
+  user: ProviderUser | null;
 }
 
 const CLIENT = { client_id: "underpass-test", client_secret: "a secret: of words & signs" };
 
 export async function startIdentityProvider(): Promise<IdentityProvider> {
   let provider: Provider | undefined;
-  const people = new Map<string, Someone>();
-  const server = await listen((request, response) => {
+  const people = new Map<string, ProviderUser>();
+  const server = await startHttpServer((request, response) => {
     const handled = request.url?.startsWith("/interaction/")
       ? interact(request, response)
       : provider?.callback()(request, response);
@@ -29,15 +29,15 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
   });
 
   async function interact(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { person } = started;
+    const { user } = started;
     const { prompt, session } = await provider!.interactionDetails(request, response);
-    if (person === null) {
+    if (user === null) {
       const denial = { error: "access_denied", error_description: "<b>no</b>" };
       return provider!.interactionFinished(request, response, denial);
     }
-    people.set(person.sub, person);
+    people.set(user.sub, user);
     if (prompt.name === "login") {
-      const login = { accountId: person.sub };
+      const login = { accountId: user.sub };
       return provider!.interactionFinished(request, response, { login });
     }
     const { client_id: clientId } = CLIENT;
@@ -54,7 +54,7 @@ export async function startIdentityProvider(): Promise<IdentityProvider> {
       IDP_A_CLIENT_ID: CLIENT.client_id,
       IDP_A_CLIENT_SECRET: CLIENT.client_secret,
     },
-    person: null,
+    user: null,
     async register(redirectUri) {
       const { privateKey } = await generateKeyPair("RS256", { extractable: true });
       provider = new Provider(server.origin, {

@@ -3,12 +3,12 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";
 
-export interface Listening extends AsyncDisposable {
+export interface HttpServer extends AsyncDisposable {
   origin: string;
   stop(): Promise<void>;
 }
 
-export async function listen(handle: RequestListener): Promise<Listening> {
+export async function startHttpServer(handle: RequestListener): Promise<HttpServer> {
   const server = createServer(handle).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;

@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 import PostalMime, { type Email } from "postal-mime";
 import { SMTPServer, type SMTPServerOptions, type SMTPServerSession } from "smtp-server";
-import { ownPort } from "../ports.ts";
+import { reservePort } from "../ports.ts";
 
 export interface ReceivedMail extends Email {
   raw: string;
@@ -14,12 +14,12 @@ export interface ReceivedMail extends Email {
 }
 
 /** What it says to a recipient: a reply of SMTP, or nothing from the first moment on. */
-export type Mood = "takes" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
+export type Behavior = "takes" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
 
 export interface MailServer extends AsyncDisposable {
   port: number;
   mails: ReceivedMail[];
-  mood: Mood;
+  behavior: Behavior;
   /** Connections that were opened so far. */
   connections: number;
   /** Refuses connections from now on, and breaks those that there are. */
@@ -32,16 +32,16 @@ export interface MailServer extends AsyncDisposable {
 export async function startMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
   let smtp: SMTPServer | undefined;
   const server: MailServer = {
-    port: await ownPort(),
+    port: await reservePort(),
     mails: [],
-    mood: "takes",
+    behavior: "takes",
     connections: 0,
     async start() {
       smtp = new SMTPServer({ ...standard(server), ...options });
       // A connection that breaks is its client's to notice.
       smtp.on("error", () => {});
       smtp.server.on("connection", (socket: Socket) => {
-        if (server.mood === "hangs up") socket.end();
+        if (server.behavior === "hangs up") socket.end();
       });
       smtp.listen(server.port, "127.0.0.1");
       await once(smtp.server, "listening");
@@ -64,10 +64,10 @@ function standard(server: MailServer): SMTPServerOptions {
     closeTimeout: 1,
     onConnect(_session, proceed) {
       server.connections++;
-      if (server.mood !== "is silent" && server.mood !== "hangs up") proceed();
+      if (server.behavior !== "is silent" && server.behavior !== "hangs up") proceed();
     },
     onRcptTo(_address, _session, proceed) {
-      const [, code, words = ""] = /^(\d{3}) (.*)$/.exec(server.mood) ?? [];
+      const [, code, words = ""] = /^(\d{3}) (.*)$/.exec(server.behavior) ?? [];
       if (code === undefined) proceed();
       else proceed(Object.assign(new Error(words), { responseCode: Number(code) }));
     },

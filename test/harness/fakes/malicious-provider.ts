@@ -6,11 +6,11 @@ import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from "jose";
-import { listen } from "./listening.ts";
+import { startHttpServer } from "./listening.ts";
 
 export type Claims = Record<string, unknown>;
 
-export interface Lies {
+export interface ProviderOverrides {
   claims?: (honest: Claims) => Claims;
   /** Instead of signing them as it should. */
   idToken?: (claims: Claims) => Promise<string | undefined>;
@@ -18,21 +18,21 @@ export interface Lies {
   /** In the answer that the browser carries. */
   iss?: string;
   /** How these paths answer. */
-  answers?: Record<string, (response: ServerResponse) => void>;
+  responses?: Record<string, (response: ServerResponse) => void>;
 }
 
 export interface MaliciousProvider extends AsyncDisposable {
   issuer: string;
   secret: string;
   settings: Record<string, string>;
-  lies: Lies;
+  overrides: ProviderOverrides;
   /** Of whoever signs in next. */
   email: string;
   key: { kid: string; privateKey: CryptoKey; jwk: JWK };
   /** Another key takes the place of the one that there is. */
   rotateKey(alg?: string): Promise<void>;
   /** Paths, in the order in which they were asked for. */
-  asked: string[];
+  requestedPaths: string[];
 }
 
 interface Grant {
@@ -43,7 +43,7 @@ interface Grant {
 }
 
 export async function startMaliciousProvider(): Promise<MaliciousProvider> {
-  const server = await listen((request, response) => {
+  const server = await startHttpServer((request, response) => {
     handle(request, response).catch((error: unknown) => {
       response.writeHead(500).end(String(error));
     });
@@ -55,8 +55,8 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(request.url ?? "", server.origin);
-    provider.asked.push(pathname);
-    const answer = provider.lies.answers?.[pathname];
+    provider.requestedPaths.push(pathname);
+    const answer = provider.overrides.responses?.[pathname];
     if (answer) return answer(response);
     switch (pathname) {
       case "/authorize":
@@ -65,7 +65,7 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
         return token(new URLSearchParams(await text(request)), response);
       case "/userinfo": {
         const honest = subjects.get(request.headers.authorization?.slice("Bearer ".length) ?? "");
-        return json(response, provider.lies.userinfo ?? honest ?? {});
+        return json(response, provider.overrides.userinfo ?? honest ?? {});
       }
       case "/keys":
         return json(response, { keys: [provider.key.jwk] });
@@ -95,7 +95,7 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
     const nonce = asked.get("nonce") ?? "";
     grants.set(code, { challenge, nonce, redirectUri, email: provider.email });
     const back = new URL(redirectUri);
-    const { iss = server.origin } = provider.lies;
+    const { iss = server.origin } = provider.overrides;
     const answer = { code, iss, state: asked.get("state") ?? "" };
     for (const [name, value] of Object.entries(answer)) back.searchParams.set(name, value);
     response.writeHead(302, { location: back.href }).end();
@@ -117,7 +117,7 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
     const subject = { sub: `of ${grant.email}`, email: grant.email, email_verified: true };
     const times = { iat: now, exp: now + 60 };
     const honest = { iss: server.origin, aud: clientId, nonce: grant.nonce, ...times, ...subject };
-    const { claims = (same) => same, idToken = sign } = provider.lies;
+    const { claims = (same) => same, idToken = sign } = provider.overrides;
     const access_token = crypto.randomUUID();
     subjects.set(access_token, subject);
     const id_token = await idToken(claims(honest));
@@ -137,13 +137,13 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
       IDP_A_CLIENT_ID: clientId,
       IDP_A_CLIENT_SECRET: secret,
     },
-    lies: {},
+    overrides: {},
     email: "",
     key: await newKey("RS256"),
     async rotateKey(alg = "RS256") {
       provider.key = await newKey(alg);
     },
-    asked: [],
+    requestedPaths: [],
     [Symbol.asyncDispose]: () => server.stop(),
   };
   return provider;

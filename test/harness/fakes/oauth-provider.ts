@@ -1,7 +1,7 @@
 /** A provider of OAuth 2 as code hosts are: it says who somebody is at an API of its own. */
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
-import { listen } from "./listening.ts";
+import { startHttpServer } from "./listening.ts";
 import { json } from "./malicious-provider.ts";
 
 export interface OAuthProvider extends AsyncDisposable {
@@ -24,7 +24,7 @@ export async function startOAuthProvider(): Promise<OAuthProvider> {
   const grants = new Map<string, Grant>();
   const tokens = new Set<string>();
 
-  const server = await listen((request, response) => {
+  const server = await startHttpServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "", server.origin);
     switch (pathname) {
       case "/authorize": {

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Stripe } from "stripe";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
-import { listen } from "./listening.ts";
+import { startHttpServer } from "./listening.ts";
 
 export const PRICES = {
   pro: { monthly: "price_pro_monthly", yearly: "price_pro_yearly" },
@@ -43,7 +43,7 @@ export interface PaymentProvider extends AsyncDisposable {
   /** While it is set, every call is answered with this status. */
   outage: number | null;
   /** What happens between its finding an answer and our having it. */
-  meanwhile: ((call: Call) => Promise<void>) | null;
+  beforeResponse: ((call: Call) => Promise<void>) | null;
 }
 
 export async function startPaymentProvider(): Promise<PaymentProvider> {
@@ -53,7 +53,7 @@ export async function startPaymentProvider(): Promise<PaymentProvider> {
   let ids = 0;
   const newId = (prefix: string) => `${prefix}_${(ids += 1)}`;
 
-  function answerTo({ method, path, fields }: Call): [number, object] {
+  function handleCall({ method, path, fields }: Call): [number, object] {
     const [, version, ...parts] = path.split("/");
     const route = `${method} ${version} ${parts.join(" ")}`;
     if (route === "POST v1 customers") return [200, { id: newId("cus"), object: "customer" }];
@@ -91,19 +91,19 @@ export async function startPaymentProvider(): Promise<PaymentProvider> {
       return;
     }
     const earlier = idempotencyKey === undefined ? undefined : answered.get(idempotencyKey);
-    const [status, answer] = earlier ? [200, earlier] : answerTo(call);
+    const [status, answer] = earlier ? [200, earlier] : handleCall(call);
     if (idempotencyKey !== undefined) answered.set(idempotencyKey, answer);
-    await provider.meanwhile?.(call);
+    await provider.beforeResponse?.(call);
     response.writeHead(status, { "content-type": "application/json" });
     response.end(JSON.stringify(answer));
   }
 
-  const server = await listen((request, response) => void handle(request, response));
+  const server = await startHttpServer((request, response) => void handle(request, response));
   const provider: PaymentProvider = {
     calls,
     subscriptions,
     outage: null,
-    meanwhile: null,
+    beforeResponse: null,
     settings: {
       BILLING_MODE: "payments",
       PAYMENTS_API_URL: server.origin,
@@ -120,7 +120,7 @@ export async function startPaymentProvider(): Promise<PaymentProvider> {
 }
 
 /** A subscription as the provider writes it. */
-export function subscriptionObject({
+export function buildSubscription({
   id,
   customer,
   status,
@@ -142,7 +142,7 @@ export function subscriptionObject({
 let events = 0;
 
 /** @param at in seconds. */
-export function newEvent(type: string, object: object, at = Math.floor(Date.now() / 1000)) {
+export function createEvent(type: string, object: object, at = Math.floor(Date.now() / 1000)) {
   events += 1;
   return {
     id: `evt_${events}_${crypto.randomUUID()}`,
@@ -154,7 +154,7 @@ export function newEvent(type: string, object: object, at = Math.floor(Date.now(
 }
 
 /** As the provider posts it. @param signedAt in seconds. */
-export function delivery(
+export function buildDelivery(
   event: object,
   { secret = WEBHOOK_SECRET, signedAt = Math.floor(Date.now() / 1000) } = {},
 ): RequestInit {

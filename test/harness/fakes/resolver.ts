@@ -1,7 +1,7 @@
 /** A resolver that is asked by DNS over HTTPS (RFC 8484), with the records and the faults that a test gives it. */
 import { buffer } from "node:stream/consumers";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { listen } from "./listening.ts";
+import { startHttpServer } from "./listening.ts";
 
 export const TYPE = { A: 1, CNAME: 5, TXT: 16 } as const;
 export const MEDIA_TYPE = "application/dns-message";
@@ -16,37 +16,37 @@ export interface Question {
 
 export interface Resolver extends AsyncDisposable {
   url: string;
-  asked: Question[];
+  questions: Question[];
   /** TXT records; `CNAME <name>` is an alias. A name that is missing does not exist. */
   records: Record<string, string[]>;
   /** Takes the next questions over, as whoever is broken does. */
-  instead: ((question: Question, response: ServerResponse) => void) | undefined;
+  override: ((question: Question, response: ServerResponse) => void) | undefined;
 }
 
 export async function startResolver(): Promise<Resolver> {
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const question = readQuestion(await buffer(request));
-    resolver.asked.push(question);
+    resolver.questions.push(question);
     if (request.headers["content-type"] !== MEDIA_TYPE) return void response.writeHead(415).end();
-    if (resolver.instead) return resolver.instead(question, response);
-    send(response, answerTo(question, resolver.records));
+    if (resolver.override) return resolver.override(question, response);
+    send(response, buildAnswer(question, resolver.records));
   }
-  const server = await listen((request, response) => void handle(request, response));
+  const server = await startHttpServer((request, response) => void handle(request, response));
   const resolver: Resolver = {
     url: `${server.origin}/dns-query`,
-    asked: [],
+    questions: [],
     records: {},
-    instead: undefined,
+    override: undefined,
     [Symbol.asyncDispose]: () => server.stop(),
   };
   return resolver;
 }
 
-export function send(response: ServerResponse, message: Buffer): void {
-  response.writeHead(200, { "content-type": MEDIA_TYPE }).end(message);
+export function send(response: ServerResponse, encodeMessage: Buffer): void {
+  response.writeHead(200, { "content-type": MEDIA_TYPE }).end(encodeMessage);
 }
 
-function answerTo(question: Question, records: Record<string, string[]>): Buffer {
+function buildAnswer(question: Question, records: Record<string, string[]>): Buffer {
   const lines: Buffer[] = [];
   let name = question.name;
   for (;;) {
@@ -54,15 +54,15 @@ function answerTo(question: Question, records: Record<string, string[]>): Buffer
     if (!values) return message(question, { rcode: lines.length > 0 ? 0 : 3, records: lines });
     const [alias] = values.flatMap((value) => /^CNAME (.+)$/.exec(value)?.slice(1) ?? []);
     if (alias === undefined) {
-      lines.push(...values.map((value) => txt(name, value.match(/.{1,255}/gs) ?? [""])));
+      lines.push(...values.map((value) => encodeTxt(name, value.match(/.{1,255}/gs) ?? [""])));
       return message(question, { records: lines });
     }
-    lines.push(record(name, TYPE.CNAME, encodeName(alias)));
+    lines.push(encodeRecord(name, TYPE.CNAME, encodeName(alias)));
     name = alias;
   }
 }
 
-export interface Shape {
+export interface MessageOptions {
   id?: number;
   rcode?: number;
   truncated?: boolean;
@@ -74,7 +74,7 @@ export interface Shape {
 }
 
 /** A whole answer. */
-export function message(asked: Question, shape: Shape = {}): Buffer {
+export function message(asked: Question, shape: MessageOptions = {}): Buffer {
   const { id = asked.id, rcode = 0, records = [], question = asked.bytes } = shape;
   const header = Buffer.alloc(12);
   header.writeUInt16BE(id, 0);
@@ -86,13 +86,13 @@ export function message(asked: Question, shape: Shape = {}): Buffer {
 }
 
 /** @param strings the pieces of at most 255 bytes that the text is in. */
-export function txt(name: string, strings: string[]): Buffer {
+export function encodeTxt(name: string, strings: string[]): Buffer {
   const pieces = strings.map((piece) => Buffer.concat([uint8(piece.length), Buffer.from(piece)]));
-  return record(name, TYPE.TXT, Buffer.concat(pieces));
+  return encodeRecord(name, TYPE.TXT, Buffer.concat(pieces));
 }
 
 /** Of the class IN, with a TTL of 0. @param name as text, or as bytes that may hold pointers. */
-export function record(name: string | Buffer, type: number, data: Buffer): Buffer {
+export function encodeRecord(name: string | Buffer, type: number, data: Buffer): Buffer {
   const owner = typeof name === "string" ? encodeName(name) : name;
   const fixed = Buffer.concat([uint16(type), uint16(1), Buffer.alloc(4), uint16(data.length)]);
   return Buffer.concat([owner, fixed, data]);
@@ -109,7 +109,7 @@ export function encodeName(name: string): Buffer {
 /** To where the name of the question stands. */
 export const POINTER_TO_QUESTION = Buffer.from([0xc0, 12]);
 
-export function questionOf(name: string, type: number = TYPE.TXT): Buffer {
+export function encodeQuestion(name: string, type: number = TYPE.TXT): Buffer {
   return Buffer.concat([encodeName(name), uint16(type), uint16(1)]);
 }
 

@@ -3,7 +3,7 @@ import { createHmac } from "node:crypto";
 import type { Receiver, Validator } from "../../../protocol/schemas/webhooks.ts";
 import type { Person } from "../server/api.ts";
 
-export interface Delivering {
+export interface DeliveryOptions {
   body?: string | Buffer;
   /** What the vendor calls the delivery, where it says so in a header line. */
   id?: string;
@@ -16,7 +16,7 @@ export interface Delivering {
 
 export const SECRET = "whsec_of_the_tests";
 
-export async function makeReceiver(
+export async function createReceiver(
   owner: Person,
   validator: Validator = "generic_hmac_sha256",
   name: string = validator,
@@ -34,10 +34,10 @@ export async function makeReceiver(
 export function deliver(
   server: { url: string },
   { id, validator }: Pick<Receiver, "id" | "validator">,
-  delivering: Delivering = {},
+  delivering: DeliveryOptions = {},
 ): Promise<Response> {
   const { body = "{}" } = delivering;
-  const headers = { ...signatureOf(validator, delivering), ...delivering.headers };
+  const headers = { ...buildSignatureHeaders(validator, delivering), ...delivering.headers };
   return fetch(`${server.url}/hooks/${id}`, {
     method: "POST",
     headers: { "content-type": "application/json", ...headers },
@@ -45,9 +45,9 @@ export function deliver(
   });
 }
 
-function signatureOf(
+function buildSignatureHeaders(
   validator: Validator,
-  { body = "{}", id, secret = SECRET, time = Math.floor(Date.now() / 1000) }: Delivering,
+  { body = "{}", id, secret = SECRET, time = Math.floor(Date.now() / 1000) }: DeliveryOptions,
 ): Record<string, string> {
   const sign = (prefix = "") =>
     createHmac("sha256", secret).update(prefix).update(body).digest("hex");

@@ -2,7 +2,7 @@
 import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { vi } from "vitest";
-import { temporaryDir } from "../directories.ts";
+import { createTemporaryDir } from "../directories.ts";
 
 export interface FakeWireGuard {
   /** Commands that changed something, in order: `wg set wg-home peer …`. */
@@ -54,7 +54,7 @@ if (program === "wg-quick" && args[0] === "strip") {
 
 /** Puts them first on this process's PATH, until the test's environment is restored. */
 export async function fakeWireGuard(): Promise<FakeWireGuard> {
-  const dir = await temporaryDir();
+  const dir = await createTemporaryDir();
   await mkdir(join(dir, "interfaces"));
   const script = join(dir, "fake.cjs");
   await writeFile(script, SCRIPT.replace("DIR", JSON.stringify(dir)));

@@ -33,7 +33,7 @@ export interface Machine {
 const STOP_TRIES_MAX = 20;
 
 /** @returns why they can't be used here, or undefined. */
-export function whyNoNamespaces(): string | undefined {
+export function findNamespaceProblem(): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on Linux";
   try {
     closeSync(openSync("/dev/net/tun", "r+"));

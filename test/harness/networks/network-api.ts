@@ -87,44 +87,44 @@ async function route(
 ): Promise<Answer> {
   const [, , id, part, deviceId, config] = url.split("/");
   if (id === undefined) {
-    if (method === "GET") return ok(api.networks);
+    if (method === "GET") return buildOkAnswer(api.networks);
     return { status: 201, body: api.addNetwork(String(body.name), String(body.cidr)) };
   }
   const network = api.networks.find((each) => each.id === id);
-  if (!network) return failure(404, "not_found", "there is no such network");
+  if (!network) return buildErrorAnswer(404, "not_found", "there is no such network");
   if (part === "server") {
     network.server_public_key = String(body.server_public_key);
     network.server_listen_port = Number(body.server_listen_port);
     network.public_endpoint = "127.0.0.1:40001";
-    return ok(network);
+    return buildOkAnswer(network);
   }
   if (network.server_public_key === null) {
-    return failure(409, "server_not_registered", "the network has no server yet");
+    return buildErrorAnswer(409, "server_not_registered", "the network has no server yet");
   }
   if (part === "relay-ticket") {
     return api
       .relayAccess(network)
-      .then(ok, (error: Error) => failure(503, "unavailable", error.message));
+      .then(buildOkAnswer, (error: Error) => buildErrorAnswer(503, "unavailable", error.message));
   }
-  if (part === "server-config") return ok({ config: serverConfig(api, network) });
-  if (part !== "devices") return failure(404, "not_found", "there is no such route");
+  if (part === "server-config") return buildOkAnswer({ config: serverConfig(api, network) });
+  if (part !== "devices") return buildErrorAnswer(404, "not_found", "there is no such route");
   if (method === "POST") {
     const device = api.addDevice(String(body.name), String(body.public_key));
     return { status: 201, body: { device, network_cidr: network.cidr } };
   }
-  if (deviceId === undefined) return ok(api.devices);
+  if (deviceId === undefined) return buildOkAnswer(api.devices);
   const device = api.devices.find((each) => each.id === deviceId);
-  if (!device) return failure(404, "not_found", "there is no such device");
-  if (config !== undefined) return ok({ config: deviceConfig(api, network, device) });
+  if (!device) return buildErrorAnswer(404, "not_found", "there is no such device");
+  if (config !== undefined) return buildOkAnswer({ config: deviceConfig(api, network, device) });
   api.devices = api.devices.filter((each) => each !== device);
-  return ok({});
+  return buildOkAnswer({});
 }
 
-function ok(body: unknown): Answer {
+function buildOkAnswer(body: unknown): Answer {
   return { status: 200, body };
 }
 
-function failure(status: number, error: string, message: string): Answer {
+function buildErrorAnswer(status: number, error: string, message: string): Answer {
   return { status, body: { error, message } };
 }
 

@@ -8,11 +8,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { mintToken, startApi, until, type Person, type TestApi } from "../server/api.ts";
+import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../server/api.ts";
 import { createNamespaces, type Machine, type Namespaces } from "./namespaces.ts";
 import {
   startRelayProcess,
-  untilLinked,
+  waitUntilLinked,
   type RelayProcess,
   type RelayProcessOptions,
 } from "./relay-process.ts";
@@ -73,7 +73,7 @@ export async function startRealNetwork(
         ...options,
       });
       closing.push(() => relay[Symbol.asyncDispose]());
-      await untilLinked(api, relay);
+      await waitUntilLinked(api, relay);
       return relay;
     };
     const relay = await startRelay(relayOptions(namespaces));
@@ -105,7 +105,7 @@ export async function addInterface(
   { address, privateKey, port }: { address: string; privateKey: string; port?: number },
 ): Promise<void> {
   machine.start("wireguard-go", ["-f", name], { LOG_LEVEL: "error" });
-  await until(() => Promise.resolve(hasInterface(machine, name)));
+  await waitUntil(() => Promise.resolve(hasInterface(machine, name)));
   const listen = port === undefined ? "" : `listen-port ${port}`;
   // wg reads keys from files alone, and a pipe of Node.js is none.
   const command = `f=$(mktemp) && cat > $f && wg set ${name} ${listen} private-key $f; rm $f`;
@@ -132,7 +132,7 @@ export async function startEcho(machine: Machine, address: string): Promise<void
 export interface Pings {
   child: ChildProcess;
   /** Round trips in milliseconds by sequence number. */
-  answers: Map<number, number>;
+  roundTrips: Map<number, number>;
   stop(): void;
 }
 
@@ -140,12 +140,12 @@ export interface Pings {
 export function startPings(machine: Machine, address: string, intervalMs: number): Pings {
   const args = [ECHO, "ask", address, String(ECHO_PORT), String(intervalMs)];
   const child = machine.start(process.execPath, args);
-  const answers = new Map<number, number>();
+  const roundTrips = new Map<number, number>();
   createInterface({ input: child.stdout! }).on("line", (line) => {
     const { sequence, ms } = JSON.parse(line) as { sequence: number; ms: number };
-    answers.set(sequence, ms);
+    roundTrips.set(sequence, ms);
   });
-  return { child, answers, stop: () => void child.kill("SIGKILL") };
+  return { child, roundTrips, stop: () => void child.kill("SIGKILL") };
 }
 
 /** Writes a configuration that only root may read, as wg-quick wants it. @returns its path. */

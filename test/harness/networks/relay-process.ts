@@ -6,8 +6,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { ROOT } from "../../../self-host/build/build.ts";
-import { until, type TestApi } from "../server/api.ts";
-import { ownPorts } from "../ports.ts";
+import { waitUntil, type TestApi } from "../server/api.ts";
+import { reservePorts } from "../ports.ts";
 import {
   startRelay as startTcpProxy,
   type Relay as TcpProxy,
@@ -55,7 +55,7 @@ export interface RelayProcess extends AsyncDisposable {
 
 export async function startRelayProcess(options: RelayProcessOptions): Promise<RelayProcess> {
   const { id = "main", ports = PORTS, address = "127.0.0.1", prefix = [] } = options;
-  const port = options.port ?? (await ownPorts(ports + 1));
+  const port = options.port ?? (await reservePorts(ports + 1));
   const at = { address: PROXY_ADDRESS, port };
   const tcp = await startTcpProxy(port, { host: PROXY_ADDRESS, port });
   const udp = await startUdpProxy(port, at);
@@ -85,7 +85,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 
   /** Resolves once it listens. */
   async function healthy(): Promise<void> {
-    await until(async () => {
+    await waitUntil(async () => {
       if (child?.exitCode !== null) throw new Error(`the relay ended:\n${output}`);
       const answer = await fetch(`http://${address}:${port}/health`).catch(() => undefined);
       await answer?.arrayBuffer();
@@ -127,10 +127,10 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
 }
 
 /** Resolves once the API knows the relay and would hand out its ports. */
-export async function untilLinked(api: TestApi, relay: RelayProcess): Promise<void> {
+export async function waitUntilLinked(api: TestApi, relay: RelayProcess): Promise<void> {
   const text = "select id from relays where id = $1 and connected_epoch is not null";
   try {
-    await until(async () => (await api.sql(text, [relay.id])).length > 0);
+    await waitUntil(async () => (await api.sql(text, [relay.id])).length > 0);
   } catch (error) {
     const output = `${relay.output}\n${api.server.output}`;
     throw new Error(`the API does not know ${relay.id}:\n${output}`, { cause: error });

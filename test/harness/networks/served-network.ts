@@ -4,7 +4,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { runAgent, type RunningAgent } from "../tunnel/agent.ts";
-import { temporaryDir } from "../directories.ts";
+import { createTemporaryDir } from "../directories.ts";
 import { startTestRelay, type TestRelay } from "../relay/test-relay.ts";
 import { createPeer, type WireGuardPeer } from "../wireguard/peer.ts";
 import { startNetworkApi, type NetworkApiServer } from "./network-api.ts";
@@ -32,7 +32,7 @@ export async function startServedNetwork(): Promise<ServedNetwork> {
   const network = api.addNetwork("home");
   network.server_public_key = server.publicKey;
   network.server_listen_port = server.port;
-  const home = await temporaryDir();
+  const home = await createTemporaryDir();
   await writeFile(join(home, "token"), "token");
   const keys = join(home, ".config/underpass/networks/home");
   await mkdir(keys, { recursive: true });
@@ -69,7 +69,7 @@ export async function startServedNetwork(): Promise<ServedNetwork> {
       api.addDevice("laptop", device.publicKey);
       await device.handshake({ address: "127.0.0.1", port }, server.publicKey);
       device.send("hello");
-      await device.arrival("hello");
+      await device.waitForPayload("hello");
       return device;
     },
     async [Symbol.asyncDispose]() {

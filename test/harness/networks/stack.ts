@@ -8,12 +8,12 @@ import { vi } from "vitest";
 import type { PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import { runAgent, type RunningAgent } from "../tunnel/agent.ts";
 import { mintToken, startApi, type Person, type TestApi } from "../server/api.ts";
-import { PATIENT } from "../timeouts.ts";
+import { WAIT_OPTIONS } from "../timeouts.ts";
 import { ping } from "./traffic.ts";
 import { createPeer, type Endpoint, type WireGuardPeer } from "../wireguard/peer.ts";
 import {
   startRelayProcess,
-  untilLinked,
+  waitUntilLinked,
   type RelayProcess,
   type RelayProcessOptions,
 } from "./relay-process.ts";
@@ -47,7 +47,7 @@ export interface TestNetwork extends AsyncDisposable {
   /** Runs it, and waits until the API says that datagrams go this way. */
   serve(transport?: "udp" | "websocket"): Promise<RunningAgent>;
   /** Resolves once the API describes the network's relay so. */
-  reaches(state: PrivateNetwork["relay"]["state"]): Promise<void>;
+  waitForRelayState(state: PrivateNetwork["relay"]["state"]): Promise<void>;
   /** Another server with a key of its own takes the port of the one there is, and is registered. */
   replaceServer(): Promise<WireGuardPeer>;
   /** A client that completed a handshake through the relay, and has been answered since. */
@@ -71,7 +71,7 @@ export async function startNetworkStack(
   ): Promise<RelayProcess> {
     const relay = await startRelayProcess({ id, apiUrl: api.server.url, secret: SECRET, ...more });
     relays.push(relay);
-    await untilLinked(api, relay);
+    await waitUntilLinked(api, relay);
     return relay;
   }
 
@@ -136,8 +136,8 @@ async function createNetwork(
   async function read(): Promise<PrivateNetwork> {
     return (await owner.get<PrivateNetwork>(`/private-networks/${id}`)).body;
   }
-  async function reaches(state: PrivateNetwork["relay"]["state"]): Promise<void> {
-    await vi.waitUntil(async () => (await read()).relay.state === state, PATIENT);
+  async function waitForRelayState(state: PrivateNetwork["relay"]["state"]): Promise<void> {
+    await vi.waitUntil(async () => (await read()).relay.state === state, WAIT_OPTIONS);
   }
 
   return {
@@ -147,10 +147,10 @@ async function createNetwork(
     endpoint,
     read,
     vpn,
-    reaches,
+    waitForRelayState,
     async serve(transport = "udp") {
       const agent = await vpn();
-      await reaches(transport);
+      await waitForRelayState(transport);
       return agent;
     },
     async replaceServer() {

@@ -1,6 +1,6 @@
 /** Traffic between a WireGuard client and a server that echoes. */
 import { vi } from "vitest";
-import { PATIENT } from "../timeouts.ts";
+import { WAIT_OPTIONS } from "../timeouts.ts";
 import type { WireGuardPeer } from "../wireguard/peer.ts";
 
 let messages = 0;
@@ -22,7 +22,7 @@ export async function ping(client: WireGuardPeer, to?: string): Promise<number> 
     sent += 1;
     client.send(text, to);
     return false;
-  }, PATIENT);
+  }, WAIT_OPTIONS);
   return sent;
 }
 
@@ -42,7 +42,7 @@ export async function push(server: WireGuardPeer, client: WireGuardPeer): Promis
     sent += 1;
     server.send(text, client.publicKey);
     return false;
-  }, PATIENT);
+  }, WAIT_OPTIONS);
   return sent;
 }
 

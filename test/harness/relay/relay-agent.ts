@@ -14,7 +14,7 @@ import {
   writeDatagramHeader,
 } from "../../../protocol/relay/datagrams.ts";
 import { DATAGRAM_HEADER_BYTES } from "../../../protocol/relay/limits.ts";
-import { PATIENT } from "../timeouts.ts";
+import { WAIT_OPTIONS } from "../timeouts.ts";
 
 export interface ReceivedDatagram {
   flow: number;
@@ -76,7 +76,7 @@ export class RelayAgent implements AsyncDisposable {
   }
 
   async end(): Promise<{ code: number; reason: string }> {
-    await vi.waitUntil(() => this.closed !== null, PATIENT);
+    await vi.waitUntil(() => this.closed !== null, WAIT_OPTIONS);
     return this.closed!;
   }
 
@@ -86,7 +86,7 @@ export class RelayAgent implements AsyncDisposable {
       if (condition()) return true;
       if (this.closed) throw new Error(`closed: ${this.closed.code} ${this.closed.reason}`);
       return false;
-    }, PATIENT);
+    }, WAIT_OPTIONS);
   }
 
   /** A UDP socket, bound to the association by a BIND that was answered. */

@@ -29,8 +29,8 @@ import {
   type NetworkTicket,
   type TunnelTicket,
 } from "../../../protocol/relay/ticket.ts";
-import { PATIENT } from "../timeouts.ts";
-import { ownPorts } from "../ports.ts";
+import { WAIT_OPTIONS } from "../timeouts.ts";
+import { reservePorts } from "../ports.ts";
 
 const MAIN = join(dirname(fileURLToPath(import.meta.url)), "../../../relay/main.ts");
 const PORTS = 20;
@@ -83,7 +83,7 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
   const id = options.id ?? "test";
   const secret = options.api?.secret ?? randomBytes(32).toString("hex");
   const api = options.api ?? (await startFakeApi(secret));
-  const port = await ownPorts(PORTS);
+  const port = await reservePorts(PORTS);
   const ports = Array.from({ length: PORTS - 1 }, (_, at) => port + 1 + at);
   let output = "";
   let child: ChildProcess | undefined;
@@ -114,7 +114,7 @@ export async function startTestRelay(options: TestRelayOptions = {}): Promise<Te
     await vi.waitUntil(() => {
       if (started.exitCode !== null) throw new Error(`the relay ended:\n${own}`);
       return own.includes('"connected to the API"');
-    }, PATIENT);
+    }, WAIT_OPTIONS);
   }
 
   async function stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> {

@@ -5,7 +5,7 @@
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
-import { seeded } from "../random.ts";
+import { createRandom } from "../random.ts";
 
 interface Address {
   address: string;
@@ -57,7 +57,7 @@ export async function startUdpProxy(serverPort: number, at?: Address): Promise<U
   const blocked = new Set<Direction>();
   const passed = { "to-server": 0, "to-client": 0 };
   let faults: UdpFaults = {};
-  let random = seeded(1);
+  let random = createRandom(1);
   const held: { release: () => void; after: number }[] = [];
   const near = await bind(at ?? { address: "127.0.0.1", port: 0 });
   near.on("message", (bytes, { address, port }) => {
@@ -118,7 +118,7 @@ export async function startUdpProxy(serverPort: number, at?: Address): Promise<U
     passed,
     setFaults(next) {
       faults = next;
-      random = seeded(next.seed ?? 1);
+      random = createRandom(next.seed ?? 1);
     },
     block(direction) {
       for (const each of direction ? [direction] : (["to-server", "to-client"] as const))

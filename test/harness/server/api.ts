@@ -53,7 +53,7 @@ export interface Person extends Caller {
 export type Role = "viewer" | "member" | "admin" | "owner";
 
 /** How an agent's attempt to connect ended. */
-export interface Attempt {
+export interface ConnectionAttempt {
   /** Set while the connection is open. */
   socket: WebSocket | undefined;
   protocol: string;
@@ -70,14 +70,14 @@ export interface TestApi extends AsyncDisposable {
   colleague(of: Person, role: Role): Promise<Person>;
   logIn(email: string, password: string): Promise<Person>;
   /** The newest code that was mailed to an address. */
-  codeFor(email: string): Promise<string>;
-  mailsTo(email: string): Promise<string[]>;
+  getMailedCode(email: string): Promise<string>;
+  readMailsTo(email: string): Promise<string[]>;
   sql<Row>(text: string, values?: unknown[]): Promise<Row[]>;
   connectAgent(
     bearer: string | undefined,
     query: Record<string, string | number>,
     options?: { protocols?: string[] },
-  ): Promise<Attempt>;
+  ): Promise<ConnectionAttempt>;
   /** What the server does by itself once a minute. */
   runCron(): Promise<void>;
   stop(): Promise<void>;
@@ -103,9 +103,9 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   await database.connect();
   // The server is stopped while this connection is idle.
   database.on("error", () => {});
-  const stranger = callerOf(server, {});
+  const stranger = createCaller(server, {});
 
-  async function mailsTo(email: string): Promise<string[]> {
+  async function readMailsTo(email: string): Promise<string[]> {
     const dir = join(server.dataDir, "mail");
     const names = await readdir(dir).catch(() => []);
     const mails = await Promise.all(
@@ -117,8 +117,8 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
     return mails.filter((mail) => mail.includes(`To: ${email}`));
   }
 
-  async function codeFor(email: string): Promise<string> {
-    return until(async () => /^Subject: (\d{6}) /m.exec((await mailsTo(email)).at(-1) ?? "")?.[1]);
+  async function getMailedCode(email: string): Promise<string> {
+    return waitUntil(async () => /^Subject: (\d{6}) /m.exec((await readMailsTo(email)).at(-1) ?? "")?.[1]);
   }
 
   async function logIn(email: string, password: string): Promise<Person> {
@@ -127,20 +127,20 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
       password,
     });
     return {
-      ...callerOf(server, { authorization: `Bearer ${body.access_token}` }),
+      ...createCaller(server, { authorization: `Bearer ${body.access_token}` }),
       email,
       password,
       userId: body.user.id,
       orgId: body.active_org.id,
       accessToken: body.access_token,
-      cookie: cookieIn(headers),
+      cookie: getFirstCookie(headers),
     };
   }
 
   async function owner(): Promise<Person> {
     const email = newEmail();
     await stranger.post("/auth/signup", { email, password: PASSWORD });
-    await stranger.post("/auth/verify-email-otp", { email, code: await codeFor(email) });
+    await stranger.post("/auth/verify-email-otp", { email, code: await getMailedCode(email) });
     return logIn(email, PASSWORD);
   }
 
@@ -165,8 +165,8 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
     owner,
     colleague,
     logIn,
-    codeFor,
-    mailsTo,
+    getMailedCode,
+    readMailsTo,
     async sql<Row>(text: string, values: unknown[] = []) {
       return (await database.query(text, values)).rows as Row[];
     },
@@ -178,7 +178,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   };
 }
 
-export function callerOf(server: TestServer, headers: Record<string, string>): Caller {
+export function createCaller(server: TestServer, headers: Record<string, string>): Caller {
   async function send<Body>(
     method: string,
     path: string,
@@ -210,7 +210,7 @@ export function callerOf(server: TestServer, headers: Record<string, string>): C
 }
 
 /** `name=value` of the first cookie that an answer sets. */
-export function cookieIn(headers: Headers): string {
+export function getFirstCookie(headers: Headers): string {
   return headers.getSetCookie()[0]?.split(";")[0] ?? "";
 }
 
@@ -241,7 +241,7 @@ function connectAgent(
   bearer: string | undefined,
   query: Record<string, string | number>,
   protocols: string[],
-): Promise<Attempt> {
+): Promise<ConnectionAttempt> {
   const params = new URLSearchParams(
     Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
   );
@@ -281,7 +281,7 @@ function hello(): Uint8Array {
 }
 
 /** Asks again until there is an answer. */
-export async function until<Value>(
+export async function waitUntil<Value>(
   ask: () => Promise<Value | undefined | null | false>,
   maxMs = 60_000,
 ): Promise<Value> {

@@ -3,12 +3,12 @@ import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Billing, CheckoutSession } from "../../../protocol/schemas/billing.ts";
 import { startApi, type Person, type Reply, type TestApi } from "./api.ts";
 import {
-  delivery,
-  newEvent,
+  buildDelivery,
+  createEvent,
   NOW,
   PRICES,
   startPaymentProvider,
-  subscriptionObject,
+  buildSubscription,
   type PaymentProvider,
   type SubscriptionState,
 } from "../fakes/payments.ts";
@@ -19,34 +19,34 @@ export interface Customer {
   id: string;
 }
 
-export interface Paying {
+export interface BillingServer {
   api: TestApi;
   provider: PaymentProvider;
   checkout(owner: Person, body?: object): Promise<Reply<CheckoutSession>>;
   /** One that has not paid yet. */
   newCustomer(): Promise<Customer>;
   newSubscriptionId(): string;
-  tell(event: object, options?: Parameters<typeof delivery>[1]): Promise<Reply<object>>;
+  sendEvent(event: object, options?: Parameters<typeof buildDelivery>[1]): Promise<Reply<object>>;
   /** The provider tells it as it is from now on, and says the same when it is asked. @param seconds from now. */
-  tellState(state: SubscriptionState, seconds: number, type?: string): Promise<void>;
+  sendState(state: SubscriptionState, seconds: number, type?: string): Promise<void>;
   /** An hour ago. */
   buy(customer: Customer, price?: string): Promise<SubscriptionState>;
-  billingOf(customer: Customer): Promise<Billing>;
-  planOf(customer: Customer): Promise<string>;
-  auditOf(customer: Customer, action: string): Promise<object[]>;
+  getBilling(customer: Customer): Promise<Billing>;
+  getPlan(customer: Customer): Promise<string>;
+  listAudit(customer: Customer, action: string): Promise<object[]>;
   stop(): Promise<void>;
 }
 
-export async function startPaying(): Promise<Paying> {
+export async function startBillingServer(): Promise<BillingServer> {
   const provider = await startPaymentProvider();
   const api = await startApi({ env: { ...provider.settings, DEFAULT_PLAN: "free" } });
   let subscriptions = 0;
   const newSubscriptionId = () => `sub_${(subscriptions += 1)}`;
 
-  const checkout: Paying["checkout"] = (owner, body = { plan: "pro" }) =>
+  const checkout: BillingServer["checkout"] = (owner, body = { plan: "pro" }) =>
     owner.post<CheckoutSession>("/billing/checkout-session", body);
-  const tell: Paying["tell"] = (event, options) =>
-    api.stranger.send("POST", "/billing/webhook", delivery(event, options));
+  const sendEvent: BillingServer["sendEvent"] = (event, options) =>
+    api.stranger.send("POST", "/billing/webhook", buildDelivery(event, options));
 
   async function newCustomer(): Promise<Customer> {
     const owner = await api.owner();
@@ -59,10 +59,10 @@ export async function startPaying(): Promise<Paying> {
     return { owner, id: row!.customer_id };
   }
 
-  async function tellState(state: SubscriptionState, seconds: number, type = "updated") {
-    const object = subscriptionObject(state);
+  async function sendState(state: SubscriptionState, seconds: number, type = "updated") {
+    const object = buildSubscription(state);
     provider.subscriptions.set(state.id, object);
-    const { status } = await tell(newEvent(`customer.subscription.${type}`, object, NOW + seconds));
+    const { status } = await sendEvent(createEvent(`customer.subscription.${type}`, object, NOW + seconds));
     if (status !== 200) throw new Error(`an event was answered with ${status}`);
   }
 
@@ -72,17 +72,17 @@ export async function startPaying(): Promise<Paying> {
     checkout,
     newCustomer,
     newSubscriptionId,
-    tell,
-    tellState,
+    sendEvent,
+    sendState,
     async buy({ id: customer }, price = PRICES.pro.monthly) {
       const id = newSubscriptionId();
       const state: SubscriptionState = { id, customer, status: "active", price };
-      await tellState(state, -3600, "created");
+      await sendState(state, -3600, "created");
       return state;
     },
-    billingOf: async ({ owner }) => (await owner.get<Billing>("/billing")).body,
-    planOf: async ({ owner }) => (await owner.get<Me>("/auth/me")).body.entitlements.plan,
-    async auditOf({ owner }, action) {
+    getBilling: async ({ owner }) => (await owner.get<Billing>("/billing")).body,
+    getPlan: async ({ owner }) => (await owner.get<Me>("/auth/me")).body.entitlements.plan,
+    async listAudit({ owner }, action) {
       const rows = await api.sql<{ metadata: object }>(
         "select metadata from audit_events where org_id = $1 and action = $2 order by created_at",
         [owner.orgId, action],

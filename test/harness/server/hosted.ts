@@ -16,10 +16,10 @@ import { startPostgres } from "../../../self-host/postgres/postgres.ts";
 import { loadSecrets } from "../../../self-host/secrets.ts";
 import { buildConfiguration } from "../../../self-host/workerd/configuration.ts";
 import { Settings, type Config } from "../../../workers/config/config.ts";
-import { seal } from "../../../workers/identity/sealing.ts";
-import { until } from "./api.ts";
-import { preparedDir, silent } from "../directories.ts";
-import { ownPort } from "../ports.ts";
+import { encrypt } from "../../../workers/identity/encryption.ts";
+import { waitUntil } from "./api.ts";
+import { createPreparedDir, silentLog } from "../directories.ts";
+import { reservePort } from "../ports.ts";
 
 export interface HostedService extends AsyncDisposable {
   url: string;
@@ -43,11 +43,11 @@ export async function startHosted({
   trusted = "",
 }: HostedOptions): Promise<HostedService> {
   await using undo = new AsyncDisposableStack();
-  const path = await preparedDir();
+  const path = await createPreparedDir();
   undo.defer(() => rm(path, { recursive: true, force: true }));
   const dataDir = await openDataDir(path);
   const secrets = await loadSecrets(path, {});
-  const postgres = await startPostgres(path, secrets.postgres, silent);
+  const postgres = await startPostgres(path, secrets.postgres, silentLog);
   undo.defer(() => postgres.stop());
   const database: pg.Client = await connectDatabase(postgres.url);
   undo.defer(() => database.end());
@@ -57,11 +57,11 @@ export async function startHosted({
     secret: secrets.gateway,
     mailDir: dataDir.mailDir,
     smtpServer: undefined,
-    log: silent,
+    log: silentLog,
   });
   undo.defer(() => gateway.close());
 
-  const port = await ownPort();
+  const port = await reservePort();
   const bindings: Record<string, string> = {
     HOSTED: "true",
     API_HOSTS: "127.0.0.1",
@@ -85,7 +85,7 @@ export async function startHosted({
     bindingNames: Object.keys(bindings),
   });
   const configPath = join(dataDir.runDir, "hosted.capnp");
-  await writeFile(configPath, asHosted(text, trusted));
+  await writeFile(configPath, toHostedConfiguration(text, trusted));
   const workerd = createRequire(import.meta.url).resolve("workerd/bin/workerd");
   const child = spawn(workerd, ["serve", configPath], { env: bindings });
   let output = "";
@@ -94,7 +94,7 @@ export async function startHosted({
   }
   undo.defer(() => end(child));
   const url = `http://127.0.0.1:${port}`;
-  await until(() =>
+  await waitUntil(() =>
     fetch(`${url}/health`).then(
       ({ ok }) => ok,
       () => child.exitCode !== null,
@@ -112,7 +112,7 @@ export async function startHosted({
     runCron: () => control(controlSocket, "/cron"),
     output: () => output,
     async queueMail(mail) {
-      const payload = { sealed: await seal(config, "mail", JSON.stringify(mail)) };
+      const payload = { sealed: await encrypt(config, "mail", JSON.stringify(mail)) };
       await sql("insert into outbox (kind, payload) values ('mail', $1::jsonb)", [
         JSON.stringify(payload),
       ]);
@@ -122,7 +122,7 @@ export async function startHosted({
 }
 
 /** Nothing is there that delivers mail for it, and a test's certificate counts. */
-function asHosted(text: string, trusted: string): string {
+function toHostedConfiguration(text: string, trusted: string): string {
   const [mailGateway = ""] = /^.*"MAIL_GATEWAY".*\n/m.exec(text) ?? [];
   const trust = trusted === "" ? "" : `, trustedCertificates = [${JSON.stringify(trusted)}]`;
   return text

@@ -13,7 +13,7 @@ export interface Schema {
   anyOf?: Schema[];
 }
 
-export const NASTY_TEXTS = [
+export const HOSTILE_STRINGS = [
   "",
   " ",
   "\0",
@@ -43,8 +43,8 @@ export const NASTY_TEXTS = [
 ];
 
 /** In JSON's own spelling: some of it no program would write. */
-const NASTY_NUMBERS = ["-1", "-0", "1.5", "1e308", "1e400", "2147483648", "9007199254740993"];
-const OF_ANOTHER_TYPE = [
+const HOSTILE_NUMBERS = ["-1", "-0", "1.5", "1e308", "1e400", "2147483648", "9007199254740993"];
+const OTHER_TYPES = [
   "null",
   "true",
   "0",
@@ -68,15 +68,15 @@ const EXAMPLES: Record<string, string> = {
 };
 
 /** One for each alternative that there is in it. */
-export function examplesOf(schema: Schema, name = ""): unknown[] {
+export function generateExamples(schema: Schema, name = ""): unknown[] {
   if (schema.enum) return schema.enum.slice(0, 1);
   const alternatives = schema.oneOf ?? schema.anyOf;
-  if (alternatives) return alternatives.flatMap((one) => examplesOf(one, name));
+  if (alternatives) return alternatives.flatMap((one) => generateExamples(one, name));
   switch (schema.type) {
     case "object":
-      return objectsOf(Object.entries(schema.properties ?? {}));
+      return generateObjects(Object.entries(schema.properties ?? {}));
     case "array":
-      return examplesOf(schema.items ?? {}, name).map((item) => [item]);
+      return generateExamples(schema.items ?? {}, name).map((item) => [item]);
     case "integer":
     case "number":
       return [Math.max(schema.minimum ?? 1, 1)];
@@ -87,8 +87,8 @@ export function examplesOf(schema: Schema, name = ""): unknown[] {
   }
 }
 
-function objectsOf(properties: [string, Schema][]): Record<string, unknown>[] {
-  const fields = properties.map(([name, schema]) => [name, examplesOf(schema, name)] as const);
+function generateObjects(properties: [string, Schema][]): Record<string, unknown>[] {
+  const fields = properties.map(([name, schema]) => [name, generateExamples(schema, name)] as const);
   const count = Math.max(1, ...fields.map(([, values]) => values.length));
   return Array.from({ length: count }, (_, at) =>
     Object.fromEntries(fields.map(([name, values]) => [name, values[at % values.length]])),
@@ -99,7 +99,7 @@ function objectsOf(properties: [string, Schema][]): Record<string, unknown>[] {
  * Bodies in JSON of which one part, however deep, is not what the schema asks for. A field that can be left
  * out is tried without the others of its kind: some exclude each other.
  */
-export function nonsenseFor(schema: Schema): string[] {
+export function generateInvalidBodies(schema: Schema): string[] {
   const { properties = {}, required = [] } = schema;
   const fields = Object.entries(properties);
   const objectWith = (optional?: string) => ({
@@ -110,13 +110,13 @@ export function nonsenseFor(schema: Schema): string[] {
   });
   const optional = fields.map(([name]) => name).filter((name) => !required.includes(name));
   return [
-    ...examplesOf(schema).map(twice),
-    ...examplesOf(objectWith()).flatMap((example) => spoiled(example, pathsIn(example))),
+    ...generateExamples(schema).map(withDuplicateKeys),
+    ...generateExamples(objectWith()).flatMap((example) => replaceParts(example, listPaths(example))),
     ...optional.flatMap((name) =>
-      examplesOf(objectWith(name)).flatMap((example) =>
-        spoiled(
+      generateExamples(objectWith(name)).flatMap((example) =>
+        replaceParts(
           example,
-          pathsIn(example).filter(([first]) => first === name),
+          listPaths(example).filter(([first]) => first === name),
         ),
       ),
     ),
@@ -124,43 +124,43 @@ export function nonsenseFor(schema: Schema): string[] {
 }
 
 /** Every key twice, and one that prototypes have. */
-function twice(example: unknown): string {
+function withDuplicateKeys(example: unknown): string {
   const text = JSON.stringify(example);
   return text === "{}"
     ? text
     : `{${text.slice(1, -1)},"__proto__":{"role":"owner"},${text.slice(1)}`;
 }
 
-function spoiled(example: unknown, paths: Path[]): string[] {
+function replaceParts(example: unknown, paths: Path[]): string[] {
   return paths.flatMap((path) => {
-    const text = JSON.stringify(replaced(example, path, "<here>"));
+    const text = JSON.stringify(replaceAt(example, path, "<here>"));
     const value = path.reduce(
       (part, key) => (part as Record<string | number, unknown>)[key],
       example,
     );
-    return [...OF_ANOTHER_TYPE, ...nastyOnesFor(value)].map((nasty) =>
+    return [...OTHER_TYPES, ...getHostileValues(value)].map((nasty) =>
       text.replace('"<here>"', () => nasty),
     );
   });
 }
 
-function nastyOnesFor(value: unknown): string[] {
-  if (typeof value === "number") return NASTY_NUMBERS;
+function getHostileValues(value: unknown): string[] {
+  if (typeof value === "number") return HOSTILE_NUMBERS;
   if (typeof value !== "string") return [];
-  return [...NASTY_TEXTS, `${value}\0`, `${value}\ud800`].map((text) => JSON.stringify(text));
+  return [...HOSTILE_STRINGS, `${value}\0`, `${value}\ud800`].map((text) => JSON.stringify(text));
 }
 
 type Path = (string | number)[];
 
-function pathsIn(value: unknown): Path[] {
+function listPaths(value: unknown): Path[] {
   if (typeof value !== "object" || value === null) return [[]];
   const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
-  return [[], ...entries.flatMap(([key, part]) => pathsIn(part).map((rest) => [key, ...rest]))];
+  return [[], ...entries.flatMap(([key, part]) => listPaths(part).map((rest) => [key, ...rest]))];
 }
 
-function replaced(value: unknown, [key, ...rest]: Path, by: unknown): unknown {
+function replaceAt(value: unknown, [key, ...rest]: Path, by: unknown): unknown {
   if (key === undefined) return by;
-  if (Array.isArray(value)) return value.with(Number(key), replaced(value[Number(key)], rest, by));
+  if (Array.isArray(value)) return value.with(Number(key), replaceAt(value[Number(key)], rest, by));
   const fields = value as Record<string, unknown>;
-  return { ...fields, [key]: replaced(fields[String(key)], rest, by) };
+  return { ...fields, [key]: replaceAt(fields[String(key)], rest, by) };
 }

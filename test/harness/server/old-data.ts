@@ -10,7 +10,7 @@ import type pg from "pg";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { connectDatabase } from "../../../self-host/postgres/migrate.ts";
 import { startPostgres } from "../../../self-host/postgres/postgres.ts";
-import { preparedDir, silent } from "../directories.ts";
+import { createPreparedDir, silentLog } from "../directories.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3600_000;
@@ -35,7 +35,7 @@ export interface OldData {
 }
 
 /** @param replaced text of the record, and what to write instead. */
-export async function makeOldDataDir(
+export async function createOldDataDir(
   recordDir: string,
   { recordedAt, migrations }: OldRecord,
   replaced: Record<string, string>,
@@ -45,7 +45,7 @@ export async function makeOldDataDir(
     for (const [from, to] of Object.entries(replaced)) text = text.replaceAll(from, to);
     return text;
   };
-  const dataDir = await preparedDir();
+  const dataDir = await createPreparedDir();
   const secretsPath = join(dataDir, "secrets.json");
   const { postgres: password } = JSON.parse(await readFile(secretsPath, "utf8")) as {
     postgres: string;
@@ -54,7 +54,7 @@ export async function makeOldDataDir(
   await writeFile(secretsPath, JSON.stringify({ ...secrets, postgres: password }), { mode: 0o600 });
 
   const shiftMs = Math.floor((Date.now() - new Date(recordedAt).getTime()) / MINUTE_MS) * MINUTE_MS;
-  const postgres = await startPostgres(dataDir, password, silent);
+  const postgres = await startPostgres(dataDir, password, silentLog);
   let rowCounts: Map<string, number>;
   try {
     const client = await connectDatabase(postgres.url);

@@ -6,12 +6,12 @@ import { readFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { AccountSummary, MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
-import { callerOf, startApi, type Caller, type TestApi } from "./api.ts";
+import { createCaller, startApi, type Caller, type TestApi } from "./api.ts";
 import { startOAuthProvider, type OAuthProvider } from "../fakes/oauth-provider.ts";
-import { makeOldDataDir, type OldData, type OldRecord } from "./old-data.ts";
+import { createOldDataDir, type OldData, type OldRecord } from "./old-data.ts";
 import { startPaymentProvider, type PaymentProvider } from "../fakes/payments.ts";
 import { startResolver, type Resolver } from "../fakes/resolver.ts";
-import { codeOf } from "../browser/second-factor.ts";
+import { generateCode } from "../browser/second-factor.ts";
 
 /** Replaces the origin of the sign-in provider in the recorded rows. */
 const PROVIDER = "https://idp.example";
@@ -70,7 +70,7 @@ export async function startUpgraded(recordDir: string, old: OldServer): Promise<
     startResolver(),
   ]);
   const origin = new URL(oauth.settings.IDP_B_API_URL!).origin;
-  const data = await makeOldDataDir(recordDir, old, { [PROVIDER]: origin });
+  const data = await createOldDataDir(recordDir, old, { [PROVIDER]: origin });
   const api = await startApi({
     dataDir: data.dataDir,
     relay: true,
@@ -85,7 +85,7 @@ export async function startUpgraded(recordDir: string, old: OldServer): Promise<
     },
   });
   const callerWith = (bearer: string) =>
-    callerOf(api.server, { authorization: `Bearer ${bearer}` });
+    createCaller(api.server, { authorization: `Bearer ${bearer}` });
 
   return {
     api,
@@ -114,7 +114,7 @@ async function logInTwice({ stranger }: TestApi, email: string, { notes }: OldSe
   const { body: asked } = await stranger.post<MfaRequired>("/auth/login", { email, password });
   const { status, body } = await stranger.post<AccountSummary>("/auth/login/mfa", {
     challenge_token: asked.challenge_token,
-    code: codeOf(totpSecret),
+    code: generateCode(totpSecret),
   });
   if (status !== 200) throw new Error(`no second factor: ${JSON.stringify(body)}`);
   return body.access_token;

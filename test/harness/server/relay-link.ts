@@ -16,7 +16,7 @@ export const RELAY_ENV = { RELAY_SECRET, LOCAL_RELAY: "off" };
 
 export class RelayLink implements Disposable {
   readonly hello: RelayHello;
-  readonly heard: ApiToRelayMessage[] = [];
+  readonly received: ApiToRelayMessage[] = [];
   /** As the relay was told last. */
   reservedPorts: ApiToRelayMessage | undefined;
   readonly closed: Promise<{ code: number; reason: string }>;
@@ -67,7 +67,7 @@ export class RelayLink implements Disposable {
         const message = ApiToRelayMessage.parse(JSON.parse(text));
         if (message.type === "welcome") resolve();
         else if (message.type === "ports") link.reservedPorts = message;
-        else link.heard.push(message);
+        else link.received.push(message);
       });
     });
     socket.send(JSON.stringify(hello));

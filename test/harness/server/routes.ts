@@ -23,7 +23,7 @@ export async function readRoutes(api: TestApi): Promise<Route[]> {
   );
 }
 
-export function nameOf({ method, path }: Pick<Route, "method" | "path">): string {
+export function formatRoute({ method, path }: Pick<Route, "method" | "path">): string {
   return `${method} ${path}`;
 }
 
@@ -40,7 +40,7 @@ export function isGuarded({ security, path }: Route): boolean {
 }
 
 /** A value for every parameter that there is: a new one must be thought of here. */
-const NOTHING: Record<string, string> = {
+const UNKNOWN_VALUES: Record<string, string> = {
   "{id}": "00000000-0000-4000-8000-000000000000",
   "{user_id}": "00000000-0000-4000-8000-000000000000",
   "{invitation_id}": "00000000-0000-4000-8000-000000000000",
@@ -51,9 +51,9 @@ const NOTHING: Record<string, string> = {
 };
 
 /** @param values what parameters stand for; those left out name nothing that exists. */
-export function addressOf({ path }: Route, values: Record<string, string> = {}): string {
+export function buildPath({ path }: Route, values: Record<string, string> = {}): string {
   return path.replace(/\{\w+\}/g, (name) => {
-    const value = values[name] ?? NOTHING[name];
+    const value = values[name] ?? UNKNOWN_VALUES[name];
     if (value === undefined)
       throw new Error(`no value for ${name}: add one to test/harness/server/routes.ts`);
     return value;
@@ -61,7 +61,7 @@ export function addressOf({ path }: Route, values: Record<string, string> = {}):
 }
 
 /** Without a body, unless one is given. */
-export async function statusOf(
+export async function requestStatus(
   route: Route,
   by: Caller,
   values?: Record<string, string>,
@@ -71,5 +71,5 @@ export async function statusOf(
     body === undefined
       ? {}
       : { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  return (await by.send(route.method, addressOf(route, values), init)).status;
+  return (await by.send(route.method, buildPath(route, values), init)).status;
 }

@@ -10,8 +10,8 @@ import { json, text } from "node:stream/consumers";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
-import { temporaryDir } from "../directories.ts";
-import { describeServer, startServer, type TestServer } from "./server.ts";
+import { createTemporaryDir } from "../directories.ts";
+import { createTestServer, startServer, type TestServer } from "./server.ts";
 
 /** Processes in which tests run are started after the pool, and inherit its environment. */
 const POOL_SOCKET = "UNDERPASS_TEST_SERVER_POOL";
@@ -26,7 +26,7 @@ interface Lease {
   pid: number;
 }
 
-interface Return {
+interface LeaseReturn {
   id: number;
   file: string;
   /** Public names that the file's tests took. */
@@ -44,20 +44,20 @@ export async function startServerPool(): Promise<() => Promise<void>> {
     if (id === -1) id = servers.push({ key, isFree: false, started: startLogged(env) }) - 1;
     servers[id]!.isFree = false;
     const server = await servers[id]!.started;
-    return { id, url: server.url, dataDir: server.dataDir, pid: await server.pidOf("server") };
+    return { id, url: server.url, dataDir: server.dataDir, pid: await server.getPid("server") };
   }
 
-  function takeBack({ id, file, names }: Return): void {
+  function returnServer({ id, file, names }: LeaseReturn): void {
     servers[id]!.isFree = true;
-    takeNames(fileByName, file, names);
+    claimNames(fileByName, file, names);
   }
 
-  const dir = await temporaryDir();
+  const dir = await createTemporaryDir();
   const path = join(dir, "pool.sock");
   const listener = createServer((incoming, answer) => {
     const handle = async (): Promise<unknown> => {
       const body = await json(incoming);
-      return incoming.url === "/lease" ? lease(body as Settings) : takeBack(body as Return);
+      return incoming.url === "/lease" ? lease(body as Settings) : returnServer(body as LeaseReturn);
     };
     handle().then(
       (body) => answer.end(JSON.stringify(body ?? {})),
@@ -74,7 +74,7 @@ export async function startServerPool(): Promise<() => Promise<void>> {
 }
 
 /** @throws when another file used one of the names: the two would fail on the same server. */
-export function takeNames(fileByName: Map<string, string>, file: string, names: string[]): void {
+export function claimNames(fileByName: Map<string, string>, file: string, names: string[]): void {
   for (const name of names) {
     const other = fileByName.get(name) ?? file;
     if (other !== file) throw new Error(`${file} uses the name ${name}, and so does ${other}`);
@@ -103,7 +103,7 @@ export async function leaseServer(env: Settings = {}): Promise<TestServer> {
   const { size } = statSync(output);
   const leasedAt = new Date();
   let isReturned = false;
-  const server = describeServer({
+  const server = createTestServer({
     url,
     dataDir,
     pid,
@@ -113,7 +113,7 @@ export async function leaseServer(env: Settings = {}): Promise<TestServer> {
       if (isReturned) return null;
       isReturned = true;
       const names = await readNames(await server.databaseUrl(), leasedAt);
-      await call(socketPath, "/return", { id, file, names } satisfies Return);
+      await call(socketPath, "/return", { id, file, names } satisfies LeaseReturn);
       return null;
     },
     kill: () => Promise.reject(new Error("others use this server: start one of your own")),

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import "../connections.ts";
-import { preparedDir, temporaryDir } from "../directories.ts";
-import { ownPort, ownPorts } from "../ports.ts";
+import { createPreparedDir, createTemporaryDir } from "../directories.ts";
+import { reservePort, reservePorts } from "../ports.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 /** Only ends a wait for what will not come. */
@@ -40,7 +40,7 @@ export interface TestServer extends AsyncDisposable {
   setupCode: string | undefined;
   /** Of the embedded database, for a test that looks behind the API. */
   databaseUrl(): Promise<string>;
-  pidOf(part: "server" | "workerd" | "postgres"): Promise<number>;
+  getPid(part: "server" | "workerd" | "postgres"): Promise<number>;
   /** Resolves with the exit code once it is gone. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
   /** `kill -9` of the server alone: its children go on, as they would. */
@@ -48,12 +48,12 @@ export interface TestServer extends AsyncDisposable {
 }
 
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
-  const newDir = options.env?.DATABASE_URL === undefined ? preparedDir : temporaryDir;
+  const newDir = options.env?.DATABASE_URL === undefined ? createPreparedDir : createTemporaryDir;
   const ownDir = options.dataDir === undefined ? await newDir() : undefined;
   const dataDir = options.dataDir ?? ownDir ?? "";
   const run = launch(
     {
-      PORT: String(await ownPort()),
+      PORT: String(await reservePort()),
       ...(options.relay && (await relaySettings())),
       ...options.env,
       DATA_DIR: dataDir,
@@ -63,7 +63,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const remove = async () => {
     if (ownDir !== undefined) await rm(ownDir, { recursive: true, force: true });
   };
-  const listening = await run.line("listening").catch(async (error: unknown) => {
+  const listening = await run.waitForLine("listening").catch(async (error: unknown) => {
     await remove();
     throw error;
   });
@@ -73,7 +73,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     await remove();
     return code;
   }
-  return describeServer({
+  return createTestServer({
     url: `http://127.0.0.1:${new URL(String(listening.url)).port}`,
     dataDir,
     pid: run.child.pid ?? 0,
@@ -94,14 +94,14 @@ interface RunningServer extends Pick<TestServer, "url" | "dataDir" | "setupCode"
   kill: () => Promise<void>;
 }
 
-export function describeServer(running: RunningServer): TestServer {
+export function createTestServer(running: RunningServer): TestServer {
   const { url, dataDir, pid, setupCode, output, stop, kill } = running;
   const port = Number(new URL(url).port);
 
   async function postmaster(): Promise<string[]> {
     return (await readFile(join(dataDir, "postgres/postmaster.pid"), "utf8")).split("\n");
   }
-  async function pidOf(part: "server" | "workerd" | "postgres"): Promise<number> {
+  async function getPid(part: "server" | "workerd" | "postgres"): Promise<number> {
     switch (part) {
       case "server":
         return pid;
@@ -129,7 +129,7 @@ export function describeServer(running: RunningServer): TestServer {
       const [, , , databasePort = ""] = await postmaster();
       return `postgresql://underpass:${password}@127.0.0.1:${databasePort}/postgres`;
     },
-    pidOf,
+    getPid,
     stop,
     kill,
     async [Symbol.asyncDispose]() {
@@ -141,30 +141,30 @@ export function describeServer(running: RunningServer): TestServer {
 const RELAY_PORTS = 20;
 
 async function relaySettings(): Promise<Record<string, string>> {
-  const first = await ownPorts(RELAY_PORTS);
+  const first = await reservePorts(RELAY_PORTS);
   return { LOCAL_RELAY: "on", RELAY_PORT_RANGE: `${first}-${first + RELAY_PORTS - 1}` };
 }
 
-export interface Ended {
+export interface ExitResult {
   code: number | null;
   stdout: string;
   stderr: string;
 }
 
 /** A start that is expected to fail. */
-export async function startToFail(env: Record<string, string>): Promise<Ended> {
+export async function startExpectingFailure(env: Record<string, string>): Promise<ExitResult> {
   return launch(env).exit;
 }
 
-interface Run {
+interface ServerProcess {
   child: ChildProcess;
-  exit: Promise<Ended>;
+  exit: Promise<ExitResult>;
   output: () => string;
   /** The log entry with this message: the one there is, or the next. */
-  line(message: string): Promise<Record<string, unknown>>;
+  waitForLine(message: string): Promise<Record<string, unknown>>;
 }
 
-function launch(env: Record<string, string>, onOutput?: (text: string) => void): Run {
+function launch(env: Record<string, string>, onOutput?: (text: string) => void): ServerProcess {
   const child = spawn(process.execPath, [join(ROOT, "self-host/start.ts")], {
     // Away from any .env of the checkout, and from the environment of whoever runs the tests.
     cwd: tmpdir(),
@@ -199,7 +199,7 @@ function launch(env: Record<string, string>, onOutput?: (text: string) => void):
       .map((line) => JSON.parse(line) as Record<string, unknown>)
       .find((entry) => entry.message === message);
 
-  async function line(message: string): Promise<Record<string, unknown>> {
+  async function waitForLine(message: string): Promise<Record<string, unknown>> {
     const deadline = AbortSignal.timeout(READY_MAX_MS);
     const ended = exit.then(() => "ended" as const);
     for (;;) {
@@ -212,5 +212,5 @@ function launch(env: Record<string, string>, onOutput?: (text: string) => void):
       throw new Error(`no server (${event}):\n${stdout}${stderr}`);
     }
   }
-  return { child, exit, output: () => stdout + stderr, line };
+  return { child, exit, output: () => stdout + stderr, waitForLine };
 }

@@ -17,7 +17,7 @@ export interface Stack {
 export async function startStack(options: ServerOptions = {}): Promise<Stack> {
   const server = await startServer(options);
   const tunnels: ExposedTunnel[] = [];
-  const token = await setUp(server);
+  const token = await createFirstAccount(server);
   return {
     server,
     token,
@@ -39,7 +39,7 @@ export async function startStack(options: ServerOptions = {}): Promise<Stack> {
 }
 
 /** The first account of a server. @returns a token of it, which may do everything. */
-export async function setUp(server: TestServer): Promise<Buffer> {
+export async function createFirstAccount(server: TestServer): Promise<Buffer> {
   const answer = await fetch(`${server.url}/setup`, {
     method: "POST",
     headers: { "content-type": "application/json" },

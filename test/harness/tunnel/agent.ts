@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ROOT } from "../../../self-host/build/build.ts";
-import { temporaryDir } from "../directories.ts";
+import { createTemporaryDir } from "../directories.ts";
 
 export interface AgentOptions {
   /** The bytes of its token, which it reads from a file. */
@@ -25,7 +25,7 @@ export interface RunningAgent extends AsyncDisposable {
 
 /** @param args what stands behind `underpass`; `TOKEN` stands for the token's file. */
 export async function runAgent(args: string[], options: AgentOptions = {}): Promise<RunningAgent> {
-  const home = await temporaryDir();
+  const home = await createTemporaryDir();
   const tokenFile = join(home, "token");
   if (options.token) await writeFile(tokenFile, options.token);
   const command = [process.execPath, join(ROOT, "dist/agent/underpass.js")];

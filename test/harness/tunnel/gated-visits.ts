@@ -86,12 +86,12 @@ export async function startGatedVisits(env: Record<string, string> = {}): Promis
   }
   async function upTo(browser: CookieBrowser, url: string | URL, path: string): Promise<URL> {
     const isEnd = ({ pathname }: URL) => pathname.includes(path);
-    const { location, status, body } = await browser.travel(url, isEnd);
+    const { location, status, body } = await browser.followRedirects(url, isEnd);
     if (!location) throw new Error(`no way to ${path}: ${status} ${body}`);
     return location;
   }
   function seat(email: string, verified = true): void {
-    provider.person = { sub: `of ${email}`, email, email_verified: verified };
+    provider.user = { sub: `of ${email}`, email, email_verified: verified };
   }
   return {
     api,
@@ -106,7 +106,7 @@ export async function startGatedVisits(env: Record<string, string> = {}): Promis
     async passOf(email, tunnel) {
       seat(email);
       const browser = new TunnelBrowser();
-      await browser.travel(tunnel.url);
+      await browser.followRedirects(tunnel.url);
       const pass = browser.cookie(new URL(tunnel.url).hostname, COOKIE);
       if (pass === undefined) throw new Error(`${email} was not let in`);
       return pass;

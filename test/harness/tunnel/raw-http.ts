@@ -3,7 +3,7 @@
  * library would correct is what the tests are about.
  */
 import { connect, type Socket } from "node:net";
-import { PATIENCE_MS } from "../timeouts.ts";
+import { WAIT_MAX_MS } from "../timeouts.ts";
 
 export interface Message {
   /** `GET /x HTTP/1.1` or `HTTP/1.1 200 OK`. */
@@ -163,8 +163,8 @@ export class MessageReader {
       await new Promise<void>((resolve, reject) => {
         const late = setTimeout(() => {
           this.#socket.destroy();
-          reject(new Error(`nothing came for ${PATIENCE_MS} ms`));
-        }, PATIENCE_MS);
+          reject(new Error(`nothing came for ${WAIT_MAX_MS} ms`));
+        }, WAIT_MAX_MS);
         this.#wake = () => {
           clearTimeout(late);
           resolve();

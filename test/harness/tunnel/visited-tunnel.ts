@@ -1,6 +1,6 @@
 /** A tunnel whose visits are looked at afterwards, and the local server behind it. */
 import type { CaptureEvent, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
-import { until, type Person, type Reply } from "../server/api.ts";
+import { waitUntil, type Person, type Reply } from "../server/api.ts";
 import { startRawOrigin, type RawOrigin } from "./origin.ts";
 import type { OwnedTunnel, TunnelOwner } from "./owned-tunnel.ts";
 import { exchange, type Answer } from "./raw-http.ts";
@@ -34,7 +34,7 @@ export function inspect(by: Person, query: Query = {}): Promise<Reply<CaptureSum
 
 /** Waits until so many are over. */
 export function inspectedWhen(by: Person, query: Query, count: number): Promise<CaptureSummary[]> {
-  return until(async () => {
+  return waitUntil(async () => {
     const { body } = await inspect(by, { limit: 500, ...query });
     return body.length === count && body.every(({ state }) => state !== "open") && body;
   }, 60_000);

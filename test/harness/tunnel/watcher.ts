@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
-import { until } from "../server/api.ts";
+import { waitUntil } from "../server/api.ts";
 
 export type Watch = (
   server: string,
@@ -50,7 +50,7 @@ export class NodeWatcher implements Disposable {
   /** The first request of this path that is over. */
   hears(path: string): Promise<CaptureSummary> {
     const isIt = (request: CaptureSummary) => request.path === path && request.state !== "open";
-    return until(() => Promise.resolve(this.requests.find(isIt)), 30_000);
+    return waitUntil(() => Promise.resolve(this.requests.find(isIt)), 30_000);
   }
 
   [Symbol.dispose](): void {

@@ -6,7 +6,7 @@
 import { randomInt } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { EventEmitter, on, once } from "node:events";
-import { PATIENCE_MS } from "../timeouts.ts";
+import { WAIT_MAX_MS } from "../timeouts.ts";
 import { newKeyPair, toKeyPair } from "./crypto.ts";
 import {
   MESSAGE,
@@ -120,9 +120,9 @@ export class WireGuardPeer implements AsyncDisposable {
 
   /** Initiates a handshake, again and again until it is answered. A second one with the same peer is a rekey. */
   async handshake(endpoint: Endpoint, publicKey: string): Promise<void> {
-    const remote = this.#remote(publicKey, endpoint);
+    const remote = this.#getOrAddRemote(publicKey, endpoint);
     remote.endpoint = endpoint;
-    const done = this.#next("handshake", (key) => key === publicKey);
+    const done = this.#waitForEvent("handshake", (key) => key === publicKey);
     const timer = setInterval(() => this.initiate(endpoint, publicKey), INITIATION_INTERVAL_MS);
     this.initiate(endpoint, publicKey);
     await done.finally(() => clearInterval(timer));
@@ -130,7 +130,7 @@ export class WireGuardPeer implements AsyncDisposable {
 
   /** Sends one initiation and does not wait. */
   initiate(endpoint: Endpoint, publicKey: string): Uint8Array {
-    const remote = this.#remote(publicKey, endpoint);
+    const remote = this.#getOrAddRemote(publicKey, endpoint);
     const index = this.#newIndex();
     const initiation = writeInitiation(this.#keys, Buffer.from(publicKey, "base64"), index);
     this.#pending.set(index, { remote, initiation });
@@ -140,8 +140,8 @@ export class WireGuardPeer implements AsyncDisposable {
 
   /** @param to left out: the only remote peer. */
   send(payload: Uint8Array | string, to?: string): void {
-    const remote = this.#find(to);
-    this.sendRaw(this.seal(payload, to), remote.endpoint);
+    const remote = this.#getRemote(to);
+    this.sendRaw(this.encryptPayload(payload, to), remote.endpoint);
   }
 
   keepalive(to?: string): void {
@@ -149,8 +149,8 @@ export class WireGuardPeer implements AsyncDisposable {
   }
 
   /** The data message that `send` would send. */
-  seal(payload: Uint8Array | string, to?: string): Uint8Array {
-    const { current } = this.#find(to);
+  encryptPayload(payload: Uint8Array | string, to?: string): Uint8Array {
+    const { current } = this.#getRemote(to);
     if (!current) throw new Error("there is no session yet");
     return current.write(typeof payload === "string" ? Buffer.from(payload) : payload);
   }
@@ -164,12 +164,12 @@ export class WireGuardPeer implements AsyncDisposable {
 
   /** Where the remote peer was last. */
   endpoint(of?: string): Endpoint {
-    return this.#find(of).endpoint;
+    return this.#getRemote(of).endpoint;
   }
 
   /** Completed ones with a remote peer, in either role. */
   handshakes(of?: string): number {
-    return this.#find(of).handshakes;
+    return this.#getRemote(of).handshakes;
   }
 
   texts(from?: string): string[] {
@@ -179,16 +179,16 @@ export class WireGuardPeer implements AsyncDisposable {
   }
 
   /** Resolves once a payload with this text has arrived. */
-  async arrival(text: string): Promise<void> {
+  async waitForPayload(text: string): Promise<void> {
     if (this.texts().includes(text)) return;
-    await this.#next("payload", ({ payload }) => payload.toString() === text);
+    await this.#waitForEvent("payload", ({ payload }) => payload.toString() === text);
   }
 
-  async #next<Name extends keyof PeerEvents>(
+  async #waitForEvent<Name extends keyof PeerEvents>(
     name: Name,
     matches: (argument: PeerEvents[Name][0]) => boolean,
   ): Promise<void> {
-    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const signal = AbortSignal.timeout(WAIT_MAX_MS);
     for await (const [argument] of on(this.events, name, { signal }))
       if (matches(argument as PeerEvents[Name][0])) return;
   }
@@ -207,7 +207,7 @@ export class WireGuardPeer implements AsyncDisposable {
     socket.on("error", () => undefined);
     socket.bind(port, this.#options.address ?? "127.0.0.1");
     await once(socket, "listening");
-    socket.on("message", (message, from) => this.#take(message, from));
+    socket.on("message", (message, from) => this.#receive(message, from));
     this.#socket = socket;
   }
 
@@ -225,21 +225,21 @@ export class WireGuardPeer implements AsyncDisposable {
 
   // ── Receiving ──
 
-  #take(message: Buffer, { address, port }: RemoteInfo): void {
+  #receive(message: Buffer, { address, port }: RemoteInfo): void {
     const from = { address, port };
     switch (message[0]) {
       case MESSAGE.initiation:
-        return this.#takeInitiation(message, from);
+        return this.#receiveInitiation(message, from);
       case MESSAGE.response:
-        return this.#takeResponse(message, from);
+        return this.#receiveResponse(message, from);
       case MESSAGE.data:
-        return this.#takeData(message, from);
+        return this.#receiveData(message, from);
       default:
         this.rejected.unknown += 1;
     }
   }
 
-  #takeInitiation(message: Buffer, from: Endpoint): void {
+  #receiveInitiation(message: Buffer, from: Endpoint): void {
     const initiation = readInitiation(this.#keys, message);
     if (!initiation) {
       this.rejected.forged += 1;
@@ -248,7 +248,7 @@ export class WireGuardPeer implements AsyncDisposable {
     const publicKey = toBase64(initiation.publicKey);
     const { allowed } = this.#options;
     if (!this.isAnswering || (allowed && !allowed.includes(publicKey))) return;
-    const remote = this.#remote(publicKey, from);
+    const remote = this.#getOrAddRemote(publicKey, from);
     if (Buffer.compare(initiation.timestamp, remote.lastTimestamp) <= 0) {
       this.rejected.replayed += 1;
       return;
@@ -261,7 +261,7 @@ export class WireGuardPeer implements AsyncDisposable {
     this.sendRaw(response.message, from);
   }
 
-  #takeResponse(message: Buffer, from: Endpoint): void {
+  #receiveResponse(message: Buffer, from: Endpoint): void {
     const index = message.byteLength < 12 ? -1 : message.readUInt32LE(8);
     if (this.#superseded.has(index)) return;
     const pending = this.#pending.get(index);
@@ -285,7 +285,7 @@ export class WireGuardPeer implements AsyncDisposable {
     this.keepalive(remote.publicKey);
   }
 
-  #takeData(message: Buffer, from: Endpoint): void {
+  #receiveData(message: Buffer, from: Endpoint): void {
     const found =
       message.byteLength < DATA_OVERHEAD_BYTES
         ? undefined
@@ -325,7 +325,7 @@ export class WireGuardPeer implements AsyncDisposable {
       this.#sessions.delete(remote.sessions.shift()!.index);
   }
 
-  #remote(publicKey: string, endpoint: Endpoint): Remote {
+  #getOrAddRemote(publicKey: string, endpoint: Endpoint): Remote {
     const known = this.#remotes.get(publicKey);
     if (known) return known;
     const remote: Remote = {
@@ -340,7 +340,7 @@ export class WireGuardPeer implements AsyncDisposable {
     return remote;
   }
 
-  #find(publicKey?: string): Remote {
+  #getRemote(publicKey?: string): Remote {
     const remote =
       publicKey === undefined ? [...this.#remotes.values()].at(0) : this.#remotes.get(publicKey);
     if (!remote) throw new Error("there is no such remote peer");

@@ -1,5 +1,5 @@
 /** What stands before a `LiveTunnel`, set as the API sets it, and how visitors fare. Inside workerd. */
-import { GATES_HEADER, parseGates, type Gates } from "../../../access/settings.ts";
+import { GATES_HEADER, parseGates, type Gates } from "../../../access/gates.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import type { PolicyAction } from "../../../protocol/schemas/access/policies.ts";
 import type { Asked, LiveTunnel, TestAgent } from "./live-tunnel.ts";

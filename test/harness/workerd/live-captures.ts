@@ -12,7 +12,7 @@ export async function capturesOf(
   tunnel: LiveTunnel,
   filter: Partial<CaptureFilter> = {},
 ): Promise<CaptureSummary[]> {
-  return [...(await tunnel.stub.captures({ limit: 500, ...filter }))];
+  return [...(await tunnel.stub.listCaptures({ limit: 500, ...filter }))];
 }
 
 /** The newest, in full. */

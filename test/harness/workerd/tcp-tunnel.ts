@@ -65,7 +65,9 @@ export class TcpTunnel extends LiveTunnel {
     const client = await this.arrival(admission);
     client.hello();
     const { stream, payload } = await agent.next(FRAME.connect);
-    client.welcomed = ClientWelcome.parse(parseJsonPayload((await client.next(FRAME.welcome)).payload));
+    client.welcomed = ClientWelcome.parse(
+      parseJsonPayload((await client.next(FRAME.welcome)).payload),
+    );
     return { client, stream, peer: StreamPeer.parse(parseJsonPayload(payload)) };
   }
 }

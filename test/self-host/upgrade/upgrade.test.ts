@@ -19,12 +19,12 @@ import {
 } from "../../harness/server/old-server.ts";
 import { startRawOrigin } from "../../harness/tunnel/origin.ts";
 import { basic, codeOf } from "../../harness/tunnel/owned-tunnel.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
-  delivery,
-  newEvent,
+  buildDelivery,
+  createEvent,
   PRICES,
-  subscriptionObject,
+  buildSubscription,
   type SubscriptionState,
 } from "../../harness/fakes/payments.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
@@ -122,7 +122,7 @@ test("every message in its outbox is delivered", async () => {
   await api.sql("update outbox set next_attempt_at = now()");
   await api.runCron();
   const left = () => api.sql("select kind, payload, attempts from outbox");
-  await expect.poll(left, PATIENT).toEqual([]);
+  await expect.poll(left, WAIT_OPTIONS).toEqual([]);
 });
 
 describe("what people had begun can be completed", () => {
@@ -156,7 +156,7 @@ describe("what people had begun can be completed", () => {
   test("an invitation is accepted", async () => {
     const email = "dee@example.com";
     await api.stranger.post("/auth/signup", { email, password });
-    await api.stranger.post("/auth/verify-email-otp", { email, code: await api.codeFor(email) });
+    await api.stranger.post("/auth/verify-email-otp", { email, code: await api.getMailedCode(email) });
     const dee = await api.logIn(email, password);
     const { status, body } = await dee.post("/invitations/accept", {
       token: notes.invitationToken,
@@ -196,7 +196,7 @@ describe("what people had begun can be completed", () => {
     const { customer, heard } = row!;
     const tell = async (state: Partial<SubscriptionState>, id?: string) => {
       const price = PRICES.team.yearly;
-      const object = subscriptionObject({
+      const object = buildSubscription({
         id: "sub_ben",
         status: "active",
         price,
@@ -204,8 +204,8 @@ describe("what people had begun can be completed", () => {
         ...state,
       });
       upgraded.payments.subscriptions.set("sub_ben", object);
-      const event = newEvent("customer.subscription.updated", object);
-      const sent = delivery({ ...event, ...(id !== undefined && { id }) });
+      const event = createEvent("customer.subscription.updated", object);
+      const sent = buildDelivery({ ...event, ...(id !== undefined && { id }) });
       expect((await api.stranger.send("POST", "/billing/webhook", sent)).status).toBe(200);
       return (await upgraded.ben.get<Billing>("/billing")).body;
     };
@@ -223,7 +223,7 @@ describe("what people had begun can be completed", () => {
     oauth.emails = [{ email: "new@example.com", primary: true, verified: true }];
     const start = `http://localhost:${api.server.port}/auth/oauth/idp_b/start?return_to=/`;
     const isBack = ({ searchParams }: URL) => searchParams.has("oauth_token");
-    const { location } = await new CookieBrowser().travel(start, isBack);
+    const { location } = await new CookieBrowser().followRedirects(start, isBack);
     const eve = upgraded.callerWith(location!.searchParams.get("oauth_token")!);
     const { body } = await eve.get<AccountSummary>("/auth/me");
     expect(body.user.email).toBe("eve@example.com");
@@ -340,7 +340,7 @@ describe("agents reconnect with their old tokens", () => {
     const before = answers.ada["/tunnels"] as Tunnel[];
     const requests = (list: Tunnel[]) => list.find(({ id }) => id === ids.web)!.totalRequests;
     const now = async () => requests((await upgraded.ada.get<Tunnel[]>("/tunnels")).body);
-    await expect.poll(now, PATIENT).toBe(requests(before) + 2);
+    await expect.poll(now, WAIT_OPTIONS).toBe(requests(before) + 2);
   });
 
   test("and a TCP tunnel that was only reserved is given its port", async () => {

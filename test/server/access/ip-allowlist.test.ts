@@ -11,7 +11,7 @@ import {
   type OwnedTunnel,
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
 
@@ -169,7 +169,7 @@ test("the list of a TCP tunnel is told to its relay", async () => {
   expect((await owner.put(path, { cidrs: ["192.0.2.0/24"] })).status).toBe(200);
   expect((await owner.get<Allowlist>(path)).body.cidrs).toEqual(["192.0.2.0/24"]);
   // Before any agent came there is nothing at the relay: the list is in the first ticket.
-  expect(relay.heard).toEqual([]);
+  expect(relay.received).toEqual([]);
   const { wireBytes } = await mintToken(owner);
   const query = { port: 1, protocol: "tcp", subdomain: body.subdomain };
   const agent = await api.connectAgent(wireBytes, query);
@@ -177,10 +177,10 @@ test("the list of a TCP tunnel is told to its relay", async () => {
   await owner.delete(path);
   const told = { type: "allowed_cidrs", tunnelId: body.id };
   await vi.waitFor(() => {
-    expect(relay.heard).toMatchObject([
+    expect(relay.received).toMatchObject([
       { ...told, cidrs: ["198.51.100.0/24"] },
       { ...told, cidrs: null },
     ]);
-  }, PATIENT);
+  }, WAIT_OPTIONS);
   agent.socket?.close();
 });

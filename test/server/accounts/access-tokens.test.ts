@@ -7,10 +7,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
 import { fromBase64, toBase64Url, toUtf8 } from "../../../shared/bytes.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -47,7 +47,7 @@ const signed = (changes: object, header: object = {}, by = key) =>
     .sign(by);
 
 async function statusWith(token: string): Promise<number> {
-  const caller = callerOf(api.server, { authorization: `Bearer ${token}` });
+  const caller = createCaller(api.server, { authorization: `Bearer ${token}` });
   return (await caller.get("/auth/me")).status;
 }
 
@@ -176,7 +176,7 @@ test("a well signed token opens no organization that its user is not a member of
   const other = await api.owner();
   const token = await signed({ org: other.orgId });
   expect(await statusWith(token)).toBe(401);
-  const caller = callerOf(api.server, { authorization: `Bearer ${token}` });
+  const caller = createCaller(api.server, { authorization: `Bearer ${token}` });
   expect((await caller.get("/tunnels")).status).toBe(401);
   expect(await statusWith(await signed({ sid: claimsOf(other).sid }))).toBe(401);
   expect(await statusWith(await signed({ sub: other.userId }))).toBe(401);
@@ -204,7 +204,7 @@ test("a role in the token grants nothing: the row's counts", async () => {
   const promoted = await new SignJWT({ ...claimsOf(viewer), role: "owner" })
     .setProtectedHeader({ ...HEADER, kid: jwk.kid })
     .sign(key);
-  const caller = callerOf(api.server, { authorization: `Bearer ${promoted}` });
+  const caller = createCaller(api.server, { authorization: `Bearer ${promoted}` });
   expect((await caller.post("/tunnels", { localPort: 1 })).status).toBe(403);
 });
 
@@ -239,8 +239,8 @@ test("other credentials of ours are no access tokens", async () => {
   const person = await api.owner();
   const { wireBytes } = await mintToken(person);
   await api.stranger.post("/auth/forgot", { email: person.email });
-  const reset = await until(async () => {
-    const mails = (await api.mailsTo(person.email)).map((mail) => PostalMime.parse(mail));
+  const reset = await waitUntil(async () => {
+    const mails = (await api.readMailsTo(person.email)).map((mail) => PostalMime.parse(mail));
     const texts = (await Promise.all(mails)).map(({ text }) => text);
     return texts.flatMap((text) => /#token=([\w-]+)/.exec(text ?? "")?.[1] ?? [])[0];
   });

@@ -4,12 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { fromBase64 } from "../../../shared/bytes.ts";
 import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
-  callerOf,
-  cookieIn,
+  createCaller,
+  getFirstCookie,
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type Reply,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -27,7 +27,7 @@ const verify = (email: string, code: string) =>
 const logIn = (email: string, password = PASSWORD) =>
   api.stranger.post<AccountSummary>("/auth/login", { email, password });
 const refresh = (cookie: string, headers: Record<string, string> = {}) =>
-  callerOf(api.server, { cookie, ...headers }).post<{ access_token: string }>("/auth/refresh");
+  createCaller(api.server, { cookie, ...headers }).post<{ access_token: string }>("/auth/refresh");
 const wrongCode = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
 
 function withoutRequestId({ status, body, headers }: Reply<unknown>) {
@@ -44,7 +44,7 @@ describe("signing up", () => {
       status: 201,
       body: { status: "pending_email_verification" },
     });
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     expect(await verify(email, code)).toMatchObject({ status: 200, body: { status: "verified" } });
 
     const { status, body } = await logIn(email);
@@ -81,8 +81,8 @@ describe("signing up", () => {
     const { email } = await api.owner();
     const again = await signUp(email, "another good password");
     expect(withoutRequestId(again)).toEqual(withoutRequestId(await signUp(newEmail())));
-    await until(async () =>
-      (await api.mailsTo(email)).some((mail) => mail.includes("You already have")),
+    await waitUntil(async () =>
+      (await api.readMailsTo(email)).some((mail) => mail.includes("You already have")),
     );
     expect((await logIn(email, "another good password")).status).toBe(401);
     expect((await logIn(email)).status).toBe(200);
@@ -91,10 +91,10 @@ describe("signing up", () => {
   test("counts the password of whoever asked for the code that is entered", async () => {
     const email = newEmail();
     await signUp(email, "the thief's password");
-    const stale = await api.codeFor(email);
+    const stale = await api.getMailedCode(email);
     await signUp(email, PASSWORD);
-    const code = await until(async () => {
-      const newest = await api.codeFor(email);
+    const code = await waitUntil(async () => {
+      const newest = await api.getMailedCode(email);
       return newest === stale ? null : newest;
     });
     await verify(email, code);
@@ -140,8 +140,8 @@ describe("signing up", () => {
     const email = newEmail();
     const replies = await Promise.all(Array.from({ length: 20 }, () => signUp(email)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
-    await until(async () => (await api.mailsTo(email)).length === 20);
-    const codes = (await api.mailsTo(email)).map((mail) => /^Subject: (\d{6}) /m.exec(mail)![1]!);
+    await waitUntil(async () => (await api.readMailsTo(email)).length === 20);
+    const codes = (await api.readMailsTo(email)).map((mail) => /^Subject: (\d{6}) /m.exec(mail)![1]!);
     const events = await api.sql(
       "select action, count(*)::integer as times from audit_events join users on users.id = user_id where email = $1 group by action order by action",
       [email],
@@ -162,14 +162,14 @@ describe("signing up", () => {
   test("takes another spelling of an address for the same address", async () => {
     const email = newEmail();
     await signUp(` ${email.toUpperCase()} `);
-    await verify(email, await api.codeFor(email));
+    await verify(email, await api.getMailedCode(email));
     expect((await logIn(email.toUpperCase())).status).toBe(200);
   });
 
   test("takes another composition of the same letters for the same password", async () => {
     const email = newEmail();
     await signUp(email, "cafe\u0301 au lait, svp");
-    await verify(email, await api.codeFor(email));
+    await verify(email, await api.getMailedCode(email));
     expect((await logIn(email, "caf\u00e9 au lait, svp")).status).toBe(200);
   });
 });
@@ -178,7 +178,7 @@ describe("a code", () => {
   test("fails in one way, whatever is wrong with it", async () => {
     const email = newEmail();
     await signUp(email);
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     const attempts = [
       await verify(email, wrongCode(code)),
       await verify(email, "12345"),
@@ -196,7 +196,7 @@ describe("a code", () => {
   test("is burned by five wrong guesses, however many arrive at once", async () => {
     const email = newEmail();
     await signUp(email);
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     const guesses = Array.from({ length: 40 }, () => verify(email, wrongCode(code)));
     const replies = await Promise.all(guesses);
     const right = await verify(email, code);
@@ -213,12 +213,12 @@ describe("a code", () => {
     const email = newEmail();
     await signUp(email);
     for (let codes = 0; codes < 4; codes++) {
-      const code = await api.codeFor(email);
+      const code = await api.getMailedCode(email);
       for (let guess = 0; guess < 5; guess++) await verify(email, wrongCode(code));
       await api.stranger.post("/auth/resend-verify-otp", { email });
-      await until(async () => (await api.codeFor(email)) !== code);
+      await waitUntil(async () => (await api.getMailedCode(email)) !== code);
     }
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     expect((await verify(email, code)).status).toBe(400);
     await api.sql(
       "update email_codes set guesses_since = now() - interval '61 minutes' where user_id = (select id from users where email = $1)",
@@ -230,7 +230,7 @@ describe("a code", () => {
   test("is not found by guessing on while it is right, nor confirmed twice", async () => {
     const email = newEmail();
     await signUp(email);
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     const replies = await Promise.all(
       Array.from({ length: 40 }, (_, i) => verify(email, i === 20 ? code : wrongCode(code))),
     );
@@ -247,7 +247,7 @@ describe("a code", () => {
   test("of six digits is stored as a keyed hash", async () => {
     const email = newEmail();
     await signUp(email);
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     expect(code).toMatch(/^\d{6}$/);
     const [row] = await api.sql<{ code_hash: string }>(
       "select code_hash from email_codes join users on users.id = user_id where email = $1",
@@ -263,7 +263,7 @@ describe("a code", () => {
   test("is good once, however many enter it at once", async () => {
     const email = newEmail();
     await signUp(email);
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     const replies = await Promise.all(Array.from({ length: 20 }, () => verify(email, code)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
     const organizations = await api.sql(
@@ -276,13 +276,13 @@ describe("a code", () => {
   test("is void once another is asked for", async () => {
     const email = newEmail();
     await signUp(email);
-    const first = await api.codeFor(email);
+    const first = await api.getMailedCode(email);
     expect(await api.stranger.post("/auth/resend-verify-otp", { email })).toMatchObject({
       status: 200,
       body: { ok: true },
     });
-    const second = await until(async () =>
-      (await api.mailsTo(email)).length === 2 ? api.codeFor(email) : null,
+    const second = await waitUntil(async () =>
+      (await api.readMailsTo(email)).length === 2 ? api.getMailedCode(email) : null,
     );
     if (first !== second) expect((await verify(email, first)).status).toBe(400);
     expect((await verify(email, second)).status).toBe(200);
@@ -291,7 +291,7 @@ describe("a code", () => {
   test("is good for ten minutes", async () => {
     const email = newEmail();
     await signUp(email);
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     await api.sql(
       "update email_codes set expires_at = now() where user_id = (select id from users where email = $1)",
       [email],
@@ -361,7 +361,7 @@ describe("the account", () => {
     const owner = await api.owner();
     const reply = await owner.post("/auth/logout");
     expect(reply).toMatchObject({ status: 200, body: { ok: true } });
-    expect(cookieIn(reply.headers)).toBe("qnt_refresh=");
+    expect(getFirstCookie(reply.headers)).toBe("qnt_refresh=");
     expect((await owner.get("/auth/me")).status).toBe(401);
     expect((await refresh(owner.cookie)).status).toBe(401);
   });

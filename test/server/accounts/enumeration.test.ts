@@ -4,7 +4,7 @@ import {
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type Reply,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -72,9 +72,9 @@ test("signing up leaves the same rows behind for everybody: a code, an event, a 
       return { events: await count("audit_events"), codes: await count("email_codes") };
     };
     const before = await rows();
-    const mailsBefore = (await api.mailsTo(email)).length;
+    const mailsBefore = (await api.readMailsTo(email)).length;
     await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-    await until(async () => (await api.mailsTo(email)).length === mailsBefore + 1);
+    await waitUntil(async () => (await api.readMailsTo(email)).length === mailsBefore + 1);
     const after = await rows();
     outcomes.push({ events: after.events - before.events, codes: after.codes });
   }
@@ -84,7 +84,7 @@ test("signing up leaves the same rows behind for everybody: a code, an event, a 
 test("a code for an account that is confirmed already confirms nothing, even the right one", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-  const code = await api.codeFor(email);
+  const code = await api.getMailedCode(email);
   const verify = () => api.stranger.post("/auth/verify-email-otp", { email, code });
   const ofThis = "where user_id = (select id from users where email = $1)";
   const [first] = await api.sql<{ hash: string }>(

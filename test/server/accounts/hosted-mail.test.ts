@@ -2,10 +2,10 @@
 import type { SMTPServerOptions } from "smtp-server";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { MAIL_DELIVERY_MAX_MS } from "../../../protocol/limits.ts";
-import { newEmail, PASSWORD, until } from "../../harness/server/api.ts";
+import { newEmail, PASSWORD, waitUntil } from "../../harness/server/api.ts";
 import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
 import { startHosted, type HostedService } from "../../harness/server/hosted.ts";
-import { startMailServer, type MailServer, type Mood } from "../../harness/fakes/mail-server.ts";
+import { startMailServer, type MailServer, type Behavior } from "../../harness/fakes/mail-server.ts";
 
 const MAIL = {
   to: "to@example.com",
@@ -30,7 +30,7 @@ const waiting = (service: HostedService) => service.sql("select id from outbox")
 const makeDue = (service: HostedService) =>
   service.sql("update outbox set next_attempt_at = now()");
 const logged = (service: HostedService, pattern: RegExp) =>
-  until(() => Promise.resolve(pattern.test(service.output())));
+  waitUntil(() => Promise.resolve(pattern.test(service.output())));
 
 describe("a mail", () => {
   let smtp: MailServer;
@@ -47,7 +47,7 @@ describe("a mail", () => {
   beforeEach(async () => {
     await smtp.stop();
     await smtp.start();
-    smtp.mood = "takes";
+    smtp.behavior = "takes";
     smtp.mails.length = 0;
     smtp.connections = 0;
     await service.sql("delete from outbox");
@@ -65,7 +65,7 @@ describe("a mail", () => {
       body: JSON.stringify({ email, password: PASSWORD }),
     });
     expect(reply.status).toBe(201);
-    const [mail] = await until(() => Promise.resolve(smtp.mails.length > 0 && smtp.mails));
+    const [mail] = await waitUntil(() => Promise.resolve(smtp.mails.length > 0 && smtp.mails));
     const code = /^\d{6}/.exec(mail?.subject ?? "")?.[0] ?? "none";
     expect(mail).toMatchObject({ recipients: [email], to: [{ address: email }] });
     expect(mail?.from).toEqual({ name: "Ünder, Pass", address: "mail@underpass.example" });
@@ -74,7 +74,7 @@ describe("a mail", () => {
     expect(mail?.messageId).toMatch(/^<[^@\s]+@underpass\.example>$/);
     expect(Math.abs(Date.parse(mail?.date ?? "") - Date.now())).toBeLessThan(60_000);
     expect(mail?.raw).toMatch(/^Auto-Submitted: auto-generated\r$/m);
-    await until(async () => (await waiting(service)).length === 0);
+    await waitUntil(async () => (await waiting(service)).length === 0);
   });
 
   test("arrives as it was written: accents, lines that are dots, lines that are long", async () => {
@@ -114,20 +114,20 @@ describe("a mail", () => {
     await logged(service, /mail_refused/);
   });
 
-  test.each<[string, Mood | "is down"]>([
+  test.each<[string, Behavior | "is down"]>([
     ["is down", "is down"],
     ["can't just now", "451 4.3.0 try again later"],
     ["does not relay", "550 5.7.1 relaying denied"],
   ])("waits for a server that %s, and arrives once", async (_, mood) => {
     if (mood === "is down") await smtp.stop();
-    else smtp.mood = mood;
+    else smtp.behavior = mood;
     await service.queueMail(MAIL);
     await service.runCron();
     await logged(service, /delivery_failed/);
     expect(service.output()).not.toContain(MAIL.to);
     expect(await waiting(service)).toHaveLength(1);
 
-    smtp.mood = "takes";
+    smtp.behavior = "takes";
     if (mood === "is down") await smtp.start();
     await makeDue(service);
     await Promise.all(Array.from({ length: 20 }, () => service.runCron()));
@@ -136,14 +136,14 @@ describe("a mail", () => {
   });
 
   test("to somebody whom the server does not know is given up at once", async () => {
-    smtp.mood = "550 5.1.1 no such user";
+    smtp.behavior = "550 5.1.1 no such user";
     await service.queueMail(MAIL);
     await service.runCron();
     expect(await waiting(service)).toEqual([]);
   });
 
   test("is tried again when the server hangs up, and the Worker goes on", async () => {
-    smtp.mood = "hangs up";
+    smtp.behavior = "hangs up";
     await service.queueMail(MAIL);
     const startedAt = Date.now();
     await service.runCron();
@@ -154,13 +154,13 @@ describe("a mail", () => {
   });
 
   test("is given up in time when the server says nothing, and the others go on", async () => {
-    smtp.mood = "is silent";
+    smtp.behavior = "is silent";
     await service.queueMail(MAIL);
     const startedAt = Date.now();
     await service.runCron();
     expect(Date.now() - startedAt).toBeLessThan(2 * MAIL_DELIVERY_MAX_MS);
     expect(await waiting(service)).toHaveLength(1);
-    smtp.mood = "takes";
+    smtp.behavior = "takes";
     await service.queueMail({ ...MAIL, to: "other@example.com" });
     await service.runCron();
     expect(smtp.mails.map(({ recipients }) => recipients)).toEqual([["other@example.com"]]);

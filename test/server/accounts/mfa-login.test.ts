@@ -6,19 +6,19 @@ import type {
   MfaRequired,
 } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
-  callerOf,
-  cookieIn,
+  createCaller,
+  getFirstCookie,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type Reply,
   type TestApi,
 } from "../../harness/server/api.ts";
 import {
-  challengeOf,
-  codeOf,
-  turnOn,
-  wrongCodeOf,
+  startChallenge,
+  generateCode,
+  enableSecondFactor,
+  generateWrongCode,
   type SecondFactor,
 } from "../../harness/browser/second-factor.ts";
 
@@ -31,13 +31,13 @@ afterAll(() => api.stop());
 
 async function personWithMfa(): Promise<Person & SecondFactor> {
   const person = await api.owner();
-  return { ...person, ...(await turnOn(api, person)) };
+  return { ...person, ...(await enableSecondFactor(api, person)) };
 }
 
 const pass = (challenge_token: string, shown: object) =>
   api.stranger.post<AccountSummary>("/auth/login/mfa", { challenge_token, ...shown });
 const guess = async (challenge: string, times: number) => {
-  const code = wrongCodeOf(owner.secret);
+  const code = generateWrongCode(owner.secret);
   for (let n = 0; n < times; n++) expect((await pass(challenge, { code })).status).toBe(401);
 };
 const successes = (replies: Reply<unknown>[]) => replies.filter(({ status }) => status === 200);
@@ -86,15 +86,15 @@ describe("with a second factor on, a password", () => {
 
   test("opens neither the account nor a machine's request nor a session by its challenge", async () => {
     owner = await personWithMfa();
-    const challenge = await challengeOf(api, owner);
-    const asBearer = callerOf(api.server, { authorization: `Bearer ${challenge}` });
+    const challenge = await startChallenge(api, owner);
+    const asBearer = createCaller(api.server, { authorization: `Bearer ${challenge}` });
     expect((await asBearer.get("/auth/me")).status).toBe(401);
     const { body: machine } = await api.stranger.post<{ device_code: string }>(
       "/auth/cli/start",
       {},
     );
     expect((await asBearer.post("/auth/cli/authorize", machine)).status).toBe(401);
-    const asCookie = callerOf(api.server, { cookie: `qnt_refresh=${challenge}` });
+    const asCookie = createCaller(api.server, { cookie: `qnt_refresh=${challenge}` });
     expect((await asCookie.post("/auth/refresh")).status).toBe(401);
   });
 });
@@ -102,7 +102,7 @@ describe("with a second factor on, a password", () => {
 describe("the second factor", () => {
   test("signs in by a code of the authenticator, as a password alone does elsewhere", async () => {
     owner = await personWithMfa();
-    const reply = await pass(await challengeOf(api, owner), { code: codeOf(owner.secret, 1) });
+    const reply = await pass(await startChallenge(api, owner), { code: generateCode(owner.secret, 1) });
     expect(reply).toMatchObject({
       status: 200,
       body: { user: { email: owner.email }, active_org: { id: owner.orgId, role: "owner" } },
@@ -110,18 +110,18 @@ describe("the second factor", () => {
     expect(reply.headers.getSetCookie()[0]).toMatch(
       /^qnt_refresh=[^;]+; Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/,
     );
-    const caller = callerOf(api.server, { authorization: `Bearer ${reply.body.access_token}` });
+    const caller = createCaller(api.server, { authorization: `Bearer ${reply.body.access_token}` });
     expect((await caller.get<Me>("/auth/me")).body).toMatchObject({ mfa_enabled: true });
-    const cookie = cookieIn(reply.headers);
-    expect((await callerOf(api.server, { cookie }).post("/auth/refresh")).status).toBe(200);
+    const cookie = getFirstCookie(reply.headers);
+    expect((await createCaller(api.server, { cookie }).post("/auth/refresh")).status).toBe(200);
   });
 
   test("signs in by a recovery code, however it is typed, and the account's events say so", async () => {
     owner = await personWithMfa();
     const typed = owner.recoveryCodes[3]!.toUpperCase().replaceAll("-", " ");
-    const reply = await pass(await challengeOf(api, owner), { recovery_code: typed });
+    const reply = await pass(await startChallenge(api, owner), { recovery_code: typed });
     expect(reply.status).toBe(200);
-    const caller = callerOf(api.server, { authorization: `Bearer ${reply.body.access_token}` });
+    const caller = createCaller(api.server, { authorization: `Bearer ${reply.body.access_token}` });
     const { body: events } = await caller.get("/me/events");
     expect(events).toContainEqual(
       expect.objectContaining({
@@ -133,8 +133,8 @@ describe("the second factor", () => {
 
   test("is one of the two, not both and not none", async () => {
     owner = await personWithMfa();
-    const challenge = await challengeOf(api, owner);
-    const code = codeOf(owner.secret, 1);
+    const challenge = await startChallenge(api, owner);
+    const code = generateCode(owner.secret, 1);
     for (const shown of [{}, { code, recovery_code: owner.recoveryCodes[0] }]) {
       expect(await pass(challenge, shown)).toMatchObject({
         status: 400,
@@ -147,12 +147,12 @@ describe("the second factor", () => {
   test("fails in one way, whatever is wrong", async () => {
     owner = await personWithMfa();
     const [used, ...unused] = owner.recoveryCodes as [string, ...string[]];
-    const consumed = await challengeOf(api, owner);
+    const consumed = await startChallenge(api, owner);
     expect((await pass(consumed, { recovery_code: used })).status).toBe(200);
-    const expired = await challengeOf(api, owner);
+    const expired = await startChallenge(api, owner);
     await later("5 minutes");
-    const open = await challengeOf(api, owner);
-    const stranger = await personWithMfa().then((person) => challengeOf(api, person));
+    const open = await startChallenge(api, owner);
+    const stranger = await personWithMfa().then((person) => startChallenge(api, person));
 
     const failures = [
       await pass("unknown", { recovery_code: unused[0] }),
@@ -162,21 +162,21 @@ describe("the second factor", () => {
       await pass(stranger, { recovery_code: unused[0] }),
       await pass(open, { code: owner.spentCode }),
       await pass(open, { recovery_code: used }),
-      await pass(open, { code: wrongCodeOf(owner.secret) }),
+      await pass(open, { code: generateWrongCode(owner.secret) }),
       await pass(open, { code: "not six digits" }),
-      await pass(open, { code: codeOf(owner.secret, -2) }),
+      await pass(open, { code: generateCode(owner.secret, -2) }),
       await pass(open, { recovery_code: unused[0] }),
     ].map(withoutRequestId);
     for (const failure of failures) expect(failure).toEqual(failures[0]);
     expect(failures[0]).toMatchObject({ status: 401, body: { error: "unauthorized" } });
-    expect((await pass(await challengeOf(api, owner), { recovery_code: unused[0] })).status).toBe(
+    expect((await pass(await startChallenge(api, owner), { recovery_code: unused[0] })).status).toBe(
       200,
     );
   });
 
   test("ends with a reset of the password: its challenge was the old one's", async () => {
     owner = await personWithMfa();
-    const challenge = await challengeOf(api, owner);
+    const challenge = await startChallenge(api, owner);
     await api.sql("insert into password_resets values ($1, $2, now() + interval '1 hour')", [
       createHash("sha256").update("the token").digest("hex"),
       owner.userId,
@@ -185,7 +185,7 @@ describe("the second factor", () => {
     expect((await api.stranger.post("/auth/reset", body)).status).toBe(200);
     const shown = { recovery_code: owner.recoveryCodes[0] };
     expect((await pass(challenge, shown)).status).toBe(401);
-    const again = await challengeOf(api, { ...owner, password: body.new_password });
+    const again = await startChallenge(api, { ...owner, password: body.new_password });
     expect((await pass(again, shown)).status).toBe(200);
   });
 });
@@ -200,19 +200,19 @@ describe("a sign-in that is on its way", () => {
     await api.sql("begin");
     await api.sql(`update users set ${change} where id = $1`, [userId]);
     const signIn = api.stranger.post("/auth/login", { email, password });
-    await until(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
+    await waitUntil(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
     await api.sql("commit");
     expect(await signIn).toMatchObject({ status: 401, body: { error: "unauthorized" } });
   });
 });
 
 describe("twenty at once", () => {
-  const twenty = () => Array.from({ length: 20 }, () => challengeOf(api, owner));
+  const twenty = () => Array.from({ length: 20 }, () => startChallenge(api, owner));
 
   test("sign in once with one code of the authenticator", async () => {
     owner = await personWithMfa();
     const challenges = await Promise.all(twenty());
-    const code = codeOf(owner.secret, 1);
+    const code = generateCode(owner.secret, 1);
     const replies = await Promise.all(challenges.map((challenge) => pass(challenge, { code })));
     expect(successes(replies)).toHaveLength(1);
   });
@@ -227,7 +227,7 @@ describe("twenty at once", () => {
 
   test("sign in once with one challenge, and spend one recovery code", async () => {
     owner = await personWithMfa();
-    const challenge = await challengeOf(api, owner);
+    const challenge = await startChallenge(api, owner);
     const codes = [...owner.recoveryCodes, ...owner.recoveryCodes];
     const replies = await Promise.all(
       codes.map((recovery_code) => pass(challenge, { recovery_code })),
@@ -244,19 +244,19 @@ describe("twenty at once", () => {
 describe("guessing", () => {
   test("burns a challenge with the fifth wrong code: the sixth is refused though it is right", async () => {
     owner = await personWithMfa();
-    const challenge = await challengeOf(api, owner);
+    const challenge = await startChallenge(api, owner);
     await guess(challenge, 5);
-    expect((await pass(challenge, { code: codeOf(owner.secret, 1) })).status).toBe(401);
+    expect((await pass(challenge, { code: generateCode(owner.secret, 1) })).status).toBe(401);
     expect((await pass(challenge, { recovery_code: owner.recoveryCodes[0] })).status).toBe(401);
     expect(await failedEvents()).toHaveLength(5);
-    const next = await challengeOf(api, owner);
-    expect((await pass(next, { code: codeOf(owner.secret, 1) })).status).toBe(200);
+    const next = await startChallenge(api, owner);
+    expect((await pass(next, { code: generateCode(owner.secret, 1) })).status).toBe(200);
   });
 
   test("has five tries at a challenge, however many arrive at once", async () => {
     owner = await personWithMfa();
-    const challenge = await challengeOf(api, owner);
-    const code = wrongCodeOf(owner.secret);
+    const challenge = await startChallenge(api, owner);
+    const code = generateWrongCode(owner.secret);
     const replies = await Promise.all(Array.from({ length: 40 }, () => pass(challenge, { code })));
     expect(successes(replies)).toEqual([]);
     expect(await failedEvents()).toHaveLength(5);
@@ -264,8 +264,8 @@ describe("guessing", () => {
 
   test("has ten tries at an account, over as many challenges as there may be", async () => {
     owner = await personWithMfa();
-    const challenges = await Promise.all(Array.from({ length: 10 }, () => challengeOf(api, owner)));
-    const code = wrongCodeOf(owner.secret);
+    const challenges = await Promise.all(Array.from({ length: 10 }, () => startChallenge(api, owner)));
+    const code = generateWrongCode(owner.secret);
     await Promise.all(
       challenges.flatMap((challenge) => [1, 2, 3, 4].map(() => pass(challenge, { code }))),
     );
@@ -274,29 +274,29 @@ describe("guessing", () => {
 
   test("locks the account for an hour, which a new sign-in does not shorten", async () => {
     owner = await personWithMfa();
-    for (const times of [4, 4, 2]) await guess(await challengeOf(api, owner), times);
-    const right = { code: codeOf(owner.secret, 1) };
-    expect((await pass(await challengeOf(api, owner), right)).status).toBe(401);
+    for (const times of [4, 4, 2]) await guess(await startChallenge(api, owner), times);
+    const right = { code: generateCode(owner.secret, 1) };
+    expect((await pass(await startChallenge(api, owner), right)).status).toBe(401);
     const recovery = { recovery_code: owner.recoveryCodes[0] };
-    expect((await pass(await challengeOf(api, owner), recovery)).status).toBe(401);
+    expect((await pass(await startChallenge(api, owner), recovery)).status).toBe(401);
     await later("59 minutes");
-    expect((await pass(await challengeOf(api, owner), recovery)).status).toBe(401);
+    expect((await pass(await startChallenge(api, owner), recovery)).status).toBe(401);
     await later("10 minutes");
-    expect((await pass(await challengeOf(api, owner), recovery)).status).toBe(200);
+    expect((await pass(await startChallenge(api, owner), recovery)).status).toBe(200);
   });
 
   test("starts anew after a success, and leaves no challenge with more than five tries", async () => {
     owner = await personWithMfa();
-    const guessed = await challengeOf(api, owner);
+    const guessed = await startChallenge(api, owner);
     await guess(guessed, 4);
-    await guess(await challengeOf(api, owner), 5);
-    const untouched = await challengeOf(api, owner);
+    await guess(await startChallenge(api, owner), 5);
+    const untouched = await startChallenge(api, owner);
     const [first, second, third] = owner.recoveryCodes;
-    const right = await challengeOf(api, owner);
+    const right = await startChallenge(api, owner);
     expect((await pass(right, { recovery_code: first })).status).toBe(200);
     expect((await pass(guessed, { recovery_code: second })).status).toBe(401);
-    await guess(await challengeOf(api, owner), 5);
-    await guess(await challengeOf(api, owner), 4);
+    await guess(await startChallenge(api, owner), 5);
+    await guess(await startChallenge(api, owner), 4);
     expect((await pass(untouched, { recovery_code: third })).status).toBe(200);
   });
 });

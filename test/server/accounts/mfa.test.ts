@@ -3,15 +3,15 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Config } from "../../../workers/config/config.ts";
-import { seal } from "../../../workers/identity/sealing.ts";
-import { callerOf, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { encrypt } from "../../../workers/identity/encryption.ts";
+import { createCaller, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 import {
-  challengeOf,
-  codeOf,
+  startChallenge,
+  generateCode,
   confirm,
   enroll,
-  turnOn,
-  wrongCodeOf,
+  enableSecondFactor,
+  generateWrongCode,
 } from "../../harness/browser/second-factor.ts";
 
 let api: TestApi;
@@ -62,7 +62,7 @@ describe("enrolling", () => {
       const { secret, cookie } = await enroll(owner);
       const body = form === "body" ? { secret_base32: secret } : {};
       const reply = await confirm(api, owner, form === "cookie" ? cookie : "", {
-        code: codeOf(secret),
+        code: generateCode(secret),
         ...body,
       });
       expect(reply).toMatchObject({ status: 200, body: { status: "enabled" } });
@@ -79,14 +79,14 @@ describe("enrolling", () => {
     const owner = await api.owner();
     const first = await enroll(owner);
     const second = await enroll(owner);
-    const body = { code: codeOf(first.secret), secret_base32: first.secret };
+    const body = { code: generateCode(first.secret), secret_base32: first.secret };
     expect((await confirm(api, owner, second.cookie, body)).status).toBe(200);
   });
 
   test("is not confirmed by a wrong code, nor by one from too long ago", async () => {
     const owner = await api.owner();
     const { secret, cookie } = await enroll(owner);
-    for (const code of [wrongCodeOf(secret), codeOf(secret, -2), codeOf(secret, 3), "12345", ""]) {
+    for (const code of [generateWrongCode(secret), generateCode(secret, -2), generateCode(secret, 3), "12345", ""]) {
       expect(await confirm(api, owner, cookie, { code })).toMatchObject({
         status: 400,
         body: { error: "invalid_code" },
@@ -99,7 +99,7 @@ describe("enrolling", () => {
     const owner = await api.owner();
     const { secret, cookie } = await enroll(owner);
     const other = await api.owner();
-    const code = codeOf(secret);
+    const code = generateCode(secret);
     for (const [by, shown] of [
       [owner, ""],
       [owner, "underpass-mfa=v1.nonsense"],
@@ -121,12 +121,12 @@ describe("enrolling", () => {
     const config = { ENCRYPTION_KEY: [(JSON.parse(secrets) as Secrets).ENCRYPTION_KEY] };
     const cookieThatEnds = async (expiresAt: number) => {
       const text = JSON.stringify({ userId: owner.userId, secret, expiresAt });
-      return `underpass-mfa=${await seal(config as Config, "mfa enrollment", text)}`;
+      return `underpass-mfa=${await encrypt(config as Config, "mfa enrollment", text)}`;
     };
     const over = await cookieThatEnds(Date.now() - 1);
-    expect((await confirm(api, owner, over, { code: codeOf(secret) })).status).toBe(400);
+    expect((await confirm(api, owner, over, { code: generateCode(secret) })).status).toBe(400);
     const open = await cookieThatEnds(Date.now() + 60_000);
-    expect((await confirm(api, owner, open, { code: codeOf(secret) })).status).toBe(200);
+    expect((await confirm(api, owner, open, { code: generateCode(secret) })).status).toBe(200);
   });
 
   test.each(["", "GEZDGNBV", "not base32!", "1".repeat(32)])(
@@ -145,16 +145,16 @@ describe("enrolling", () => {
   test("a second time needs turning it off first", async () => {
     const owner = await api.owner();
     const { cookie, secret } = await enroll(owner);
-    await turnOn(api, owner);
+    await enableSecondFactor(api, owner);
     const conflict = { status: 409, body: { error: "conflict" } };
     expect(await owner.post("/auth/mfa/enroll")).toMatchObject(conflict);
-    expect(await confirm(api, owner, cookie, { code: codeOf(secret) })).toMatchObject(conflict);
+    expect(await confirm(api, owner, cookie, { code: generateCode(secret) })).toMatchObject(conflict);
   });
 
   test("confirmed by twenty at once has one winner, whose recovery codes count", async () => {
     const owner = await api.owner();
     const { secret, cookie } = await enroll(owner);
-    const code = codeOf(secret);
+    const code = generateCode(secret);
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => confirm(api, owner, cookie, { code })),
     );
@@ -166,7 +166,7 @@ describe("enrolling", () => {
     ).toHaveLength(10);
     const [recovery_code] = winners[0]!.body.recovery_codes;
     const passed = await api.stranger.post("/auth/login/mfa", {
-      challenge_token: await challengeOf(api, owner),
+      challenge_token: await startChallenge(api, owner),
       recovery_code,
     });
     expect(passed.status).toBe(200);
@@ -174,26 +174,26 @@ describe("enrolling", () => {
 
   test("is told to the account's address when it goes on, and when it goes off", async () => {
     const person = await api.owner();
-    await turnOn(api, person);
+    await enableSecondFactor(api, person);
     const subjects = async () =>
-      (await api.mailsTo(person.email)).flatMap(
+      (await api.readMailsTo(person.email)).flatMap(
         (mail) => /^Subject: (.*second factor.*)$/m.exec(mail)?.[1] ?? [],
       );
-    await until(async () => (await subjects()).length === 1);
+    await waitUntil(async () => (await subjects()).length === 1);
     expect(await subjects()).toEqual(["The second factor of your Underpass account is on"]);
     await person.post("/auth/mfa/disable", { password: person.password });
-    await until(async () => (await subjects()).length === 2);
+    await waitUntil(async () => (await subjects()).length === 2);
     expect((await subjects()).at(-1)).toBe("The second factor of your Underpass account is off");
   });
 
   test("ends the account's other sessions, and not the one that did it", async () => {
     const owner = await api.owner();
     const elsewhere = await api.logIn(owner.email, owner.password);
-    await turnOn(api, owner);
+    await enableSecondFactor(api, owner);
     expect((await owner.get("/auth/me")).status).toBe(200);
     expect((await elsewhere.get("/auth/me")).status).toBe(401);
     const { cookie } = elsewhere;
-    expect((await callerOf(api.server, { cookie }).post("/auth/refresh")).status).toBe(401);
+    expect((await createCaller(api.server, { cookie }).post("/auth/refresh")).status).toBe(401);
     expect(await eventsOf(owner, "session_revoked")).toHaveLength(1);
   });
 });
@@ -201,7 +201,7 @@ describe("enrolling", () => {
 describe("what is stored", () => {
   test("is a sealed secret and hashes of the recovery codes", async () => {
     const owner = await api.owner();
-    const { secret, recoveryCodes } = await turnOn(api, owner);
+    const { secret, recoveryCodes } = await enableSecondFactor(api, owner);
     const { mfa_secret: sealed } = await stored(owner);
     expect(sealed).toMatch(/^v1\.[\w-]+\.[\w-]+\.[\w-]+$/);
     const codes = await api.sql<{ code_hash: string; used_at: Date | null }>(
@@ -221,7 +221,7 @@ describe("turning it off", () => {
   test("takes the password or a recovery code", async () => {
     for (const form of ["password", "recovery_code"]) {
       const owner = await api.owner();
-      const { secret, recoveryCodes, spentCode } = await turnOn(api, owner);
+      const { secret, recoveryCodes, spentCode } = await enableSecondFactor(api, owner);
       const { mfa_last_step: lastStep } = await stored(owner);
       const proof = form === "password" ? owner.password : recoveryCodes[0]!.toUpperCase();
       expect(await disable(owner, { [form]: proof })).toMatchObject({
@@ -238,19 +238,19 @@ describe("turning it off", () => {
       // With the same secret the code that turned it on is spent still.
       const again = (code: string) => confirm(api, owner, "", { code, secret_base32: secret });
       expect((await again(spentCode)).status).toBe(400);
-      expect((await again(codeOf(secret, 1))).status).toBe(200);
+      expect((await again(generateCode(secret, 1))).status).toBe(200);
     }
   });
 
   test("takes nothing wrong, and says what it needs", async () => {
     const owner = await api.owner();
-    const { secret } = await turnOn(api, owner);
+    const { secret } = await enableSecondFactor(api, owner);
     for (const [body, word] of [
       [undefined, "needed"],
       [{}, "needed"],
       [{ password: "not the right password" }, "password is wrong"],
       [{ recovery_code: "aaaa-aaaa-aaaa-aaaa" }, "recovery code is wrong"],
-      [{ code: codeOf(secret, 1) }, "needed"],
+      [{ code: generateCode(secret, 1) }, "needed"],
     ] as const) {
       expect(await disable(owner, body)).toMatchObject({
         status: 401,
@@ -276,7 +276,7 @@ describe("turning it off", () => {
 
   test("looks at ten wrong passwords an hour, however many arrive at once", async () => {
     const owner = await api.owner();
-    await turnOn(api, owner);
+    await enableSecondFactor(api, owner);
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => disable(owner, { password: "not the right password" })),
     );
@@ -292,10 +292,10 @@ describe("turning it off", () => {
 
   test("ends sign-ins that wait for a second factor", async () => {
     const owner = await api.owner();
-    const { recoveryCodes, secret } = await turnOn(api, owner);
-    const challenge = await challengeOf(api, owner);
+    const { recoveryCodes, secret } = await enableSecondFactor(api, owner);
+    const challenge = await startChallenge(api, owner);
     await disable(owner, { password: owner.password });
-    for (const shown of [{ recovery_code: recoveryCodes[0] }, { code: codeOf(secret, 1) }]) {
+    for (const shown of [{ recovery_code: recoveryCodes[0] }, { code: generateCode(secret, 1) }]) {
       const body = { challenge_token: challenge, ...shown };
       expect((await api.stranger.post("/auth/login/mfa", body)).status).toBe(401);
     }
@@ -303,7 +303,7 @@ describe("turning it off", () => {
 
   test("by twenty at once with one recovery code happens once", async () => {
     const owner = await api.owner();
-    const { recoveryCodes } = await turnOn(api, owner);
+    const { recoveryCodes } = await enableSecondFactor(api, owner);
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => disable(owner, { recovery_code: recoveryCodes[0] })),
     );

@@ -5,13 +5,13 @@ import {
   PROVIDER_ANSWER_MAX_BYTES,
   PROVIDER_CALL_MAX_MS,
 } from "../../../workers/identity/providers/calls.ts";
-import { newEmail, startApi, until, type TestApi } from "../../harness/server/api.ts";
+import { newEmail, startApi, waitUntil, type TestApi } from "../../harness/server/api.ts";
 import { CookieBrowser, type Visit } from "../../harness/browser/cookie-browser.ts";
 import {
   json,
   startMaliciousProvider,
   type Claims,
-  type Lies,
+  type ProviderOverrides,
   type MaliciousProvider,
 } from "../../harness/fakes/malicious-provider.ts";
 
@@ -29,7 +29,7 @@ afterAll(async () => {
   await provider[Symbol.asyncDispose]();
 });
 beforeEach(() => {
-  provider.lies = {};
+  provider.overrides = {};
   provider.email = newEmail();
 });
 
@@ -37,7 +37,7 @@ const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
 
 /** Up to the provider's answer, which the browser has not followed yet. */
 async function answerIn(browser: CookieBrowser): Promise<URL> {
-  const { location } = await browser.travel(`${origin}/auth/oauth/idp_a/start`, isCallback);
+  const { location } = await browser.followRedirects(`${origin}/auth/oauth/idp_a/start`, isCallback);
   return location!;
 }
 
@@ -51,7 +51,7 @@ function failureLogged(requestId: string): Promise<string> {
     api.server.output
       .split("\n")
       .find((line) => line.includes("provider_failed") && line.includes(requestId));
-  return until(() => Promise.resolve(find()));
+  return waitUntil(() => Promise.resolve(find()));
 }
 
 const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
@@ -70,23 +70,23 @@ describe("an ID token is believed when it is", () => {
   });
 
   test("for us among others, and says so", async () => {
-    provider.lies = { claims: (claims) => ({ ...claims, aud: ["x", "client"], azp: "client" }) };
+    provider.overrides = { claims: (claims) => ({ ...claims, aud: ["x", "client"], azp: "client" }) };
     expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
   });
 
   test("without the address, which is then asked for", async () => {
-    provider.lies = claim({ email: undefined });
+    provider.overrides = claim({ email: undefined });
     expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
-    expect(provider.asked.at(-1)).toBe("/userinfo");
+    expect(provider.requestedPaths.at(-1)).toBe("/userinfo");
   });
 
   test("signed with a key that is newer than those we know: they are looked at once more", async () => {
     await signIn();
     await provider.rotateKey();
-    provider.asked.length = 0;
+    provider.requestedPaths.length = 0;
     expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
     expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
-    expect(provider.asked.filter((path) => path === "/keys")).toHaveLength(1);
+    expect(provider.requestedPaths.filter((path) => path === "/keys")).toHaveLength(1);
   });
 });
 
@@ -97,7 +97,7 @@ const unsigned = (alg: string) => (claims: Claims) =>
 const mac = (claims: Claims, key: Uint8Array) =>
   new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: provider.key.kid }).sign(key);
 const bytes = (text: string) => new TextEncoder().encode(text);
-const claim = (change: Claims): Lies => ({ claims: (claims) => ({ ...claims, ...change }) });
+const claim = (change: Claims): ProviderOverrides => ({ claims: (claims) => ({ ...claims, ...change }) });
 
 async function signWith(claims: Claims, key: CryptoKey, header: object): Promise<string> {
   return new SignJWT(claims).setProtectedHeader({ alg: "RS256", ...header }).sign(key);
@@ -105,7 +105,7 @@ async function signWith(claims: Claims, key: CryptoKey, header: object): Promise
 const foreignKey = () => generateKeyPair("RS256", { extractable: true });
 
 describe("an ID token is not believed when", () => {
-  const attacks: [string, () => Lies][] = [
+  const attacks: [string, () => ProviderOverrides][] = [
     ["nobody signed it", () => ({ idToken: unsigned("none") })],
     ["nobody signed it, in capitals", () => ({ idToken: unsigned("None") })],
     ["its signature is missing", () => ({ idToken: unsigned("RS256") })],
@@ -189,7 +189,7 @@ describe("an ID token is not believed when", () => {
     ],
   ];
   test.each(attacks)("%s", async (_, lies) => {
-    provider.lies = lies();
+    provider.overrides = lies();
     const visit = await signIn();
     expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
     await expectNobody(visit);
@@ -203,7 +203,7 @@ describe("an ID token is not believed when", () => {
     ["several", { email: ["a@example.com"] }, {}],
   ])("its address is %s", async (_, claims, userinfo) => {
     const sub = `of ${provider.email}`;
-    provider.lies = { ...claim(claims), userinfo: { sub, email: provider.email, ...userinfo } };
+    provider.overrides = { ...claim(claims), userinfo: { sub, email: provider.email, ...userinfo } };
     const visit = await signIn();
     expect(outcomeOf(visit)).toEqual([403, "email_not_verified"]);
     await expectNobody(visit);
@@ -211,7 +211,7 @@ describe("an ID token is not believed when", () => {
 });
 
 describe("a provider that answers nonsense is not there:", () => {
-  type Answer = NonNullable<Lies["answers"]>[string];
+  type Answer = NonNullable<ProviderOverrides["responses"]>[string];
   const page: Answer = (response) => void response.end("<h1>no</h1>");
   const failure: Answer = (response) => void response.writeHead(500).end();
   const elsewhere: Answer = (response) =>
@@ -233,16 +233,16 @@ describe("a provider that answers nonsense is not there:", () => {
   );
   test.each(cases)("%s", async (_, path, answer) => {
     if (path === "/keys") await provider.rotateKey();
-    provider.lies = { answers: { [path]: answer }, ...claim({ email: undefined }) };
+    provider.overrides = { responses: { [path]: answer }, ...claim({ email: undefined }) };
     const visit = await signIn();
     expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
-    expect(provider.asked).not.toContain("/other");
+    expect(provider.requestedPaths).not.toContain("/other");
     await expectNobody(visit);
   });
 
   test("and what it answered is not in the log, but that it failed is, with the request's id", async () => {
     const idToken = () => Promise.resolve("not-a-token-but-secret");
-    provider.lies = { idToken };
+    provider.overrides = { idToken };
     const { headers, body } = await signIn();
     const id = headers.get("underpass-request-id")!;
     expect(await failureLogged(id)).toContain("Invalid JWT");
@@ -255,7 +255,7 @@ describe("a provider that answers nonsense is not there:", () => {
     const pause: Answer = (response) =>
       void response.writeHead(200, { "content-type": "application/json" }).write('{"a":');
     const turns = [silence, pause];
-    provider.lies = { answers: { "/token": (response) => turns.pop()?.(response) } };
+    provider.overrides = { responses: { "/token": (response) => turns.pop()?.(response) } };
     const before = performance.now();
     const visits = await Promise.all([signIn(), signIn()]);
     expect(visits.map(outcomeOf)).toEqual(visits.map(() => [503, "unavailable"]));
@@ -264,7 +264,7 @@ describe("a provider that answers nonsense is not there:", () => {
 
   test("one that refuses our secret: the log says so", async () => {
     const refuse: Answer = (response) => json(response, { error: "invalid_client" }, 400);
-    provider.lies = { answers: { "/token": refuse } };
+    provider.overrides = { responses: { "/token": refuse } };
     const visit = await signIn();
     expect(outcomeOf(visit)).toEqual([503, "unavailable"]);
     const id = visit.headers.get("underpass-request-id")!;
@@ -274,7 +274,7 @@ describe("a provider that answers nonsense is not there:", () => {
 
 describe("an answer is refused that", () => {
   test("another issuer gave", async () => {
-    provider.lies = { iss: "https://evil.test" };
+    provider.overrides = { iss: "https://evil.test" };
     const visit = await signIn();
     expect(outcomeOf(visit)).toEqual([400, "invalid_request"]);
     await expectNobody(visit);

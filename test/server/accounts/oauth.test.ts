@@ -2,18 +2,18 @@
 import { Secret, TOTP } from "otpauth";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
-  callerOf,
+  createCaller,
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type TestApi,
 } from "../../harness/server/api.ts";
 import { CookieBrowser } from "../../harness/browser/cookie-browser.ts";
 import {
   startIdentityProvider,
   type IdentityProvider,
-  type Someone,
+  type ProviderUser,
 } from "../../harness/fakes/identity-provider.ts";
 
 let provider: IdentityProvider;
@@ -36,7 +36,7 @@ beforeEach(() => {
   browser = new CookieBrowser();
 });
 
-function someone(details: Partial<Someone> = {}): Someone {
+function someone(details: Partial<ProviderUser> = {}): ProviderUser {
   return { sub: crypto.randomUUID(), email: newEmail(), email_verified: true, ...details };
 }
 
@@ -44,19 +44,19 @@ const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
 const START = "/auth/oauth/idp_a/start";
 
 /** Up to the provider's answer, which the browser has not followed yet. */
-async function answerFor(person: Someone | null, by = browser, start = START): Promise<URL> {
-  provider.person = person;
-  const { location } = await by.travel(origin + start, isCallback);
+async function answerFor(person: ProviderUser | null, by = browser, start = START): Promise<URL> {
+  provider.user = person;
+  const { location } = await by.followRedirects(origin + start, isCallback);
   return location!;
 }
 
-async function signIn(person: Someone | null, returnTo = "/tunnels") {
+async function signIn(person: ProviderUser | null, returnTo = "/tunnels") {
   const start = `${START}?return_to=${encodeURIComponent(returnTo)}`;
   return browser.open(await answerFor(person, browser, start));
 }
 
 async function accountOf(token: string) {
-  const caller = callerOf(api.server, { authorization: `Bearer ${token}` });
+  const caller = createCaller(api.server, { authorization: `Bearer ${token}` });
   return (await caller.get<{ user: { id: string; email: string } }>("/auth/me")).body.user;
 }
 
@@ -89,7 +89,7 @@ test("whoever is new gets an account, an organization, a session, and lands wher
   expect(refreshed.status).toBe(200);
   const { id } = await accountOf(token);
   expect(await actionsOf(id)).toEqual(["account_created", "identity_linked", "session_created"]);
-  expect(await api.mailsTo(person.email!)).toEqual([]);
+  expect(await api.readMailsTo(person.email!)).toEqual([]);
 });
 
 test("whoever comes again is the same account, whatever has become of the address", async () => {
@@ -110,8 +110,8 @@ test("an account with the address is linked, keeps its password, and is told by 
   expect((await accountOf(token)).id).toBe(owner.userId);
   expect((await api.logIn(owner.email, PASSWORD)).userId).toBe(owner.userId);
   expect(await actionsOf(owner.userId)).toContain("identity_linked");
-  const mail = await until(async () =>
-    (await api.mailsTo(owner.email)).find((text) => text.includes("A new way to sign in")),
+  const mail = await waitUntil(async () =>
+    (await api.readMailsTo(owner.email)).find((text) => text.includes("A new way to sign in")),
   );
   expect(mail).toContain(new URL(provider.issuer).host);
 });
@@ -119,7 +119,7 @@ test("an account with the address is linked, keeps its password, and is told by 
 test("a stranger's sign-up that waits for the owner of the address gets nothing", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-  const code = await api.codeFor(email);
+  const code = await api.getMailedCode(email);
   const { location } = await signIn(someone({ email }));
   const { id } = await accountOf(location!.searchParams.get("oauth_token")!);
 
@@ -367,7 +367,7 @@ test("no secret of a sign-in is logged", async () => {
   const { location } = await browser.open(answer);
   const { headers } = await browser.open(answer);
   const lastId = headers.get("underpass-request-id")!;
-  await until(() => Promise.resolve(api.server.output.includes(lastId)));
+  await waitUntil(() => Promise.resolve(api.server.output.includes(lastId)));
   const secrets = ["code", "state"].map((name) => answer.searchParams.get(name)!);
   for (const secret of [...secrets, location!.searchParams.get("oauth_token")!]) {
     expect(api.server.output).not.toContain(secret);

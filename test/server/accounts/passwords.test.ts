@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { PASSWORD_RESETS_MAX } from "../../../workers/limits.ts";
 import type { PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import {
-  callerOf,
+  createCaller,
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -30,7 +30,7 @@ const reset = (token: string, password = NEW_PASSWORD) =>
 const logIn = (email: string, password: string) =>
   api.stranger.post("/auth/login", { email, password });
 const mailsTo = async (email: string) =>
-  Promise.all((await api.mailsTo(email)).map((mail) => PostalMime.parse(mail)));
+  Promise.all((await api.readMailsTo(email)).map((mail) => PostalMime.parse(mail)));
 const tokensOf = async (email: string) =>
   (await mailsTo(email)).flatMap(({ text }) => /\/reset#token=([\w-]+)$/m.exec(text!)?.[1] ?? []);
 
@@ -38,7 +38,7 @@ const tokensOf = async (email: string) =>
 async function askForToken(email: string): Promise<string> {
   const before = (await tokensOf(email)).length;
   expect(await forgot(email)).toMatchObject({ status: 202, body: { status: "reset_requested" } });
-  return until(async () => (await tokensOf(email))[before]);
+  return waitUntil(async () => (await tokensOf(email))[before]);
 }
 
 describe("a reset", () => {
@@ -49,13 +49,13 @@ describe("a reset", () => {
     expect(await reset(token)).toMatchObject({ status: 200, body: { status: "password_reset" } });
 
     for (const { accessToken, cookie } of [person, elsewhere]) {
-      const caller = callerOf(api.server, { authorization: `Bearer ${accessToken}`, cookie });
+      const caller = createCaller(api.server, { authorization: `Bearer ${accessToken}`, cookie });
       expect((await caller.get("/auth/me")).status).toBe(401);
       expect((await caller.post("/auth/refresh")).status).toBe(401);
     }
     expect((await logIn(person.email, PASSWORD)).status).toBe(401);
     expect((await logIn(person.email, NEW_PASSWORD)).status).toBe(200);
-    await until(async () =>
+    await waitUntil(async () =>
       (await mailsTo(person.email)).some(({ subject }) => subject?.includes("was changed")),
     );
   });
@@ -182,7 +182,7 @@ describe("a reset token", () => {
     const { email, userId } = await api.owner();
     const replies = await Promise.all(Array.from({ length: 20 }, () => forgot(email)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([202]));
-    await until(async () => (await tokensOf(email)).length === PASSWORD_RESETS_MAX);
+    await waitUntil(async () => (await tokensOf(email)).length === PASSWORD_RESETS_MAX);
     const rows = await api.sql("select 1 from password_resets where user_id = $1", [userId]);
     expect(rows).toHaveLength(PASSWORD_RESETS_MAX);
   });
@@ -190,12 +190,12 @@ describe("a reset token", () => {
   test("is mailed to nobody without a confirmed account", async () => {
     const [unknown, unconfirmed] = [newEmail(), newEmail()];
     await api.stranger.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
-    await api.codeFor(unconfirmed);
+    await api.getMailedCode(unconfirmed);
     await Promise.all([forgot(unknown), forgot(unconfirmed)]);
     // Whoever asks later has got theirs: those before would have, too.
     await askForToken((await api.owner()).email);
-    expect(await api.mailsTo(unknown)).toEqual([]);
-    expect(await api.mailsTo(unconfirmed)).toHaveLength(1);
+    expect(await api.readMailsTo(unknown)).toEqual([]);
+    expect(await api.readMailsTo(unconfirmed)).toHaveLength(1);
   });
 });
 
@@ -212,7 +212,7 @@ describe("the mail", () => {
     for (const headers of requests) {
       const person = await api.owner();
       expect(await askAs(person, headers)).toBe(202);
-      await until(async () => (await tokensOf(person.email))[0]);
+      await waitUntil(async () => (await tokensOf(person.email))[0]);
       const { text, html } = (await mailsTo(person.email)).at(-1)!;
       const links = `${text}${html}`.match(/https?:\/\/[^\s"<]+/g)!;
       expect(new Set(links.map((link) => new URL(link).origin))).toEqual(new Set([own]));

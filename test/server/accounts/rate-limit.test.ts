@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
-import { preparedDir } from "../../harness/directories.ts";
+import { createPreparedDir } from "../../harness/directories.ts";
 
 const ON = { AUTH_RATE_LIMIT: "on" };
 const BURST = 5;
@@ -105,7 +105,7 @@ test("an IPv6 address counts by its /64, however it is written", async () => {
 });
 
 test("a restart gives nobody another burst", async () => {
-  const dataDir = await preparedDir();
+  const dataDir = await createPreparedDir();
   try {
     {
       await using api = await startApi({ dataDir, env: ON });

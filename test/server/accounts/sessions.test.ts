@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
-  callerOf,
-  cookieIn,
+  createCaller,
+  getFirstCookie,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type Caller,
   type Person,
   type TestApi,
@@ -19,14 +19,14 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 const refresh = (cookie: string, headers: Record<string, string> = {}) =>
-  callerOf(api.server, { cookie, ...headers }).post<{ access_token: string; error?: string }>(
+  createCaller(api.server, { cookie, ...headers }).post<{ access_token: string; error?: string }>(
     "/auth/refresh",
   );
 const sessionsOf = async (person: Caller) =>
   (await person.get<{ sessions: Session[] }>("/auth/sessions")).body.sessions;
 const currentOf = async (person: Caller) =>
   (await sessionsOf(person)).find(({ current }) => current)!;
-const bearer = (token: string) => callerOf(api.server, { authorization: `Bearer ${token}` });
+const bearer = (token: string) => createCaller(api.server, { authorization: `Bearer ${token}` });
 const eventsOf = async (person: Caller) =>
   (await person.get<PersonalEvent[]>("/me/events")).body.map(({ action }) => action);
 
@@ -75,7 +75,7 @@ describe("the list of sessions", () => {
       [id],
     );
     await person.get("/auth/me");
-    const seen = await until(async () => {
+    const seen = await waitUntil(async () => {
       const [row] = await api.sql<{ ip: string; fresh: boolean }>(
         "select ip, last_seen_at > now() - interval '10 seconds' as fresh from sessions where id = $1",
         [id],
@@ -106,7 +106,7 @@ describe("ending a session", () => {
     const owner = await api.owner();
     const { id } = await currentOf(owner);
     const { status, headers } = await owner.delete(`/auth/sessions/${id}`);
-    expect([status, cookieIn(headers)]).toEqual([200, "qnt_refresh="]);
+    expect([status, getFirstCookie(headers)]).toEqual([200, "qnt_refresh="]);
     expect((await owner.get("/auth/sessions")).status).toBe(401);
   });
 
@@ -154,7 +154,7 @@ test("whoever was removed from the organization renews into another one, and can
   expect(body.active_org.role).toBe("owner");
   expect(body.active_org.id).not.toBe(owner.orgId);
   expect((await again.post("/auth/logout")).status).toBe(200);
-  expect((await refresh(cookieIn(renewed.headers))).status).toBe(401);
+  expect((await refresh(getFirstCookie(renewed.headers))).status).toBe(401);
 });
 
 describe("the refresh cookie", () => {
@@ -182,7 +182,7 @@ describe("the refresh cookie", () => {
       expect(set).toMatch(
         /^qnt_refresh=[^;]+; Max-Age=2592000; Path=\/auth; HttpOnly; SameSite=Lax$/,
       );
-      seen.add((cookie = cookieIn(headers)));
+      seen.add((cookie = getFirstCookie(headers)));
     }
     expect(seen.size).toBe(5);
   });
@@ -200,11 +200,11 @@ describe("the refresh cookie", () => {
     const person = await logIn();
     const replies = await Promise.all(Array.from({ length: 20 }, () => refresh(person.cookie)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
-    const [successor, ...others] = new Set(replies.map(({ headers }) => cookieIn(headers)));
+    const [successor, ...others] = new Set(replies.map(({ headers }) => getFirstCookie(headers)));
     expect(others).toEqual([]);
 
     await rotatedAgo(person, 9);
-    expect(cookieIn((await refresh(person.cookie)).headers)).toBe(successor);
+    expect(getFirstCookie((await refresh(person.cookie)).headers)).toBe(successor);
     await rotatedAgo(person, 11);
     expect((await refresh(person.cookie)).status).toBe(401);
     expect((await refresh(successor!)).status).toBe(401);
@@ -214,9 +214,9 @@ describe("the refresh cookie", () => {
   test("of two generations ago is a theft within the grace, and its owner reads of it", async () => {
     const person = await logIn();
     const second = await refresh(person.cookie);
-    const third = await refresh(cookieIn(second.headers));
+    const third = await refresh(getFirstCookie(second.headers));
     expect((await refresh(person.cookie)).status).toBe(401);
-    expect((await refresh(cookieIn(third.headers))).status).toBe(401);
+    expect((await refresh(getFirstCookie(third.headers))).status).toBe(401);
     for (const token of [person.accessToken, second.body.access_token, third.body.access_token]) {
       expect((await bearer(token).get("/auth/me")).status).toBe(401);
     }
@@ -235,8 +235,8 @@ describe("the refresh cookie", () => {
     for (let round = 0; round < 10; round++) {
       const pair = await Promise.all([refresh(cookie), refresh(cookie)]);
       expect(pair.map(({ status }) => status)).toEqual([200, 200]);
-      expect(cookieIn(pair[0].headers)).toBe(cookieIn(pair[1].headers));
-      cookie = cookieIn(pair[0].headers);
+      expect(getFirstCookie(pair[0].headers)).toBe(getFirstCookie(pair[1].headers));
+      cookie = getFirstCookie(pair[0].headers);
     }
     await rotatedAgo(person, 60);
     expect((await refresh(cookie)).status).toBe(200);
@@ -249,7 +249,7 @@ describe("the refresh cookie", () => {
       const replies = await Promise.all(
         [...held].flatMap((cookie) => Array.from({ length: 7 }, () => refresh(cookie))),
       );
-      for (const { headers } of replies) held.add(cookieIn(headers));
+      for (const { headers } of replies) held.add(getFirstCookie(headers));
     }
     await api.sql(
       "update sessions set rotated_at = now() - interval '1 minute' where user_id = $1",

@@ -2,47 +2,47 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { until, type TestApi } from "../../harness/server/api.ts";
-import { startPaying, type Customer, type Paying } from "../../harness/server/billing-server.ts";
+import { waitUntil, type TestApi } from "../../harness/server/api.ts";
+import { startBillingServer, type Customer, type BillingServer } from "../../harness/server/billing-server.ts";
 import {
-  newEvent,
+  createEvent,
   NOW,
   PRICES,
-  subscriptionObject,
+  buildSubscription,
   type PaymentProvider,
   type SubscriptionState,
 } from "../../harness/fakes/payments.ts";
 
-let paying: Paying;
+let paying: BillingServer;
 let provider: PaymentProvider;
 let api: TestApi;
 beforeAll(async () => {
-  paying = await startPaying();
+  paying = await startBillingServer();
   ({ api, provider } = paying);
 });
 afterAll(() => paying?.stop());
 beforeEach(() => {
   provider.calls.splice(0);
-  provider.meanwhile = null;
+  provider.beforeResponse = null;
 });
 
 function newSubscription({ id: customer }: Customer, status: SubscriptionStatus) {
   const state: SubscriptionState = { id: paying.newSubscriptionId(), customer, status };
-  provider.subscriptions.set(state.id, subscriptionObject(state));
+  provider.subscriptions.set(state.id, buildSubscription(state));
   return state;
 }
 
 /** An event that only says that something is new. */
 const mention = (type: string, { id }: SubscriptionState, seconds: number) =>
-  newEvent(type, { object: "invoice", subscription: id }, NOW + seconds);
+  createEvent(type, { object: "invoice", subscription: id }, NOW + seconds);
 
 test("of owners who ask at once each gets the customer that is kept, and nothing waits for the provider", async () => {
   const owner = await api.owner();
   const other = await api.colleague(owner, "owner");
   const mail = owner.email;
-  provider.meanwhile = async ({ path, fields }) => {
+  provider.beforeResponse = async ({ path, fields }) => {
     if (path !== "/v1/customers" || fields.email !== mail) return;
-    provider.meanwhile = null;
+    provider.beforeResponse = null;
     expect(await paying.checkout(other)).toMatchObject({ status: 200 });
   };
   expect(await paying.checkout(owner)).toMatchObject({ status: 200 });
@@ -57,12 +57,12 @@ describe("an answer of the provider", () => {
   test("does not undo what was told while it was on its way", async () => {
     const customer = await paying.newCustomer();
     const state = newSubscription(customer, "incomplete");
-    provider.meanwhile = async () => {
-      provider.meanwhile = null;
-      await paying.tellState({ ...state, status: "active" }, 0);
+    provider.beforeResponse = async () => {
+      provider.beforeResponse = null;
+      await paying.sendState({ ...state, status: "active" }, 0);
     };
-    expect(await paying.tell(mention("invoice.paid", state, -60))).toMatchObject({ status: 200 });
-    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", status: "active" });
+    expect(await paying.sendEvent(mention("invoice.paid", state, -60))).toMatchObject({ status: 200 });
+    expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
     expect(provider.calls.map(({ path }) => path)).toEqual(
       Array(2).fill(`/v1/subscriptions/${state.id}`),
     );
@@ -72,20 +72,20 @@ describe("an answer of the provider", () => {
     const customer = await paying.newCustomer();
     const state = newSubscription(customer, "active");
     let seconds = 0;
-    provider.meanwhile = () => paying.tellState(state, (seconds += 600));
+    provider.beforeResponse = () => paying.sendState(state, (seconds += 600));
     const event = mention("invoice.paid", state, -60);
-    expect(await paying.tell(event)).toMatchObject({ status: 503, body: { error: "unavailable" } });
+    expect(await paying.sendEvent(event)).toMatchObject({ status: 503, body: { error: "unavailable" } });
     expect(seconds).toBe(3 * 600);
-    provider.meanwhile = null;
-    expect(await paying.tell(event)).toMatchObject({ status: 200 });
-    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", status: "active" });
+    provider.beforeResponse = null;
+    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
+    expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
   });
 
   test("dates a payment that failed by the event of it alone", async () => {
     const graceOf = async (type: string) => {
       const customer = await paying.newCustomer();
-      await paying.tell(mention(type, newSubscription(customer, "past_due"), -5 * 86_400));
-      return Date.parse((await paying.billingOf(customer)).graceEndsAt!) - Date.now();
+      await paying.sendEvent(mention(type, newSubscription(customer, "past_due"), -5 * 86_400));
+      return Date.parse((await paying.getBilling(customer)).graceEndsAt!) - Date.now();
     };
     const DAY_MS = 86_400_000;
     expect(await graceOf("invoice.paid")).toBeGreaterThan(6 * DAY_MS);
@@ -96,10 +96,10 @@ describe("an answer of the provider", () => {
 test("a payment that fails after another one was made up for has a grace of its own", async () => {
   const customer = await paying.newCustomer();
   const state = await paying.buy(customer);
-  await paying.tellState({ ...state, status: "past_due" }, -1800);
-  await paying.tellState({ ...state, status: "active" }, -1200);
-  await paying.tellState({ ...state, status: "past_due" }, -600);
-  const { graceEndsAt } = await paying.billingOf(customer);
+  await paying.sendState({ ...state, status: "past_due" }, -1800);
+  await paying.sendState({ ...state, status: "active" }, -1200);
+  await paying.sendState({ ...state, status: "past_due" }, -600);
+  const { graceEndsAt } = await paying.getBilling(customer);
   expect(graceEndsAt).toBe(new Date((NOW - 600 + 7 * 86_400) * 1000).toISOString());
 });
 
@@ -108,23 +108,23 @@ describe("an event that came to nothing is heard when it is sent again", () => {
     const customer = await paying.newCustomer();
     const moved = { owner: customer.owner, id: `${customer.id}_moved` };
     const state = newSubscription(moved, "active");
-    const event = newEvent("customer.subscription.created", subscriptionObject(state));
-    expect(await paying.tell(event)).toMatchObject({ status: 200 });
-    expect(await paying.planOf(customer)).toBe("free");
+    const event = createEvent("customer.subscription.created", buildSubscription(state));
+    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
+    expect(await paying.getPlan(customer)).toBe("free");
     await api.sql("update billing_customers set customer_id = $1 where org_id = $2", [
       moved.id,
       customer.owner.orgId,
     ]);
-    expect(await paying.tell(event)).toMatchObject({ status: 200 });
-    expect(await paying.planOf(customer)).toBe("pro");
+    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
+    expect(await paying.getPlan(customer)).toBe("pro");
   });
 
   test("once its price is", async () => {
     const customer = await paying.newCustomer();
     const state = { ...newSubscription(customer, "active"), price: "price_of_nobody" };
-    const event = newEvent("customer.subscription.created", subscriptionObject(state));
-    expect(await paying.tell(event)).toMatchObject({ status: 200 });
-    await until(() => Promise.resolve(api.server.output.includes("billing_unknown_price")));
+    const event = createEvent("customer.subscription.created", buildSubscription(state));
+    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
+    await waitUntil(() => Promise.resolve(api.server.output.includes("billing_unknown_price")));
     expect(await api.sql("select 1 from billing_events where id = $1", [event.id])).toEqual([]);
   });
 });
@@ -134,7 +134,7 @@ async function whilePlanBecomesFree<Asked>(orgId: string, ask: () => Promise<Ask
   await api.sql("begin");
   await api.sql("update organizations set plan = 'free' where id = $1", [orgId]);
   const asked = ask();
-  await until(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
+  await waitUntil(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
   await api.sql("commit");
   return asked;
 }
@@ -170,7 +170,7 @@ test("a trial goes on giving the password when the sign-in that the plan lacks i
   await api.sql("update organizations set trial_ends_at = now() + interval '1 day' where id = $1", [
     owner.orgId,
   ]);
-  await paying.tellState({ ...state, status: "canceled" }, 0, "deleted");
+  await paying.sendState({ ...state, status: "canceled" }, 0, "deleted");
   const isClosed = async () => {
     const [row] = await api.sql<{ closed: boolean }>(
       "select is_beyond_plan closed from tunnels where id = $1",
@@ -187,9 +187,9 @@ test("paying for an organization that was deleted is logged once, since money is
   const customer = await paying.newCustomer();
   await customer.owner.delete(`/orgs/${customer.owner.orgId}`);
   const state = await paying.buy(customer, PRICES.team.monthly);
-  await paying.tellState({ ...state, cancelAtPeriodEnd: true }, 0);
+  await paying.sendState({ ...state, cancelAtPeriodEnd: true }, 0);
   const lines = () =>
     api.server.output.split("\n").filter((line) => line.includes("paid_for_deleted"));
-  await until(() => Promise.resolve(lines().length > 0));
+  await waitUntil(() => Promise.resolve(lines().length > 0));
   expect(lines()).toEqual([expect.stringContaining(customer.owner.orgId)]);
 });

@@ -1,23 +1,23 @@
 /** Paying, with a provider that this test plays: what is asked of it, and what its news comes to. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { PortalSession, SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
-import { until, type Person, type TestApi } from "../../harness/server/api.ts";
-import { startPaying, type Paying } from "../../harness/server/billing-server.ts";
+import { waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
+import { startBillingServer, type BillingServer } from "../../harness/server/billing-server.ts";
 import {
-  delivery,
-  newEvent,
+  buildDelivery,
+  createEvent,
   NOW,
   PRICES,
-  subscriptionObject,
+  buildSubscription,
   type PaymentProvider,
   type SubscriptionState,
 } from "../../harness/fakes/payments.ts";
 
-let paying: Paying;
+let paying: BillingServer;
 let provider: PaymentProvider;
 let api: TestApi;
 beforeAll(async () => {
-  paying = await startPaying();
+  paying = await startBillingServer();
   ({ api, provider } = paying);
 });
 afterAll(() => paying?.stop());
@@ -50,7 +50,7 @@ describe("a checkout", () => {
         success_url: expect.stringMatching(/^http:\/\/localhost:\d+\/#paid$/),
       },
     });
-    expect(await paying.planOf({ owner, id: "" })).toBe("free");
+    expect(await paying.getPlan({ owner, id: "" })).toBe("free");
   });
 
   test("of twenty owners' clicks at once makes one customer", async () => {
@@ -129,13 +129,13 @@ test("the portal is the provider's, and canceling is done there", async () => {
 describe("an event", () => {
   test("that is not signed by the provider, or was long ago, is refused and changes nothing", async () => {
     const customer = await paying.newCustomer();
-    const object = subscriptionObject({ id: "sub_x", customer: customer.id, status: "active" });
-    const event = newEvent("customer.subscription.created", object);
-    const good = delivery(event);
+    const object = buildSubscription({ id: "sub_x", customer: customer.id, status: "active" });
+    const event = createEvent("customer.subscription.created", object);
+    const good = buildDelivery(event);
     const json = { "content-type": "application/json" };
     const attempts: RequestInit[] = [
-      delivery(event, { secret: "whsec_other" }),
-      delivery(event, { signedAt: NOW - 600 }),
+      buildDelivery(event, { secret: "whsec_other" }),
+      buildDelivery(event, { signedAt: NOW - 600 }),
       { ...good, headers: json },
       { ...good, headers: { ...json, "stripe-signature": "t=1,v1=" } },
       { ...good, headers: { ...json, "stripe-signature": "v1=00" } },
@@ -146,20 +146,20 @@ describe("an event", () => {
       const reply = await api.stranger.send("POST", "/billing/webhook", attempt);
       expect(reply).toMatchObject({ status: 401, body: { error: "unauthorized" } });
     }
-    expect(await paying.planOf(customer)).toBe("free");
+    expect(await paying.getPlan(customer)).toBe("free");
     expect(await api.sql("select from subscriptions where id = 'sub_x'")).toEqual([]);
   });
 
   test("that is too large is refused before it is looked at", async () => {
-    const reply = await paying.tell(newEvent("other", { padding: "x".repeat(1024 * 1024) }));
+    const reply = await paying.sendEvent(createEvent("other", { padding: "x".repeat(1024 * 1024) }));
     expect(reply).toMatchObject({ status: 413, body: { error: "payload_too_large" } });
   });
 
   test("of a purchase gives the plan at once", async () => {
     const customer = await paying.newCustomer();
     await paying.buy(customer, PRICES.team.yearly);
-    expect(await paying.planOf(customer)).toBe("team");
-    expect(await paying.billingOf(customer)).toMatchObject({
+    expect(await paying.getPlan(customer)).toBe("team");
+    expect(await paying.getBilling(customer)).toMatchObject({
       mode: "payments",
       plan: "team",
       status: "active",
@@ -170,32 +170,32 @@ describe("an event", () => {
       overLimits: [],
       prices: { pro: { monthly: 10, yearly: 100 }, team: { monthly: 40, yearly: 400 } },
     });
-    expect(await paying.auditOf(customer, "plan_changed")).toEqual([
+    expect(await paying.listAudit(customer, "plan_changed")).toEqual([
       { from: "free", to: "team", reason: "paid" },
     ]);
   });
 
   test("that comes twenty times at once is heard once", async () => {
     const customer = await paying.newCustomer();
-    const object = subscriptionObject({
+    const object = buildSubscription({
       id: paying.newSubscriptionId(),
       customer: customer.id,
       status: "active",
     });
-    const event = newEvent("customer.subscription.created", object);
-    const replies = await Promise.all(Array.from({ length: 20 }, () => paying.tell(event)));
+    const event = createEvent("customer.subscription.created", object);
+    const replies = await Promise.all(Array.from({ length: 20 }, () => paying.sendEvent(event)));
     expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
-    expect(await paying.auditOf(customer, "subscription_changed")).toHaveLength(1);
-    expect(await paying.auditOf(customer, "plan_changed")).toHaveLength(1);
+    expect(await paying.listAudit(customer, "subscription_changed")).toHaveLength(1);
+    expect(await paying.listAudit(customer, "plan_changed")).toHaveLength(1);
   });
 
   test("that is older than what is known changes nothing", async () => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer);
-    await paying.tellState({ ...state, price: PRICES.team.monthly }, 0);
-    const older = subscriptionObject({ ...state, status: "unpaid" });
-    await paying.tell(newEvent("customer.subscription.updated", older, NOW - 1800));
-    expect(await paying.billingOf(customer)).toMatchObject({ plan: "team", status: "active" });
+    await paying.sendState({ ...state, price: PRICES.team.monthly }, 0);
+    const older = buildSubscription({ ...state, status: "unpaid" });
+    await paying.sendEvent(createEvent("customer.subscription.updated", older, NOW - 1800));
+    expect(await paying.getBilling(customer)).toMatchObject({ plan: "team", status: "active" });
   });
 
   test("of the same second as another one has the provider asked for what is true", async () => {
@@ -205,10 +205,10 @@ describe("an event", () => {
       customer: customer.id,
       status: "active",
     };
-    await paying.tellState(state, 0, "created");
-    const stale = subscriptionObject({ ...state, status: "incomplete" });
-    await paying.tell(newEvent("customer.subscription.updated", stale, NOW));
-    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", status: "active" });
+    await paying.sendState(state, 0, "created");
+    const stale = buildSubscription({ ...state, status: "incomplete" });
+    await paying.sendEvent(createEvent("customer.subscription.updated", stale, NOW));
+    expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
     expect(provider.calls.map(({ path }) => path)).toEqual([`/v1/subscriptions/${state.id}`]);
   });
 
@@ -219,16 +219,16 @@ describe("an event", () => {
       customer: customer.id,
       status: "active",
     };
-    provider.subscriptions.set(state.id, subscriptionObject(state));
+    provider.subscriptions.set(state.id, buildSubscription(state));
     const session = { object: "checkout.session", customer: customer.id, subscription: state.id };
-    await paying.tell(newEvent("checkout.session.completed", session, NOW - 60));
-    expect(await paying.planOf(customer)).toBe("pro");
-    provider.subscriptions.set(state.id, subscriptionObject({ ...state, status: "past_due" }));
+    await paying.sendEvent(createEvent("checkout.session.completed", session, NOW - 60));
+    expect(await paying.getPlan(customer)).toBe("pro");
+    provider.subscriptions.set(state.id, buildSubscription({ ...state, status: "past_due" }));
     const details = { subscription_details: { subscription: state.id } };
-    await paying.tell(
-      newEvent("invoice.payment_failed", { object: "invoice", parent: details }, NOW - 50),
+    await paying.sendEvent(
+      createEvent("invoice.payment_failed", { object: "invoice", parent: details }, NOW - 50),
     );
-    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", status: "past_due" });
+    expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "past_due" });
   });
 
   test("that can't be settled now is answered with 503, and heard when it is told again", async () => {
@@ -238,31 +238,31 @@ describe("an event", () => {
       customer: customer.id,
       status: "active",
     };
-    provider.subscriptions.set(state.id, subscriptionObject(state));
+    provider.subscriptions.set(state.id, buildSubscription(state));
     const session = { object: "checkout.session", subscription: state.id };
-    const event = newEvent("checkout.session.completed", session);
+    const event = createEvent("checkout.session.completed", session);
     provider.outage = 500;
-    expect(await paying.tell(event)).toMatchObject({ status: 503, body: { error: "unavailable" } });
+    expect(await paying.sendEvent(event)).toMatchObject({ status: 503, body: { error: "unavailable" } });
     provider.outage = null;
-    expect(await paying.tell(event)).toMatchObject({ status: 200 });
-    expect(await paying.planOf(customer)).toBe("pro");
+    expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
+    expect(await paying.getPlan(customer)).toBe("pro");
   });
 
   test("of somebody or something unknown, and one of another kind, is answered and logged", async () => {
-    const stranger = subscriptionObject({ id: "sub_z", customer: "cus_z", status: "active" });
+    const stranger = buildSubscription({ id: "sub_z", customer: "cus_z", status: "active" });
     const events = [
-      newEvent("customer.subscription.created", stranger),
-      newEvent("invoice.paid", { object: "invoice", subscription: "sub_nowhere" }),
-      newEvent("customer.subscription.updated", { id: 7 }),
-      newEvent("charge.succeeded", { object: "charge" }),
+      createEvent("customer.subscription.created", stranger),
+      createEvent("invoice.paid", { object: "invoice", subscription: "sub_nowhere" }),
+      createEvent("customer.subscription.updated", { id: 7 }),
+      createEvent("charge.succeeded", { object: "charge" }),
     ];
-    for (const event of events) expect(await paying.tell(event)).toMatchObject({ status: 200 });
+    for (const event of events) expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
     for (const line of [
       "billing_unknown_customer",
       "billing_unknown_subscription",
       "billing_event_unreadable",
     ])
-      await until(() => Promise.resolve(api.server.output.includes(line)));
+      await waitUntil(() => Promise.resolve(api.server.output.includes(line)));
   });
 });
 
@@ -270,32 +270,32 @@ describe("a subscription that is", () => {
   test("overdue keeps its plan for seven days, says so, and loses it when nobody paid", async () => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer);
-    await paying.tellState({ ...state, status: "past_due" }, 0);
-    const { plan, graceEndsAt } = await paying.billingOf(customer);
+    await paying.sendState({ ...state, status: "past_due" }, 0);
+    const { plan, graceEndsAt } = await paying.getBilling(customer);
     expect([plan, graceEndsAt]).toEqual(["pro", new Date((NOW + 7 * 86_400) * 1000).toISOString()]);
-    await until(async () =>
-      (await api.mailsTo(customer.owner.email)).some((mail) => mail.includes("did not go through")),
+    await waitUntil(async () =>
+      (await api.readMailsTo(customer.owner.email)).some((mail) => mail.includes("did not go through")),
     );
 
     await api.runCron();
-    expect(await paying.planOf(customer)).toBe("pro");
+    expect(await paying.getPlan(customer)).toBe("pro");
     await api.sql(
       "update subscriptions set overdue_since = now() - interval '7 days' where id = $1",
       [state.id],
     );
     await api.runCron();
-    expect(await paying.planOf(customer)).toBe("free");
-    expect((await paying.auditOf(customer, "plan_changed")).at(-1)).toEqual({
+    expect(await paying.getPlan(customer)).toBe("free");
+    expect((await paying.listAudit(customer, "plan_changed")).at(-1)).toEqual({
       from: "pro",
       to: "free",
       reason: "payment_overdue",
     });
-    await until(async () =>
-      (await api.mailsTo(customer.owner.email)).some((mail) => mail.includes("plan is free now")),
+    await waitUntil(async () =>
+      (await api.readMailsTo(customer.owner.email)).some((mail) => mail.includes("plan is free now")),
     );
 
-    await paying.tellState({ ...state, status: "active" }, 60);
-    expect(await paying.billingOf(customer)).toMatchObject({ plan: "pro", graceEndsAt: null });
+    await paying.sendState({ ...state, status: "active" }, 60);
+    expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", graceEndsAt: null });
   });
 
   test.each<[SubscriptionStatus, string]>([
@@ -307,8 +307,8 @@ describe("a subscription that is", () => {
   ])("%s has the plan %s at once", async (status, plan) => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer);
-    await paying.tellState({ ...state, status }, 0, status === "canceled" ? "deleted" : "updated");
-    expect([await paying.planOf(customer), (await paying.billingOf(customer)).status]).toEqual([
+    await paying.sendState({ ...state, status }, 0, status === "canceled" ? "deleted" : "updated");
+    expect([await paying.getPlan(customer), (await paying.getBilling(customer)).status]).toEqual([
       plan,
       status,
     ]);
@@ -317,21 +317,21 @@ describe("a subscription that is", () => {
   test("to end with its period is what it was until then", async () => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer);
-    await paying.tellState({ ...state, cancelAtPeriodEnd: true }, 0);
-    expect(await paying.billingOf(customer)).toMatchObject({
+    await paying.sendState({ ...state, cancelAtPeriodEnd: true }, 0);
+    expect(await paying.getBilling(customer)).toMatchObject({
       plan: "pro",
       cancelAtPeriodEnd: true,
     });
-    await paying.tellState({ ...state, status: "canceled" }, 60, "deleted");
-    await paying.tellState({ ...state, status: "active" }, 90);
-    expect(await paying.planOf(customer)).toBe("free");
+    await paying.sendState({ ...state, status: "canceled" }, 60, "deleted");
+    await paying.sendState({ ...state, status: "active" }, 90);
+    expect(await paying.getPlan(customer)).toBe("free");
   });
 
   test("of a price that left the settings goes on as what was bought", async () => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer, PRICES.team.monthly);
-    await paying.tellState({ ...state, price: "price_of_last_year" }, 0);
-    expect(await paying.billingOf(customer)).toMatchObject({ plan: "team", cycle: "monthly" });
+    await paying.sendState({ ...state, price: "price_of_last_year" }, 0);
+    expect(await paying.getBilling(customer)).toMatchObject({ plan: "team", cycle: "monthly" });
   });
 });
 
@@ -341,17 +341,17 @@ test("three events in each of their six orders leave the same plan", async () =>
     const customer = await paying.newCustomer();
     const state = { id: paying.newSubscriptionId(), customer: customer.id };
     const [bought, failed, upgraded] = [
-      subscriptionObject({ ...state, status: "active" }),
-      subscriptionObject({ ...state, status: "past_due" }),
-      subscriptionObject({ ...state, status: "active", price: PRICES.team.yearly }),
+      buildSubscription({ ...state, status: "active" }),
+      buildSubscription({ ...state, status: "past_due" }),
+      buildSubscription({ ...state, status: "active", price: PRICES.team.yearly }),
     ];
     const told = [
-      newEvent("customer.subscription.created", bought, NOW - 300),
-      newEvent("customer.subscription.updated", failed, NOW - 200),
-      newEvent("customer.subscription.updated", upgraded, NOW - 100),
+      createEvent("customer.subscription.created", bought, NOW - 300),
+      createEvent("customer.subscription.updated", failed, NOW - 200),
+      createEvent("customer.subscription.updated", upgraded, NOW - 100),
     ];
-    for (const which of order) await paying.tell(told[Number(which)]!);
-    const { plan, status, cycle } = await paying.billingOf(customer);
+    for (const which of order) await paying.sendEvent(told[Number(which)]!);
+    const { plan, status, cycle } = await paying.getBilling(customer);
     expect([order, plan, status, cycle]).toEqual([order, "team", "active", "yearly"]);
   }
 });
@@ -360,10 +360,10 @@ test("of two subscriptions the better one counts, and the log tells of it", asyn
   const customer = await paying.newCustomer();
   const team = await paying.buy(customer, PRICES.team.monthly);
   await paying.buy(customer, PRICES.pro.monthly);
-  expect(await paying.planOf(customer)).toBe("team");
-  await until(() => Promise.resolve(api.server.output.includes("paid_twice")));
-  await paying.tellState({ ...team, status: "canceled" }, 0, "deleted");
-  expect(await paying.planOf(customer)).toBe("pro");
+  expect(await paying.getPlan(customer)).toBe("team");
+  await waitUntil(() => Promise.resolve(api.server.output.includes("paid_twice")));
+  await paying.sendState({ ...team, status: "canceled" }, 0, "deleted");
+  expect(await paying.getPlan(customer)).toBe("pro");
 });
 
 test("a plan that the operator gave stays where nothing that is paid for changes", async () => {
@@ -376,9 +376,9 @@ test("a plan that the operator gave stays where nothing that is paid for changes
     customer: customer.id,
     status: "incomplete",
   };
-  await paying.tellState(state, 0, "created");
-  await paying.tellState({ ...state, status: "incomplete_expired" }, 60);
-  expect(await paying.planOf(customer)).toBe("enterprise");
+  await paying.sendState(state, 0, "created");
+  await paying.sendState({ ...state, status: "incomplete_expired" }, 60);
+  expect(await paying.getPlan(customer)).toBe("enterprise");
 });
 
 test("nobody is charged for an organization that was deleted, before or after it was paid for", async () => {
@@ -388,7 +388,7 @@ test("nobody is charged for an organization that was deleted, before or after it
   await late.owner.delete(`/orgs/${late.owner.orgId}`);
   const { id: lateId } = await paying.buy(late);
   for (const ended of [id, lateId]) {
-    await until(() =>
+    await waitUntil(() =>
       Promise.resolve(
         provider.calls.some(
           ({ method, path }) => method === "DELETE" && path === `/v1/subscriptions/${ended}`,

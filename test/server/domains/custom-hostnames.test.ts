@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 import {
   startCustomHostnames,
   type CustomHostnames,
@@ -47,16 +47,16 @@ test("a claim is not told to the platform, a verified domain is, until it is rel
   await owner.post("/domains", { domain: "claimed.example" });
   expect(platform.calls).toHaveLength(calls);
   const { id, domain } = await verified();
-  await until(() => Promise.resolve(hasHostname(domain)));
-  await until(isEmpty);
+  await waitUntil(() => Promise.resolve(hasHostname(domain)));
+  await waitUntil(isEmpty);
   await owner.delete(`/domains/${id}`);
-  await until(() => Promise.resolve(!hasHostname(domain)));
-  await until(isEmpty);
+  await waitUntil(() => Promise.resolve(!hasHostname(domain)));
+  await waitUntil(isEmpty);
 });
 
 test("binding one makes its hostname where it is missing, and never a second one", async () => {
   const { id, domain } = await verified();
-  await until(isEmpty);
+  await waitUntil(isEmpty);
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
   const bind = () =>
     owner.send("PUT", `/domains/${id}/bind`, {
@@ -64,22 +64,22 @@ test("binding one makes its hostname where it is missing, and never a second one
       body: JSON.stringify({ tunnel_id: tunnel.id }),
     });
   await bind();
-  await until(isEmpty);
+  await waitUntil(isEmpty);
   expect([...platform.hostnames.values()].filter((name) => name === domain)).toHaveLength(1);
 
   platform.hostnames.clear();
   await owner.delete(`/domains/${id}/bind`);
   await bind();
-  await until(() => Promise.resolve(hasHostname(domain)));
+  await waitUntil(() => Promise.resolve(hasHostname(domain)));
 });
 
 test("a name that only contains the domain is another one", async () => {
   const other = crypto.randomUUID();
   platform.hostnames.set(other, `www.hosted-${names + 1}.example`);
   const { id, domain } = await verified();
-  await until(() => Promise.resolve(hasHostname(domain)));
+  await waitUntil(() => Promise.resolve(hasHostname(domain)));
   await owner.delete(`/domains/${id}`);
-  await until(() => Promise.resolve(!hasHostname(domain)));
+  await waitUntil(() => Promise.resolve(!hasHostname(domain)));
   expect(platform.hostnames.has(other)).toBe(true);
 });
 
@@ -87,7 +87,7 @@ test("a platform that refuses holds nobody up, is in the log, and is asked again
   platform.failure = { status: 500, code: 1_000 };
   const { domain, verified: isVerified } = await verified();
   expect(isVerified).toBe(true);
-  await until(() => Promise.resolve(api.server.output.includes("answered 500 (1000)")));
+  await waitUntil(() => Promise.resolve(api.server.output.includes("answered 500 (1000)")));
   expect(api.server.output).not.toContain(platform.settings.CF_API_TOKEN);
   expect(await api.sql("select kind from outbox")).toEqual([{ kind: "custom_hostname" }]);
   await retry();
@@ -104,9 +104,9 @@ test("a release that overtakes the making leaves nothing behind", async () => {
   platform.before = (method) => (method === "POST" ? released.promise : Promise.resolve());
   const calls = platform.calls.length;
   const { id, domain } = await verified();
-  await until(() => Promise.resolve(platform.calls.slice(calls).includes("POST custom_hostnames")));
+  await waitUntil(() => Promise.resolve(platform.calls.slice(calls).includes("POST custom_hostnames")));
   await owner.delete(`/domains/${id}`);
   released.resolve();
-  await until(isEmpty);
+  await waitUntil(isEmpty);
   expect(hasHostname(domain)).toBe(false);
 });

@@ -3,13 +3,13 @@ import type { ServerResponse } from "node:http";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { TXT_LOOKUP_BURST } from "../../../workers/limits.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
-import { startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 import {
   message,
-  questionOf,
+  encodeQuestion,
   send,
   startResolver,
-  txt,
+  encodeTxt,
   TYPE,
   type Question,
   type Resolver,
@@ -27,7 +27,7 @@ afterAll(async () => {
   await api.stop();
   await resolver[Symbol.asyncDispose]();
 });
-afterEach(() => (resolver.instead = undefined));
+afterEach(() => (resolver.override = undefined));
 
 interface Failure {
   error: string;
@@ -52,7 +52,7 @@ describe("a claim is verified by", () => {
     const { verify, publish, name, verificationToken } = await claim();
     publish(verificationToken);
     expect(await verify()).toMatchObject({ status: 200, body: { verified: true } });
-    expect(resolver.asked.at(-1)).toMatchObject({ id: 0, name, type: TYPE.TXT });
+    expect(resolver.questions.at(-1)).toMatchObject({ id: 0, name, type: TYPE.TXT });
   });
 
   test("a record that came after the first try: nothing remembers its absence", async () => {
@@ -71,8 +71,8 @@ describe("a claim is verified by", () => {
   test("a record in several pieces", async () => {
     const { verify, name, verificationToken } = await claim();
     const pieces = [verificationToken.slice(0, 20), verificationToken.slice(20)];
-    resolver.instead = (asked, response) =>
-      send(response, message(asked, { records: [txt(name, pieces)] }));
+    resolver.override = (asked, response) =>
+      send(response, message(asked, { records: [encodeTxt(name, pieces)] }));
     expect((await verify()).status).toBe(200);
   });
 
@@ -122,8 +122,8 @@ describe("a claim is not verified by", () => {
 
   test("a record of another name in the answer", async () => {
     const { verify, verificationToken } = await claim();
-    resolver.instead = (asked, response) => {
-      const records = [txt("_svc-challenge.evil.example", [verificationToken])];
+    resolver.override = (asked, response) => {
+      const records = [encodeTxt("_svc-challenge.evil.example", [verificationToken])];
       send(response, message(asked, { records }));
     };
     expect((await verify()).status).toBe(400);
@@ -143,7 +143,7 @@ describe("the service is unavailable, and the claim as it was, when the resolver
     [
       "answers another question",
       (asked, response, right) => {
-        const question = questionOf("_svc-challenge.evil.example");
+        const question = encodeQuestion("_svc-challenge.evil.example");
         send(response, message(asked, { question, records: [right] }));
       },
     ],
@@ -197,17 +197,17 @@ describe("the service is unavailable, and the claim as it was, when the resolver
     ],
   ])("%s", async (_, instead) => {
     const { id, verify, name, verificationToken } = await claim();
-    const before = resolver.asked.length;
-    resolver.instead = (asked, response) => {
-      instead(asked, response, txt(name, [verificationToken]));
+    const before = resolver.questions.length;
+    resolver.override = (asked, response) => {
+      instead(asked, response, encodeTxt(name, [verificationToken]));
     };
     const { status, body } = await verify();
     expect([status, body.error]).toEqual([503, "unavailable"]);
     expect(body.message).toContain(name);
-    expect(resolver.asked).toHaveLength(before + 1);
+    expect(resolver.questions).toHaveLength(before + 1);
     const rows = await api.sql("select verified_at from domains where id = $1", [id]);
     expect(rows).toEqual([{ verified_at: null }]);
-    await until(() => Promise.resolve(api.server.output.includes(`"name":"${name}"`)));
+    await waitUntil(() => Promise.resolve(api.server.output.includes(`"name":"${name}"`)));
   });
 });
 
@@ -216,7 +216,7 @@ test("an organization that asks without end is told to wait, and no other", asyn
   const claimed = async (by: Person, domain: string) =>
     (await by.post<CustomDomain>("/domains", { domain })).body.id;
   const id = await claimed(eager, "eager.example");
-  const before = resolver.asked.length;
+  const before = resolver.questions.length;
   const tries = Array.from({ length: TXT_LOOKUP_BURST + 50 }, () =>
     eager.post<Failure>(`/domains/${id}/verify`),
   );
@@ -224,7 +224,7 @@ test("an organization that asks without end is told to wait, and no other", asyn
   const limited = replies.filter(({ status }) => status === 429);
   expect(limited[0]?.body.error).toBe("rate_limited");
   expect(Number(limited[0]?.headers.get("retry-after"))).toBeGreaterThan(0);
-  expect(resolver.asked.length - before).toBe(replies.length - limited.length);
+  expect(resolver.questions.length - before).toBe(replies.length - limited.length);
   const otherId = await claimed(other, "other.example");
   expect((await other.post(`/domains/${otherId}/verify`)).status).toBe(400);
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { callerOf, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
+import { createCaller, startApi, type Person, type TestApi } from "../../harness/server/api.ts";
 import { startResolver, type Resolver } from "../../harness/fakes/resolver.ts";
 
 let resolver: Resolver;
@@ -170,9 +170,9 @@ describe("verifying", () => {
 
   test("again asks nobody", async () => {
     const domain = await verified();
-    const before = resolver.asked.length;
+    const before = resolver.questions.length;
     expect(await verify(domain)).toMatchObject({ status: 200, body: domain });
-    expect(resolver.asked).toHaveLength(before);
+    expect(resolver.questions).toHaveLength(before);
   });
 
   test("takes another record after a release", async () => {
@@ -351,7 +351,7 @@ describe("a TLS proxy may get a certificate for", () => {
   );
 
   test("and is told so when it names nothing", async () => {
-    const anybody = callerOf(api.server, {});
+    const anybody = createCaller(api.server, {});
     for (const query of ["", "?domain=", `?domain=${"a".repeat(300)}`]) {
       expect((await anybody.get(`/domains/allowed${query}`)).status).toBe(400);
     }

@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CaptureIds } from "../../../protocol/capture-id.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
-import { until, type Person } from "../../harness/server/api.ts";
+import { waitUntil, type Person } from "../../harness/server/api.ts";
 import { HttpArchive } from "../../harness/formats/http-archive.ts";
 import { startTunnelOwner, type TunnelOwner } from "../../harness/tunnel/owned-tunnel.ts";
-import { seeded } from "../../harness/random.ts";
+import { createRandom } from "../../harness/random.ts";
 import {
   inspect,
   inspectedWhen,
@@ -95,7 +95,7 @@ describe("the list", () => {
   const STATUSES = [200, 204, 301, 404, 418, 500, 503];
 
   test("has what its filters ask for, whatever they are", { timeout: 240_000 }, async () => {
-    const random = seeded(5);
+    const random = createRandom(5);
     const tunnels = [await visitedTunnel(owned, "one"), await visitedTunnel(owned, "two")];
     for (const { origin } of tunnels) {
       origin.respond = ({ target }) => {
@@ -110,7 +110,7 @@ describe("the list", () => {
     });
     await Promise.all(visits);
     for (const { id } of tunnels)
-      await until(async () => (await inspect(owner, { tunnel_id: id })).body.every(isOver));
+      await waitUntil(async () => (await inspect(owner, { tunnel_id: id })).body.every(isOver));
     const ids = tunnels.map(({ id }) => id);
     const lists = ids.map((tunnel_id) => inspect(owner, { tunnel_id, limit: 500 }));
     const all = (await Promise.all(lists))

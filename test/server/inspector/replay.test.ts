@@ -4,9 +4,9 @@ import { WebSocket } from "ws";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.ts";
-import { until, type Person } from "../../harness/server/api.ts";
+import { waitUntil, type Person } from "../../harness/server/api.ts";
 import { startTunnelOwner, type TunnelOwner } from "../../harness/tunnel/owned-tunnel.ts";
-import { seeded } from "../../harness/random.ts";
+import { createRandom } from "../../harness/random.ts";
 import { valueOf } from "../../harness/tunnel/raw-http.ts";
 import { OK, type Seen } from "../../harness/tunnel/origin.ts";
 import {
@@ -56,7 +56,7 @@ const linesOf = ({ headers }: Seen) =>
     .sort();
 
 describe("the local server gets", () => {
-  const random = seeded(2);
+  const random = createRandom(2);
   const withLength = (bytes: Uint8Array, lines = "") =>
     Buffer.concat([Buffer.from(`content-length: ${bytes.length}\r\n${lines}\r\n`), bytes]);
   const chunked = (...chunks: string[]) =>
@@ -330,7 +330,7 @@ describe("is refused:", () => {
     await tunnel.put("inspector", { allowReplay: true });
     const { id } = await captured("GET", "\r\n", tunnel);
     await tunnel.agent.close();
-    await until(async () => !(await tunnel.listed()).agentConnected);
+    await waitUntil(async () => !(await tunnel.listed()).agentConnected);
     expect(await replay(id)).toMatchObject({ status: 502, body: { error: "agent_offline" } });
   });
 });

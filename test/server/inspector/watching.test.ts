@@ -7,7 +7,7 @@ import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { ErrorBody } from "../../../protocol/errors.ts";
 import { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 import {
@@ -103,7 +103,7 @@ test("the same example hears it in a browser", async () => {
   const agent = await exposed(owner);
   const browser = await openBrowser();
   try {
-    const { page, complaints } = await openPage(browser);
+    const { page, problems } = await openPage(browser);
     await page.goto(`${api.server.url}/health`);
     const source = (await exampleSource()).replace("export ", "");
     await page.evaluate(
@@ -117,7 +117,7 @@ test("the same example hears it in a browser", async () => {
     for (const path of ["/one", "/two", "/three"]) await visit(agent, path);
     await page.waitForFunction("heard.length === 3");
     expect(await page.evaluate("heard")).toEqual(["/one", "/two", "/three"]);
-    expect(complaints).toEqual([]);
+    expect(problems).toEqual([]);
   } finally {
     await browser.close();
   }
@@ -138,7 +138,7 @@ test("one tunnel is watched alone, and several requests come in one message when
   await visit(other, "/elsewhere");
   await Promise.all(Array.from({ length: 20 }, (_, i) => visit(agent, `/${i}`)));
   const paths = () => heard.filter(({ state }) => state === "complete").map(({ path }) => path);
-  await until(() => Promise.resolve(paths().length === 20), 30_000);
+  await waitUntil(() => Promise.resolve(paths().length === 20), 30_000);
   expect(paths().sort()).toEqual(Array.from({ length: 20 }, (_, i) => `/${i}`).sort());
   socket.close();
 });
@@ -200,10 +200,10 @@ test("watching goes on after a kill -9 of workerd for whoever comes back", async
   const before = await watch(owner);
   await visit(agent, "/before");
   await before.hears("/before");
-  process.kill(await api.server.pidOf("workerd"), "SIGKILL");
+  process.kill(await api.server.getPid("workerd"), "SIGKILL");
   await before.closed;
-  using after = await until(() => watch(owner).catch(() => undefined), 60_000);
-  await until(async () => (await visit(agent, "/back")).status === 200, 60_000);
+  using after = await waitUntil(() => watch(owner).catch(() => undefined), 60_000);
+  await waitUntil(async () => (await visit(agent, "/back")).status === 200, 60_000);
   await after.hears("/back");
 });
 

@@ -6,14 +6,14 @@ import { RELAY_TICKET_TYPE, toRelayAudience, RelayTicket } from "../../../protoc
 import type { Revocation, ApiToRelayMessage } from "../../../protocol/relay/link.ts";
 import type { Device, PrivateNetwork, RelayAccess } from "../../../protocol/schemas/networks.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   startApi,
   type Caller,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   createNetwork,
   enroll,
@@ -46,7 +46,7 @@ const read = async (id: string, by: Caller = owner) =>
 const ticketFor = (id: string, by: Caller = owner) =>
   by.post<RelayAccess & ErrorBody>(`/private-networks/${id}/relay-ticket`);
 const hears = (link: RelayLink, message: Partial<Revocation>) =>
-  vi.waitFor(() => expect(link.heard).toContainEqual(expect.objectContaining(message)), PATIENT);
+  vi.waitFor(() => expect(link.received).toContainEqual(expect.objectContaining(message)), WAIT_OPTIONS);
 
 /** Another relay whose few ports nobody else in this file uses. */
 function relayWithPorts(count: number): Promise<RelayLink> {
@@ -162,7 +162,7 @@ describe("ports of a relay", () => {
     expect(warned()).toBe(false);
     const { id } = await createNetwork(owner);
     await registerServer(owner, id, { relay_id });
-    await vi.waitFor(() => expect(warned()).toBe(true), PATIENT);
+    await vi.waitFor(() => expect(warned()).toBe(true), WAIT_OPTIONS);
   });
 
   test("are of the connected relay with the most free ones, unless one is named", async () => {
@@ -176,7 +176,7 @@ describe("ports of a relay", () => {
     await vi.waitFor(async () => {
       const c = await createNetwork(owner);
       expect((await registerServer(owner, c.id)).relay_id).toBe("main");
-    }, PATIENT);
+    }, WAIT_OPTIONS);
     // It stays where it is, and moves when asked to.
     expect((await registerServer(owner, a.id)).relay_id).toBe(many.hello.relayId);
     const moved = await registerServer(owner, a.id, { relay_id: "main" });
@@ -196,7 +196,7 @@ describe("ports of a relay", () => {
       host: "2001:db8::7",
     });
     expect(after.hello.relayId).toBe(relayId);
-    await vi.waitFor(async () => expect((await ticketFor(id)).status).toBe(503), PATIENT);
+    await vi.waitFor(async () => expect((await ticketFor(id)).status).toBe(503), WAIT_OPTIONS);
     const { public_endpoint: endpoint } = await registerServer(owner, id, { relay_id: relayId });
     expect(endpoint).toMatch(/^\[2001:db8::7\]:5001[01]$/);
     expect((await ticketFor(id)).status).toBe(200);
@@ -212,7 +212,7 @@ test("a relay is told how many of its ports are reserved, for the operator's met
   using again = await RelayLink.connect(api.server, { ...first.hello, epoch: crypto.randomUUID() });
   await vi.waitFor(() => {
     expect(again.reservedPorts).toEqual({ type: "ports", reservedUdp: 1, reservedTcp: 0 });
-  }, PATIENT);
+  }, WAIT_OPTIONS);
 });
 
 describe("a ticket", () => {
@@ -221,7 +221,7 @@ describe("a ticket", () => {
     expect((await ticketFor(id)).body.error).toBe("server_not_registered");
     const network = await registerServer(owner, id);
     const token = await mintToken(owner, { bandwidthLimitMbps: 33 });
-    const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+    const agent = createCaller(api.server, { authorization: `Bearer ${token.wireBytes}` });
     const { status, body } = await ticketFor(id, agent);
     expect([status, body.relay, body.port]).toEqual([
       200,
@@ -264,7 +264,7 @@ describe("a ticket", () => {
     const { id } = await createNetwork(owner);
     await registerServer(owner, id);
     const { ticket } = (await ticketFor(id)).body;
-    const caller = callerOf(api.server, { authorization: `Bearer ${ticket}` });
+    const caller = createCaller(api.server, { authorization: `Bearer ${ticket}` });
     expect((await caller.get("/private-networks")).status).toBe(401);
   });
 });
@@ -282,7 +282,7 @@ describe("the relay is told", () => {
     await owner.delete(`/private-networks/${id}`);
     await hears(relay, { kind: "network", id, reason: "network_deleted" });
     const isOfIt = (message: ApiToRelayMessage) => message.type === "revoke" && message.id === id;
-    const reasons = relay.heard
+    const reasons = relay.received
       .filter(isOfIt)
       .map((message) => message.type === "revoke" && message.reason);
     expect(reasons).toEqual(["server_changed", "server_changed", "network_deleted"]);
@@ -355,7 +355,7 @@ describe("what the relay reports", () => {
       server_listening: true,
       wrong_key_handshakes: 2,
     };
-    await vi.waitFor(async () => expect((await read(id)).relay).toEqual(relayed), PATIENT);
+    await vi.waitFor(async () => expect((await read(id)).relay).toEqual(relayed), WAIT_OPTIONS);
     const { body: list } = await owner.get<PrivateNetwork[]>("/private-networks");
     expect(list.find((network) => network.id === id)!.relay).toEqual(relayed);
     const devices = `/private-networks/${id}/devices`;
@@ -370,7 +370,7 @@ describe("what the relay reports", () => {
     ]);
     await reporting.close();
     const offline = { state: "offline", latency_ms: null, loss: null, last_seen_at: seen };
-    await vi.waitFor(async () => expect((await read(id)).relay).toMatchObject(offline), PATIENT);
+    await vi.waitFor(async () => expect((await read(id)).relay).toMatchObject(offline), WAIT_OPTIONS);
     expect((await owner.get<Device[]>(devices)).body).toMatchObject([{ tx_bytes: 7 }]);
   });
 });
@@ -381,7 +381,7 @@ describe("a relay's link", () => {
       await expect(RelayLink.connect(api.server, { secret })).rejects.toThrow("401");
     }
     await expect(RelayLink.connect(api.server, { relayId: "No Id" })).rejects.toThrow("400");
-    const relayWithSecret = callerOf(api.server, {
+    const relayWithSecret = createCaller(api.server, {
       authorization: `Bearer ${RELAY_ENV.RELAY_SECRET}`,
     });
     expect((await relayWithSecret.get("/relays/connect?relay_id=main")).status).toBe(426);

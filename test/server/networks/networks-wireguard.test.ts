@@ -5,12 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
-import { createNamespaces, whyNoNamespaces } from "../../harness/networks/namespaces.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { createNamespaces, findNamespaceProblem } from "../../harness/networks/namespaces.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { createNetwork, enroll, registerServer } from "../../harness/server/private-networks.ts";
 import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
 
-const why = whyNoNamespaces();
+const why = findNamespaceProblem();
 if (why !== undefined) console.log(`skipped: wg and wg-quick on real configurations (${why})`);
 
 let api: TestApi;
@@ -77,7 +77,7 @@ describe.skipIf(why !== undefined)("WireGuard's tools", () => {
       machine.run("wireguard-go", [name]);
       const command = [...machine.prefix, "wg"];
       const wg = (args: string[]) => runQuietly(command[0]!, [...command.slice(1), ...args]);
-      await vi.waitFor(() => wg(["show", name]), PATIENT);
+      await vi.waitFor(() => wg(["show", name]), WAIT_OPTIONS);
       const path = join(directory, name);
       await writeFile(path, config, { mode: 0o600 });
       wg(["setconf", name, path]);

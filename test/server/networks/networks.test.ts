@@ -4,7 +4,7 @@ import type { Device, PrivateNetwork } from "../../../protocol/schemas/networks.
 import type { ErrorBody } from "../../../protocol/errors.ts";
 import { NETWORKS_PER_ORG_MAX } from "../../../workers/limits.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   startApi,
   type Person,
@@ -33,7 +33,7 @@ afterAll(async () => {
 
 const agentWith = async (person: Person, scope: object = {}) => {
   const token = await mintToken(person, scope);
-  const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+  const agent = createCaller(api.server, { authorization: `Bearer ${token.wireBytes}` });
   return { token, agent };
 };
 
@@ -119,8 +119,8 @@ describe("a private network", () => {
     ["8.8.8.0/24", "inside one of"],
     ["10.88.0.1/24", "10.88.0.0/24"],
     ["192.168.1.77/28", "192.168.1.64/28"],
-    [7, "expected string"],
-    [undefined, "expected string"],
+    [7, "cidr: must be a string"],
+    [undefined, "cidr: is required"],
   ])("has a private IPv4 block: %s", async (cidr, outcome) => {
     const body = { name: `cidr ${crypto.randomUUID()}`, cidr };
     const reply = await owner.post<ErrorBody>("/private-networks", body);
@@ -259,7 +259,7 @@ describe("an agent's token", () => {
     const { body: master } = await owner.post<{ wireBytes: string }>("/tokens/master", {
       name: "m",
     });
-    const minting = callerOf(api.server, { authorization: `Bearer ${master.wireBytes}` });
+    const minting = createCaller(api.server, { authorization: `Bearer ${master.wireBytes}` });
     expect((await minting.get("/private-networks")).status).toBe(401);
   });
 });

@@ -3,22 +3,22 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AccessToken } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Organization } from "../../../protocol/schemas/organizations/organizations.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { seeded } from "../../harness/random.ts";
+import { createRandom } from "../../harness/random.ts";
 import {
-  challengeOf,
-  codeOf,
+  startChallenge,
+  generateCode,
   confirm,
   enroll,
-  turnOn,
+  enableSecondFactor,
 } from "../../harness/browser/second-factor.ts";
 
 let api: TestApi;
@@ -35,7 +35,7 @@ async function together(...many: (() => Promise<unknown>)[]): Promise<void> {
 }
 
 async function bearerOpens(accessToken: string): Promise<boolean> {
-  const caller = callerOf(api.server, { authorization: `Bearer ${accessToken}` });
+  const caller = createCaller(api.server, { authorization: `Bearer ${accessToken}` });
   return (await caller.get("/auth/me")).status === 200;
 }
 
@@ -43,7 +43,7 @@ test("an address that is confirmed while somebody signs up with it again has one
   for (let round = 0; round < 20; round++) {
     const email = newEmail();
     await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     let confirmed = 0;
     await together(
       async () => {
@@ -63,7 +63,7 @@ test("an address that is confirmed while somebody signs up with it again has one
 test("a renewal in the moment of signing out leaves no token that opens anything", async () => {
   for (let round = 0; round < 20; round++) {
     const person = await api.owner();
-    const browser = callerOf(api.server, { cookie: person.cookie });
+    const browser = createCaller(api.server, { cookie: person.cookie });
     const renewed: string[] = [];
     const renew = async () => {
       const { status, body } = await browser.post<AccessToken>("/auth/refresh");
@@ -85,9 +85,9 @@ test("a second factor that is turned on leaves no other session, renewed in that
       if (body.access_token !== undefined) stolen.push(body.access_token);
     };
     await together(
-      () => confirm(api, person, cookie, { code: codeOf(secret) }),
+      () => confirm(api, person, cookie, { code: generateCode(secret) }),
       async () =>
-        keepToken(await callerOf(api.server, { cookie: thief.cookie }).post("/auth/refresh")),
+        keepToken(await createCaller(api.server, { cookie: thief.cookie }).post("/auth/refresh")),
       async () => keepToken(await api.stranger.post("/auth/login", person)),
     );
     expect(await bearerOpens(person.accessToken)).toBe(true);
@@ -97,9 +97,9 @@ test("a second factor that is turned on leaves no other session, renewed in that
 
 test("a second factor that is turned off while it is passed signs nobody in by a spent code", async () => {
   const person = await api.owner();
-  const { recoveryCodes } = await turnOn(api, person);
+  const { recoveryCodes } = await enableSecondFactor(api, person);
   const [recovery_code = ""] = recoveryCodes;
-  const challenge_token = await challengeOf(api, person);
+  const challenge_token = await startChallenge(api, person);
   const statuses: number[] = [];
   const send = async (reply: Promise<{ status: number }>) =>
     void statuses.push((await reply).status);
@@ -132,7 +132,7 @@ test("the only organization is deleted while its owner goes to it, renews and si
     await together(
       () => note("switch", person.post(`/orgs/${person.orgId}/switch`)),
       () => note("delete", person.delete(`/orgs/${person.orgId}`)),
-      () => note("renew", callerOf(api.server, { cookie: person.cookie }).post("/auth/refresh")),
+      () => note("renew", createCaller(api.server, { cookie: person.cookie }).post("/auth/refresh")),
       () => note("login", api.stranger.post("/auth/login", person)),
     );
     expect(statuses).toMatchObject({ delete: 200, renew: 200, login: 200 });
@@ -150,7 +150,7 @@ test("a sign-in waits for a removal that is under way, and leads to where the pe
   await api.sql("delete from memberships where user_id = $1", [person.userId]);
   const signedIn = api.logIn(person.email, PASSWORD);
   const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock'";
-  await until(async () => (await api.sql(waiting)).length > 0);
+  await waitUntil(async () => (await api.sql(waiting)).length > 0);
   await api.sql("commit");
   const { orgId, accessToken } = await signedIn;
   expect(orgId).not.toBe(person.orgId);
@@ -171,7 +171,7 @@ function deedsOf(actor: Actor, others: Actor[], pick: <Item>(items: readonly Ite
   });
   return [
     () => api.stranger.post("/auth/login", actor),
-    () => callerOf(api.server, { cookie: actor.cookie }).post("/auth/refresh"),
+    () => createCaller(api.server, { cookie: actor.cookie }).post("/auth/refresh"),
     () => actor.post(`${org()}/switch`),
     () => actor.post("/tokens", { name: "t" }),
     () => actor.post("/tunnels", { localPort: 1 }),
@@ -188,7 +188,7 @@ function deedsOf(actor: Actor, others: Actor[], pick: <Item>(items: readonly Ite
 }
 
 test("whatever many do at once to the same organizations, nobody waits for ever and no rule breaks", async () => {
-  const random = seeded(3);
+  const random = createRandom(3);
   const people: Actor[] = [];
   for (let count = 0; count < 4; count++) people.push({ ...(await api.owner()), orgs: [] });
   const orgs = people.map(({ orgId }) => orgId);

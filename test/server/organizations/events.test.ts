@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AuditEvent, PersonalEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   PASSWORD,
   startApi,
@@ -212,7 +212,7 @@ describe("what was recorded", () => {
 
 test("nobody reads a log without a session", async () => {
   for (const path of ["/events", "/me/events"]) {
-    for (const caller of [api.stranger, callerOf(api.server, { cookie: owner.cookie })]) {
+    for (const caller of [api.stranger, createCaller(api.server, { cookie: owner.cookie })]) {
       expect((await caller.get(path)).status).toBe(401);
     }
   }

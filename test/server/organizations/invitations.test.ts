@@ -5,10 +5,10 @@ import type {
   Organization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
 import {
-  callerOf,
+  createCaller,
   newEmail,
   startApi,
-  until,
+  waitUntil,
   type Caller,
   type Person,
   type Role,
@@ -46,9 +46,9 @@ const eventsAbout = async (id: string) =>
 
 /** The invitations that were mailed to an address, once there are so many. */
 async function mailsTo(email: string, atLeast = 1): Promise<Email[]> {
-  return until(async () => {
+  return waitUntil(async () => {
     const mails = await Promise.all(
-      (await api.mailsTo(email)).map((mail) => PostalMime.parse(mail)),
+      (await api.readMailsTo(email)).map((mail) => PostalMime.parse(mail)),
     );
     const invitations = mails.filter(({ subject }) => subject?.includes(" invites you to "));
     return invitations.length >= atLeast && invitations;
@@ -154,7 +154,7 @@ describe("inviting", () => {
       status: 409,
       body: { error: "duplicate_name" },
     });
-    expect((await api.mailsTo(member.email)).join()).not.toContain("invites");
+    expect((await api.readMailsTo(member.email)).join()).not.toContain("invites");
   });
 
   test("is for admins, and to be an owner for owners", async () => {
@@ -237,7 +237,7 @@ describe("accepting", () => {
     await invite(owner, owner, email);
     const token = await tokenFor(email);
     await api.stranger.post("/auth/signup", { email, password: owner.password });
-    await api.stranger.post("/auth/verify-email-otp", { email, code: await api.codeFor(email) });
+    await api.stranger.post("/auth/verify-email-otp", { email, code: await api.getMailedCode(email) });
     const person = await api.logIn(email, owner.password);
     expect((await accept(person, token)).status).toBe(200);
   });
@@ -334,7 +334,7 @@ describe("accepting", () => {
     const email = newEmail();
     await invite(owner, owner, email);
     const authorization = `Bearer ${await tokenFor(email)}`;
-    expect((await callerOf(api.server, { authorization }).get("/orgs")).status).toBe(401);
+    expect((await createCaller(api.server, { authorization }).get("/orgs")).status).toBe(401);
   });
 });
 
@@ -363,7 +363,7 @@ test("an organization invites nobody before it is approved", async () => {
     const email = newEmail();
     const reply = await person.post(`/orgs/${orgId}/invitations`, { email, role: "member" });
     expect(reply).toMatchObject({ status: 403, body: { error: "forbidden" } });
-    expect(await waiting.mailsTo(email)).toEqual([]);
+    expect(await waiting.readMailsTo(email)).toEqual([]);
   }
   await waiting.sql("update organizations set approval_status = 'approved'");
   const email = newEmail();

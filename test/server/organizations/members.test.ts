@@ -5,7 +5,7 @@ import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/acco
 import type { Member } from "../../../protocol/schemas/organizations/organizations.ts";
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   newEmail,
   startApi,
@@ -48,7 +48,7 @@ async function guest(of: Person, role: Role): Promise<Person & { homeOrgId: stri
     role,
   ]);
   const { body } = await person.post<AccountSummary>(`/orgs/${of.orgId}/switch`);
-  const caller = callerOf(api.server, { authorization: `Bearer ${body.access_token}` });
+  const caller = createCaller(api.server, { authorization: `Bearer ${body.access_token}` });
   return { ...person, ...caller, orgId: of.orgId, homeOrgId: person.orgId };
 }
 
@@ -201,11 +201,11 @@ describe("removing", () => {
     expect((await member.get(`/orgs/${member.homeOrgId}`)).status).toBe(200);
     expect(await eventsAbout(member)).toEqual(["member_removed"]);
 
-    const renewed = await callerOf(api.server, { cookie: member.cookie }).post<{
+    const renewed = await createCaller(api.server, { cookie: member.cookie }).post<{
       access_token: string;
     }>("/auth/refresh");
     const authorization = `Bearer ${renewed.body.access_token}`;
-    const { body } = await callerOf(api.server, { authorization }).get<Me>("/auth/me");
+    const { body } = await createCaller(api.server, { authorization }).get<Me>("/auth/me");
     expect(body.active_org.id).toBe(member.homeOrgId);
   });
 
@@ -256,7 +256,7 @@ describe("removing", () => {
 
   test("fails no renewal of the same moment: each leads to where the person still belongs", async () => {
     const member = await api.colleague(owner, "member");
-    const browser = callerOf(api.server, { cookie: member.cookie });
+    const browser = createCaller(api.server, { cookie: member.cookie });
     const renew = () => browser.post<{ access_token: string }>("/auth/refresh");
     const [, ...renewals] = await Promise.all([
       remove(owner, owner, member),
@@ -265,7 +265,7 @@ describe("removing", () => {
     expect(renewals.map(({ status }) => status)).toEqual(Array(20).fill(200));
     const { body } = await renew();
     const authorization = `Bearer ${body.access_token}`;
-    const mine = await callerOf(api.server, { authorization }).get<unknown[]>("/orgs");
+    const mine = await createCaller(api.server, { authorization }).get<unknown[]>("/orgs");
     expect(mine.body).toMatchObject([{ role: "owner" }]);
   });
 

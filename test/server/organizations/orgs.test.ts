@@ -5,10 +5,10 @@ import type { AccountSummary, Me } from "../../../protocol/schemas/accounts/acco
 import type { Organization } from "../../../protocol/schemas/organizations/organizations.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -24,9 +24,9 @@ afterAll(() => api.stop());
 const create = (by: Person, body: object = { name: "Acme" }) =>
   by.post<Organization>("/orgs", body);
 const bearer = (accessToken: string) =>
-  callerOf(api.server, { authorization: `Bearer ${accessToken}` });
+  createCaller(api.server, { authorization: `Bearer ${accessToken}` });
 const refresh = (cookie: string) =>
-  callerOf(api.server, { cookie }).post<{ access_token: string }>("/auth/refresh");
+  createCaller(api.server, { cookie }).post<{ access_token: string }>("/auth/refresh");
 const actions = async (orgId: string) =>
   (
     await api.sql<{ action: string }>(
@@ -277,7 +277,7 @@ describe("deleting", () => {
       "select host from hostnames where host like 'many-%' and tunnel_id is not null",
     );
     expect(taken).toBeUndefined();
-    await until(async () => (await api.sql("select 1 from outbox")).length === 0);
+    await waitUntil(async () => (await api.sql("select 1 from outbox")).length === 0);
   });
 
   test("leaves no tunnel and no token of those who make them at the same moment", async () => {

@@ -7,14 +7,14 @@ import {
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { preparedDir } from "../../harness/directories.ts";
+import { createPreparedDir } from "../../harness/directories.ts";
 
 /** The server runs its job by itself too, once a minute. */
 async function nothingWaits(api: TestApi): Promise<void> {
-  await until(async () => (await api.sql("select 1 from outbox")).length === 0);
+  await waitUntil(async () => (await api.sql("select 1 from outbox")).length === 0);
 }
 
 describe("the scheduled job", () => {
@@ -91,7 +91,7 @@ describe("the scheduled job", () => {
 });
 
 test("a mail server that is down blocks no sign-up and loses no mail", async () => {
-  const dataDir = await preparedDir();
+  const dataDir = await createPreparedDir();
   try {
     const email = newEmail();
     {
@@ -99,7 +99,7 @@ test("a mail server that is down blocks no sign-up and loses no mail", async () 
       await using api = await startApi({ dataDir, env: { SMTP_URL: "smtp://127.0.0.1:1" } });
       const reply = await api.stranger.post("/auth/signup", { email, password: PASSWORD });
       expect(reply.status).toBe(201);
-      await until(() => Promise.resolve(api.server.output.includes("delivery_failed")));
+      await waitUntil(() => Promise.resolve(api.server.output.includes("delivery_failed")));
       const [row] = await api.sql<{ kind: string; payload: object }>("select * from outbox");
       expect(row?.kind).toBe("mail");
       expect(JSON.stringify(row)).not.toContain(email);
@@ -107,7 +107,7 @@ test("a mail server that is down blocks no sign-up and loses no mail", async () 
     await using api = await startApi({ dataDir });
     await api.sql("update outbox set next_attempt_at = now()");
     await api.runCron();
-    const code = await api.codeFor(email);
+    const code = await api.getMailedCode(email);
     const verified = await api.stranger.post("/auth/verify-email-otp", { email, code });
     expect(verified.status).toBe(200);
     await nothingWaits(api);

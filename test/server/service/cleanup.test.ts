@@ -5,7 +5,7 @@ import {
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -77,14 +77,14 @@ test("codes go once they are no good, and the account that waits for one stays",
 test("a sign-up of long ago stays while a code that it was sent just now can be entered", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-  await api.codeFor(email);
+  await api.getMailedCode(email);
   await api.sql("update users set created_at = now() - interval '8 days' where email = $1", [
     email,
   ]);
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-  await until(async () => (await api.mailsTo(email)).length === 2);
+  await waitUntil(async () => (await api.readMailsTo(email)).length === 2);
   await api.runCron();
-  const code = await api.codeFor(email);
+  const code = await api.getMailedCode(email);
   const { status } = await api.stranger.post("/auth/verify-email-otp", { email, code });
   expect(status).toBe(200);
 });

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
-  callerOf,
+  createCaller,
   newEmail,
   PASSWORD,
   startApi,
@@ -60,7 +60,7 @@ test("what a page can send without asking first is not understood", async () => 
 });
 
 test("the cookie opens nothing but a renewal", async () => {
-  const browser = callerOf(api.server, { cookie: owner.cookie });
+  const browser = createCaller(api.server, { cookie: owner.cookie });
   for (const [method, path] of [
     ["GET", "/auth/me"],
     ["GET", "/auth/sessions"],

@@ -15,24 +15,24 @@ import type { ReservedSubdomain } from "../../../protocol/schemas/domains/reserv
 import type { Token } from "../../../protocol/schemas/tokens.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   newEmail,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
 import {
-  addressOf,
+  buildPath,
   isGuarded,
-  nameOf,
+  formatRoute,
   readRoutes,
-  statusOf,
+  requestStatus,
   type Route,
 } from "../../harness/server/routes.ts";
 import { createNetwork, enroll, newKey } from "../../harness/server/private-networks.ts";
-import { makeReceiver } from "../../harness/fakes/vendor.ts";
+import { createReceiver } from "../../harness/fakes/vendor.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -52,7 +52,7 @@ const guarded = () => routes.filter(isGuarded);
 const hasParameter = ({ path }: Route) => path.includes("{");
 
 test("the document knows the routes that this battery is about", () => {
-  expect(routes.map(nameOf)).toEqual(
+  expect(routes.map(formatRoute)).toEqual(
     expect.arrayContaining([
       "GET /tunnels",
       "DELETE /tokens/{nonce}",
@@ -65,10 +65,10 @@ test("the document knows the routes that this battery is about", () => {
 
 test("whatever has a guard refuses a caller without a token, and one with a bad one", async () => {
   for (const route of guarded()) {
-    expect([nameOf(route), await statusOf(route, api.stranger)]).toEqual([nameOf(route), 401]);
+    expect([formatRoute(route), await requestStatus(route, api.stranger)]).toEqual([formatRoute(route), 401]);
     for (const bearer of ["Bearer x", "Bearer ", "Basic eDp5", owner.accessToken]) {
-      const caller = callerOf(api.server, { authorization: bearer });
-      expect([nameOf(route), await statusOf(route, caller)]).toEqual([nameOf(route), 401]);
+      const caller = createCaller(api.server, { authorization: bearer });
+      expect([formatRoute(route), await requestStatus(route, caller)]).toEqual([formatRoute(route), 401]);
     }
   }
 });
@@ -77,7 +77,7 @@ test("whatever takes a body refuses one that is broken, of the wrong type or too
   const json = { "content-type": "application/json" };
   for (const route of routes.filter(({ requestBody }) => requestBody)) {
     const by = route.security ? owner : api.stranger;
-    const address = addressOf(route, ownOrganization(route, owner));
+    const address = buildPath(route, ownOrganization(route, owner));
     const sendRaw = (headers: Record<string, string>, body: string) =>
       by.send<{ error: string }>(route.method, address, { headers, body });
     const outcomes = [
@@ -87,8 +87,8 @@ test("whatever takes a body refuses one that is broken, of the wrong type or too
       await sendRaw({ "content-type": "text/plain" }, '{"code":1}'),
       await sendRaw(json, JSON.stringify({ padding: "x".repeat(1024 * 1024) })),
     ].map(({ status, body }) => `${status} ${body.error}`);
-    expect([nameOf(route), ...outcomes]).toEqual([
-      nameOf(route),
+    expect([formatRoute(route), ...outcomes]).toEqual([
+      formatRoute(route),
       "400 invalid_request",
       "400 invalid_request",
       "400 invalid_request",
@@ -125,8 +125,8 @@ test("a path that can't name anything leads nowhere", async () => {
     for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
       for (const nothing of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
         const values = { ...ownOrganization(route, owner), [parameter]: nothing };
-        const status = await statusOf(route, owner, values, BODIES[nameOf(route)]);
-        expect([nameOf(route), nothing, status]).toEqual([nameOf(route), nothing, 404]);
+        const status = await requestStatus(route, owner, values, BODIES[formatRoute(route)]);
+        expect([formatRoute(route), nothing, status]).toEqual([formatRoute(route), nothing, 404]);
       }
     }
   }
@@ -142,12 +142,12 @@ async function belongings(of: Person) {
   const { body: subdomain } = await of.post<ReservedSubdomain>("/reserved-subdomains", {
     subdomain: `kept-${crypto.randomUUID()}`,
   });
-  const receiver = await makeReceiver(of);
+  const receiver = await createReceiver(of);
   const network = await createNetwork(of);
   const { device } = await enroll(of, network.id);
   const { nonce, wireBytes } = await mintToken(of);
   await api.connectAgent(wireBytes, { port: 1 });
-  const [connection] = await until(async () => {
+  const [connection] = await waitUntil(async () => {
     const { body } = await of.get<Connection[]>("/connections");
     return body.length > 0 && body;
   });
@@ -199,9 +199,9 @@ test("what belongs to another organization, or person, is missing, and stays as 
   const before = await everythingOf(victim);
   for (const route of guarded().filter(hasParameter)) {
     const [, values] = things.find(([prefix]) => route.path.startsWith(prefix)) ?? [];
-    if (!values) throw new Error(`what ${nameOf(route)} names is not among the belongings`);
-    const status = await statusOf(route, stranger, values, BODIES[nameOf(route)]);
-    expect([nameOf(route), status]).toEqual([nameOf(route), 404]);
+    if (!values) throw new Error(`what ${formatRoute(route)} names is not among the belongings`);
+    const status = await requestStatus(route, stranger, values, BODIES[formatRoute(route)]);
+    expect([formatRoute(route), status]).toEqual([formatRoute(route), 404]);
   }
   expect(await everythingOf(victim)).toEqual(before);
 });
@@ -212,7 +212,7 @@ test("lists hold nothing of another organization, from wherever they are read on
   const { id: tokenId } = await mintToken(victim);
   const { body: domain } = await victim.post<CustomDomain>("/domains", { domain: newDomain() });
   const { body: project } = await victim.post<Project>("/projects", { slug: "shop", name: "Shop" });
-  const { id: receiverId } = await makeReceiver(victim);
+  const { id: receiverId } = await createReceiver(victim);
   const { id: networkId } = await createNetwork(victim);
   for (const [path, after] of [
     ["/tunnels", tunnel.id],
@@ -234,15 +234,15 @@ test("no answer is kept by anybody, guessed to be of another type, or tells of t
   for (const route of routes) {
     for (const by of [owner, api.stranger]) {
       // Signed out by one of these requests or not: any answer will do.
-      const { headers, body } = await by.send(route.method, addressOf(route));
+      const { headers, body } = await by.send(route.method, buildPath(route));
       const isKeySet = route.path === "/.well-known/jwks.json";
       expect([
-        nameOf(route),
+        formatRoute(route),
         headers.get("cache-control"),
         headers.get("x-content-type-options"),
-      ]).toEqual([nameOf(route), isKeySet ? "public, max-age=300" : "no-store", "nosniff"]);
-      expect([nameOf(route), JSON.stringify(body)]).not.toEqual([
-        nameOf(route),
+      ]).toEqual([formatRoute(route), isKeySet ? "public, max-age=300" : "no-store", "nosniff"]);
+      expect([formatRoute(route), JSON.stringify(body)]).not.toEqual([
+        formatRoute(route),
         expect.stringMatching(/\.[jt]s:\d|node_modules|\bat async\b|drizzle|postgres/i),
       ]);
     }
@@ -256,8 +256,8 @@ test("every route documents its refusals", () => {
       ...(isGuarded(route) && hasParameter(route) ? ["404"] : []),
       ...(route.requestBody ? ["400"] : []),
     ];
-    expect([nameOf(route), Object.keys(route.responses)]).toEqual([
-      nameOf(route),
+    expect([formatRoute(route), Object.keys(route.responses)]).toEqual([
+      formatRoute(route),
       expect.arrayContaining(expected),
     ]);
   }

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   PASSWORD,
   startApi,
@@ -11,9 +11,9 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import {
-  examplesOf,
-  NASTY_TEXTS,
-  nonsenseFor,
+  generateExamples,
+  HOSTILE_STRINGS,
+  generateInvalidBodies,
   type Schema,
 } from "../../harness/server/invalid-requests.ts";
 import { readRoutes, type Route } from "../../harness/server/routes.ts";
@@ -60,7 +60,7 @@ function addressOf(route: Described, values: Record<string, string>): string {
   const query = new URLSearchParams();
   let path = route.path;
   for (const { name, in: place, schema } of route.parameters ?? []) {
-    const text = values[name] ?? String(examplesOf(schema, name)[0]);
+    const text = values[name] ?? String(generateExamples(schema, name)[0]);
     if (place === "path") path = path.replace(`{${name}}`, encodeURIComponent(text));
     else query.append(name, text);
   }
@@ -90,7 +90,7 @@ test("no body makes a route fail, whatever one of its parts is", { timeout: 600_
     // Of their own: what one route makes, of which there may be so many, is nothing to the next.
     const person = await api.owner();
     const address = addressOf(route, await parametersOf(route, person));
-    const all = nonsenseFor(schema).map((body) => ({ address, body }));
+    const all = generateInvalidBodies(schema).map((body) => ({ address, body }));
     failures.push(...(await failuresOf(person, route.method, all)));
   }
   expect(failures).toEqual([]);
@@ -101,7 +101,7 @@ test("nor does any address, whatever one of its parameters is", { timeout: 600_0
   for (const route of routes) {
     const good = await parametersOf(route, owner);
     const all = (route.parameters ?? []).flatMap(({ name }) =>
-      NASTY_TEXTS.map((text) => text.toWellFormed().slice(0, 4_000)).map((text) => ({
+      HOSTILE_STRINGS.map((text) => text.toWellFormed().slice(0, 4_000)).map((text) => ({
         address: addressOf(route, { ...good, [name]: text }),
       })),
     );
@@ -126,7 +126,7 @@ test.each([
   ["x-forwarded-for", "of no addresses", "1.2.3.4, ::, [::1, %00"],
 ])("nor does the header %s %s", async (name, _what, value) => {
   const authorization = `Bearer ${owner.accessToken}`;
-  const caller = callerOf(api.server, { ...json, authorization, [name]: value });
+  const caller = createCaller(api.server, { ...json, authorization, [name]: value });
   const login = JSON.stringify({ email: owner.email, password: PASSWORD });
   for (const { method, path } of routes.filter((route) => !route.path.includes("{"))) {
     const body = path === "/auth/login" ? { body: login } : {};

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { STATUS_BY_CODE } from "../../../protocol/errors.ts";
 import { SERVICE_VERSION } from "../../../protocol/version.ts";
 import { AUDIT_ACTIONS } from "../../../protocol/schemas/organizations/audit-actions.ts";
-import { startApi, until, type TestApi } from "../../harness/server/api.ts";
+import { startApi, waitUntil, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -74,7 +74,7 @@ describe("an error", () => {
       expect(status).toBe(500);
       expect(body).toEqual({ error: "internal", message: "Something went wrong on our side." });
       const id = headers.get("underpass-request-id")!;
-      const failure = await until(() =>
+      const failure = await waitUntil(() =>
         Promise.resolve(
           api.server.output
             .split("\n")
@@ -117,7 +117,7 @@ test("the log has a line for each request and no secret in any", async () => {
   const owner = await api.owner();
   const { headers } = await owner.get("/tunnels");
   const id = headers.get("underpass-request-id")!;
-  const line = await until(() =>
+  const line = await waitUntil(() =>
     Promise.resolve(api.server.output.split("\n").find((text) => text.includes(id))),
   );
   for (const part of ["/tunnels", owner.orgId, owner.userId, "200"]) expect(line).toContain(part);

@@ -2,17 +2,17 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import {
-  callerOf,
-  cookieIn,
+  createCaller,
+  getFirstCookie,
   mintToken,
   newEmail,
   PASSWORD,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { challengeOf, codeOf, turnOn } from "../../harness/browser/second-factor.ts";
+import { startChallenge, generateCode, enableSecondFactor } from "../../harness/browser/second-factor.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -22,8 +22,8 @@ afterAll(() => api.stop());
 
 async function tokenIn(email: string, page: string): Promise<string> {
   const link = new RegExp(`${page}#token=([\\w-]+)`);
-  return until(async () =>
-    (await api.mailsTo(email)).map((mail) => link.exec(unfolded(mail))?.[1]).find(Boolean),
+  return waitUntil(async () =>
+    (await api.readMailsTo(email)).map((mail) => link.exec(unfolded(mail))?.[1]).find(Boolean),
   );
 }
 
@@ -34,12 +34,12 @@ function unfolded(mail: string): string {
 
 /** Each way of signing in and of staying so. @returns every secret that was on its way. */
 async function useAccount(person: Person): Promise<string[]> {
-  const renewed = await callerOf(api.server, { cookie: person.cookie }).post<{
+  const renewed = await createCaller(api.server, { cookie: person.cookie }).post<{
     access_token: string;
   }>("/auth/refresh");
-  const factor = await turnOn(api, person);
-  const [first, second] = [await challengeOf(api, person), await challengeOf(api, person)];
-  const code = codeOf(factor.secret, 1);
+  const factor = await enableSecondFactor(api, person);
+  const [first, second] = [await startChallenge(api, person), await startChallenge(api, person)];
+  const code = generateCode(factor.secret, 1);
   const byCode = await passed({ challenge_token: first, code });
   const [recovery_code = ""] = factor.recoveryCodes;
   const byRecovery = await passed({ challenge_token: second, recovery_code });
@@ -48,7 +48,7 @@ async function useAccount(person: Person): Promise<string[]> {
     person.accessToken,
     person.cookie,
     renewed.body.access_token,
-    cookieIn(renewed.headers),
+    getFirstCookie(renewed.headers),
     factor.secret,
     ...factor.recoveryCodes,
     ...[first, second, code],
@@ -60,7 +60,7 @@ async function useAccount(person: Person): Promise<string[]> {
 async function passed(body: object): Promise<string[]> {
   const reply = await api.stranger.post<AccountSummary>("/auth/login/mfa", body);
   expect(reply.status).toBe(200);
-  return [reply.body.access_token, cookieIn(reply.headers)];
+  return [reply.body.access_token, getFirstCookie(reply.headers)];
 }
 
 /** What is handed to others: an invitation, a machine's token, a token. */
@@ -101,7 +101,7 @@ function isLogged(secret: string): boolean {
 test("no secret is in the log, whatever way it went", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
-  const code = await api.codeFor(email);
+  const code = await api.getMailedCode(email);
   await api.stranger.post("/auth/verify-email-otp", { email, code });
   const person = await api.logIn(email, PASSWORD);
   const secrets = [
@@ -114,7 +114,7 @@ test("no secret is in the log, whatever way it went", async () => {
 
   const { headers } = await api.stranger.get("/auth/me");
   const lastId = headers.get("underpass-request-id")!;
-  await until(() => Promise.resolve(api.server.output.includes(lastId)));
+  await waitUntil(() => Promise.resolve(api.server.output.includes(lastId)));
   expect(secrets.filter((secret) => secret.length < 6)).toEqual([]);
   expect(secrets.filter(isLogged)).toEqual([]);
 });
@@ -133,7 +133,7 @@ test("a query that fails is in the log without the values that it was for", asyn
   try {
     expect(statuses).toEqual([500, 500, 202]);
     for (const table of ["sessions", "email_codes", "outbox"]) {
-      await until(() =>
+      await waitUntil(() =>
         Promise.resolve(api.server.output.includes(`failed query: insert into \\"${table}\\"`)),
       );
     }

@@ -60,7 +60,7 @@ const inBytes = (body: Buffer): Buffer =>
 
 /** The most memory that the server has had. */
 async function peakBytes(): Promise<number> {
-  const pid = await api.server.pidOf("workerd");
+  const pid = await api.server.getPid("workerd");
   const status = await readFile(`/proc/${pid}/status`, "utf8");
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)![1]) * 1024;
 }

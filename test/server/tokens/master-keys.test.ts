@@ -4,13 +4,13 @@ import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import { fromBase64, toBase64Url } from "../../../shared/bytes.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   startApi,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { nameOf, readRoutes, statusOf } from "../../harness/server/routes.ts";
+import { formatRoute, readRoutes, requestStatus } from "../../harness/server/routes.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -24,7 +24,7 @@ afterAll(() => api.stop());
 async function mintMaster(by: Person, body: object = {}): Promise<MintedToken> {
   return (await by.post<MintedToken>("/tokens/master", { name: "ci", ...body })).body;
 }
-const machine = (bearer: string) => callerOf(api.server, { authorization: `Bearer ${bearer}` });
+const machine = (bearer: string) => createCaller(api.server, { authorization: `Bearer ${bearer}` });
 const mintChild = (bearer: string, slug = "staging", body: object = { name: "job" }) =>
   machine(bearer).post<MintedToken>(`/projects/${slug}/tokens`, body);
 
@@ -93,9 +93,9 @@ test("calls nothing else", async () => {
   const { bearer } = await mintMaster(owner);
   const routes = (await readRoutes(api)).filter(({ security }) => security !== undefined);
   for (const route of routes) {
-    const name = nameOf(route);
+    const name = formatRoute(route);
     if (EXCEPTIONS.includes(name)) continue;
-    expect([name, await statusOf(route, machine(bearer!))]).toEqual([name, 401]);
+    expect([name, await requestStatus(route, machine(bearer!))]).toEqual([name, 401]);
   }
 });
 

@@ -3,7 +3,7 @@ import { toBase64, fromBase64, toBase64Url } from "../../../shared/bytes.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { FRAME, FrameWriter } from "../../../protocol/wire/frames.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -222,7 +222,7 @@ describe("is refused on its own transport", () => {
     });
 
     first.socket?.close();
-    const later = await until(async () => {
+    const later = await waitUntil(async () => {
       const attempt = await api.connectAgent(other.wireBytes, {
         port: 1,
         subdomain: "agent-contested",
@@ -276,7 +276,7 @@ test("an agent that went away without a word is not said to be there", async () 
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "silent" });
   agent.socket?.terminate();
-  await until(async () => (await tunnelNamed("silent"))?.agentConnected === false);
+  await waitUntil(async () => (await tunnelNamed("silent"))?.agentConnected === false);
   expect((await tunnelNamed("silent"))?.status).toBe("offline");
 });
 
@@ -287,7 +287,7 @@ test("an agent that said goodbye leaves the time at which it was last seen", asy
   writer.writeText(FRAME.goingAway, 0, 0, "stopped by its user");
   agent.socket?.send(writer.take());
   agent.socket?.close();
-  const tunnel = await until(async () => {
+  const tunnel = await waitUntil(async () => {
     const found = await tunnelNamed("goodbye");
     return found?.agentConnected === false && found;
   });

@@ -7,7 +7,7 @@ import { ENDED_RETRY_MIN_MS } from "../../../agent/tunnel-connection.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;
 beforeAll(async () => {
@@ -33,7 +33,7 @@ async function listed(by: Person): Promise<Connection[]> {
 
 /** Waits until as many are listed. */
 function listedWhen(by: Person, count: number): Promise<Connection[]> {
-  return until(async () => {
+  return waitUntil(async () => {
     const connections = await listed(by);
     return connections.length === count && connections;
   });
@@ -128,9 +128,9 @@ test("after a kill -9 of workerd nobody is listed who is not there", async () =>
   // These do not come back by themselves.
   for (let port = 1; port <= 3; port++) await api.connectAgent(wireBytes, { port });
   const before = await listedWhen(owner, 3);
-  const workerd = await api.server.pidOf("workerd");
+  const workerd = await api.server.getPid("workerd");
   process.kill(workerd, "SIGKILL");
-  const first = await until(async () => {
+  const first = await waitUntil(async () => {
     const answer = await owner.get<Connection[]>("/connections").catch(() => undefined);
     return answer?.status === 200 && answer.body;
   });

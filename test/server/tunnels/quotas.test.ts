@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import type { Billing } from "../../../protocol/schemas/billing.ts";
 import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
-import { mintToken, startApi, until, type Person, type TestApi } from "../../harness/server/api.ts";
+import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -35,7 +35,7 @@ test("a place is free again when its agent goes, for one of those who wait for i
   const token = await mintToken(owner, { tunnelQuota: 1 });
   const first = await connect(token, "place-0");
   first.socket?.close();
-  const [next] = await until(async () => {
+  const [next] = await waitUntil(async () => {
     const attempts = await Promise.all([1, 2, 3].map((n) => connect(token, `place-${n}`)));
     const open = attempts.flatMap(({ socket }) => socket ?? []);
     expect(open.length).toBeLessThanOrEqual(1);
@@ -48,7 +48,7 @@ test("twenty agents who come at once for one name with one token leave one, and 
   const token = await mintToken(owner, { tunnelQuota: 1 });
   const attempts = await Promise.all(Array.from({ length: 20 }, () => connect(token, "same-name")));
   for (const { code } of attempts) expect([undefined, CLOSE.replaced]).toContain(code);
-  const open = await until(() => {
+  const open = await waitUntil(() => {
     const sockets = attempts.filter(({ socket }) => socket?.readyState === 1);
     return Promise.resolve(sockets.length === 1 && sockets);
   });

@@ -7,14 +7,14 @@ import type { Connection } from "../../../protocol/schemas/tunnels/connections.t
 import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RELAY_ENV, RelayLink } from "../../harness/server/relay-link.ts";
 
 let api: TestApi;
@@ -42,11 +42,11 @@ const listed = async (id: string, by: Person = owner) =>
 const connect = (wireBytes: string, query: Record<string, string | number>) =>
   api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
 const hears = (link: RelayLink, message: object) =>
-  vi.waitFor(() => expect(link.heard).toContainEqual(expect.objectContaining(message)), PATIENT);
+  vi.waitFor(() => expect(link.received).toContainEqual(expect.objectContaining(message)), WAIT_OPTIONS);
 
 describe("a ticket for the relay", () => {
   const agentCaller = (wireBytes: string) =>
-    callerOf(api.server, { authorization: `Bearer ${wireBytes}` });
+    createCaller(api.server, { authorization: `Bearer ${wireBytes}` });
   const ticketFor = (id: string, wireBytes: string) =>
     agentCaller(wireBytes).post<RelayAccess & ErrorBody>(`/tunnels/${id}/relay-ticket`);
 
@@ -118,7 +118,7 @@ describe("a ticket for the relay", () => {
   test("is worth nothing any more when its tunnel is stopped, its token revoked, its connection ended", async () => {
     const first = await served();
     const { id } = first.tunnel;
-    const connection = await until(async () => {
+    const connection = await waitUntil(async () => {
       const { body } = await owner.get<Connection[]>("/connections");
       return body.find(({ tunnels }) => tunnels.includes(id));
     });
@@ -151,7 +151,7 @@ describe("a ticket for the relay", () => {
         bytesOut: 2_000,
         totalRequests: 3,
       });
-    }, PATIENT);
+    }, WAIT_OPTIONS);
     const prometheus = await owner.get<string>("/metrics/prometheus");
     expect(prometheus.body).toContain('underpass_requests_total{code="tcp"} 3');
   });

@@ -6,12 +6,12 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   mintToken,
   startApi,
-  until,
-  type Attempt,
+  waitUntil,
+  type ConnectionAttempt,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { preparedDir } from "../../harness/directories.ts";
+import { createPreparedDir } from "../../harness/directories.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -31,7 +31,7 @@ const connect = (subdomain: string, more: Record<string, string> = {}) =>
   api.connectAgent(token, { port: 1, subdomain, ...more });
 const listed = async ({ id }: Tunnel) =>
   (await owner.get<Tunnel[]>("/tunnels")).body.find((tunnel) => tunnel.id === id);
-const closeOf = ({ socket, code, reason }: Attempt) =>
+const closeOf = ({ socket, code, reason }: ConnectionAttempt) =>
   new Promise<[number?, string?]>((resolve) => {
     if (!socket || socket.readyState === socket.CLOSED) resolve([code, reason]);
     socket?.once("close", (code: number, reason: Buffer) => resolve([code, reason.toString()]));
@@ -74,7 +74,7 @@ describe("stopping a tunnel", () => {
     const agents = Array.from({ length: 20 }, () => connect("coming"));
     await stop(tunnel);
     await Promise.all(agents);
-    await until(async () => (await listed(tunnel))?.agentConnected === false);
+    await waitUntil(async () => (await listed(tunnel))?.agentConnected === false);
     expect(await connect("coming")).toMatchObject({ code: CLOSE.tunnel_stopped });
     const alive = (await Promise.all(agents)).filter(({ socket }) => socket?.readyState === 1);
     await Promise.all(alive.map(closeOf));
@@ -99,7 +99,7 @@ describe("stopping a tunnel", () => {
   });
 
   test("outlives a restart of the server", async () => {
-    const dataDir = await preparedDir();
+    const dataDir = await createPreparedDir();
     try {
       let wireBytes = "";
       {
@@ -129,7 +129,7 @@ describe("starting a tunnel", () => {
     const agent = await connect("started");
     expect(agent.code).toBeUndefined();
     agent.socket?.close();
-    await until(async () => (await listed(tunnel))?.status === "offline");
+    await waitUntil(async () => (await listed(tunnel))?.status === "offline");
   });
 
   test("of one that was never stopped marks it active, once", async () => {

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryPage, Receiver, Validator } from "../../../protocol/schemas/webhooks.ts";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
-import { deliver, makeReceiver, SECRET } from "../../harness/fakes/vendor.ts";
+import { deliver, createReceiver, SECRET } from "../../harness/fakes/vendor.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -19,7 +19,7 @@ const idsOf = async (id: string) => (await eventsOf(id)).events.map((event) => e
 
 describe("a delivery", () => {
   test.each(VALIDATORS)("of %s is kept byte for byte with its header lines", async (validator) => {
-    const receiver = await makeReceiver(owner, validator);
+    const receiver = await createReceiver(owner, validator);
     const body = '{ "id":"evt_1",  "text": "Grüße\\u0000 ✓", "n": 1.0 }\r\n';
     const answer = await deliver(api.server, receiver, {
       body,
@@ -42,7 +42,7 @@ describe("a delivery", () => {
   });
 
   test("of bytes that are no text is kept as they are, compressed ones too", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     const body = Buffer.from(Array.from({ length: 70_000 }, (_, at) => (at * 7) % 256));
     const headers = { "content-encoding": "gzip", "content-type": "application/octet-stream" };
     expect((await deliver(api.server, receiver, { body, headers })).status).toBe(200);
@@ -54,7 +54,7 @@ describe("a delivery", () => {
   test.each(VALIDATORS)(
     "of %s with a wrong signature is refused and not kept",
     async (validator) => {
-      const receiver = await makeReceiver(owner, validator);
+      const receiver = await createReceiver(owner, validator);
       for (const delivering of [
         { secret: "another" },
         {
@@ -79,7 +79,7 @@ describe("a delivery", () => {
   );
 
   test.each(VALIDATORS)("of %s that comes twenty times at once is kept once", async (validator) => {
-    const receiver = await makeReceiver(owner, validator);
+    const receiver = await createReceiver(owner, validator);
     const answers = await Promise.all(
       Array.from({ length: 20 }, () =>
         deliver(api.server, receiver, { id: "evt_1", body: '{"id":"evt_1"}' }),
@@ -92,7 +92,7 @@ describe("a delivery", () => {
   });
 
   test("to nobody is missing, whatever it is signed with", async () => {
-    const gone = await makeReceiver(owner);
+    const gone = await createReceiver(owner);
     expect((await deliver(api.server, gone)).status).toBe(200);
     await owner.delete(`/webhook-receivers/${gone.id}`);
     for (const id of [gone.id, crypto.randomUUID(), "x", "..%2f"]) {
@@ -103,7 +103,7 @@ describe("a delivery", () => {
   });
 
   test("of 1 MiB is kept, and of more is refused so that its vendor reads why", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     const most = Buffer.alloc(1024 * 1024, "m");
     expect((await deliver(api.server, receiver, { body: most, id: "most" })).status).toBe(200);
     for (const bytes of [1024 * 1024 + 1, 7 * 1024 * 1024, 25 * 1024 * 1024]) {
@@ -117,7 +117,7 @@ describe("a delivery", () => {
   });
 
   test("that asks a chat app's question gets its challenge back and is no event", async () => {
-    const receiver = await makeReceiver(owner, "chat_app");
+    const receiver = await createReceiver(owner, "chat_app");
     const body = JSON.stringify({ type: "url_verification", challenge: "c-123" });
     const answer = await deliver(api.server, receiver, { body });
     expect([answer.status, await answer.json()]).toEqual([200, { challenge: "c-123" }]);
@@ -128,7 +128,7 @@ describe("a delivery", () => {
   });
 
   test("says nothing of who knocked: addresses that we add are not in its header lines", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     await deliver(api.server, receiver, { headers: { "x-forwarded-for": "10.0.0.1" } });
     const [event] = (await eventsOf(receiver.id)).events;
     expect(event!.headers["x-forwarded-for"]).toBeUndefined();
@@ -140,7 +140,7 @@ describe("a secret that is replaced", () => {
     owner.post<Receiver>(`/webhook-receivers/${id}/rotate`, { secret, overlapHours });
 
   test("is good beside the new one for a while, and the one before it is not", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     const statusWith = async (secret: string) =>
       (await deliver(api.server, receiver, { secret })).status;
     expect(await statusWith(SECRET)).toBe(200);
@@ -154,7 +154,7 @@ describe("a secret that is replaced", () => {
   });
 
   test("without an overlap ends with the very next delivery", async () => {
-    const receiver = await makeReceiver(owner, "payments");
+    const receiver = await createReceiver(owner, "payments");
     expect((await deliver(api.server, receiver)).status).toBe(200);
     const { body } = await rotate(receiver.id, "new", 0);
     expect(body.previousSecretUntil).toBeNull();
@@ -163,7 +163,7 @@ describe("a secret that is replaced", () => {
   });
 
   test("is forgotten once its time is over", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     await rotate(receiver.id, "second", 1);
     await rotate(receiver.id, "third", 0);
     const secrets = () =>
@@ -179,7 +179,7 @@ describe("a secret that is replaced", () => {
   });
 
   test("is refused when it can't be one", async () => {
-    const { id } = await makeReceiver(owner);
+    const { id } = await createReceiver(owner);
     for (const body of [
       {},
       { secret: "" },
@@ -196,7 +196,7 @@ test("a receiver whose object was not told is found by its first delivery", asyn
     `insert into webhook_receivers (org_id, name, validator, secret)
      select org_id, 'untold', validator, secret from webhook_receivers
      where id = $1 returning id`,
-    [(await makeReceiver(owner)).id],
+    [(await createReceiver(owner)).id],
   );
   const untold = { id: row!.id, validator: "generic_hmac_sha256" } as const;
   expect((await deliver(api.server, untold, { id: "first" })).status).toBe(200);

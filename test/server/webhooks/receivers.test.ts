@@ -2,14 +2,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryPage, Receiver, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import {
-  callerOf,
+  createCaller,
   mintToken,
   startApi,
-  until,
+  waitUntil,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { deliver, makeReceiver, SECRET } from "../../harness/fakes/vendor.ts";
+import { deliver, createReceiver, SECRET } from "../../harness/fakes/vendor.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -59,7 +59,7 @@ describe("a receiver", () => {
   });
 
   test("rests with its secret sealed", async () => {
-    const { id } = await makeReceiver(owner);
+    const { id } = await createReceiver(owner);
     const [row] = await api.sql<{ secret: string }>(
       "select secret from webhook_receivers where id = $1",
       [id],
@@ -103,7 +103,7 @@ describe("a receiver", () => {
 
 describe("reading", () => {
   test("goes on from a cursor, page by page, in the order of arrival", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     for (const id of ["e-1", "e-2", "e-3", "e-4", "e-5"])
       await deliver(api.server, receiver, { id });
     const first = await eventsOf(receiver.id, "?limit=2");
@@ -127,7 +127,7 @@ describe("reading", () => {
   });
 
   test("waits for the next delivery when asked to", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     const waiting = eventsOf(receiver.id, "?wait=30");
     await deliver(api.server, receiver, { id: "late" });
     expect((await waiting).events.map(({ id }) => id)).toEqual(["late"]);
@@ -135,9 +135,9 @@ describe("reading", () => {
   });
 
   test("tells whoever lost the right to read while waiting nothing of what came", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     const token = await mintToken(owner);
-    const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+    const agent = createCaller(api.server, { authorization: `Bearer ${token.wireBytes}` });
     const guest = await api.colleague(owner, "viewer");
     const path = `/webhook-receivers/${receiver.id}/events`;
     const waiting = [agent.get(`${path}?wait=30`), guest.get(`${path}?wait=30`)];
@@ -151,7 +151,7 @@ describe("reading", () => {
   });
 
   test("is acknowledged by cursor, which only moves on", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     for (const id of ["a-1", "a-2"]) await deliver(api.server, receiver, { id });
     const { events } = await eventsOf(receiver.id);
     const acknowledge = (cursor: string) =>
@@ -166,10 +166,10 @@ describe("reading", () => {
   });
 
   test("takes an agent's token that is confined to nothing, until it is revoked", async () => {
-    const receiver = await makeReceiver(owner);
+    const receiver = await createReceiver(owner);
     await deliver(api.server, receiver, { id: "for-agents" });
     const token = await mintToken(owner);
-    const agent = callerOf(api.server, { authorization: `Bearer ${token.wireBytes}` });
+    const agent = createCaller(api.server, { authorization: `Bearer ${token.wireBytes}` });
     expect((await eventsOf(receiver.id, "", agent)).events).toHaveLength(1);
     expect((await agent.get(`/webhook-receivers/${receiver.id}`)).status).toBe(200);
     expect((await agent.get<Receiver[]>("/webhook-receivers")).body.map(({ id }) => id)).toContain(
@@ -191,10 +191,10 @@ describe("reading", () => {
   });
 
   test("takes no token that is for some names, one project, another organization or minting", async () => {
-    const { id } = await makeReceiver(owner);
+    const { id } = await createReceiver(owner);
     const path = `/webhook-receivers/${id}/events`;
     const statusWith = async (bearer: string) =>
-      (await callerOf(api.server, { authorization: `Bearer ${bearer}` }).get(path)).status;
+      (await createCaller(api.server, { authorization: `Bearer ${bearer}` }).get(path)).status;
     const named = await mintToken(owner, { allowedSubdomains: ["api"] });
     await owner.post("/projects", { slug: "confined", name: "Confined" });
     const { body: ofProject } = await owner.post<{ wireBytes: string }>(
@@ -221,10 +221,10 @@ describe("reading", () => {
 
 test("an organization that ends takes its receivers and what was delivered to them along", async () => {
   const person = await api.owner();
-  const receiver = await makeReceiver(person);
+  const receiver = await createReceiver(person);
   expect((await deliver(api.server, receiver)).status).toBe(200);
   expect((await person.delete(`/orgs/${person.orgId}`)).status).toBe(200);
-  await until(async () => (await deliver(api.server, receiver)).status === 404, 60_000);
+  await waitUntil(async () => (await deliver(api.server, receiver)).status === 404, 60_000);
   const left = await api.sql("select 1 from webhook_receivers where org_id = $1", [person.orgId]);
   expect(left).toEqual([]);
 });

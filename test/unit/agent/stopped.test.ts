@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { STOPPED_RETRY_MAX_MS, STOPPED_RETRY_MIN_MS } from "../../../agent/tunnel-connection.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { startScriptedTunnel } from "../../harness/tunnel/scripted-tunnel.ts";
 
 let origin: RawOrigin;
@@ -23,7 +23,7 @@ test("an agent whose tunnel is stopped says so once, asks now and then, and serv
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   for (let asked = 0; asked < 3; asked += 1) {
     await tunnel.refuse("tunnel_stopped", "the tunnel was stopped");
-    await vi.waitUntil(() => vi.getTimerCount() > 0, PATIENT);
+    await vi.waitUntil(() => vi.getTimerCount() > 0, WAIT_OPTIONS);
     vi.advanceTimersByTime(STOPPED_RETRY_MIN_MS - 1);
     expect(vi.getTimerCount()).toBeGreaterThan(0);
     vi.advanceTimersByTime(STOPPED_RETRY_MAX_MS - STOPPED_RETRY_MIN_MS + 1);

@@ -6,7 +6,7 @@ import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
 import { HEARTBEAT_TIMEOUT_MS, STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   startScriptedTunnel,
   type ScriptedConnection,
@@ -99,7 +99,7 @@ describe("an agent", () => {
     origin.respond = (_, socket) =>
       void (answer = () => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nlast"));
     connection.request(1, ["GET", "/", "host", "x"]);
-    await vi.waitUntil(() => answer, PATIENT);
+    await vi.waitUntil(() => answer, WAIT_OPTIONS);
     connection.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "restart"));
     connection.request(2, ["GET", "/", "host", "x"]);
     expect(await connection.outcomeOf(2)).toEqual({ reset: RESET.refused });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { ownPort, ownPorts } from "../../harness/ports.ts";
+import { reservePort, reservePorts } from "../../harness/ports.ts";
 
 test("rows of ports that are drawn at once share none", async () => {
   const COUNT = 5;
-  const firsts = await Promise.all(Array.from({ length: 8 }, () => ownPorts(COUNT)));
-  const single = await ownPort();
+  const firsts = await Promise.all(Array.from({ length: 8 }, () => reservePorts(COUNT)));
+  const single = await reservePort();
   const ports = firsts.flatMap((first) => Array.from({ length: COUNT }, (_, at) => first + at));
   expect(new Set([...ports, single]).size).toBe(8 * COUNT + 1);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { createPeer, type WireGuardPeer } from "../../harness/wireguard/peer.ts";
 import { ReplayWindow } from "../../harness/wireguard/session.ts";
 
@@ -10,7 +10,7 @@ test("two peers complete a handshake and exchange data in both directions", asyn
   await using client = await createPeer();
   await client.handshake(at(server), server.publicKey);
   client.send("hello");
-  await client.arrival("hello");
+  await client.waitForPayload("hello");
   expect(server.texts(client.publicKey)).toEqual(["hello"]);
 });
 
@@ -18,7 +18,7 @@ test("a wrong preshared key completes no handshake", async () => {
   await using server = await createPeer({ presharedKey: Buffer.alloc(32, 7).toString("base64") });
   await using client = await createPeer();
   client.initiate(at(server), server.publicKey);
-  await expect.poll(() => client.rejected.forged, PATIENT).toBe(1);
+  await expect.poll(() => client.rejected.forged, WAIT_OPTIONS).toBe(1);
 });
 
 test("a handshake for another key is not answered", async () => {
@@ -26,7 +26,7 @@ test("a handshake for another key is not answered", async () => {
   await using other = await createPeer();
   await using client = await createPeer();
   client.initiate(at(server), other.publicKey);
-  await expect.poll(() => server.rejected.forged, PATIENT).toBe(1);
+  await expect.poll(() => server.rejected.forged, WAIT_OPTIONS).toBe(1);
 });
 
 test("the server answers to the client's newest address", async () => {
@@ -34,12 +34,12 @@ test("the server answers to the client's newest address", async () => {
   await using client = await createPeer();
   await client.handshake(at(server), server.publicKey);
   client.send("from the first port");
-  await server.arrival("from the first port");
+  await server.waitForPayload("from the first port");
   await client.rebind();
   client.send("from the second port");
-  await server.arrival("from the second port");
+  await server.waitForPayload("from the second port");
   server.send("answer", client.publicKey);
-  await client.arrival("answer");
+  await client.waitForPayload("answer");
   expect(server.handshakes(client.publicKey)).toBe(1);
 });
 
@@ -47,12 +47,12 @@ test("a rekey changes the session, and the old one is still read", async () => {
   await using server = await createPeer();
   await using client = await createPeer();
   await client.handshake(at(server), server.publicKey);
-  const late = client.seal("late");
+  const late = client.encryptPayload("late");
   await client.handshake(at(server), server.publicKey);
   client.send("new");
   client.sendRaw(late, at(server));
-  await server.arrival("new");
-  await server.arrival("late");
+  await server.waitForPayload("new");
+  await server.waitForPayload("late");
   expect(server.handshakes(client.publicKey)).toBe(2);
 });
 
@@ -62,7 +62,7 @@ test("an initiation that is repeated before its answer comes makes one session",
   client.initiate(at(server), server.publicKey);
   await client.handshake(at(server), server.publicKey);
   client.send("hello");
-  await server.arrival("hello");
+  await server.waitForPayload("hello");
   expect([client.handshakes(), server.handshakes(client.publicKey)]).toEqual([1, 1]);
 });
 
@@ -70,11 +70,11 @@ test("a message that is sent twice is accepted once, and a forged one never", as
   await using server = await createPeer();
   await using client = await createPeer();
   await client.handshake(at(server), server.publicKey);
-  const message = client.seal("once");
+  const message = client.encryptPayload("once");
   const forged = Uint8Array.from(message);
   forged[forged.length - 1]! ^= 1;
   for (const bytes of [forged, message, message]) client.sendRaw(bytes, at(server));
-  await expect.poll(() => server.rejected, PATIENT).toEqual({ forged: 1, replayed: 1, unknown: 0 });
+  await expect.poll(() => server.rejected, WAIT_OPTIONS).toEqual({ forged: 1, replayed: 1, unknown: 0 });
   expect(server.texts()).toEqual(["once"]);
 });
 

@@ -6,7 +6,7 @@ import {
   STREAM_RESERVE_BYTES,
   STREAM_WINDOW_BYTES,
 } from "../../../protocol/limits.ts";
-import { seeded } from "../../harness/random.ts";
+import { createRandom } from "../../harness/random.ts";
 
 const newSender = () => new SendWindows(STREAM_WINDOW_BYTES, CONNECTION_WINDOW_BYTES);
 
@@ -154,7 +154,7 @@ interface Flow {
 test.each([11, 12, 13, 14, 15])(
   "two ends keep within every window and leave nothing behind, in any order (seed %i)",
   (seed) => {
-    const random = seeded(seed);
+    const random = createRandom(seed);
     const sender = newSender();
     const flows = new Map<number, Flow>();
     /** Credits on their way back: they may arrive after their stream is gone. */

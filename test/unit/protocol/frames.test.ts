@@ -17,7 +17,7 @@ import {
   FRAME_HEADER_BYTES,
   FRAME_MAX_BYTES,
 } from "../../../protocol/wire/frames.ts";
-import { seeded } from "../../harness/random.ts";
+import { createRandom } from "../../harness/random.ts";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 
@@ -104,7 +104,7 @@ describe("frames", () => {
   });
 
   test("made of garbage never throw, whatever reads their payloads", () => {
-    const random = seeded(1);
+    const random = createRandom(1);
     for (let round = 0; round < 5_000; round += 1) {
       const message = random.bytes(random.below(80));
       // Half of them get past the header.
@@ -126,7 +126,7 @@ describe("frames", () => {
   });
 
   test("with one flipped byte never throw", () => {
-    const random = seeded(2);
+    const random = createRandom(2);
     for (let at = 0; at < THREE.byteLength; at += 1) {
       const message = THREE.slice();
       message[at]! ^= 1 + random.below(255);
@@ -138,7 +138,7 @@ describe("frames", () => {
 describe("a writer", () => {
   test("grows for any payload and starts afresh after each message", () => {
     const writer = new FrameWriter();
-    const large = seeded(3).bytes(100_000);
+    const large = createRandom(3).bytes(100_000);
     writer.writeBytes(FRAME.data, 0, 1, large.subarray(0, 5));
     writer.writeBytes(FRAME.data, 0, 2, large);
     const { whole, frames } = read(writer.take().slice());

@@ -12,7 +12,7 @@ import { TICKET_CLOCK_TOLERANCE_MS, TICKET_OVERDUE_MS } from "../../../relay/lim
 import { Metrics } from "../../../relay/metrics.ts";
 import { Revocations } from "../../../relay/revocations.ts";
 import { readSettings } from "../../../relay/settings.ts";
-import { ownPorts } from "../../harness/ports.ts";
+import { reservePorts } from "../../harness/ports.ts";
 
 class RecordingAgent implements Agent {
   closed: CloseName | null = null;
@@ -56,7 +56,7 @@ async function open(claims: Partial<RelayTicket> = {}): Promise<Association> {
 }
 
 beforeEach(async () => {
-  const first = await ownPorts(2);
+  const first = await reservePorts(2);
   port = first + 1;
   expiresAt = 1_000_000_000;
   link = { isConnected: true, connectedAt: 0 };

@@ -2,7 +2,7 @@
 import { generateKeyPair } from "jose";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startTestRelay, type TestRelay } from "../../harness/relay/test-relay.ts";
 
@@ -175,14 +175,14 @@ test("the API hears of a network while it is served, and that it went offline", 
       loss: 0.01,
       isLocalListening: false,
     });
-    await vi.waitUntil(() => relay.api.network(sub)?.latencyMs === 12, PATIENT);
+    await vi.waitUntil(() => relay.api.network(sub)?.latencyMs === 12, WAIT_OPTIONS);
     expect(relay.api.network(sub)).toMatchObject({
       state: "websocket",
       loss: 0.01,
       isLocalListening: false,
     });
   }
-  await vi.waitUntil(() => relay.api.network(sub)?.state === "offline", PATIENT);
+  await vi.waitUntil(() => relay.api.network(sub)?.state === "offline", WAIT_OPTIONS);
 });
 
 test("metrics are for this machine, and for those who know the secret", async () => {

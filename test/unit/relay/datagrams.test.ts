@@ -3,7 +3,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { NetworkTicket } from "../../../protocol/relay/ticket.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startTestRelay, type TestRelay } from "../../harness/relay/test-relay.ts";
 import { type KeyPair, newKeyPair } from "../../harness/wireguard/crypto.ts";
@@ -101,7 +101,7 @@ async function dropped(reason: string): Promise<number> {
 
 /** Resolves when one more datagram than `before` was dropped for a reason. */
 async function untilDropped(reason: string, before: number, count = 1): Promise<void> {
-  await vi.waitUntil(async () => (await dropped(reason)) >= before + count, PATIENT);
+  await vi.waitUntil(async () => (await dropped(reason)) >= before + count, WAIT_OPTIONS);
 }
 
 /** A peer with a session: the server answered its initiation, and it has shown that it got the answer. */
@@ -129,7 +129,7 @@ test("an initiation opens a flow, the answer goes back to where it came from, da
   await served.agent.until(() => peer.received.length === 2);
   expect(peer.received[1]).toEqual(transport(1, 1_400));
   served.agent.send({ type: "device", flow: flow.id, publicKey: "device" });
-  await vi.waitUntil(() => relay.api.network(served.networkId)?.devices.length === 1, PATIENT);
+  await vi.waitUntil(() => relay.api.network(served.networkId)?.devices.length === 1, WAIT_OPTIONS);
   const status = relay.api.network(served.networkId);
   expect(status).toMatchObject({ state: "udp", wrongKeyHandshakes: 0 });
   expect(status?.devices[0]).toMatchObject({
@@ -185,7 +185,7 @@ test("junk, handshakes for another key and answers out of the blue reach nobody,
   await untilDropped("wrong_mac1", wrong);
   peer.send(response(1, 2), served.port);
   await untilDropped("unknown_peer", unknown);
-  await vi.waitUntil(() => relay.api.network(served.networkId)?.wrongKeyHandshakes === 1, PATIENT);
+  await vi.waitUntil(() => relay.api.network(served.networkId)?.wrongKeyHandshakes === 1, WAIT_OPTIONS);
   await served.agent.settled();
   expect(served.agent.datagrams).toHaveLength(0);
   expect(peer.received).toHaveLength(0);

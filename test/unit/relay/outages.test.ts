@@ -1,7 +1,7 @@
 /** What the relay does while the API is away, and when it stops itself. */
 import { expect, test, vi } from "vitest";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startFakeApi, startTestRelay } from "../../harness/relay/test-relay.ts";
 
@@ -11,7 +11,7 @@ test("keys are kept while the API is away, and an expired ticket is good for som
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ sub }));
   await agent.welcome("network");
   relay.api.pause();
-  await vi.waitUntil(async () => (await relay.metric("underpass_relay_linked")) === 0, PATIENT);
+  await vi.waitUntil(async () => (await relay.metric("underpass_relay_linked")) === 0, WAIT_OPTIONS);
   await agent.settled();
   expect(agent.closed).toBeNull();
   const exp = Math.floor(Date.now() / 1_000) - 60;
@@ -21,7 +21,7 @@ test("keys are kept while the API is away, and an expired ticket is good for som
   // The first status of the next link has everything.
   relay.api.statuses.length = 0;
   relay.api.resume();
-  await vi.waitUntil(() => relay.api.network(sub) !== undefined, PATIENT);
+  await vi.waitUntil(() => relay.api.network(sub) !== undefined, WAIT_OPTIONS);
   expect(relay.api.hellos).toHaveLength(2);
 });
 

@@ -3,7 +3,7 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { expect, test, vi } from "vitest";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startTestRelay } from "../../harness/relay/test-relay.ts";
 
@@ -59,5 +59,5 @@ test("a port is open only while an agent serves it, for its protocol alone", asy
   await vi.waitFor(async () => {
     expect(await openPorts(ports, acceptsTcp)).toEqual([]);
     expect(await openPorts(ports, isUdpBound)).toEqual([]);
-  }, PATIENT);
+  }, WAIT_OPTIONS);
 });

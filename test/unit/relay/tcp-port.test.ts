@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
 import { expect, test, vi } from "vitest";
-import { PATIENT } from "../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   endOf,
   readAll,
@@ -53,9 +53,9 @@ test("a visitor who finds no idle data connection waits for the one that the age
 test("a data connection that has died is not given to a visitor", async () => {
   await using tunnel = await startTunnelPort({ serve: echo });
   const dead = await tunnel.openDataConnection();
-  await vi.waitUntil(() => tunnel.port.idleConnections === 1, PATIENT);
+  await vi.waitUntil(() => tunnel.port.idleConnections === 1, WAIT_OPTIONS);
   dead.resetAndDestroy();
-  await vi.waitUntil(() => tunnel.port.idleConnections === 0, PATIENT);
+  await vi.waitUntil(() => tunnel.port.idleConnections === 0, WAIT_OPTIONS);
   const visitor = await tunnel.visit();
   visitor.write("x");
   expect(String(await readExactly(visitor, 1))).toBe("x");
@@ -71,7 +71,7 @@ test("each direction ends alone: what comes after the other's end still arrives"
   connection.write("an answer ");
   connection.end("and its rest");
   expect(String(await readAll(visitor))).toBe("an answer and its rest");
-  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, PATIENT);
+  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
   expect(tunnel.port.usage()).toMatchObject({ bytesIn: 17, bytesOut: 22 });
 });
 
@@ -129,7 +129,7 @@ test("visitors who wait for the agent are bounded in number and in time", async 
   const ends = await Promise.all([1, 2, 3].map(() => tunnel.visitEnd()));
   expect(ends).toEqual(["ECONNRESET", "ECONNRESET", "ECONNRESET"]);
   expect(tunnel.port.refusals).toMatchObject({ backlog: 1, no_agent_connection: 2 });
-  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, PATIENT);
+  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
 });
 
 test("one address has a bound of connections at a time, and of new ones a second", async () => {
@@ -139,7 +139,7 @@ test("one address has a bound of connections at a time, and of new ones a second
   expect(await tunnel.visitEnd()).toBe("ECONNRESET");
   first.resetAndDestroy();
   second.resetAndDestroy();
-  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, PATIENT);
+  await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
   const third = await tunnel.visit();
   third.write("x");
   await readExactly(third, 1);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { VisitorHead } from "../../../../protocol/relay/control.ts";
 import { TunnelPort, type TunnelPortLimits } from "../../../../relay/tcp/tunnel-port.ts";
-import { ownPort } from "../../ports.ts";
+import { reservePort } from "../../ports.ts";
 
 export interface TestTunnelPort extends AsyncDisposable {
   port: TunnelPort;
@@ -27,7 +27,7 @@ export interface TunnelPortSettings {
 }
 
 export async function startTunnelPort(settings: TunnelPortSettings = {}): Promise<TestTunnelPort> {
-  const number = await ownPort();
+  const number = await reservePort();
   let asked = 0;
   const port = new TunnelPort({
     ticket: {

@@ -7,7 +7,7 @@ import { renderQr } from "../../../../agent/commands/vpn-devices.ts";
 import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireguard/keys.ts";
 import { readPrivateKey } from "../../../../agent/vpn/wireguard/config.ts";
 import { runAgent } from "../../../harness/tunnel/agent.ts";
-import { temporaryDir } from "../../../harness/directories.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
 import { startNetworkApi, type NetworkApiServer } from "../../../harness/networks/network-api.ts";
 
 let api: NetworkApiServer;
@@ -58,7 +58,7 @@ describe("adding a device", () => {
   });
 
   test("with --out writes a file for its owner only, and overwrites none", async () => {
-    const file = join(await temporaryDir(), "phone.conf");
+    const file = join(await createTemporaryDir(), "phone.conf");
     const first = await run("home", "add", "phone", "--out", file, "--no-qr");
     expect(first.code).toBe(0);
     expect((await stat(file)).mode & 0o777).toBe(0o600);

@@ -7,8 +7,8 @@ import { LocalPeers } from "../../../../agent/vpn/local-peers.ts";
 import { PortProbe } from "../../../../agent/vpn/port-probe.ts";
 import { FLOWS_PER_PORT_MAX } from "../../../../protocol/relay/limits.ts";
 import type { Flow } from "../../../../protocol/relay/control.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
-import { ownPort } from "../../../harness/ports.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { reservePort } from "../../../harness/ports.ts";
 
 let port: number;
 let server: Socket | undefined;
@@ -36,7 +36,7 @@ async function stopServer(): Promise<void> {
 }
 
 beforeEach(async () => {
-  port = await ownPort();
+  port = await reservePort();
   [sources, answers, listening, closed] = [new Map(), [], [], []];
   await startServer();
   peers = new LocalPeers(port, {
@@ -57,7 +57,7 @@ const newFlow = (id: number, address = "203.0.113.9"): Flow => ({
   port: 1_000 + (id % 60_000),
   tag: `tag of ${id}`,
 });
-const until = (condition: () => boolean) => vi.waitUntil(condition, PATIENT);
+const until = (condition: () => boolean) => vi.waitUntil(condition, WAIT_OPTIONS);
 
 test("each client has an endpoint of its own, and its answers come back to it", async () => {
   for (const id of [0, 1, 0xffff_ffff]) {
@@ -138,7 +138,7 @@ test("a server that moves to another port is reached there, by clients that are 
   peers.deliver(1, Buffer.from("here"));
   await until(() => answers.length === 1);
   await stopServer();
-  port = await ownPort();
+  port = await reservePort();
   await startServer();
   peers.setPort(port);
   peers.deliver(1, Buffer.from("there"));

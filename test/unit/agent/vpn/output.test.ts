@@ -6,8 +6,8 @@ import {
   startServedNetwork,
   type ServedNetwork,
 } from "../../../harness/networks/served-network.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
-import { canOpenTerminals, type } from "../../../harness/terminal.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { canOpenTerminals, typeCommand } from "../../../harness/terminal.ts";
 
 let served: ServedNetwork;
 
@@ -46,14 +46,14 @@ test("in a log: where it leads, who speaks, and why it ended", async () => {
   const { relay, network, server } = served;
   await using agent = await served.vpn();
   await expect
-    .poll(() => agent.stdout, PATIENT)
+    .poll(() => agent.stdout, WAIT_OPTIONS)
     .toContain(
       `Serving home (10.88.0.0/24): 127.0.0.1:${relay.ports[0]} -> 127.0.0.1:${server.port}`,
     );
-  await expect.poll(() => agent.stdout, PATIENT).toMatch(/^datagrams go over udp, \d+ ms$/m);
+  await expect.poll(() => agent.stdout, WAIT_OPTIONS).toMatch(/^datagrams go over udp, \d+ ms$/m);
   await using device = await served.connectDevice();
   const speaks = `laptop speaks from 127.0.0.1:${device.port}`;
-  await expect.poll(() => agent.stdout, PATIENT).toContain(speaks);
+  await expect.poll(() => agent.stdout, WAIT_OPTIONS).toContain(speaks);
   await relay.api.revoke({ kind: "network", id: network.id, reason: "network_deleted" });
   expect(await agent.exit).toBe(1);
   expect(agent.stderr).toContain("network_deleted");
@@ -66,16 +66,16 @@ describe.runIf(canOpenTerminals())("at a terminal", () => {
     const { args, home, server } = served;
     const program = `${process.execPath} ${join(ROOT, "dist/agent/underpass.js")}`;
     const command = `${program} ${args.join(" ")} --token-file ${join(home, "token")}`;
-    await using agent = type(command, { cwd: home, env: { HOME: home }, atTerminal: true });
-    await agent.shows(/State +online/);
-    await agent.shows(/Path +udp [\d.]+ ms/);
+    await using agent = typeCommand(command, { cwd: home, env: { HOME: home }, atTerminal: true });
+    await agent.waitForOutput(/State +online/);
+    await agent.waitForOutput(/Path +udp [\d.]+ ms/);
     await using device = await served.connectDevice();
-    await agent.shows(/udp [\d.]+ ms · \d\.\d % lost · 1 device · laptop handshake \d+ s ago/);
-    await agent.shows(/laptop +10\.88\.0\.2 +handshake \d+ s ago/);
+    await agent.waitForOutput(/udp [\d.]+ ms · \d\.\d % lost · 1 device · laptop handshake \d+ s ago/);
+    await agent.waitForOutput(/laptop +10\.88\.0\.2 +handshake \d+ s ago/);
     expect(device.handshakes()).toBe(1);
     const { port } = server;
     await server.close();
-    await agent.shows(new RegExp(`nothing listens on ${port}`));
+    await agent.waitForOutput(new RegExp(`nothing listens on ${port}`));
     await server.bind(port);
     expect(await agent.interrupt()).toBe(0);
   });

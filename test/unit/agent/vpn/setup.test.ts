@@ -9,7 +9,7 @@ import { derivePublicKey, generatePrivateKey } from "../../../../agent/vpn/wireg
 import { NetworkApi } from "../../../../agent/vpn/network-api.ts";
 import { NetworkDirectory } from "../../../../agent/vpn/server/network-directory.ts";
 import { refreshConfig, setUpServer, toInterfaceName } from "../../../../agent/vpn/server/setup.ts";
-import { temporaryDir } from "../../../harness/directories.ts";
+import { createTemporaryDir } from "../../../harness/directories.ts";
 import { fakeWireGuard, type FakeWireGuard } from "../../../harness/networks/fake-wireguard.ts";
 import { startNetworkApi, type NetworkApiServer } from "../../../harness/networks/network-api.ts";
 
@@ -22,7 +22,7 @@ let lines: string[];
 beforeEach(async () => {
   api = await startNetworkApi();
   wireGuard = await fakeWireGuard();
-  directory = join(await temporaryDir(), "home");
+  directory = join(await createTemporaryDir(), "home");
   lines = [];
 });
 afterEach(async () => {

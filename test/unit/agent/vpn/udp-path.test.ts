@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { DatagramPath, type Transport } from "../../../../agent/relay-client/datagram-path.ts";
 import { writeBound } from "../../../../protocol/relay/datagrams.ts";
 import { startFakeRelay, type FakeRelay } from "../../../harness/networks/fake-relay.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { startUdpProxy, type UdpProxy } from "../../../harness/relay/udp-proxy.ts";
 
 /** The protocol's intervals, divided by some thirty. */
@@ -51,7 +51,7 @@ const open = (port = proxy.port, host = "127.0.0.1") =>
     },
     host,
   );
-const until = (condition: () => boolean) => vi.waitUntil(condition, PATIENT);
+const until = (condition: () => boolean) => vi.waitUntil(condition, WAIT_OPTIONS);
 const decided = (transport: Transport) => until(() => transports.at(-1) === transport);
 
 describe("at the start", () => {

@@ -1,4 +1,4 @@
-/** How much a watcher is sent: whatever it does, every request is told or counted, and little is on the way. */
+/** Whatever a watcher does, every request is sent or counted as missed, and the bytes in flight are bounded. */
 import { describe, expect, test } from "vitest";
 import {
   acknowledge,
@@ -18,18 +18,18 @@ import {
   WATCH_WINDOW_MAX_BYTES,
   WATCH_WINDOWS_BYTES,
 } from "../../../../durable-objects/organization/pace.ts";
-import { seeded } from "../../../harness/random.ts";
+import { createRandom } from "../../../harness/random.ts";
 
-/** A watcher's end, which reads when the test says so. */
+/** A watcher that reads when the test says so. */
 class Reader {
   readonly pace: Pace;
   readonly #windowBytes: number;
   nowMs = 0;
-  told = 0;
+  sent = 0;
   missed = 0;
-  /** On the way to it: syncs, and what stands before them. */
+  /** Syncs that it has not answered yet. */
   syncs: number[] = [];
-  mostOnTheWayBytes = 0;
+  maxInFlightBytes = 0;
 
   constructor(windowBytes = WATCH_WINDOW_MAX_BYTES) {
     this.#windowBytes = windowBytes;
@@ -43,12 +43,13 @@ class Reader {
   offer(sizes: number[], lost = 0): void {
     const bounds = this.bounds();
     this.missed += takeMissedCount(this.pace, bounds);
-    this.told += admitMessages(this.pace, sizes, bounds);
+    this.sent += admitMessages(this.pace, sizes, bounds);
     addMissed(this.pace, lost, this.nowMs);
     this.missed += takeMissedCount(this.pace, bounds);
-    this.#ask();
-    const onTheWay = this.pace.sentBytes - this.pace.acknowledgedBytes;
-    if (this.pace.hasAcknowledged) this.mostOnTheWayBytes = Math.max(this.mostOnTheWayBytes, onTheWay);
+    this.#readSync();
+    const inFlightBytes = this.pace.sentBytes - this.pace.acknowledgedBytes;
+    if (this.pace.hasAcknowledged)
+      this.maxInFlightBytes = Math.max(this.maxInFlightBytes, inFlightBytes);
   }
 
   answer(): void {
@@ -56,10 +57,10 @@ class Reader {
     if (n === undefined) return;
     acknowledge(this.pace, n);
     this.missed += takeMissedCount(this.pace, this.bounds());
-    this.#ask();
+    this.#readSync();
   }
 
-  #ask(): void {
+  #readSync(): void {
     const n = takeDueSync(this.pace, this.bounds());
     if (n !== null) this.syncs.push(n);
   }
@@ -69,18 +70,18 @@ class Reader {
   }
 
   get accounted(): number {
-    return this.told + this.missed + this.pace.missed;
+    return this.sent + this.missed + this.pace.missed;
   }
 }
 
 const messages = (count: number, size = 300) => Array<number>(count).fill(size);
 
 describe.each([1, 2, 3, 4, 5, 6, 7, 8])("schedule %i", (seed) => {
-  test("told and missed are all there were, and what is on the way is bounded", () => {
-    const random = seeded(seed);
-    const whole = 32_768 * (1 + random.below(8));
-    const reader = new Reader(whole);
-    const answersOfTen = random.below(10);
+  test("every message is sent or missed, and the bytes in flight are bounded", () => {
+    const random = createRandom(seed);
+    const windowBytes = 32_768 * (1 + random.below(8));
+    const reader = new Reader(windowBytes);
+    const answersInTen = random.below(10);
     let offered = 0;
     for (let step = 0; step < 3_000; step++) {
       reader.nowMs += random.below(60);
@@ -88,65 +89,68 @@ describe.each([1, 2, 3, 4, 5, 6, 7, 8])("schedule %i", (seed) => {
       const lost = random.below(20) === 0 ? random.below(10) : 0;
       offered += sizes.length + lost;
       reader.offer(sizes, lost);
-      while (reader.syncs.length > 0 && random.below(10) < answersOfTen) reader.answer();
+      while (reader.syncs.length > 0 && random.below(10) < answersInTen) reader.answer();
       if (random.below(10) === 0) reader.check();
       expect(reader.accounted).toBe(offered);
     }
-    expect(reader.mostOnTheWayBytes).toBeLessThanOrEqual(
-      Math.max(whole, WATCH_UNACKNOWLEDGED_BURST_BYTES + 3 * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND),
+    expect(reader.maxInFlightBytes).toBeLessThanOrEqual(
+      Math.max(
+        windowBytes,
+        WATCH_UNACKNOWLEDGED_BURST_BYTES + 3 * WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND,
+      ),
     );
-    // Once it reads, it is told everything that it missed.
+    // Once it reads, the number of all missed messages is sent.
     while (reader.syncs.length > 0) reader.answer();
     reader.nowMs += 10_000;
     reader.check();
     expect(reader.pace.missed).toBe(0);
-    expect(reader.told + reader.missed).toBe(offered);
+    expect(reader.sent + reader.missed).toBe(offered);
   });
 });
 
-test("a watcher that answers is told everything, at any rate", () => {
+test("a watcher that acknowledges is sent everything, at any rate", () => {
   const reader = new Reader();
   for (let step = 0; step < 2_000; step++) {
     reader.nowMs += 20;
     reader.offer(messages(100));
     while (reader.syncs.length > 0) reader.answer();
   }
-  expect([reader.told, reader.missed]).toEqual([200_000, 0]);
+  expect([reader.sent, reader.missed]).toEqual([200_000, 0]);
 });
 
-test("one that never answers is told everything up to a rate, and beyond it a part", () => {
+test("a watcher that never acknowledges is sent everything up to a rate, and a part beyond it", () => {
   const reader = new Reader();
   for (let second = 1; second <= 20; second++) {
     reader.nowMs += 1_000;
     reader.offer(messages(100));
   }
-  expect([reader.told, reader.missed]).toEqual([2_000, 0]);
+  expect([reader.sent, reader.missed]).toEqual([2_000, 0]);
   for (let tick = 1; tick <= 600; tick++) {
     reader.nowMs += 100;
     reader.offer(messages(100));
   }
   expect(reader.accounted).toBe(62_000);
-  const perSecond = ((reader.told - 2_000) * 300) / 60;
+  const perSecond = ((reader.sent - 2_000) * 300) / 60;
   expect(perSecond).toBeGreaterThan(WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND * 0.8);
   expect(perSecond).toBeLessThan(
     WATCH_UNACKNOWLEDGED_BYTES_PER_SECOND + WATCH_UNACKNOWLEDGED_BURST_BYTES / 60,
   );
 });
 
-test("one that stops answering is sent no more than its window, and let go in the end", () => {
+test("a watcher that stops acknowledging is sent at most its window, and finally disconnected", () => {
   const reader = new Reader();
   reader.offer(messages(40));
   reader.answer();
   expect(reader.pace.hasAcknowledged).toBe(true);
   for (let tick = 1; tick <= 1_000; tick++) reader.offer(messages(10));
-  expect(reader.mostOnTheWayBytes).toBeLessThanOrEqual(WATCH_WINDOW_MAX_BYTES);
+  expect(reader.maxInFlightBytes).toBeLessThanOrEqual(WATCH_WINDOW_MAX_BYTES);
   expect(reader.accounted).toBe(10_040);
   expect(isStuck(reader.pace, reader.bounds())).toBe(false);
   reader.nowMs += WATCH_BEHIND_MAX_MS;
   expect(isStuck(reader.pace, reader.bounds())).toBe(true);
 });
 
-test("one that never answers is let go in the end where the platform does not say what it takes", () => {
+test("a watcher that never acknowledges is finally disconnected where the platform reports no queue", () => {
   const reader = new Reader();
   let seconds = 0;
   for (; seconds < 1_000 && !isStuck(reader.pace, reader.bounds()); seconds++) {
@@ -160,7 +164,7 @@ test("one that never answers is let go in the end where the platform does not sa
   expect(reader.accounted).toBe(seconds * 100);
 });
 
-test("one that never answers is told for as long as the platform says that it takes everything", () => {
+test("a watcher that never acknowledges is sent messages as long as the platform's queue is empty", () => {
   const pace = createPace(0);
   for (let nowMs = 0; nowMs < 600_000; nowMs += 1_000) {
     const bounds = { nowMs, windowBytes: WATCH_WINDOW_MAX_BYTES, queuedBytes: 0 };
@@ -170,7 +174,7 @@ test("one that never answers is told for as long as the platform says that it ta
   expect(pace.sentBytes).toBeGreaterThan(2 * WATCH_UNACKNOWLEDGED_MAX_BYTES);
 });
 
-test("one that never answers is let go earlier where the platform says that it takes nothing", () => {
+test("a watcher that never acknowledges is disconnected earlier where the platform's queue is full", () => {
   const reader = new Reader();
   for (let tick = 1; tick <= 100; tick++) reader.offer(messages(100));
   reader.nowMs += WATCH_BEHIND_MAX_MS;
@@ -178,7 +182,7 @@ test("one that never answers is let go earlier where the platform says that it t
   expect(isStuck(reader.pace, reader.bounds(WATCH_WINDOW_MAX_BYTES + 1))).toBe(true);
 });
 
-test("what the platform has queued counts as not arrived", () => {
+test("bytes in the platform's queue count as in flight", () => {
   const pace = createPace(0);
   const bounds = { nowMs: 0, windowBytes: 32_768, queuedBytes: 32_768 };
   expect(admitMessages(pace, messages(3), bounds)).toBe(0);
@@ -186,22 +190,22 @@ test("what the platform has queued counts as not arrived", () => {
   expect(takeMissedCount(pace, { ...bounds, queuedBytes: 0 })).toBe(3);
 });
 
-test("an answer to what was never asked changes nothing", () => {
+test("an acknowledgement of a sync that was never sent changes nothing", () => {
   const reader = new Reader();
   reader.offer(messages(40));
-  const [asked] = reader.syncs;
+  const [sync] = reader.syncs;
   for (const n of [1_000_000, -1, 0, 1, reader.pace.sentBytes]) {
-    if (n !== asked) acknowledge(reader.pace, n);
+    if (n !== sync) acknowledge(reader.pace, n);
   }
-  expect(reader.pace).toMatchObject({ answers: false, arrivedBytes: 0 });
+  expect(reader.pace).toMatchObject({ hasAcknowledged: false, acknowledgedBytes: 0 });
   reader.answer();
-  expect(reader.pace).toMatchObject({ answers: true, arrivedBytes: 40 * 300 });
+  expect(reader.pace).toMatchObject({ hasAcknowledged: true, acknowledgedBytes: 40 * 300 });
 });
 
-test("all windows together are bounded, and each is of use", () => {
+test("all windows together are bounded, and each is large enough to be useful", () => {
   for (const watchers of [1, 10, 100, 1_000]) {
-    const each = getWindowBytes(watchers);
-    expect(each * watchers).toBeLessThanOrEqual(WATCH_WINDOWS_BYTES);
-    expect(each).toBeGreaterThanOrEqual(32_768);
+    const windowBytes = getWindowBytes(watchers);
+    expect(windowBytes * watchers).toBeLessThanOrEqual(WATCH_WINDOWS_BYTES);
+    expect(windowBytes).toBeGreaterThanOrEqual(32_768);
   }
 });

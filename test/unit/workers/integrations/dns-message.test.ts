@@ -1,24 +1,24 @@
 import { describe, expect, test } from "vitest";
-import { readTxtAnswer, txtQuestion } from "../../../../workers/integrations/dns/message.ts";
+import { parseTxtResponse, encodeTxtQuery } from "../../../../workers/integrations/dns/message.ts";
 import {
   encodeName,
   message,
   POINTER_TO_QUESTION,
-  questionOf,
-  record,
-  txt,
+  encodeQuestion,
+  encodeRecord,
+  encodeTxt,
   TYPE,
   type Question,
 } from "../../../harness/fakes/resolver.ts";
 
 const NAME = "_svc-challenge.shop.example";
-const ASKED: Question = { id: 0, name: NAME, type: TYPE.TXT, bytes: questionOf(NAME) };
+const ASKED: Question = { id: 0, name: NAME, type: TYPE.TXT, bytes: encodeQuestion(NAME) };
 
-const read = (bytes: Uint8Array) => readTxtAnswer(bytes, NAME);
+const read = (bytes: Uint8Array) => parseTxtResponse(bytes, NAME);
 const readRecords = (...records: Buffer[]) => read(message(ASKED, { records }));
 
 test("a question is one for TXT in the internet class, with EDNS and the id 0", () => {
-  const bytes = Buffer.from(txtQuestion("a.example"));
+  const bytes = Buffer.from(encodeTxtQuery("a.example"));
   expect(bytes.toString("hex")).toBe(
     "000001000001000000000001" + "0161076578616d706c6500" + "00100001" + "0000291000000000000000",
   );
@@ -27,30 +27,30 @@ test("a question is one for TXT in the internet class, with EDNS and the id 0", 
 describe("an answer gives", () => {
   test("every record's text, with its pieces joined", () => {
     const long = ["x".repeat(255), "y".repeat(45)];
-    expect(readRecords(txt(NAME, ["one"]), txt(NAME, long), txt(NAME, [""]))).toEqual({
+    expect(readRecords(encodeTxt(NAME, ["one"]), encodeTxt(NAME, long), encodeTxt(NAME, [""]))).toEqual({
       texts: ["one", long.join(""), ""],
     });
   });
 
   test("names that are pointers, and names in capitals", () => {
-    const pointed = record(POINTER_TO_QUESTION, TYPE.TXT, Buffer.from("\x03one"));
-    expect(readRecords(pointed, txt(NAME.toUpperCase(), ["two"]))).toEqual({
+    const pointed = encodeRecord(POINTER_TO_QUESTION, TYPE.TXT, Buffer.from("\x03one"));
+    expect(readRecords(pointed, encodeTxt(NAME.toUpperCase(), ["two"]))).toEqual({
       texts: ["one", "two"],
     });
   });
 
   test("what aliases lead to, in whatever order", () => {
-    const first = record(NAME, TYPE.CNAME, encodeName("a.example"));
-    const second = record("a.example", TYPE.CNAME, encodeName("b.example"));
-    const end = txt("b.example", ["proof"]);
+    const first = encodeRecord(NAME, TYPE.CNAME, encodeName("a.example"));
+    const second = encodeRecord("a.example", TYPE.CNAME, encodeName("b.example"));
+    const end = encodeTxt("b.example", ["proof"]);
     expect(readRecords(first, second, end)).toEqual({ texts: ["proof"] });
     expect(readRecords(end, second, first)).toEqual({ texts: ["proof"] });
   });
 
   test("no text of another name, type or class", () => {
-    const elsewhere = txt("_svc-challenge.other.example", ["no"]);
-    const address = record(NAME, TYPE.A, Buffer.from([127, 0, 0, 1]));
-    const chaos = txt(NAME, ["no"]);
+    const elsewhere = encodeTxt("_svc-challenge.other.example", ["no"]);
+    const address = encodeRecord(NAME, TYPE.A, Buffer.from([127, 0, 0, 1]));
+    const chaos = encodeTxt(NAME, ["no"]);
     chaos.writeUInt16BE(3, encodeName(NAME).length + 2);
     expect(readRecords(elsewhere, address, chaos)).toEqual({ texts: [] });
   });
@@ -61,7 +61,7 @@ describe("an answer gives", () => {
       Buffer.from("_svc-challenge.shop"),
       encodeName("example"),
     ]);
-    expect(readRecords(record(label, TYPE.TXT, Buffer.from("\x02no")))).toEqual({ texts: [] });
+    expect(readRecords(encodeRecord(label, TYPE.TXT, Buffer.from("\x02no")))).toEqual({ texts: [] });
   });
 
   test("no text for a name that does not exist", () => {
@@ -69,16 +69,16 @@ describe("an answer gives", () => {
   });
 
   test("an end to aliases that go in a circle", () => {
-    const there = record(NAME, TYPE.CNAME, encodeName("a.example"));
-    const back = record("a.example", TYPE.CNAME, encodeName(NAME));
+    const there = encodeRecord(NAME, TYPE.CNAME, encodeName("a.example"));
+    const back = encodeRecord("a.example", TYPE.CNAME, encodeName(NAME));
     expect(readRecords(there, back)).toEqual({ texts: [] });
   });
 });
 
-const proof = () => txt(NAME, ["proof"]);
+const proof = () => encodeTxt(NAME, ["proof"]);
 /** Of a name that starts with a pointer to this offset of the message. */
 const pointing = (offset: number) =>
-  record(Buffer.from([0xc0 | (offset >> 8), offset & 0xff]), TYPE.TXT, Buffer.from("\x02no"));
+  encodeRecord(Buffer.from([0xc0 | (offset >> 8), offset & 0xff]), TYPE.TXT, Buffer.from("\x02no"));
 const recordsStart = 12 + ASKED.bytes.length;
 
 describe("nothing is believed of", () => {
@@ -87,9 +87,9 @@ describe("nothing is believed of", () => {
     ["a question", message(ASKED, { isQuery: true, records: [proof()] })],
     [
       "an answer to another name",
-      message(ASKED, { question: questionOf("_svc-challenge.evil.example"), records: [proof()] }),
+      message(ASKED, { question: encodeQuestion("_svc-challenge.evil.example"), records: [proof()] }),
     ],
-    ["an answer to another type", message(ASKED, { question: questionOf(NAME, TYPE.A) })],
+    ["an answer to another type", message(ASKED, { question: encodeQuestion(NAME, TYPE.A) })],
     ["SERVFAIL", message(ASKED, { rcode: 2, records: [proof()] })],
     ["REFUSED", message(ASKED, { rcode: 5, records: [proof()] })],
     ["an answer that was cut", message(ASKED, { truncated: true, records: [proof()] })],
@@ -101,25 +101,25 @@ describe("nothing is believed of", () => {
       "pointers that lead to each other",
       message(ASKED, {
         records: [
-          record(Buffer.from([0x01, 0x61, 0xc0, recordsStart]), TYPE.TXT, Buffer.from("\x02no")),
+          encodeRecord(Buffer.from([0x01, 0x61, 0xc0, recordsStart]), TYPE.TXT, Buffer.from("\x02no")),
         ],
       }),
     ],
     [
       "a label of a kind that is none",
-      message(ASKED, { records: [record(Buffer.from([0x80, 0]), TYPE.TXT, Buffer.alloc(0))] }),
+      message(ASKED, { records: [encodeRecord(Buffer.from([0x80, 0]), TYPE.TXT, Buffer.alloc(0))] }),
     ],
     [
       "a name of more than 255 bytes",
-      message(ASKED, { records: [txt(`${"a".repeat(63)}.`.repeat(4) + "a", ["no"])] }),
+      message(ASKED, { records: [encodeTxt(`${"a".repeat(63)}.`.repeat(4) + "a", ["no"])] }),
     ],
     [
       "a text that is longer than its record",
-      message(ASKED, { records: [record(NAME, TYPE.TXT, Buffer.from("\x09no")), proof()] }),
+      message(ASKED, { records: [encodeRecord(NAME, TYPE.TXT, Buffer.from("\x09no")), proof()] }),
     ],
     [
       "an alias that is longer than its record",
-      message(ASKED, { records: [record(NAME, TYPE.CNAME, Buffer.from([1])), proof()] }),
+      message(ASKED, { records: [encodeRecord(NAME, TYPE.CNAME, Buffer.from([1])), proof()] }),
     ],
     ["nothing", Buffer.alloc(0)],
   ])("%s", (_, bytes) => {
@@ -128,7 +128,7 @@ describe("nothing is believed of", () => {
 
   test("an answer of which any number of bytes is missing", () => {
     const whole = message(ASKED, {
-      records: [record(NAME, TYPE.CNAME, encodeName("a.example")), txt("a.example", ["p", "q"])],
+      records: [encodeRecord(NAME, TYPE.CNAME, encodeName("a.example")), encodeTxt("a.example", ["p", "q"])],
     });
     for (let length = 0; length < whole.length; length++) {
       expect(read(whole.subarray(0, length))).toHaveProperty("failure");
@@ -137,7 +137,7 @@ describe("nothing is believed of", () => {
 });
 
 test("the largest answer that there can be is read in no time", () => {
-  const tiny = record(POINTER_TO_QUESTION, TYPE.TXT, Buffer.from("\x00"));
+  const tiny = encodeRecord(POINTER_TO_QUESTION, TYPE.TXT, Buffer.from("\x00"));
   const count = Math.floor((65_535 - recordsStart) / tiny.length);
   const before = performance.now();
   const answer = readRecords(...Array.from({ length: count }, () => tiny));

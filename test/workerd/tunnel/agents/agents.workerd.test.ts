@@ -15,7 +15,7 @@ import {
   Refused,
   type TestAgent,
 } from "../../../harness/workerd/live-tunnel.ts";
-import { seeded } from "../../../harness/random.ts";
+import { createRandom } from "../../../harness/random.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -130,7 +130,7 @@ describe("what makes no sense ends its connection, and a visitor is told", () =>
     },
     "a frame above the limit": (agent) =>
       agent.send((w) => w.writeBytes(FRAME.data, 0, 1, new Uint8Array(FRAME_MAX_BYTES + 1))),
-    garbage: (agent) => agent.socket.send(seeded(5).bytes(500)),
+    garbage: (agent) => agent.socket.send(createRandom(5).bytes(500)),
     "a second hello": (agent) => agent.send((w) => w.writeJson(FRAME.hello, 0, 0, HELLO)),
     "a request": (agent) => agent.send((w) => w.writeJson(FRAME.request, 0, 9, ["GET", "/"])),
     "a frame of no known type": (agent) =>
@@ -171,7 +171,7 @@ describe("what makes no sense ends its connection, and a visitor is told", () =>
   test("and does nothing to another tunnel's agent", async () => {
     const [good, bad] = [new LiveTunnel(), new LiveTunnel()];
     const [agent, fuzzer] = [await good.agent(), await bad.agent()];
-    fuzzer.socket.send(seeded(6).bytes(100_000));
+    fuzzer.socket.send(createRandom(6).bytes(100_000));
     expect((await fuzzer.closed).code).toBe(CLOSE.protocol_error);
     const answer = good.visit("/");
     agent.answer((await agent.asked()).stream, 204);

@@ -11,7 +11,7 @@ import {
 } from "../../../../durable-objects/tunnel/tcp/clients.ts";
 import { Refused } from "../../../harness/workerd/live-tunnel.ts";
 
-import { seeded } from "../../../harness/random.ts";
+import { createRandom } from "../../../harness/random.ts";
 import {
   isSame,
   receive,
@@ -57,7 +57,10 @@ describe("a client must", () => {
   test.each<[string, (client: TestClient) => void]>([
     ["send frames", (client) => client.socket.send("text")],
     ["send whole frames", (client) => client.socket.send(new Uint8Array([5, 0]))],
-    ["keep to its stream", (client) => client.send((writer) => writer.writeText(FRAME.data, 0, 2, "x"))],
+    [
+      "keep to its stream",
+      (client) => client.send((writer) => writer.writeText(FRAME.data, 0, 2, "x")),
+    ],
     ["grant no more than it was sent", (client) => client.credit(1)],
     [
       "send nothing behind its end",
@@ -86,7 +89,7 @@ async function receiveUntilReset(client: TestClient) {
 describe("what is held", () => {
   test("of a slow agent is the client's window, and goes on when there is credit", async () => {
     const { agent, client, stream } = await connected();
-    const data = seeded(6).bytes(2 * STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES);
+    const data = createRandom(6).bytes(2 * STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES);
     client.write(data.subarray(0, STREAM_WINDOW_BYTES));
     const first = await receive(agent, STREAM_WINDOW_BYTES);
     client.write(data.subarray(STREAM_WINDOW_BYTES));
@@ -152,7 +155,7 @@ describe("what is held", () => {
     const { agent, client, stream } = await connected();
     client.write(new Uint8Array(STREAM_WINDOW_BYTES));
     await receive(agent, STREAM_WINDOW_BYTES);
-    const data = seeded(7).bytes(20_000);
+    const data = createRandom(7).bytes(20_000);
     for (let at = 0; at < data.byteLength; at += 2_000) {
       client.send((writer) => {
         for (const byte of data.subarray(at, at + 2_000))

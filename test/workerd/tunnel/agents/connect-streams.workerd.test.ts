@@ -10,8 +10,8 @@ import {
 } from "../../../../protocol/limits.ts";
 
 import { Refused } from "../../../harness/workerd/live-tunnel.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
-import { seeded } from "../../../harness/random.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
+import { createRandom } from "../../../harness/random.ts";
 import {
   isSame,
   nextCredit,
@@ -69,7 +69,7 @@ describe("a client's connection", () => {
 
   test("carries megabytes both ways, whole, with credit that comes back", async () => {
     const { agent, client, stream } = await connected();
-    const data = seeded(5).bytes(3 * STREAM_WINDOW_BYTES);
+    const data = createRandom(5).bytes(3 * STREAM_WINDOW_BYTES);
     const half = STREAM_WINDOW_BYTES / 2;
     for (let at = 0; at < data.byteLength; at += half) {
       client.write(data.subarray(at, at + half));
@@ -88,7 +88,9 @@ describe("a client's connection", () => {
     const tunnel = new TcpTunnel();
     const agent = await tunnel.agent();
     const broken = await tunnel.client(agent);
-    broken.client.send((writer) => writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, 1, "reset by peer"));
+    broken.client.send((writer) =>
+      writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, 1, "reset by peer"),
+    );
     expect(await agent.coded(FRAME.reset)).toMatchObject({
       stream: broken.stream,
       code: RESET.cancelled,
@@ -106,7 +108,9 @@ describe("a client's connection", () => {
 
   test("is reset for the client as the agent reset it", async () => {
     const { agent, client, stream } = await connected();
-    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originUnreachable, "refused"));
+    agent.send((writer) =>
+      writer.writeCodeAndText(FRAME.reset, stream, RESET.originUnreachable, "refused"),
+    );
     expect(await client.coded(FRAME.reset)).toEqual({
       stream: CLIENT_STREAM,
       code: RESET.originUnreachable,
@@ -134,7 +138,7 @@ describe("a client's connection", () => {
     agent.socket.close(1011, "lost");
     await vi.waitFor(
       async () => expect(await tunnel.stub.getPresence()).toMatchObject({ agent: null }),
-      PATIENT,
+      WAIT_OPTIONS,
     );
     const client = await tunnel.arrival();
     client.hello();

@@ -7,7 +7,7 @@ import { ALARM_RETRY_MAX_MS } from "../../../../durable-objects/tunnel/alarm.ts"
 import { AUTH_RATE_BURST, AUTH_RATE_REFILL_MS } from "../../../../durable-objects/rate-limiter.ts";
 import { bindings, HELLO, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -152,9 +152,9 @@ describe("the tunnel's row is told", () => {
   test("when an agent comes and when it goes, with growing numbers", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, PATIENT);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, WAIT_OPTIONS);
     agent.socket.close(1000);
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, PATIENT);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, WAIT_OPTIONS);
     const { lastSeenAtMs } = reportsOf(tunnel).at(-1)!;
     expect(Math.abs(lastSeenAtMs! - Date.now())).toBeLessThan(60_000);
     await tunnel.sleep();
@@ -166,10 +166,10 @@ describe("the tunnel's row is told", () => {
   test("when an agent goes that nobody visited for long, and visitors wait for its return", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, PATIENT);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, WAIT_OPTIONS);
     await tunnel.sleep();
     agent.socket.close(1011);
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, PATIENT);
+    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, WAIT_OPTIONS);
     const answer = tunnel.visit("/");
     const next = await tunnel.agent();
     next.answer((await next.asked()).stream, 204);
@@ -182,7 +182,7 @@ describe("the tunnel's row is told", () => {
     const answer = tunnel.visit("/");
     agent.answer((await agent.asked()).stream, 200, [], "");
     await (await answer).text();
-    expect(await tunnel.stub.captures({ limit: 1 })).toHaveLength(1);
+    expect(await tunnel.stub.listCaptures({ limit: 1 })).toHaveLength(1);
     rows.failing.add(tunnel.id);
     vi.spyOn(console, "error").mockReturnValue();
     await runDurableObjectAlarm(tunnel.stub);

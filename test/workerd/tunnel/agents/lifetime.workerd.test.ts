@@ -5,7 +5,7 @@ import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import { LiveTunnel, Refused } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -51,7 +51,7 @@ describe("a stopped tunnel", () => {
   test("sends those home who wait for an agent that was lost", async () => {
     const tunnel = new LiveTunnel();
     (await tunnel.agent()).socket.close(1011);
-    await vi.waitUntil(async () => !(await tunnel.stub.sendReport())?.agentConnected, PATIENT);
+    await vi.waitUntil(async () => !(await tunnel.stub.sendReport())?.agentConnected, WAIT_OPTIONS);
     const waiting = tunnel.visit("/");
     await tunnel.stub.setStopState(STOP);
     expect(await codeOf(waiting)).toBe("agent_offline");
@@ -99,11 +99,11 @@ describe("a tunnel whose time is over", () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + 600_000;
     const agent = await tunnel.agent({ endsAtMs });
-    await vi.waitUntil(async () => (await alarmOf(tunnel)) === endsAtMs, PATIENT);
+    await vi.waitUntil(async () => (await alarmOf(tunnel)) === endsAtMs, WAIT_OPTIONS);
     const answer = tunnel.visit("/");
     agent.answer((await agent.asked()).stream, 200, [], "seen");
     await (await answer).text();
-    await vi.waitUntil(async () => (await alarmOf(tunnel))! < endsAtMs, PATIENT);
+    await vi.waitUntil(async () => (await alarmOf(tunnel))! < endsAtMs, WAIT_OPTIONS);
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
     expect(await alarmOf(tunnel)).toBe(endsAtMs);
@@ -129,7 +129,7 @@ describe("a tunnel whose time is over", () => {
     rows.left.set(tunnel.id, 60_000);
     const agent = await tunnel.agent({ endsAtMs: Date.now() - 1 });
     const askedAtMs = Date.now();
-    await vi.waitUntil(async () => (await alarmOf(tunnel))! >= askedAtMs + 59_000, PATIENT);
+    await vi.waitUntil(async () => (await alarmOf(tunnel))! >= askedAtMs + 59_000, WAIT_OPTIONS);
     const answer = tunnel.visit("/");
     agent.answer((await agent.asked()).stream, 204);
     expect((await answer).status).toBe(204);

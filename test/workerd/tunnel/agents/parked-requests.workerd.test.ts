@@ -7,7 +7,7 @@ import {
 } from "../../../../durable-objects/tunnel/agents/parked-requests.ts";
 import { capturesOf, lastCapture } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -46,7 +46,7 @@ describe("a visitor who comes while the agent is away for a moment", () => {
     await lose(tunnel, await tunnel.agent());
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const answer = tunnel.visit("/");
-    await vi.waitUntil(() => vi.getTimerCount() > 0, PATIENT);
+    await vi.waitUntil(() => vi.getTimerCount() > 0, WAIT_OPTIONS);
     await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(GRACE_PERIOD_MS));
     const { status, headers } = await answer;
     expect([status, headers.get("underpass-error")]).toEqual([502, "agent_offline"]);
@@ -58,11 +58,11 @@ describe("a visitor who comes while the agent is away for a moment", () => {
     await lose(tunnel, await tunnel.agent());
     const leaving = new AbortController();
     const answer = tunnel.visit("/left", { signal: leaving.signal }).catch(() => undefined);
-    await vi.waitUntil(async () => (await capturesOf(tunnel)).length === 1, PATIENT);
+    await vi.waitUntil(async () => (await capturesOf(tunnel)).length === 1, WAIT_OPTIONS);
     leaving.abort();
     await answer;
     const agent = await tunnel.agent();
-    await vi.waitUntil(async () => (await lastCapture(tunnel)).state === "aborted", PATIENT);
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).state === "aborted", WAIT_OPTIONS);
     expect(agent.untaken).toBe(0);
   });
 
@@ -75,9 +75,10 @@ describe("a visitor who comes while the agent is away for a moment", () => {
       if (answer.status === 502) refused += 1;
       return answer.status;
     });
-    await vi.waitUntil(() => refused === 3, PATIENT);
+    await vi.waitUntil(() => refused === 3, WAIT_OPTIONS);
     const agent = await tunnel.agent();
-    for (let i = 0; i < PARKED_REQUESTS_MAX; i += 1) agent.answer((await agent.asked()).stream, 204);
+    for (let i = 0; i < PARKED_REQUESTS_MAX; i += 1)
+      agent.answer((await agent.asked()).stream, 204);
     const statuses = await Promise.all(visits);
     expect(statuses.filter((status) => status === 204)).toHaveLength(PARKED_REQUESTS_MAX);
   });

@@ -27,7 +27,7 @@ import {
   visited,
 } from "../../../harness/workerd/live-captures.ts";
 import { bindings, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -40,14 +40,14 @@ function untilFrames(tunnel: LiveTunnel, count: number): Promise<CaptureEvent> {
   return vi.waitUntil(async () => {
     const event = await lastCapture(tunnel);
     return event.frames_total === count && event;
-  }, PATIENT);
+  }, WAIT_OPTIONS);
 }
 
 function untilState(tunnel: LiveTunnel, state: CaptureState): Promise<CaptureEvent> {
   return vi.waitUntil(async () => {
     const event = await lastCapture(tunnel);
     return event.state === state && event;
-  }, PATIENT);
+  }, WAIT_OPTIONS);
 }
 
 describe("a WebSocket is captured", () => {
@@ -115,7 +115,7 @@ describe("a WebSocket is captured", () => {
   test("and has failed when its agent is gone, also while the tunnel slept", async () => {
     const { tunnel, agent } = await served();
     await tunnel.visitorSocket(agent);
-    await vi.waitUntil(async () => (await lastCapture(tunnel)).status === 101, PATIENT);
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).status === 101, WAIT_OPTIONS);
     await tunnel.sleep();
     await tunnel.agent();
     expect(await untilState(tunnel, "failed")).toMatchObject({ error: "agent_offline" });
@@ -136,7 +136,7 @@ describe("a WebSocket is captured", () => {
       recording.startResponse(101, []);
       expect(captures.resumeRecording(recording.id)).toBeNull();
       captures.flush();
-      recording.closeSocket("client", 1000, "");
+      recording.recordClose("client", 1000, "");
       expect(captures.resumeRecording(recording.id)).toBeNull();
       expect(captures.find(recording.id)!.record.state).toBe("complete");
     });
@@ -191,7 +191,7 @@ describe("an event stream is captured", () => {
     const open = await vi.waitUntil(async () => {
       const event = await lastCapture(tunnel);
       return event.events_total === 1 && event;
-    }, PATIENT);
+    }, WAIT_OPTIONS);
     expect(open).toMatchObject({ kind: "sse", state: "open", status: 200 });
     expect(open.events).toMatchObject([{ event: "price", id: "7", data: "1\n2" }]);
     send("ta: last\r\n\r\n", FLAG.end);
@@ -205,10 +205,10 @@ describe("an event stream is captured", () => {
     const { tunnel, agent } = await served();
     const { send } = await eventStream(tunnel, agent);
     send("data: one\n\n");
-    await vi.waitUntil(async () => (await lastCapture(tunnel)).events_total === 1, PATIENT);
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).events_total === 1, WAIT_OPTIONS);
     await runInDurableObject(tunnel.stub, (_, ctx) => ctx.abort("crash")).catch(() => undefined);
     const restarted = bindings.TUNNEL.getByName(tunnel.id);
-    const [summary] = await restarted.captures({ limit: 1 });
+    const [summary] = await restarted.listCaptures({ limit: 1 });
     expect(summary).toMatchObject({ state: "aborted", status: 200 });
     expect((await restarted.getCapture(summary!.id))!.events).toMatchObject([{ data: "one" }]);
   });
@@ -229,13 +229,13 @@ describe("what a tunnel keeps is bounded", () => {
         agent.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
       }
       // In flight at once is what the connection's window allows; the visitors take it.
-      await vi.waitUntil(() => agent.untaken > 0, PATIENT);
+      await vi.waitUntil(() => agent.untaken > 0, WAIT_OPTIONS);
       while (agent.untaken > 0) await agent.anything();
     }
     const open = await vi.waitUntil(async () => {
       const summaries = await capturesOf(tunnel);
       return summaries.every((one) => one.response_size === BODY_CAPTURE_MAX_BYTES) && summaries;
-    }, PATIENT);
+    }, WAIT_OPTIONS);
     let keptBytes = 0;
     for (const { id } of open) {
       keptBytes += atob((await tunnel.stub.getCapture(id))!.response_body).length;

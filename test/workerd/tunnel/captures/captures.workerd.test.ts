@@ -13,7 +13,7 @@ import {
 } from "../../../harness/workerd/live-captures.ts";
 import { bindings, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -170,7 +170,7 @@ describe("a request is captured", () => {
       writer.writeText(FRAME.data, 0, stream, "begun");
     });
     const { body } = await answer;
-    await vi.waitUntil(async () => (await lastCapture(tunnel)).response_size === 5, PATIENT);
+    await vi.waitUntil(async () => (await lastCapture(tunnel)).response_size === 5, WAIT_OPTIONS);
     expect(textOf((await lastCapture(tunnel)).response_body)).toBe("begun");
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ", done"));
     await new Response(body).text();
@@ -320,7 +320,7 @@ describe("captures are listed", () => {
     await tunnel.stub.clearCaptures(Date.now());
     agent.answer(stream, 200);
     const { body } = await answer;
-    await vi.waitUntil(async () => (await tunnel.stub.getCapture(id))?.status === 200, PATIENT);
+    await vi.waitUntil(async () => (await tunnel.stub.getCapture(id))?.status === 200, WAIT_OPTIONS);
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, "done"));
     await new Response(body).text();
   });
@@ -331,7 +331,7 @@ describe("captures are listed", () => {
     await tunnel.stub.drain();
     await runInDurableObject(tunnel.stub, (_, ctx) => ctx.abort("stopped")).catch(() => undefined);
     const restarted = bindings.TUNNEL.getByName(tunnel.id);
-    expect(await restarted.captures({ limit: 1 })).toMatchObject([{ path: "/last" }]);
+    expect(await restarted.listCaptures({ limit: 1 })).toMatchObject([{ path: "/last" }]);
     const reports = rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id);
     // One that was on its way when the server stopped may arrive last.
     reports.sort((a, b) => a.sequence - b.sequence);

@@ -10,7 +10,7 @@ import { WATCH_SESSION_RETRY_MS } from "../../../../durable-objects/organization
 import { WATCH_CLOSE } from "../../../../protocol/schemas/inspector/watching.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { TestWatcher, WatchedOrganization } from "../../../harness/workerd/watching.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => {
   vi.useRealTimers();
@@ -21,7 +21,7 @@ const some = (from: number, count: number) => Array.from({ length: count }, (_, 
 const tunnelId = crypto.randomUUID();
 
 async function hears(watcher: TestWatcher, numbers: number[]): Promise<void> {
-  await vi.waitFor(() => expect(watcher.numbers).toEqual(numbers), PATIENT);
+  await vi.waitFor(() => expect(watcher.numbers).toEqual(numbers), WAIT_OPTIONS);
 }
 
 describe("a watcher", () => {
@@ -93,11 +93,11 @@ describe("a watcher that is slow", () => {
     for (let from = 0; from < tooMany; from += 1_000) await org.news(tunnelId, from, 1_000);
     const offered = Math.ceil(tooMany / 1_000) * 1_000;
     await org.sleep();
-    await vi.waitFor(() => expect(watcher.numbers.length + watcher.missed).toBe(offered), PATIENT);
+    await vi.waitFor(() => expect(watcher.numbers.length + watcher.missed).toBe(offered), WAIT_OPTIONS);
     expect(watcher.missed).toBeGreaterThan(0);
     expect(watcher.numbers).toEqual(some(0, watcher.numbers.length));
     await org.news(tunnelId, 1_000_000, 1);
-    await vi.waitFor(() => expect(watcher.numbers.at(-1)).toBe(1_000_000), PATIENT);
+    await vi.waitFor(() => expect(watcher.numbers.at(-1)).toBe(1_000_000), WAIT_OPTIONS);
   });
 
   test("hears everything at any rate as long as it answers", async () => {
@@ -105,11 +105,11 @@ describe("a watcher that is slow", () => {
     const watcher = await org.watcher({ isBatched: true });
     await org.news(tunnelId, 0, 100);
     for (let from = 100; from < tooMany; from += 1_000) {
-      await vi.waitFor(() => expect(watcher.numbers).toHaveLength(from), PATIENT);
+      await vi.waitFor(() => expect(watcher.numbers).toHaveLength(from), WAIT_OPTIONS);
       watcher.answer();
       await org.news(tunnelId, from, 1_000);
     }
-    await vi.waitFor(() => expect(watcher.numbers.length).toBeGreaterThan(tooMany), PATIENT);
+    await vi.waitFor(() => expect(watcher.numbers.length).toBeGreaterThan(tooMany), WAIT_OPTIONS);
     expect(watcher.missed).toBe(0);
   });
 
@@ -121,28 +121,28 @@ describe("a watcher that is slow", () => {
     ];
     await org.news(tunnelId, 0, 100);
     for (const watcher of [stuck, other]) {
-      await vi.waitFor(() => expect(watcher.syncs).not.toEqual([]), PATIENT);
+      await vi.waitFor(() => expect(watcher.syncs).not.toEqual([]), WAIT_OPTIONS);
       watcher.answer();
     }
     let told = 100;
     while (told * 12 < 1_500_000) {
       await org.news(tunnelId, told, 1_000);
       told += 1_000;
-      await vi.waitFor(() => expect(other.numbers).toHaveLength(told), PATIENT);
+      await vi.waitFor(() => expect(other.numbers).toHaveLength(told), WAIT_OPTIONS);
       other.answer();
     }
     expect(stuck.numbers.length).toBeLessThan(told);
     vi.useFakeTimers({ now: Date.now() + WATCH_BEHIND_MAX_MS, toFake: ["Date"] });
     expect((await stuck.closed).code).toBe(WATCH_CLOSE.too_slow);
     await org.news(tunnelId, told, 1);
-    await vi.waitFor(() => expect(other.numbers.at(-1)).toBe(told), PATIENT);
+    await vi.waitFor(() => expect(other.numbers.at(-1)).toBe(told), WAIT_OPTIONS);
   });
 
   test("is told of what a tunnel could not tell", async () => {
     const org = new WatchedOrganization();
     const watcher = await org.watcher();
     await org.news(tunnelId, 0, 1, 5);
-    await vi.waitFor(() => expect(watcher.missed).toBe(5), PATIENT);
+    await vi.waitFor(() => expect(watcher.missed).toBe(5), WAIT_OPTIONS);
     expect(watcher.numbers).toEqual([0]);
   });
 });
@@ -232,7 +232,7 @@ describe("a tunnel", () => {
     const org = new WatchedOrganization();
     expect(await org.news(tunnelId, 0, 1)).toMatchObject({ isWatched: false });
     const { tunnel } = await org.agent();
-    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), PATIENT);
+    await vi.waitFor(async () => expect(await org.listed()).toHaveLength(1), WAIT_OPTIONS);
     const watchOf = () =>
       runInDurableObject(tunnel.stub, (_, { storage }) => storage.kv.get("watch"));
     const watcher = await org.watcher();
@@ -243,13 +243,13 @@ describe("a tunnel", () => {
         storage.kv.get("watch"),
       );
       expect(watch).toMatchObject({ isWatched: true });
-    }, PATIENT);
+    }, WAIT_OPTIONS);
 
     watcher.socket.close(1000, "bye");
     await watcher.closed;
     await vi.waitFor(async () => {
       expect(await org.news(tunnel.id, 0, 1)).toMatchObject({ isWatched: false });
-    }, PATIENT);
+    }, WAIT_OPTIONS);
   });
 
   test("of which somebody else's watch ended goes on for the others", async () => {

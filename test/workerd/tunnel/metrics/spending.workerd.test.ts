@@ -5,7 +5,7 @@ import { FLAG, FRAME } from "../../../../protocol/wire/frames.ts";
 import { HEARTBEAT_TIMEOUT_MS } from "../../../../protocol/limits.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 beforeEach(() => void (rows.reports.length = 0));
 afterEach(() => void vi.useRealTimers());
@@ -87,7 +87,7 @@ describe("an agent is closed", () => {
   const LEFT_MS = HEARTBEAT_TIMEOUT_MS / 2;
   async function itsEnd(tunnel: LiveTunnel, endsAtMs: number): Promise<void> {
     vi.useFakeTimers({ toFake: ["Date"], now: endsAtMs });
-    await vi.waitUntil(() => runDurableObjectAlarm(tunnel.stub), PATIENT);
+    await vi.waitUntil(() => runDurableObjectAlarm(tunnel.stub), WAIT_OPTIONS);
   }
 
   test("when its token ends, though nobody visits, and a new one is refused nothing", async () => {

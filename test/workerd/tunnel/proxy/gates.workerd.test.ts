@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../../../access/refusal.ts";
+import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../../../access/edge-verdict.ts";
 import type { Tunnel } from "../../../../durable-objects/tunnel.ts";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import { RATE_WINDOW_MS } from "../../../../protocol/limits.ts";
@@ -15,7 +15,7 @@ import {
   setMaintenance,
 } from "../../../harness/workerd/gated-tunnel.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -147,7 +147,9 @@ describe("the edge", () => {
     await publish(tunnel, [DENY, TOKEN]);
     const gates = gatesIn((await outcomeOf(tunnel, agent, "/")).answer)!;
     const pass = { headers: { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) } };
-    const refuse = { headers: { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, { code: "forbidden" }) } };
+    const refuse = {
+      headers: { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, { code: "forbidden" }) },
+    };
     expect((await outcomeOf(tunnel, agent, "/admin", pass)).code).toBe("passed");
     expect((await outcomeOf(tunnel, agent, "/", refuse)).code).toBe("forbidden");
     await tunnel.sleep();
@@ -302,7 +304,7 @@ describe("a rate limit", () => {
     const agent = await tunnel.agent();
     await publish(tunnel, [limit(3)]);
     for (let n = 0; n < 2; n++) await outcomeOf(tunnel, agent, "/");
-    await vi.waitUntil(async () => (await savedParts(tunnel)) > 0, PATIENT);
+    await vi.waitUntil(async () => (await savedParts(tunnel)) > 0, WAIT_OPTIONS);
     await tunnel.sleep();
     expect((await outcomeOf(tunnel, agent, "/")).code).toBe("passed");
     expect((await outcomeOf(tunnel, agent, "/")).code).toBe("rate_limited");
@@ -327,7 +329,7 @@ describe("a rate limit", () => {
     const agent = await tunnel.agent();
     await publish(tunnel, [limit(1)]);
     await outcomeOf(tunnel, agent, "/");
-    await vi.waitUntil(async () => (await savedParts(tunnel)) > 0, PATIENT);
+    await vi.waitUntil(async () => (await savedParts(tunnel)) > 0, WAIT_OPTIONS);
     await publish(tunnel, []);
     expect(await savedParts(tunnel)).toBe(0);
   });

@@ -3,7 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { AUTH, outcomeOf, publish, setMaintenance } from "../../../harness/workerd/gated-tunnel.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
-import { PATIENT } from "../../../harness/timeouts.ts";
+import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 describe("maintenance", () => {
   test("closes the tunnel to everybody, before any other gate, with its owner's words", async () => {
@@ -36,7 +36,7 @@ describe("maintenance", () => {
       await vi.waitUntil(async () => {
         const report = await tunnel.stub.sendReport();
         return report?.agentConnected === false && !report.maintenance;
-      }, PATIENT);
+      }, WAIT_OPTIONS);
       const next = await tunnel.agent();
       expect((await outcomeOf(tunnel, next, "/")).code).toBe("passed");
     }
@@ -74,9 +74,9 @@ describe("maintenance", () => {
     await tunnel.agent();
     const newest = () => rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id).at(-1);
     await setMaintenance(tunnel, true);
-    await vi.waitUntil(() => newest()?.maintenance === true, PATIENT);
+    await vi.waitUntil(() => newest()?.maintenance === true, WAIT_OPTIONS);
     await setMaintenance(tunnel, false);
-    await vi.waitUntil(() => newest()?.maintenance === false, PATIENT);
+    await vi.waitUntil(() => newest()?.maintenance === false, WAIT_OPTIONS);
     await runDurableObjectAlarm(tunnel.stub);
   });
 

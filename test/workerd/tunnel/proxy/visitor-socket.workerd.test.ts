@@ -8,7 +8,7 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../../protocol/limits.ts";
 import { LiveTunnel, TestSocket, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
-import { seeded } from "../../../harness/random.ts";
+import { createRandom } from "../../../harness/random.ts";
 
 async function connected() {
   const tunnel = new LiveTunnel();
@@ -39,7 +39,7 @@ describe("a visitor's WebSocket", () => {
 
   test("gets a message that came in parts as one, and sends a large one in parts", async () => {
     const { agent, socket, stream } = await connected();
-    const message = seeded(7).bytes(3 * FRAME_DATA_MAX_BYTES + 1);
+    const message = createRandom(7).bytes(3 * FRAME_DATA_MAX_BYTES + 1);
     for (let at = 0; at < message.byteLength; at += FRAME_DATA_MAX_BYTES) {
       const part = message.subarray(at, at + FRAME_DATA_MAX_BYTES);
       const flags = at + part.byteLength < message.byteLength ? FLAG.more : 0;
@@ -114,7 +114,10 @@ describe("a visitor's WebSocket", () => {
       "gives the stream up",
       (agent, stream) => agent.send((w) => w.writeCodeAndText(FRAME.reset, stream, 4, "")),
     ],
-    ["closes", (agent, stream) => agent.send((w) => w.writeCodeAndText(FRAME.close, stream, 1000, ""))],
+    [
+      "closes",
+      (agent, stream) => agent.send((w) => w.writeCodeAndText(FRAME.close, stream, 1000, "")),
+    ],
   ])("sends nothing that waits for credit once the local server %s", async (_, end) => {
     const { tunnel, agent, socket, stream } = await connected();
     socket.socket.send(new Uint8Array(2 * STREAM_WINDOW_BYTES));

@@ -6,7 +6,7 @@ import {
   compareAnswers,
 } from "../../../../../workers/api/inspector/comparison.ts";
 import { captured } from "../../../../harness/tunnel/captured.ts";
-import { seeded } from "../../../../harness/random.ts";
+import { createRandom } from "../../../../harness/random.ts";
 
 const answer = (body: string | Uint8Array, headers: Record<string, string> = {}, status = 200) =>
   captured({ status, response_headers: headers }, { answered: body });
@@ -150,7 +150,7 @@ describe("bodies", () => {
   });
 
   test("of any bytes: the first that differs is the first that differs", async () => {
-    const random = seeded(7);
+    const random = createRandom(7);
     for (let i = 0; i < 200; i++) {
       const original = random.bytes(1 + random.below(300));
       const at = random.below(original.length);

@@ -8,8 +8,8 @@ import { CURL_ARGUMENT_MAX_BYTES, formatCurlCommand } from "../../../../../worke
 import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { captured } from "../../../../harness/tunnel/captured.ts";
 import { startRawOrigin, type RawOrigin, type Seen } from "../../../../harness/tunnel/origin.ts";
-import { seeded } from "../../../../harness/random.ts";
-import { temporaryDir } from "../../../../harness/directories.ts";
+import { createRandom } from "../../../../harness/random.ts";
+import { createTemporaryDir } from "../../../../harness/directories.ts";
 
 const run = promisify(execFile);
 const SHELLS = ["sh", "bash"];
@@ -19,7 +19,7 @@ let dir: string;
 let cwd: string;
 beforeAll(async () => {
   origin = await startRawOrigin();
-  dir = await temporaryDir();
+  dir = await createTemporaryDir();
 });
 beforeEach(async () => {
   cwd = join(dir, crypto.randomUUID());
@@ -143,7 +143,7 @@ describe("what arrives is what was captured:", () => {
   });
 
   test("bodies of any size", { timeout: 120_000 }, async () => {
-    const random = seeded(3);
+    const random = createRandom(3);
     const most = CURL_ARGUMENT_MAX_BYTES;
     for (const body of [
       "x".repeat(most),
@@ -156,7 +156,7 @@ describe("what arrives is what was captured:", () => {
   });
 
   test("any letters anywhere", { timeout: 120_000 }, async () => {
-    const random = seeded(11);
+    const random = createRandom(11);
     const LETTERS = [..."ab'\"\\$`!{}[]()<>|&;*?~#@%-= \t\n\r\u001b\u202eé😀"];
     const text = (without: string, length: number) =>
       Array.from({ length: random.below(length) }, () =>
