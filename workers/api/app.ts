@@ -1,4 +1,4 @@
-/** The management API. This file is its table of contents, and what holds for every route. */
+/** The management API: the list of its routers, and what applies to every route. */
 import { OpenAPIHono } from "@hono/zod-openapi";
 import { HTTPException } from "hono/http-exception";
 import { matchedRoutes } from "hono/route";
@@ -7,7 +7,7 @@ import { REQUEST_ID_HEADER } from "../../protocol/errors.ts";
 import { RECONNECT_MAX_MS } from "../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { openDatabase } from "../jobs/outbox.ts";
-import { configOf } from "../config/config.ts";
+import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
 import { Undelivered } from "../store/database.ts";
@@ -20,7 +20,7 @@ import { auth } from "./accounts/auth.ts";
 import { basicAuth } from "./access/basic-auth.ts";
 import { billing } from "./billing/billing.ts";
 import { billingWebhook } from "./billing/billing-webhook.ts";
-import { capturing } from "./inspector/capturing.ts";
+import { capturing } from "./inspector/capture-settings.ts";
 import { cli } from "./accounts/cli.ts";
 import { connections } from "./tunnels/connections.ts";
 import type { ApiContext, ApiEnv } from "./route.ts";
@@ -56,7 +56,7 @@ import { sessions } from "./accounts/sessions.ts";
 import { setup } from "./accounts/setup.ts";
 import { tokens } from "./tokens/tokens.ts";
 import { tunnels } from "./tunnels/tunnels.ts";
-import { visitorSignIn } from "./access/visits.ts";
+import { visitorSignIn } from "./access/visitor-sign-in.ts";
 
 const api = new OpenAPIHono<ApiEnv>();
 
@@ -64,7 +64,7 @@ api.use(async (c, next) => {
   const startedAt = Date.now();
   c.set("requestId", crypto.randomUUID());
   await next();
-  // A WebSocket's answer is passed on as it is: a copy with another header would lose the socket.
+  // The response of a WebSocket is returned unchanged: a copy with another header would lose the socket.
   if (c.res.status !== 101) {
     c.res.headers.set(REQUEST_ID_HEADER, c.var.requestId);
     c.res.headers.set("X-Content-Type-Options", "nosniff");
@@ -74,7 +74,7 @@ api.use(async (c, next) => {
 });
 
 api.use(async (c, next) => {
-  const config = configOf(c.env);
+  const config = getConfig(c.env);
   c.set("config", config);
   c.set("db", openDatabase(c.env));
   const trust = { hosted: config.HOSTED, trustProxy: config.TRUST_PROXY };
@@ -155,11 +155,11 @@ api.notFound((c) => {
   for (const [path, methods] of METHODS_BY_PATH) {
     if (!matchesPath(path.split("/"), segments)) continue;
     const allowed = [...methods].sort().join(", ");
-    throw new ApiError("method_not_allowed", `This path takes ${allowed}.`, {
+    throw new ApiError("method_not_allowed", `This path supports only ${allowed}.`, {
       headers: { Allow: allowed },
     });
   }
-  throw new ApiError("not_found", "There is no such route.");
+  throw new ApiError("not_found", "There is no route at this path.");
 });
 
 function matchesPath(pattern: string[], segments: string[]): boolean {
@@ -175,7 +175,7 @@ api.onError((thrown, c) => {
     const cause = describeError(error.details.cause);
     log("error", "request_failed", { requestId: c.var.requestId, cause });
   }
-  // Through the context, so that a cookie that the route has just cleared is cleared.
+  // Through the context, which adds the headers that the route has set, such as a cleared cookie.
   const answer = errorResponse(error);
   return c.newResponse(answer.body, answer);
 });
@@ -191,14 +191,19 @@ function toApiError(thrown: Error): ApiError {
       "The change is saved but not in effect yet. It takes effect within a few minutes.";
     return new ApiError("unavailable", message, { retryAfterSeconds: RECONNECT_MAX_MS / 1000 });
   }
-  // What the framework itself finds wrong with a body.
+  // The framework itself refuses a body that is not JSON.
   if (thrown instanceof HTTPException && thrown.status === 400) {
-    return new ApiError("invalid_request", "The body is not valid JSON.");
+    return new ApiError("invalid_request", "The request body is not valid JSON.");
   }
   if (thrown instanceof HTTPException && thrown.status === 415) {
-    return new ApiError("unsupported_media_type", "The body must be application/json.");
+    return new ApiError(
+      "unsupported_media_type",
+      "The Content-Type of the request body must be application/json.",
+    );
   }
-  return new ApiError("internal", "Something went wrong on our side.", { cause: thrown });
+  return new ApiError("internal", "The server failed to process this request. Try again later.", {
+    cause: thrown,
+  });
 }
 
 const UNLOGGED = new Set(["/health", "/ready"]);

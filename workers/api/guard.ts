@@ -6,14 +6,14 @@ import { WATCH_BEARER_PREFIX } from "../../protocol/schemas/inspector/watching.t
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { ApiError } from "../errors.ts";
 import { verifyAccessToken } from "../identity/tokens/access-tokens.ts";
-import { readUnconfinedToken } from "../identity/tokens/agent-tokens.ts";
+import { readUnrestrictedToken } from "../identity/tokens/agent-tokens.ts";
 import { isMasterKey, readMasterKey } from "../identity/tokens/master-keys.ts";
 import { ROLES, type Role } from "../../protocol/roles.ts";
 import { hasPermission, type Permission } from "../identity/permissions.ts";
 import { isSessionAlive } from "../store/accounts/live-sessions.ts";
-import { findPrincipal, noteSessionUse } from "../store/accounts/sessions.ts";
+import { findPrincipal, recordSessionUse } from "../store/accounts/sessions.ts";
 import { findAgentToken, findMasterKey } from "../store/tokens/tokens.ts";
-import { runInBackground, notFound, type ApiContext, type ApiEnv, type Guard } from "./route.ts";
+import { notFound, runInBackground, type ApiContext, type ApiEnv, type Guard } from "./route.ts";
 import { getOfferedProtocols } from "./upgrade.ts";
 import { parseBearerToken } from "../../shared/bearer-token.ts";
 
@@ -77,7 +77,7 @@ export function getOrgId(c: ApiContext): string {
 }
 
 async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
-  const token = await readUnconfinedToken(c.var.config, bearer);
+  const token = await readUnrestrictedToken(c.var.config, bearer);
   if (token === "confined") {
     throw new ApiError(
       "forbidden",
@@ -148,7 +148,7 @@ async function authenticate(
   c.set("accessToken", token);
   const { sessionId, lastSeenAt } = principal;
   if (Date.now() - lastSeenAt.getTime() > SESSION_SEEN_MS) {
-    runInBackground(c, "use_not_noted", noteSessionUse(db, { sessionId, ip: address }));
+    runInBackground(c, "use_not_noted", recordSessionUse(db, { sessionId, ip: address }));
   }
 }
 

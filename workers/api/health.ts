@@ -1,24 +1,24 @@
-/** Whether the service runs, whether it can work, and the keys that its tokens are signed with. */
+/** Liveness, readiness, and the public keys that access tokens are verified with. */
 import { sql } from "drizzle-orm";
 import { z } from "zod";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import type { Config } from "../config/config.ts";
 import { ApiError, describeError, errorResponse } from "../errors.ts";
 import { toUtf8 } from "../../shared/bytes.ts";
-import { accessTokenKeys, capabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
-import { seal, unseal } from "../identity/sealing.ts";
+import { getAccessTokenKeys, getCapabilityTokenKeys, type SigningKeys } from "../identity/keys.ts";
+import { encrypt, decrypt } from "../identity/encryption.ts";
 import { log } from "../../shared/log.ts";
 import { relayObject } from "../objects.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
-import { jsonResponse, createRouter, route, type ApiContext } from "./route.ts";
+import { createRouter, jsonResponse, route, type ApiContext } from "./route.ts";
 
 const Health = z.object({ status: z.string(), version: z.string() });
 const Ready = Health.extend({
-  /** Of the relays, one at least. A service without them is ready too. */
+  /** Whether at least one relay is connected. A service without relays is ready too. */
   relay: z.enum(["connected", "disconnected", "not_configured"]),
 });
 const Jwks = z.object({ keys: z.array(z.looseObject({ kid: z.string() })) });
-/** `/ready` does not wait longer for relays' objects. */
+/** `/ready` waits at most this long for the objects of relays. */
 const RELAY_ANSWER_MAX_MS = 1_000;
 const NotReady = z.object({
   error: z.literal("not_ready"),
@@ -32,8 +32,8 @@ health.openapi(
   route({
     method: "get",
     path: "/health",
-    summary: "The process runs",
-    responses: { 200: jsonResponse("It does.", Health) },
+    summary: "Check that the service runs",
+    responses: { 200: jsonResponse("The service runs.", Health) },
   }),
   (c) => c.json({ status: "ok", version: SERVICE_VERSION }, 200),
 );
@@ -42,10 +42,13 @@ health.openapi(
   route({
     method: "get",
     path: "/ready",
-    summary: "Database, keys and secrets work",
+    summary: "Check that the service can serve requests",
     responses: {
-      200: jsonResponse("They do. `relay` says whether a relay is connected.", Ready),
-      503: jsonResponse("Something is missing.", NotReady),
+      200: jsonResponse(
+        "The database, the keys and the secrets work. `relay` tells whether a relay is connected.",
+        Ready,
+      ),
+      503: jsonResponse("Some parts do not work; `missing` names them.", NotReady),
     },
   }),
   async (c) => {
@@ -54,7 +57,7 @@ health.openapi(
       const relay = await getRelayState(c);
       return c.json({ status: "ready", version: SERVICE_VERSION, relay }, 200);
     }
-    const message = `Not working: ${missing.join(", ")}.`;
+    const message = `The service is not ready. These parts do not work: ${missing.join(", ")}.`;
     const { headers } = errorResponse(new ApiError("not_ready", message));
     return c.json({ error: "not_ready" as const, message, missing }, 503, {
       ...Object.fromEntries(headers),
@@ -66,36 +69,38 @@ health.openapi(
   route({
     method: "get",
     path: "/.well-known/jwks.json",
-    summary: "Public keys of access tokens",
+    summary: "Get the public keys of access tokens",
     responses: { 200: jsonResponse("A JSON Web Key Set.", Jwks) },
   }),
   async (c) => {
-    const { publicJwks } = await accessTokenKeys(c.var.config);
+    const { publicJwks } = await getAccessTokenKeys(c.var.config);
     const keys = publicJwks.map((jwk) => ({ ...jwk, kid: jwk.kid ?? "" }));
     return c.json({ keys }, 200, { "Cache-Control": "public, max-age=300" });
   },
 );
 
-/** Asks the relays' own objects: a row may say that one is connected whose object was restarted. */
+/** Asks the objects of the relays: the row of a relay whose object was restarted may be stale. */
 async function getRelayState(c: ApiContext): Promise<z.infer<typeof Ready>["relay"]> {
   if (c.var.config.RELAY_SECRET === undefined) return "not_configured";
   const ids = await listRelayIds(c.var.db);
   const asked = ids.map(async (id) => {
-    if (!(await relayObject(c.env, id).isConnected())) throw new Error(`relay ${id} is away`);
+    if (!(await relayObject(c.env, id).isConnected()))
+      throw new Error(`relay ${id} is not connected`);
     return "connected" as const;
   });
   const late = scheduler.wait(RELAY_ANSWER_MAX_MS).then(() => "disconnected" as const);
   return Promise.race([Promise.any(asked).catch(() => "disconnected" as const), late]);
 }
 
-/** Each part is used, not only looked at: a key that loads may still not sign. */
+/** Each part is used, not only loaded: a key that loads may still fail to sign. */
 async function listFailingParts(c: ApiContext): Promise<string[]> {
   const { config, db } = c.var;
   const probes: Record<string, () => Promise<unknown>> = {
     database: () => db.query.execute(sql`select 1 from installation limit 1`),
     "JWT keys": async () =>
-      probeSigning(await accessTokenKeys(config), { name: "ECDSA", hash: "SHA-256" }),
-    "token keys": async () => probeSigning(await capabilityTokenKeys(config), { name: "Ed25519" }),
+      probeSigning(await getAccessTokenKeys(config), { name: "ECDSA", hash: "SHA-256" }),
+    "token keys": async () =>
+      probeSigning(await getCapabilityTokenKeys(config), { name: "Ed25519" }),
     "secret manager": () => probeSealing(config),
   };
   const checked = await Promise.all(
@@ -124,6 +129,7 @@ async function probeSigning(
 }
 
 async function probeSealing(config: Config): Promise<void> {
-  const sealed = await seal(config, "ready", "ready?");
-  if ((await unseal(config, "ready", sealed)) !== "ready?") throw new Error("a seal did not hold");
+  const sealed = await encrypt(config, "ready", "ready?");
+  if ((await decrypt(config, "ready", sealed)) !== "ready?")
+    throw new Error("an encrypted text did not decrypt");
 }

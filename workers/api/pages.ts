@@ -1,4 +1,4 @@
-/** What a browser opens on the service's own hosts. Each page is one text: nothing is loaded from anywhere. */
+/** The pages for browsers on the service's own hosts. Each is a single document that loads nothing else. */
 import account from "../../dashboard/account.html";
 import activate from "../../dashboard/activate.html";
 import invitation from "../../dashboard/invitation.html";
@@ -29,8 +29,8 @@ for (const [path, page] of Object.entries(PAGES)) {
 }
 
 /**
- * Only the page's own style and script run, by their hashes; they talk to this origin only, and can't make
- * HTML of text even by mistake.
+ * Only the page's own style and script are allowed, by their hashes. They can send requests to this origin only,
+ * and cannot turn text into HTML.
  */
 async function getContentPolicy(page: string): Promise<string> {
   const [style, script] = await Promise.all([

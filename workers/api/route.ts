@@ -1,4 +1,4 @@
-/** What every route of the API has at hand, and the words in which routes describe themselves. */
+/** What every route of the API uses: its context, its definition, and the errors that many routes throw. */
 import { createRoute, OpenAPIHono, type RouteConfig } from "@hono/zod-openapi";
 import { waitUntil } from "cloudflare:workers";
 import type { Context, MiddlewareHandler } from "hono";
@@ -22,22 +22,22 @@ export interface ApiEnv {
     requestId: string;
     config: Config;
     db: Database;
-    /** Of the caller; empty when nothing tells. */
+    /** The IP address of the caller; empty when it is unknown. */
     address: string;
     /** Set by `allow`. */
     principal: Principal;
     accessToken: string;
-    /** Set instead by `allowOrMasterKey`, when a machine came with one. */
+    /** Set by `allowOrMasterKey` instead of `principal` when the bearer is a master key. */
     masterKey?: MasterKey;
-    /** Set instead by `allowOrAgent`, when an agent came with its token. */
+    /** Set by `allowOrAgent` instead of `principal` when the bearer is a capability token. */
     agentToken?: AgentToken;
-    /** Why an agent was refused, for the log: the status of its answer can't say. */
+    /** Why an agent was refused, for the log: its response has status 101 in any case. */
     refusal: string;
   };
 }
 export type ApiContext = Context<ApiEnv>;
 
-/** An area of the API: a file beside this one. */
+/** The router of one file of routes. */
 export function createRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
     defaultHook(result) {
@@ -53,20 +53,28 @@ export function invalidInput({
   target: string;
   error: Pick<ZodError, "issues">;
 }): ApiError {
-  // A path that can't name anything leads nowhere, as a route that does not exist.
+  // A path parameter that no resource can have is answered like a route that does not exist.
   if (target === "param") return notFound();
-  const part = target === "json" ? "request body" : target;
+  const part = target === "json" ? "request body" : "query string";
   return new ApiError("invalid_request", `The ${part} is not valid.`, {
     fields: error.issues.map(({ path, message }) => ({ path: path.join("."), message })),
   });
 }
 
-export function notFound(what = "such thing"): ApiError {
-  return new ApiError("not_found", `There is no ${what} here.`);
+export function notFound(resource?: string, key = "id"): ApiError {
+  const what = resource === undefined ? "nothing at this path" : `no ${resource} with this ${key}`;
+  return new ApiError("not_found", `There is ${what}.`);
 }
 
+/** @param message continues the name of the field, as those of `describeIssue` do. */
 export function invalidField(path: string, message: string): ApiError {
-  return new ApiError("invalid_request", `${path} ${message}.`, { fields: [{ path, message }] });
+  return new ApiError("invalid_request", describeField({ path, message }), {
+    fields: [{ path, message }],
+  });
+}
+
+export function describeField({ path, message }: { path: string; message: string }): string {
+  return path === "" ? `The request body ${message}.` : `The field ${path} ${message}.`;
 }
 
 export function getMemberActor(c: ApiContext): MemberActor {
@@ -74,7 +82,7 @@ export function getMemberActor(c: ApiContext): MemberActor {
   return { orgId, userId, role, ip: c.var.address };
 }
 
-/** After `allowOrAgent`. What an agent does is its token's owner's in the audit log. */
+/** After `allowOrAgent`. The audit log attributes what an agent does to the owner of its token. */
 export function getCallerActor(c: ApiContext): CallerActor {
   const { agentToken, address: ip } = c.var;
   if (!agentToken) return getMemberActor(c);
@@ -82,13 +90,13 @@ export function getCallerActor(c: ApiContext): CallerActor {
   return { orgId, userId, tokenId, ip };
 }
 
-/** For work that the answer must not wait for. Nobody hears of its failure but the log. */
+/** For work that the response must not wait for. A failure is only logged. */
 export function runInBackground(c: ApiContext, failure: string, work: Promise<unknown>): void {
   const { requestId } = c.var;
-  const done = work.catch((error: unknown) => {
+  const logged = work.catch((error: unknown) => {
     log("error", failure, { requestId, cause: describeError(error) });
   });
-  waitUntil(done);
+  waitUntil(logged);
 }
 
 // ── Route definitions ──
@@ -96,7 +104,7 @@ export function runInBackground(c: ApiContext, failure: string, work: Promise<un
 /** Runs before a route's handler, and adds to the document what it requires and how it refuses. */
 export interface Guard {
   middleware?: MiddlewareHandler<ApiEnv>;
-  /** Set when it requires a bearer token. */
+  /** Set when the guard requires a bearer token. */
   security?: { bearer: string[] }[];
   failures: readonly ErrorCode[];
 }
@@ -110,22 +118,22 @@ interface RouteDefinition {
   path: string;
   summary: string;
   description?: string;
-  /** Runs around the guard too. */
+  /** Runs before the guard. */
   middleware?: MiddlewareHandler<ApiEnv> | readonly MiddlewareHandler<ApiEnv>[];
   guard?: Guard | readonly Guard[];
   params?: RequestConfig["params"];
   query?: RequestConfig["query"];
   body?: ZodType;
-  /** Instead of `body`, where a request without one is valid too. */
+  /** Instead of `body` where a request without a body is valid too. */
   optionalBody?: ZodType;
   responses: Record<number, ResponseConfig>;
-  /** Those that neither the guard nor the validation of the request implies. */
+  /** Only those that neither the guard nor the parameters nor the body imply. */
   failures?: readonly ErrorCode[];
 }
 
 /**
- * A route as the router and the OpenAPI document take it. The failures that follow from its guard, its
- * parameters and its body are derived; a definition lists only its own.
+ * A route for the router and the OpenAPI document. The failures that follow from its guard, its parameters and
+ * its body are added to its responses; a definition lists only its own.
  */
 export function route<const Definition extends RouteDefinition>(
   definition: Definition,
@@ -169,7 +177,7 @@ function impliedFailures(
   ];
 }
 
-/** What the handler is typed by: its validated input, and the responses that it may return. */
+/** The type of the handler follows from this: its validated input, and the responses that it may return. */
 type RouteOf<Definition extends RouteDefinition> = Pick<
   Definition,
   "method" | "path" | "responses"
@@ -185,7 +193,7 @@ export function jsonResponse<Schema extends ZodType>(description: string, schema
   return { description, content: { "application/json": { schema } } };
 }
 
-/** Failures by status, as the document describes them. */
+/** The responses with these error codes, by status. */
 export function failureResponses(...codes: ErrorCode[]) {
   const byStatus: Record<number, { description: string; content: object }> = {};
   for (const status of new Set(codes.map((code) => STATUS_BY_CODE[code]))) {

@@ -1,14 +1,14 @@
-/** Routes whose answer is a WebSocket. */
+/** For routes that open a WebSocket. */
 import { ApiError } from "../errors.ts";
 import type { ApiContext } from "./route.ts";
 
-/** @param message says what comes with a WebSocket. */
+/** @param message tells the caller what connects over a WebSocket here. */
 export function requireUpgrade(c: ApiContext, message: string): void {
   if (c.req.header("upgrade")?.toLowerCase() === "websocket") return;
   throw new ApiError("upgrade_expected", message, { headers: { Upgrade: "websocket" } });
 }
 
-/** The subprotocols that the client would speak. */
+/** The subprotocols that the client offers. */
 export function getOfferedProtocols(c: ApiContext): string[] {
   const offered = c.req.header("sec-websocket-protocol")?.split(",") ?? [];
   return offered.map((protocol) => protocol.trim()).filter((protocol) => protocol !== "");

@@ -6,7 +6,7 @@ import { hashPassword } from "../../identity/accounts/passwords.ts";
 import { mayUse } from "../../store/billing/plans.ts";
 import { setBasicAuth } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, route } from "../route.ts";
+import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
 import { requireGateChange } from "./gate-changes.ts";
 
 export const basicAuth = createRouter();

@@ -1,21 +1,24 @@
-/** How the routes that put something before a tunnel say how that went. */
+/** The outcome of a change to the gates of a tunnel, for the routes that make such changes. */
 import { ApiError } from "../../errors.ts";
 import type { GateChange } from "../../store/access/gates.ts";
 import { notFound } from "../route.ts";
 
-/** Returns when the change holds from the next request on. */
+/** @throws ApiError unless the change is in force from the next request on. */
 export function requireGateChange(change: GateChange): void {
   switch (change) {
     case "changed":
       return;
     case "not_found":
-      throw notFound("such tunnel");
+      throw notFound("tunnel");
     case "not_http":
       throw new ApiError(
         "invalid_request",
-        "The tunnel carries TCP. This setting is for tunnels that carry HTTP.",
+        "The tunnel is a TCP tunnel. This setting is for HTTP tunnels.",
       );
     case "upgrade_required":
-      throw new ApiError("upgrade_required", "Your plan is another one now, and lacks this.");
+      throw new ApiError(
+        "upgrade_required",
+        "Your plan has just changed and does not include this setting.",
+      );
   }
 }

@@ -1,9 +1,9 @@
-/** /tunnels/{id}/ip-allowlist: the addresses that visitors of a tunnel may come from. */
+/** /tunnels/{id}/ip-allowlist: the IP addresses from which visitors may reach a tunnel. */
 import { IpAllowlist, SetIpAllowlist } from "../../../protocol/schemas/access/ip-allowlist.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { findAllowedCidrs, setAllowedCidrs } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 import { requireGateChange } from "./gate-changes.ts";
 
 export const ipAllowlist = createRouter();
@@ -12,17 +12,17 @@ ipAllowlist.openapi(
   route({
     method: "get",
     path: "/tunnels/{id}/ip-allowlist",
-    summary: "Read the addresses that visitors of a tunnel may come from",
+    summary: "Get the IP allowlist of a tunnel",
     guard: allow("tunnels:read"),
     params: Id,
     responses: {
-      200: jsonResponse("`cidrs` is null where visitors may come from anywhere.", IpAllowlist),
+      200: jsonResponse("The list. `cidrs` is null when every address is allowed.", IpAllowlist),
     },
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const cidrs = await findAllowedCidrs(c.var.db, c.var.principal.orgId, id);
-    if (cidrs === undefined) throw notFound("such tunnel");
+    if (cidrs === undefined) throw notFound("tunnel");
     return c.json({ id, cidrs }, 200);
   },
 );
@@ -31,13 +31,13 @@ ipAllowlist.openapi(
   route({
     method: "put",
     path: "/tunnels/{id}/ip-allowlist",
-    summary: "Let visitors of a tunnel in from these addresses only",
+    summary: "Set the IP allowlist of a tunnel",
     description:
-      "It replaces the list before. Visitors from elsewhere get 403, or, of a tunnel of protocol `tcp`, no connection.",
+      "Replaces the current list. A visitor from any other address receives 403, or no connection from a TCP tunnel.",
     guard: allow("tunnels:write"),
     params: Id,
     body: SetIpAllowlist,
-    responses: { 200: jsonResponse("In force.", IpAllowlist) },
+    responses: { 200: jsonResponse("The list is in force.", IpAllowlist) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -52,10 +52,10 @@ ipAllowlist.openapi(
   route({
     method: "delete",
     path: "/tunnels/{id}/ip-allowlist",
-    summary: "Let visitors of a tunnel in from anywhere",
+    summary: "Remove the IP allowlist of a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: jsonResponse("In force.", IpAllowlist) },
+    responses: { 200: jsonResponse("Every address is allowed.", IpAllowlist) },
     failures: ["unavailable"],
   }),
   async (c) => {

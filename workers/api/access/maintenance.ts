@@ -1,4 +1,4 @@
-/** /tunnels/{id}/maintenance: a tunnel that is closed for a while, with a word to its visitors. */
+/** /tunnels/{id}/maintenance: a tunnel that answers every visitor with a maintenance message. */
 import {
   MaintenanceState,
   StartMaintenance,
@@ -6,7 +6,7 @@ import {
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { setMaintenance } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, route } from "../route.ts";
+import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
 import { requireGateChange } from "./gate-changes.ts";
 
 export const maintenance = createRouter();
@@ -15,12 +15,13 @@ maintenance.openapi(
   route({
     method: "put",
     path: "/tunnels/{id}/maintenance",
-    summary: "Answer every visitor of a tunnel with 503",
-    description: "From the next request on, until it is ended or the tunnel's last agent goes.",
+    summary: "Start maintenance of a tunnel",
+    description:
+      "Visitors receive 503, from the next request on. It ends with DELETE, or when the tunnel's last agent disconnects.",
     guard: allow("tunnels:write"),
     params: Id,
     optionalBody: StartMaintenance,
-    responses: { 200: jsonResponse("In force.", MaintenanceState) },
+    responses: { 200: jsonResponse("Visitors receive 503.", MaintenanceState) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -40,7 +41,7 @@ maintenance.openapi(
     summary: "End the maintenance of a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: jsonResponse("Visitors get through again.", MaintenanceState) },
+    responses: { 200: jsonResponse("Visitors reach the tunnel again.", MaintenanceState) },
     failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {

@@ -1,11 +1,18 @@
-/** /tunnels/{id}/policy: what is done with visitors' requests before they go to the agent. */
+/** /tunnels/{id}/policy: the traffic policy, whose actions apply to requests before they go to the agent. */
 import type { z } from "zod";
 import { TrafficPolicy, TunnelPolicy } from "../../../protocol/schemas/access/policies.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { findPolicy, setPolicy } from "../../store/access/gates.ts";
 import { allow } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import {
+  createRouter,
+  describeField,
+  getMemberActor,
+  jsonResponse,
+  notFound,
+  route,
+} from "../route.ts";
 import { requireGateChange } from "./gate-changes.ts";
 
 export const policies = createRouter();
@@ -14,15 +21,17 @@ policies.openapi(
   route({
     method: "get",
     path: "/tunnels/{id}/policy",
-    summary: "Read a tunnel's traffic policy",
+    summary: "Get the traffic policy of a tunnel",
     guard: allow("tunnels:read"),
     params: Id,
-    responses: { 200: jsonResponse("`policy` is null where there is none.", TunnelPolicy) },
+    responses: {
+      200: jsonResponse("The policy. `policy` is null when the tunnel has none.", TunnelPolicy),
+    },
   }),
   async (c) => {
     const { id } = c.req.valid("param");
     const policy = await findPolicy(c.var.db, c.var.principal.orgId, id);
-    if (policy === undefined) throw notFound("such tunnel");
+    if (policy === undefined) throw notFound("tunnel");
     return c.json({ id, policy }, 200);
   },
 );
@@ -31,12 +40,12 @@ policies.openapi(
   route({
     method: "put",
     path: "/tunnels/{id}/policy",
-    summary: "Set a tunnel's traffic policy",
-    description: "It replaces the one before. The next request is judged by it.",
+    summary: "Set the traffic policy of a tunnel",
+    description: "Replaces the current policy, from the next request on.",
     guard: allow("tunnels:write"),
     params: Id,
     body: TrafficPolicy,
-    responses: { 200: jsonResponse("In force.", TunnelPolicy) },
+    responses: { 200: jsonResponse("The policy is in force.", TunnelPolicy) },
     failures: ["bad_policy", "unavailable"],
   }),
   async (c) => {
@@ -56,10 +65,10 @@ policies.openapi(
   route({
     method: "delete",
     path: "/tunnels/{id}/policy",
-    summary: "Remove a tunnel's traffic policy",
+    summary: "Remove the traffic policy of a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: jsonResponse("`policy` is null.", TunnelPolicy) },
+    responses: { 200: jsonResponse("The tunnel has no policy; `policy` is null.", TunnelPolicy) },
     failures: ["invalid_request", "unavailable"],
   }),
   async (c) => {
@@ -72,17 +81,20 @@ policies.openapi(
 type Issue = Pick<z.core.$ZodIssue, "path" | "message">;
 
 function badPolicy(issues: Issue[]): ApiError {
-  const fields = issues.map(({ path, message }) => ({ path: pathText(path), message }));
+  const fields = issues.map(({ path, message }) => ({ path: formatPath(path), message }));
   const [first] = fields;
-  // What is no object at all is no policy, good or bad.
-  if (first?.path === "") {
-    return new ApiError("invalid_request", "The body must be a policy: an object with `actions`.");
+  // A body that is not an object has no field to name.
+  if (first === undefined || first.path === "") {
+    return new ApiError(
+      "invalid_request",
+      "The request body must be a policy: an object with `actions`.",
+    );
   }
-  return new ApiError("bad_policy", `${first?.path}: ${first?.message}.`, { fields });
+  return new ApiError("bad_policy", describeField(first), { fields });
 }
 
 /** `actions[2].path_prefix`. */
-function pathText(path: PropertyKey[]): string {
+function formatPath(path: PropertyKey[]): string {
   return path
     .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
     .join("")

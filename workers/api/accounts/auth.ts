@@ -13,14 +13,18 @@ import {
   Status,
 } from "../../../protocol/schemas/accounts/accounts.ts";
 import { Ok } from "../../../protocol/schemas/scalars.ts";
-import { sealMail } from "../../integrations/mail/mail.ts";
+import { encryptMail } from "../../integrations/mail/mail.ts";
 import { alreadyRegisteredMail, verificationMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import { randomEmailCode } from "../../identity/accounts/codes.ts";
 import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.ts";
-import { newOrganizationTerms } from "../../identity/new-organization.ts";
-import { hashPassword, passwordFault, verifyPassword } from "../../identity/accounts/passwords.ts";
-import { keyedHashes } from "../../identity/sealing.ts";
+import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import {
+  hashPassword,
+  getPasswordError,
+  verifyPassword,
+} from "../../identity/accounts/passwords.ts";
+import { keyedHashes } from "../../identity/encryption.ts";
 import { entitlementsOf } from "../../store/billing/plans.ts";
 import {
   findUserByEmail,
@@ -31,11 +35,11 @@ import {
 } from "../../store/accounts/accounts.ts";
 import { allow } from "../guard.ts";
 import {
-  runInBackground,
-  jsonResponse,
-  invalidField,
   createRouter,
+  invalidField,
+  jsonResponse,
   route,
+  runInBackground,
   type ApiContext,
 } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
@@ -56,14 +60,14 @@ auth.openapi(
     const { password, ...given } = c.req.valid("json");
     const email = normalizeEmail(given.email);
     if (!isEmailAddress(email)) throw invalidField("email", "must be an email address");
-    const fault = passwordFault(password, email);
+    const fault = getPasswordError(password, email);
     if (fault !== null) throw invalidField("password", fault);
 
     const { config, db } = c.var;
     await signUp(db, {
       ...(await newCode(c, email)),
       passwordHash: hashPassword(password),
-      mailIfKnown: await sealMail(config, alreadyRegisteredMail(email, config)),
+      mailIfKnown: await encryptMail(config, alreadyRegisteredMail(email, config)),
     });
     return c.json({ status: "pending_email_verification" }, 201);
   },
@@ -86,7 +90,7 @@ auth.openapi(
     const verified = await verifyEmail(db, {
       email,
       codeHashes: await hashEmailCode(c, email, code),
-      terms: newOrganizationTerms(config),
+      terms: getFirstOrganizationTerms(config),
       ip: address,
     });
     if (!verified) throw new ApiError("invalid_code", "The code is wrong or has expired.");
@@ -161,7 +165,7 @@ async function newCode(c: ApiContext, email: string): Promise<NewCode> {
   return {
     email,
     codeHash,
-    mail: await sealMail(c.var.config, verificationMail(email, code)),
+    mail: await encryptMail(c.var.config, verificationMail(email, code)),
     ip: c.var.address,
   };
 }

@@ -1,6 +1,6 @@
 /**
- * The device flow (RFC 8628): a command line asks, a person approves in the browser, the command line
- * collects a token of 90 days, once.
+ * The device flow (RFC 8628): a command line requests a token, a person approves the request in a browser, and the
+ * command line collects the token, which is valid for 90 days, once.
  */
 import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
 import {
@@ -15,21 +15,21 @@ import { ApiError } from "../../errors.ts";
 import {
   randomSecret,
   randomUserCode,
-  readUserCode,
-  showUserCode,
+  parseUserCode,
+  formatUserCode,
 } from "../../identity/accounts/codes.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
-import { newMachineToken, wireBytesOf } from "../../identity/tokens/minting.ts";
-import { sha256Hex } from "../../identity/sealing.ts";
+import { newMachineToken, signTokenRow } from "../../identity/tokens/minting.ts";
+import { sha256Hex } from "../../identity/encryption.ts";
 import {
   approveDevice,
   findWaitingDevice,
   insertDevice,
   pollDevice,
-  type DeviceName,
+  type DeviceSelector,
 } from "../../store/accounts/devices.ts";
 import { allow } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, route } from "../route.ts";
+import { createRouter, getMemberActor, jsonResponse, route } from "../route.ts";
 import { rateLimited } from "../rate-limit.ts";
 
 const DEVICE_POLL_INTERVAL_SECONDS = 2;
@@ -40,11 +40,14 @@ cli.openapi(
   route({
     method: "post",
     path: "/auth/cli/start",
-    summary: "A machine asks to be let in",
+    summary: "Request a token for a machine",
     guard: rateLimited,
     body: StartDevice,
     responses: {
-      200: jsonResponse("Show the user code and the URI, then poll.", DeviceAuthorization),
+      200: jsonResponse(
+        "Show the user code and the URI to the user, then poll.",
+        DeviceAuthorization,
+      ),
     },
   }),
   async (c) => {
@@ -53,15 +56,17 @@ cli.openapi(
     const { label } = c.req.valid("json");
     const device = { deviceCodeHash: await sha256Hex(deviceCode), userCode, label };
     if (!(await insertDevice(c.var.db, device))) {
-      throw new ApiError("unavailable", "Try again.", { retryAfterSeconds: 1 });
+      throw new ApiError("unavailable", "No code is available right now. Try again.", {
+        retryAfterSeconds: 1,
+      });
     }
     const page = `${c.var.config.publicOrigin}/activate`;
     return c.json(
       {
         device_code: deviceCode,
-        user_code: showUserCode(userCode),
+        user_code: formatUserCode(userCode),
         verification_uri: page,
-        verification_uri_complete: `${page}?code=${showUserCode(userCode)}`,
+        verification_uri_complete: `${page}?code=${formatUserCode(userCode)}`,
         interval: DEVICE_POLL_INTERVAL_SECONDS,
         expires_in: DEVICE_CODE_MAX_MS / 1000,
       },
@@ -74,9 +79,9 @@ cli.openapi(
   route({
     method: "post",
     path: "/auth/cli/poll",
-    summary: "The machine asks whether it was approved",
+    summary: "Poll whether the request was approved",
     body: DeviceCode,
-    responses: { 200: jsonResponse("It was. The token is handed over this once.", DeviceToken) },
+    responses: { 200: jsonResponse("Approved. The token is handed out only once.", DeviceToken) },
     failures: ["authorization_pending", "slow_down", "expired"],
   }),
   async (c) => {
@@ -84,18 +89,25 @@ cli.openapi(
     const poll = await pollDevice(c.var.db, await sha256Hex(deviceCode));
     switch (poll.state) {
       case "approved": {
-        const wireBytes = await wireBytesOf(c.var.config, poll.token);
+        const wireBytes = await signTokenRow(c.var.config, poll.token);
         return c.json({ wire_bytes_b64: toBase64(wireBytes), label: poll.label }, 200);
       }
       case "over":
-        throw new ApiError("expired", "The request is over, or its token was collected already.");
+        throw new ApiError(
+          "expired",
+          "The request has expired, or its token has already been collected.",
+        );
       case "waiting": {
         if (isTooSoon(poll.lastPolledAt)) {
-          throw new ApiError("slow_down", "You ask too often.", {
-            retryAfterSeconds: DEVICE_POLL_INTERVAL_SECONDS,
-          });
+          throw new ApiError(
+            "slow_down",
+            `You poll too often. Wait ${DEVICE_POLL_INTERVAL_SECONDS} seconds between polls.`,
+            {
+              retryAfterSeconds: DEVICE_POLL_INTERVAL_SECONDS,
+            },
+          );
         }
-        throw new ApiError("authorization_pending", "Nobody has approved it yet.");
+        throw new ApiError("authorization_pending", "The request has not been approved yet.");
       }
     }
   },
@@ -105,16 +117,18 @@ cli.openapi(
   route({
     method: "get",
     path: "/auth/cli/request",
-    summary: "Which machine waits under a code",
+    summary: "Get the machine that waits for approval with a code",
     guard: allow("tokens:write"),
     query: DeviceQuery,
-    responses: { 200: jsonResponse("What approving it would let in.", PendingDevice) },
+    responses: {
+      200: jsonResponse("The machine, and the code that it shows to its user.", PendingDevice),
+    },
     failures: ["invalid_code"],
   }),
   async (c) => {
     const device = await findWaitingDevice(c.var.db, await toDeviceName(c.req.valid("query").code));
     if (!device) throw unknownCode();
-    return c.json({ label: device.label, user_code: showUserCode(device.userCode) }, 200);
+    return c.json({ label: device.label, user_code: formatUserCode(device.userCode) }, 200);
   },
 );
 
@@ -122,31 +136,32 @@ cli.openapi(
   route({
     method: "post",
     path: "/auth/cli/authorize",
-    summary: "Let a machine in",
-    description: "`device_code` is the machine's own code or the one that it shows to its person.",
+    summary: "Approve the request of a machine",
+    description:
+      "`device_code` is the device code of the machine, or the code that it shows to its user.",
     guard: allow("tokens:write"),
     body: DeviceCode,
-    responses: { 200: jsonResponse("The machine collects the same token.", DeviceToken) },
+    responses: { 200: jsonResponse("Approved. The machine collects the same token.", DeviceToken) },
     failures: ["invalid_code"],
   }),
   async (c) => {
     const device = await toDeviceName(c.req.valid("json").device_code);
     const token = await approveDevice(c.var.db, getMemberActor(c), device, newMachineToken);
     if (token === "not_found") throw unknownCode();
-    const wireBytes = await wireBytesOf(c.var.config, token);
+    const wireBytes = await signTokenRow(c.var.config, token);
     return c.json({ wire_bytes_b64: toBase64(wireBytes), label: token.name }, 200);
   },
 );
 
-async function toDeviceName(code: string): Promise<DeviceName> {
-  return { deviceCodeHash: await sha256Hex(code), userCode: readUserCode(code) };
+async function toDeviceName(code: string): Promise<DeviceSelector> {
+  return { deviceCodeHash: await sha256Hex(code), userCode: parseUserCode(code) };
 }
 
 function unknownCode(): ApiError {
-  return new ApiError("invalid_code", "No machine waits under this code, or no longer.");
+  return new ApiError("invalid_code", "The code is wrong, or the request has expired.");
 }
 
-/** Clocks and networks jitter: what is nearly on time is on time. */
+/** Clocks and networks jitter, so a poll that is slightly early is accepted. */
 function isTooSoon(lastPolledAt: Date | null): boolean {
   const tolerated = DEVICE_POLL_INTERVAL_SECONDS * 1000 * 0.75;
   return lastPolledAt !== null && Date.now() - lastPolledAt.getTime() < tolerated;

@@ -1,6 +1,6 @@
-/** What a client says of itself, in the words of its owner: `Firefox on Linux`. */
+/** A readable name for a User-Agent, such as `Firefox on Linux`. */
 
-/** The first that fits: most browsers name those that they want to be taken for as well. */
+/** The first match counts: most browsers also name the browsers that they are compatible with. */
 const CLIENTS: [RegExp, string][] = [
   [/\bEdg(e|A|iOS)?\//, "Edge"],
   [/\bOPR\//, "Opera"],
@@ -19,7 +19,7 @@ const SYSTEMS: [RegExp, string][] = [
   [/\bLinux\b/, "Linux"],
 ];
 
-/** @returns what it said, where no browser is known by it. */
+/** @returns the User-Agent itself when it names no known browser and system. */
 export function describeDevice(userAgent: string): string {
   const nameIn = (table: [RegExp, string][]) =>
     table.find(([pattern]) => pattern.test(userAgent))?.[1];

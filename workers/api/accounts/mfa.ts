@@ -9,18 +9,18 @@ import {
   PassChallenge,
   PendingSecret,
 } from "../../../protocol/schemas/accounts/mfa.ts";
-import { sealMail } from "../../integrations/mail/mail.ts";
+import { encryptMail } from "../../integrations/mail/mail.ts";
 import { secondFactorMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import { verifyPassword } from "../../identity/accounts/passwords.ts";
-import { hashRecoveryCode, newRecoveryCodes } from "../../identity/accounts/recovery-codes.ts";
+import { hashRecoveryCode, generateRecoveryCodes } from "../../identity/accounts/recovery-codes.ts";
 import { encrypt, sha256Hex, decrypt } from "../../identity/encryption.ts";
 import {
-  newTotpSecret,
-  readTotpSecret,
-  stepOfTotpCode,
+  generateTotpSecret,
+  parseTotpSecret,
+  findTotpStep,
   TOTP_SECRET_PURPOSE,
-  totpUri,
+  buildTotpUri,
 } from "../../identity/accounts/totp.ts";
 import {
   disableSecondFactor,
@@ -29,10 +29,10 @@ import {
 } from "../../store/accounts/second-factors.ts";
 import { allow } from "../guard.ts";
 import {
-  getMemberActor,
-  jsonResponse,
-  invalidField,
   createRouter,
+  getMemberActor,
+  invalidField,
+  jsonResponse,
   route,
   type ApiContext,
 } from "../route.ts";
@@ -66,9 +66,9 @@ mfa.openapi(
   async (c) => {
     const { principal } = c.var;
     if (principal.mfaEnabled) throw alreadyEnabled();
-    const secret = newTotpSecret();
+    const secret = generateTotpSecret();
     await setPendingSecret(c, secret);
-    const uri = totpUri(secret, principal.email);
+    const uri = buildTotpUri(secret, principal.email);
     return c.json({ otpauth_uri: uri, secret_base32: secret }, 200);
   },
 );
@@ -93,23 +93,23 @@ mfa.openapi(
   async (c) => {
     const { code, secret_base32: given } = c.req.valid("json");
     const { config, db, principal } = c.var;
-    const secret = given === undefined ? await readPendingSecret(c) : readTotpSecret(given);
+    const secret = given === undefined ? await readPendingSecret(c) : parseTotpSecret(given);
     if (secret === null) {
       if (given !== undefined) throw invalidField("secret_base32", "must be a base32 secret");
       const message =
         "There is no secret to confirm, or it has expired. Request a new one to start again.";
       throw new ApiError("invalid_code", message);
     }
-    const step = stepOfTotpCode(secret, code, Date.now());
+    const step = findTotpStep(secret, code, Date.now());
     if (step === null) throw wrongCode();
 
-    const codes = newRecoveryCodes();
+    const codes = generateRecoveryCodes();
     const outcome = await enableSecondFactor(db, getMemberActor(c), {
-      sealedSecret: await encrypt(config, TOTP_SECRET_PURPOSE, secret),
+      encryptedSecret: await encrypt(config, TOTP_SECRET_PURPOSE, secret),
       step,
       codeHashes: await Promise.all(codes.map((text) => hashRecoveryCode(principal.userId, text))),
       sessionId: principal.sessionId,
-      mail: await sealMail(config, secondFactorMail(principal.email, true, config)),
+      mail: await encryptMail(config, secondFactorMail(principal.email, true, config)),
     });
     switch (outcome) {
       case "enabled":
@@ -150,7 +150,7 @@ mfa.openapi(
         password === undefined
           ? toRecoveryProof(account.id, recoveryCode ?? "")
           : { factor: "password", matches: verifyPassword(account.passwordHash, password) },
-      mail: await sealMail(config, secondFactorMail(principal.email, false, config)),
+      mail: await encryptMail(config, secondFactorMail(principal.email, false, config)),
     });
     switch (outcome) {
       case "disabled":
@@ -186,7 +186,7 @@ mfa.openapi(
         const { code, recovery_code: recoveryCode } = shown;
         if (code === undefined) return toRecoveryProof(id, recoveryCode ?? "");
         const secret = mfaSecret && (await decrypt(config, TOTP_SECRET_PURPOSE, mfaSecret));
-        return { factor: "totp", step: secret ? stepOfTotpCode(secret, code, Date.now()) : null };
+        return { factor: "totp", step: secret ? findTotpStep(secret, code, Date.now()) : null };
       },
     });
     if (!passed) {

@@ -1,6 +1,6 @@
 /**
- * Third-party sign-in. A browser is sent to a provider and comes back with a code; what is remembered of it
- * in between is in its own cookie. Who comes back passed the first factor, as with a password.
+ * Third-party sign-in. A browser is redirected to a provider and returns with a code; the state in between is in a
+ * cookie of the browser. The sign-in counts as the first factor, as a password does.
  */
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
@@ -12,22 +12,26 @@ import {
   StartSignIn,
   type ProviderName,
 } from "../../../protocol/schemas/accounts/providers.ts";
-import { sealMail } from "../../integrations/mail/mail.ts";
+import { encryptMail } from "../../integrations/mail/mail.ts";
 import { identityLinkedMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import {
-  ATTEMPT_FOR_ACCOUNT,
-  newAttempt,
-  openAttempt,
-  sealAttempt,
+  ACCOUNT_SIGN_IN,
+  createAttempt,
+  decryptAttempt,
+  encryptAttempt,
   type Attempt,
 } from "../../identity/providers/attempts.ts";
-import { newOrganizationTerms } from "../../identity/new-organization.ts";
-import { configuredProviders, findProvider } from "../../identity/providers/providers.ts";
+import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import { listConfiguredProviders, findProvider } from "../../identity/providers/providers.ts";
 import type { Provider, ProviderAccount } from "../../identity/providers/provider.ts";
-import { returnUrl, safeReturnTo, type Outcome } from "../../identity/providers/return-to.ts";
+import {
+  buildReturnUrl,
+  sanitizeReturnTo,
+  type SignInOutcome,
+} from "../../identity/providers/return-to.ts";
 import { signInWithIdentity } from "../../store/accounts/identities.ts";
-import { jsonResponse, createRouter, route, type ApiContext, type ApiEnv } from "../route.ts";
+import { createRouter, jsonResponse, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
   callProvider,
   invalidProviderResponse,
@@ -36,7 +40,7 @@ import {
   isOnPublicHost,
   signInNotStarted,
   providerNotConfigured,
-} from "./provider-trips.ts";
+} from "./provider-redirects.ts";
 import { rateLimited } from "../rate-limit.ts";
 import { passFirstFactor } from "./sign-in.ts";
 
@@ -44,7 +48,7 @@ export const oauth = createRouter();
 
 const COOKIE = "underpass-oauth";
 
-/** Whatever comes of it, an attempt is over once its provider has answered. */
+/** An attempt ends with the response of its provider, whatever the outcome. */
 const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
   deleteCookie(c, COOKIE, cookieScope(c));
@@ -58,10 +62,10 @@ oauth.openapi(
   route({
     method: "get",
     path: "/auth/providers",
-    summary: "List the providers that can be signed in with",
-    responses: { 200: jsonResponse("Those that are configured.", Providers) },
+    summary: "List the providers for signing in",
+    responses: { 200: jsonResponse("The providers that are configured.", Providers) },
   }),
-  (c) => c.json({ providers: configuredProviders(c.env, c.var.config) }, 200),
+  (c) => c.json({ providers: listConfiguredProviders(c.env, c.var.config) }, 200),
 );
 
 for (const name of PROVIDERS) {
@@ -73,7 +77,7 @@ for (const name of PROVIDERS) {
       middleware: forBrowsers,
       guard: rateLimited,
       query: StartSignIn,
-      responses: { 302: { description: "To the provider." } },
+      responses: { 302: { description: "Redirects to the provider." } },
       failures: ["provider_not_configured", "unavailable"],
     }),
     (c) => start(c, name, c.req.valid("query")),
@@ -83,14 +87,14 @@ for (const name of PROVIDERS) {
     route({
       method: "get",
       path: `/auth/oauth/${name}/callback`,
-      summary: `Come back from ${name}`,
+      summary: `Complete the sign-in with ${name}`,
       middleware: [forBrowsers, endAttempt],
       guard: rateLimited,
       query: ProviderCallback,
       responses: {
         302: {
           description:
-            "To `return_to`, with `oauth_token` (an access token; the cookie `qnt_refresh` is set), " +
+            "Redirects to `return_to`, with `oauth_token` (an access token; the cookie `qnt_refresh` is set), " +
             "`mfa_challenge` (for `POST /auth/login/mfa`) or `oauth_error` in its query.",
         },
       },
@@ -113,15 +117,15 @@ async function start(
 ): Promise<Response> {
   const { config } = c.var;
   const provider = requireProvider(c, name);
-  // A proxy that changes the host would make this a loop: it happens once.
+  // Only once: behind a proxy that changes the host this would be a loop.
   if (!isOnPublicHost(c) && moved === undefined) {
     const url = new URL(`/auth/oauth/${name}/start`, config.publicOrigin);
     url.search = new URLSearchParams({ return_to, moved: "1" }).toString();
     return c.redirect(url.href);
   }
-  const attempt = newAttempt(name, safeReturnTo(return_to, config.publicOrigin), Date.now());
+  const attempt = createAttempt(name, sanitizeReturnTo(return_to, config.publicOrigin), Date.now());
   const url = await callProvider(c, provider, provider.authorizationUrl(attempt));
-  setCookie(c, COOKIE, await sealAttempt(config, ATTEMPT_FOR_ACCOUNT, attempt), {
+  setCookie(c, COOKIE, await encryptAttempt(config, ACCOUNT_SIGN_IN, attempt), {
     ...cookieScope(c),
     httpOnly: true,
     sameSite: "Lax",
@@ -135,7 +139,7 @@ async function finish(c: ApiContext, name: ProviderName, state: string): Promise
   const provider = requireProvider(c, name);
   const cookie = getCookie(c, COOKIE) ?? "";
   const answer = { provider: name, state };
-  const attempt = await openAttempt(config, ATTEMPT_FOR_ACCOUNT, cookie, answer, Date.now());
+  const attempt = await decryptAttempt(config, ACCOUNT_SIGN_IN, cookie, answer, Date.now());
   if (!attempt) throw signInNotStarted();
   const parameters = new URL(c.req.url).searchParams;
   const identified = await callProvider(c, provider, provider.identify(attempt, parameters));
@@ -163,10 +167,10 @@ async function signInAs(
     { provider: name, ...subject },
     {
       email,
-      terms: newOrganizationTerms(config),
+      terms: getFirstOrganizationTerms(config),
       ip: address,
       mailIfLinked:
-        email === null ? null : await sealMail(config, identityLinkedMail(email, host, config)),
+        email === null ? null : await encryptMail(config, identityLinkedMail(email, host, config)),
     },
   );
   switch (user) {
@@ -175,7 +179,7 @@ async function signInAs(
     case "linked_to_another":
       throw new ApiError(
         "forbidden",
-        `The account with this e-mail address belongs to another account at ${host}.`,
+        `The account with this email address is linked to another account at ${host}.`,
       );
   }
   const passed = await passFirstFactor(c, user);
@@ -184,8 +188,13 @@ async function signInAs(
     : redirectBack(c, attempt, "oauth_token", passed.access_token);
 }
 
-function redirectBack(c: ApiContext, attempt: Attempt, outcome: Outcome, value: string): Response {
-  return c.redirect(returnUrl(attempt.returnTo, c.var.config.publicOrigin, outcome, value));
+function redirectBack(
+  c: ApiContext,
+  attempt: Attempt,
+  outcome: SignInOutcome,
+  value: string,
+): Response {
+  return c.redirect(buildReturnUrl(attempt.returnTo, c.var.config.publicOrigin, outcome, value));
 }
 
 function requireProvider(c: ApiContext, name: ProviderName): Provider {

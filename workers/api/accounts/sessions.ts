@@ -1,4 +1,4 @@
-/** /auth: what becomes of a session once there is one: renewed, looked at, ended. */
+/** /auth: renewing, listing and ending sessions. */
 import {
   AccessToken,
   SessionList,
@@ -7,8 +7,8 @@ import {
 import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
-import { newOrganizationTerms } from "../../identity/new-organization.ts";
-import { readRefreshToken, successorsOf } from "../../identity/tokens/refresh-tokens.ts";
+import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import { readRefreshToken, deriveSuccessors } from "../../identity/tokens/refresh-tokens.ts";
 import {
   listSessions,
   renewSession,
@@ -17,9 +17,9 @@ import {
 } from "../../store/accounts/sessions.ts";
 import { allow } from "../guard.ts";
 import {
+  createRouter,
   getMemberActor,
   jsonResponse,
-  createRouter,
   notFound,
   route,
   type ApiContext,
@@ -34,28 +34,30 @@ sessions.openapi(
   route({
     method: "post",
     path: "/auth/refresh",
-    summary: "Renew the access token by the refresh cookie",
+    summary: "Renew the access token with the refresh cookie",
     guard: rateLimited,
-    responses: { 200: jsonResponse("The cookie is replaced too.", AccessToken) },
+    responses: {
+      200: jsonResponse("A new access token. The refresh cookie is replaced too.", AccessToken),
+    },
     failures: ["unauthorized", "forbidden"],
   }),
   async (c) => {
     refuseForeignOrigin(c);
     const { config, db, address } = c.var;
     const current = await readRefreshToken(config, readRefreshCookie(c) ?? "");
-    const successors = current ? await successorsOf(config, current) : [];
+    const successors = current ? await deriveSuccessors(config, current) : [];
     const renewed =
       current &&
       (await renewSession(db, {
         ...current,
         nextHash: successors[0]!.hash,
         ip: address,
-        terms: newOrganizationTerms(config),
+        terms: getFirstOrganizationTerms(config),
       }));
     const next = renewed && successors.find(({ hash }) => hash === renewed.refreshHash);
     if (!next) {
       clearRefreshCookie(c);
-      throw new ApiError("unauthorized", "The session is over: log in again.");
+      throw new ApiError("unauthorized", "The session has ended. Log in again.");
     }
     setRefreshCookie(c, next);
     const { userId: sub, orgId: org, role } = renewed;
@@ -70,10 +72,12 @@ sessions.openapi(
     path: "/auth/logout",
     summary: "Log out",
     guard: allow("account:self"),
-    responses: { 200: jsonResponse("The session is over, its tokens too.", Ok) },
+    responses: {
+      200: jsonResponse("The session has ended, and its tokens are no longer valid.", Ok),
+    },
   }),
   async (c) => {
-    // Ended by another request meanwhile: that is as good.
+    // The outcome does not matter: another request may have ended the session in the meantime.
     await revokeSession(c.var.db, getMemberActor(c), c.var.principal.sessionId);
     clearRefreshCookie(c);
     return c.json({ ok: true as const }, 200);
@@ -84,9 +88,9 @@ sessions.openapi(
   route({
     method: "get",
     path: "/auth/sessions",
-    summary: "Where the account is signed in",
+    summary: "List the sessions of the account",
     guard: allow("account:self"),
-    responses: { 200: jsonResponse("Newest first.", SessionList) },
+    responses: { 200: jsonResponse("The sessions, newest first.", SessionList) },
   }),
   async (c) => {
     const { userId, sessionId } = c.var.principal;
@@ -99,10 +103,12 @@ sessions.openapi(
   route({
     method: "delete",
     path: "/auth/sessions/{id}",
-    summary: "Sign out elsewhere",
+    summary: "End a session",
     guard: allow("account:self"),
     params: Id,
-    responses: { 200: jsonResponse("The session is over, its tokens too.", Ok) },
+    responses: {
+      200: jsonResponse("The session has ended, and its tokens are no longer valid.", Ok),
+    },
   }),
   async (c) => {
     const { id } = c.req.valid("param");
@@ -111,7 +117,7 @@ sessions.openapi(
         if (id === c.var.principal.sessionId) clearRefreshCookie(c);
         return c.json({ ok: true as const }, 200);
       case "not_found":
-        throw notFound("such session");
+        throw notFound("session");
     }
   },
 );
@@ -128,13 +134,13 @@ function toSession(row: SessionRow, currentId: string): Session {
   };
 }
 
-/** A tunnel's page is of the same site as this service, so the cookie's SameSite lets it ask. */
+/** Pages of tunnels are on the same site as this service, so SameSite does not protect the cookie from them. */
 function refuseForeignOrigin(c: ApiContext): void {
   const origin = c.req.header("origin");
   const host = URL.parse(origin ?? "")?.host;
   const isOwn =
     origin === undefined || host === c.req.header("host") || origin === c.var.config.publicOrigin;
   if (!isOwn || c.req.header("sec-fetch-site") === "cross-site") {
-    throw new ApiError("forbidden", "Only the service's own pages may renew a session.");
+    throw new ApiError("forbidden", "Only pages of this service may renew a session.");
   }
 }

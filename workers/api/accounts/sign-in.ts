@@ -1,4 +1,4 @@
-/** From knowing who it is to a session, its cookie, and the summary of the account. */
+/** What follows a passed first factor: the second factor, or a session with its cookie. */
 import { getCookie, setCookie } from "hono/cookie";
 import { DEVICE_NAME_MAX_CHARS } from "../../../protocol/limits.ts";
 import { REFRESH_TOKEN_MS } from "../../limits.ts";
@@ -6,9 +6,9 @@ import type { AccountSummary, MfaRequired } from "../../../protocol/schemas/acco
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
-import { newOrganizationTerms } from "../../identity/new-organization.ts";
-import { firstRefreshToken, type RefreshToken } from "../../identity/tokens/refresh-tokens.ts";
-import { sha256Hex } from "../../identity/sealing.ts";
+import { getFirstOrganizationTerms } from "../../identity/new-organization.ts";
+import { createRefreshToken, type RefreshToken } from "../../identity/tokens/refresh-tokens.ts";
+import { sha256Hex } from "../../identity/encryption.ts";
 import type { UserRow } from "../../store/accounts/accounts.ts";
 import { insertChallenge } from "../../store/accounts/challenges.ts";
 import { openSession, type Principal, type SecondFactor } from "../../store/accounts/sessions.ts";
@@ -16,10 +16,10 @@ import type { ApiContext } from "../route.ts";
 
 const REFRESH_COOKIE = "qnt_refresh";
 
-/** As it was when its password, or a provider, was believed. */
+/** As it was when its password or a provider was verified. */
 type Account = Pick<UserRow, "id" | "passwordHash" | "mfaSecret">;
 
-/** Once a password or a provider has said who it is: in, or on to the second factor. */
+/** After a password or a provider has identified the account: signs in, or asks for the second factor. */
 export async function passFirstFactor(
   c: ApiContext,
   account: Account,
@@ -30,7 +30,7 @@ export async function passFirstFactor(
   return { mfa_required: true, challenge_token: token };
 }
 
-/** What every way of signing in ends with. */
+/** The last step of every way of signing in. */
 export async function signIn(
   c: ApiContext,
   account: Account,
@@ -38,12 +38,12 @@ export async function signIn(
 ): Promise<AccountSummary> {
   const { config, db, address } = c.var;
   const id = crypto.randomUUID();
-  const refresh = await firstRefreshToken(config, id);
-  // By characters: half of one is none that a row can hold.
+  const refresh = await createRefreshToken(config, id);
+  // By code points: PostgreSQL cannot store half of a surrogate pair.
   const device = [...(c.req.header("user-agent") ?? "")].slice(0, DEVICE_NAME_MAX_CHARS).join("");
   const session = { id, userId: account.id, refreshHash: refresh.hash, device, ip: address };
   const proof = { passwordHash: account.passwordHash, secondFactor };
-  const principal = await openSession(db, session, proof, newOrganizationTerms(config));
+  const principal = await openSession(db, session, proof, getFirstOrganizationTerms(config));
   if (!principal) throw accountChanged();
   setRefreshCookie(c, refresh);
   const accessToken = await signAccessToken(config, {
@@ -56,7 +56,7 @@ export async function signIn(
 }
 
 function accountChanged(): ApiError {
-  return new ApiError("unauthorized", "The account has changed since: log in again.");
+  return new ApiError("unauthorized", "The account has changed in the meantime. Log in again.");
 }
 
 export function toAccountSummary(principal: Principal, accessToken: string): AccountSummary {
@@ -86,7 +86,7 @@ export function clearRefreshCookie(c: ApiContext): void {
   writeCookie(c, "", 0);
 }
 
-/** Without a Domain, so that no tunnel's host is ever sent it. */
+/** Without a Domain attribute, so that browsers never send it to the host of a tunnel. */
 function writeCookie(c: ApiContext, value: string, maxAge: number): void {
   setCookie(c, REFRESH_COOKIE, value, {
     path: "/auth",

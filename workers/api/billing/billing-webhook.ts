@@ -1,10 +1,11 @@
 /**
- * POST /billing/webhook: what the payment provider tells. It tells everything at least once and in any
- * order, and again later whatever was not answered with 200: so that is said of what was kept, and of what
- * repeating would not help.
+ * POST /billing/webhook: events of the payment provider. It sends every event at least once and in any order, and
+ * again later when the response was not 200. So 200 means that the event was stored, or that sending it again would
+ * not help.
+
  */
 import { Ok } from "../../../protocol/schemas/scalars.ts";
-import { planRules } from "../../jobs/plan-notices.ts";
+import { buildPlanRules } from "../../jobs/plan-notices.ts";
 import { ApiError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import type { BillingEvent } from "../../integrations/payments/events.ts";
@@ -15,24 +16,24 @@ import {
   type EventOutcome,
 } from "../../store/billing/subscriptions.ts";
 import type { SubscriptionUpdate } from "../../store/billing/subscription-rules.ts";
-import { jsonResponse, createRouter, route, type ApiContext } from "../route.ts";
+import { createRouter, jsonResponse, route, type ApiContext } from "../route.ts";
 import { callPayments, billingNotConfigured, getPayments } from "./payments.ts";
 
-/** How often the provider is asked because of one event, while others of the same subscription come. */
-const PAYMENTS_ASKS_MAX = 3;
+/** How often the provider is queried for one event while other events of the same subscription arrive. */
+const PAYMENTS_QUERIES_MAX = 3;
 
 export const billingWebhook = createRouter();
 
-/** What providers of the kind that we know sign with. */
+/** The header with the signature of the supported provider. */
 const SIGNATURE_HEADER = "stripe-signature";
 
 billingWebhook.openapi(
   route({
     method: "post",
     path: "/billing/webhook",
-    summary: "For the payment provider: what has happened there",
+    summary: "Deliver an event of the payment provider",
     description: `The body is an event, signed in \`${SIGNATURE_HEADER}\` (\`t=…,v1=…\`) no longer than five minutes ago.`,
-    responses: { 200: jsonResponse("Heard. It need not be told again.", Ok) },
+    responses: { 200: jsonResponse("Processed. The event need not be sent again.", Ok) },
     failures: ["unauthorized", "billing_not_configured", "payload_too_large", "unavailable"],
   }),
   async (c) => {
@@ -40,7 +41,7 @@ billingWebhook.openapi(
     const payments = await getPayments(c);
     const signature = c.req.header(SIGNATURE_HEADER) ?? "";
     const event = await payments.verifyEvent(await c.req.text(), signature);
-    if (!event) throw new ApiError("unauthorized", "This is not signed by the payment provider.");
+    if (!event) throw invalidSignature();
     await handleEvent(c, payments, event);
     return c.json({ ok: true as const }, 200);
   },
@@ -69,7 +70,7 @@ async function applyProviderEvent(
   { id, type, at, snapshot, subscriptionId }: SubscriptionEvent,
 ): Promise<EventOutcome | { kind: "unknown_subscription" }> {
   const { config, db } = c.var;
-  const context = { source: "payments", rules: planRules(config) } as const;
+  const context = { source: "payments", rules: buildPlanRules(config) } as const;
   const apply = (update: Omit<SubscriptionUpdate, "occurredAt">) =>
     applyEvent(db, { id, type }, { ...update, occurredAt: at }, context);
   if (snapshot) {
@@ -77,7 +78,7 @@ async function applyProviderEvent(
     if (outcome.kind !== "inconclusive") return outcome;
   }
   const isAboutFailure = type === "invoice.payment_failed" || snapshot?.status === "past_due";
-  for (let attempt = 1; attempt <= PAYMENTS_ASKS_MAX; attempt++) {
+  for (let attempt = 1; attempt <= PAYMENTS_QUERIES_MAX; attempt++) {
     const basedOn = await findSubscriptionVersion(db, subscriptionId);
     const fetched = { at: new Date(), basedOn };
     // Where the provider itself does not know the subscription, the event's own snapshot has to do.
@@ -114,4 +115,8 @@ function logOutcome(
     case "inconclusive":
       return;
   }
+}
+
+function invalidSignature(): ApiError {
+  return new ApiError("unauthorized", "The event has no valid signature of the payment provider.");
 }

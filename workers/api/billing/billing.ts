@@ -1,4 +1,4 @@
-/** /billing: what an organization pays for. Its plan changes when the payment provider says so, never here. */
+/** /billing: the subscription of an organization. Its plan changes only with events of the payment provider, never here. */
 import {
   Billing,
   CheckoutSession,
@@ -17,12 +17,12 @@ import {
   pickCurrentSubscription,
 } from "../../store/billing/subscription-rules.ts";
 import { allow } from "../guard.ts";
-import { jsonResponse, createRouter, route, type ApiContext } from "../route.ts";
+import { createRouter, jsonResponse, route, type ApiContext } from "../route.ts";
 import { mockCancel, mockCheckoutUrl, mockPortalUrl } from "./mock-billing.ts";
 import { callPayments, billingNotConfigured, getPayments } from "./payments.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
-/** Whoever asks for the same checkout again within this is led to the same one. */
+/** The same checkout that is requested again within this time is the same session of the provider. */
 const CHECKOUT_REPEAT_MS = MINUTE_MS;
 
 export const billing = createRouter();
@@ -31,9 +31,14 @@ billing.openapi(
   route({
     method: "get",
     path: "/billing",
-    summary: "What the organization pays for, and what it has beyond its plan",
+    summary: "Get the plan and the subscription of the organization",
     guard: allow("billing:manage"),
-    responses: { 200: jsonResponse("As the payment provider has told it.", Billing) },
+    responses: {
+      200: jsonResponse(
+        "The state that the payment provider reported last, and what exceeds the limits of the plan.",
+        Billing,
+      ),
+    },
   }),
   async (c) => c.json(await readBilling(c), 200),
 );
@@ -44,10 +49,10 @@ billing.openapi(
     path: "/billing/checkout-session",
     summary: "Buy a plan",
     description:
-      "Whoever pays for a plan already is led to where it is changed, so that nobody pays twice.",
+      "An organization that already pays for a plan gets the page where the plan is changed, so that it does not pay twice.",
     guard: allow("billing:manage"),
     body: StartCheckout,
-    responses: { 200: jsonResponse("To be opened in a browser.", CheckoutSession) },
+    responses: { 200: jsonResponse("The URL to open in a browser.", CheckoutSession) },
     failures: ["billing_not_configured", "unavailable"],
   }),
   async (c) => {
@@ -68,9 +73,9 @@ billing.openapi(
   route({
     method: "post",
     path: "/billing/portal",
-    summary: "See invoices, change the way of paying, cancel",
+    summary: "Open the billing portal: invoices, payment method, cancellation",
     guard: allow("billing:manage"),
-    responses: { 200: jsonResponse("To be opened in a browser.", PortalSession) },
+    responses: { 200: jsonResponse("The URL to open in a browser.", PortalSession) },
     failures: ["billing_not_configured", "unavailable"],
   }),
   async (c) => {
@@ -89,21 +94,23 @@ billing.openapi(
   route({
     method: "post",
     path: "/billing/cancel",
-    summary: "End the plan at once, in a rehearsal",
-    description: "Only where `BILLING_MODE` is `mock`; in `payments` the portal cancels.",
+    summary: "Cancel a mock subscription at once",
+    description: "Only when `BILLING_MODE` is `mock`. With `payments`, cancel in the portal.",
     guard: allow("billing:manage"),
-    responses: { 200: jsonResponse("Ended, or there was none.", Billing) },
+    responses: { 200: jsonResponse("Canceled, or there was no subscription.", Billing) },
     failures: ["method_not_allowed"],
   }),
   async (c) => {
     switch (c.var.config.BILLING_MODE) {
       case "none":
-        throw cancelNotAllowed("This server has no billing: there is nothing to cancel.");
+        throw cancelNotAllowed(
+          "Billing is not configured on this server, so there is nothing to cancel.",
+        );
       case "mock":
         await mockCancel(c);
         return c.json(await readBilling(c), 200);
       case "payments":
-        throw cancelNotAllowed("Cancel in the portal: POST /billing/portal.");
+        throw cancelNotAllowed("Cancel in the billing portal, which POST /billing/portal opens.");
     }
   },
 );
@@ -116,10 +123,10 @@ async function checkoutUrl(c: ApiContext, purchase: Purchase): Promise<string> {
   const { orgId } = c.var.principal;
   const payments = await getPayments(c);
   const customerId = await getCustomerId(c);
-  const living = (await listSubscriptions(c.var.db, orgId)).filter(
+  const ongoing = (await listSubscriptions(c.var.db, orgId)).filter(
     ({ status, source }) => source === "payments" && isOngoing(status),
   );
-  const current = pickCurrentSubscription(living);
+  const current = pickCurrentSubscription(ongoing);
   if (!current) {
     return payments.checkoutUrl({ id: customerId, orgId }, purchase, toIdempotencyKey(new Date()));
   }
@@ -143,7 +150,7 @@ async function getCustomerId(c: ApiContext): Promise<string> {
   );
 }
 
-/** Clicks of the same minute or so are one attempt; a later one may differ, as an address that was changed. */
+/** Clicks within a minute are one request for the provider. A later click may have other details, such as a changed address. */
 function toIdempotencyKey(now: Date): string {
   return String(Math.floor(now.getTime() / CHECKOUT_REPEAT_MS));
 }
@@ -153,7 +160,7 @@ async function readBilling(c: ApiContext): Promise<Billing> {
   const { orgId } = principal;
   const rows = await listSubscriptions(db, orgId);
   const counts = pickCurrentSubscription(rows);
-  // Canceling changes it after the guard has looked.
+  // A cancellation has changed the plan after the guard read it.
   const plan = (await findOrganization(db, orgId))?.plan ?? principal.plan;
   const standing = { ...principal, plan };
   return {

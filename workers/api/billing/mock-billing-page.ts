@@ -1,4 +1,4 @@
-/** The portal of the rehearsal: one subscription, and a button for each thing that can happen to it. */
+/** The portal of mock billing: one subscription, with a button for each event that can happen to it. */
 import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { getGraceEnd, isOngoing } from "../../store/billing/subscription-rules.ts";
 
@@ -8,13 +8,13 @@ export type PortalAction = (typeof PORTAL_ACTIONS)[number];
 const LABELS: Record<PortalAction, string> = {
   cancel: "Cancel at the end of the period",
   resume: "Don't cancel",
-  end: "End it now",
+  end: "End now",
   fail: "Let a payment fail",
   pay: "Pay what is overdue",
-  give_up: "Give up on the payment",
+  give_up: "Stop retrying the payment",
 };
 
-/** Nothing in it was written by anybody else. @param current null: nothing was ever bought. */
+/** Nothing on the page is user input. @param current null when the organization never had a subscription. */
 export function renderMockPortalPage(current: SubscriptionRow | null): string {
   const forms = listActions(current).map(
     (action) =>
@@ -25,7 +25,7 @@ export function renderMockPortalPage(current: SubscriptionRow | null): string {
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Billing rehearsal · Underpass</title>
+<title>Test billing · Underpass</title>
 <style>
 :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
 main { max-width: 34rem; margin: 12vh auto 0; padding: 0 1.5rem }
@@ -34,9 +34,9 @@ button { font: inherit; margin: .25rem 0; padding: .4rem .8rem }
 </head>
 <body>
 <main>
-<h1>Billing rehearsal</h1>
+<h1>Test billing</h1>
 ${describe(current)
-  .map((words) => `<p>${words}</p>`)
+  .map((sentence) => `<p>${sentence}</p>`)
   .join("\n")}
 ${forms.join("\n")}
 <p><a href="/">Back to your account</a></p>
@@ -58,14 +58,14 @@ function listActions(current: SubscriptionRow | null): PortalAction[] {
 }
 
 function describe(current: SubscriptionRow | null): string[] {
-  if (!current) return ["Nothing was bought yet."];
+  if (!current) return ["There is no subscription yet."];
   const { plan, cycle, status, periodEnd, cancelAtPeriodEnd } = current;
   const grace = getGraceEnd(current);
   return [
-    `The ${plan} plan, paid ${cycle}: <strong>${status}</strong>.`,
-    ...(periodEnd ? [`The period ends ${periodEnd.toUTCString()}.`] : []),
-    ...(cancelAtPeriodEnd ? ["It ends with the period."] : []),
-    ...(grace ? [`A payment is overdue. The plan stays until ${grace.toUTCString()}.`] : []),
-    "Nobody is ever charged here.",
+    `The ${plan} plan, billed ${cycle}: <strong>${status}</strong>.`,
+    ...(periodEnd ? [`The current period ends on ${periodEnd.toUTCString()}.`] : []),
+    ...(cancelAtPeriodEnd ? ["The subscription ends with the current period."] : []),
+    ...(grace ? [`A payment is overdue. The plan remains until ${grace.toUTCString()}.`] : []),
+    "This is a test: you are never charged.",
   ];
 }

@@ -1,11 +1,12 @@
 /**
- * /billing/mock: the rehearsal of paying (`BILLING_MODE=mock`). Its checkout and portal take the place of the
- * provider's, nobody is charged, and everything behind them is as it would be.
+ * /billing/mock: billing without a payment provider (`BILLING_MODE=mock`). Its checkout and its portal replace those
+ * of the provider, and nobody is charged. Everything else is the same.
+
  */
 import type { SubscriptionRow } from "../../store/billing/subscription-decision.ts";
 import { z } from "zod";
 import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/plans.ts";
-import { planRules } from "../../jobs/plan-notices.ts";
+import { buildPlanRules } from "../../jobs/plan-notices.ts";
 import type { Config } from "../../config/config.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";
@@ -26,7 +27,7 @@ import { createRouter, notFound, type ApiContext } from "../route.ts";
 import { renderMockPortalPage, PORTAL_ACTIONS, type PortalAction } from "./mock-billing-page.ts";
 import { HOUR_MS } from "../../../shared/time.ts";
 
-/** Links of the rehearsal (`BILLING_MODE=mock`). */
+/** The lifetime of the links to the mock checkout and the mock portal. */
 const MOCK_LINK_MAX_MS = HOUR_MS;
 
 export const mockBilling = createRouter();
@@ -45,21 +46,21 @@ export function mockPortalUrl(c: ApiContext): Promise<string> {
   return createLink(c, PORTAL, {});
 }
 
-/** All that there is, at once. */
+/** Cancels every ongoing mock subscription at once. */
 export async function mockCancel(c: ApiContext): Promise<void> {
   const { orgId, userId } = c.var.principal;
-  for (const row of await listLiveSubscriptions(c, orgId)) {
+  for (const row of await listOngoingSubscriptions(c, orgId)) {
     await applyMockSnapshot(c, { orgId, userId }, { ...toSnapshot(row), status: "canceled" });
   }
 }
 
-// ── What a browser opens ──
+// ── Pages for browsers ──
 
-/** The payment is made by opening it, once. */
+/** Opening the link is the payment, which is made only once. */
 mockBilling.get(CHECKOUT, async (c) => {
   const link = await openLink(c, CHECKOUT, CheckoutLink);
   const { orgId, plan, cycle } = link;
-  const current = pickCurrentSubscription(await listLiveSubscriptions(c, orgId));
+  const current = pickCurrentSubscription(await listOngoingSubscriptions(c, orgId));
   const heard = await applyMockSnapshot(
     c,
     link,
@@ -76,8 +77,8 @@ mockBilling.get(CHECKOUT, async (c) => {
   if (heard.kind === "repeated") throw linkExpired();
   if (!wantsHtml(c.req.raw)) return c.json({ plan, billing_cycle: cycle, status: "active" });
   const page = renderHtmlPage(200, "mock", {
-    title: `You have the ${plan} plan`,
-    message: "This was a rehearsal: nobody was charged.",
+    title: `You now have the ${plan} plan`,
+    message: "This was a test checkout. You have not been charged.",
     action: { text: "Back to your account", href: "/" },
   });
   return c.body(page, 200, { ...PAGE_HEADERS, ...NO_REFERRER });
@@ -96,8 +97,9 @@ mockBilling.post(PORTAL, async (c) => {
   const link = await openLink(c, PORTAL, Link);
   const { action } = await c.req.parseBody();
   const asked = PORTAL_ACTIONS.find((known) => known === action);
-  const current = pickCurrentSubscription(await listLiveSubscriptions(c, link.orgId));
-  if (!asked || !current) throw new ApiError("invalid_request", "There is nothing to do that to.");
+  const current = pickCurrentSubscription(await listOngoingSubscriptions(c, link.orgId));
+  if (!asked || !current)
+    throw new ApiError("invalid_request", "This action is not possible for the subscription.");
   await applyMockSnapshot(c, link, { ...toSnapshot(current), ...OUTCOMES[asked] });
   return c.redirect(c.req.path + new URL(c.req.url).search, 303);
 });
@@ -111,7 +113,7 @@ const OUTCOMES: Record<PortalAction, Partial<SubscriptionSnapshot>> = {
   give_up: { status: "unpaid" },
 };
 
-/** Its address is all that it takes to pay. */
+/** The URL alone authorizes the payment, so it must not leak in a Referer. */
 const NO_REFERRER = { "Referrer-Policy": "no-referrer" };
 
 // ── Inside ──
@@ -129,14 +131,14 @@ async function applyMockSnapshot(
   const actor: Actor = { orgId, userId, ip: address };
   const update = { snapshot, occurredAt: now, failedAt: now, fetched: null };
   const event = { id: `mock_${eventId}`, type: "mock" };
-  return applyEvent(db, event, update, { source: "mock", rules: planRules(config), actor });
+  return applyEvent(db, event, update, { source: "mock", rules: buildPlanRules(config), actor });
 }
 
 function toCustomerId(orgId: string): string {
   return `mock_cus_${orgId}`;
 }
 
-async function listLiveSubscriptions(c: ApiContext, orgId: string): Promise<SubscriptionRow[]> {
+async function listOngoingSubscriptions(c: ApiContext, orgId: string): Promise<SubscriptionRow[]> {
   const rows = await listSubscriptions(c.var.db, orgId);
   return rows.filter((row) => isMock(row) && isOngoing(row.status));
 }
@@ -168,7 +170,7 @@ async function createLink(c: ApiContext, path: string, about: object): Promise<s
   return url.href;
 }
 
-/** @throws ApiError for whatever is no link of ours that is good now. */
+/** @throws ApiError unless the link is valid and has not expired. */
 async function openLink<About extends z.infer<typeof Link>>(
   c: ApiContext,
   path: string,
@@ -177,16 +179,19 @@ async function openLink<About extends z.infer<typeof Link>>(
   requireMock(c.var.config);
   const token = c.req.query("token") ?? "";
   const text = await decrypt(c.var.config, path, token).catch(() => null);
-  if (text === null) throw notFound("such link");
+  if (text === null) throw new ApiError("not_found", "This link is not valid.");
   const link = schema.parse(JSON.parse(text));
   if (link.endsAtMs <= Date.now()) throw linkExpired();
   return link;
 }
 
 function requireMock({ BILLING_MODE: mode }: Config): void {
-  if (mode !== "mock") throw notFound("rehearsal");
+  if (mode !== "mock") throw notFound();
 }
 
 function linkExpired(): ApiError {
-  return new ApiError("expired", "This link has been used, or is too old. Ask for another one.");
+  return new ApiError(
+    "expired",
+    "This link has already been used, or it has expired. Request a new one.",
+  );
 }

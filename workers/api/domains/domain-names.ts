@@ -1,52 +1,52 @@
-/** Which names can be somebody's custom domain: written as the DNS has it, registrable, and not ours. */
+/** Validation of custom domains: a name must be registrable, and not belong to this service. */
 import { getPublicSuffix } from "tldts";
 import { LABEL } from "../../../protocol/names.ts";
 import type { Config } from "../../config/config.ts";
 
-/** The whole of a name (RFC 1035 §2.3.4), less what the proof stands under: `_svc-challenge.`. */
+/** The maximum of a whole name (RFC 1035 §2.3.4), less `_svc-challenge.`, which the TXT record adds. */
 const DOMAIN_MAX_CHARS = 253 - 15;
 
-/** Where the proof is published, below the domain. */
+/** The TXT record that proves a claim is published at this label below the domain. */
 const CHALLENGE_LABEL = "_svc-challenge";
 
 export function getChallengeName(domain: string): string {
   return `${CHALLENGE_LABEL}.${domain}`;
 }
 
-export type ParsedDomain = { domain: string } | { fault: string };
+export type ParsedDomain = { domain: string } | { error: string };
 
-/** @param text a name in any script and case. @returns it in lower case as A-labels, or what is wrong. */
+/** @param text a name in any script and case. @returns it in lower case as A-labels, or an error message that continues "The domain". */
 export function parseDomain(
   config: Pick<Config, "SERVICE_DOMAIN" | "API_HOSTS">,
   text: string,
 ): ParsedDomain {
   const domain = toAscii(text.trim());
-  if (domain === null) return { fault: "is not a domain name" };
+  if (domain === null) return { error: "is not a valid domain name" };
   const labels = domain.split(".");
-  if (labels.length < 2) return { fault: "must have a dot" };
-  if (/^\d+$/.test(labels.at(-1)!)) return { fault: "must be a name, not an address" };
+  if (labels.length < 2) return { error: "must contain a dot" };
+  if (/^\d+$/.test(labels.at(-1)!)) return { error: "must be a name, not an IP address" };
   if (!labels.every((label) => LABEL.test(label))) {
-    return { fault: "must be made of letters, digits and inner hyphens" };
+    return { error: "must consist of letters, digits and inner hyphens" };
   }
   if (domain.length > DOMAIN_MAX_CHARS) {
-    return { fault: `must be at most ${DOMAIN_MAX_CHARS} characters` };
+    return { error: `must have at most ${DOMAIN_MAX_CHARS} characters` };
   }
   const ours = [config.SERVICE_DOMAIN, ...config.API_HOSTS];
   if (ours.some((host) => domain === host || domain.endsWith(`.${host}`))) {
-    return { fault: "is the service's own" };
+    return { error: "belongs to this service" };
   }
   if (getPublicSuffix(domain, SUFFIXES) === domain) {
-    return { fault: "is a suffix under which others register names" };
+    return { error: "is a public suffix, under which others register names" };
   }
   return { domain };
 }
 
-/** Names that companies give out, such as `github.io`, are nobody's domain either. */
+/** Private suffixes such as `github.io` are not registrable either. */
 const SUFFIXES = { allowPrivateDomains: true, extractHostname: false, validateHostname: false };
 
-/** As browsers do it (UTS 46), so that what is claimed here is what they send as a Host. */
+/** Converts as browsers do (UTS 46), so that the claimed name is the one that they send as the Host. */
 function toAscii(text: string): string | null {
-  // These would be other parts of a URL, or be decoded to something that is not what was written.
+  // These would be other parts of a URL, or would be decoded.
   if (text === "" || /[\s/\\:?#@%[\]]/.test(text)) return null;
   const host = URL.parse(`http://${text}`)?.hostname;
   return host === undefined || host === "" ? null : host.replace(/\.$/, "");

@@ -1,4 +1,4 @@
-/** /domains: names of an organization's own, in front of its tunnels. */
+/** /domains: custom domains of an organization, which lead to its tunnels. */
 import { z } from "zod";
 import { parseHost, toRouteName } from "../../../protocol/hosts.ts";
 import { TXT_LOOKUP_BURST } from "../../limits.ts";
@@ -9,7 +9,7 @@ import {
   CustomDomain,
 } from "../../../protocol/schemas/domains/domains.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
-import { lookUpTxt } from "../../integrations/dns/look-up.ts";
+import { lookUpTxtRecords } from "../../integrations/dns/lookup.ts";
 import { getChallengeName, parseDomain } from "./domain-names.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
@@ -28,9 +28,9 @@ import {
 import { findRoute } from "../../store/domains/hostnames.ts";
 import { allow } from "../guard.ts";
 import {
+  createRouter,
   getMemberActor,
   jsonResponse,
-  createRouter,
   notFound,
   route,
   type ApiContext,
@@ -49,7 +49,7 @@ domains.openapi(
     summary: "List custom domains",
     guard: allow("domains:read"),
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(CustomDomain)) },
+    responses: { 200: jsonResponse("The domains, newest first.", z.array(CustomDomain)) },
   }),
   async (c) => {
     const rows = await listDomains(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -61,27 +61,32 @@ domains.openapi(
   route({
     method: "post",
     path: "/domains",
-    summary: "Claim a domain",
+    summary: "Claim a custom domain",
     guard: allow("domains:write"),
     body: ClaimDomain,
-    responses: { 201: jsonResponse("Claimed, to be verified.", CustomDomain) },
+    responses: {
+      201: jsonResponse(
+        "Claimed. The domain must be verified before it can be bound.",
+        CustomDomain,
+      ),
+    },
     failures: ["invalid_name", "duplicate_name", "conflict"],
   }),
   async (c) => {
-    const named = parseDomain(c.var.config, c.req.valid("json").domain);
-    if ("fault" in named) throw new ApiError("invalid_name", `The domain ${named.fault}.`);
-    const { domain } = named;
+    const parsed = parseDomain(c.var.config, c.req.valid("json").domain);
+    if ("error" in parsed) throw new ApiError("invalid_name", `The domain ${parsed.error}.`);
+    const { domain } = parsed;
     const claim = { domain, verificationToken: randomSecret() };
     const row = await claimDomain(c.var.db, getMemberActor(c), claim);
     switch (row) {
       case "duplicate_name":
         throw domainTaken(domain);
       case "claimed_already":
-        throw new ApiError("duplicate_name", `Your organization has claimed ${domain} already.`);
+        throw new ApiError("duplicate_name", `Your organization has already claimed ${domain}.`);
       case "too_many":
         throw new ApiError(
           "conflict",
-          "Too many claims wait to be verified: verify some, or release them.",
+          "Too many domains are not verified yet. Verify or release some of them first.",
         );
       default:
         return c.json(toDomain(row), 201);
@@ -93,19 +98,19 @@ domains.openapi(
   route({
     method: "get",
     path: "/domains/allowed",
-    summary: "Whether a certificate may be had for a host: for a TLS proxy",
+    summary: "Check whether a TLS proxy may request a certificate for a host",
     query: AllowedQuery,
-    responses: { 200: jsonResponse("Something of this service answers there.", Ok) },
+    responses: { 200: jsonResponse("The host belongs to this service or to a tunnel.", Ok) },
     failures: ["not_found"],
   }),
   async (c) => {
     const { config, db } = c.var;
     const host = parseHost(c.req.valid("query").domain);
-    if (host === null) throw notFound("such host");
+    if (host === null) throw unknownHost();
     if (config.API_HOSTS.has(host)) return c.json({ ok: true as const }, 200);
     const routeName = toRouteName(host, config.SERVICE_DOMAIN);
     const route = routeName === null ? null : await findRoute(db, routeName);
-    if (!route?.tunnelId) throw notFound("such host");
+    if (!route?.tunnelId) throw unknownHost();
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -114,14 +119,19 @@ domains.openapi(
   route({
     method: "delete",
     path: "/domains/{id}",
-    summary: "Release a domain",
+    summary: "Release a custom domain",
     guard: allow("domains:write"),
     params: Id,
-    responses: { 200: jsonResponse("It leads nowhere, and is anybody's to claim.", Ok) },
+    responses: {
+      200: jsonResponse(
+        "Released. The domain leads to no tunnel, and any organization can claim it.",
+        Ok,
+      ),
+    },
   }),
   async (c) => {
     const isReleased = await releaseDomain(c.var.db, getMemberActor(c), c.req.valid("param").id);
-    if (!isReleased) throw notFound("such domain");
+    if (!isReleased) throw notFound("domain");
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -130,24 +140,24 @@ domains.openapi(
   route({
     method: "post",
     path: "/domains/{id}/verify",
-    summary: "Look for the TXT record that proves a claim",
+    summary: "Verify a custom domain by its TXT record",
     guard: allow("domains:write"),
     params: Id,
     responses: {
-      200: jsonResponse("It is there; once found it is not looked for again.", CustomDomain),
+      200: jsonResponse("Verified. A verified domain is not looked up again.", CustomDomain),
     },
     failures: ["verification_failed", "duplicate_name", "rate_limited", "unavailable"],
   }),
   async (c) => {
     const { db, principal } = c.var;
     const claim = await findDomain(db, principal.orgId, c.req.valid("param").id);
-    if (!claim) throw notFound("such domain");
+    if (!claim) throw notFound("domain");
     if (claim.verifiedAt) return c.json(toDomain(claim), 200);
     await requireProof(c, claim);
     const row = await verifyDomain(db, getMemberActor(c), claim);
     switch (row) {
       case "not_found":
-        throw notFound("such domain");
+        throw notFound("domain");
       case "duplicate_name":
         throw domainTaken(claim.domain);
       default:
@@ -160,11 +170,13 @@ domains.openapi(
   route({
     method: "put",
     path: "/domains/{id}/bind",
-    summary: "Lead a domain to a tunnel",
+    summary: "Bind a custom domain to a tunnel",
     guard: allow("domains:write"),
     params: Id,
     body: BindDomain,
-    responses: { 200: jsonResponse("Its visitors reach the tunnel.", CustomDomain) },
+    responses: {
+      200: jsonResponse("Bound. Visitors of the domain reach the tunnel.", CustomDomain),
+    },
     failures: ["verification_failed", "duplicate_name"],
   }),
   async (c) => {
@@ -175,18 +187,24 @@ domains.openapi(
     });
     switch (row) {
       case "not_found":
-        throw notFound("such domain");
+        throw notFound("domain");
       case "tunnel_not_found":
-        throw notFound("such tunnel");
+        throw notFound("tunnel");
       case "not_http":
         throw new ApiError(
           "invalid_request",
-          "The tunnel carries TCP. A domain can lead only to a tunnel that carries HTTP.",
+          "The tunnel is a TCP tunnel. A custom domain can only be bound to an HTTP tunnel.",
         );
       case "not_verified":
-        throw new ApiError("verification_failed", "The domain has to be verified first.");
+        throw new ApiError(
+          "verification_failed",
+          "The domain is not verified yet. Verify it first.",
+        );
       case "duplicate_name":
-        throw new ApiError("duplicate_name", "The domain leads to another tunnel.");
+        throw new ApiError(
+          "duplicate_name",
+          "The domain is bound to another tunnel. Unbind it first.",
+        );
       default:
         return c.json(toDomain(row), 200);
     }
@@ -197,51 +215,62 @@ domains.openapi(
   route({
     method: "delete",
     path: "/domains/{id}/bind",
-    summary: "Lead a domain nowhere",
+    summary: "Unbind a custom domain",
     guard: allow("domains:write"),
     params: Id,
-    responses: { 200: jsonResponse("It stays verified.", Ok) },
+    responses: { 200: jsonResponse("Unbound. The domain remains verified.", Ok) },
   }),
   async (c) => {
     switch (await unbindDomain(c.var.db, getMemberActor(c), c.req.valid("param").id)) {
       case "unbound":
         return c.json({ ok: true as const }, 200);
       case "not_found":
-        throw notFound("such domain");
+        throw notFound("domain");
     }
   },
 );
 
-/** What is looked up is told as it is to be published: most failures are a record at another name. */
+/** The message names the record to publish, because most failures are a record at another name. */
 async function requireProof(
   c: ApiContext,
   { domain, verificationToken }: DomainRow,
 ): Promise<void> {
   const name = getChallengeName(domain);
   await limitLookUps(c);
-  const texts = await lookUpTxt(c.env, c.var.config, name);
+  const texts = await lookUpTxtRecords(c.env, c.var.config, name);
   if (texts === null) {
-    throw new ApiError("unavailable", `The TXT records of ${name} can't be looked up now.`);
+    throw new ApiError(
+      "unavailable",
+      `The TXT records of ${name} cannot be looked up right now. Try again later.`,
+    );
   }
   if (texts.some((text) => equalInConstantTime(text, verificationToken))) return;
-  const found = texts.length === 0 ? "no TXT record" : "other TXT records";
+  const found = texts.length === 0 ? "There is no TXT record" : "None of the TXT records matches";
   throw new ApiError(
     "verification_failed",
-    `There is ${found} at ${name}: publish ${verificationToken} there.`,
+    `${found} at ${name}. Publish a TXT record with the value ${verificationToken} there.`,
   );
 }
 
-/** Each asks somebody else's resolver, who would tell one who asks too often from nobody. */
+/** Every look-up uses a public resolver, which may block a service that sends too many queries. */
 async function limitLookUps(c: ApiContext): Promise<void> {
   const waitMs = await lookupLimiterObject(c.env, c.var.principal.orgId).take(LOOK_UP_RULE);
   if (waitMs === 0) return;
-  throw new ApiError("rate_limited", "Too many look-ups. Records take a while to be seen: wait.", {
-    retryAfterSeconds: Math.ceil(waitMs / 1000),
-  });
+  throw new ApiError(
+    "rate_limited",
+    "Too many look-ups. A new record takes a while to be visible. Try again later.",
+    {
+      retryAfterSeconds: Math.ceil(waitMs / 1000),
+    },
+  );
+}
+
+function unknownHost(): ApiError {
+  return new ApiError("not_found", "The host belongs neither to this service nor to a tunnel.");
 }
 
 function domainTaken(domain: string): ApiError {
-  return new ApiError("duplicate_name", `Another organization has verified ${domain}.`);
+  return new ApiError("duplicate_name", `Another organization has already verified ${domain}.`);
 }
 
 function toDomain({

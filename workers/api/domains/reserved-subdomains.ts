@@ -1,4 +1,4 @@
-/** /reserved-subdomains: names under the service's own domain that an organization keeps for its tunnels. */
+/** /reserved-subdomains: subdomains of the service that are reserved for the tunnels of one organization. */
 import { z } from "zod";
 import { isReservedLabel } from "../../../protocol/names.ts";
 import {
@@ -14,7 +14,7 @@ import {
   type ReservedSubdomainRow,
 } from "../../store/domains/reserved-subdomains.ts";
 import { allow } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 
 export const reservedSubdomains = createRouter();
 
@@ -25,7 +25,9 @@ reservedSubdomains.openapi(
     summary: "List reserved subdomains",
     guard: allow("domains:read"),
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(ReservedSubdomain)) },
+    responses: {
+      200: jsonResponse("The reserved subdomains, newest first.", z.array(ReservedSubdomain)),
+    },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -41,19 +43,24 @@ reservedSubdomains.openapi(
     summary: "Reserve a subdomain",
     guard: allow("domains:write"),
     body: ReserveSubdomain,
-    responses: { 201: jsonResponse("No other organization gets it.", ReservedSubdomain) },
+    responses: {
+      201: jsonResponse("Reserved. No other organization can use it.", ReservedSubdomain),
+    },
     failures: ["upgrade_required", "duplicate_name"],
   }),
   async (c) => {
     const { subdomain } = c.req.valid("json");
-    const taken = new ApiError("duplicate_name", `${subdomain} is taken.`);
+    const taken = new ApiError("duplicate_name", `The subdomain ${subdomain} is taken.`);
     if (isReservedLabel(subdomain)) throw taken;
     const row = await reserveSubdomain(c.var.db, getMemberActor(c), subdomain);
     switch (row) {
       case "duplicate_name":
         throw taken;
       case "quota_exceeded":
-        throw new ApiError("upgrade_required", "Your plan has no room for another one.");
+        throw new ApiError(
+          "upgrade_required",
+          "Your plan does not include another reserved subdomain.",
+        );
       default:
         return c.json(toReservedSubdomain(row), 201);
     }
@@ -64,14 +71,14 @@ reservedSubdomains.openapi(
   route({
     method: "delete",
     path: "/reserved-subdomains/{id}",
-    summary: "Give a reserved subdomain up",
+    summary: "Release a reserved subdomain",
     guard: allow("domains:write"),
     params: Id,
-    responses: { 200: jsonResponse("Others can have it a day later.", Ok) },
+    responses: { 200: jsonResponse("Released. Other organizations can use it after a day.", Ok) },
   }),
   async (c) => {
     const isReleased = await releaseSubdomain(c.var.db, getMemberActor(c), c.req.valid("param").id);
-    if (!isReleased) throw notFound("such reserved subdomain");
+    if (!isReleased) throw notFound("reserved subdomain");
     return c.json({ ok: true as const }, 200);
   },
 );

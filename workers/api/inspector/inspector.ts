@@ -1,4 +1,4 @@
-/** /inspector: the requests that visitors made to the organization's tunnels, as they were captured. */
+/** /inspector: the captured requests of the organization's tunnels. */
 import { z } from "zod";
 import { CaptureEvent, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import {
@@ -11,21 +11,21 @@ import { Id, Ok } from "../../../protocol/schemas/scalars.ts";
 import { clearCaptures } from "../../store/inspector/inspector.ts";
 import { allow } from "../guard.ts";
 import {
+  createRouter,
   getMemberActor,
   jsonResponse,
-  createRouter,
   notFound,
   route,
   type ApiContext,
 } from "../route.ts";
 import { createArchiveStream, readArchiveEntries } from "./archive.ts";
 import { formatCurlCommand } from "./curl.ts";
-import { findCapture, listCaptures, getOrigin, type ListedCapture } from "./reading.ts";
-import { bodyNotComplete, replay } from "./replaying.ts";
+import { findCapture, listCaptures, getOrigin, type ListedCapture } from "./captures.ts";
+import { bodyNotComplete, replay } from "./replay.ts";
 
 export const inspector = createRouter();
 
-/** Written as it goes, and so not by `c.json`: the router is not told what it must look like. */
+/** The body is streamed instead of returned by `c.json`, so the type of the handler does not depend on the schema. */
 function archiveResponse(description: string): { description: string; content: object } {
   return jsonResponse(description, Archive);
 }
@@ -36,10 +36,10 @@ inspector.openapi(
     path: "/inspector",
     summary: "List captured requests",
     description:
-      "Of one tunnel, or of the hundred of the organization that were served last. Without headers and bodies.",
+      "Of one tunnel, or of the hundred tunnels of the organization that were served most recently. Without headers and bodies.",
     guard: allow("inspector:read"),
     query: InspectorQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(CaptureSummary)) },
+    responses: { 200: jsonResponse("The requests, newest first.", z.array(CaptureSummary)) },
     failures: ["not_found", "unavailable"],
   }),
   async (c) => {
@@ -55,10 +55,10 @@ inspector.openapi(
   route({
     method: "delete",
     path: "/inspector",
-    summary: "Clear the captured requests of a tunnel",
+    summary: "Delete the captured requests of a tunnel",
     guard: allow("inspector:write"),
     query: ClearQuery,
-    responses: { 200: jsonResponse("Nothing that came before is kept any more.", Ok) },
+    responses: { 200: jsonResponse("Every request that was captured before is deleted.", Ok) },
     failures: ["not_found", "unavailable"],
   }),
   async (c) => {
@@ -67,7 +67,7 @@ inspector.openapi(
       case "cleared":
         return c.json({ ok: true as const }, 200);
       case "not_found":
-        throw notFound("such tunnel");
+        throw notFound("tunnel");
     }
   },
 );
@@ -78,10 +78,10 @@ inspector.openapi(
     path: "/inspector/har",
     summary: "Export captured requests as an HTTP archive",
     description:
-      "HAR 1.2, of what the same query lists. An archive that grows large leaves bodies out.",
+      "HAR 1.2, with the requests that `GET /inspector` lists for the same query. A large archive omits bodies.",
     guard: allow("inspector:read"),
     query: InspectorQuery,
-    responses: { 200: archiveResponse("Newest first.") },
+    responses: { 200: archiveResponse("The archive, newest request first.") },
     failures: ["not_found", "unavailable"],
   }),
   async (c) => {
@@ -94,10 +94,10 @@ inspector.openapi(
   route({
     method: "get",
     path: "/inspector/{id}",
-    summary: "Read a captured request, with headers, bodies and messages",
+    summary: "Get a captured request, with headers, bodies and messages",
     guard: allow("inspector:read"),
     params: Id,
-    responses: { 200: jsonResponse("As it was captured.", CaptureEvent) },
+    responses: { 200: jsonResponse("The captured request.", CaptureEvent) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -113,7 +113,7 @@ inspector.openapi(
     summary: "Export one captured request as an HTTP archive",
     guard: allow("inspector:read"),
     params: Id,
-    responses: { 200: archiveResponse("HAR 1.2, with one entry.") },
+    responses: { 200: archiveResponse("An archive (HAR 1.2) with one entry.") },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -126,12 +126,12 @@ inspector.openapi(
   route({
     method: "get",
     path: "/inspector/{id}/curl",
-    summary: "Read a captured request as a command for a shell",
+    summary: "Get a captured request as a curl command",
     guard: allow("inspector:read"),
     params: Id,
     responses: {
       200: {
-        description: "A command that sends the same.",
+        description: "A shell command that sends the same request.",
         content: { "text/plain": { schema: z.string() } },
       },
     },
@@ -148,13 +148,15 @@ inspector.openapi(
   route({
     method: "post",
     path: "/inspector/{id}/replay",
-    summary: "Send a captured request to the agent once more",
+    summary: "Replay a captured request",
     description:
-      "Where the server and the tunnel allow it. With `underpass-replay: <id>` among its headers; those that were redacted are left out.",
+      "Sends the request to the agent again, with the header `underpass-replay: <id>` and without redacted headers. The server and the tunnel must allow replays.",
     guard: allow("inspector:write"),
     params: Id,
     optionalBody: ReplayRequest,
-    responses: { 200: jsonResponse("Both answers beside each other.", ReplayResult) },
+    responses: {
+      200: jsonResponse("The replayed request, and a comparison of both responses.", ReplayResult),
+    },
     failures: ["conflict", "replay_disabled", "agent_offline", "unavailable"],
   }),
   async (c) => {

@@ -1,4 +1,4 @@
-/** A captured request is sent once more, and what came of it is put beside what came of it then. */
+/** Sends a captured request again, and compares the new response with the captured one. */
 import type {
   ReplayChanges,
   ReplayOutcome,
@@ -8,7 +8,7 @@ import type { ReplayResult, ReplayRequest } from "../../../protocol/schemas/insp
 import { ApiError } from "../../errors.ts";
 import { fromBase64, toUtf8 } from "../../../shared/bytes.ts";
 import { tunnelObject } from "../../objects.ts";
-import { noteReplay } from "../../store/inspector/inspector.ts";
+import { recordReplay } from "../../store/inspector/inspector.ts";
 import { getMemberActor, notFound, type ApiContext } from "../route.ts";
 import { compareAnswers } from "./comparison.ts";
 import { callTunnel, readCapture, type FoundCapture } from "./captures.ts";
@@ -19,12 +19,12 @@ export async function replay(
   request: ReplayRequest,
 ): Promise<ReplayResult> {
   if (!c.var.config.ALLOW_REPLAY) throw toApiError("replay_disabled");
-  await noteReplay(c.var.db, getMemberActor(c), tunnel.id, event.id);
+  await recordReplay(c.var.db, getMemberActor(c), tunnel.id, event.id);
   const stub = tunnelObject(c.env, tunnel.id);
   const outcome = await callTunnel<ReplayOutcome>(stub.replay(event.id, toChanges(request)));
   if ("refused" in outcome) throw toApiError(outcome.refused);
   const replayed = await readCapture(c, tunnel, outcome.id);
-  if (!replayed) throw notFound("such captured request any more");
+  if (!replayed) throw notFound("captured request");
   const comparison = await compareAnswers(event, replayed);
   return { id: replayed.id, replay_of: event.id, comparison };
 }
@@ -42,21 +42,27 @@ function toBody({ body, body_base64: base64 }: ReplayRequest): Uint8Array | unde
 export function bodyNotComplete(): ApiError {
   return new ApiError(
     "conflict",
-    "The body of this request was not kept whole. Give another one in its place.",
+    "The captured body of this request is not complete. Send another body to replay it.",
   );
 }
 
 function toApiError(why: ReplayRefusal): ApiError {
   switch (why) {
     case "not_found":
-      return notFound("such captured request");
+      return notFound("captured request");
     case "replay_disabled":
-      return new ApiError("replay_disabled", "Replays are not enabled here.");
+      return new ApiError(
+        "replay_disabled",
+        "Replays are disabled on this server or for this tunnel.",
+      );
     case "cut":
       return bodyNotComplete();
     case "not_replayable":
-      return new ApiError("conflict", "A WebSocket can't be sent again.");
+      return new ApiError("conflict", "A WebSocket connection cannot be replayed.");
     case "agent_offline":
-      return new ApiError("agent_offline", "No agent is connected to this tunnel.");
+      return new ApiError(
+        "agent_offline",
+        "No agent is connected to this tunnel. Start one, then try again.",
+      );
   }
 }

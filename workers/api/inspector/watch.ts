@@ -1,6 +1,7 @@
 /**
- * GET /inspector/ws: captured requests as they happen. Who may watch is decided here; from then on the
- * connection belongs to the organization's object.
+ * GET /inspector/ws: captured requests as they happen. The watcher is authorized here; then the connection belongs to
+ * the organization's object.
+
  */
 import {
   WATCH_HEADER,
@@ -17,12 +18,12 @@ import {
 import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { organizationObject } from "../../objects.ts";
-import { isTunnelOf } from "../../store/tunnels/tunnels.ts";
+import { hasTunnel } from "../../store/tunnels/tunnels.ts";
 import { allowBySubprotocol } from "../guard.ts";
 import {
+  createRouter,
   failureResponses,
   invalidInput,
-  createRouter,
   notFound,
   type ApiContext,
 } from "../route.ts";
@@ -35,13 +36,13 @@ const { middleware, security } = allowBySubprotocol("inspector:read");
 inspectorWatch.openAPIRegistry.registerPath({
   method: "get",
   path: "/inspector/ws",
-  summary: "Watch requests as they happen",
+  summary: "Watch captured requests as they happen",
   description:
-    "A WebSocket (docs/live-view.md). The access token is a subprotocol, `bearer.<jwt>`, as browsers can set no other header.",
+    "A WebSocket (docs/live-view.md). The access token is sent as a subprotocol, `bearer.<jwt>`, because browsers cannot set other headers.",
   security,
   request: { query: WatchQuery },
   responses: {
-    101: { description: "Captured requests, one a message." },
+    101: { description: "The WebSocket is open. Each message is one captured request." },
     ...failureResponses(
       "invalid_request",
       "unauthorized",
@@ -55,13 +56,13 @@ inspectorWatch.openAPIRegistry.registerPath({
 });
 
 inspectorWatch.get("/inspector/ws", middleware, async (c) => {
-  requireUpgrade(c, "Requests are watched over a WebSocket.");
+  requireUpgrade(c, "Watchers connect over a WebSocket.");
   const query = WatchQuery.safeParse(c.req.query());
   if (!query.success) throw invalidInput({ target: "query", error: query.error });
   const { orgId, sessionId, userId } = c.var.principal;
   const { tunnel_id: tunnelId = null, batch } = query.data;
-  if (tunnelId !== null && !(await isTunnelOf(c.var.db, orgId, tunnelId))) {
-    throw notFound("such tunnel");
+  if (tunnelId !== null && !(await hasTunnel(c.var.db, orgId, tunnelId))) {
+    throw notFound("tunnel");
   }
   return handOver(c, orgId, { sessionId, userId, tunnelId, isBatched: batch === "1" });
 });
@@ -72,8 +73,9 @@ async function handOver(
   admission: WatcherAdmission,
 ): Promise<Response> {
   const retry = { retryAfterSeconds: RECONNECT_WATCHER_MS / 1000 };
-  // A server that stops ends the watching that it finds, once.
-  if (isDraining()) throw new ApiError("unavailable", "The server restarts.", retry);
+  // A server that is stopping disconnects its watchers only once, so it accepts no new ones.
+  if (isDraining())
+    throw new ApiError("unavailable", "The server is restarting. Try again.", retry);
   const answer = await organizationObject(c.env, orgId).fetch(WATCH_URL, {
     headers: {
       Upgrade: "websocket",
@@ -84,17 +86,21 @@ async function handOver(
   if (answer.status === 101) return answer;
   switch (answer.headers.get(ERROR_HEADER)) {
     case "unauthorized":
-      throw new ApiError("unauthorized", "The session is over.");
+      throw new ApiError("unauthorized", "The session has ended. Log in again.");
     case "rate_limited":
-      throw new ApiError("rate_limited", "Too many are watching this organization.", retry);
+      throw new ApiError(
+        "rate_limited",
+        "Too many watchers are connected for this organization. Try again later.",
+        retry,
+      );
     case "unavailable":
-      throw new ApiError("unavailable", "The server restarts.", retry);
+      throw new ApiError("unavailable", "The server is restarting. Try again.", retry);
     default:
       throw new Error(`the organization's object answered ${answer.status}`);
   }
 }
 
-/** A browser gives up a connection of which none of the protocols that it offered is granted. */
+/** A browser closes a connection when the response names none of the subprotocols that it offered. */
 function chooseProtocol(c: ApiContext): string {
   const offered = getOfferedProtocols(c);
   if (offered.includes(WATCH_PROTOCOL)) return WATCH_PROTOCOL;

@@ -1,4 +1,4 @@
-/** /metrics: what the organization's tunnels have carried. /usage: what that comes to by the price list. */
+/** /metrics: the traffic of the organization's tunnels. /usage: its cost by the price list. */
 import { z } from "zod";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import {
@@ -8,8 +8,8 @@ import {
   SeriesQuery,
   UsageQuery,
 } from "../../../protocol/schemas/metrics.ts";
-import { countAgents } from "../../store/tunnels/live-tunnels.ts";
-import { seriesOf, spanOf } from "../../store/metrics/metric-windows.ts";
+import { countAgents } from "../../store/tunnels/object-sync.ts";
+import { toSeries, getSpan } from "../../store/metrics/metric-windows.ts";
 import { usdCentsFor } from "../../store/billing/plans.ts";
 import { EXPOSITION_TYPE, formatExposition } from "./prometheus.ts";
 import {
@@ -22,7 +22,7 @@ import {
 import { findSpent } from "../../store/tokens/spending.ts";
 import { findUsage, listTokenUsage } from "../../store/metrics/usage.ts";
 import { allow, allowOrAgent, getOrgId } from "../guard.ts";
-import { jsonResponse, createRouter, route } from "../route.ts";
+import { createRouter, jsonResponse, route } from "../route.ts";
 
 export const metrics = createRouter();
 
@@ -30,17 +30,17 @@ metrics.openapi(
   route({
     method: "get",
     path: "/metrics",
-    summary: "Count tunnels, and what they carried in the last 24 hours",
+    summary: "Get the number of tunnels, and their traffic of the last 24 hours",
     guard: allow("metrics:read"),
-    responses: { 200: jsonResponse("Traffic counts within seconds.", Metrics) },
+    responses: { 200: jsonResponse("The numbers. Traffic is counted within seconds.", Metrics) },
   }),
   async (c) => {
     const { db, principal } = c.var;
-    // First, because it sets the status of tunnels right.
+    // First, because it updates the status of the tunnels.
     await countAgents(c.env, db, principal.orgId);
     const [tunnels, sums] = await Promise.all([
       countTunnels(db, principal.orgId),
-      findSums(db, principal.orgId, spanOf("24h", Date.now())),
+      findSums(db, principal.orgId, getSpan("24h", Date.now())),
     ]);
     const body = {
       total_tunnels: tunnels.total,
@@ -57,21 +57,21 @@ metrics.openapi(
   route({
     method: "get",
     path: "/metrics/timeseries",
-    summary: "What tunnels carried, over time",
+    summary: "Get the traffic of tunnels over time",
     guard: allow("metrics:read"),
     query: SeriesQuery,
     responses: {
       200: jsonResponse(
-        "Oldest first, with zeros; the last bucket is the running one.",
+        "The buckets, oldest first, including empty ones. The last bucket is not complete yet.",
         z.array(SeriesPoint),
       ),
     },
   }),
   async (c) => {
     const { metric, window } = c.req.valid("query");
-    const span = spanOf(window, Date.now());
+    const span = getSpan(window, Date.now());
     const values = await findSeries(c.var.db, c.var.principal.orgId, metric, span);
-    return c.json(seriesOf(span, values), 200);
+    return c.json(toSeries(span, values), 200);
   },
 );
 
@@ -79,13 +79,13 @@ metrics.openapi(
   route({
     method: "get",
     path: "/metrics/prometheus",
-    summary: "The same and more for Prometheus",
+    summary: "Get metrics for Prometheus",
     description:
-      "The bearer is an access token, or an agent's token in base64, which lasts as long as a scraper does.",
+      "The bearer is an access token, or a capability token in base64, which is valid for longer and so suits a scraper.",
     guard: allowOrAgent("metrics:read"),
     responses: {
       200: {
-        description: "Exposition format 0.0.4, of the caller's organization alone.",
+        description: "The metrics of the caller's organization in the exposition format 0.0.4.",
         content: { "text/plain": { schema: z.string() } },
       },
     },
@@ -108,11 +108,14 @@ metrics.openapi(
   route({
     method: "get",
     path: "/usage",
-    summary: "What the organization and each of its tokens used in a month",
+    summary: "Get the usage of the organization and of each token in a month",
     guard: allow("usage:read"),
     query: UsageQuery,
     responses: {
-      200: jsonResponse("By the price list. What counts for budgets.", OrganizationUsage),
+      200: jsonResponse(
+        "The usage, and its cost by the price list, which counts towards budgets.",
+        OrganizationUsage,
+      ),
     },
   }),
   async (c) => {

@@ -1,7 +1,7 @@
 /**
- * The text format in which Prometheus reads metrics (exposition format 0.0.4). Totals of an organization are of
- * all tunnels that it ever had, so that they only grow; tunnels one by one are families of their own, of which
- * any may go.
+ * Metrics in the text format of Prometheus (exposition format 0.0.4). The totals of an organization include all
+ * tunnels that it ever had, so that counters never decrease. Single tunnels have separate families, whose samples
+ * disappear with the tunnel.
  */
 import { OUTCOMES, type Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
 import { LATENCY_BOUNDS_MS } from "../../../protocol/limits.ts";
@@ -12,7 +12,7 @@ export const EXPOSITION_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 type Labels = Record<string, string>;
 
 interface Sample {
-  /** What follows the family's name. */
+  /** Follows the name of the family. */
   suffix?: string;
   labels?: Labels;
   value: number;
@@ -27,7 +27,7 @@ interface Family {
 
 export interface MetricsSnapshot {
   tunnels: TunnelCounts;
-  /** That are connected. */
+  /** The number of connected agents. */
   agents: number;
   counters: Counters;
   busiest: CountedTunnel[];
@@ -59,13 +59,13 @@ function toFamilies({ tunnels, agents, counters }: MetricsSnapshot): Family[] {
     },
     {
       name: "underpass_requests_total",
-      help: "Visitors' requests by the class of the answer's status; left: the visitor was gone before it; tcp: a connection to a TCP tunnel.",
+      help: "Visitors' requests by the class of the response status; left: the visitor disconnected before the response; tcp: a connection to a TCP tunnel.",
       type: "counter",
       samples: toOutcomeSamples(counters),
     },
     {
       name: "underpass_refusals_total",
-      help: "Visitors' requests that the local server did not answer, by the error that they got instead.",
+      help: "Visitors' requests that the service answered with an error instead of the local server, by error.",
       type: "counter",
       samples: Object.entries(counters)
         .filter(([name]) => name.startsWith("refusals:"))
@@ -86,7 +86,7 @@ function toFamilies({ tunnels, agents, counters }: MetricsSnapshot): Family[] {
     },
     {
       name: "underpass_request_duration_seconds",
-      help: "From a request's arrival at its tunnel to the head of the local server's answer.",
+      help: "Time from the arrival of a request at its tunnel to the head of the response of the local server.",
       type: "histogram",
       samples: toHistogramSamples(counters),
     },
@@ -110,7 +110,7 @@ function toTunnelFamilies(busiest: CountedTunnel[]): Family[] {
     },
     {
       name: "underpass_tunnel_requests_total",
-      help: "Requests of the tunnel's visitors by the class of the answer's status.",
+      help: "Requests of the tunnel's visitors by the class of the response status.",
       type: "counter",
       samples: each(toOutcomeSamples),
     },
@@ -134,14 +134,18 @@ function toOutcomeSamples(counters: Counters): Sample[] {
 }
 
 function toHistogramSamples(counters: Counters): Sample[] {
-  let answers = 0;
+  let responses = 0;
   const buckets = [...LATENCY_BOUNDS_MS, "more" as const].map((bound) => {
-    answers += counters[`latency:${bound}`] ?? 0;
+    responses += counters[`latency:${bound}`] ?? 0;
     const le = bound === "more" ? "+Inf" : String(bound / 1000);
-    return { suffix: "_bucket", labels: { le }, value: answers };
+    return { suffix: "_bucket", labels: { le }, value: responses };
   });
   const sumSeconds = (counters["latency:sum"] ?? 0) / 1000;
-  return [...buckets, { suffix: "_sum", value: sumSeconds }, { suffix: "_count", value: answers }];
+  return [
+    ...buckets,
+    { suffix: "_sum", value: sumSeconds },
+    { suffix: "_count", value: responses },
+  ];
 }
 
 function formatFamily({ name, help, type, samples }: Family): string {

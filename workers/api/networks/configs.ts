@@ -1,9 +1,9 @@
 /**
- * WireGuard configurations, in the form that `wg-quick` reads (wg-quick(8)). Private keys are placeholders: they
- * are made on the machines that use them and never come here.
+ * WireGuard configurations in the format of wg-quick(8). Private keys are placeholders: each is generated on the
+ * machine that uses it and is never sent to this service.
  */
 
-/** Leaves room for PPPoE and the relay's header on the agent's leg: a 1,420 byte default would be cut. */
+/** Leaves room for PPPoE and for the relay's header between relay and agent, which the default of 1,420 bytes does not. */
 const SERVER_MTU = 1380;
 const KEEPALIVE_SECONDS = 25;
 
@@ -12,9 +12,9 @@ export interface ServerConfig {
   address: string;
   prefix: number;
   listenPort: number;
-  /** Where clients reach the server. */
+  /** The address at which clients reach the server, as `host:port`. */
   endpoint: string | null;
-  /** Whether the relay leads there, so that an agent must run. */
+  /** Whether the endpoint is at the relay, which requires a running agent. */
   isRelayed: boolean;
   devices: { name: string; address: string; publicKey: string }[];
 }
@@ -55,7 +55,7 @@ export interface ClientConfig {
   cidr: string;
 }
 
-/** Neither DNS nor a default route: only the network's own traffic goes through it. */
+/** Without DNS and without a default route: only the traffic of the network goes through the tunnel. */
 export function writeClientConfig(client: ClientConfig): string {
   return [
     `# ${toComment(client.deviceName)} in the private network ${toComment(client.networkName)}`,
@@ -72,7 +72,7 @@ export function writeClientConfig(client: ClientConfig): string {
   ].join("\n");
 }
 
-/** Names are chosen by people: nothing in one may end its comment, or show it as another text. */
+/** Names are user input: a name must not end its comment, nor change how the comment is displayed. */
 function toComment(name: string): string {
   return name.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, " ");
 }

@@ -1,4 +1,4 @@
-/** /private-networks/{id}/devices: who may take part in a network, by public key. */
+/** /private-networks/{id}/devices: the devices of a network, identified by their public keys. */
 import { z } from "zod";
 import {
   Device,
@@ -16,14 +16,14 @@ import {
   removeDevice,
 } from "../../store/networks/devices.ts";
 import { allowOrAgent } from "../guard.ts";
-import { jsonResponse, getCallerActor, invalidField, notFound, route } from "../route.ts";
+import { getCallerActor, invalidField, jsonResponse, notFound, route } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,
   createNetworkRouter,
   requireNetwork,
   serverNotRegistered,
-} from "./area.ts";
+} from "./router.ts";
 import { writeClientConfig } from "./configs.ts";
 import { getAddressAt, getPublicEndpoint, toDevices } from "./views.ts";
 
@@ -38,7 +38,7 @@ networkDevices.openapi(
     guard: allowOrAgent("networks:read"),
     params: Id,
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(Device)) },
+    responses: { 200: jsonResponse("The devices, newest first.", z.array(Device)) },
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
@@ -52,12 +52,15 @@ networkDevices.openapi(
     method: "post",
     path: "/private-networks/{id}/devices",
     summary: "Enroll a device in a private network",
-    description: `With the next free address. The same key again gives the same device. ${FOR_AGENTS}`,
+    description: `The device gets the next free address. Enrolling the same key again returns the same device. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: Id,
     body: EnrollDevice,
     responses: {
-      201: jsonResponse("The server's configuration needs the device too.", DeviceEnrollment),
+      201: jsonResponse(
+        "Enrolled. The configuration of the WireGuard server must be updated too.",
+        DeviceEnrollment,
+      ),
     },
     failures: ["invalid_name", "network_full"],
   }),
@@ -69,9 +72,12 @@ networkDevices.openapi(
       case "not_found":
         throw networkNotFound();
       case "key_of_server":
-        throw invalidField("public_key", "is the key of the network's server");
+        throw invalidField("public_key", "must not be the key of the network's server");
       case "network_full":
-        throw new ApiError("network_full", "The network has no free address left.");
+        throw new ApiError(
+          "network_full",
+          "The network has no free address left. Remove a device first.",
+        );
       default: {
         const { network } = enrolled;
         const [device] = await toDevices(c.env, network, [enrolled.device]);
@@ -86,15 +92,15 @@ networkDevices.openapi(
     method: "delete",
     path: "/private-networks/{id}/devices/{device_id}",
     summary: "Remove a device from a private network",
-    description: `The WireGuard server still knows it until its configuration is applied anew. ${FOR_AGENTS}`,
+    description: `The WireGuard server accepts the device until its configuration is applied again. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: DeviceId,
-    responses: { 200: jsonResponse("Its address is free.", Ok) },
+    responses: { 200: jsonResponse("Removed. The address of the device is free.", Ok) },
   }),
   async (c) => {
     const { id, device_id: deviceId } = c.req.valid("param");
     const outcome = await removeDevice(c.var.db, getCallerActor(c), id, deviceId);
-    if (outcome === "not_found") throw notFound("such device");
+    if (outcome === "not_found") throw notFound("device");
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -103,18 +109,23 @@ networkDevices.openapi(
   route({
     method: "get",
     path: "/private-networks/{id}/devices/{device_id}/config",
-    summary: "A device's WireGuard configuration",
-    description: `For \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
+    summary: "Get the WireGuard configuration of a device",
+    description: `In the format of \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:read"),
     params: DeviceId,
-    responses: { 200: jsonResponse("It leads to the network and nowhere else.", NetworkConfig) },
+    responses: {
+      200: jsonResponse(
+        "The configuration. It routes only the traffic of the network.",
+        NetworkConfig,
+      ),
+    },
     failures: ["server_not_registered"],
   }),
   async (c) => {
     const { id, device_id: deviceId } = c.req.valid("param");
     const network = await requireNetwork(c, id);
     const device = await findDevice(c.var.db, network.id, deviceId);
-    if (!device) throw notFound("such device");
+    if (!device) throw notFound("device");
     const { serverPublicKey, cidr } = network;
     const endpoint = getPublicEndpoint(network);
     if (serverPublicKey === null || endpoint === null) throw serverNotRegistered();

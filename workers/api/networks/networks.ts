@@ -1,4 +1,4 @@
-/** /private-networks: WireGuard networks whose server stands behind an agent. */
+/** /private-networks: WireGuard networks whose server is reached through an agent. */
 import { z } from "zod";
 import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import { CreateNetwork, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
@@ -6,8 +6,8 @@ import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { createNetwork, deleteNetwork, listNetworks } from "../../store/networks/networks.ts";
 import { allowOrAgent, getOrgId } from "../guard.ts";
-import { jsonResponse, getCallerActor, route } from "../route.ts";
-import { FOR_AGENTS, networkNotFound, createNetworkRouter, requireNetwork } from "./area.ts";
+import { getCallerActor, jsonResponse, route } from "../route.ts";
+import { FOR_AGENTS, networkNotFound, createNetworkRouter, requireNetwork } from "./router.ts";
 import { toNetworks, toOneNetwork } from "./views.ts";
 
 export const networks = createNetworkRouter();
@@ -20,7 +20,9 @@ networks.openapi(
     description: FOR_AGENTS,
     guard: allowOrAgent("networks:read"),
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(PrivateNetwork)) },
+    responses: {
+      200: jsonResponse("The private networks, newest first.", z.array(PrivateNetwork)),
+    },
   }),
   async (c) => {
     const rows = await listNetworks(c.var.db, getOrgId(c), c.req.valid("query"));
@@ -33,7 +35,7 @@ networks.openapi(
     method: "post",
     path: "/private-networks",
     summary: "Create a private network",
-    description: `Its server is registered with another call. ${FOR_AGENTS}`,
+    description: `The server of the network is registered with \`PUT /private-networks/{id}/server\`. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     body: CreateNetwork,
     responses: { 201: jsonResponse("Created.", PrivateNetwork) },
@@ -43,10 +45,13 @@ networks.openapi(
     const network = await createNetwork(c.var.db, getCallerActor(c), c.req.valid("json"));
     switch (network) {
       case "duplicate_name":
-        throw new ApiError("duplicate_name", "The organization has a network of this name.");
+        throw new ApiError(
+          "duplicate_name",
+          "The organization already has a private network with this name.",
+        );
       case "too_many": {
-        const most = `An organization has at most ${NETWORKS_PER_ORG_MAX} private networks.`;
-        throw new ApiError("conflict", most);
+        const message = `An organization can have at most ${NETWORKS_PER_ORG_MAX} private networks.`;
+        throw new ApiError("conflict", message);
       }
       default:
         return c.json(await toOneNetwork(c.env, network), 201);
@@ -58,11 +63,11 @@ networks.openapi(
   route({
     method: "get",
     path: "/private-networks/{id}",
-    summary: "A private network",
+    summary: "Get a private network",
     description: FOR_AGENTS,
     guard: allowOrAgent("networks:read"),
     params: Id,
-    responses: { 200: jsonResponse("With its state at the relay.", PrivateNetwork) },
+    responses: { 200: jsonResponse("The network, with its state at the relay.", PrivateNetwork) },
   }),
   async (c) => {
     const network = await requireNetwork(c, c.req.valid("param").id);
@@ -75,10 +80,15 @@ networks.openapi(
     method: "delete",
     path: "/private-networks/{id}",
     summary: "Delete a private network",
-    description: `With its devices. ${FOR_AGENTS}`,
+    description: `Deletes the devices of the network too. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: Id,
-    responses: { 200: jsonResponse("Its agent is disconnected, and its port is free.", Ok) },
+    responses: {
+      200: jsonResponse(
+        "Deleted. The agent of the network is disconnected, and its port is free.",
+        Ok,
+      ),
+    },
   }),
   async (c) => {
     const isDeleted = await deleteNetwork(c.var.db, getCallerActor(c), c.req.valid("param").id);

@@ -1,4 +1,4 @@
-/** GET /relays/connect: a relay opens its link. From then on the connection belongs to the relay's object. */
+/** GET /relays/connect: a relay opens its link. Then the connection belongs to the relay's object. */
 import { RELAY_LINK_URL } from "../../../durable-objects/relay/admission.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
 import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
@@ -7,7 +7,7 @@ import { isDraining } from "../../draining.ts";
 import { ApiError } from "../../errors.ts";
 import { relayObject } from "../../objects.ts";
 import { unauthorized } from "../guard.ts";
-import { failureResponses, invalidInput, createRouter, type ApiContext } from "../route.ts";
+import { createRouter, failureResponses, invalidInput, type ApiContext } from "../route.ts";
 import { requireUpgrade } from "../upgrade.ts";
 import { parseBearerSecret } from "../../../shared/bearer-token.ts";
 
@@ -16,13 +16,13 @@ export const relayLink = createRouter();
 relayLink.openAPIRegistry.registerPath({
   method: "get",
   path: "/relays/connect",
-  summary: "A relay connects",
+  summary: "Connect a relay",
   description:
-    "A WebSocket (docs/relay-protocol.md). The bearer is the secret that the operator gave to the service and its relays.",
+    "A WebSocket (docs/relay-protocol.md). The bearer is the secret that the operator has configured for the service and its relays.",
   security: [{ bearer: [] }],
   request: { query: RelayConnectQuery },
   responses: {
-    101: { description: "The connection." },
+    101: { description: "The WebSocket is open." },
     ...failureResponses(
       "invalid_request",
       "unauthorized",
@@ -35,7 +35,7 @@ relayLink.openAPIRegistry.registerPath({
 
 relayLink.get("/relays/connect", async (c) => {
   requireRelaySecret(c);
-  requireUpgrade(c, "Relays connect with a WebSocket.");
+  requireUpgrade(c, "Relays connect over a WebSocket.");
   const query = RelayConnectQuery.safeParse(c.req.query());
   if (!query.success) throw invalidInput({ target: "query", error: query.error });
   const headers = { Upgrade: "websocket" };
@@ -44,13 +44,16 @@ relayLink.get("/relays/connect", async (c) => {
     : await relayObject(c.env, query.data.relay_id).fetch(RELAY_LINK_URL, { headers });
   if (answer?.status === 101) return answer;
   const retryAfterSeconds = RECONNECT_MAX_MS / 1000;
-  throw new ApiError("unavailable", "The server restarts.", { retryAfterSeconds });
+  throw new ApiError("unavailable", "The server is restarting. Try again.", { retryAfterSeconds });
 });
 
 function requireRelaySecret(c: ApiContext): void {
   const { RELAY_SECRET: secret } = c.var.config;
   if (secret === undefined) {
-    throw new ApiError("provider_not_configured", "This service has no RELAY_SECRET.");
+    throw new ApiError(
+      "provider_not_configured",
+      "The server has no RELAY_SECRET, so that no relay can connect.",
+    );
   }
   const bearer = parseBearerSecret(c.req.header("authorization"));
   if (bearer === null || !equalInConstantTime(bearer, secret)) throw unauthorized();

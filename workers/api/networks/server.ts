@@ -1,4 +1,4 @@
-/** /private-networks/{id}/server: the WireGuard server of a network, and what its agent needs at the relay. */
+/** /private-networks/{id}/server: the WireGuard server of a network, and the relay tickets of its agent. */
 import { parseCidr } from "../../../shared/cidr.ts";
 import { TOKEN_BANDWIDTH_DEFAULT_MBPS } from "../../../protocol/limits.ts";
 import {
@@ -13,17 +13,17 @@ import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { listAllDevices } from "../../store/networks/devices.ts";
 import { findRelay } from "../../store/networks/relays.ts";
 import { registerServer, unregisterServer } from "../../store/networks/server.ts";
-import { userNonce } from "../../store/networks/ticket-revocations.ts";
+import { toUserNonce } from "../../store/networks/ticket-revocations.ts";
 import { findOrganization } from "../../store/organizations/organizations.ts";
 import { allowOrAgent } from "../guard.ts";
-import { jsonResponse, getCallerActor, invalidField, route, type ApiContext } from "../route.ts";
+import { getCallerActor, invalidField, jsonResponse, route, type ApiContext } from "../route.ts";
 import {
   FOR_AGENTS,
   networkNotFound,
   createNetworkRouter,
   requireNetwork,
   serverNotRegistered,
-} from "./area.ts";
+} from "./router.ts";
 import { writeServerConfig } from "./configs.ts";
 import { getAddressAt, getPublicEndpoint, toOneNetwork } from "./views.ts";
 
@@ -34,11 +34,13 @@ networkServers.openapi(
     method: "put",
     path: "/private-networks/{id}/server",
     summary: "Register the server of a private network",
-    description: `Again, it replaces the key and keeps the port. ${FOR_AGENTS}`,
+    description: `Registering again replaces the key and does not change the port. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: Id,
     body: RegisterServer,
-    responses: { 200: jsonResponse("With the port that is reserved for it.", PrivateNetwork) },
+    responses: {
+      200: jsonResponse("The network, with the UDP port that is reserved for it.", PrivateNetwork),
+    },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -53,13 +55,16 @@ networkServers.openapi(
       case "not_found":
         throw networkNotFound();
       case "key_of_device":
-        throw invalidField("server_public_key", "is the key of one of the network's devices");
+        throw invalidField(
+          "server_public_key",
+          "must not be the key of one of the network's devices",
+        );
       case "unknown_relay":
-        throw invalidField("relay_id", "names no relay of this service");
+        throw invalidField("relay_id", "names an unknown relay");
       case "no_relay":
-        throw new ApiError("unavailable", "No relay has connected to this service yet.");
+        throw new ApiError("unavailable", "No relay is available for private networks.");
       case "exhausted":
-        throw new ApiError("unavailable", "All UDP ports of the relay are reserved.");
+        throw new ApiError("unavailable", "The relay has no free UDP port.");
       default:
         return c.json(await toOneNetwork(c.env, network), 200);
     }
@@ -71,10 +76,12 @@ networkServers.openapi(
     method: "delete",
     path: "/private-networks/{id}/server",
     summary: "Remove the server of a private network",
-    description: `The network keeps its port and its devices. ${FOR_AGENTS}`,
+    description: `The port and the devices of the network do not change. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: Id,
-    responses: { 200: jsonResponse("Its agent is disconnected.", PrivateNetwork) },
+    responses: {
+      200: jsonResponse("Removed. The agent of the network is disconnected.", PrivateNetwork),
+    },
   }),
   async (c) => {
     const network = await unregisterServer(c.var.db, getCallerActor(c), c.req.valid("param").id);
@@ -87,11 +94,13 @@ networkServers.openapi(
   route({
     method: "get",
     path: "/private-networks/{id}/server-config",
-    summary: "The server's WireGuard configuration",
-    description: `For \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
+    summary: "Get the WireGuard configuration of the server",
+    description: `In the format of \`wg-quick\`, with a placeholder for the private key. ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:read"),
     params: Id,
-    responses: { 200: jsonResponse("With a peer for each device.", NetworkConfig) },
+    responses: {
+      200: jsonResponse("The configuration, with a peer for each device.", NetworkConfig),
+    },
     failures: ["server_not_registered"],
   }),
   async (c) => {
@@ -120,11 +129,16 @@ networkServers.openapi(
   route({
     method: "post",
     path: "/private-networks/{id}/relay-ticket",
-    summary: "What an agent needs to serve a private network",
-    description: `A ticket of five minutes for its relay (docs/relay-protocol.md). ${FOR_AGENTS}`,
+    summary: "Get a relay ticket for a private network",
+    description: `With the ticket, which is valid for five minutes, an agent serves the network at its relay (docs/relay-protocol.md). ${FOR_AGENTS}`,
     guard: allowOrAgent("networks:write"),
     params: Id,
-    responses: { 200: jsonResponse("The newest ticket takes the port over.", RelayAccess) },
+    responses: {
+      200: jsonResponse(
+        "The ticket, and the address of the relay that accepts it. The newest ticket takes over the port.",
+        RelayAccess,
+      ),
+    },
     failures: ["server_not_registered", "unavailable"],
   }),
   async (c) => {
@@ -133,7 +147,7 @@ networkServers.openapi(
     if (serverPublicKey === null) throw serverNotRegistered();
     const organization = await findOrganization(c.var.db, network.orgId);
     if (organization?.approvalStatus !== "approved") {
-      throw new ApiError("forbidden", "The organization waits for approval.");
+      throw new ApiError("forbidden", "The organization is waiting for approval.");
     }
     const relay = relayId === null ? null : await findRelay(c.var.db, relayId);
     if (!relay || port === null || port < relay.firstPort || port > relay.lastPort) {
@@ -152,9 +166,9 @@ networkServers.openapi(
   },
 );
 
-/** A person's tickets have the rate of a token that names none. */
+/** The tickets of a person have the default bandwidth of a token. */
 function getCredential(c: ApiContext): { nonce: string; mbps: number } {
   const { agentToken } = c.var;
   if (agentToken) return { nonce: agentToken.nonce, mbps: agentToken.bandwidthLimitMbps };
-  return { nonce: userNonce(c.var.principal.userId), mbps: TOKEN_BANDWIDTH_DEFAULT_MBPS };
+  return { nonce: toUserNonce(c.var.principal.userId), mbps: TOKEN_BANDWIDTH_DEFAULT_MBPS };
 }

@@ -1,4 +1,4 @@
-/** Networks and devices as callers see them: their rows, and what their relay reports. */
+/** Networks and devices in the form of the API: their rows, and their status at the relay. */
 import type { DeviceTotals, NetworkSummary } from "../../../durable-objects/relay/networks.ts";
 import { numberToIpv4, parseCidr } from "../../../shared/cidr.ts";
 import type { Device, NetworkRelay, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
@@ -9,7 +9,7 @@ import { relayObject } from "../../objects.ts";
 import type { DeviceRow } from "../../store/networks/devices.ts";
 import type { Network } from "../../store/networks/networks.ts";
 
-/** A list does not wait longer for a relay's object. */
+/** A list waits at most this long for the object of a relay. */
 const STATUS_WAIT_MAX_MS = 2_000;
 
 const UNKNOWN_RELAY: NetworkRelay = {
@@ -21,7 +21,7 @@ const UNKNOWN_RELAY: NetworkRelay = {
   wrong_key_handshakes: 0,
 };
 
-/** Networks without a status have the one of a relay that never saw them. */
+/** A network without a status is reported as offline. */
 export async function toNetworks(env: Env, networks: Network[]): Promise<PrivateNetwork[]> {
   const byRelay = Map.groupBy(networks, ({ relayId }) => relayId);
   byRelay.delete(null);
@@ -52,7 +52,7 @@ export async function toDevices(
   return rows.map((row) => toDevice(cidr, row, status.get(row.publicKey)));
 }
 
-/** `host:port` for clients: the server's own, else the relay's. null while no server is registered. */
+/** `host:port` for clients: the server's own, otherwise that of the relay. null while no server is registered. */
 export function getPublicEndpoint({
   serverPublicKey,
   ownEndpoint,
@@ -65,7 +65,7 @@ export function getPublicEndpoint({
   return `${relayHost.includes(":") ? `[${relayHost}]` : relayHost}:${port}`;
 }
 
-/** @param hostNumber position in the block. */
+/** @param hostNumber position of the address in the block. */
 export function getAddressAt(cidr: string, hostNumber: number): string {
   return numberToIpv4(parseCidr(cidr)!.ipv4!.first + hostNumber);
 }
@@ -114,7 +114,7 @@ function toTimestamp(ms: number | null): string | null {
   return ms === null ? null : new Date(ms).toISOString();
 }
 
-/** A relay's object that can't be asked makes no list fail. */
+/** A list does not fail when the object of a relay cannot be reached. */
 async function withFallback<Answer>(
   otherwise: Answer,
   ask: () => Promise<Answer>,

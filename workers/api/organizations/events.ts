@@ -1,4 +1,4 @@
-/** /events: what happened in the organization. /me/events: what happened to one's own account. */
+/** /events: the audit log of the organization. /me/events: the audit log of the caller's account. */
 import { z } from "zod";
 import {
   AuditEvent,
@@ -9,7 +9,7 @@ import { PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { normalizeEmail } from "../../identity/accounts/emails.ts";
 import { listEvents, listPersonalEvents, type EventRow } from "../../store/organizations/events.ts";
 import { allow } from "../guard.ts";
-import { jsonResponse, createRouter, route } from "../route.ts";
+import { createRouter, jsonResponse, route } from "../route.ts";
 
 export const events = createRouter();
 
@@ -17,17 +17,17 @@ events.openapi(
   route({
     method: "get",
     path: "/events",
-    summary: "List what happened in the organization",
+    summary: "List the audit log of the organization",
     guard: allow("events:read"),
     query: EventQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(AuditEvent)) },
+    responses: { 200: jsonResponse("The events, newest first.", z.array(AuditEvent)) },
   }),
   async (c) => {
     const { start_time: start, actor, ...query } = c.req.valid("query");
     const rows = await listEvents(c.var.db, c.var.principal.orgId, {
       ...query,
       since: start === undefined ? undefined : new Date(start),
-      actor: actor === undefined ? undefined : readActor(actor),
+      actor: actor === undefined ? undefined : parseActor(actor),
     });
     return c.json(rows.map(toEvent), 200);
   },
@@ -37,10 +37,10 @@ events.openapi(
   route({
     method: "get",
     path: "/me/events",
-    summary: "List what happened to one's own account",
+    summary: "List the audit log of the caller's account",
     guard: allow("account:self"),
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(PersonalEvent)) },
+    responses: { 200: jsonResponse("The events, newest first.", z.array(PersonalEvent)) },
   }),
   async (c) => {
     const rows = await listPersonalEvents(c.var.db, c.var.principal.userId, c.req.valid("query"));
@@ -51,7 +51,7 @@ events.openapi(
   },
 );
 
-function readActor(text: string): { id: string } | { email: string } {
+function parseActor(text: string): { id: string } | { email: string } {
   const id = z.uuid().safeParse(text);
   return id.success ? { id: id.data } : { email: normalizeEmail(text) };
 }

@@ -1,6 +1,6 @@
 /**
- * Invitations: an address is asked to join an organization. What is mailed to it is good once, and only for
- * the account with that address. Nothing here tells whether there is such an account.
+ * Invitations of an email address to an organization. The token in the email is valid once, and only for the account
+ * with that address. No response reveals whether the address has an account.
  */
 import { z } from "zod";
 import {
@@ -11,13 +11,13 @@ import {
   Organization,
 } from "../../../protocol/schemas/organizations/organizations.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
-import { sealMail } from "../../integrations/mail/mail.ts";
+import { encryptMail } from "../../integrations/mail/mail.ts";
 import { invitationMail } from "../../integrations/mail/mails.ts";
 import { ApiError } from "../../errors.ts";
 import { randomSecret } from "../../identity/accounts/codes.ts";
 import { isEmailAddress, normalizeEmail } from "../../identity/accounts/emails.ts";
-import { hasPermission, permissionToGive } from "../../identity/permissions.ts";
-import { sha256Hex } from "../../identity/sealing.ts";
+import { hasPermission, getPermissionToGrant } from "../../identity/permissions.ts";
+import { sha256Hex } from "../../identity/encryption.ts";
 import {
   acceptInvitation,
   createInvitation,
@@ -28,10 +28,10 @@ import {
 } from "../../store/organizations/invitations.ts";
 import { allow, allowIn, missingPermission } from "../guard.ts";
 import {
-  getMemberActor,
-  jsonResponse,
-  invalidField,
   createRouter,
+  getMemberActor,
+  invalidField,
+  jsonResponse,
   notFound,
   route,
 } from "../route.ts";
@@ -47,7 +47,7 @@ invitations.openapi(
     guard: allowIn("orgs:read"),
     params: Id,
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(Invitation)) },
+    responses: { 200: jsonResponse("The invitations, newest first.", z.array(Invitation)) },
   }),
   async (c) => {
     const rows = await listInvitations(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -59,13 +59,13 @@ invitations.openapi(
   route({
     method: "post",
     path: "/orgs/{id}/invitations",
-    summary: "Invite an address",
-    description: "An earlier invitation of the same address is void.",
+    summary: "Invite an email address to an organization",
+    description: "Replaces an earlier invitation of the same address.",
     guard: allowIn("members:write"),
     params: Id,
     body: Invite,
     responses: {
-      201: jsonResponse("Invited; the token is in the mail, and nowhere else.", Invitation),
+      201: jsonResponse("Invited. Only the email contains the token.", Invitation),
     },
     failures: ["duplicate_name", "conflict", "rate_limited"],
   }),
@@ -73,17 +73,17 @@ invitations.openapi(
     const { config, db, principal } = c.var;
     const { role, ...given } = c.req.valid("json");
     const email = normalizeEmail(given.email);
-    if (!isEmailAddress(email)) throw invalidField("email", "is not an e-mail address");
-    const needed = permissionToGive(role);
+    if (!isEmailAddress(email)) throw invalidField("email", "must be an email address");
+    const needed = getPermissionToGrant(role);
     if (!hasPermission(principal.role, needed)) throw missingPermission(principal.role, needed);
 
     const token = randomSecret();
-    const words = { inviter: principal.email, organization: principal.orgName, token };
+    const details = { inviter: principal.email, organization: principal.orgName, token };
     const row = await createInvitation(db, getMemberActor(c), {
       email,
       role,
       tokenHash: await sha256Hex(token),
-      mail: await sealMail(config, invitationMail(email, config, words)),
+      mail: await encryptMail(config, invitationMail(email, config, details)),
     });
     if (typeof row === "string") throw toApiError(row, email);
     return c.json(toInvitation(row), 201);
@@ -94,10 +94,10 @@ invitations.openapi(
   route({
     method: "delete",
     path: "/orgs/{id}/invitations/{invitation_id}",
-    summary: "Take an invitation back",
+    summary: "Revoke an invitation",
     guard: allowIn("members:write"),
     params: InvitationId,
-    responses: { 200: jsonResponse("Its token is void.", Ok) },
+    responses: { 200: jsonResponse("Revoked. Its token is no longer valid.", Ok) },
   }),
   async (c) => {
     const { invitation_id: id } = c.req.valid("param");
@@ -106,7 +106,7 @@ invitations.openapi(
       case "revoked":
         return c.json({ ok: true as const }, 200);
       case "not_found":
-        throw notFound("such invitation");
+        throw notFound("invitation");
     }
   },
 );
@@ -130,9 +130,12 @@ invitations.openapi(
     const org = await acceptInvitation(db, { tokenHash, userId, email, ip });
     switch (org) {
       case "invalid":
-        throw new ApiError("invalid_token", "The invitation is not good, or no longer.");
+        throw new ApiError("invalid_token", "The invitation is not valid, or it has expired.");
       case "another_address":
-        throw new ApiError("forbidden", "The invitation is for another address than yours.");
+        throw new ApiError(
+          "forbidden",
+          "The invitation is for another email address than that of your account.",
+        );
       default:
         return c.json(toOrganization(org), 200);
     }
@@ -142,15 +145,19 @@ invitations.openapi(
 function toApiError(refusal: InvitationRefusal, email: string): ApiError {
   switch (refusal) {
     case "not_approved":
-      return new ApiError("forbidden", "The organization waits for approval.");
+      return new ApiError("forbidden", "The organization is waiting for approval.");
     case "already_member":
-      return new ApiError("duplicate_name", `${email} is a member already.`);
+      return new ApiError("duplicate_name", `The user ${email} is already a member.`);
     case "too_many":
-      return new ApiError("conflict", "Too many invitations are open: take some back first.");
+      return new ApiError("conflict", "Too many invitations are open. Revoke some of them first.");
     case "too_many_today":
-      return new ApiError("rate_limited", "Too many invitations were sent within a day.", {
-        retryAfterSeconds: 3600,
-      });
+      return new ApiError(
+        "rate_limited",
+        "Too many invitations were sent in the last 24 hours. Try again later.",
+        {
+          retryAfterSeconds: 3600,
+        },
+      );
   }
 }
 

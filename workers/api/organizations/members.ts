@@ -1,4 +1,4 @@
-/** /orgs/{id}/members: who belongs to an organization. Anybody may leave; the last owner can't. */
+/** /orgs/{id}/members: the members of an organization. Every member may leave, except the last owner. */
 import { z } from "zod";
 import {
   ChangeRole,
@@ -7,7 +7,7 @@ import {
 } from "../../../protocol/schemas/organizations/organizations.ts";
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
-import { forfeitWith, hasPermission } from "../../identity/permissions.ts";
+import { getForfeit, hasPermission } from "../../identity/permissions.ts";
 import {
   changeRole,
   listMembers,
@@ -17,9 +17,9 @@ import {
 } from "../../store/organizations/members.ts";
 import { allowIn, missingPermission } from "../guard.ts";
 import {
+  createRouter,
   getMemberActor,
   jsonResponse,
-  createRouter,
   notFound,
   route,
   type ApiContext,
@@ -31,11 +31,13 @@ members.openapi(
   route({
     method: "get",
     path: "/orgs/{id}/members",
-    summary: "List members",
+    summary: "List the members of an organization",
     guard: allowIn("orgs:read"),
     params: Id,
     query: PageQuery,
-    responses: { 200: jsonResponse("The latest joined first.", z.array(Member)) },
+    responses: {
+      200: jsonResponse("The members, by the time they joined, newest first.", z.array(Member)),
+    },
   }),
   async (c) => {
     const rows = await listMembers(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -47,11 +49,11 @@ members.openapi(
   route({
     method: "patch",
     path: "/orgs/{id}/members/{user_id}",
-    summary: "Change a member's role",
+    summary: "Change the role of a member",
     guard: allowIn("members:write"),
     params: MemberId,
     body: ChangeRole,
-    responses: { 200: jsonResponse("Good from the member's next request on.", Member) },
+    responses: { 200: jsonResponse("Changed, from the member's next request on.", Member) },
     failures: ["conflict"],
   }),
   async (c) => {
@@ -61,7 +63,7 @@ members.openapi(
       userId,
       role,
       mayChangeOwners: mayChangeOwners(c),
-      forfeit: forfeitWith(role),
+      forfeit: getForfeit(role),
     });
     if (typeof member === "string") throw toApiError(c, member);
     return c.json(toMember(member), 200);
@@ -72,11 +74,14 @@ members.openapi(
   route({
     method: "delete",
     path: "/orgs/{id}/members/{user_id}",
-    summary: "Remove a member, or leave",
+    summary: "Remove a member, or leave the organization",
     guard: allowIn("account:self"),
     params: MemberId,
     responses: {
-      200: jsonResponse("No session or token of theirs acts for the organization any more.", Ok),
+      200: jsonResponse(
+        "Removed. The sessions and tokens of the member no longer act for the organization.",
+        Ok,
+      ),
     },
     failures: ["forbidden", "conflict"],
   }),
@@ -90,7 +95,7 @@ members.openapi(
     const outcome = await removeMember(c.var.db, getMemberActor(c), {
       userId,
       mayChangeOwners: mayChangeOwners(c),
-      forfeit: forfeitWith(null),
+      forfeit: getForfeit(null),
     });
     if (outcome !== "removed") throw toApiError(c, outcome);
     return c.json({ ok: true as const }, 200);
@@ -104,13 +109,13 @@ function mayChangeOwners(c: ApiContext): boolean {
 function toApiError(c: ApiContext, refusal: MemberRefusal): ApiError {
   switch (refusal) {
     case "not_found":
-      return notFound("such member");
+      return notFound("member", "user id");
     case "owners_only":
       return missingPermission(c.var.principal.role, "owners:write");
     case "last_owner":
       return new ApiError(
         "conflict",
-        "An organization keeps an owner: make somebody else one first.",
+        "This is the last owner of the organization. Make another member an owner first.",
       );
   }
 }

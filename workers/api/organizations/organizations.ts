@@ -1,6 +1,7 @@
 /**
- * /orgs: what a person belongs to. Under /orgs/{id} the organization of the path counts and the caller's
- * role there, whichever one the access token acts for.
+ * /orgs: the organizations of the caller. Under /orgs/{id} the caller's role in the organization of the path counts,
+ * whichever organization the access token acts for.
+
  */
 import { z } from "zod";
 import { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
@@ -12,7 +13,7 @@ import {
 import { Id, Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
 import { signAccessToken } from "../../identity/tokens/access-tokens.ts";
-import { furtherOrganizationTerms } from "../../identity/new-organization.ts";
+import { getAdditionalOrganizationTerms } from "../../identity/new-organization.ts";
 import {
   createOrganization,
   deleteOrganization,
@@ -22,7 +23,7 @@ import {
   switchOrganization,
 } from "../../store/organizations/organizations.ts";
 import { allow, allowIn } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 import { toAccountSummary } from "../accounts/sign-in.ts";
 import type { OwnOrganization } from "../../store/organizations/own-organization.ts";
 
@@ -32,10 +33,15 @@ orgs.openapi(
   route({
     method: "get",
     path: "/orgs",
-    summary: "List the organizations that the caller belongs to",
+    summary: "List the organizations of the caller",
     guard: allow("account:self"),
     query: PageQuery,
-    responses: { 200: jsonResponse("The latest joined first.", z.array(Organization)) },
+    responses: {
+      200: jsonResponse(
+        "The organizations, by the time the caller joined, newest first.",
+        z.array(Organization),
+      ),
+    },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -48,21 +54,21 @@ orgs.openapi(
   route({
     method: "post",
     path: "/orgs",
-    summary: "Make an organization",
+    summary: "Create an organization",
     guard: allow("account:self"),
     body: CreateOrganization,
-    responses: { 201: jsonResponse("Made; the caller owns it.", Organization) },
+    responses: { 201: jsonResponse("Created. The caller is its owner.", Organization) },
     failures: ["duplicate_name", "conflict"],
   }),
   async (c) => {
-    const terms = furtherOrganizationTerms(c.var.config);
-    const asked = { ...c.req.valid("json"), terms };
-    const org = await createOrganization(c.var.db, getMemberActor(c), asked);
+    const terms = getAdditionalOrganizationTerms(c.var.config);
+    const request = { ...c.req.valid("json"), terms };
+    const org = await createOrganization(c.var.db, getMemberActor(c), request);
     switch (org) {
       case "duplicate_name":
-        throw new ApiError("duplicate_name", `The slug ${asked.slug ?? ""} is taken.`);
+        throw new ApiError("duplicate_name", `The slug ${request.slug ?? ""} is taken.`);
       case "too_many":
-        throw new ApiError("conflict", "You own as many organizations as one person can.");
+        throw new ApiError("conflict", "You own the maximum number of organizations.");
       default:
         return c.json(toOrganization(org), 201);
     }
@@ -73,15 +79,17 @@ orgs.openapi(
   route({
     method: "get",
     path: "/orgs/{id}",
-    summary: "An organization",
+    summary: "Get an organization",
     guard: allowIn("orgs:read"),
     params: Id,
-    responses: { 200: jsonResponse("As the caller sees it.", Organization) },
+    responses: {
+      200: jsonResponse("The organization, with the caller's role in it.", Organization),
+    },
   }),
   async (c) => {
     const { db, principal } = c.var;
     const org = await findOrganization(db, principal.orgId);
-    if (!org) throw notFound("such organization");
+    if (!org) throw notFound("organization");
     return c.json(toOrganization({ ...org, role: principal.role }), 200);
   },
 );
@@ -94,7 +102,7 @@ orgs.openapi(
     guard: allowIn("orgs:write"),
     params: Id,
     body: RenameOrganization,
-    responses: { 200: jsonResponse("Renamed; its slug stays.", Organization) },
+    responses: { 200: jsonResponse("Renamed. The slug does not change.", Organization) },
   }),
   async (c) => {
     const { name } = c.req.valid("json");
@@ -111,7 +119,7 @@ orgs.openapi(
     guard: allowIn("orgs:delete"),
     params: Id,
     responses: {
-      200: jsonResponse("Its tunnels, tokens, invitations and memberships have ended.", Ok),
+      200: jsonResponse("Deleted, with its tunnels, tokens, invitations and memberships.", Ok),
     },
   }),
   async (c) => {
@@ -124,11 +132,14 @@ orgs.openapi(
   route({
     method: "post",
     path: "/orgs/{id}/switch",
-    summary: "Act for another organization",
+    summary: "Switch to another organization",
     guard: allowIn("account:self"),
     params: Id,
     responses: {
-      200: jsonResponse("With an access token for it; renewing stays there.", AccountSummary),
+      200: jsonResponse(
+        "An access token for this organization. Renewed tokens are for it too.",
+        AccountSummary,
+      ),
     },
     failures: ["forbidden"],
   }),

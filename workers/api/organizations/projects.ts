@@ -24,10 +24,10 @@ import {
 } from "../../store/organizations/projects.ts";
 import { allow, allowOrMasterKey, unauthorized } from "../guard.ts";
 import {
-  getMemberActor,
-  jsonResponse,
-  invalidField,
   createRouter,
+  getMemberActor,
+  invalidField,
+  jsonResponse,
   notFound,
   route,
   type ApiContext,
@@ -144,7 +144,9 @@ projects.openapi(
     guard: allowOrMasterKey("tokens:write"),
     params: ProjectSlug,
     body: MintProjectToken,
-    responses: { 200: jsonResponse("The token, with its bytes, which are shown only once.", MintedToken) },
+    responses: {
+      200: jsonResponse("The token, with its bytes, which are shown only once.", MintedToken),
+    },
     failures: ["upgrade_required"],
   }),
   async (c) => {
@@ -179,7 +181,10 @@ function toTokenRequest(body: z.output<typeof MintProjectToken>, slug: string, m
   const { name, ttl_hours: requestedHours, allowed_subdomains: allowedSubdomains } = body;
   allowedSubdomains.forEach((pattern, at) => {
     if (canAllowInProject(pattern, slug)) return;
-    throw invalidField(`allowed_subdomains.${at}`, `matches no tunnel of this project, whose subdomains end with -${slug}`);
+    throw invalidField(
+      `allowed_subdomains.${at}`,
+      `matches no tunnel of this project, whose subdomains end with -${slug}`,
+    );
   });
   const defaultHours =
     "masterKey" in minter ? PROJECT_TOKEN_BY_MASTER_HOURS : PROJECT_TOKEN_BY_PERSON_HOURS;

@@ -1,4 +1,4 @@
-/** /tokens: what agents show to open tunnels. The bytes are in the answer to minting and nowhere else. */
+/** /tokens: the capability tokens with which agents open tunnels. Only the response to minting contains the bytes. */
 import { z } from "zod";
 import { Ok, PageQuery } from "../../../protocol/schemas/scalars.ts";
 import {
@@ -12,13 +12,13 @@ import {
 } from "../../../protocol/schemas/tokens.ts";
 import { ApiError } from "../../errors.ts";
 import { toBase64 } from "../../../shared/bytes.ts";
-import { masterKeyBearer } from "../../identity/tokens/master-keys.ts";
+import { formatMasterKey } from "../../identity/tokens/master-keys.ts";
 import {
   newAgentToken,
   newMasterKey,
-  renewedToken,
-  secondsOf,
-  wireBytesOf,
+  createRenewedToken,
+  toUnixSeconds,
+  signTokenRow,
 } from "../../identity/tokens/minting.ts";
 import { hasPermission } from "../../identity/permissions.ts";
 import { findSpent, setBudget } from "../../store/tokens/spending.ts";
@@ -32,10 +32,11 @@ import {
 } from "../../store/tokens/tokens.ts";
 import { allow } from "../guard.ts";
 import {
-  getMemberActor,
-  jsonResponse,
-  invalidInput,
   createRouter,
+  describeField,
+  getMemberActor,
+  invalidInput,
+  jsonResponse,
   notFound,
   route,
   type ApiContext,
@@ -50,7 +51,7 @@ tokens.openapi(
     summary: "List capability tokens",
     guard: allow("tokens:read"),
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(Token)) },
+    responses: { 200: jsonResponse("The tokens, newest first.", z.array(Token)) },
   }),
   async (c) => {
     const { db, principal } = c.var;
@@ -70,7 +71,9 @@ tokens.openapi(
     summary: "Mint a capability token",
     guard: allow("tokens:write"),
     body: MintToken,
-    responses: { 200: jsonResponse("With its bytes, which are shown this once.", MintedToken) },
+    responses: {
+      200: jsonResponse("The token, with its bytes, which are shown only once.", MintedToken),
+    },
   }),
   async (c) => {
     const token = newAgentToken(c.req.valid("json"));
@@ -83,12 +86,12 @@ tokens.openapi(
   route({
     method: "post",
     path: "/tokens/master",
-    summary: "Mint a master key, which mints tokens of projects and opens no tunnels",
+    summary: "Mint a master key, which mints project tokens and cannot open tunnels",
     guard: allow("tokens:write"),
     body: MintMasterKey,
     responses: {
       200: jsonResponse(
-        "With its bytes and its bearer form, which are shown this once.",
+        "The master key, with its bytes and its bearer form, which are shown only once.",
         MintedToken,
       ),
     },
@@ -100,7 +103,7 @@ tokens.openapi(
     const key = newMasterKey(name, ttlDays);
     const row = await mintMasterKey(db, getMemberActor(c), key, config.HOSTED);
     if (row === "upgrade_required") {
-      throw new ApiError("upgrade_required", "Master keys are not part of your plan.");
+      throw new ApiError("upgrade_required", "Your plan does not include master keys.");
     }
     return c.json(await toMintedToken(c, row), 200);
   },
@@ -111,10 +114,10 @@ tokens.openapi(
     method: "delete",
     path: "/tokens/{nonce}",
     summary: "Revoke a capability token",
-    description: "With a master key go all tokens that it minted.",
+    description: "Revoking a master key revokes all tokens that it minted.",
     guard: allow("tokens:write"),
     params: Nonce,
-    responses: { 200: jsonResponse("Its agents are disconnected.", Ok) },
+    responses: { 200: jsonResponse("Revoked. Its agents are disconnected.", Ok) },
   }),
   async (c) => {
     const outcome = await revokeToken(
@@ -126,7 +129,7 @@ tokens.openapi(
       case "revoked":
         return c.json({ ok: true as const }, 200);
       case "not_found":
-        throw notFound("such token");
+        throw notFound("token", "nonce");
       case "not_yours":
         throw othersToken();
     }
@@ -137,19 +140,22 @@ tokens.openapi(
   route({
     method: "post",
     path: "/tokens/{nonce}/rotate",
-    summary: "Mint the same token again and revoke the old one",
+    summary: "Replace a capability token with a new one",
     guard: allow("tokens:write"),
     params: Nonce,
     responses: {
-      200: jsonResponse("The new one, with its bytes, which are shown this once.", MintedToken),
+      200: jsonResponse(
+        "The new token, with its bytes, which are shown only once. The old one is revoked.",
+        MintedToken,
+      ),
     },
   }),
   async (c) => {
     const name = toTokenTarget(c, c.req.valid("param").nonce);
-    const row = await rotateToken(c.var.db, getMemberActor(c), name, renewedToken);
+    const row = await rotateToken(c.var.db, getMemberActor(c), name, createRenewedToken);
     switch (row) {
       case "not_found":
-        throw notFound("such token that is not revoked");
+        throw notFound("active token", "nonce");
       case "not_yours":
         throw othersToken();
       default: {
@@ -164,12 +170,15 @@ tokens.openapi(
   route({
     method: "put",
     path: "/tokens/{nonce}/budget",
-    summary: "Cap what a token may spend in a month",
+    summary: "Set the monthly budget of a token",
     guard: allow("budgets:write"),
     params: Nonce,
     body: Budget,
     responses: {
-      200: jsonResponse("In force; agents that are over it are disconnected.", BudgetResult),
+      200: jsonResponse(
+        "The budget is in force. Agents are disconnected when the token exceeds it.",
+        BudgetResult,
+      ),
     },
     failures: ["invalid_budget"],
   }),
@@ -181,14 +190,15 @@ tokens.openapi(
       case "set":
         return c.json({ success: true as const, monthlyBudgetUsdCents }, 200);
       case "not_found":
-        throw notFound("such token");
+        throw notFound("token", "nonce");
     }
   },
   (result) => {
     if (result.success) return;
     const [issue] = result.error.issues;
     if (issue?.path[0] !== "monthlyBudgetUsdCents") throw invalidInput(result);
-    throw new ApiError("invalid_budget", `monthlyBudgetUsdCents: ${issue.message}.`);
+    const field = { path: "monthlyBudgetUsdCents", message: issue.message };
+    throw new ApiError("invalid_budget", describeField(field));
   },
 );
 
@@ -197,21 +207,24 @@ function toTokenTarget(c: ApiContext, nonce: string) {
 }
 
 function othersToken(): ApiError {
-  return new ApiError("forbidden", "Only an admin may end what somebody else has minted.");
+  return new ApiError(
+    "forbidden",
+    "Only an admin may revoke or rotate a token that another member has minted.",
+  );
 }
 
-/** For the answer to minting alone. */
+/** Only for responses to minting. */
 export async function toMintedToken(
   c: ApiContext,
   row: TokenRow,
   spentUsdCents?: number,
 ): Promise<MintedToken> {
-  const wireBytes = await wireBytesOf(c.var.config, row);
+  const wireBytes = await signTokenRow(c.var.config, row);
   return {
     ...toToken(row, spentUsdCents),
     wireBytes: toBase64(wireBytes),
     wireBytesLen: wireBytes.byteLength,
-    ...(row.kind === "master" ? { bearer: masterKeyBearer(wireBytes) } : {}),
+    ...(row.kind === "master" ? { bearer: formatMasterKey(wireBytes) } : {}),
   };
 }
 
@@ -229,8 +242,8 @@ function toToken(row: TokenRow, spentUsdCents = 0): Token {
     projectSlug,
     monthlyBudgetUsdCents,
     spentUsdCents,
-    issuedAt: secondsOf(issuedAt),
-    expiresAt: secondsOf(expiresAt),
+    issuedAt: toUnixSeconds(issuedAt),
+    expiresAt: toUnixSeconds(expiresAt),
     revoked: revokedAt !== null,
   };
 }

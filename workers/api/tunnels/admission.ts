@@ -15,7 +15,7 @@ import {
   generateRandomName,
 } from "../../../protocol/names.ts";
 import { openDatabase } from "../../jobs/outbox.ts";
-import { configOf, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
+import { getConfig, publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import type { AgentRequest, AgentVerdict } from "../../rows-binding.ts";
 import {
@@ -23,8 +23,8 @@ import {
   type TokenPayload,
 } from "../../identity/tokens/capability-token.ts";
 import { fromBase64, toHex, toUuid } from "../../../shared/bytes.ts";
-import { capabilityTokenKeys } from "../../identity/keys.ts";
-import { confirmTunnel } from "../../store/tunnels/live-tunnels.ts";
+import { getCapabilityTokenKeys } from "../../identity/keys.ts";
+import { confirmTunnel } from "../../store/tunnels/object-sync.ts";
 import { tunnelObject } from "../../objects.ts";
 import type { Database } from "../../store/database.ts";
 import {
@@ -34,15 +34,15 @@ import {
   type RegistrationRefusal,
   type RegistrationRequest,
 } from "../../store/tunnels/registrations.ts";
-import { returnToTunnel } from "../../store/tunnels/returns.ts";
-import { findTokenEnd } from "../../store/tokens/spending.ts";
+import { resumeTunnel } from "../../store/tunnels/resume.ts";
+import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { PLAN_TERMS } from "../../store/billing/plans.ts";
 import { ConnectionRefusal } from "./refusals.ts";
 import { markDisconnected } from "../../store/tunnels/tunnels.ts";
 
 export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdict> {
   try {
-    const config = configOf(env);
+    const config = getConfig(env);
     const token = await readToken(config, request.bearer);
     const registered = await register(env, openDatabase(env), token, request);
     return { admission: toAdmission(config, token, registered, request.address) };
@@ -56,7 +56,7 @@ export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdi
 /** Disconnects an agent whose token was revoked, or spent its budget, while the agent was being admitted. */
 export async function confirmAdmission(env: Env, admission: Admission): Promise<void> {
   const { tokenNonce, tunnelId } = admission;
-  switch (await findTokenEnd(openDatabase(env), tokenNonce)) {
+  switch (await findTokenRefusal(openDatabase(env), tokenNonce)) {
     case null:
       return;
     case "revoked":
@@ -81,7 +81,7 @@ const TOKEN_ERRORS = {
 export async function readToken(config: Config, bearer: string): Promise<TokenPayload> {
   const bytes = fromBase64(bearer);
   if (!bytes) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS.malformed);
-  const keys = await capabilityTokenKeys(config);
+  const keys = await getCapabilityTokenKeys(config);
   const verdict = await verifyCapabilityToken(bytes, keys, Date.now());
   if ("fault" in verdict) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS[verdict.fault]);
   if (verdict.ok.kind !== "agent") {
@@ -118,14 +118,14 @@ async function register(
       protocol: asked.protocol,
       localPort: asked.port,
       ttlSeconds: asked.ttl,
-      comesBackTo: asked.tunnel,
+      resumeTunnelId: asked.tunnel,
       remotePort: asked.remote_port,
       allowedCidrs: asked.allow,
     });
     if ("ok" in registration) return registration;
-    const { refused } = registration;
+    const { refuse } = registration;
     const mayTryAnother = asked.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
-    if (refused !== "duplicate_name" || !mayTryAnother) throw toRefusal(refused, label, asked);
+    if (refuse !== "duplicate_name" || !mayTryAnother) throw toRefusal(refuse, label, asked);
   }
 }
 
@@ -145,11 +145,11 @@ async function registerWithFreshStatus(
   db: Database,
   request: RegistrationRequest,
 ): Promise<Registration> {
-  const returned = await returnToTunnel(db, request);
+  const returned = await resumeTunnel(db, request);
   if (returned) return returned;
   const first = await registerTunnel(db, request);
-  if ("ok" in first || first.doubted.length === 0) return first;
-  await Promise.all(first.doubted.map((id) => confirmTunnel(env, db, id)));
+  if ("ok" in first || first.staleTunnelIds.length === 0) return first;
+  await Promise.all(first.staleTunnelIds.map((id) => confirmTunnel(env, db, id)));
   return registerTunnel(db, request);
 }
 

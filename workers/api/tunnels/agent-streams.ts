@@ -1,6 +1,6 @@
 /**
- * GET /agent/streams: a client of `underpass connect` reaches a TCP tunnel without its public port. Rows decide
- * (`stream-admission.ts`); from then on the connection belongs to the tunnel's object.
+ * GET /agent/streams: a client of `underpass connect` reaches a TCP tunnel without its public port. The database
+ * decides (`stream-admission.ts`); then the connection belongs to the tunnel's object.
  */
 import {
   AGENT_STREAMS_URL,
@@ -12,7 +12,7 @@ import { StreamsQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
-import { failureResponses, createRouter, type ApiContext } from "../route.ts";
+import { createRouter, failureResponses, type ApiContext } from "../route.ts";
 import { ConnectionRefusal, toConnectionRefusal, respondWithClose } from "./refusals.ts";
 import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
@@ -22,35 +22,44 @@ export const agentStreams = createRouter();
 agentStreams.openAPIRegistry.registerPath({
   method: "get",
   path: "/agent/streams",
-  summary: "A client connects to a TCP tunnel",
+  summary: "Connect a client to a TCP tunnel",
   description:
-    "A WebSocket that carries one TCP connection (docs/agent-protocol.md). The bearer is a capability token in base64; every refusal is a Close.",
+    "A WebSocket that carries one TCP connection (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
   security: [{ bearer: [] }],
   request: { query: StreamsQuery },
-  responses: { 101: { description: "The connection." }, ...failureResponses("upgrade_expected") },
+  responses: {
+    101: { description: "The WebSocket is open." },
+    ...failureResponses("upgrade_expected"),
+  },
 });
 
 agentStreams.get("/agent/streams", async (c) => {
-  requireUpgrade(c, "Clients connect with a WebSocket.");
+  requireUpgrade(c, "Clients connect over a WebSocket.");
   try {
     return await handOver(c, await admit(c));
   } catch (error) {
     if (error instanceof ConnectionRefusal) return respondWithClose(c, error, STREAMS_SUBPROTOCOL);
     log("error", "client_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    const refusal = new ConnectionRefusal("internal", "something went wrong on the server's side");
+    const refusal = new ConnectionRefusal(
+      "internal",
+      "the server failed to process this connection",
+    );
     return respondWithClose(c, refusal, STREAMS_SUBPROTOCOL);
   }
 });
 
 async function admit(c: ApiContext): Promise<ClientAdmission> {
   if (!getOfferedProtocols(c).includes(STREAMS_SUBPROTOCOL)) {
-    throw new ConnectionRefusal("unsupported_version", `this server speaks ${STREAMS_SUBPROTOCOL}`);
+    throw new ConnectionRefusal(
+      "unsupported_version",
+      `this server requires the subprotocol ${STREAMS_SUBPROTOCOL}`,
+    );
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
   if (bearer === null) throw new ConnectionRefusal("unauthorized", "a token is required");
   const query = StreamsQuery.safeParse(c.req.query());
   if (!query.success)
-    throw new ConnectionRefusal("invalid_request", "tunnel: must be an id or a name");
+    throw new ConnectionRefusal("invalid_request", "tunnel: must be an id or a subdomain");
   const { tunnel } = query.data;
   const verdict = await c.env.ROWS.admitClient({ bearer, tunnel, address: c.var.address });
   if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.words);

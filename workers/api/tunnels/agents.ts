@@ -1,7 +1,7 @@
 /**
- * GET /agent/connect: an agent comes with its capability token and asks for a name. Rows decide
- * (`admission.ts`); from then on the connection belongs to the tunnel's object. A refusal is told on the
- * agent's own transport, as the code of a Close, because that is what says whether to come back.
+ * GET /agent/connect: an agent connects with its capability token. The database decides (`admission.ts`); then the
+ * connection belongs to the tunnel's object. A refusal is sent as the code of a Close, which tells the agent
+ * whether to reconnect.
  */
 import { waitUntil } from "cloudflare:workers";
 import {
@@ -14,7 +14,7 @@ import { ConnectQuery } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
 import { tunnelObject } from "../../objects.ts";
-import { failureResponses, createRouter, type ApiContext } from "../route.ts";
+import { createRouter, failureResponses, type ApiContext } from "../route.ts";
 import { ConnectionRefusal, toConnectionRefusal, respondWithClose } from "./refusals.ts";
 import { getOfferedProtocols, requireUpgrade } from "../upgrade.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
@@ -24,29 +24,38 @@ export const agents = createRouter();
 agents.openAPIRegistry.registerPath({
   method: "get",
   path: "/agent/connect",
-  summary: "An agent connects",
+  summary: "Connect an agent",
   description:
-    "A WebSocket (docs/agent-protocol.md). The bearer is a capability token in base64; every refusal is a Close.",
+    "A WebSocket (docs/agent-protocol.md). The bearer is a capability token in base64. Every refusal is sent as a Close.",
   security: [{ bearer: [] }],
   request: { query: ConnectQuery },
-  responses: { 101: { description: "The connection." }, ...failureResponses("upgrade_expected") },
+  responses: {
+    101: { description: "The WebSocket is open." },
+    ...failureResponses("upgrade_expected"),
+  },
 });
 
 agents.get("/agent/connect", async (c) => {
-  requireUpgrade(c, "Agents connect with a WebSocket.");
+  requireUpgrade(c, "Agents connect over a WebSocket.");
   try {
     return await connectAgent(c);
   } catch (error) {
     if (error instanceof ConnectionRefusal) return respondWithClose(c, error, SUBPROTOCOL);
     log("error", "agent_failed", { requestId: c.var.requestId, cause: describeError(error) });
-    const refusal = new ConnectionRefusal("internal", "something went wrong on the server's side");
+    const refusal = new ConnectionRefusal(
+      "internal",
+      "the server failed to process this connection",
+    );
     return respondWithClose(c, refusal, SUBPROTOCOL);
   }
 });
 
 async function connectAgent(c: ApiContext): Promise<Response> {
   if (!getOfferedProtocols(c).includes(SUBPROTOCOL)) {
-    throw new ConnectionRefusal("unsupported_version", `this server speaks ${SUBPROTOCOL}`);
+    throw new ConnectionRefusal(
+      "unsupported_version",
+      `this server requires the subprotocol ${SUBPROTOCOL}`,
+    );
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
   if (bearer === null) throw new ConnectionRefusal("unauthorized", "a token is required");

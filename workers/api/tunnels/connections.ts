@@ -1,4 +1,4 @@
-/** /connections: agents that are connected now, as the organization's object knows them. */
+/** /connections: the agents that are connected now, from the organization's object. */
 import { z } from "zod";
 import type { ConnectedAgent } from "../../../durable-objects/organization/connected-agents.ts";
 import { AgentId, Connection } from "../../../protocol/schemas/tunnels/connections.ts";
@@ -6,7 +6,7 @@ import { Ok } from "../../../protocol/schemas/scalars.ts";
 import { organizationObject } from "../../objects.ts";
 import { endConnection } from "../../store/tunnels/connections.ts";
 import { allow } from "../guard.ts";
-import { getMemberActor, jsonResponse, createRouter, notFound, route } from "../route.ts";
+import { createRouter, getMemberActor, jsonResponse, notFound, route } from "../route.ts";
 
 export const connections = createRouter();
 
@@ -14,9 +14,9 @@ connections.openapi(
   route({
     method: "get",
     path: "/connections",
-    summary: "List the agents that are connected now",
+    summary: "List connected agents",
     guard: allow("connections:read"),
-    responses: { 200: jsonResponse("Newest first, all of them.", z.array(Connection)) },
+    responses: { 200: jsonResponse("All connected agents, newest first.", z.array(Connection)) },
   }),
   async (c) => {
     const entries = await organizationObject(c.env, c.var.principal.orgId).listConnections();
@@ -28,11 +28,11 @@ connections.openapi(
   route({
     method: "delete",
     path: "/connections/{agent_id}",
-    summary: "End an agent's connection",
-    description: "The agent comes back in about five seconds, unless its token is revoked.",
+    summary: "Disconnect an agent",
+    description: "The agent reconnects after about five seconds, unless its token is revoked.",
     guard: allow("connections:write"),
     params: AgentId,
-    responses: { 200: jsonResponse("It is over, and listed no more.", Ok) },
+    responses: { 200: jsonResponse("The agent is disconnected and no longer listed.", Ok) },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -40,12 +40,12 @@ connections.openapi(
     const tunnelId = await organizationObject(c.env, c.var.principal.orgId).findTunnelOfAgent(
       agentId,
     );
-    if (tunnelId === null) throw notFound("such connection");
+    if (tunnelId === null) throw notFound("connected agent");
     switch (await endConnection(c.var.db, getMemberActor(c), { agentId, tunnelId })) {
       case "ended":
         return c.json({ ok: true as const }, 200);
       case "not_found":
-        throw notFound("such connection");
+        throw notFound("connected agent");
     }
   },
 );

@@ -1,4 +1,4 @@
-/** Refusals of agents and their clients: told on their own transport, as the code of a Close. */
+/** Refusals of agents and of clients of `connect`, which are sent as the code of a WebSocket Close. */
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import { CLOSE_REASON_MAX_BYTES } from "../../../protocol/limits.ts";
@@ -6,42 +6,39 @@ import { toUtf8 } from "../../../shared/bytes.ts";
 import type { ApiContext } from "../route.ts";
 import { getOfferedProtocols } from "../upgrade.ts";
 
-/** Ends the attempt with a Close. `words` follow the code's name, for a person. */
+/** Ends the attempt with a Close, whose reason is the code's name and the message. */
 export class ConnectionRefusal extends Error {
   override name = "Refusal";
   readonly closeName: CloseName;
 
-  constructor(closeName: CloseName, words: string) {
-    super(words);
+  constructor(closeName: CloseName, message: string) {
+    super(message);
     this.closeName = closeName;
   }
 }
 
-/** What a tunnel's object answers instead of taking a socket. */
+/** @param response of a tunnel's object that did not accept the socket. */
 export function toConnectionRefusal({ headers, status }: Response): ConnectionRefusal | Error {
   switch (headers.get(ERROR_HEADER)) {
     case "unavailable":
-      return new ConnectionRefusal("going_away", "the server restarts");
+      return new ConnectionRefusal("going_away", "the server is restarting");
     case "conflict":
       return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
     case "tunnel_not_found":
-      return new ConnectionRefusal("tunnel_deleted", "the tunnel was deleted");
+      return new ConnectionRefusal("tunnel_deleted", "the tunnel has been deleted");
     case "forbidden":
-      return new ConnectionRefusal(
-        "forbidden",
-        "the tunnel's IP allowlist does not have your address",
-      );
+      return new ConnectionRefusal("forbidden", "your address is not on the tunnel's IP allowlist");
     case "rate_limited":
-      return new ConnectionRefusal("quota_exceeded", "the tunnel has too many clients");
+      return new ConnectionRefusal("quota_exceeded", "the tunnel has too many connected clients");
     default:
       return new Error(`the tunnel's object answered ${status}`);
   }
 }
 
 /**
- * The connection is made, so that the Close can be sent on it.
+ * Accepts the WebSocket in order to send the Close on it.
  *
- * @param spoken the subprotocol that would have been spoken on it.
+ * @param spoken the subprotocol that an accepted connection has.
  */
 export function respondWithClose(
   c: ApiContext,
@@ -52,7 +49,7 @@ export function respondWithClose(
   const { 0: client, 1: server } = new WebSocketPair();
   server.accept();
   server.close(CLOSE[closeName], truncateUtf8(`${closeName}: ${message}`, CLOSE_REASON_MAX_BYTES));
-  // An agent that speaks something else only reads the Close if its own protocol is granted to it.
+  // A client that offers another subprotocol reads the Close only if the response names one that it offered.
   const offered = getOfferedProtocols(c);
   const granted = offered.includes(spoken) ? spoken : offered[0];
   const headers = granted === undefined ? undefined : { "Sec-WebSocket-Protocol": granted };
@@ -62,6 +59,6 @@ export function respondWithClose(
 function truncateUtf8(text: string, maxBytes: number): string {
   const bytes = toUtf8(text);
   if (bytes.byteLength <= maxBytes) return text;
-  // A character that is cut in half decodes to U+FFFD, three bytes of its own: drop it.
+  // A character that was cut decodes to U+FFFD, which has three bytes: drop it.
   return new TextDecoder().decode(bytes.subarray(0, maxBytes)).replace(/\uFFFD+$/, "");
 }

@@ -1,4 +1,4 @@
-/** POST /tunnels/{id}/relay-ticket: what the agent of a TCP tunnel shows its relay, from its registration on. */
+/** POST /tunnels/{id}/relay-ticket: the ticket with which the agent of a TCP tunnel serves it at its relay. */
 import { RelayAccess } from "../../../protocol/schemas/networks.ts";
 import { Id } from "../../../protocol/schemas/scalars.ts";
 import { ApiError } from "../../errors.ts";
@@ -8,7 +8,7 @@ import { issueRelayAccess } from "../../identity/tokens/relay-tickets.ts";
 import { findServedTunnel, type ServedTunnel } from "../../store/tunnels/tcp-tunnels.ts";
 import { readToken } from "./admission.ts";
 import { unauthorized, bearerVerifiedByHandler } from "../guard.ts";
-import { jsonResponse, createRouter, notFound, route, type ApiContext } from "../route.ts";
+import { createRouter, jsonResponse, notFound, route, type ApiContext } from "../route.ts";
 import { ConnectionRefusal } from "./refusals.ts";
 import { parseBearerToken } from "../../../shared/bearer-token.ts";
 
@@ -18,12 +18,14 @@ relayTickets.openapi(
   route({
     method: "post",
     path: "/tunnels/{id}/relay-ticket",
-    summary: "Let the agent of a TCP tunnel serve it at its relay",
+    summary: "Get a relay ticket for a TCP tunnel",
     description:
-      "The bearer is the capability token whose agent serves the tunnel. The ticket is good for five minutes (docs/relay-protocol.md).",
+      "The bearer is the capability token of the agent that serves the tunnel. The ticket is valid for five minutes (docs/relay-protocol.md).",
     guard: bearerVerifiedByHandler,
     params: Id,
-    responses: { 200: jsonResponse("The ticket, and where to show it.", RelayAccess) },
+    responses: {
+      200: jsonResponse("The ticket, and the address of the relay that accepts it.", RelayAccess),
+    },
     failures: ["invalid_request", "forbidden", "conflict", "expired"],
   }),
   async (c) => {
@@ -62,18 +64,21 @@ function requireServed(found: ServedTunnel | string): ServedTunnel {
     case "token_revoked":
       throw unauthorized();
     case "organization_not_approved":
-      throw new ApiError("forbidden", "The organization waits for approval.");
+      throw new ApiError("forbidden", "The organization is waiting for approval.");
     case "over_budget":
-      throw new ApiError("forbidden", "The token's budget of this month is spent.");
+      throw new ApiError("forbidden", "The token has spent its budget for this month.");
     case "served_by_another":
-      throw new ApiError("forbidden", "No agent of this token serves the tunnel.");
+      throw new ApiError("forbidden", "No agent with this token serves the tunnel.");
     case "not_found":
-      throw notFound("such tunnel");
+      throw notFound("tunnel");
     case "not_tcp":
-      throw new ApiError("invalid_request", "The tunnel carries HTTP: its visitors use no relay.");
+      throw new ApiError(
+        "invalid_request",
+        "The tunnel is an HTTP tunnel. Only TCP tunnels use a relay.",
+      );
     case "tunnel_stopped":
-      throw new ApiError("conflict", "The tunnel was stopped.");
+      throw new ApiError("conflict", "The tunnel is stopped. Start it first.");
     case "tunnel_expired":
-      throw new ApiError("expired", "The tunnel has expired. Make a new one.");
+      throw new ApiError("expired", "The tunnel has expired. Create a new one.");
   }
 }

@@ -1,10 +1,10 @@
 /**
- * Whether a client of `underpass connect` may reach a TCP tunnel. Like an agent's admission it runs in a request
- * of its own (`Rows.admitClient`), because what the request holds lives as long as the client's connection.
+ * Admits a client of `underpass connect` to a TCP tunnel. Like an agent's admission it runs in a request of its own
+ * (`Rows.admitClient`), because everything that a request references lives as long as the client's connection.
  */
 import { isAllowedLabel } from "../../../protocol/names.ts";
 import { openDatabase } from "../../jobs/outbox.ts";
-import { configOf } from "../../config/config.ts";
+import { getConfig } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import type { ClientRequest, ClientVerdict } from "../../rows-binding.ts";
 import type { TokenPayload } from "../../identity/tokens/capability-token.ts";
@@ -23,7 +23,7 @@ export async function admitClient(
   { bearer, tunnel, address }: ClientRequest,
 ): Promise<ClientVerdict> {
   try {
-    const token = await readToken(configOf(env), bearer);
+    const token = await readToken(getConfig(env), bearer);
     const { id: tunnelId, localPort } = await findTarget(env, token, tunnel);
     const tokenExpiresAtMs = token.expiresAtSeconds * 1000;
     const tokenNonce = toHex(token.nonce);
@@ -44,10 +44,13 @@ async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promis
   if (typeof target === "string") throw toRefusal(target);
   const { subdomain, projectSlug } = target;
   if (token.project !== null && token.project !== projectSlug) {
-    throw new ConnectionRefusal("forbidden", `the token is for the project ${token.project} only`);
+    throw new ConnectionRefusal(
+      "forbidden",
+      `the token is restricted to the project ${token.project}`,
+    );
   }
   if (!isAllowedLabel(token.allowedSubdomains, subdomain)) {
-    throw new ConnectionRefusal("forbidden", "the token does not allow this name");
+    throw new ConnectionRefusal("forbidden", "the token does not allow this subdomain");
   }
   return target;
 }
@@ -55,19 +58,25 @@ async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promis
 function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusal {
   switch (refusal) {
     case "token_unknown":
-      return new ConnectionRefusal("unauthorized", "the token is not known here");
+      return new ConnectionRefusal("unauthorized", "the token is unknown");
     case "token_revoked":
-      return new ConnectionRefusal("unauthorized", "the token was revoked");
+      return new ConnectionRefusal("unauthorized", "the token has been revoked");
     case "organization_not_approved":
-      return new ConnectionRefusal("forbidden", "the organization waits for approval");
+      return new ConnectionRefusal("forbidden", "the organization is waiting for approval");
     case "over_budget":
-      return new ConnectionRefusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
+      return new ConnectionRefusal(
+        "BUDGET_EXCEEDED",
+        "the token has spent its budget for this month",
+      );
     case "not_found":
-      return new ConnectionRefusal("tunnel_deleted", "there is no such tunnel");
+      return new ConnectionRefusal(
+        "tunnel_deleted",
+        "there is no tunnel with this id or subdomain",
+      );
     case "not_tcp":
-      return new ConnectionRefusal("invalid_request", "the tunnel carries HTTP, not TCP");
+      return new ConnectionRefusal("invalid_request", "the tunnel is an HTTP tunnel");
     case "tunnel_expired":
-      return new ConnectionRefusal("tunnel_expired", "the tunnel's time is over");
+      return new ConnectionRefusal("tunnel_expired", "the tunnel has expired");
     case "tunnel_stopped":
       return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
   }

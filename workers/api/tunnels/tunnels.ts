@@ -1,6 +1,6 @@
 /**
- * /tunnels. A tunnel is a name that an organization holds (a row) and whoever serves it (an object): the row
- * says who may, the object says who does.
+ * /tunnels. A tunnel has a row and an object: the row assigns its name to an organization and says who may serve it,
+ * the object knows which agent does.
  */
 import { z } from "zod";
 import {
@@ -23,24 +23,24 @@ import {
 } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
-import { confirmTunnel } from "../../store/tunnels/live-tunnels.ts";
+import { confirmTunnel } from "../../store/tunnels/object-sync.ts";
 import type { PortRefusal } from "../../store/networks/relay-ports.ts";
 import type { WantedPort } from "../../store/tunnels/tcp-ports.ts";
 import {
   createTunnel,
   deleteTunnel,
-  findTunnelNews,
+  listTunnelsById,
   listTunnels,
   setStopped,
   type ListedTunnel,
-  type Stopped,
+  type StopResult,
 } from "../../store/tunnels/tunnels.ts";
 import { allow } from "../guard.ts";
 import {
-  getMemberActor,
-  jsonResponse,
-  invalidField,
   createRouter,
+  getMemberActor,
+  invalidField,
+  jsonResponse,
   notFound,
   route,
   type ApiContext,
@@ -55,7 +55,7 @@ tunnels.openapi(
     summary: "List tunnels",
     guard: allow("tunnels:read"),
     query: PageQuery,
-    responses: { 200: jsonResponse("Newest first.", z.array(Tunnel)) },
+    responses: { 200: jsonResponse("The tunnels, newest first.", z.array(Tunnel)) },
   }),
   async (c) => {
     const rows = await listTunnels(c.var.db, c.var.principal.orgId, c.req.valid("query"));
@@ -71,10 +71,10 @@ tunnels.openapi(
   route({
     method: "post",
     path: "/tunnels",
-    summary: "Reserve a tunnel that an agent connects to later",
+    summary: "Create a tunnel for an agent that connects later",
     guard: allow("tunnels:write"),
     body: CreateTunnel,
-    responses: { 201: jsonResponse("Made; its status is `inactive`.", Tunnel) },
+    responses: { 201: jsonResponse("Created, with the status `inactive`.", Tunnel) },
     failures: ["not_found", "duplicate_name", "unavailable"],
   }),
   async (c) => {
@@ -90,11 +90,16 @@ tunnels.openapi(
     summary: "Delete a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: jsonResponse("Its name is free, its agent is told.", Ok) },
+    responses: {
+      200: jsonResponse(
+        "The tunnel is deleted, its agent is disconnected, and its subdomain is free.",
+        Ok,
+      ),
+    },
   }),
   async (c) => {
     const deleted = await deleteTunnel(c.var.db, getMemberActor(c), c.req.valid("param").id);
-    if (!deleted) throw notFound("such tunnel");
+    if (!deleted) throw notFound("tunnel");
     return c.json({ ok: true as const }, 200);
   },
 );
@@ -103,12 +108,12 @@ tunnels.openapi(
   route({
     method: "post",
     path: "/tunnels/{id}/start",
-    summary: "Let agents in again that a stop keeps out",
+    summary: "Start a stopped tunnel",
     guard: allow("tunnels:write"),
     params: Id,
     responses: {
       200: jsonResponse(
-        "Its agent comes back within seconds, if it is running.",
+        "Agents are accepted again. One that is running reconnects within seconds.",
         TunnelStatusResult,
       ),
     },
@@ -125,10 +130,15 @@ tunnels.openapi(
   route({
     method: "post",
     path: "/tunnels/{id}/stop",
-    summary: "Disconnect a tunnel's agent, and keep agents out until it is started",
+    summary: "Stop a tunnel",
     guard: allow("tunnels:write"),
     params: Id,
-    responses: { 200: jsonResponse("It is offline, its agent is told.", TunnelStatusResult) },
+    responses: {
+      200: jsonResponse(
+        "Its agent is disconnected, and no agent is accepted until the tunnel is started.",
+        TunnelStatusResult,
+      ),
+    },
     failures: ["expired", "unavailable"],
   }),
   async (c) => {
@@ -138,12 +148,12 @@ tunnels.openapi(
   },
 );
 
-function toStatus(stopped: Stopped): Tunnel["status"] {
+function toStatus(stopped: StopResult): Tunnel["status"] {
   switch (stopped) {
     case "not_found":
-      throw notFound("such tunnel");
+      throw notFound("tunnel");
     case "expired":
-      throw new ApiError("expired", "The tunnel's time is over. Make a new one.");
+      throw new ApiError("expired", "The tunnel has expired. Create a new one.");
     default:
       return stopped.status;
   }
@@ -159,17 +169,17 @@ async function createWithFreeName(
   for (let tries = 1; ; tries++) {
     const name = subdomain ?? generateRandomName();
     const label = toLabel(name, projectSlug);
-    const fault = findLabelError(label);
-    if (fault !== null) throw invalidField("subdomain", fault);
-    const taken = new ApiError("duplicate_name", `${label} is taken.`);
+    const labelError = findLabelError(label);
+    if (labelError !== null) throw invalidField("subdomain", labelError);
+    const taken = new ApiError("duplicate_name", `The subdomain ${label} is taken.`);
     if (isReservedLabel(label)) throw taken;
 
     const made = { name, label, projectSlug, protocol, localPort, ttlSeconds, wantedPort };
     const row = await createTunnel(c.var.db, getMemberActor(c), made);
-    if (row === "project_not_found") throw notFound("such project");
+    if (row === "project_not_found") throw notFound("project", "slug");
     if (typeof row === "object") {
-      const nothingYet = { authEnabled: false, edgeAuthEnabled: false, policyActions: 0 };
-      return { ...row, projectSlug, ...nothingYet, customDomains: [] };
+      const defaults = { authEnabled: false, edgeAuthEnabled: false, policyActions: 0 };
+      return { ...row, projectSlug, ...defaults, customDomains: [] };
     }
     if (row !== "duplicate_name") throw toPortError(row, wantedPort);
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
@@ -179,19 +189,19 @@ async function createWithFreeName(
 function toPortError(refusal: PortRefusal, { port, relayId }: WantedPort): ApiError {
   switch (refusal) {
     case "unknown_relay":
-      return invalidField("relayId", `names no relay: ${relayId} has never connected`);
+      return invalidField("relayId", `names an unknown relay: ${relayId} has never connected`);
     case "port_taken":
-      return new ApiError("duplicate_name", `Port ${port} is taken.`);
+      return new ApiError("duplicate_name", `The port ${port} is taken.`);
     case "port_outside_range":
-      return invalidField("publicPort", "is not among the ports that the relay hands out");
+      return invalidField("publicPort", "is not in the port range of the relay");
     case "no_relay":
-      return new ApiError("unavailable", "No relay has connected, so there are no TCP ports.");
+      return new ApiError("unavailable", "No relay is available for TCP tunnels.");
     case "exhausted":
-      return new ApiError("unavailable", "Every TCP port of the relay is reserved.");
+      return new ApiError("unavailable", "The relay has no free TCP port.");
   }
 }
 
-/** A row that says "connected" and has not been heard of for a while may be wrong: its object is asked. */
+/** A row with the status "connected" that was not updated recently may be stale: its object confirms it. */
 async function withFreshStatus(c: ApiContext, rows: ListedTunnel[]): Promise<ListedTunnel[]> {
   const freshSince = Date.now() - TUNNEL_STATUS_FRESH_MS;
   const isOld = ({ agentConnected, lastSeenAt }: ListedTunnel) =>
@@ -203,11 +213,11 @@ async function withFreshStatus(c: ApiContext, rows: ListedTunnel[]): Promise<Lis
   if (old.length === 0) return rows;
 
   await Promise.all(old.map((id) => confirmTunnel(c.env, c.var.db, id)));
-  const news = new Map((await findTunnelNews(c.var.db, old)).map((row) => [row.id, row]));
+  const news = new Map((await listTunnelsById(c.var.db, old)).map((row) => [row.id, row]));
   return rows.map((row) => ({ ...row, ...news.get(row.id) }));
 }
 
-/** A tunnel of protocol `tcp` that was made before there were relays has no port until its agent connects. */
+/** A TCP tunnel that was created before relays existed has no port until its agent connects. */
 function getPublicUrl(config: Config, row: ListedTunnel): string {
   const { subdomain, protocol, publicPort, relayHost } = row;
   const host = `${subdomain}.${config.SERVICE_DOMAIN}`;

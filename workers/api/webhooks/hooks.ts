@@ -21,9 +21,9 @@ import { ApiError } from "../../errors.ts";
 import { decryptWebhookSecret } from "../../identity/webhook-secrets.ts";
 import { receiverObject } from "../../objects.ts";
 import {
-  jsonResponse,
-  failureResponses,
   createRouter,
+  failureResponses,
+  jsonResponse,
   notFound,
   type ApiContext,
 } from "../route.ts";
@@ -45,7 +45,10 @@ hooks.openAPIRegistry.registerPath({
     "Any body of at most 1 MiB, signed as the receiver's validator requires (docs/webhooks.md). A delivery whose id is repeated is answered in the same way and stored only once.",
   request: { params: Id },
   responses: {
-    200: jsonResponse("Stored durably. For `chat_app` the response has no body, or is the challenge.", Ok),
+    200: jsonResponse(
+      "Stored durably. For `chat_app` the response has no body, or is the challenge.",
+      Ok,
+    ),
     ...failureResponses(
       "unauthorized",
       "not_found",
@@ -105,9 +108,13 @@ function requireStored(id: string, taken: StoreOutcome): void {
     case "duplicate":
       return;
     case "rate_limited":
-      throw new ApiError("rate_limited", "This receiver has received too many deliveries. Try again later.", {
-        retryAfterSeconds: Math.ceil(taken.waitMs / 1000),
-      });
+      throw new ApiError(
+        "rate_limited",
+        "This receiver has received too many deliveries. Try again later.",
+        {
+          retryAfterSeconds: Math.ceil(taken.waitMs / 1000),
+        },
+      );
     case "full":
       throw new ApiError(
         "unavailable",
@@ -117,9 +124,13 @@ function requireStored(id: string, taken: StoreOutcome): void {
         },
       );
     case "outdated":
-      throw new ApiError("unavailable", "The settings of this receiver are changing. Send the delivery again.", {
-        retryAfterSeconds: 1,
-      });
+      throw new ApiError(
+        "unavailable",
+        "The settings of this receiver are changing. Send the delivery again.",
+        {
+          retryAfterSeconds: 1,
+        },
+      );
     case "gone":
       verifiers.delete(id);
       throw notFound("webhook receiver");

@@ -29,9 +29,9 @@ import {
 } from "../../store/webhooks/receivers.ts";
 import { allow, allowOrAgent, getOrgId, authorizeMemberOrAgent } from "../guard.ts";
 import {
+  createRouter,
   getMemberActor,
   jsonResponse,
-  createRouter,
   notFound,
   route,
   type ApiContext,
@@ -73,7 +73,10 @@ receivers.openapi(
     guard: allow("receivers:write"),
     body: CreateReceiver,
     responses: {
-      201: jsonResponse("Created. Vendors can deliver to `url`. No response contains the secret.", Receiver),
+      201: jsonResponse(
+        "Created. Vendors can deliver to `url`. No response contains the secret.",
+        Receiver,
+      ),
     },
     failures: ["conflict"],
   }),
@@ -84,7 +87,10 @@ receivers.openapi(
     const row = await createReceiver(db, getMemberActor(c), { name, validator, secret: sealed });
     switch (row) {
       case "too_many":
-        throw new ApiError("conflict", `An organization can have at most ${RECEIVERS_MAX} webhook receivers.`);
+        throw new ApiError(
+          "conflict",
+          `An organization can have at most ${RECEIVERS_MAX} webhook receivers.`,
+        );
       default:
         return c.json(toReceiver(config, row), 201);
     }
@@ -100,7 +106,10 @@ receivers.openapi(
     guard: allowOrAgent("receivers:read"),
     params: Id,
     responses: {
-      200: jsonResponse("The receiver, with the number of stored deliveries and the last acknowledged cursor.", ReceiverState),
+      200: jsonResponse(
+        "The receiver, with the number of stored deliveries and the last acknowledged cursor.",
+        ReceiverState,
+      ),
     },
   }),
   async (c) => {
@@ -168,7 +177,12 @@ receivers.openapi(
     guard: allowOrAgent("receivers:read"),
     params: Id,
     query: DeliveryQuery,
-    responses: { 200: jsonResponse("The deliveries. Send `cursor` as `after` of the next request.", DeliveryPage) },
+    responses: {
+      200: jsonResponse(
+        "The deliveries. Send `cursor` as `after` of the next request.",
+        DeliveryPage,
+      ),
+    },
     failures: ["unavailable"],
   }),
   async (c) => {
@@ -222,7 +236,9 @@ async function orEmptyAtShutdown(
   polling: Promise<StoredDelivery[]>,
 ): Promise<StoredDelivery[]> {
   if (isDraining())
-    throw new ApiError("unavailable", "The server is restarting. Try again.", { retryAfterSeconds: 1 });
+    throw new ApiError("unavailable", "The server is restarting. Try again.", {
+      retryAfterSeconds: 1,
+    });
   const { promise: ended, resolve } = Promise.withResolvers<StoredDelivery[]>();
   const check = setInterval(() => {
     if (isDraining() || c.req.raw.signal.aborted) resolve([]);

@@ -1,18 +1,18 @@
-/** What the routes of private networks share. */
+/** The router and the errors that all routes of private networks share. */
 import { OpenAPIHono } from "@hono/zod-openapi";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { ApiError } from "../../errors.ts";
 import { findNetwork, type Network } from "../../store/networks/networks.ts";
 import { getOrgId } from "../guard.ts";
-import { invalidInput, notFound, type ApiContext, type ApiEnv } from "../route.ts";
+import { describeField, invalidInput, notFound, type ApiContext, type ApiEnv } from "../route.ts";
 
 export const FOR_AGENTS =
-  "The bearer is an access token, or a capability token that is confined to nothing.";
+  "The bearer is an access token, or a capability token that is restricted neither to names nor to a project.";
 
-/** Fields with codes of their own. */
+/** Fields whose errors have their own code. */
 const CODES: Record<string, ErrorCode> = { name: "invalid_name", cidr: "invalid_cidr" };
 
-/** Like `newArea`, with the codes that names and blocks of addresses have. */
+/** Like `createRouter`, with the error codes of names and CIDR blocks. */
 export function createNetworkRouter(): OpenAPIHono<ApiEnv> {
   return new OpenAPIHono<ApiEnv>({
     defaultHook(result) {
@@ -21,12 +21,12 @@ export function createNetworkRouter(): OpenAPIHono<ApiEnv> {
       const [field] = error.details.fields ?? [];
       const code = result.target === "json" && field ? CODES[field.path] : undefined;
       if (!code || !field) throw error;
-      throw new ApiError(code, `${field.path}: ${field.message}`, error.details);
+      throw new ApiError(code, describeField(field), error.details);
     },
   });
 }
 
-/** The network of the path, of the caller's organization. */
+/** @throws ApiError unless the caller's organization has this network. */
 export async function requireNetwork(c: ApiContext, id: string): Promise<Network> {
   const network = await findNetwork(c.var.db, getOrgId(c), id);
   if (!network) throw networkNotFound();
@@ -34,9 +34,12 @@ export async function requireNetwork(c: ApiContext, id: string): Promise<Network
 }
 
 export function networkNotFound(): ApiError {
-  return notFound("such private network");
+  return notFound("private network");
 }
 
 export function serverNotRegistered(): ApiError {
-  return new ApiError("server_not_registered", "The network's server is not registered yet.");
+  return new ApiError(
+    "server_not_registered",
+    "The network has no server yet. Register one first.",
+  );
 }

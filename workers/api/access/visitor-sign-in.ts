@@ -1,6 +1,7 @@
 /**
- * /edge-auth: where a visitor of a tunnel signs in. A browser comes from the tunnel, goes to the provider
- * and is led back with a ticket; it gets no account here, and its cookie is on the tunnel's own host.
+ * /edge-auth: a visitor of a tunnel signs in. The tunnel redirects the browser here, this service redirects it to the
+ * provider, and afterwards back to the tunnel with a ticket. The visitor gets no account, and the cookie is set on
+ * the tunnel's own host.
  */
 import { deleteCookie, getCookie, setCookie } from "hono/cookie";
 import { createMiddleware } from "hono/factory";
@@ -13,18 +14,18 @@ import { publicUrl } from "../../config/config.ts";
 import { renderHtmlPage, PAGE_HEADERS, wantsHtml } from "../../error-page.ts";
 import { ApiError } from "../../errors.ts";
 import {
-  ATTEMPT_TO_VISIT,
-  newAttempt,
-  openAttempt,
-  sealAttempt,
+  VISITOR_SIGN_IN,
+  createAttempt,
+  decryptAttempt,
+  encryptAttempt,
   type VisitorAttempt,
 } from "../../identity/providers/attempts.ts";
 import { findVisitorProvider } from "../../identity/providers/providers.ts";
 import type { Provider } from "../../identity/providers/provider.ts";
-import { targetOn } from "../../identity/providers/return-to.ts";
-import { sealTicket } from "../../identity/visitors/visitor-passes.ts";
+import { sanitizeTarget } from "../../identity/providers/return-to.ts";
+import { encryptTicket } from "../../identity/visitors/visitor-passes.ts";
 import { findIdentityGate } from "../../store/access/gates.ts";
-import { createRouter, notFound, route, type ApiContext, type ApiEnv } from "../route.ts";
+import { createRouter, route, type ApiContext, type ApiEnv } from "../route.ts";
 import {
   callProvider,
   invalidProviderResponse,
@@ -33,14 +34,14 @@ import {
   isOnPublicHost,
   signInNotStarted,
   providerNotConfigured,
-} from "../accounts/provider-trips.ts";
+} from "../accounts/provider-redirects.ts";
 import { rateLimited } from "../rate-limit.ts";
 
 export const visitorSignIn = createRouter();
 
 const START = "/edge-auth/start";
 
-/** Each attempt has its own: whoever opens several tabs signs in with each of them. */
+/** Each attempt has its own cookie, so that a visitor can sign in from several tabs. */
 function getCookieName(state: string): string {
   return `underpass-visit-${/^[\w-]{8}/.exec(state)?.[0] ?? ""}`;
 }
@@ -49,7 +50,7 @@ function cookieScope(c: ApiContext) {
   return { path: "/edge-auth", secure: c.var.config.PUBLIC_SCHEME === "https" };
 }
 
-/** Whatever comes of it, an attempt is over once its provider has answered. */
+/** An attempt ends with the response of its provider, whatever the outcome. */
 const endAttempt = createMiddleware<ApiEnv>(async (c, next) => {
   await next();
   deleteCookie(c, getCookieName(c.req.query("state") ?? ""), cookieScope(c));
@@ -60,11 +61,11 @@ visitorSignIn.openapi(
     method: "get",
     path: START,
     summary: "Sign in to visit a tunnel",
-    description: "Tunnels send browsers here. `return_to` stays on the tunnel's own host.",
+    description: "Tunnels redirect browsers here. `return_to` is a path on the tunnel's own host.",
     middleware: forBrowsers,
     guard: rateLimited,
     query: StartVisitorSignIn,
-    responses: { 302: { description: "To the provider." } },
+    responses: { 302: { description: "Redirects to the provider." } },
     failures: ["not_found", "provider_not_configured", "unavailable"],
   }),
   (c) => start(c, c.req.valid("query")),
@@ -74,11 +75,14 @@ visitorSignIn.openapi(
   route({
     method: "get",
     path: "/edge-auth/callback",
-    summary: "Come back from the provider",
+    summary: "Complete the sign-in of a visitor",
     middleware: [forBrowsers, endAttempt],
     query: ProviderCallback,
     responses: {
-      302: { description: "To the tunnel, with a ticket for the cookie that it asks for." },
+      302: {
+        description:
+          "Redirects to the tunnel, with a ticket that the tunnel exchanges for a cookie.",
+      },
     },
     failures: [
       "forbidden",
@@ -93,7 +97,7 @@ visitorSignIn.openapi(
 
 async function start(c: ApiContext, asked: StartVisitorSignIn): Promise<Response> {
   const { config, db } = c.var;
-  const { tunnel_id: tunnelId, return_to: wish, as_another: another } = asked;
+  const { tunnel_id: tunnelId, return_to: wantedPath, as_another: another } = asked;
   if (!isOnPublicHost(c) && asked.moved === undefined) {
     const url = new URL(c.req.url);
     url.searchParams.set("moved", "1");
@@ -101,17 +105,25 @@ async function start(c: ApiContext, asked: StartVisitorSignIn): Promise<Response
   }
   const provider = requireProvider(c);
   const gate = await findIdentityGate(db, tunnelId);
-  if (!gate) throw notFound("tunnel that wants to be signed in to");
+  if (!gate) throw noIdentityGate();
   const origin = publicUrl(config, `${gate.subdomain}.${config.SERVICE_DOMAIN}`);
-  const attempt = { ...newAttempt(provider.name, targetOn(origin, wish), Date.now()), tunnelId };
+  const attempt = {
+    ...createAttempt(provider.name, sanitizeTarget(origin, wantedPath), Date.now()),
+    tunnelId,
+  };
   const person = another === undefined ? undefined : "another";
   const url = await callProvider(c, provider, provider.authorizationUrl(attempt, person));
-  setCookie(c, getCookieName(attempt.state), await sealAttempt(config, ATTEMPT_TO_VISIT, attempt), {
-    ...cookieScope(c),
-    httpOnly: true,
-    sameSite: "Lax",
-    maxAge: PROVIDER_SIGN_IN_MAX_MS / 1000,
-  });
+  setCookie(
+    c,
+    getCookieName(attempt.state),
+    await encryptAttempt(config, VISITOR_SIGN_IN, attempt),
+    {
+      ...cookieScope(c),
+      httpOnly: true,
+      sameSite: "Lax",
+      maxAge: PROVIDER_SIGN_IN_MAX_MS / 1000,
+    },
+  );
   return c.redirect(url.href);
 }
 
@@ -119,7 +131,7 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
   const provider = requireProvider(c);
   const cookie = getCookie(c, getCookieName(state)) ?? "";
   const answer = { provider: provider.name, state };
-  const attempt = await openAttempt(c.var.config, ATTEMPT_TO_VISIT, cookie, answer, Date.now());
+  const attempt = await decryptAttempt(c.var.config, VISITOR_SIGN_IN, cookie, answer, Date.now());
   if (!attempt) throw signInNotStarted();
   const parameters = new URL(c.req.url).searchParams;
   const identified = await callProvider(c, provider, provider.identify(attempt, parameters));
@@ -130,7 +142,10 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
       return admitVisitor(c, attempt, email);
     }
     case "denied":
-      throw new ApiError("forbidden", `${provider.host} did not sign you in: ${identified.error}.`);
+      throw new ApiError(
+        "forbidden",
+        `The provider ${provider.host} did not sign you in: ${identified.error}.`,
+      );
     case "invalid_answer":
       throw invalidProviderResponse();
     case "email_not_verified":
@@ -138,7 +153,7 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
   }
 }
 
-/** The gate looks at its lists again, with each request. Here they save a refused visitor the way there. */
+/** The tunnel checks its lists with each request. They are checked here too, so that a refused visitor is told at once. */
 async function admitVisitor(
   c: ApiContext,
   { tunnelId, returnTo: target }: VisitorAttempt,
@@ -146,11 +161,11 @@ async function admitVisitor(
 ): Promise<Response> {
   const { config, db } = c.var;
   const gate = await findIdentityGate(db, tunnelId);
-  if (!gate) throw notFound("tunnel that wants to be signed in to");
+  if (!gate) throw noIdentityGate();
   if (!isOnList(gate.allowList, email)) return deny(c, email, { tunnelId, target });
   const host = `${gate.subdomain}.${config.SERVICE_DOMAIN}`;
   const url = new URL(TICKET_PATH, publicUrl(config, host));
-  const ticket = await sealTicket(config, { tunnelId, host, email, target }, Date.now());
+  const ticket = await encryptTicket(config, { tunnelId, host, email, target }, Date.now());
   url.searchParams.set("ticket", ticket);
   return c.redirect(url.href);
 }
@@ -165,12 +180,16 @@ function deny(
   const again = { tunnel_id: tunnelId, return_to: target, as_another: "1" };
   const href = `${START}?${new URLSearchParams(again).toString()}`;
   const page = renderHtmlPage(STATUS_BY_CODE.forbidden, "forbidden", {
-    title: "Not allowed",
+    title: "You are not allowed to visit this tunnel",
     message,
-    action: { text: "Sign in as somebody else", href },
+    action: { text: "Sign in with another account", href },
   });
   const headers = { ...PAGE_HEADERS, [ERROR_HEADER]: "forbidden" };
   return c.newResponse(page, { status: STATUS_BY_CODE.forbidden, headers });
+}
+
+function noIdentityGate(): ApiError {
+  return new ApiError("not_found", "This tunnel does not exist, or it does not require a sign-in.");
 }
 
 function requireProvider(c: ApiContext): Provider {

@@ -1,4 +1,4 @@
-/** Where captured requests are: each with the object of its tunnel. What is asked of many is merged here. */
+/** Reads captured requests from the objects of tunnels, and merges those of several tunnels. */
 import type {
   CaptureEvent,
   CaptureFilter,
@@ -11,7 +11,7 @@ import { tunnelObject } from "../../objects.ts";
 import {
   findInspectedTunnel,
   listInspectedTunnels,
-  listTunnelsOf,
+  listTunnelsOfCapture,
   type InspectedTunnel,
 } from "../../store/inspector/inspector.ts";
 import { notFound, type ApiContext } from "../route.ts";
@@ -21,17 +21,17 @@ export interface FoundCapture {
   event: CaptureEvent;
 }
 
-/** @throws ApiError when there is no such request in the organization. */
+/** @throws ApiError when the organization has no request with this id. */
 export async function findCapture(c: ApiContext, captureId: string): Promise<FoundCapture> {
   const id = captureId.toLowerCase();
-  for (const tunnel of await listTunnelsOf(c.var.db, c.var.principal.orgId, id)) {
+  for (const tunnel of await listTunnelsOfCapture(c.var.db, c.var.principal.orgId, id)) {
     const event = await readCapture(c, tunnel, id);
     if (event) return { tunnel, event };
   }
-  throw notFound("such captured request");
+  throw notFound("captured request");
 }
 
-/** @returns null when it is not kept any more. */
+/** @returns null when it is not stored any more. */
 export function readCapture(
   { env }: ApiContext,
   tunnel: InspectedTunnel,
@@ -45,13 +45,13 @@ export interface ListedCapture {
   summary: CaptureSummary;
 }
 
-/** Newest first. @throws ApiError when the query names a tunnel that is not the organization's. */
+/** Newest first. @throws ApiError when the query names a tunnel of another organization, or none. */
 export async function listCaptures(c: ApiContext, query: InspectorQuery): Promise<ListedCapture[]> {
   const filter = toFilter(query);
   const tunnels = await listRequestedTunnels(c, query.tunnel_id);
   const lists = await Promise.all(
     tunnels.map(async (tunnel) => {
-      const summaries = await callTunnel(tunnelObject(c.env, tunnel.id).captures(filter));
+      const summaries = await callTunnel(tunnelObject(c.env, tunnel.id).listCaptures(filter));
       return summaries.map((summary) => ({ tunnel, summary }));
     }),
   );
@@ -64,11 +64,11 @@ async function listRequestedTunnels(
 ): Promise<InspectedTunnel[]> {
   if (id === undefined) return listInspectedTunnels(db, principal.orgId);
   const tunnel = await findInspectedTunnel(db, principal.orgId, id);
-  if (!tunnel) throw notFound("such tunnel");
+  if (!tunnel) throw notFound("tunnel");
   return [tunnel];
 }
 
-/** Ids start with the time, and no two are the same: so the order is one for all tunnels and all pages. */
+/** Ids start with the time and are unique, so the order is the same for all tunnels and all pages. */
 function sortNewestFirst(listed: ListedCapture[]): ListedCapture[] {
   return listed.sort((one, other) => (one.summary.id < other.summary.id ? 1 : -1));
 }
@@ -79,22 +79,24 @@ function toFilter({ status, since, ...query }: InspectorQuery): CaptureFilter {
     after: query.after,
     method: query.method,
     path: query.path,
-    // `4xx` is asked for as 4.
+    // `4xx` becomes 4.
     status: status === undefined ? undefined : parseInt(status, 10),
     sinceMs: since === undefined ? undefined : Date.parse(since),
   };
 }
 
-/** The public address of a tunnel, without a slash at its end. */
+/** The public origin of a tunnel. */
 export function getOrigin({ var: { config } }: ApiContext, { subdomain }: InspectedTunnel): string {
   return publicUrl(config, `${subdomain}.${config.SERVICE_DOMAIN}`);
 }
 
-/** An object that restarts breaks calls off; asked again, it answers. */
+/** An object that restarts aborts calls; the caller can try again. */
 export async function callTunnel<Answer>(call: Promise<Answer>): Promise<Answer> {
   try {
     return await call;
   } catch (cause) {
-    throw new ApiError("unavailable", "A tunnel could not be asked right now.", { cause });
+    throw new ApiError("unavailable", "The tunnel cannot be reached right now. Try again.", {
+      cause,
+    });
   }
 }
