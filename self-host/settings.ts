@@ -14,8 +14,8 @@ import {
   RelayUrl,
 } from "../protocol/relay/settings.ts";
 import { describeIssue } from "../protocol/schemas/issue-messages.ts";
-import { checkGroups, Settings as WorkerSettings, smtpUrl } from "../workers/config/config.ts";
-import { apiHostsOf } from "../workers/config/hosts.ts";
+import { checkSettingGroups, Settings as WorkerSettings, smtpUrl } from "../workers/config/config.ts";
+import { parseApiHosts } from "../workers/config/hosts.ts";
 import type { SmtpServer } from "../workers/config/smtp-server.ts";
 import { getErrorMessage, StartError } from "./errors.ts";
 
@@ -114,7 +114,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
   if (provided.HOSTED === "true") {
     throw new StartError("HOSTED: must not be set on a self-hosted server, only on Cloudflare");
   }
-  const result = All.superRefine(checkGroups).safeParse(provided);
+  const result = All.superRefine(checkSettingGroups).safeParse(provided);
   if (!result.success) {
     throw new StartError(
       result.error.issues.map((issue) => `${issue.path.join(".")}: ${issue.message}`).join("; "),
@@ -132,7 +132,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): ServerSettings {
     databaseUrl: data.DATABASE_URL,
     smtpServer: data.SMTP_URL,
     allowPrivateFetch: data.ALLOW_PRIVATE_FETCH === "true",
-    apiHosts: apiHostsOf(data.SERVICE_DOMAIN, data.API_HOSTS),
+    apiHosts: parseApiHosts(data.SERVICE_DOMAIN, data.API_HOSTS),
     serviceDomain: data.SERVICE_DOMAIN,
     publicScheme: data.PUBLIC_SCHEME,
     publicPort: data.PUBLIC_PORT,

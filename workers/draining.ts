@@ -1,10 +1,10 @@
-/** Whether this server is about to stop: whoever waits for something is answered, and nobody waits anew. */
-let draining = false;
+/** Whether this server is about to stop: it then refuses new connections of watchers and relays. */
+let hasStarted = false;
 
 export function startDraining(): void {
-  draining = true;
+  hasStarted = true;
 }
 
 export function isDraining(): boolean {
-  return draining;
+  return hasStarted;
 }

@@ -1,11 +1,11 @@
-/** The small page by which a failure is told to a person. No asset from elsewhere, no script. */
-export interface Text {
+/** The HTML error page. It loads no assets and runs no scripts. */
+export interface PageText {
   title: string;
-  /** For whoever reads the page. */
+  /** For the visitor. */
   message: string;
-  /** For the owner, who is often the one who is looking. */
+  /** For the tunnel's owner, who is often the visitor. */
   hint?: string;
-  /** What the reader can do about it. */
+  /** A link to what the visitor can do about the error. */
   action?: { text: string; href: string };
 }
 
@@ -18,12 +18,13 @@ export function wantsHtml(request: Request): boolean {
   return request.headers.get("accept")?.includes("text/html") ?? false;
 }
 
-export function htmlPage(
+export function renderHtmlPage(
   status: number,
   code: string,
-  { title, message, hint, action }: Text,
+  { title, message, hint, action }: PageText,
 ): string {
-  const advice = hint === undefined ? "" : `<p class="hint">${withCode(escapeHtml(hint))}</p>`;
+  const advice =
+    hint === undefined ? "" : `<p class="hint">${formatInlineCode(escapeHtml(hint))}</p>`;
   const link =
     action === undefined
       ? ""
@@ -55,7 +56,7 @@ ${advice}${link}
 `;
 }
 
-function withCode(escaped: string): string {
+function formatInlineCode(escaped: string): string {
   return escaped.replace(/`([^`]+)`/g, "<code>$1</code>");
 }
 

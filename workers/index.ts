@@ -1,13 +1,13 @@
 /**
- * Where every request comes in: the service's own hosts go to the API, every other host to the edge. The
- * API is loaded on its own path only, so that an isolate that serves visitors starts with the edge alone.
+ * The entry point for all requests: the service's own hosts go to the API, all other hosts to the edge. The API
+ * is imported dynamically, so that an isolate that serves visitors loads only the edge.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { getAuthority, parseHost } from "../protocol/hosts.ts";
 import { startDraining } from "./draining.ts";
 import { visit } from "./edge/visit.ts";
 import type { Env } from "./env.ts";
-import { apiHostsOf } from "./config/hosts.ts";
+import { parseApiHosts } from "./config/hosts.ts";
 import { BoundedMap } from "../shared/bounded-map.ts";
 
 export { RateLimiter } from "../durable-objects/rate-limiter.ts";
@@ -35,7 +35,7 @@ async function callApi(request: Request, env: Env, ctx: ExecutionContext): Promi
   return handleApi(request, env, ctx);
 }
 
-/** What the self-hosted server asks of the Worker, on a socket that nobody else can reach. */
+/** Called by the self-hosted server, on a socket that only it can reach. */
 export class Control extends WorkerEntrypoint<Env> {
   override async fetch(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
@@ -49,14 +49,14 @@ export class Control extends WorkerEntrypoint<Env> {
   }
 }
 
-/** Per isolate: authorities as visitors write them, port included. Bounded by what is configured. */
+/** Cached for each spelling of the authority, port included. */
 const apiAuthorities = new BoundedMap<string, boolean>(1_000);
 
 function isApiHost(authority: string, env: Env): boolean {
   const known = apiAuthorities.get(authority);
   if (known !== undefined) return known;
   const domain = (env.SERVICE_DOMAIN ?? "localhost").toLowerCase();
-  const isApi = apiHostsOf(domain, env.API_HOSTS).includes(parseHost(authority) ?? "");
+  const isApi = parseApiHosts(domain, env.API_HOSTS).includes(parseHost(authority) ?? "");
   apiAuthorities.set(authority, isApi);
   return isApi;
 }

@@ -24,7 +24,7 @@ export const TUNNEL_CONFIRM_MAX_ROWS = 100;
 /** Tunnels that one run of the scheduled job lets expire in one transaction. */
 export const EXPIRY_BATCH_ROWS = 100;
 /** Secrets of accounts that are read at a time to be put under another key. */
-export const RESEAL_BATCH_ROWS = 100;
+export const REENCRYPTION_BATCH_ROWS = 100;
 /** Dead sessions, codes and tokens' rows are kept this long for whoever asks what happened. */
 export const DEAD_ROW_KEEP_MS = 30 * DAY_MS;
 /** How often a random name is drawn before giving up: one collision is rare, three say something else. */

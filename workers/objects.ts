@@ -1,4 +1,4 @@
-/** The one door to Durable Objects: who else names one could name it differently. */
+/** The stubs of Durable Objects: the only place where their names are formed. */
 import type { RateLimiter } from "../durable-objects/rate-limiter.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
 import type { Organization } from "../durable-objects/organization.ts";
@@ -8,7 +8,7 @@ import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { Env } from "./env.ts";
 import { BoundedMap } from "../shared/bounded-map.ts";
 
-/** An id is a hash of the name: worked out once for each tunnel that an isolate serves. */
+/** An id is a hash of the name, computed once for each tunnel that an isolate serves. */
 const tunnelIds = new BoundedMap<string, DurableObjectId>(10_000);
 
 export function tunnelObject(env: Env, tunnelId: string): DurableObjectStub<Tunnel> {
@@ -33,7 +33,7 @@ export function addressRateLimiter(env: Env, address: string): DurableObjectStub
   return env.RATE_LIMITER.getByName(address);
 }
 
-/** No address is called that. */
+/** The key cannot be an address, so it shares the namespace of the limiters of addresses. */
 export function lookupLimiterObject(env: Env, orgId: string): DurableObjectStub<RateLimiter> {
   return env.RATE_LIMITER.getByName(`look-ups of ${orgId}`);
 }

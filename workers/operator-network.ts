@@ -12,7 +12,7 @@ export interface CallBounds {
 }
 
 /** @throws Error when it can't be reached, or goes beyond a bound. */
-export async function callOperators(
+export async function callOperatorService(
   { OPERATOR_NETWORK: network }: Pick<Env, "OPERATOR_NETWORK">,
   url: string,
   init: RequestInit,

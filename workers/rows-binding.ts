@@ -8,12 +8,12 @@ import type { CloseName } from "../protocol/wire/close-codes.ts";
 export interface AgentRequest {
   /** The capability token, in base64. */
   bearer: string;
-  asked: z.output<typeof ConnectQuery>;
+  query: z.output<typeof ConnectQuery>;
   address: string;
 }
 
-/** `words` follow the close code's name, for a person. */
-export type AgentVerdict = { admission: Admission } | { refusal: CloseName; words: string };
+/** `message` follows the name of the close code in its reason. */
+export type AgentVerdict = { admission: Admission } | { refusal: CloseName; message: string };
 
 export interface ClientRequest {
   /** The capability token, in base64. */
@@ -23,9 +23,10 @@ export interface ClientRequest {
   address: string;
 }
 
-export type ClientVerdict = { admission: ClientAdmission } | { refusal: CloseName; words: string };
+export type ClientVerdict =
+  { admission: ClientAdmission } | { refusal: CloseName; message: string };
 
-export interface ShownTicket {
+export interface PresentedTicket {
   ticket: string;
   tunnelId: string;
   host: string;
@@ -42,5 +43,5 @@ export interface RowsBinding extends Rows, Rpc.WorkerEntrypointBranded {
   admitClient(request: ClientRequest): Promise<ClientVerdict>;
   confirmAdmission(admission: Admission): Promise<void>;
   withdrawAdmission(admission: Admission): Promise<void>;
-  redeemTicket(ticket: ShownTicket): Promise<RedeemedTicket | null>;
+  redeemTicket(ticket: PresentedTicket): Promise<RedeemedTicket | null>;
 }

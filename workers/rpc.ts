@@ -21,7 +21,7 @@ import type {
   ClientVerdict,
   RedeemedTicket,
   RowsBinding,
-  ShownTicket,
+  PresentedTicket,
 } from "./rows-binding.ts";
 
 export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
@@ -34,11 +34,11 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
   }
 
   async reportTunnel(report: TunnelReport): Promise<void> {
-    const [{ openDatabase }, { takeReport }] = await Promise.all([
+    const [{ openDatabase }, { applyReport }] = await Promise.all([
       import("./jobs/outbox.ts"),
-      import("./store/tunnels/live-tunnels.ts"),
+      import("./store/tunnels/object-sync.ts"),
     ]);
-    await takeReport(this.env, openDatabase(this.env), report);
+    await applyReport(this.env, openDatabase(this.env), report);
   }
 
   async expireTunnel(tunnelId: string): Promise<number | null> {
@@ -58,11 +58,11 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
   }
 
   async tokenKeys(): Promise<JSONWebKeySet> {
-    const [{ configOf }, { accessTokenKeys }] = await Promise.all([
+    const [{ getConfig }, { getAccessTokenKeys }] = await Promise.all([
       import("./config/config.ts"),
       import("./identity/keys.ts"),
     ]);
-    const { publicJwks } = await accessTokenKeys(configOf(this.env));
+    const { publicJwks } = await getAccessTokenKeys(getConfig(this.env));
     return { keys: publicJwks };
   }
 
@@ -75,11 +75,11 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
   }
 
   async relayDisconnected(relayId: string, epoch: string): Promise<void> {
-    const [{ openDatabase }, { markRelayGone }] = await Promise.all([
+    const [{ openDatabase }, { markRelayDisconnected }] = await Promise.all([
       import("./jobs/outbox.ts"),
       import("./store/networks/relays.ts"),
     ]);
-    await markRelayGone(openDatabase(this.env), relayId, epoch);
+    await markRelayDisconnected(openDatabase(this.env), relayId, epoch);
   }
 
   async countReservedPorts(relayId: string): Promise<{ udp: number; tcp: number }> {
@@ -99,7 +99,7 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
     return findLiveWatchers(openDatabase(this.env), orgId, ids);
   }
 
-  async redeemTicket(shown: ShownTicket): Promise<RedeemedTicket | null> {
+  async redeemTicket(shown: PresentedTicket): Promise<RedeemedTicket | null> {
     const { redeemTicket } = await import("./identity/visitors/visitor-tickets.ts");
     return redeemTicket(this.env, shown);
   }

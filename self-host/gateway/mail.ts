@@ -73,14 +73,14 @@ export function createMailer({ mailDir, smtpServer, log }: MailOptions): Mailer 
   };
 }
 
-function createSmtpTransport({ host, port, implicitTls, credentials, isThisMachine }: SmtpServer) {
+function createSmtpTransport({ host, port, implicitTls, credentials, isLoopback }: SmtpServer) {
   return nodemailer.createTransport({
     host,
     port,
     secure: implicitTls,
     ...(credentials && { auth: { user: credentials.user, pass: credentials.password } }),
-    requireTLS: credentials !== undefined && !implicitTls && !isThisMachine,
-    tls: { rejectUnauthorized: !isThisMachine },
+    requireTLS: credentials !== undefined && !implicitTls && !isLoopback,
+    tls: { rejectUnauthorized: !isLoopback },
     pool: true,
     connectionTimeout: MAIL_DELIVERY_MAX_MS,
     greetingTimeout: MAIL_DELIVERY_MAX_MS,

@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 test("an isolate that serves visitors starts without the API, its pages, the database and their libraries", () => {
   const heavy =
-    /^(dashboard|workers\/(api|store|identity|background|payments))\/|^workers\/edge\/sign-in\.ts|^durable-objects\/gates\/(argon2|issuer-keys|passes|tokens)\.ts|node_modules\/(drizzle-orm|hono|@hono|@neondatabase|jose|otpauth|oauth4webapi|stripe|tldts|worker-mailer|@phi-ag)\//;
+    /^(dashboard|workers\/(api|store|identity|integrations|jobs))\/|^workers\/edge\/sign-in\.ts|^access\/(argon2|issuer-keys|passes|tokens)\.ts|node_modules\/(drizzle-orm|hono|@hono|@neondatabase|jose|otpauth|oauth4webapi|stripe|tldts|nodemailer|@phi-ag)\//;
   expect(bundle.eagerSources.filter((source) => heavy.test(source))).toEqual([]);
   expect(bundle.eagerSources).toContain("workers/index.ts");
   expect(bundle.eagerSources).toContain("durable-objects/tunnel.ts");

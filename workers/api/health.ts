@@ -45,7 +45,7 @@ health.openapi(
     summary: "Check that the service can serve requests",
     responses: {
       200: jsonResponse(
-        "The database, the keys and the secrets work. `relay` tells whether a relay is connected.",
+        "The database, the keys and the secrets work. `relay` shows whether a relay is connected.",
         Ready,
       ),
       503: jsonResponse("Some parts do not work; `missing` names them.", NotReady),
@@ -124,12 +124,12 @@ async function probeSigning(
   const probe = toUtf8("ready?");
   const signature = await crypto.subtle.sign(algorithm, signer.key, probe);
   const verifier = verifiers.get(signer.kid);
-  const good = verifier && (await crypto.subtle.verify(algorithm, verifier, signature, probe));
-  if (!good) throw new Error("a signature did not verify");
+  const isValid = verifier && (await crypto.subtle.verify(algorithm, verifier, signature, probe));
+  if (!isValid) throw new Error("a signature did not verify");
 }
 
 async function probeSealing(config: Config): Promise<void> {
-  const sealed = await encrypt(config, "ready", "ready?");
-  if ((await decrypt(config, "ready", sealed)) !== "ready?")
+  const encrypted = await encrypt(config, "ready", "ready?");
+  if ((await decrypt(config, "ready", encrypted)) !== "ready?")
     throw new Error("an encrypted text did not decrypt");
 }

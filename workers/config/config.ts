@@ -5,9 +5,9 @@
 import { z } from "zod";
 import { RELAY_SECRET_MIN_CHARS } from "../../protocol/relay/settings.ts";
 import { BILLING_MODES } from "../../protocol/schemas/billing.ts";
-import { apiHostsOf } from "./hosts.ts";
-import { readMailbox } from "./mailbox.ts";
-import { readSmtpUrl } from "./smtp-server.ts";
+import { parseApiHosts } from "./hosts.ts";
+import { parseMailbox } from "./mailbox.ts";
+import { parseSmtpUrl } from "./smtp-server.ts";
 import { PLANS } from "../../protocol/plans.ts";
 
 const flag = z.enum(["true", "false"]).transform((value) => value === "true");
@@ -24,13 +24,13 @@ export const webUrl = z.url({
 const text = z.string().min(1);
 
 export const smtpUrl = z.string().transform((text, context) => {
-  const server = readSmtpUrl(text);
+  const server = parseSmtpUrl(text);
   if (server) return server;
   context.addIssue("must be smtp://user:password@host:port, or smtps://");
   return z.NEVER;
 });
 const mailbox = z.string().transform((text, context) => {
-  const read = readMailbox(text);
+  const read = parseMailbox(text);
   if (read) return read;
   context.addIssue("must be an address, or Name <address>");
   return z.NEVER;
@@ -106,7 +106,7 @@ export const Settings = z.object({
     .optional(),
 });
 
-const SETTINGS_TOGETHER = [
+const SETTING_GROUPS = [
   ["IDP_A_ISSUER", "IDP_A_CLIENT_ID", "IDP_A_CLIENT_SECRET"],
   [
     "IDP_B_AUTHORIZE_URL",
@@ -125,16 +125,16 @@ const SETTINGS_TOGETHER = [
     "PAYMENTS_PRICE_TEAM_YEARLY",
   ],
 ] as const;
-type GroupedSetting = (typeof SETTINGS_TOGETHER)[number][number];
+type GroupedSetting = (typeof SETTING_GROUPS)[number][number];
 
 type CheckedSettings = Partial<Record<GroupedSetting, string>> &
   Partial<Pick<z.output<typeof Settings>, "HOSTED" | "BILLING_MODE">>;
 
 /** For `superRefine`: what goes together is configured whole or not at all. */
-export function checkGroups(settings: CheckedSettings, context: z.RefinementCtx): void {
+export function checkSettingGroups(settings: CheckedSettings, context: z.RefinementCtx): void {
   const refuse = (name: string, message: string) =>
     context.addIssue({ code: "custom", path: [name], message });
-  for (const names of SETTINGS_TOGETHER) {
+  for (const names of SETTING_GROUPS) {
     const missing = names.filter((name) => settings[name] === undefined);
     if (missing.length === names.length) continue;
     for (const name of missing) {
@@ -158,7 +158,7 @@ export interface Config extends Omit<z.output<typeof Settings>, "API_HOSTS"> {
 const configs = new WeakMap<object, Config>();
 
 /** @throws z.ZodError when a setting is missing or wrong. */
-export function configOf(env: object): Config {
+export function getConfig(env: object): Config {
   let config = configs.get(env);
   if (!config) {
     config = parseConfig(env);
@@ -168,9 +168,9 @@ export function configOf(env: object): Config {
 }
 
 function parseConfig(env: object): Config {
-  const settings = Settings.superRefine(checkGroups).parse(env);
+  const settings = Settings.superRefine(checkSettingGroups).parse(env);
   const { SERVICE_DOMAIN: domain } = settings;
-  const apiHosts = apiHostsOf(domain, settings.API_HOSTS);
+  const apiHosts = parseApiHosts(domain, settings.API_HOSTS);
   return {
     ...settings,
     API_HOSTS: new Set(apiHosts),

@@ -10,7 +10,7 @@ export interface Mailbox {
 const ADDRESS = /^[!#-'*+/-9=?A-Z^-~.-]+@[a-zA-Z0-9.-]+$/;
 
 /** @returns null when it can't be one. */
-export function readMailbox(text: string): Mailbox | null {
+export function parseMailbox(text: string): Mailbox | null {
   const [, name = "", bracketed] = /^([^<>]*?)\s*<([^<>]*)>$/.exec(text.trim()) ?? [];
   const address = bracketed ?? text.trim();
   const plainName = name.trim().replace(/^"(.*)"$/, "$1");

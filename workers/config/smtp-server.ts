@@ -7,11 +7,11 @@ export interface SmtpServer {
   implicitTls: boolean;
   credentials: { user: string; password: string } | undefined;
   /** Nobody is between: a password may go there as it is, and a certificate says nothing. */
-  isThisMachine: boolean;
+  isLoopback: boolean;
 }
 
 /** @returns null when it can't be one. */
-export function readSmtpUrl(text: string): SmtpServer | null {
+export function parseSmtpUrl(text: string): SmtpServer | null {
   const url = URL.parse(text);
   if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === "") return null;
   const implicitTls = url.protocol === "smtps:";
@@ -24,7 +24,7 @@ export function readSmtpUrl(text: string): SmtpServer | null {
       port: url.port === "" ? (implicitTls ? 465 : 587) : Number(url.port),
       implicitTls,
       credentials: user === "" ? undefined : { user, password },
-      isThisMachine: isLoopback(host),
+      isLoopback: isLoopback(host),
     };
   } catch {
     return null;

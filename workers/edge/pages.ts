@@ -1,6 +1,6 @@
 /**
- * What a visitor sees when no local server can answer: a small page for a person, JSON for a program, the
- * code of the failure in a header for both. No asset from elsewhere, no script.
+ * The error pages for visitors: HTML for browsers, JSON for programs, and the error code in a header for both.
+ * They load no assets and run no scripts.
  */
 import {
   ERROR_HEADER,
@@ -8,71 +8,71 @@ import {
   type ErrorBody,
   type ErrorCode,
 } from "../../protocol/errors.ts";
-import { htmlPage, PAGE_HEADERS, wantsHtml, type Text } from "../error-page.ts";
+import { renderHtmlPage, PAGE_HEADERS, wantsHtml, type PageText } from "../error-page.ts";
 
-const TEXTS: Partial<Record<ErrorCode, Text>> = {
+const TEXTS: Partial<Record<ErrorCode, PageText>> = {
   invalid_host: {
-    title: "That is no address",
-    message: "The request's Host header is not a host name.",
+    title: "Invalid host",
+    message: "The request's Host header is not a valid host name.",
   },
   tunnel_not_found: {
     title: "No tunnel here",
-    message: "Nobody has a tunnel at this address.",
-    hint: "Start one with `underpass http 3000`, or check the name for a typing error.",
+    message: "No tunnel uses this address.",
+    hint: "Check the address for typing errors, or start a tunnel with `underpass http 3000`.",
   },
   agent_offline: {
     title: "The tunnel is offline",
-    message: "This tunnel exists, and nothing is connected to it right now.",
+    message: "This tunnel exists, but its agent is not connected right now.",
     hint: "Start the agent on the machine with the local server: `underpass http 3000`.",
   },
   origin_unreachable: {
-    title: "The local server does not answer",
+    title: "The local server does not respond",
     message: "The tunnel is connected, but the server behind it refuses connections.",
-    hint: "Start the local server, or check the port that was given to `underpass http`. The agent needs no restart.",
+    hint: "Start the local server, or check the port that you gave to `underpass http`. The agent needs no restart.",
   },
   origin_failed: {
-    title: "The local server broke off",
-    message: "The server behind this tunnel closed the connection without a valid answer.",
-    hint: "Look at the local server's own log.",
+    title: "The local server failed",
+    message: "The server behind this tunnel closed the connection without a valid response.",
+    hint: "Check the log of the local server.",
   },
   origin_timeout: {
     title: "The local server takes too long",
-    message: "The server behind this tunnel did not answer in time.",
+    message: "The server behind this tunnel did not respond in time.",
   },
   unavailable: {
-    title: "Back in a moment",
-    message: "This can't be answered right now.",
+    title: "Temporarily unavailable",
+    message: "This request could not be handled right now. Try again in a moment.",
   },
   maintenance: {
     title: "Down for maintenance",
-    message: "This tunnel is closed for a while.",
+    message: "This tunnel is temporarily closed by its owner.",
   },
   upgrade_required: {
-    title: "Closed for now",
-    message: "What stands before this tunnel is not in its owner's plan any more.",
+    title: "Tunnel closed",
+    message: "This tunnel uses access rules that its owner's plan no longer includes.",
     hint: "The owner can upgrade the plan, or remove the tunnel's password or sign-in.",
   },
   unauthorized: {
     title: "Not signed in",
-    message: "This tunnel wants to know who you are.",
+    message: "You have to sign in to visit this tunnel.",
   },
   forbidden: {
     title: "Not allowed",
-    message: "The owner of this tunnel lets nobody in here.",
+    message: "The owner of this tunnel does not allow access here.",
   },
   rate_limited: {
     title: "Too many requests",
-    message: "This tunnel takes no more requests for now.",
+    message: "This tunnel has received too many requests. Try again later.",
   },
 };
 
-const GENERIC: Text = {
+const GENERIC: PageText = {
   title: "Something went wrong",
   message: "The request could not be handled.",
 };
 
-/** Header lines of a refusal that the visitor gets as well. */
-const CARRIED = [
+/** Headers of a refusal that are sent to the visitor. */
+const FORWARDED_HEADERS = [
   "retry-after",
   "www-authenticate",
   "ratelimit-limit",
@@ -81,12 +81,12 @@ const CARRIED = [
   "ratelimit-policy",
 ];
 
-/** @param refusal of a tunnel's object. Its body is a text for this visitor, or none. */
+/** @param refusal the response of a tunnel's object. Its body, if any, is a message for this visitor. */
 export async function refusalPage(
   request: Request,
   code: ErrorCode,
   refusal: Response,
-  action?: Text["action"],
+  action?: PageText["action"],
 ): Promise<Response> {
   const message = await refusal.text();
   const retryAfter = refusal.headers.get("retry-after");
@@ -95,37 +95,37 @@ export async function refusalPage(
     ...(action ? { action } : {}),
     ...(retryAfter === null ? {} : { retryAfterSeconds: Number(retryAfter) }),
   });
-  for (const name of CARRIED) {
+  for (const name of FORWARDED_HEADERS) {
     const value = refusal.headers.get(name);
     if (value !== null) page.headers.set(name, value);
   }
   return page;
 }
 
-interface Particulars extends Partial<Text> {
+interface ErrorPageOptions extends Partial<PageText> {
   retryAfterSeconds?: number;
 }
 
 /**
- * @param own instead of the text that is for everybody.
- * @param isPage otherwise JSON, whatever a program says that it takes.
+ * @param options texts that replace the default ones.
+ * @param isHtml false: JSON, whatever the `Accept` header says.
  */
 export function errorPage(
   request: Request,
   code: ErrorCode,
-  { retryAfterSeconds, ...own }: Particulars = {},
-  isPage = wantsHtml(request),
+  { retryAfterSeconds, ...texts }: ErrorPageOptions = {},
+  isHtml = wantsHtml(request),
 ): Response {
   const status = STATUS_BY_CODE[code];
-  const text = { ...(TEXTS[code] ?? GENERIC), ...own };
+  const text = { ...(TEXTS[code] ?? GENERIC), ...texts };
   const headers = new Headers({
-    ...(isPage ? PAGE_HEADERS : { "content-type": "application/json" }),
+    ...(isHtml ? PAGE_HEADERS : { "content-type": "application/json" }),
     [ERROR_HEADER]: code,
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     vary: "accept",
   });
-  if (!isPage) {
+  if (!isHtml) {
     const body: ErrorBody = {
       error: code,
       message: [text.message, text.hint].filter(Boolean).join(" "),
@@ -133,5 +133,5 @@ export function errorPage(
     if (retryAfterSeconds !== undefined) body.retry_after_seconds = retryAfterSeconds;
     return new Response(JSON.stringify(body), { status, headers });
   }
-  return new Response(htmlPage(status, code, text), { status, headers });
+  return new Response(renderHtmlPage(status, code, text), { status, headers });
 }

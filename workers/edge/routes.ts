@@ -1,6 +1,6 @@
 /**
- * Which tunnel answers for a host: what this isolate remembers, and what the Hostname object says when it
- * does not. Misses are remembered briefly too, so that a name nobody has costs little.
+ * The routes from hosts to tunnels: cached in this isolate, resolved by the Hostname object. Hosts without a
+ * tunnel are cached briefly, too, so that requests for them cost little.
  */
 import type { Env } from "../env.ts";
 import { hostnameObject } from "../objects.ts";
@@ -18,13 +18,13 @@ interface CachedRoute {
 
 const routes = new BoundedMap<string, CachedRoute>(ROUTE_CACHE_MAX_HOSTS);
 
-/** @returns the tunnel's id, null when nobody answers for the name, undefined when it must be asked for. */
+/** @returns the tunnel's id, null when the host has no tunnel, undefined when the route is not cached. */
 export function getCachedTunnel(routeName: string): string | null | undefined {
-  const known = routes.get(routeName);
-  return known !== undefined && known.untilMs > Date.now() ? known.tunnelId : undefined;
+  const cached = routes.get(routeName);
+  return cached !== undefined && cached.untilMs > Date.now() ? cached.tunnelId : undefined;
 }
 
-/** @returns the tunnel's id, or null when nobody answers for the name. */
+/** @returns the tunnel's id, or null when the host has no tunnel. */
 export async function resolveTunnel(env: Env, routeName: string): Promise<string | null> {
   const tunnelId = await hostnameObject(env, routeName).resolve();
   const forMs = tunnelId === null ? ROUTE_CACHE_MISS_MS : ROUTE_CACHE_HIT_MS;

@@ -1,8 +1,7 @@
 /**
- * The gates of tunnels as this isolate knows them. It learns them from the answers of the tunnels' objects,
- * and judges by them what is slow to judge. Its verdict goes along with the request to the object, which
- * believes it when the gates are the newest ones: so a change holds from the next request on, and nothing
- * that was refused here was refused by gates that are no more.
+ * Calls to tunnels' objects. This isolate caches the gates of tunnels from the objects' responses and runs the
+ * slow ones. It sends its verdict along with the request, and the object accepts the verdict only if the gates
+ * are the current ones: so a changed policy applies to the next request, both when it admits and when it refuses.
  */
 import { buildAuthenticators } from "../../access/authenticators.ts";
 import { authorize } from "../../access/authorize.ts";
@@ -14,14 +13,14 @@ import { getClientAddress } from "../../shared/client-address.ts";
 import type { Env } from "../env.ts";
 import { tunnelObject } from "../objects.ts";
 
-/** Tunnels whose gates an isolate remembers. */
+/** Tunnels whose gates an isolate caches. */
 const GATES_CACHE_MAX_TUNNELS = 10_000;
 
-const known = new BoundedMap<string, Gates>(GATES_CACHE_MAX_TUNNELS);
+const gatesByTunnel = new BoundedMap<string, Gates>(GATES_CACHE_MAX_TUNNELS);
 
-/** One request to a tunnel's object. A tunnel without gates gets it as it came. */
+/** One request to a tunnel's object. Without cached gates the request is passed unchanged. */
 export function callTunnel(request: Request, env: Env, tunnelId: string): Promise<Response> {
-  const gates = known.get(tunnelId);
+  const gates = gatesByTunnel.get(tunnelId);
   return gates === undefined
     ? tunnelObject(env, tunnelId).fetch(request)
     : callWithVerdict(request, env, tunnelId, gates);
@@ -34,21 +33,21 @@ async function callWithVerdict(
   gates: Gates,
 ): Promise<Response> {
   const trust = { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" };
-  const visitor = readAccessRequest(request, getClientAddress(request, trust));
-  const refusal = await authorize(gates, visitor, buildAuthenticators(env));
-  const judged = new Request(request);
-  judged.headers.set(EDGE_VERDICT_HEADER, formatEdgeVerdict(gates, refusal));
-  return tunnelObject(env, tunnelId).fetch(judged);
+  const accessRequest = readAccessRequest(request, getClientAddress(request, trust));
+  const refusal = await authorize(gates, accessRequest, buildAuthenticators(env));
+  const withVerdict = new Request(request);
+  withVerdict.headers.set(EDGE_VERDICT_HEADER, formatEdgeVerdict(gates, refusal));
+  return tunnelObject(env, tunnelId).fetch(withVerdict);
 }
 
-/** What an answer says to us alone is remembered, and taken out of it. */
-export function takePolicyUpdate(answer: Response, tunnelId: string): Response {
-  const news = answer.headers.get(GATES_HEADER);
-  if (news === null) return answer;
-  const gates = parseGates(news);
-  if (gates) known.set(tunnelId, gates);
-  else known.delete(tunnelId);
-  const clean = new Response(answer.body, answer);
-  clean.headers.delete(GATES_HEADER);
-  return clean;
+/** Caches the policy update in a response, which is for the edge only, and removes it from the response. */
+export function takePolicyUpdate(response: Response, tunnelId: string): Response {
+  const policyUpdate = response.headers.get(GATES_HEADER);
+  if (policyUpdate === null) return response;
+  const gates = parseGates(policyUpdate);
+  if (gates) gatesByTunnel.set(tunnelId, gates);
+  else gatesByTunnel.delete(tunnelId);
+  const forVisitor = new Response(response.body, response);
+  forVisitor.headers.delete(GATES_HEADER);
+  return forVisitor;
 }

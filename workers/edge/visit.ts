@@ -1,6 +1,6 @@
 /**
- * A visitor's request: host in, answer out. The steady state is a look-up in this isolate's memory and one
- * call to one object, to which the request is passed as it is and from which the answer streams.
+ * A visitor's request, from its host to its response. In the steady state this is one look-up in the isolate's
+ * memory and one call to one object: the request is passed unchanged, and the response streams back.
  */
 import { SIGN_IN_HEADER } from "../../access/identity.ts";
 import { getRefusalCode } from "../../access/refusal.ts";
@@ -14,13 +14,13 @@ import { errorPage, refusalPage } from "./pages.ts";
 import { resolveTunnel, getCachedTunnel } from "./routes.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 
-/** Where a request goes, worked out once for each way to write its host. */
+/** Where requests for a host go, computed once for each spelling of the host. */
 type Destination = { routeName: string } | ErrorCode;
 
 const DESTINATIONS_MAX = 10_000;
 const destinations = new BoundedMap<string, Destination>(DESTINATIONS_MAX);
 
-/** @param authority what the request's Host header says, as it came. */
+/** @param authority the request's Host header, unchanged. */
 export function visit(request: Request, env: Env, authority: string): Response | Promise<Response> {
   const destination = getDestination(authority, env);
   if (typeof destination === "string") return errorPage(request, destination);
@@ -29,10 +29,11 @@ export function visit(request: Request, env: Env, authority: string): Response |
   if (tunnelId === undefined) return visitUncached(request, env, routeName);
   if (tunnelId === null) return errorPage(request, "tunnel_not_found");
   return callTunnel(request, env, tunnelId).then(
-    (answer) => {
-      // The tunnel is gone, and its name may have a new one that this isolate has not heard of.
-      if (getRefusalCode(answer) === "tunnel_not_found") return visitUncached(request, env, routeName);
-      return toVisitorResponse(request, env, answer, tunnelId);
+    (response) => {
+      // The tunnel was deleted, or its host has moved: the cached route is outdated.
+      if (getRefusalCode(response) === "tunnel_not_found")
+        return visitUncached(request, env, routeName);
+      return toVisitorResponse(request, env, response, tunnelId);
     },
     (cause: unknown) => retryVisit(request, env, tunnelId, cause),
   );
@@ -41,12 +42,12 @@ export function visit(request: Request, env: Env, authority: string): Response |
 async function visitUncached(request: Request, env: Env, routeName: string): Promise<Response> {
   const tunnelId = await resolveTunnel(env, routeName);
   if (tunnelId === null) return errorPage(request, "tunnel_not_found");
-  // It went to the tunnel that had the name before; whoever sends it again finds the new one.
+  // The previous tunnel has read the body. The visitor's next attempt goes to the new one.
   if (request.bodyUsed) return errorPage(request, "unavailable");
   return toVisitorResponse(request, env, await callTunnel(request, env, tunnelId), tunnelId);
 }
 
-/** A restarted object loses the call in flight; what can't do anything twice is sent once more. */
+/** A restarted object loses the calls in flight. GET and HEAD requests without a body are sent again. */
 async function retryVisit(
   request: Request,
   env: Env,
@@ -60,19 +61,19 @@ async function retryVisit(
   return toVisitorResponse(request, env, await callTunnel(request, env, tunnelId), tunnelId);
 }
 
-/** The object's answer as the visitor gets it: the local server's own, or a page for a refusal. */
+/** The local server's response, or an error page for a refusal. */
 function toVisitorResponse(
   request: Request,
   env: Env,
-  answer: Response,
+  response: Response,
   tunnelId: string,
 ): Response | Promise<Response> {
-  const clean = takePolicyUpdate(answer, tunnelId);
-  const code = getRefusalCode(clean);
-  if (code === null) return clean;
-  return clean.headers.has(SIGN_IN_HEADER)
-    ? offerSignIn(request, env, tunnelId, code, clean)
-    : refusalPage(request, code, clean);
+  const forVisitor = takePolicyUpdate(response, tunnelId);
+  const code = getRefusalCode(forVisitor);
+  if (code === null) return forVisitor;
+  return forVisitor.headers.has(SIGN_IN_HEADER)
+    ? offerSignIn(request, env, tunnelId, code, forVisitor)
+    : refusalPage(request, code, forVisitor);
 }
 
 async function offerSignIn(

@@ -43,16 +43,16 @@ const ES256: Algorithm = {
 const ED25519: Algorithm = { curve: "Ed25519", import: { name: "Ed25519" }, jose: "EdDSA" };
 
 /** For access tokens. */
-export const accessTokenKeys = oncePerConfig((config: Config) =>
+export const getAccessTokenKeys = memoizePerConfig((config: Config) =>
   importSigningKeys(config.JWT_PRIVATE_KEY, ES256),
 );
 
 /** For capability tokens. */
-export const capabilityTokenKeys = oncePerConfig((config: Config) =>
+export const getCapabilityTokenKeys = memoizePerConfig((config: Config) =>
   importSigningKeys(config.TOKEN_SIGNING_KEY, ED25519),
 );
 
-const masterKeys = oncePerConfig((config: Config) =>
+const getMasterKeys = memoizePerConfig((config: Config) =>
   Promise.all(
     config.ENCRYPTION_KEY.map((key) => {
       const bytes = fromBase64(key)!;
@@ -66,7 +66,7 @@ const masterKeys = oncePerConfig((config: Config) =>
  *
  * @returns one for each key of ENCRYPTION_KEY. The first seals and hashes; what the others made still opens.
  */
-export async function derivedKeys(
+export async function deriveKeys(
   config: Config,
   purpose: string,
   use: "HMAC" | "AES-GCM",
@@ -86,7 +86,7 @@ export async function derivedKeys(
       false,
       use === "HMAC" ? ["sign", "verify"] : ["encrypt", "decrypt"],
     );
-  const [current, ...earlier] = await Promise.all((await masterKeys(config)).map(derive));
+  const [current, ...earlier] = await Promise.all((await getMasterKeys(config)).map(derive));
   return [current!, ...earlier];
 }
 
@@ -115,7 +115,7 @@ async function importPair({ kty, crv, x, y, d, kid: given }: PrivateJwk, algorit
 }
 
 /** A failure is not remembered: `/ready` asks again. */
-function oncePerConfig<Value>(
+function memoizePerConfig<Value>(
   load: (config: Config) => Promise<Value>,
 ): (config: Config) => Promise<Value> {
   const loaded = new WeakMap<Config, Value>();

@@ -54,15 +54,15 @@ export function hasPermission(role: Role, permission: Permission): boolean {
 }
 
 /** Whoever gives somebody a role, takes it away or promises it by an invitation needs this. */
-export function permissionToGive(role: Role): Permission {
+export function getPermissionToGrant(role: Role): Permission {
   return role === "owner" ? "owners:write" : "members:write";
 }
 
 /** What a person who has this role from now on loses of what they handed out. null: no role at all. */
-export function forfeitWith(role: Role | null): Forfeit {
+export function getForfeit(role: Role | null): Forfeit {
   const lacks = (permission: Permission) => role === null || !hasPermission(role, permission);
   return {
     tokens: lacks("tokens:write"),
-    invitationsTo: ROLES.filter((promised) => lacks(permissionToGive(promised))),
+    invitationsTo: ROLES.filter((promised) => lacks(getPermissionToGrant(promised))),
   };
 }

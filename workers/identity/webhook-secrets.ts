@@ -1,13 +1,13 @@
 /** What vendors sign with: sealed wherever it rests, opened by whoever judges a delivery. */
 import type { Config } from "../config/config.ts";
-import { seal, unseal } from "./sealing.ts";
+import { encrypt, decrypt } from "./encryption.ts";
 
 const PURPOSE = "webhook secret";
 
-export function sealWebhookSecret(config: Config, secret: string): Promise<string> {
-  return seal(config, PURPOSE, secret);
+export function encryptWebhookSecret(config: Config, secret: string): Promise<string> {
+  return encrypt(config, PURPOSE, secret);
 }
 
-export function openWebhookSecret(config: Config, sealed: string): Promise<string> {
-  return unseal(config, PURPOSE, sealed);
+export function decryptWebhookSecret(config: Config, sealed: string): Promise<string> {
+  return decrypt(config, PURPOSE, sealed);
 }

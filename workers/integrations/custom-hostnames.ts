@@ -4,9 +4,9 @@
  * somebody has verified it.
  */
 import { z } from "zod";
-import { configOf } from "../config/config.ts";
+import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
-import { callOperators } from "../operator-network.ts";
+import { callOperatorService } from "../operator-network.ts";
 import type { Database } from "../store/database.ts";
 import { isVerifiedDomain } from "../store/domains/domains.ts";
 
@@ -18,8 +18,8 @@ const CUSTOM_HOSTNAME_ANSWER_MAX_BYTES = 256 * 1024;
  * Makes the platform agree with the rows, in whatever order the messages of several changes arrive.
  * @throws Error when it does not take it now.
  */
-export async function agreeCustomHostname(env: Env, db: Database, domain: string): Promise<void> {
-  const zone = zoneOf(env);
+export async function syncCustomHostname(env: Env, db: Database, domain: string): Promise<void> {
+  const zone = openZone(env);
   if (!zone) return;
   let isWanted = await isVerifiedDomain(db, domain);
   for (;;) {
@@ -32,17 +32,17 @@ export async function agreeCustomHostname(env: Env, db: Database, domain: string
   }
 }
 
-const Listed = z.object({ result: z.array(z.object({ id: z.string(), hostname: z.string() })) });
-const Refused = z.object({ errors: z.array(z.object({ code: z.number() })) });
+const HostnameList = z.object({ result: z.array(z.object({ id: z.string(), hostname: z.string() })) });
+const ErrorAnswer = z.object({ errors: z.array(z.object({ code: z.number() })) });
 
 /** @returns null when the server is not run there, as a self-hosted one. */
-function zoneOf(env: Env) {
-  const { CF_API_URL: api, CF_API_TOKEN: token, CF_ZONE_ID: id } = configOf(env);
+function openZone(env: Env) {
+  const { CF_API_URL: api, CF_API_TOKEN: token, CF_ZONE_ID: id } = getConfig(env);
   if (token === undefined || id === undefined) return null;
   const hostnames = `${api}/zones/${id}/custom_hostnames`;
 
   async function call(method: string, url: string, body?: object): Promise<unknown> {
-    const response = await callOperators(
+    const response = await callOperatorService(
       env,
       url,
       {
@@ -57,7 +57,7 @@ function zoneOf(env: Env) {
     // Another delivery may have been faster.
     const isGone = method === "DELETE" && response.status === 404;
     if (response.ok || isGone) return answer;
-    const codes = Refused.safeParse(answer)
+    const codes = ErrorAnswer.safeParse(answer)
       .data?.errors.map(({ code }) => code)
       .join(", ");
     throw new Error(`${method} custom_hostnames answered ${response.status} (${codes ?? "-"})`);
@@ -66,7 +66,7 @@ function zoneOf(env: Env) {
   /** The filter finds names that contain it, too. */
   async function find(domain: string) {
     const query = new URLSearchParams({ hostname: domain });
-    const { result } = Listed.parse(await call("GET", `${hostnames}?${query.toString()}`));
+    const { result } = HostnameList.parse(await call("GET", `${hostnames}?${query.toString()}`));
     return result.filter(({ hostname }) => hostname === domain);
   }
 

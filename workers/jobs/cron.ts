@@ -11,7 +11,7 @@ import {
   TRAFFIC_DELETE_BATCH_ROWS,
 } from "../limits.ts";
 import { TRAFFIC_HOURS_KEEP_MS, TRAFFIC_MINUTES_KEEP_MS } from "../../protocol/limits.ts";
-import { configOf } from "../config/config.ts";
+import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { log } from "../../shared/log.ts";
@@ -19,18 +19,18 @@ import { organizationObject, relayObject, tunnelObject } from "../objects.ts";
 import { deleteDeadCodes, deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
 import { deleteDeadChallenges } from "../store/accounts/challenges.ts";
 import { deleteDeadDevices } from "../store/accounts/devices.ts";
-import { deleteDeadInvitations } from "../store/organizations/invitations.ts";
+import { deleteExpiredInvitations } from "../store/organizations/invitations.ts";
 import { deleteDeadPasswordResets } from "../store/accounts/password-resets.ts";
 import { expireClaims } from "../store/domains/domains.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
-import { dropReplacedSecrets } from "../store/webhooks/receivers.ts";
+import { deleteReplacedSecrets } from "../store/webhooks/receivers.ts";
 import { deleteDeadSessions } from "../store/accounts/sessions.ts";
 import { deleteOldBillingEvents, lapseOverdue } from "../store/billing/subscriptions.ts";
 import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
 import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels/tunnels.ts";
 import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
-import { planRules } from "./plan-notices.ts";
-import { resealSecrets } from "./re-encryption.ts";
+import { buildPlanRules } from "./plan-notices.ts";
+import { reencryptSecrets } from "./re-encryption.ts";
 import { DAY_MS } from "../../shared/time.ts";
 
 /** A sign-up that nobody confirmed frees its address after this. */
@@ -41,7 +41,7 @@ export async function runCron(env: Env): Promise<void> {
   const ago = (ms: number) => new Date(Date.now() - ms);
   const jobs: Record<string, () => Promise<unknown>> = {
     outbox: () => drainOutbox(env, db),
-    resealing: () => resealSecrets(configOf(env), db),
+    resealing: () => reencryptSecrets(getConfig(env), db),
     expiry: async () => {
       while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
     },
@@ -49,7 +49,7 @@ export async function runCron(env: Env): Promise<void> {
       while ((await expireClaims(db)) === EXPIRY_BATCH_ROWS);
     },
     secrets: async () => {
-      while ((await dropReplacedSecrets(db)) === EXPIRY_BATCH_ROWS);
+      while ((await deleteReplacedSecrets(db)) === EXPIRY_BATCH_ROWS);
     },
     sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
     devices: () => deleteDeadDevices(db, ago(0)),
@@ -58,11 +58,11 @@ export async function runCron(env: Env): Promise<void> {
     resets: () => deleteDeadPasswordResets(db, ago(0)),
     challenges: () => deleteDeadChallenges(db, ago(MFA_ACCOUNT_WINDOW_MS)),
     billing: async () => {
-      const rules = planRules(configOf(env));
+      const rules = buildPlanRules(getConfig(env));
       while ((await lapseOverdue(db, rules)) === LAPSED_BATCH_ROWS);
     },
     "billing events": () => deleteOldBillingEvents(db),
-    invitations: () => deleteDeadInvitations(db, ago(DEAD_ROW_KEEP_MS)),
+    invitations: () => deleteExpiredInvitations(db, ago(DEAD_ROW_KEEP_MS)),
     traffic: async () => {
       const minutes = () => deleteOldTraffic(db, "minute", ago(TRAFFIC_MINUTES_KEEP_MS));
       while ((await minutes()) === TRAFFIC_DELETE_BATCH_ROWS);

@@ -1,14 +1,14 @@
 /** How a message of each kind reaches its destination. All handlers are idempotent: a message may be sent again. */
-import { configOf } from "../config/config.ts";
+import { getConfig } from "../config/config.ts";
 import type { Env } from "../env.ts";
-import { agreeCustomHostname } from "../integrations/custom-hostnames.ts";
+import { syncCustomHostname } from "../integrations/custom-hostnames.ts";
 import { sendMail } from "../integrations/mail/mail.ts";
-import { endSubscription } from "../integrations/payments/subscription-ends.ts";
+import { cancelSubscription } from "../integrations/payments/cancel-subscription.ts";
 import { log } from "../../shared/log.ts";
 import { organizationObject, receiverObject, relayObject, tunnelObject } from "../objects.ts";
 import type { Database } from "../store/database.ts";
 import type { OutboxKind, OutboxPayloads, OutboxRow } from "../store/outbox-messages.ts";
-import { publishRoute, stopSpending } from "../store/tunnels/live-tunnels.ts";
+import { publishRoute, disconnectOverBudget } from "../store/tunnels/object-sync.ts";
 import { withTimeLimit } from "./delivery.ts";
 
 const OBJECT_CALL_MAX_MS = 10_000;
@@ -72,7 +72,7 @@ const HANDLERS: { [Kind in OutboxKind]: Handler<Kind> } = {
     send: (env, { tokenNonce, tunnelIds }) =>
       Promise.all(tunnelIds.map(async (id) => tunnelObject(env, id).revokeCredential(tokenNonce))),
   },
-  token_over_budget: { to: "object", send: stopSpending },
+  token_over_budget: { to: "object", send: disconnectOverBudget },
   receiver_settings: {
     to: "object",
     send: (env, { receiverId, settings }) =>
@@ -88,16 +88,16 @@ const HANDLERS: { [Kind in OutboxKind]: Handler<Kind> } = {
   },
   subscription_end: {
     to: "service",
-    send: (env, { subscriptionId }) => endSubscription(env, subscriptionId),
+    send: (env, { subscriptionId }) => cancelSubscription(env, subscriptionId),
   },
   custom_hostname: {
     to: "service",
-    send: (env, { domain }, { db }) => agreeCustomHostname(env, db, domain),
+    send: (env, { domain }, { db }) => syncCustomHostname(env, db, domain),
   },
   mail: {
     to: "service",
     async send(env, { sealed }, { id, attempts }) {
-      const outcome = await sendMail(env, configOf(env), sealed);
+      const outcome = await sendMail(env, getConfig(env), sealed);
       // Sending it again would only harm our reputation with that server.
       if (outcome === "refused") log("warn", "mail_refused", { id, attempts });
     },

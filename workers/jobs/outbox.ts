@@ -8,7 +8,7 @@ import { connectDatabase, type Database } from "../store/database.ts";
 import {
   claimDueMessages,
   deleteMessages,
-  dropStaleMail,
+  deleteStaleMail,
   parkUndeliverable,
   saveErrors,
 } from "../store/outbox.ts";
@@ -54,7 +54,7 @@ function getDeps(env: Env, db: Database): delivery.DrainDeps {
     saveErrors: (failures) => saveErrors(db, failures),
     claimDueMessages: (which) => claimDueMessages(db, which),
     parkUndeliverable: () => parkUndeliverable(db),
-    dropStaleMail: () => dropStaleMail(db),
+    dropStaleMail: () => deleteStaleMail(db),
     log,
     describeError,
   };

@@ -1,16 +1,16 @@
 /** By what rules plans change here, and who is told of it. */
 import type { Config } from "../config/config.ts";
 import type { PlanRules } from "../store/billing/plan-changes.ts";
-import { sealMail } from "../integrations/mail/mail.ts";
+import { encryptMail } from "../integrations/mail/mail.ts";
 import { downgradeMail, overdueMail } from "../integrations/mail/mails.ts";
 
-export function planRules(config: Config): PlanRules {
+export function buildPlanRules(config: Config): PlanRules {
   return {
     unpaidPlan: config.DEFAULT_PLAN,
     hosted: config.HOSTED,
     notices: {
-      downgraded: (to, downgrade) => sealMail(config, downgradeMail(to, downgrade, config)),
-      overdue: (to, payment) => sealMail(config, overdueMail(to, payment, config)),
+      downgraded: (to, downgrade) => encryptMail(config, downgradeMail(to, downgrade, config)),
+      overdue: (to, payment) => encryptMail(config, overdueMail(to, payment, config)),
     },
   };
 }

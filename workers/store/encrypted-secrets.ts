@@ -1,10 +1,10 @@
 /** What accounts keep sealed: found by the key that it is under, and put under another one. */
 import { and, asc, eq, gt, isNotNull, not, like } from "drizzle-orm";
-import { RESEAL_BATCH_ROWS } from "../limits.ts";
+import { REENCRYPTION_BATCH_ROWS } from "../limits.ts";
 import type { Database } from "./database.ts";
 import { users } from "./tables/accounts.ts";
 
-export interface SealedSecret {
+export interface EncryptedSecret {
   userId: string;
   sealed: string;
 }
@@ -14,7 +14,7 @@ export async function listSecretsUnderOtherKeys(
   { query }: Pick<Database, "query">,
   prefix: string,
   after: string | undefined,
-): Promise<SealedSecret[]> {
+): Promise<EncryptedSecret[]> {
   const rows = await query
     .select({ userId: users.id, sealed: users.mfaSecret })
     .from(users)
@@ -26,14 +26,14 @@ export async function listSecretsUnderOtherKeys(
       ),
     )
     .orderBy(asc(users.id))
-    .limit(RESEAL_BATCH_ROWS);
+    .limit(REENCRYPTION_BATCH_ROWS);
   return rows.map(({ userId, sealed }) => ({ userId, sealed: sealed! }));
 }
 
 /** Nothing when the secret is not the one that was read: its owner has replaced it meanwhile. */
-export async function replaceSealedSecret(
+export async function replaceEncryptedSecret(
   { query }: Pick<Database, "query">,
-  { userId, sealed }: SealedSecret,
+  { userId, sealed }: EncryptedSecret,
   resealed: string,
 ): Promise<void> {
   await query

@@ -109,7 +109,7 @@ export function parkUndeliverable({ query }: Db): Promise<{ id: number; kind: Ou
 }
 
 /** @returns how many mails were dropped. */
-export async function dropStaleMail({ query }: Db): Promise<number> {
+export async function deleteStaleMail({ query }: Db): Promise<number> {
   const before = new Date(Date.now() - OUTBOX_MAIL_MAX_MS);
   const rows = await query
     .delete(outbox)

@@ -153,7 +153,7 @@ async function finish(c: ApiContext, state: string): Promise<Response> {
   }
 }
 
-/** The tunnel checks its lists with each request. They are checked here too, so that a refused visitor is told at once. */
+/** The tunnel checks its lists with each request. They are checked here too, so that a refused visitor is not redirected first. */
 async function admitVisitor(
   c: ApiContext,
   { tunnelId, returnTo: target }: VisitorAttempt,

@@ -60,8 +60,8 @@ auth.openapi(
     const { password, ...given } = c.req.valid("json");
     const email = normalizeEmail(given.email);
     if (!isEmailAddress(email)) throw invalidField("email", "must be an email address");
-    const fault = getPasswordError(password, email);
-    if (fault !== null) throw invalidField("password", fault);
+    const passwordError = getPasswordError(password, email);
+    if (passwordError !== null) throw invalidField("password", passwordError);
 
     const { config, db } = c.var;
     await signUp(db, {

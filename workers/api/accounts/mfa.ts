@@ -177,13 +177,13 @@ mfa.openapi(
     failures: ["unauthorized"],
   }),
   async (c) => {
-    const { challenge_token: token, ...shown } = c.req.valid("json");
+    const { challenge_token: token, ...proof } = c.req.valid("json");
     const { config, db, address } = c.var;
     const passed = await passChallenge(db, {
       tokenHash: await sha256Hex(token),
       ip: address,
       prove: async ({ id, mfaSecret }) => {
-        const { code, recovery_code: recoveryCode } = shown;
+        const { code, recovery_code: recoveryCode } = proof;
         if (code === undefined) return toRecoveryProof(id, recoveryCode ?? "");
         const secret = mfaSecret && (await decrypt(config, TOTP_SECRET_PURPOSE, mfaSecret));
         return { factor: "totp", step: secret ? findTotpStep(secret, code, Date.now()) : null };
@@ -221,8 +221,8 @@ async function setPendingSecret(c: ApiContext, secret: string): Promise<void> {
     secret,
     expiresAt: Date.now() + MFA_ENROLLMENT_MAX_MS,
   };
-  const sealed = await encrypt(c.var.config, COOKIE_PURPOSE, JSON.stringify(pending));
-  setCookie(c, COOKIE, sealed, { ...cookieOptions(c), maxAge: MFA_ENROLLMENT_MAX_MS / 1000 });
+  const encrypted = await encrypt(c.var.config, COOKIE_PURPOSE, JSON.stringify(pending));
+  setCookie(c, COOKIE, encrypted, { ...cookieOptions(c), maxAge: MFA_ENROLLMENT_MAX_MS / 1000 });
 }
 
 /** @returns null when there is none, when it has expired, or when it belongs to another account. */

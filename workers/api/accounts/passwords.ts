@@ -62,8 +62,8 @@ passwords.openapi(
     const tokenHash = await sha256Hex(token);
     const email = await findResetEmail(db, tokenHash);
     if (email === null) throw invalidToken();
-    const fault = getPasswordError(password, email);
-    if (fault !== null) throw invalidField("new_password", fault);
+    const passwordError = getPasswordError(password, email);
+    if (passwordError !== null) throw invalidField("new_password", passwordError);
 
     const mail = await encryptMail(config, passwordChangedMail(email, config));
     const passwordHash = hashPassword(password);

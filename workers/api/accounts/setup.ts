@@ -45,8 +45,8 @@ setup.openapi(
       throw invalidField("email", "must be an email address");
     }
     const password = chosen.password ?? randomPassword();
-    const fault = getPasswordError(password, email);
-    if (fault !== null) throw invalidField("password", fault);
+    const passwordError = getPasswordError(password, email);
+    if (passwordError !== null) throw invalidField("password", passwordError);
 
     const account = { email, passwordHash: hashPassword(password), ip: address };
     const terms = getFirstOrganizationTerms(config);

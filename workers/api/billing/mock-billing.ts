@@ -61,7 +61,7 @@ mockBilling.get(CHECKOUT, async (c) => {
   const link = await openLink(c, CHECKOUT, CheckoutLink);
   const { orgId, plan, cycle } = link;
   const current = pickCurrentSubscription(await listOngoingSubscriptions(c, orgId));
-  const heard = await applyMockSnapshot(
+  const outcome = await applyMockSnapshot(
     c,
     link,
     {
@@ -74,7 +74,7 @@ mockBilling.get(CHECKOUT, async (c) => {
     },
     link.id,
   );
-  if (heard.kind === "repeated") throw linkExpired();
+  if (outcome.kind === "repeated") throw linkExpired();
   if (!wantsHtml(c.req.raw)) return c.json({ plan, billing_cycle: cycle, status: "active" });
   const page = renderHtmlPage(200, "mock", {
     title: `You now have the ${plan} plan`,

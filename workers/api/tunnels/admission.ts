@@ -48,7 +48,7 @@ export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdi
     return { admission: toAdmission(config, token, registered, request.address) };
   } catch (error) {
     if (error instanceof ConnectionRefusal)
-      return { refusal: error.closeName, words: error.message };
+      return { refusal: error.closeName, message: error.message };
     throw error;
   }
 }
@@ -95,9 +95,9 @@ async function register(
   env: Env,
   db: Database,
   token: TokenPayload,
-  { asked, address }: AgentRequest,
+  { query, address }: AgentRequest,
 ): Promise<Registered> {
-  const projectSlug = asked.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
+  const projectSlug = query.project ?? token.project ?? DEFAULT_PROJECT_SLUG;
   if (token.project !== null && token.project !== projectSlug) {
     throw new ConnectionRefusal(
       "forbidden",
@@ -105,7 +105,7 @@ async function register(
     );
   }
   for (let tries = 1; ; tries++) {
-    const name = asked.subdomain ?? generateRandomName();
+    const name = query.subdomain ?? generateRandomName();
     const label = toLabel(name, projectSlug);
     requireAllowedLabel(token, label);
     const registration = await registerWithFreshStatus(env, db, {
@@ -115,17 +115,17 @@ async function register(
       name,
       label,
       projectSlug,
-      protocol: asked.protocol,
-      localPort: asked.port,
-      ttlSeconds: asked.ttl,
-      resumeTunnelId: asked.tunnel,
-      remotePort: asked.remote_port,
-      allowedCidrs: asked.allow,
+      protocol: query.protocol,
+      localPort: query.port,
+      ttlSeconds: query.ttl,
+      resumeTunnelId: query.tunnel,
+      remotePort: query.remote_port,
+      allowedCidrs: query.allow,
     });
     if ("ok" in registration) return registration;
     const { refuse } = registration;
-    const mayTryAnother = asked.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
-    if (refuse !== "duplicate_name" || !mayTryAnother) throw toRefusal(refuse, label, asked);
+    const mayTryAnother = query.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
+    if (refuse !== "duplicate_name" || !mayTryAnother) throw toRefusal(refuse, label, query);
   }
 }
 
@@ -156,7 +156,7 @@ async function registerWithFreshStatus(
 function toRefusal(
   refusal: RegistrationRefusal,
   label: string,
-  asked: AgentRequest["asked"],
+  asked: AgentRequest["query"],
 ): ConnectionRefusal {
   switch (refusal) {
     case "token_unknown":

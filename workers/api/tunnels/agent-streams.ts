@@ -62,7 +62,7 @@ async function admit(c: ApiContext): Promise<ClientAdmission> {
     throw new ConnectionRefusal("invalid_request", "tunnel: must be an id or a subdomain");
   const { tunnel } = query.data;
   const verdict = await c.env.ROWS.admitClient({ bearer, tunnel, address: c.var.address });
-  if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.words);
+  if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.message);
   return verdict.admission;
 }
 

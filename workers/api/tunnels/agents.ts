@@ -65,8 +65,8 @@ async function connectAgent(c: ApiContext): Promise<Response> {
     throw new ConnectionRefusal("invalid_request", `${issue?.path.join(".")}: ${issue?.message}`);
   }
   const { address } = c.var;
-  const verdict = await c.env.ROWS.admit({ bearer, asked: asked.data, address });
-  if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.words);
+  const verdict = await c.env.ROWS.admit({ bearer, query: asked.data, address });
+  if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.message);
   return handOver(c, verdict.admission);
 }
 

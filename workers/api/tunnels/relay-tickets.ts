@@ -30,16 +30,16 @@ relayTickets.openapi(
   }),
   async (c) => {
     const token = await requireBearerToken(c);
-    const shown = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
-    const found = await findServedTunnel(c.var.db, shown, c.req.valid("param").id);
+    const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
+    const found = await findServedTunnel(c.var.db, tokenName, c.req.valid("param").id);
     const tunnel = requireServed(found);
     const access = await issueRelayAccess(c.var.config, tunnel.relay, {
       kind: "tunnel",
       sub: tunnel.id,
-      org: shown.orgId,
+      org: tokenName.orgId,
       port: tunnel.port,
       mbps: token.bandwidthLimitMbps,
-      nonce: shown.nonce,
+      nonce: tokenName.nonce,
       cidrs: tunnel.allowedCidrs,
     });
     return c.json(access, 200);

@@ -30,7 +30,7 @@ export async function admitClient(
     return { admission: { tunnelId, localPort, address, tokenNonce, tokenExpiresAtMs } };
   } catch (error) {
     if (error instanceof ConnectionRefusal)
-      return { refusal: error.closeName, words: error.message };
+      return { refusal: error.closeName, message: error.message };
     throw error;
   }
 }
@@ -38,9 +38,9 @@ export async function admitClient(
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 async function findTarget(env: Env, token: TokenPayload, tunnel: string): Promise<StreamTarget> {
-  const shown = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
-  const which = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
-  const target = await findStreamTarget(openDatabase(env), shown, which);
+  const tokenName = { orgId: toUuid(token.organizationId), nonce: toHex(token.nonce) };
+  const tunnelName = UUID.test(tunnel) ? { id: tunnel } : { subdomain: tunnel };
+  const target = await findStreamTarget(openDatabase(env), tokenName, tunnelName);
   if (typeof target === "string") throw toRefusal(target);
   const { subdomain, projectSlug } = target;
   if (token.project !== null && token.project !== projectSlug) {

@@ -213,8 +213,8 @@ async function withFreshStatus(c: ApiContext, rows: ListedTunnel[]): Promise<Lis
   if (old.length === 0) return rows;
 
   await Promise.all(old.map((id) => confirmTunnel(c.env, c.var.db, id)));
-  const news = new Map((await listTunnelsById(c.var.db, old)).map((row) => [row.id, row]));
-  return rows.map((row) => ({ ...row, ...news.get(row.id) }));
+  const statusById = new Map((await listTunnelsById(c.var.db, old)).map((row) => [row.id, row]));
+  return rows.map((row) => ({ ...row, ...statusById.get(row.id) }));
 }
 
 /** A TCP tunnel that was created before relays existed has no port until its agent connects. */

@@ -170,8 +170,8 @@ async function cacheVerifier(
 
 function isSigned({ settings, keys }: Verifier, signed: SignedRequest): Promise<boolean> {
   const now = Date.now();
-  const inForce = getActiveSecrets(settings, now).map((sealed) => keys.get(sealed)!);
-  return isSignatureValid(settings.validator, inForce, signed, now);
+  const activeKeys = getActiveSecrets(settings, now).map((sealed) => keys.get(sealed)!);
+  return isSignatureValid(settings.validator, activeKeys, signed, now);
 }
 
 function toIncomingDelivery(

@@ -83,8 +83,8 @@ receivers.openapi(
   async (c) => {
     const { name, validator, secret } = c.req.valid("json");
     const { config, db } = c.var;
-    const sealed = await encryptWebhookSecret(config, secret);
-    const row = await createReceiver(db, getMemberActor(c), { name, validator, secret: sealed });
+    const encrypted = await encryptWebhookSecret(config, secret);
+    const row = await createReceiver(db, getMemberActor(c), { name, validator, secret: encrypted });
     switch (row) {
       case "too_many":
         throw new ApiError(
@@ -156,11 +156,11 @@ receivers.openapi(
     const { config, db } = c.var;
     const { id } = c.req.valid("param");
     const { secret, overlapHours } = c.req.valid("json");
-    const sealed = await encryptWebhookSecret(config, secret);
+    const encrypted = await encryptWebhookSecret(config, secret);
     const overlapMs = Math.round(overlapHours * HOUR_MS);
     const rotation = await rotateReceiverSecret(db, getMemberActor(c), {
       id,
-      secret: sealed,
+      secret: encrypted,
       overlapMs,
     });
     if (rotation === "not_found") throw notFound("webhook receiver");

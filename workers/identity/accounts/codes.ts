@@ -20,15 +20,15 @@ const USER_CODE_CHARS = 8;
 
 /** Eight letters, shown as `BCDF-GHJK`. */
 export function randomUserCode(): string {
-  return randomFrom(LETTERS, USER_CODE_CHARS);
+  return randomString(LETTERS, USER_CODE_CHARS);
 }
 
-export function showUserCode(code: string): string {
+export function formatUserCode(code: string): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`;
 }
 
 /** @returns null when it can't be a user code, however it is typed. */
-export function readUserCode(typed: string): string | null {
+export function parseUserCode(typed: string): string | null {
   const code = typed.toUpperCase().replace(/[\s-]/g, "");
   return code.length === USER_CODE_CHARS && [...code].every((char) => LETTERS.includes(char))
     ? code
@@ -45,10 +45,10 @@ const PASSWORD_CHARS = 20;
 
 /** A password for somebody who did not choose one. */
 export function randomPassword(): string {
-  return randomFrom(PASSWORD_ALPHABET, PASSWORD_CHARS);
+  return randomString(PASSWORD_ALPHABET, PASSWORD_CHARS);
 }
 
-export function randomFrom(alphabet: string, length: number): string {
+export function randomString(alphabet: string, length: number): string {
   let text = "";
   const fair = 256 - (256 % alphabet.length);
   while (text.length < length) {

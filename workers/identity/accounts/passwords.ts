@@ -10,7 +10,7 @@ export function hashPassword(password: string): string {
 }
 
 /** Of no password that anybody knows, at the same cost: where nobody has an account takes as long. */
-export const NO_ONES_HASH = [
+export const DUMMY_HASH = [
   "$argon2id$v=19",
   `m=${COST.memoryCost},t=${COST.timeCost},p=${COST.parallelism}`,
   "A".repeat(22),
@@ -20,11 +20,11 @@ export const NO_ONES_HASH = [
 /** @param hash null where there is no account: that takes as long, and is false. */
 export function verifyPassword(hash: string | null, password: string): boolean {
   if (passwordBytes(password) > PASSWORD_MAX_BYTES) return false;
-  return verifySecret(hash ?? NO_ONES_HASH, password) && hash !== null;
+  return verifySecret(hash ?? DUMMY_HASH, password) && hash !== null;
 }
 
 /** What is wrong with a new password, or null. */
-export function passwordFault(password: string, email: string): string | null {
+export function getPasswordError(password: string, email: string): string | null {
   const normalized = normalizeSecret(password);
   if ([...normalized].length < PASSWORD_MIN_CHARS) {
     return `must be at least ${PASSWORD_MIN_CHARS} characters`;

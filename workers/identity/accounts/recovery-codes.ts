@@ -1,7 +1,7 @@
 /** Recovery codes: what lets somebody in whose authenticator is gone, each of them once. */
 import { RECOVERY_CODES } from "../../../protocol/limits.ts";
-import { randomFrom } from "./codes.ts";
-import { sha256Hex } from "../sealing.ts";
+import { randomString } from "./codes.ts";
+import { sha256Hex } from "../encryption.ts";
 
 /** 80 random bits. */
 const RECOVERY_CODE_CHARS = 16;
@@ -10,9 +10,9 @@ const RECOVERY_CODE_CHARS = 16;
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 
 /** A set of them, each as `abcd-efgh-ijkl-mnop`. */
-export function newRecoveryCodes(): string[] {
+export function generateRecoveryCodes(): string[] {
   return Array.from({ length: RECOVERY_CODES }, () =>
-    randomFrom(ALPHABET, RECOVERY_CODE_CHARS).match(/.{4}/g)!.join("-"),
+    randomString(ALPHABET, RECOVERY_CODE_CHARS).match(/.{4}/g)!.join("-"),
   );
 }
 

@@ -21,25 +21,25 @@ const ISSUER = "Underpass";
 const ALGORITHM = "SHA1";
 
 /** @returns base32, as apps take it. */
-export function newTotpSecret(): string {
+export function generateTotpSecret(): string {
   return new Secret({ size: TOTP_SECRET_BYTES }).base32;
 }
 
 /** What a QR code of the secret holds. */
-export function totpUri(secret: string, email: string): string {
+export function buildTotpUri(secret: string, email: string): string {
   const form = { algorithm: ALGORITHM, digits: TOTP_DIGITS, period: TOTP_STEP_SECONDS };
   return new TOTP({ ...form, issuer: ISSUER, label: email, secret }).toString();
 }
 
 /** @returns the secret in its one spelling, or null when it can't be one. */
-export function readTotpSecret(text: string): string | null {
+export function parseTotpSecret(text: string): string | null {
   if (!/^[A-Z2-7 ]+=*$/i.test(text)) return null;
   const secret = Secret.fromBase32(text);
   const { length } = secret.bytes;
   return length >= TOTP_SECRET_MIN_BYTES && length <= TOTP_SECRET_MAX_BYTES ? secret.base32 : null;
 }
 
-export function totpCode(secret: string, step: number, digits = TOTP_DIGITS): string {
+export function generateTotpCode(secret: string, step: number, digits = TOTP_DIGITS): string {
   return HOTP.generate({
     secret: Secret.fromBase32(secret),
     algorithm: ALGORITHM,
@@ -49,7 +49,7 @@ export function totpCode(secret: string, step: number, digits = TOTP_DIGITS): st
   });
 }
 
-export function totpStepAt(now: number): number {
+export function getTotpStep(now: number): number {
   return Math.floor(now / 1000 / TOTP_STEP_SECONDS);
 }
 
@@ -57,11 +57,11 @@ export function totpStepAt(now: number): number {
  * The time step whose code this is, or null when it is none's that counts now. All of them are compared,
  * so that the time it takes does not tell which.
  */
-export function stepOfTotpCode(secret: string, code: string, now: number): number | null {
-  const current = totpStepAt(now);
+export function findTotpStep(secret: string, code: string, now: number): number | null {
+  const current = getTotpStep(now);
   let found: number | null = null;
   for (let step = current - TOTP_DRIFT_STEPS; step <= current + TOTP_DRIFT_STEPS; step++) {
-    if (equalInConstantTime(totpCode(secret, step), code)) found = step;
+    if (equalInConstantTime(generateTotpCode(secret, step), code)) found = step;
   }
   return found;
 }

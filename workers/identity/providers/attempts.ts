@@ -8,7 +8,7 @@ import { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import type { Config } from "../../config/config.ts";
 import { randomSecret } from "../accounts/codes.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
-import { seal, unseal } from "../sealing.ts";
+import { encrypt, decrypt } from "../encryption.ts";
 
 const Attempt = z.object({
   provider: ProviderName,
@@ -28,14 +28,14 @@ const VisitorAttempt = Attempt.extend({ tunnelId: z.uuid() });
 export type VisitorAttempt = z.infer<typeof VisitorAttempt>;
 
 /** What people sign in for. An attempt for one of these is none for another. */
-export const ATTEMPT_FOR_ACCOUNT = { purpose: "provider sign-in", schema: Attempt };
-export const ATTEMPT_TO_VISIT = { purpose: "visitor sign-in", schema: VisitorAttempt };
+export const ACCOUNT_SIGN_IN = { purpose: "provider sign-in", schema: Attempt };
+export const VISITOR_SIGN_IN = { purpose: "visitor sign-in", schema: VisitorAttempt };
 interface AttemptKind<Kept extends Attempt> {
   purpose: string;
   schema: z.ZodType<Kept>;
 }
 
-export function newAttempt(provider: ProviderName, returnTo: string, now: number): Attempt {
+export function createAttempt(provider: ProviderName, returnTo: string, now: number): Attempt {
   return {
     provider,
     state: randomSecret(),
@@ -46,23 +46,23 @@ export function newAttempt(provider: ProviderName, returnTo: string, now: number
   };
 }
 
-export function sealAttempt<Kept extends Attempt>(
+export function encryptAttempt<Kept extends Attempt>(
   config: Config,
   { purpose }: AttemptKind<Kept>,
   attempt: Kept,
 ): Promise<string> {
-  return seal(config, purpose, JSON.stringify(attempt));
+  return encrypt(config, purpose, JSON.stringify(attempt));
 }
 
 /** @returns null unless this is the attempt that the answer is for, in time. */
-export async function openAttempt<Kept extends Attempt>(
+export async function decryptAttempt<Kept extends Attempt>(
   config: Config,
   { purpose, schema }: AttemptKind<Kept>,
   sealed: string,
   answer: { provider: ProviderName; state: string },
   now: number,
 ): Promise<Kept | null> {
-  const text = await unseal(config, purpose, sealed).catch(() => null);
+  const text = await decrypt(config, purpose, sealed).catch(() => null);
   if (text === null) return null;
   const attempt = schema.parse(JSON.parse(text));
   const isExpected =

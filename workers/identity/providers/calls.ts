@@ -6,17 +6,17 @@ import {
   ResponseBodyError,
 } from "oauth4webapi";
 import type { Env } from "../../env.ts";
-import { callOperators } from "../../operator-network.ts";
+import { callOperatorService } from "../../operator-network.ts";
 
 /** One call to a provider, its body included. */
 export const PROVIDER_CALL_MAX_MS = 10_000;
 export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 
 /** Options for the calls of oauth4webapi. @param configured the address in the settings. */
-export function callOptions(env: Pick<Env, "OPERATOR_NETWORK">, configured: URL) {
+export function buildCallOptions(env: Pick<Env, "OPERATOR_NETWORK">, configured: URL) {
   return {
     [allowInsecureRequests]: configured.protocol === "http:",
-    [customFetch]: (url: string, init: RequestInit) => callOperators(env, url, init, BOUNDS),
+    [customFetch]: (url: string, init: RequestInit) => callOperatorService(env, url, init, BOUNDS),
     // Code hosts refuse requests that don't say who they are.
     headers: { "user-agent": "Underpass" },
   };
@@ -28,7 +28,7 @@ const ERROR_CODE_MAX_CHARS = 100;
 const REFUSED_CODE = ["invalid_grant", "bad_verification_code"];
 
 /** Whether a provider says that a code is not, or no longer, good. Code hosts say so with status 200. */
-export function isRefusedCode(failure: unknown): boolean {
+export function isCodeRejected(failure: unknown): boolean {
   if (failure instanceof ResponseBodyError) return REFUSED_CODE.includes(failure.error);
   if (!(failure instanceof OperationProcessingError)) return false;
   const { body } = (failure.cause ?? {}) as { body?: { error?: unknown } };
@@ -36,7 +36,7 @@ export function isRefusedCode(failure: unknown): boolean {
 }
 
 /** For the log. Neither causes nor bodies: tokens are among what they hold. */
-export function describeFailure(failure: unknown): string {
+export function describeProviderError(failure: unknown): string {
   if (!(failure instanceof Error)) return "not an error";
   const { name, message } = failure;
   if (failure instanceof ResponseBodyError) {

@@ -3,12 +3,12 @@ import * as oauth from "oauth4webapi";
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import { callOptions, isRefusedCode } from "./calls.ts";
+import { buildCallOptions, isCodeRejected } from "./calls.ts";
 import {
-  authorizationUrl,
-  denial,
-  provenEmail,
-  redirectUri,
+  buildAuthorizationUrl,
+  toDenial,
+  parseVerifiedEmail,
+  buildRedirectUri,
   Subject,
   type Provider,
 } from "./provider.ts";
@@ -23,7 +23,7 @@ const Emails = z.array(
 );
 
 /** @returns null when none is configured. */
-export function idpB(env: Env, config: Config): Provider | null {
+export function createIdpB(env: Env, config: Config): Provider | null {
   const {
     IDP_B_AUTHORIZE_URL: authorization_endpoint,
     IDP_B_TOKEN_URL: token_endpoint,
@@ -44,11 +44,11 @@ export function idpB(env: Env, config: Config): Provider | null {
   const issuer = new URL(apiUrl).href.replace(/\/+$/, "");
   const as = { issuer, authorization_endpoint, token_endpoint };
   const client = { client_id };
-  const redirect_uri = redirectUri(config, NAME);
+  const redirect_uri = buildRedirectUri(config, NAME);
 
   async function read(path: string, accessToken: string): Promise<unknown> {
     const url = new URL(issuer + path);
-    const options = callOptions(env, url);
+    const options = buildCallOptions(env, url);
     const headers = new Headers({ ...options.headers, accept: "application/json" });
     const response = await oauth.protectedResourceRequest(
       accessToken,
@@ -68,12 +68,12 @@ export function idpB(env: Env, config: Config): Provider | null {
 
     authorizationUrl(attempt) {
       const isInsecure = new URL(authorization_endpoint).protocol === "http:";
-      return authorizationUrl(as, attempt, { client_id, redirect_uri, scope: SCOPE }, isInsecure);
+      return buildAuthorizationUrl(as, attempt, { client_id, redirect_uri, scope: SCOPE }, isInsecure);
     },
 
     async identify(attempt, answer) {
       const error = answer.get("error");
-      if (error !== null) return denial(error);
+      if (error !== null) return toDenial(error);
       const code = answer.get("code");
       if (!code) return { kind: "invalid_answer" };
 
@@ -85,12 +85,12 @@ export function idpB(env: Env, config: Config): Provider | null {
         oauth.validateAuthResponse(as, client, new URLSearchParams({ code, state }), state),
         redirect_uri,
         attempt.verifier,
-        callOptions(env, new URL(token_endpoint)),
+        buildCallOptions(env, new URL(token_endpoint)),
       );
       const tokens = await oauth
         .processAuthorizationCodeResponse(as, client, response)
         .catch((failure: unknown) => {
-          if (isRefusedCode(failure)) return null;
+          if (isCodeRejected(failure)) return null;
           throw failure;
         });
       if (!tokens) return { kind: "invalid_answer" };
@@ -98,7 +98,7 @@ export function idpB(env: Env, config: Config): Provider | null {
       const { access_token } = tokens;
       const { id } = User.parse(await read("/user", access_token));
       const emails = Emails.parse(await read("/user/emails", access_token));
-      const email = provenEmail(emails.find(({ primary, verified }) => primary && verified)?.email);
+      const email = parseVerifiedEmail(emails.find(({ primary, verified }) => primary && verified)?.email);
       if (email === null) return { kind: "email_not_verified" };
       return { kind: "account", account: { issuer, subject: String(id), email } };
     },

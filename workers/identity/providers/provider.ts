@@ -41,7 +41,7 @@ export interface ProviderAccount {
 export const Subject = z.string().min(1).max(PROVIDER_SUBJECT_MAX_CHARS);
 
 /** From the settings alone: a Host header would send the code wherever it likes. */
-export function redirectUri({ publicOrigin }: Config, name: ProviderName): string {
+export function buildRedirectUri({ publicOrigin }: Config, name: ProviderName): string {
   return `${publicOrigin}/auth/oauth/${name}/callback`;
 }
 
@@ -56,7 +56,7 @@ const ERRORS = [
 ];
 
 /** @param error as it came: only the codes of RFC 6749 §4.1.2.1 are passed on. */
-export function denial(error: string): Identification {
+export function toDenial(error: string): Identification {
   return { kind: "denied", error: ERRORS.includes(error) ? error : "server_error" };
 }
 
@@ -64,12 +64,12 @@ export function denial(error: string): Identification {
  * Checked as it was given and normalised after that: in another order a foreign mailbox with look-alike
  * letters, such as the full-width ones, would become somebody's here.
  */
-export function provenEmail(email: unknown): string | null {
+export function parseVerifiedEmail(email: unknown): string | null {
   return typeof email === "string" && isEmailAddress(email) ? normalizeEmail(email) : null;
 }
 
 /** @param isInsecure whether the operator configured this provider without TLS. */
-export async function authorizationUrl(
+export async function buildAuthorizationUrl(
   as: AuthorizationServer,
   attempt: Attempt,
   parameters: {

@@ -2,25 +2,25 @@
 import { PROVIDERS, type ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import { idpA } from "./idp-a.ts";
-import { idpB } from "./idp-b.ts";
+import { createIdpA } from "./idp-a.ts";
+import { createIdpB } from "./idp-b.ts";
 import type { Provider } from "./provider.ts";
 
 /** @returns null when it is not configured. */
 export function findProvider(env: Env, config: Config, name: ProviderName): Provider | null {
   switch (name) {
     case "idp_a":
-      return idpA(env, config);
+      return createIdpA(env, config);
     case "idp_b":
-      return idpB(env, config);
+      return createIdpB(env, config);
   }
 }
 
 /** The same provider, for visitors of tunnels: it leads back to another place. */
 export function findVisitorProvider(env: Env, config: Config): Provider | null {
-  return idpA(env, config, `${config.publicOrigin}/edge-auth/callback`);
+  return createIdpA(env, config, `${config.publicOrigin}/edge-auth/callback`);
 }
 
-export function configuredProviders(env: Env, config: Config): ProviderName[] {
+export function listConfiguredProviders(env: Env, config: Config): ProviderName[] {
   return PROVIDERS.filter((name) => findProvider(env, config, name) !== null);
 }

@@ -6,7 +6,7 @@ import { RETURN_TO_MAX_CHARS } from "../../limits.ts";
  * @returns a path of this service with its query and fragment; `/` for whatever leads, or could be read to
  * lead, anywhere else.
  */
-export function safeReturnTo(wish: string, publicOrigin: string): string {
+export function sanitizeReturnTo(wish: string, publicOrigin: string): string {
   const path = wish.startsWith(`${publicOrigin}/`) ? wish.slice(publicOrigin.length) : wish;
   if (wish.length > RETURN_TO_MAX_CHARS || !path.startsWith("/") || isAmbiguous(path)) return "/";
   // A path that is read differently once it is decoded is none that a link of ours has.
@@ -25,7 +25,7 @@ export function safeReturnTo(wish: string, publicOrigin: string): string {
  * @returns the target, to be written behind that origin: then nothing in it can lead anywhere else, which
  * leaves every address that the tunnel can have; `/` for whatever is none.
  */
-export function targetOn(origin: string, wish: string): string {
+export function sanitizeTarget(origin: string, wish: string): string {
   const target = wish.startsWith(`${origin}/`) ? wish.slice(origin.length) : wish;
   const isTarget = target.startsWith("/") && !/[^!-~]/.test(target);
   return isTarget && target.length <= RETURN_TO_MAX_CHARS ? target : "/";
@@ -45,14 +45,14 @@ function decode(path: string): string | null {
 }
 
 /** What a sign-in tells the page that it leads back to. */
-export type Outcome = "oauth_token" | "mfa_challenge" | "oauth_error";
-const OUTCOMES: Outcome[] = ["oauth_token", "mfa_challenge", "oauth_error"];
+export type SignInOutcome = "oauth_token" | "mfa_challenge" | "oauth_error";
+const OUTCOMES: SignInOutcome[] = ["oauth_token", "mfa_challenge", "oauth_error"];
 
 /** An outcome that the link itself brought along is not ours, and goes. */
-export function returnUrl(
+export function buildReturnUrl(
   returnTo: string,
   publicOrigin: string,
-  outcome: Outcome,
+  outcome: SignInOutcome,
   value: string,
 ): string {
   const url = new URL(returnTo, publicOrigin);

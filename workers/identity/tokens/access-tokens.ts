@@ -6,7 +6,7 @@ import { errors, jwtVerify, SignJWT, type JWTPayload } from "jose";
 import { z } from "zod";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
-import { accessTokenKeys } from "../keys.ts";
+import { getAccessTokenKeys } from "../keys.ts";
 import type { Role } from "../../../protocol/roles.ts";
 import { BoundedMap } from "../../../shared/bounded-map.ts";
 
@@ -27,7 +27,7 @@ export async function signAccessToken(
   config: Config,
   claims: Claims & { role: Role },
 ): Promise<string> {
-  const { kid, key } = (await accessTokenKeys(config)).signer;
+  const { kid, key } = (await getAccessTokenKeys(config)).signer;
   const { sub, ...others } = claims;
   return new SignJWT(others)
     .setProtectedHeader({ alg: ALGORITHM, typ: TYPE, kid })
@@ -43,21 +43,21 @@ export async function signAccessToken(
  * Signatures that held, until their tokens end: whoever calls often sends the same token again. What a
  * session may do is asked anew each time, so remembering this prolongs nothing.
  */
-const verified = new BoundedMap<string, { claims: Claims; endsAtMs: number }>(VERIFIED_TOKENS_MAX);
+const verifiedTokens = new BoundedMap<string, { claims: Claims; endsAtMs: number }>(VERIFIED_TOKENS_MAX);
 
 /** @returns null for whatever is not an access token of ours that is good now. */
 export async function verifyAccessToken(config: Config, token: string): Promise<Claims | null> {
-  const known = verified.get(token);
+  const known = verifiedTokens.get(token);
   if (known && known.endsAtMs > Date.now()) return known.claims;
   const payload = Payload.safeParse(await verifySignature(config, token)).data;
   if (!payload) return null;
   const { exp, ...claims } = payload;
-  verified.set(token, { claims, endsAtMs: exp * 1000 });
+  verifiedTokens.set(token, { claims, endsAtMs: exp * 1000 });
   return claims;
 }
 
 async function verifySignature(config: Config, token: string): Promise<JWTPayload | null> {
-  const { verifiers } = await accessTokenKeys(config);
+  const { verifiers } = await getAccessTokenKeys(config);
   try {
     const { payload } = await jwtVerify(
       token,

@@ -2,7 +2,7 @@
 import type { Config } from "../../config/config.ts";
 import { verifyCapabilityToken } from "./capability-token.ts";
 import { fromBase64, toBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
-import { capabilityTokenKeys } from "../keys.ts";
+import { getCapabilityTokenKeys } from "../keys.ts";
 
 const PREFIX = "mtk_master_";
 
@@ -10,7 +10,7 @@ export function isMasterKey(bearer: string): boolean {
   return bearer.startsWith(PREFIX);
 }
 
-export function masterKeyBearer(wireBytes: Uint8Array): string {
+export function formatMasterKey(wireBytes: Uint8Array): string {
   return PREFIX + toBase64Url(wireBytes);
 }
 
@@ -21,7 +21,7 @@ export async function readMasterKey(
 ): Promise<{ orgId: string; nonce: string } | null> {
   const bytes = fromBase64(bearer.slice(PREFIX.length));
   if (!bytes) return null;
-  const verdict = await verifyCapabilityToken(bytes, await capabilityTokenKeys(config), Date.now());
+  const verdict = await verifyCapabilityToken(bytes, await getCapabilityTokenKeys(config), Date.now());
   if ("fault" in verdict || verdict.ok.kind !== "master") return null;
   return { orgId: toUuid(verdict.ok.organizationId), nonce: toHex(verdict.ok.nonce) };
 }

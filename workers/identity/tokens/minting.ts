@@ -49,7 +49,7 @@ export function newProjectToken(
 }
 
 /** The same again, for as long as the old one was good from its beginning. */
-export function renewedToken(old: TokenRow): NewToken {
+export function createRenewedToken(old: TokenRow): NewToken {
   const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota } = old;
   const scope = { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota };
   return { ...scope, ...issuedNow(old.expiresAt.getTime() - old.issuedAt.getTime()) };
@@ -77,7 +77,7 @@ export function newMachineToken(label: string): NewToken {
 }
 
 /** The same row gives the same bytes, so they need not be kept until they are collected. */
-export async function wireBytesOf(config: Config, token: TokenRow): Promise<Uint8Array> {
+export async function signTokenRow(config: Config, token: TokenRow): Promise<Uint8Array> {
   return signCapabilityToken(
     {
       kind: token.kind,
@@ -87,13 +87,13 @@ export async function wireBytesOf(config: Config, token: TokenRow): Promise<Uint
       allowedSubdomains: token.allowedSubdomains,
       tunnelQuota: token.tunnelQuota,
       bandwidthLimitMbps: token.bandwidthLimitMbps,
-      issuedAtSeconds: secondsOf(token.issuedAt),
-      expiresAtSeconds: secondsOf(token.expiresAt),
+      issuedAtSeconds: toUnixSeconds(token.issuedAt),
+      expiresAtSeconds: toUnixSeconds(token.expiresAt),
     },
     await getCapabilityTokenKeys(config),
   );
 }
 
-export function secondsOf(moment: Date): number {
+export function toUnixSeconds(moment: Date): number {
   return Math.floor(moment.getTime() / 1000);
 }

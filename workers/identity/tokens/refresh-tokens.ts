@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { Config } from "../../config/config.ts";
 import { toBase64Url } from "../../../shared/bytes.ts";
 import { equalInConstantTime } from "../../../shared/constant-time.ts";
-import { keyedHashes, sha256Hex } from "../sealing.ts";
+import { keyedHashes, sha256Hex } from "../encryption.ts";
 
 const SECRET_BYTES = 32;
 const Uuid = z.uuid();
@@ -20,9 +20,9 @@ export interface RefreshToken {
   hash: string;
 }
 
-export async function firstRefreshToken(config: Config, sessionId: string): Promise<RefreshToken> {
+export async function createRefreshToken(config: Config, sessionId: string): Promise<RefreshToken> {
   const secret = toBase64Url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)));
-  const [token] = await tokensOf(config, sessionId, secret);
+  const [token] = await deriveTokens(config, sessionId, secret);
   return token;
 }
 
@@ -30,13 +30,13 @@ export async function firstRefreshToken(config: Config, sessionId: string): Prom
  * What follows a token, by each key of ENCRYPTION_KEY: the first is for whoever renews it now, the others
  * for a tab whose twin was given its successor before the keys changed.
  */
-export async function successorsOf(
+export async function deriveSuccessors(
   config: Config,
   { sessionId, text }: RefreshToken,
 ): Promise<RefreshToken[]> {
   const secrets = await keyedHashes(config, "refresh successor", text);
   return Promise.all(
-    secrets.map(async (secret, at) => (await tokensOf(config, sessionId, secret))[at]!),
+    secrets.map(async (secret, at) => (await deriveTokens(config, sessionId, secret))[at]!),
   );
 }
 
@@ -44,12 +44,12 @@ export async function successorsOf(
 export async function readRefreshToken(config: Config, text: string): Promise<RefreshToken | null> {
   const [sessionId, secret] = text.split(".");
   if (secret === undefined || !Uuid.safeParse(sessionId).success) return null;
-  const tokens = await tokensOf(config, sessionId!, secret);
+  const tokens = await deriveTokens(config, sessionId!, secret);
   return tokens.find((token) => equalInConstantTime(token.text, text)) ?? null;
 }
 
 /** One for each key: they differ in their proof. */
-async function tokensOf(
+async function deriveTokens(
   config: Config,
   sessionId: string,
   secret: string,

@@ -12,7 +12,7 @@ import {
 } from "../../../protocol/relay/ticket.ts";
 import type { RelayAccess } from "../../../protocol/schemas/networks.ts";
 import type { Config } from "../../config/config.ts";
-import { accessTokenKeys } from "../keys.ts";
+import { getAccessTokenKeys } from "../keys.ts";
 
 type TimeClaims = "exp" | "generation";
 export type TicketClaims = Omit<NetworkTicket, TimeClaims> | Omit<TunnelTicket, TimeClaims>;
@@ -43,7 +43,7 @@ export async function signRelayTicket(
   claims: TicketClaims,
   nowMs: number,
 ): Promise<{ ticket: string; expiresAtMs: number }> {
-  const { kid, key } = (await accessTokenKeys(config)).signer;
+  const { kid, key } = (await getAccessTokenKeys(config)).signer;
   const { sub, ...others } = claims;
   const issuedAt = Math.floor(nowMs / 1000);
   const expiresAt = issuedAt + RELAY_TICKET_SECONDS;

@@ -15,37 +15,37 @@ const LABEL_MAX_BYTES = 63;
 const NAME_MAX_BYTES = 254;
 
 /** @param name at most 253 characters, in lower-case labels of at most 63. */
-export function txtQuestion(name: string): Uint8Array<ArrayBuffer> {
+export function encodeTxtQuery(name: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from([
     // The id is 0, as RFC 8484 §4.1 asks for: the connection says which answer it is.
-    ...[0, FLAG.recurse, 1, 0, 0, 1].flatMap(bytesOf),
-    ...name.split(".").flatMap((label) => [label.length, ...charCodes(label)]),
-    ...[0, ...bytesOf(TYPE.txt), ...bytesOf(CLASS_IN)],
+    ...[0, FLAG.recurse, 1, 0, 0, 1].flatMap(toUint16Bytes),
+    ...name.split(".").flatMap((label) => [label.length, ...toCharCodes(label)]),
+    ...[0, ...toUint16Bytes(TYPE.txt), ...toUint16Bytes(CLASS_IN)],
     // EDNS (RFC 6891): otherwise some resolvers cut their answers at 512 bytes.
-    ...[0, ...bytesOf(TYPE.opt), ...bytesOf(DNS_MESSAGE_MAX_BYTES), 0, 0, 0, 0, 0, 0],
+    ...[0, ...toUint16Bytes(TYPE.opt), ...toUint16Bytes(DNS_MESSAGE_MAX_BYTES), 0, 0, 0, 0, 0, 0],
   ]);
 }
 
 /** `texts`: one for each record, its pieces joined. */
-export type TxtAnswer = { texts: string[] } | { failure: string };
+export type TxtResponse = { texts: string[] } | { failure: string };
 
-export function readTxtAnswer(message: Uint8Array, name: string): TxtAnswer {
+export function parseTxtResponse(message: Uint8Array, name: string): TxtResponse {
   try {
-    return readAnswer(new Reader(message), name);
+    return parseResponse(new Reader(message), name);
   } catch (error) {
-    if (error instanceof Malformed) return { failure: "the answer can't be read" };
+    if (error instanceof MalformedMessageError) return { failure: "the answer can't be read" };
     throw error;
   }
 }
 
-class Malformed extends Error {
+class MalformedMessageError extends Error {
   override name = "Malformed";
 }
 
-function readAnswer(reader: Reader, name: string): TxtAnswer {
+function parseResponse(reader: Reader, name: string): TxtResponse {
   const [id, flags, questions, answers] = [0, 0, 0, 0].map(() => reader.uint16()) as Header;
   reader.skipTo(HEADER_BYTES);
-  if (id !== 0 || (flags & FLAG.response) === 0 || questions !== 1) throw new Malformed();
+  if (id !== 0 || (flags & FLAG.response) === 0 || questions !== 1) throw new MalformedMessageError();
   const isOurs =
     reader.name() === name && reader.uint16() === TYPE.txt && reader.uint16() === CLASS_IN;
   if (!isOurs) return { failure: "the answer is to another question" };
@@ -65,7 +65,7 @@ function readAnswer(reader: Reader, name: string): TxtAnswer {
       aliases.set(record.owner, record.alias);
     }
   }
-  return { texts: texts.get(lastAlias(aliases, name)) ?? [] };
+  return { texts: texts.get(followAliases(aliases, name)) ?? [] };
 }
 
 type Header = [id: number, flags: number, questions: number, answers: number];
@@ -97,7 +97,7 @@ function readText(data: Uint8Array): string {
 }
 
 /** Each is followed once, so that a circle of them ends. */
-function lastAlias(aliases: Map<string, string>, name: string): string {
+function followAliases(aliases: Map<string, string>, name: string): string {
   let last = name;
   for (let next = aliases.get(last); next !== undefined; next = aliases.get(last)) {
     aliases.delete(last);
@@ -129,7 +129,7 @@ class Reader {
   }
 
   skipTo(at: number): void {
-    if (at < this.at || at > this.#bytes.length) throw new Malformed();
+    if (at < this.at || at > this.#bytes.length) throw new MalformedMessageError();
     this.at = at;
   }
 
@@ -146,14 +146,14 @@ class Reader {
       if (size >= POINTER) {
         const target = (size - POINTER) * 256 + this.#byteAt(at + 1);
         end ??= at + 2;
-        if (target >= before) throw new Malformed();
+        if (target >= before) throw new MalformedMessageError();
         at = before = target;
         continue;
       }
       bytes += size + 1;
       const label = this.#bytes.subarray(at + 1, at + 1 + size);
       if (size > LABEL_MAX_BYTES || bytes > NAME_MAX_BYTES || label.length < size) {
-        throw new Malformed();
+        throw new MalformedMessageError();
       }
       // A dot within a label is not the one between two.
       labels.push(String.fromCharCode(...label).replaceAll(".", "\\."));
@@ -165,17 +165,17 @@ class Reader {
 
   #byteAt(at: number): number {
     const byte = this.#bytes[at];
-    if (byte === undefined) throw new Malformed();
+    if (byte === undefined) throw new MalformedMessageError();
     return byte;
   }
 }
 
 const POINTER = 0xc0;
 
-function bytesOf(uint16: number): [number, number] {
+function toUint16Bytes(uint16: number): [number, number] {
   return [uint16 >> 8, uint16 & 0xff];
 }
 
-function charCodes(label: string): number[] {
+function toCharCodes(label: string): number[] {
   return Array.from(label, (char) => char.charCodeAt(0));
 }

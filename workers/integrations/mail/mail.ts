@@ -2,7 +2,7 @@
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { isEmailAddress } from "../../identity/accounts/emails.ts";
-import { seal, unseal } from "../../identity/sealing.ts";
+import { encrypt, decrypt } from "../../identity/encryption.ts";
 import type { Mailbox } from "../../config/mailbox.ts";
 import type { OutboxMessage } from "../../store/outbox-messages.ts";
 import type { Mail } from "./mails.ts";
@@ -12,8 +12,8 @@ import { sendOverSmtp } from "./smtp.ts";
 const PURPOSE = "mail";
 
 /** Ready for the outbox. */
-export async function sealMail(config: Config, mail: Mail): Promise<OutboxMessage> {
-  return { kind: "mail", payload: { sealed: await seal(config, PURPOSE, JSON.stringify(mail)) } };
+export async function encryptMail(config: Config, mail: Mail): Promise<OutboxMessage> {
+  return { kind: "mail", payload: { sealed: await encrypt(config, PURPOSE, JSON.stringify(mail)) } };
 }
 
 /**
@@ -27,7 +27,7 @@ export async function sendMail(
   config: Config,
   sealed: string,
 ): Promise<"sent" | "refused"> {
-  const mail = JSON.parse(await unseal(config, PURPOSE, sealed)) as Mail;
+  const mail = JSON.parse(await decrypt(config, PURPOSE, sealed)) as Mail;
   // SMTP is lines of text: an address with another line in it would be another command.
   if (!isEmailAddress(mail.to)) return "refused";
   const gateway = mailGateway(env);

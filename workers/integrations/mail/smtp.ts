@@ -66,7 +66,7 @@ function socketOpened(socket: Socket, { implicitTls }: SmtpServer): Promise<void
 }
 
 function openConnection(server: SmtpServer, socket: Socket): SMTPConnection {
-  const { host, port, implicitTls, credentials, isThisMachine } = server;
+  const { host, port, implicitTls, credentials, isLoopback } = server;
   return new SMTPConnection({
     host,
     port,
@@ -74,7 +74,7 @@ function openConnection(server: SmtpServer, socket: Socket): SMTPConnection {
     secure: implicitTls,
     secured: implicitTls,
     // A password is never sent unencrypted, whatever the server or a proxy in between offers.
-    requireTLS: credentials !== undefined && !implicitTls && !isThisMachine,
+    requireTLS: credentials !== undefined && !implicitTls && !isLoopback,
     connectionTimeout: MAIL_DELIVERY_MAX_MS,
     greetingTimeout: MAIL_DELIVERY_MAX_MS,
     socketTimeout: MAIL_DELIVERY_MAX_MS,

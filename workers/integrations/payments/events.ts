@@ -45,7 +45,7 @@ const Subscription = z.object({
 });
 
 /** An invoice names its subscription in one of two places, as its version of the API has it. */
-const Mention = z.object({
+const SubscriptionReference = z.object({
   subscription: Reference.nullish(),
   parent: z
     .object({ subscription_details: z.object({ subscription: Reference.nullish() }).nullish() })
@@ -59,7 +59,7 @@ const Event = z.object({
   data: z.object({ object: z.unknown() }),
 });
 
-const MENTIONS = new Set([
+const REFERRING_EVENTS = new Set([
   "checkout.session.completed",
   "checkout.session.async_payment_succeeded",
   "invoice.paid",
@@ -67,7 +67,7 @@ const MENTIONS = new Set([
 ]);
 
 /** @throws z.ZodError for what is no subscription. */
-export function readSubscription(subscription: unknown, prices: PriceTable): SubscriptionSnapshot {
+export function parseSubscription(subscription: unknown, prices: PriceTable): SubscriptionSnapshot {
   const read = Subscription.parse(subscription);
   const { id, customer: customerId, status, items, cancel_at: endsAt } = read;
   const [item] = items.data.flatMap((one) => {
@@ -86,17 +86,17 @@ export function readSubscription(subscription: unknown, prices: PriceTable): Sub
 }
 
 /** @param body whose signature was found good. */
-export function readEvent(body: string, prices: PriceTable): BillingEvent {
+export function parseEvent(body: string, prices: PriceTable): BillingEvent {
   const event = Event.safeParse(JSON.parse(body));
   if (!event.success) return { kind: "unreadable" };
   const { id, type, created: at, data } = event.data;
   if (type.startsWith("customer.subscription.")) {
     const read = Subscription.safeParse(data.object);
     if (!read.success) return { kind: "unreadable" };
-    const snapshot = readSubscription(data.object, prices);
+    const snapshot = parseSubscription(data.object, prices);
     return { kind: "subscription", id, type, at, subscriptionId: snapshot.id, snapshot };
   }
-  const mention = MENTIONS.has(type) ? Mention.safeParse(data.object) : null;
+  const mention = REFERRING_EVENTS.has(type) ? SubscriptionReference.safeParse(data.object) : null;
   const subscriptionId =
     mention?.data?.subscription ?? mention?.data?.parent?.subscription_details?.subscription;
   return subscriptionId

@@ -12,9 +12,9 @@ import {
 } from "../../../protocol/plans.ts";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
-import { callOperators } from "../../operator-network.ts";
+import { callOperatorService } from "../../operator-network.ts";
 import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
-import { readEvent, readSubscription, type BillingEvent, type PriceTable } from "./events.ts";
+import { parseEvent, parseSubscription, type BillingEvent, type PriceTable } from "./events.ts";
 
 /** One call to the payment provider, which is tried again as often as `PAYMENTS_CALL_RETRIES` says. */
 const PAYMENTS_CALL_MAX_MS = 8_000;
@@ -49,25 +49,25 @@ export interface Payments {
   /** null: there is no such subscription. */
   findSubscription(id: string): Promise<SubscriptionSnapshot | null>;
   /** At once. One that has ended already is as well. */
-  endSubscription(id: string): Promise<void>;
+  cancelSubscription(id: string): Promise<void>;
   /** @returns null when it does not come from the provider, or too late. */
   verifyEvent(body: string, signature: string): Promise<BillingEvent | null>;
 }
 
 /** For `BILLING_MODE=payments`, whose settings are complete. */
-export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config): Payments {
+export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config): Payments {
   const { PAYMENTS_SECRET_KEY: key = "", PAYMENTS_WEBHOOK_SECRET: secret = "" } = config;
-  const prices = priceTable(config);
+  const prices = buildPriceTable(config);
   const api = new Stripe(key, {
-    ...addressOf(config.PAYMENTS_API_URL),
-    httpClient: Stripe.createFetchHttpClient(operatorFetch(env)),
+    ...toAddressOptions(config.PAYMENTS_API_URL),
+    httpClient: Stripe.createFetchHttpClient(createOperatorFetch(env)),
     maxNetworkRetries: PAYMENTS_CALL_RETRIES,
     timeout: PAYMENTS_CALL_MAX_MS,
     telemetry: false,
     appInfo: { name: "Underpass" },
   });
   const home = `${config.publicOrigin}/`;
-  const priceOf = ({ plan, cycle }: Purchase) =>
+  const getPriceId = ({ plan, cycle }: Purchase) =>
     prices.find((price) => price.plan === plan && price.cycle === cycle)?.id ?? "";
 
   return {
@@ -76,7 +76,7 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
         { email, metadata: { org_id: orgId } },
         { idempotencyKey: `customer-${orgId}-${userId}-${attempt}` },
       );
-      return told(customer.id);
+      return requireValue(customer.id);
     },
     async checkoutUrl({ id: customer, orgId }, purchase, attempt) {
       const session = await api.checkout.sessions.create(
@@ -84,7 +84,7 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
           mode: "subscription",
           customer,
           client_reference_id: orgId,
-          line_items: [{ price: priceOf(purchase), quantity: 1 }],
+          line_items: [{ price: getPriceId(purchase), quantity: 1 }],
           subscription_data: { metadata: { org_id: orgId } },
           // The page waits there for what the provider is about to tell.
           success_url: `${home}#paid`,
@@ -92,10 +92,10 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
         },
         { idempotencyKey: `checkout-${orgId}-${purchase.plan}-${purchase.cycle}-${attempt}` },
       );
-      return told(session.url);
+      return requireValue(session.url);
     },
     async portalUrl(customer) {
-      return told((await api.billingPortal.sessions.create({ customer, return_url: home })).url);
+      return requireValue((await api.billingPortal.sessions.create({ customer, return_url: home })).url);
     },
     async changeUrl(customer, subscriptionId, purchase) {
       const { items } = await api.subscriptions.retrieve(subscriptionId);
@@ -108,19 +108,19 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
           after_completion: { type: "redirect", redirect: { return_url: home } },
           subscription_update_confirm: {
             subscription: subscriptionId,
-            items: [{ id: item?.id ?? "", price: priceOf(purchase), quantity: 1 }],
+            items: [{ id: item?.id ?? "", price: getPriceId(purchase), quantity: 1 }],
           },
         },
       });
-      return told(portal.url);
+      return requireValue(portal.url);
     },
     async findSubscription(id) {
-      const found = await unlessMissing(api.subscriptions.retrieve(id));
-      return found && readSubscription(found, prices);
+      const found = await nullIfMissing(api.subscriptions.retrieve(id));
+      return found && parseSubscription(found, prices);
     },
-    async endSubscription(id) {
-      const ended = await unlessMissing(api.subscriptions.cancel(id));
-      if (ended) told(ended.id);
+    async cancelSubscription(id) {
+      const ended = await nullIfMissing(api.subscriptions.cancel(id));
+      if (ended) requireValue(ended.id);
     },
     async verifyEvent(body, signature) {
       try {
@@ -135,13 +135,13 @@ export function openPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config)
         if (error instanceof Stripe.errors.StripeSignatureVerificationError) return null;
         return { kind: "unreadable" };
       }
-      return readEvent(body, prices);
+      return parseEvent(body, prices);
     },
   };
 }
 
 /** For the log: neither keys nor what people have told the provider. */
-export function describePaymentFailure(failure: unknown): string {
+export function describePaymentError(failure: unknown): string {
   if (!(failure instanceof Error)) return "not an error";
   if (!(failure instanceof Stripe.errors.StripeError)) return `${failure.name}: ${failure.message}`;
   const { type, code = "no code", statusCode = "no answer", requestId = "no request id" } = failure;
@@ -149,12 +149,12 @@ export function describePaymentFailure(failure: unknown): string {
 }
 
 /** The library takes what fails without saying so in its body for an answer. */
-function told(value: string | null | undefined): string {
+function requireValue(value: string | null | undefined): string {
   if (!value) throw new Error("the answer lacks what was asked for");
   return value;
 }
 
-async function unlessMissing<Value>(asked: Promise<Value>): Promise<Value | null> {
+async function nullIfMissing<Value>(asked: Promise<Value>): Promise<Value | null> {
   try {
     return await asked;
   } catch (error) {
@@ -166,7 +166,7 @@ async function unlessMissing<Value>(asked: Promise<Value>): Promise<Value | null
   }
 }
 
-function priceTable(config: Config): PriceTable {
+function buildPriceTable(config: Config): PriceTable {
   return PAID_PLANS.flatMap((plan) =>
     BILLING_CYCLES.map((cycle) => {
       const name = `PAYMENTS_PRICE_${upper(plan)}_${upper(cycle)}` as const;
@@ -179,7 +179,7 @@ function upper<Word extends string>(word: Word): Uppercase<Word> {
   return word.toUpperCase() as Uppercase<Word>;
 }
 
-function addressOf(url: string | undefined) {
+function toAddressOptions(url: string | undefined) {
   if (url === undefined) return {};
   const { hostname: host, port, protocol } = new URL(url);
   const isSecure = protocol === "https:";
@@ -190,8 +190,8 @@ function addressOf(url: string | undefined) {
   } as const;
 }
 
-function operatorFetch(env: Pick<Env, "OPERATOR_NETWORK">): typeof fetch {
+function createOperatorFetch(env: Pick<Env, "OPERATOR_NETWORK">): typeof fetch {
   const bounds = { maxMs: PAYMENTS_CALL_MAX_MS, maxBytes: PAYMENTS_ANSWER_MAX_BYTES };
   return ((url: string, init: RequestInit) =>
-    callOperators(env, url, init, bounds)) as typeof fetch;
+    callOperatorService(env, url, init, bounds)) as typeof fetch;
 }

@@ -11,7 +11,7 @@ import type { AuditAction } from "../../../protocol/schemas/organizations/audit-
 import type { Change, Database } from "../database.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { liveTunnel, liveTunnels } from "../tunnels/live-rows.ts";
+import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
 
 /** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
 export type GateChange =
@@ -35,10 +35,10 @@ export function setBasicAuth(
   const values: Values = (plan) => ({
     basicAuthUsername: auth?.username ?? null,
     basicAuthHash: auth?.passwordHash ?? null,
-    ...(auth ? {} : { isBeyondPlan: staysBeyondPlan(plan, left) }),
+    ...(auth ? {} : { isBeyondPlan: remainsBeyondPlan(plan, left) }),
   });
   const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
-  return changeGates(db, actor, id, values, action, tellSettings, auth ? "tunnelPassword" : null);
+  return changeGates(db, actor, id, values, action, enqueueSettings, auth ? "tunnelPassword" : null);
 }
 
 /** @param identityGate who of those who sign in may pass. null: there is no such gate. */
@@ -52,14 +52,14 @@ export function setIdentityGate(
   const left = { feature: "tunnelPassword", column: tunnels.basicAuthHash } as const;
   const values: Values = (plan) => ({
     identityGate,
-    ...(identityGate ? {} : { isBeyondPlan: staysBeyondPlan(plan, left) }),
+    ...(identityGate ? {} : { isBeyondPlan: remainsBeyondPlan(plan, left) }),
   });
   const needs = identityGate ? "identityGate" : null;
-  return changeGates(db, actor, id, values, action, tellSettings, needs);
+  return changeGates(db, actor, id, values, action, enqueueSettings, needs);
 }
 
 /** While what is left is there, and the plan lacks it. */
-function staysBeyondPlan(
+function remainsBeyondPlan(
   plan: PlanState,
   left: { feature: Feature; column: Column },
 ): SQL<boolean> {
@@ -75,7 +75,7 @@ export function setPolicy(
   policy: TrafficPolicy | null,
 ): Promise<GateChange> {
   const action = policy ? "tunnel_policy_set" : "tunnel_policy_removed";
-  return changeGates(db, actor, id, () => ({ policy }), action, tellSettings);
+  return changeGates(db, actor, id, () => ({ policy }), action, enqueueSettings);
 }
 
 /** @param message null: the page's own. */
@@ -107,7 +107,7 @@ export function setAllowedCidrs(
   allowedCidrs: string[] | null,
 ): Promise<GateChange> {
   const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
-  return changeGates(db, actor, id, () => ({ allowedCidrs }), action, tellSettings, null, "any");
+  return changeGates(db, actor, id, () => ({ allowedCidrs }), action, enqueueSettings, null, "any");
 }
 
 /** @returns undefined when there is no such tunnel, null when its visitors come from anywhere. */
@@ -152,7 +152,7 @@ export async function findIdentityGate(
  * For a plan that an organization has from now on: where it lacks what stands before a tunnel, nobody gets
  * through, and where it has it again, the gates work as they were set.
  */
-export async function fitGatesToPlan(
+export async function applyPlanToGates(
   change: Change,
   orgId: string,
   { tunnelPassword, identityGate }: { tunnelPassword: boolean; identityGate: boolean },
@@ -173,7 +173,7 @@ export async function fitGatesToPlan(
       ),
     )
     .returning();
-  for (const row of changed) tellSettings(change, row);
+  for (const row of changed) enqueueSettings(change, row);
 }
 
 /**
@@ -209,7 +209,7 @@ async function changeGates(
   );
 }
 
-export function tellSettings({ enqueue }: Change, row: TunnelRow): void {
+export function enqueueSettings({ enqueue }: Change, row: TunnelRow): void {
   const { id, subdomain, settingsVersion: version, policy } = row;
   const { basicAuthUsername: username, basicAuthHash: passwordHash } = row;
   const basicAuth = username !== null && passwordHash !== null ? { username, passwordHash } : null;

@@ -33,7 +33,7 @@ export async function insertChallenge(
 }
 
 /** Whose challenge it is; whether it is still open shows when an attempt is spent. */
-export async function findChallengedUser(
+export async function findUserOfChallenge(
   tx: Transaction,
   tokenHash: string,
 ): Promise<string | null> {

@@ -7,7 +7,7 @@ import { deviceCodes } from "../tables/tokens.ts";
 import { findToken, insertToken, type NewToken, type TokenRow } from "../tokens/tokens.ts";
 
 /** The machine's own secret or what it shows to its person: either names a request. */
-export interface DeviceName {
+export interface DeviceSelector {
   deviceCodeHash: string;
   userCode: string | null;
 }
@@ -27,16 +27,16 @@ export async function insertDevice(
 /** Only while it can still be approved. */
 export async function findWaitingDevice(
   { query }: Database,
-  device: DeviceName,
+  device: DeviceSelector,
 ): Promise<{ label: string; userCode: string } | null> {
   const [row] = await query
     .select({ label: deviceCodes.label, userCode: deviceCodes.userCode })
     .from(deviceCodes)
-    .where(isWaiting(device));
+    .where(isAwaitingApproval(device));
   return row ?? null;
 }
 
-function isWaiting({ deviceCodeHash, userCode }: DeviceName) {
+function isAwaitingApproval({ deviceCodeHash, userCode }: DeviceSelector) {
   return and(
     or(
       eq(deviceCodes.deviceCodeHash, deviceCodeHash),
@@ -51,14 +51,14 @@ function isWaiting({ deviceCodeHash, userCode }: DeviceName) {
 export function approveDevice(
   db: Database,
   actor: MemberActor,
-  device: DeviceName,
+  device: DeviceSelector,
   tokenFor: (label: string) => NewToken,
 ): Promise<TokenRow | "not_found"> {
   return db.transaction(async (change) => {
     const [waiting] = await change.tx
       .update(deviceCodes)
       .set({ approvedAt: sql`now()` })
-      .where(isWaiting(device))
+      .where(isAwaitingApproval(device))
       .returning({ id: deviceCodes.id, label: deviceCodes.label });
     if (!waiting) return "not_found";
     const token = await insertToken(change, actor, tokenFor(waiting.label));
@@ -71,13 +71,13 @@ export function approveDevice(
   });
 }
 
-export type Poll =
+export type PollResult =
   | { state: "waiting"; lastPolledAt: Date | null }
   | { state: "over" }
   | { state: "approved"; token: TokenRow; label: string };
 
 /** Marks the poll and, once the machine is approved, hands its token over: to one poll, once. */
-export async function pollDevice(db: Database, deviceCodeHash: string): Promise<Poll> {
+export async function pollDevice(db: Database, deviceCodeHash: string): Promise<PollResult> {
   const before = db.query
     .$with("before")
     .as(

@@ -84,7 +84,7 @@ async function findUser(
   return user ?? null;
 }
 
-interface Claimed {
+interface ClaimedAccount {
   user: FoundUser;
   /** Of an organization that was made for it. */
   orgId: string | null;
@@ -99,7 +99,7 @@ interface Claimed {
 async function claimAddress(
   { tx }: Pick<Change, "tx">,
   { email, terms }: { email: string; terms: OrganizationTerms },
-): Promise<Claimed> {
+): Promise<ClaimedAccount> {
   const id = crypto.randomUUID();
   const now = sql`now()`;
   // Sets nothing new where there is an account, but locks it and tells of it in one step.

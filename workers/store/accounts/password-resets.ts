@@ -4,7 +4,7 @@ import { PASSWORD_RESETS_MAX } from "../../limits.ts";
 import { endChallenges } from "./challenges.ts";
 import type { Database } from "../database.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
-import { revokeSessionsOf } from "./sessions.ts";
+import { revokeSessions } from "./sessions.ts";
 import { passwordResets, users } from "../tables/accounts.ts";
 import { HOUR_MS } from "../../../shared/time.ts";
 
@@ -59,7 +59,7 @@ export async function findResetEmail(
     .select({ email: users.email })
     .from(passwordResets)
     .innerJoin(users, eq(users.id, passwordResets.userId))
-    .where(isGood(tokenHash));
+    .where(isUsable(tokenHash));
   return user?.email ?? null;
 }
 
@@ -89,7 +89,7 @@ export function resetPassword(
     const spent = await tx
       .update(passwordResets)
       .set({ usedAt: sql`now()` })
-      .where(isGood(tokenHash))
+      .where(isUsable(tokenHash))
       .returning({ userId: passwordResets.userId });
     if (spent.length === 0) return "invalid_token";
     await tx
@@ -100,14 +100,14 @@ export function resetPassword(
     await tx.update(users).set({ passwordHash }).where(eq(users.id, user.id));
     await endChallenges(tx, user.id);
     const actor = { orgId: null, userId: user.id, ip };
-    await revokeSessionsOf(change, actor);
+    await revokeSessions(change, actor);
     enqueue(mail);
     audit(actor, "password_reset", user.id);
     return "reset";
   });
 }
 
-function isGood(tokenHash: string) {
+function isUsable(tokenHash: string) {
   return and(
     eq(passwordResets.tokenHash, tokenHash),
     isNull(passwordResets.usedAt),

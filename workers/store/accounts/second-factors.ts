@@ -5,7 +5,7 @@ import {
   consumeChallenge,
   countWrongGuess,
   endChallenges,
-  findChallengedUser,
+  findUserOfChallenge,
   hasGuessesLeft,
   spendAttempt,
 } from "./challenges.ts";
@@ -13,10 +13,10 @@ import type { Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { replaceRecoveryCodes, spendRecoveryCode } from "./recovery-codes.ts";
-import { revokeSessionsOf, type SecondFactor } from "./sessions.ts";
+import { revokeSessions, type SecondFactor } from "./sessions.ts";
 import { users } from "../tables/accounts.ts";
 
-type Account = Pick<typeof users.$inferSelect, "id" | "passwordHash" | "mfaSecret">;
+type LockedAccount = Pick<typeof users.$inferSelect, "id" | "passwordHash" | "mfaSecret">;
 type Person = UserActor;
 
 /** What somebody showed, looked at. Whether a code is spent already is decided by the rows. */
@@ -24,9 +24,9 @@ export type Proof =
   | { factor: "totp"; step: number | null }
   | { factor: "recovery_code"; codeHash: string }
   | { factor: "password"; matches: boolean };
-type Prove<Shown extends Proof> = (account: Account) => Promise<Shown>;
+type Prove<Shown extends Proof> = (account: LockedAccount) => Promise<Shown>;
 
-async function lockAccount(tx: Transaction, userId: string): Promise<Account | null> {
+async function lockAccount(tx: Transaction, userId: string): Promise<LockedAccount | null> {
   const [account] = await tx
     .select({ id: users.id, passwordHash: users.passwordHash, mfaSecret: users.mfaSecret })
     .from(users)
@@ -45,7 +45,7 @@ async function spendStep(tx: Transaction, userId: string, step: number): Promise
   return spent.length > 0;
 }
 
-async function accept(tx: Transaction, userId: string, proof: Proof): Promise<boolean> {
+async function acceptProof(tx: Transaction, userId: string, proof: Proof): Promise<boolean> {
   switch (proof.factor) {
     case "totp":
       return proof.step !== null && spendStep(tx, userId, proof.step);
@@ -64,13 +64,13 @@ export function enableSecondFactor(
   db: Database,
   actor: Person,
   {
-    sealedSecret,
+    encryptedSecret,
     step,
     codeHashes,
     sessionId,
     mail,
   }: {
-    sealedSecret: string;
+    encryptedSecret: string;
     step: number;
     codeHashes: string[];
     sessionId: string;
@@ -82,11 +82,11 @@ export function enableSecondFactor(
     const account = await lockAccount(tx, actor.userId);
     if (!account || account.mfaSecret !== null) return "enabled_already";
     if (!(await spendStep(tx, actor.userId, step))) return "code_spent";
-    await tx.update(users).set({ mfaSecret: sealedSecret }).where(eq(users.id, actor.userId));
+    await tx.update(users).set({ mfaSecret: encryptedSecret }).where(eq(users.id, actor.userId));
     await replaceRecoveryCodes(tx, actor.userId, codeHashes);
     change.audit(actor, "mfa_enabled", actor.userId);
     change.enqueue(mail);
-    await revokeSessionsOf(change, actor, { except: sessionId });
+    await revokeSessions(change, actor, { except: sessionId });
     return "enabled";
   });
 }
@@ -108,14 +108,14 @@ export function passChallenge(
     ip: string;
     prove: Prove<Exclude<Proof, { factor: "password" }>>;
   },
-): Promise<{ account: Account; factor: SecondFactor } | null> {
+): Promise<{ account: LockedAccount; factor: SecondFactor } | null> {
   return db.transaction(async ({ tx, audit }) => {
-    const userId = await findChallengedUser(tx, tokenHash);
+    const userId = await findUserOfChallenge(tx, tokenHash);
     const account = userId === null ? null : await lockAccount(tx, userId);
     if (!account || !(await hasGuessesLeft(tx, account.id))) return null;
     if (!(await spendAttempt(tx, tokenHash))) return null;
     const proof = await prove(account);
-    if (!(await accept(tx, account.id, proof))) {
+    if (!(await acceptProof(tx, account.id, proof))) {
       const actor = { orgId: null, userId: account.id, ip };
       audit(actor, "mfa_failed", account.id, { factor: proof.factor });
       return null;
@@ -142,7 +142,7 @@ export function disableSecondFactor(
     if (!account || account.mfaSecret === null) return "not_enabled";
     if (!(await hasGuessesLeft(tx, account.id))) return "refused";
     const proof = await prove(account);
-    if (!(await accept(tx, account.id, proof))) {
+    if (!(await acceptProof(tx, account.id, proof))) {
       await countWrongGuess(tx, account.id);
       audit(actor, "mfa_failed", account.id, { factor: proof.factor });
       return "refused";

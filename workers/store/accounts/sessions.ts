@@ -10,7 +10,7 @@ import { insertOrganization, type OrganizationTerms } from "../organizations/org
 import { users } from "../tables/accounts.ts";
 import { sessions } from "../tables/sessions.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
-import { tellWatchingEnded } from "../inspector/watching.ts";
+import { enqueueWatchingEnded } from "../inspector/watching.ts";
 
 /** Two tabs that refresh at once are not a theft. */
 const REFRESH_GRACE_MS = 10_000;
@@ -76,7 +76,7 @@ export async function findPrincipal(
 }
 
 /** For after the answer: within one minute only the first request of a session writes. */
-export async function noteSessionUse(
+export async function recordSessionUse(
   { query }: Database,
   { sessionId, ip }: { sessionId: string; ip: string },
 ): Promise<void> {
@@ -144,7 +144,7 @@ export function openSession(
       .for("update");
     if (user?.passwordHash !== proof.passwordHash) return null;
     if (user.mfaSecret !== null && proof.secondFactor === undefined) return null;
-    const orgId = await homeOf(change, session, terms);
+    const orgId = await findOrCreateHome(change, session, terms);
     await tx
       .insert(sessions)
       .values({ ...session, orgId, expiresAt: new Date(Date.now() + REFRESH_TOKEN_MS) });
@@ -168,7 +168,7 @@ export function openSession(
  * left of the account's own: nobody gets another by deleting an organization. The membership is locked,
  * so that whoever is removed this moment is not signed in to what is lost.
  */
-async function homeOf(
+async function findOrCreateHome(
   { tx, audit }: Change,
   { userId, ip }: { userId: string; ip: string },
   terms: OrganizationTerms,
@@ -187,14 +187,14 @@ async function homeOf(
     .for("share");
   if (membership) return membership.orgId;
   const { email, createdAt } = user!;
-  const trialEndsAt = terms.trialEndsAt && sinceThen(terms.trialEndsAt, createdAt);
+  const trialEndsAt = terms.trialEndsAt && countFrom(terms.trialEndsAt, createdAt);
   const orgId = await insertOrganization(tx, { userId, email, terms: { ...terms, trialEndsAt } });
   audit({ orgId, userId, ip }, "organization_created", orgId);
   return orgId;
 }
 
 /** An end that is counted from now, counted from an earlier moment. */
-function sinceThen(end: Date, then: Date): Date {
+function countFrom(end: Date, then: Date): Date {
   return new Date(then.getTime() + (end.getTime() - Date.now()));
 }
 
@@ -263,23 +263,23 @@ export function renewSession(
         .where(eq(sessions.id, sessionId));
     } else if (session.previousRefreshHash !== hash || !session.rotatedJustNow) {
       await tx.update(sessions).set({ revokedAt: now }).where(eq(sessions.id, sessionId));
-      await tellWatchingEnded(change, userId, [sessionId]);
+      await enqueueWatchingEnded(change, userId, [sessionId]);
       audit({ orgId, userId, ip }, "session_reuse_detected", sessionId);
       return null;
     }
 
-    const role = await roleIn(tx, userId, orgId);
+    const role = await findRole(tx, userId, orgId);
     const refreshHash = session.refreshHash === hash ? nextHash : session.refreshHash;
     if (role) return { refreshHash, userId, orgId, role };
     // No longer a member there: the session goes on where the user still is one.
-    const home = await homeOf(change, { userId, ip }, terms);
+    const home = await findOrCreateHome(change, { userId, ip }, terms);
     await tx.update(sessions).set({ orgId: home }).where(eq(sessions.id, sessionId));
-    const homeRole = await roleIn(tx, userId, home);
+    const homeRole = await findRole(tx, userId, home);
     return { refreshHash, userId, orgId: home, role: homeRole! };
   });
 }
 
-async function roleIn(
+async function findRole(
   tx: Transaction,
   userId: string,
   orgId: string,
@@ -306,13 +306,13 @@ export function revokeSession(
       .returning({ id: sessions.id });
     if (rows.length === 0) return "not_found";
     audit(actor, "session_revoked", sessionId);
-    await tellWatchingEnded(change, actor.userId, [sessionId]);
+    await enqueueWatchingEnded(change, actor.userId, [sessionId]);
     return "revoked";
   });
 }
 
 /** Every session of the actor's, or every other one: whoever else got in before is out. */
-export async function revokeSessionsOf(
+export async function revokeSessions(
   change: Change,
   actor: UserActor,
   { except }: { except?: string } = {},
@@ -333,7 +333,7 @@ export async function revokeSessionsOf(
     audit(actor, "session_revoked", id);
   }
   const ended = rows.map(({ id }) => id);
-  await tellWatchingEnded(change, actor.userId, ended);
+  await enqueueWatchingEnded(change, actor.userId, ended);
 }
 
 export async function deleteDeadSessions(db: Database, before: Date): Promise<void> {

@@ -6,10 +6,10 @@ import { and, count, eq, gt, isNotNull, isNull, ne, sql } from "drizzle-orm";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import { isBetter, mayUse, PLAN_TERMS, type Feature, type PlanState } from "./plans.ts";
-import { fitRetentionToPlan } from "../inspector/capturing.ts";
+import { applyPlanToRetention } from "../inspector/capture-settings.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
-import { fitGatesToPlan } from "../access/gates.ts";
+import { applyPlanToGates } from "../access/gates.ts";
 import type { OutboxMessage } from "../outbox-messages.ts";
 import { republishReceivers } from "../webhooks/receivers.ts";
 import { users } from "../tables/accounts.ts";
@@ -17,7 +17,7 @@ import { tokens } from "../tables/tokens.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnels } from "../tunnels/live-rows.ts";
+import { liveTunnels } from "../tunnels/live-tunnels.ts";
 
 /** Why a plan has changed. */
 export type PlanReason = "paid" | "payment_overdue" | "unpaid" | "canceled" | "paused";
@@ -67,12 +67,12 @@ export async function changePlan(
     reason,
   });
   await adjustExpiry(change, orgId, PLAN_TERMS[plan].tunnelTtlSeconds, isBetter(plan, from));
-  await fitGatesToPlan(change, orgId, {
+  await applyPlanToGates(change, orgId, {
     tunnelPassword: mayUse("tunnelPassword", planState, now),
     identityGate: mayUse("identityGate", planState, now),
   });
   await republishReceivers(change, orgId, plan);
-  await fitRetentionToPlan(change, orgId);
+  await applyPlanToRetention(change, orgId);
   if (!isBetter(from, plan)) return;
   const overLimits = await findOverLimits(change.tx, orgId, planState, hosted);
   const downgrade = { organization: org.name, from, to: plan, reason, overLimits };
@@ -93,7 +93,7 @@ async function adjustExpiry(
 ): Promise<void> {
   const granted = sql`now() + ${seconds}::bigint * interval '1 second'`;
   // Without both it never expires: `least` ignores nulls.
-  const end = sql`least(${tunnels.askedEnd}, ${granted})`;
+  const end = sql`least(${tunnels.requestedExpiresAt}, ${granted})`;
   const { expiresAt } = tunnels;
   const moved = await tx
     .update(tunnels)

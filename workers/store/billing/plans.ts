@@ -89,7 +89,7 @@ export function usdCentsFor({ bytes, requests }: { bytes: number; requests: numb
 }
 
 /** When a tunnel that is made now ends: as asked, and no later than its plan allows. null: never. */
-export function tunnelExpiry(plan: Plan, askedSeconds: number | undefined, now: Date): Date | null {
+export function getTunnelExpiry(plan: Plan, askedSeconds: number | undefined, now: Date): Date | null {
   const granted = PLAN_TERMS[plan].tunnelTtlSeconds;
   if (granted === null && askedSeconds === undefined) return null;
   const seconds = Math.min(askedSeconds ?? Infinity, granted ?? TUNNEL_TTL_MAX_SECONDS);
@@ -97,7 +97,7 @@ export function tunnelExpiry(plan: Plan, askedSeconds: number | undefined, now: 
 }
 
 /** The same as far as it was asked for: a better plan puts no end off further than this. */
-export function askedEnd(askedSeconds: number | undefined, now: Date): Date | null {
+export function getRequestedExpiry(askedSeconds: number | undefined, now: Date): Date | null {
   return askedSeconds === undefined ? null : new Date(now.getTime() + askedSeconds * 1000);
 }
 

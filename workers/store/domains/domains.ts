@@ -8,7 +8,7 @@ import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { domains } from "../tables/domains.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnels } from "../tunnels/live-rows.ts";
+import { liveTunnels } from "../tunnels/live-tunnels.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
 /** Claims of an organization that wait to be verified. */
@@ -32,11 +32,11 @@ export async function findDomain(
   orgId: string,
   id: string,
 ): Promise<DomainRow | null> {
-  const [row] = await query.select().from(domains).where(isDomain(orgId, id));
+  const [row] = await query.select().from(domains).where(isDomainOf(orgId, id));
   return row ?? null;
 }
 
-function isDomain(orgId: string, id: string) {
+function isDomainOf(orgId: string, id: string) {
   return and(eq(domains.orgId, orgId), eq(domains.id, id));
 }
 
@@ -133,7 +133,7 @@ export function bindDomain(
       .from(tunnels)
       .where(and(liveTunnels(orgId), eq(tunnels.id, tunnelId), ne(tunnels.status, "expired")))
       .for("share");
-    const [row] = await tx.select().from(domains).where(isDomain(orgId, id)).for("update");
+    const [row] = await tx.select().from(domains).where(isDomainOf(orgId, id)).for("update");
     if (!row) return "not_found";
     if (!row.verifiedAt) return "not_verified";
     if (!tunnel) return "tunnel_not_found";
@@ -162,7 +162,7 @@ export function unbindDomain(
 ): Promise<"unbound" | "not_found"> {
   return db.transaction(async (change) => {
     const { tx } = change;
-    const [row] = await tx.select().from(domains).where(isDomain(actor.orgId, id)).for("update");
+    const [row] = await tx.select().from(domains).where(isDomainOf(actor.orgId, id)).for("update");
     if (!row) return "not_found";
     if (row.boundTunnelId === null) return "unbound";
     await unbind(change, actor, eq(domains.id, id));
@@ -199,7 +199,7 @@ export function releaseDomain(
   id: string,
 ): Promise<boolean> {
   return db.transaction(async (change) => {
-    const released = await release(change, actor, isDomain(actor.orgId, id));
+    const released = await release(change, actor, isDomainOf(actor.orgId, id));
     return released > 0;
   });
 }

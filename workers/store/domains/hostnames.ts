@@ -20,7 +20,7 @@ export async function findRoute({ query }: Database, host: string): Promise<Rout
   return { tunnelId: protocol === "tcp" ? null : tunnelId, version };
 }
 
-export interface Claim {
+export interface HostnameClaim {
   host: string;
   tunnelId: string;
   /** Whose the tunnel is: what another organization holds is not free. */
@@ -34,7 +34,7 @@ export interface Claim {
 /** Takes a name that is free. One statement, so that of two who want it one gets it. */
 export async function claimHostname(
   { tx, enqueue }: Change,
-  { host, tunnelId, orgId, from = null, hasVisitors = true }: Claim,
+  { host, tunnelId, orgId, from = null, hasVisitors = true }: HostnameClaim,
 ): Promise<boolean> {
   const isOurs = from === null ? undefined : eq(hostnames.tunnelId, from);
   const [claimed] = await tx
@@ -43,7 +43,7 @@ export async function claimHostname(
     .onConflictDoUpdate({
       target: hostnames.host,
       set: { tunnelId, version: sql`${hostnames.version} + 1` },
-      setWhere: and(or(isNull(hostnames.tunnelId), isOurs), not(isHeldFrom(orgId))),
+      setWhere: and(or(isNull(hostnames.tunnelId), isOurs), not(isReservedByOther(orgId))),
     })
     .returning({ version: hostnames.version });
   if (!claimed) return false;
@@ -57,7 +57,7 @@ export async function claimHostname(
 }
 
 /** Whether somebody else has reserved it, or has given it up only lately. */
-function isHeldFrom(orgId: string): SQL {
+function isReservedByOther(orgId: string): SQL {
   const { heldByOrgId, heldUntil } = hostnames;
   return sql`(${heldByOrgId} is not null and ${heldByOrgId} <> ${orgId} and coalesce(${heldUntil}, 'infinity') > now())`;
 }
@@ -66,10 +66,10 @@ function isHeldFrom(orgId: string): SQL {
  * Keeps a name for an organization, which may have a tunnel there already. The row is made before it is
  * asked, so that there is one to lock: who wants the same name waits, whichever of both ways they go.
  */
-export async function holdHostname({ tx }: Change, host: string, orgId: string): Promise<boolean> {
+export async function reserveHostname({ tx }: Change, host: string, orgId: string): Promise<boolean> {
   await tx.insert(hostnames).values({ host }).onConflictDoNothing();
   const [row] = await tx
-    .select({ tunnelId: hostnames.tunnelId, isHeldFrom: isHeldFrom(orgId) })
+    .select({ tunnelId: hostnames.tunnelId, isHeldFrom: isReservedByOther(orgId) })
     .from(hostnames)
     .where(eq(hostnames.host, host))
     .for("update");
@@ -90,7 +90,7 @@ export async function holdHostname({ tx }: Change, host: string, orgId: string):
 }
 
 /** Others get these names when the time is over; the organization itself has no need to wait. */
-export async function giveUpHostnames(
+export async function endReservations(
   { tx }: Change,
   hosts: string[],
   { orgId, afterMs }: { orgId: string; afterMs: number },

@@ -3,7 +3,7 @@ import { and, count, eq, type SQL } from "drizzle-orm";
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
-import { giveUpHostnames, holdHostname } from "./hostnames.ts";
+import { endReservations, reserveHostname } from "./hostnames.ts";
 import { inOrganization, preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor } from "../locks.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
@@ -47,7 +47,7 @@ export function reserveSubdomain(
     if (maxReservedSubdomains !== null && reserved!.subdomains >= maxReservedSubdomains) {
       return "quota_exceeded";
     }
-    if (!(await holdHostname(change, subdomain, orgId))) return rollback("duplicate_name");
+    if (!(await reserveHostname(change, subdomain, orgId))) return rollback("duplicate_name");
     const [row] = await tx
       .insert(reservedSubdomains)
       .values({ orgId, subdomain })
@@ -83,7 +83,7 @@ export async function releaseSubdomains(
     .returning({ id: reservedSubdomains.id, subdomain: reservedSubdomains.subdomain });
   if (released.length === 0) return 0;
   const hosts = released.map(({ subdomain }) => subdomain);
-  await giveUpHostnames(change, hosts, { orgId, afterMs: RESERVATION_COOL_DOWN_MS });
+  await endReservations(change, hosts, { orgId, afterMs: RESERVATION_COOL_DOWN_MS });
   for (const { id, subdomain } of released) {
     change.audit(actor, "subdomain_released", id, { subdomain });
   }

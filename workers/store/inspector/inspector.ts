@@ -4,7 +4,7 @@ import { getCaptureKey } from "../../../protocol/capture-id.ts";
 import { prepared, type Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnel, liveTunnels } from "../tunnels/live-rows.ts";
+import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
 
 /** The newest of an organization are looked for at as many of its tunnels: those that were served last. */
 const INSPECTOR_MAX_TUNNELS = 100;
@@ -17,7 +17,7 @@ export interface InspectedTunnel {
 const COLUMNS = { id: tunnels.id, subdomain: tunnels.subdomain };
 const orgId = sql.placeholder("orgId");
 
-const servedLast = prepared((query) =>
+const recentlyServed = prepared((query) =>
   query
     .select(COLUMNS)
     .from(tunnels)
@@ -29,7 +29,7 @@ const servedLast = prepared((query) =>
 
 /** Those that are served now, then those that were served last. */
 export function listInspectedTunnels(db: Database, org: string): Promise<InspectedTunnel[]> {
-  return servedLast(db).execute({ orgId: org });
+  return recentlyServed(db).execute({ orgId: org });
 }
 
 const byId = prepared((query) =>
@@ -58,7 +58,7 @@ const byKey = prepared((query) =>
 );
 
 /** Which tunnels a captured request can be of: one, as good as always. */
-export function listTunnelsOf(
+export function listTunnelsOfCapture(
   db: Database,
   org: string,
   captureId: string,
@@ -66,14 +66,14 @@ export function listTunnelsOf(
   return byKey(db).execute({ orgId: org, key: getCaptureKey(captureId) });
 }
 
-export type Cleared = "cleared" | "not_found";
+export type ClearResult = "cleared" | "not_found";
 
 /** Of everything that came so far. */
 export async function clearCaptures(
   db: Database,
   actor: MemberActor,
   tunnelId: string,
-): Promise<Cleared> {
+): Promise<ClearResult> {
   return db.changeAs(
     actor,
     async (change) => {
@@ -93,7 +93,7 @@ export async function clearCaptures(
 }
 
 /** Written before it is sent: what reaches a local server is in the log, whatever comes of it. */
-export function noteReplay(
+export function recordReplay(
   db: Database,
   actor: MemberActor,
   tunnelId: string,

@@ -4,7 +4,7 @@ import type { Change } from "../database.ts";
 import { memberships } from "../tables/organizations.ts";
 
 /** A session can watch each organization that its person is a member of. */
-export async function tellWatchingEnded(
+export async function enqueueWatchingEnded(
   { tx, enqueue }: Change,
   userId: string,
   sessionIds: string[],

@@ -28,7 +28,7 @@ export interface Span {
   grain: Grain;
 }
 
-export function spanOf(window: MetricWindow, nowMs: number): Span {
+export function getSpan(window: MetricWindow, nowMs: number): Span {
   const { bucketMs, buckets, grain } = WINDOWS[window];
   const untilMs = (Math.floor(nowMs / bucketMs) + 1) * bucketMs;
   return { fromMs: untilMs - buckets * bucketMs, untilMs, bucketMs, grain };
@@ -40,7 +40,7 @@ export interface Point {
 }
 
 /** @param values by the start of their bucket in ms since the epoch; what is not among them is zero. */
-export function seriesOf(
+export function toSeries(
   { fromMs, untilMs, bucketMs }: Span,
   values: Map<number, number>,
 ): Point[] {

@@ -7,7 +7,7 @@ import type { Span } from "./metric-windows.ts";
 import type { Database } from "../database.ts";
 import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnels } from "../tunnels/live-rows.ts";
+import { liveTunnels } from "../tunnels/live-tunnels.ts";
 
 /** Tunnels that a scrape names one by one, the busiest first; totals are of all. */
 export const SCRAPE_MAX_TUNNELS = 200;
@@ -18,7 +18,7 @@ const COLUMN = {
   bytes_out: traffic.bytesOut,
 } as const satisfies Record<Metric, unknown>;
 
-function isWithin(orgId: string, { grain, fromMs, untilMs }: Span) {
+function isInSpan(orgId: string, { grain, fromMs, untilMs }: Span) {
   return and(
     eq(traffic.orgId, orgId),
     eq(traffic.grain, grain),
@@ -40,7 +40,7 @@ export async function findSeries(
   const rows = await query
     .select({ atMs: bucket.mapWith(Number), value: sum(COLUMN[metric]).mapWith(Number) })
     .from(traffic)
-    .where(isWithin(orgId, span))
+    .where(isInSpan(orgId, span))
     .groupBy(bucket);
   return new Map(rows.map(({ atMs, value }) => [atMs, value]));
 }
@@ -59,7 +59,7 @@ export async function findSums(
       bytes_out: total("bytes_out"),
     })
     .from(traffic)
-    .where(isWithin(orgId, span));
+    .where(isInSpan(orgId, span));
   return sums!;
 }
 
@@ -81,7 +81,7 @@ export async function countTunnels({ query }: Database, orgId: string): Promise<
 }
 
 /** Tunnels whose rows say "connected" although they are not among those that are served. */
-export async function listDoubtfulTunnelIds(
+export async function listStaleTunnelIds(
   { query }: Database,
   orgId: string,
   servedIds: string[],

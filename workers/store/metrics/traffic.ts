@@ -10,7 +10,7 @@ import { organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
 /** The tunnel of a report, unless its organization is gone and with it all that was counted. */
-function reporting(tunnelId: string): SQL {
+function fromReportingTunnel(tunnelId: string): SQL {
   return sql`${tunnels} join ${organizations} on ${organizations.id} = ${tunnels.orgId}
     and ${organizations.deletedAt} is null where ${tunnels.id} = ${tunnelId}`;
 }
@@ -22,7 +22,7 @@ export function writeCounters(report: TunnelReport): SQL {
   return sql`insert into ${tunnelCounters} (tunnel_id, org_id, sequence, counters, ended_at)
     select ${tunnels.id}, ${tunnels.orgId}, ${sequence}::bigint, ${JSON.stringify(counters)}::jsonb,
       case when ${tunnels.deletedAt} is not null or ${tunnels.status} = 'expired' then now() end
-    from ${reporting(tunnelId)}
+    from ${fromReportingTunnel(tunnelId)}
     on conflict (tunnel_id) do update set counters = excluded.counters, sequence = excluded.sequence
     where ${tunnelCounters.sequence} < excluded.sequence and ${tunnelCounters.foldedAt} is null`;
 }
@@ -36,7 +36,7 @@ export function writeTraffic(report: TunnelReport): SQL {
       bucket.requests, bucket."bytesIn", bucket."bytesOut"
     from jsonb_to_recordset(${JSON.stringify(report.traffic)}::jsonb) as bucket(grain text,
       "startsAtMs" bigint, requests bigint, "bytesIn" bigint, "bytesOut" bigint),
-      ${reporting(report.tunnelId)}
+      ${fromReportingTunnel(report.tunnelId)}
     on conflict (org_id, grain, starts_at, tunnel_id) do update
     set ${newest("requests")}, ${newest("bytes_in")}, ${newest("bytes_out")}`;
 }

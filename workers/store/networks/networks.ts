@@ -31,7 +31,7 @@ export async function listNetworks(db: Database, orgId: string, page: Page): Pro
   return rows.map(({ network, relayHost }) => ({ ...network, relayHost }));
 }
 
-const isOne = (orgId: string, id: string) =>
+const isNetwork = (orgId: string, id: string) =>
   and(eq(privateNetworks.orgId, orgId), eq(privateNetworks.id, id));
 
 export async function findNetwork(
@@ -43,7 +43,7 @@ export async function findNetwork(
     .select({ network: privateNetworks, relayHost: relays.host })
     .from(privateNetworks)
     .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
-    .where(isOne(orgId, id));
+    .where(isNetwork(orgId, id));
   return row ? { ...row.network, relayHost: row.relayHost } : null;
 }
 
@@ -56,7 +56,7 @@ export async function lockNetwork(
   const [row] = await tx
     .select()
     .from(privateNetworks)
-    .where(isOne(orgId, id))
+    .where(isNetwork(orgId, id))
     .for("no key update");
   return row ?? null;
 }
@@ -102,7 +102,7 @@ export async function deleteNetworks(
   const { orgId } = actor;
   const deleted = await change.tx
     .delete(privateNetworks)
-    .where(id === undefined ? eq(privateNetworks.orgId, orgId) : isOne(orgId, id))
+    .where(id === undefined ? eq(privateNetworks.orgId, orgId) : isNetwork(orgId, id))
     .returning();
   for (const network of deleted) {
     await releasePort(change, network.id);

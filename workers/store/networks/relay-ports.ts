@@ -62,7 +62,7 @@ export async function reservePort(
       relayId: request.relayId ?? (held?.isInRange ? held.relayId : undefined),
     });
     if (typeof candidate === "string") {
-      if (held) await setHeld(change, held);
+      if (held) await undoRelease(change, held);
       return candidate;
     }
     const { relayId, port, freePorts, ports } = candidate;
@@ -97,7 +97,7 @@ export async function releasePorts({ tx }: Pick<Change, "tx">, orgId: string): P
     .where(and(eq(relayPorts.orgId, orgId), isNull(relayPorts.releasedAt)));
 }
 
-interface HeldPort extends ReservedPort {
+interface OwnedPort extends ReservedPort {
   protocol: "udp" | "tcp";
   /** Whether the relay still hands it out: its operator may have changed the range. */
   isInRange: boolean;
@@ -106,7 +106,7 @@ interface HeldPort extends ReservedPort {
 async function findReservedPort(
   { tx }: Pick<Change, "tx">,
   ownerId: string,
-): Promise<HeldPort | null> {
+): Promise<OwnedPort | null> {
   const [held] = await tx
     .select({
       relayId: relayPorts.relayId,
@@ -120,7 +120,7 @@ async function findReservedPort(
   return held ?? null;
 }
 
-function fits(held: HeldPort, { protocol, relayId, wantedPort }: PortRequest): boolean {
+function fits(held: OwnedPort, { protocol, relayId, wantedPort }: PortRequest): boolean {
   return (
     held.protocol === protocol &&
     (relayId === undefined || relayId === held.relayId) &&
@@ -129,7 +129,7 @@ function fits(held: HeldPort, { protocol, relayId, wantedPort }: PortRequest): b
 }
 
 /** Takes back a release of the same transaction, whose lock kept the row from everybody else. */
-async function setHeld({ tx }: Pick<Change, "tx">, held: HeldPort): Promise<void> {
+async function undoRelease({ tx }: Pick<Change, "tx">, held: OwnedPort): Promise<void> {
   await tx
     .update(relayPorts)
     .set({ releasedAt: null })

@@ -29,7 +29,7 @@ export async function saveRelay(
 }
 
 /** Nothing when another run of the relay has connected since. */
-export async function markRelayGone(
+export async function markRelayDisconnected(
   { query }: Database,
   relayId: string,
   epoch: string,

@@ -15,9 +15,9 @@ export interface NewServer {
   relayId: string | undefined;
 }
 
-export type ServerRefusal = "not_found" | "key_of_device" | Exclude<PortRefusal, PortOfTunnel>;
+export type ServerRefusal = "not_found" | "key_of_device" | Exclude<PortRefusal, WantedPortRefusal>;
 /** Refusals of a wanted port, which networks never ask for. */
-type PortOfTunnel = "port_taken" | "port_outside_range";
+type WantedPortRefusal = "port_taken" | "port_outside_range";
 
 /** Registers a server, or replaces it: the port stays the network's. */
 export function registerServer(
@@ -31,7 +31,7 @@ export function registerServer(
     const before = await lockNetwork(tx, actor.orgId, id);
     if (!before) return "not_found";
     if (await isKeyOfDevice(change, id, server.publicKey)) return "key_of_device";
-    const reserved = await reserveFor(change, before, server);
+    const reserved = await reserveServerPort(change, before, server);
     if (typeof reserved === "string") return rollback(reserved);
     const [row] = await tx
       .update(privateNetworks)
@@ -44,7 +44,7 @@ export function registerServer(
       })
       .where(eq(privateNetworks.id, id))
       .returning();
-    if (isServedOtherwise(before, row!)) revokeAccess(change, before, "server_changed");
+    if (hasServerChanged(before, row!)) revokeAccess(change, before, "server_changed");
     audit(actor, "network_server_registered", id, {
       name: before.name,
       publicKey: server.publicKey,
@@ -82,11 +82,11 @@ export function unregisterServer(
 }
 
 /** @returns null when there is no port and the server can do without one. */
-async function reserveFor(
+async function reserveServerPort(
   change: Change,
   { id, orgId }: NetworkRow,
   { relayId, ownEndpoint }: NewServer,
-): Promise<ReservedPort | null | Exclude<PortRefusal, PortOfTunnel>> {
+): Promise<ReservedPort | null | Exclude<PortRefusal, WantedPortRefusal>> {
   const reserved = await reservePort(change, { protocol: "udp", orgId, ownerId: id, relayId });
   switch (reserved) {
     case "no_relay":
@@ -111,7 +111,7 @@ async function isKeyOfDevice(
 }
 
 /** Whether tickets of before lead elsewhere, or to another key, than those from now on. */
-function isServedOtherwise(before: NetworkRow, after: NetworkRow): boolean {
+function hasServerChanged(before: NetworkRow, after: NetworkRow): boolean {
   return (
     before.serverPublicKey !== null &&
     (before.serverPublicKey !== after.serverPublicKey ||

@@ -5,7 +5,7 @@ import type { Change } from "../database.ts";
 import { relayPorts } from "../tables/networks.ts";
 
 /** What a ticket names as its credential when a person asked for it. */
-export function userNonce(userId: string): string {
+export function toUserNonce(userId: string): string {
   return userId.replaceAll("-", "");
 }
 

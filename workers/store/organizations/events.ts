@@ -29,7 +29,7 @@ export interface EventFilter {
   actor?: { id: string } | { email: string } | undefined;
 }
 
-const ofOrganization = preparedList("list_events", inOrganization(auditEvents), (query, isOnPage) =>
+const organizationEvents = preparedList("list_events", inOrganization(auditEvents), (query, isOnPage) =>
   query
     .select(COLUMNS)
     .from(auditEvents)
@@ -60,7 +60,7 @@ export function listEvents(
   orgId: string,
   { since, action, actor, ...page }: Page & EventFilter,
 ): Promise<EventRow[]> {
-  return ofOrganization(db, orgId, page, {
+  return organizationEvents(db, orgId, page, {
     since: since?.getTime() ?? null,
     action: action ?? null,
     actorId: actor && "id" in actor ? actor.id : null,
@@ -71,7 +71,7 @@ export function listEvents(
 /** What somebody else could use an account for, and not what it is used for day by day. */
 const SECURITY_RESOURCES: AuditResource[] = ["user", "session", "device", "token", "invitation"];
 
-const ofPerson = preparedList(
+const personalEvents = preparedList(
   "list_personal_events",
   { ...inOrganization(auditEvents), scope: auditEvents.userId },
   (query, isOnPage) =>
@@ -84,5 +84,5 @@ const ofPerson = preparedList(
 
 /** Newest first. */
 export function listPersonalEvents(db: Database, userId: string, page: Page): Promise<EventRow[]> {
-  return ofPerson(db, userId, page);
+  return personalEvents(db, userId, page);
 }

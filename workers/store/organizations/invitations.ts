@@ -22,12 +22,12 @@ function isOpen(): SQL | undefined {
   return and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 }
 
-function isGood(): SQL | undefined {
+function isAcceptable(): SQL | undefined {
   return and(isOpen(), gt(invitations.expiresAt, sql`now()`));
 }
 
 const list = preparedList("list_invitations", inOrganization(invitations), (query, isOnPage) =>
-  query.select().from(invitations).where(and(isOnPage, isGood())),
+  query.select().from(invitations).where(and(isOnPage, isAcceptable())),
 );
 
 /** Those that can still be accepted, newest first. */
@@ -63,7 +63,7 @@ export function createInvitation(
       .set({ revokedAt: sql`now()` })
       .where(and(eq(invitations.orgId, orgId), eq(invitations.email, email), isOpen()))
       .returning({ id: invitations.id });
-    const room = await refusalByCount(tx, orgId);
+    const room = await countLimitRefusal(tx, orgId);
     if (room !== null) return change.rollback(room);
 
     const [row] = await tx
@@ -93,13 +93,13 @@ async function isMember(tx: Transaction, orgId: string, email: string): Promise<
 }
 
 /** Each invitation is a mail to somebody who did not ask for it. */
-async function refusalByCount(
+async function countLimitRefusal(
   tx: Transaction,
   orgId: string,
 ): Promise<"too_many" | "too_many_today" | null> {
   const [counted] = await tx
     .select({
-      open: sql<number>`count(*) filter (where ${isGood()})`.mapWith(Number),
+      open: sql<number>`count(*) filter (where ${isAcceptable()})`.mapWith(Number),
       today:
         sql<number>`count(*) filter (where ${gt(invitations.createdAt, sql`now() - interval '1 day'`)})`.mapWith(
           Number,
@@ -120,7 +120,7 @@ export async function revokeInvitations(
   const revoked = await tx
     .update(invitations)
     .set({ revokedAt: sql`now()` })
-    .where(and(eq(invitations.orgId, actor.orgId), isGood(), which))
+    .where(and(eq(invitations.orgId, actor.orgId), isAcceptable(), which))
     .returning({ id: invitations.id });
   for (const { id } of revoked) {
     audit(actor, "invitation_revoked", id);
@@ -150,7 +150,7 @@ export function acceptInvitation(
 ): Promise<OwnOrganization | "invalid" | "another_address"> {
   return db.transaction(async ({ tx, audit }) => {
     const { userId, email, ip } = actor;
-    const found = await lockInvited(tx, tokenHash);
+    const found = await lockInvitation(tx, tokenHash);
     if (!found) return "invalid";
     const { org, invitation } = found;
     if (invitation.email !== email) return "another_address";
@@ -158,7 +158,7 @@ export function acceptInvitation(
     const accepted = await tx
       .update(invitations)
       .set({ acceptedAt: sql`now()` })
-      .where(and(eq(invitations.id, invitation.id), isGood()))
+      .where(and(eq(invitations.id, invitation.id), isAcceptable()))
       .returning({ id: invitations.id });
     if (accepted.length === 0) return "invalid";
     await tx
@@ -176,17 +176,17 @@ export function acceptInvitation(
 }
 
 /** The lock keeps the organization from being deleted, and its members from being changed, meanwhile. */
-async function lockInvited(tx: Transaction, tokenHash: string) {
+async function lockInvitation(tx: Transaction, tokenHash: string) {
   const [found] = await tx
     .select({ org: organizations, invitation: invitations })
     .from(invitations)
     .innerJoin(organizations, eq(organizations.id, invitations.orgId))
-    .where(and(eq(invitations.tokenHash, tokenHash), isGood(), isNull(organizations.deletedAt)))
+    .where(and(eq(invitations.tokenHash, tokenHash), isAcceptable(), isNull(organizations.deletedAt)))
     .for("no key update", { of: organizations });
   return found;
 }
 
 /** Accepted, revoked or neither: what became of it is in the audit events. */
-export async function deleteDeadInvitations({ query }: Database, before: Date): Promise<void> {
+export async function deleteExpiredInvitations({ query }: Database, before: Date): Promise<void> {
   await query.delete(invitations).where(lt(invitations.expiresAt, before));
 }

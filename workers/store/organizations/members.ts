@@ -3,7 +3,7 @@ import { and, eq, inArray, ne } from "drizzle-orm";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
 import { revokeInvitations } from "./invitations.ts";
-import { revokeTickets, userNonce } from "../networks/ticket-revocations.ts";
+import { revokeTickets, toUserNonce } from "../networks/ticket-revocations.ts";
 import { preparedList, type Page } from "../page.ts";
 import { lockOrganization, type MemberActor, type Role } from "../locks.ts";
 import { users } from "../tables/accounts.ts";
@@ -71,7 +71,7 @@ export function changeRole(
 
     await tx.update(memberships).set({ role }).where(isMembership(actor.orgId, userId));
     audit(actor, "member_role_changed", userId, { from: member.role, to: role });
-    await take(change, actor, userId, forfeit);
+    await revokeForfeited(change, actor, userId, forfeit);
     return { ...member, role };
   });
 }
@@ -97,8 +97,8 @@ export function removeMember(
     await tx.delete(memberships).where(isMembership(actor.orgId, userId));
     audit(actor, "member_removed", userId, { role: member.role });
     change.enqueue({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
-    await revokeTickets(change, actor.orgId, [userNonce(userId)]);
-    await take(change, actor, userId, forfeit);
+    await revokeTickets(change, actor.orgId, [toUserNonce(userId)]);
+    await revokeForfeited(change, actor, userId, forfeit);
     return "removed";
   });
 }
@@ -138,7 +138,7 @@ async function isLastOwner(tx: Transaction, orgId: string, member: MemberRow): P
   return others.length === 0;
 }
 
-async function take(
+async function revokeForfeited(
   change: Change,
   actor: MemberActor,
   userId: string,

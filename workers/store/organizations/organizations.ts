@@ -76,7 +76,7 @@ export async function insertOrganization(
   { userId, email, terms }: { userId: string; email: string; terms: OrganizationTerms },
 ): Promise<string> {
   const name = email.slice(0, email.indexOf("@"));
-  const org = await insertOwned(tx, { userId, name, terms });
+  const org = await insertWithOwner(tx, { userId, name, terms });
   if (!org) throw new Error("a slug with a random tail is taken");
   return org.id;
 }
@@ -102,7 +102,7 @@ export function createOrganization(
       .from(memberships)
       .where(and(eq(memberships.userId, userId), eq(memberships.role, "owner")));
     if (owned!.organizations >= ORGANIZATIONS_OWNED_MAX) return "too_many";
-    const org = await insertOwned(tx, { userId, ...organization });
+    const org = await insertWithOwner(tx, { userId, ...organization });
     if (!org) return "duplicate_name";
     audit({ ...actor, orgId: org.id }, "organization_created", org.id, {
       name: org.name,
@@ -113,13 +113,13 @@ export function createOrganization(
 }
 
 /** @returns null when the slug is another's. */
-async function insertOwned(
+async function insertWithOwner(
   tx: Transaction,
   { userId, name, slug, terms }: NewOrganization & { userId: string },
 ): Promise<OrganizationRow | null> {
   const [org] = await tx
     .insert(organizations)
-    .values({ name, slug: slug ?? slugFrom(name), ...terms })
+    .values({ name, slug: slug ?? toSlug(name), ...terms })
     .onConflictDoNothing()
     .returning();
   if (!org) return null;
@@ -130,7 +130,7 @@ async function insertOwned(
   return org;
 }
 
-function slugFrom(name: string): string {
+function toSlug(name: string): string {
   const tail = crypto.randomUUID().slice(0, 8);
   const stem = name
     .toLowerCase()

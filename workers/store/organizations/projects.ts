@@ -30,7 +30,7 @@ export function listProjects(db: Database, orgId: string, page: Page): Promise<P
   return list(db, orgId, page);
 }
 
-function isLive(orgId: string, slug: string) {
+function isLiveProject(orgId: string, slug: string) {
   return and(eq(projects.orgId, orgId), eq(projects.slug, slug), isNull(projects.deletedAt));
 }
 
@@ -39,7 +39,7 @@ export async function findProject(
   orgId: string,
   slug: string,
 ): Promise<ProjectRow | null> {
-  const [project] = await query.select().from(projects).where(isLive(orgId, slug));
+  const [project] = await query.select().from(projects).where(isLiveProject(orgId, slug));
   return project ?? null;
 }
 
@@ -70,7 +70,7 @@ export function renameProject(
     const [project] = await tx
       .update(projects)
       .set({ name })
-      .where(isLive(actor.orgId, slug))
+      .where(isLiveProject(actor.orgId, slug))
       .returning();
     if (!project) return "not_found";
     audit(actor, "project_renamed", project.id, { slug, name });
@@ -89,7 +89,7 @@ export function deleteProject(
     const [project] = await change.tx
       .update(projects)
       .set({ deletedAt: sql`now()` })
-      .where(isLive(actor.orgId, slug))
+      .where(isLiveProject(actor.orgId, slug))
       .returning({ id: projects.id });
     if (!project) return "not_found";
     // In the order in which an agent's registration locks them.
@@ -117,7 +117,7 @@ export function mintProjectToken(
     const [project] = await change.tx
       .select({ id: projects.id })
       .from(projects)
-      .where(isLive(orgId, slug))
+      .where(isLiveProject(orgId, slug))
       .for("share");
     if (!project) return "not_found";
     const confined = { projectId: project.id, projectSlug: slug };

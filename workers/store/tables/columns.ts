@@ -1,7 +1,8 @@
-/** Kinds of columns that many tables have. */
+/** Column types that several tables share. */
 import { bigint, timestamp } from "drizzle-orm/pg-core";
 
-export const timestamptz = () => timestamp({ withTimezone: true });
+/** @param name of the column, where it is not the property's name in snake case. */
+export const timestamptz = (name = "") => timestamp(name, { withTimezone: true });
 
-/** A total that only grows. */
+/** A total that only increases. */
 export const counter = () => bigint({ mode: "number" }).notNull().default(0);

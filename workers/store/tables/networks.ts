@@ -7,13 +7,11 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
+import { timestamptz } from "./columns.ts";
 import { organizations } from "./organizations.ts";
-
-const instant = () => timestamp({ withTimezone: true });
 
 /** As each relay described itself when it connected last. */
 export const relays = pgTable("relays", {
@@ -26,7 +24,7 @@ export const relays = pgTable("relays", {
   lastPort: integer().notNull(),
   /** Of the run of the relay that is connected now; null: none is. */
   connectedEpoch: text(),
-  lastSeenAt: instant().notNull().defaultNow(),
+  lastSeenAt: timestamptz().notNull().defaultNow(),
 });
 
 /**
@@ -44,7 +42,7 @@ export const relayPorts = pgTable(
     orgId: uuid().references(() => organizations.id, { onDelete: "set null" }),
     /** The network or tunnel that has it, or had it last. */
     ownerId: uuid().notNull(),
-    releasedAt: instant(),
+    releasedAt: timestamptz(),
   },
   (table) => [
     primaryKey({ columns: [table.relayId, table.protocol, table.port] }),
@@ -73,7 +71,7 @@ export const privateNetworks = pgTable(
     reservedUdpPort: integer(),
     /** Of a server that is reached without the relay. */
     ownEndpoint: text(),
-    createdAt: instant().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     uniqueIndex("private_networks_org_id_name_key").on(table.orgId, table.name),
@@ -95,7 +93,7 @@ export const privateNetworkDevices = pgTable(
     publicKey: text().notNull(),
     /** Position in the network's block: the address is its first address plus this. */
     hostNumber: integer().notNull(),
-    createdAt: instant().notNull().defaultNow(),
+    createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     uniqueIndex("private_network_devices_public_key_key").on(table.networkId, table.publicKey),

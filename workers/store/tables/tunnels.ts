@@ -42,7 +42,7 @@ export const tunnels = pgTable(
     stoppedAt: timestamptz(),
     expiresAt: timestamptz(),
     /** What of that was asked for, whatever the plan grants. null: nothing was. */
-    askedEnd: timestamptz(),
+    requestedExpiresAt: timestamptz("asked_end"),
     deletedAt: timestamptz(),
     createdAt: timestamptz().notNull().defaultNow(),
     agentConnected: boolean().notNull().default(false),
@@ -64,7 +64,7 @@ export const tunnels = pgTable(
     policy: jsonb().$type<TrafficPolicy>(),
     identityGate: jsonb().$type<AllowList>(),
     /** null: as it is for a new tunnel. */
-    capturing: jsonb().$type<CaptureSettings>(),
+    captureSettings: jsonb("capturing").$type<CaptureSettings>(),
     /** A password or sign-in that the plan lacks by now: both stay, and nobody gets through. */
     isBeyondPlan: boolean().notNull().default(false),
     /** Blocks that visitors may come from, canonical. null: from anywhere. */

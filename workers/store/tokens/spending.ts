@@ -13,7 +13,7 @@ import type { Transaction } from "../transaction.ts";
 import type { MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
-import { servedBy, tellServed, type Served } from "./tokens.ts";
+import { listServedTunnels, enqueueForServed, type ServedTunnels } from "./tokens.ts";
 
 const masters = alias(tokens, "masters");
 
@@ -85,7 +85,7 @@ export async function findOverBudget(
 }
 
 /** Why agents of a token may not serve, if they may not. */
-export async function findTokenEnd(
+export async function findTokenRefusal(
   { query }: Database,
   nonce: string,
 ): Promise<"revoked" | "over_budget" | null> {
@@ -111,7 +111,7 @@ export function setBudget(
     if (!token) return "not_found";
     audit(actor, "token_budget_set", token.id, { nonce, monthlyBudgetUsdCents });
     const concerned = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
-    await tellServed(change, "token_over_budget", await findOverBudget(tx, concerned));
+    await enqueueForServed(change, "token_over_budget", await findOverBudget(tx, concerned));
     return "set";
   });
 }
@@ -125,7 +125,7 @@ export async function recordSpending(
   { query }: Database,
   tunnelId: string,
   spending: TokenSpending[],
-): Promise<Served[]> {
+): Promise<ServedTunnels[]> {
   for (const { tokenNonce, month, bytes, requests } of spending) {
     const row = query
       .select({
@@ -148,5 +148,5 @@ export async function recordSpending(
       });
   }
   const nonces = spending.map(({ tokenNonce }) => tokenNonce);
-  return servedBy(query, await findOverBudget(query, inArray(tokens.nonce, nonces)));
+  return listServedTunnels(query, await findOverBudget(query, inArray(tokens.nonce, nonces)));
 }

@@ -28,7 +28,7 @@ export interface NewToken {
 }
 
 /** What a token has of others, beside what was asked for. */
-type Descent = Partial<
+type InheritedFields = Partial<
   Pick<
     TokenRow,
     "projectId" | "projectSlug" | "mintedByMasterId" | "lineageId" | "monthlyBudgetUsdCents"
@@ -69,14 +69,14 @@ export async function insertTokenRow(
   actor: OrganizationActor,
   token: NewToken,
   createdBy: string | null,
-  { projectSlug = null, ...descent }: Descent = {},
-  told: Record<string, unknown> = {},
+  { projectSlug = null, ...descent }: InheritedFields = {},
+  metadata: Record<string, unknown> = {},
 ): Promise<TokenRow> {
   const [row] = await tx
     .insert(tokens)
     .values({ ...token, ...descent, orgId: actor.orgId, createdBy })
     .returning();
-  audit(actor, "token_created", row!.id, { name: token.name, nonce: token.nonce, ...told });
+  audit(actor, "token_created", row!.id, { name: token.name, nonce: token.nonce, ...metadata });
   return { ...row!, projectSlug };
 }
 
@@ -99,7 +99,7 @@ export function mintMasterKey(
 }
 
 /** A token that was shown, as it says. */
-export interface ShownToken {
+export interface PresentedToken {
   orgId: string;
   nonce: string;
 }
@@ -110,9 +110,9 @@ export type MasterKey = LiveToken;
 export type AgentToken = LiveToken & Pick<TokenRow, "createdBy" | "bandwidthLimitMbps">;
 
 /** Which token, and whether somebody else's may be ended. */
-export interface TokenName {
+export interface TokenSelector {
   nonce: string;
-  mayEndOthers: boolean;
+  mayRevokeOthers: boolean;
 }
 
 /**
@@ -122,7 +122,7 @@ export interface TokenName {
 export function revokeToken(
   db: Database,
   actor: OrganizationActor,
-  name: TokenName,
+  name: TokenSelector,
 ): Promise<"revoked" | "not_found" | "not_yours"> {
   return db.transaction(async (change) => {
     const token = await lockToken(change.tx, actor, name);
@@ -139,11 +139,11 @@ export function revokeToken(
 export function rotateToken(
   db: Database,
   actor: MemberActor,
-  name: TokenName,
+  name: TokenSelector,
   renew: (old: TokenRow) => NewToken,
 ): Promise<TokenRow | "not_found" | "not_yours"> {
   return db.changeAs(actor, async (change) => {
-    await keepProject(change.tx, actor.orgId, name.nonce);
+    await lockProjectOfToken(change.tx, actor.orgId, name.nonce);
     const token = await lockToken(change.tx, actor, name);
     if (typeof token === "string") return token;
     if (token.revokedAt) return "not_found";
@@ -157,7 +157,7 @@ export function rotateToken(
 }
 
 /** Whoever deletes the token's project waits, and then finds the new token too. */
-async function keepProject(tx: Transaction, orgId: string, nonce: string): Promise<void> {
+async function lockProjectOfToken(tx: Transaction, orgId: string, nonce: string): Promise<void> {
   await tx
     .select({ id: projects.id })
     .from(projects)
@@ -169,7 +169,7 @@ async function keepProject(tx: Transaction, orgId: string, nonce: string): Promi
 async function lockToken(
   tx: Transaction,
   actor: OrganizationActor,
-  { nonce, mayEndOthers }: TokenName,
+  { nonce, mayRevokeOthers }: TokenSelector,
 ): Promise<TokenRow | "not_found" | "not_yours"> {
   const [token] = await tx
     .select(COLUMNS)
@@ -178,7 +178,7 @@ async function lockToken(
     .where(and(eq(tokens.orgId, actor.orgId), eq(tokens.nonce, nonce)))
     .for("no key update", { of: tokens });
   if (!token) return "not_found";
-  return token.createdBy === actor.userId || mayEndOthers ? token : "not_yours";
+  return token.createdBy === actor.userId || mayRevokeOthers ? token : "not_yours";
 }
 
 /** Those of an organization that a condition picks, and what master keys among them minted. */
@@ -194,7 +194,7 @@ export async function revokeTokens(
     const minted = inArray(tokens.mintedByMasterId, masterIds);
     revoked.push(...(await revokeRows(change, actor, minted)));
   }
-  await tellServed(change, "token_revoked", revoked);
+  await enqueueForServed(change, "token_revoked", revoked);
   const nonces = revoked.map(({ nonce }) => nonce);
   await revokeTickets(change, actor.orgId, nonces);
 }
@@ -212,15 +212,15 @@ async function revokeRows({ tx, audit }: Change, actor: OrganizationActor, which
 }
 
 /** A token, and the tunnels that its agents serve. */
-export interface Served {
+export interface ServedTunnels {
   tokenNonce: string;
   tunnelIds: string[];
 }
 
-export async function servedBy(
+export async function listServedTunnels(
   reader: Database["query"] | Transaction,
   which: { id: string; nonce: string }[],
-): Promise<Served[]> {
+): Promise<ServedTunnels[]> {
   if (which.length === 0) return [];
   const ids = which.map(({ id }) => id);
   const served = await (reader as Transaction)
@@ -234,12 +234,12 @@ export async function servedBy(
   });
 }
 
-export async function tellServed(
+export async function enqueueForServed(
   { tx, enqueue }: Change,
   kind: "token_revoked" | "token_over_budget",
   which: { id: string; nonce: string }[],
 ): Promise<void> {
-  for (const payload of await servedBy(tx, which)) enqueue({ kind, payload });
+  for (const payload of await listServedTunnels(tx, which)) enqueue({ kind, payload });
 }
 
 export async function findToken({ query }: Database, id: string): Promise<TokenRow | null> {
@@ -252,19 +252,19 @@ export async function findToken({ query }: Database, id: string): Promise<TokenR
 }
 
 /** One that is good now; its organization's, and not deleted. */
-export function findMasterKey(db: Database, shown: ShownToken): Promise<MasterKey | null> {
+export function findMasterKey(db: Database, shown: PresentedToken): Promise<MasterKey | null> {
   return findLiveToken(db, "master", shown);
 }
 
 /** @returns null when the token was revoked, is over or was never there. */
-export function findAgentToken(db: Database, shown: ShownToken): Promise<AgentToken | null> {
+export function findAgentToken(db: Database, shown: PresentedToken): Promise<AgentToken | null> {
   return findLiveToken(db, "agent", shown);
 }
 
 async function findLiveToken(
   { query }: Database,
   kind: TokenRow["kind"],
-  { orgId, nonce }: ShownToken,
+  { orgId, nonce }: PresentedToken,
 ): Promise<AgentToken | null> {
   const { plan, trialEndsAt } = organizations;
   const [row] = await query

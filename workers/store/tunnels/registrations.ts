@@ -2,18 +2,18 @@
 import { and, eq, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
-import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
+import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
-import { tellSettings } from "../access/gates.ts";
+import { enqueueSettings } from "../access/gates.ts";
 import type { PortRefusal } from "../networks/relay-ports.ts";
 import { findOverBudget } from "../tokens/spending.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
-import { reserveTunnelPort, type WithPort } from "./tcp-ports.ts";
+import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
 import { expireTunnel, findProjectId, insertTunnel } from "./tunnels.ts";
-import { liveTunnels } from "./live-rows.ts";
+import { liveTunnels } from "./live-tunnels.ts";
 
 export interface RegistrationRequest {
   orgId: string;
@@ -27,7 +27,7 @@ export interface RegistrationRequest {
   localPort: number;
   ttlSeconds: number | undefined;
   /** The tunnel that the agent served before. */
-  comesBackTo: string | undefined;
+  resumeTunnelId: string | undefined;
   /** Of protocol `tcp`: the public port that the agent wants. */
   remotePort: number | undefined;
   /** Of protocol `tcp`: blocks that visitors may come from. Left out: as they are. */
@@ -52,16 +52,16 @@ export type RegistrationRefusal =
 
 /** `plan` is the organization's. */
 export interface Registered {
-  ok: WithPort;
+  ok: TunnelWithRelay;
   plan: Plan;
 }
 
 export type Registration =
   | Registered
   | {
-      refused: RegistrationRefusal;
+      refuse: RegistrationRefusal;
       /** Tunnels whose rows led to it and may be out of date: their objects know better. */
-      doubted: string[];
+      staleTunnelIds: string[];
     };
 
 /**
@@ -82,8 +82,8 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
 
     const existing = await lockLiveTunnel(change, request);
     if (existing?.stoppedAt) return refused("tunnel_stopped");
-    const isOther = existing?.id !== request.comesBackTo;
-    const over = isOther ? await findEnd(change, request) : null;
+    const isOther = existing?.id !== request.resumeTunnelId;
+    const over = isOther ? await findResumeError(change, request) : null;
     if (over !== null) return refused(over);
 
     const isTaken = and(
@@ -95,7 +95,7 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
       const doubted = await tx
         .select({ id: tunnels.id })
         .from(tunnels)
-        .where(and(isTaken, isStale()));
+        .where(and(isTaken, isStatusStale()));
       return refused("quota_exceeded", doubted);
     }
 
@@ -107,8 +107,8 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
     }
     const now = new Date();
     const ends = {
-      expiresAt: tunnelExpiry(token.plan, request.ttlSeconds, now),
-      askedEnd: askedEnd(request.ttlSeconds, now),
+      expiresAt: getTunnelExpiry(token.plan, request.ttlSeconds, now),
+      askedEnd: getRequestedExpiry(request.ttlSeconds, now),
     };
     const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
     const tunnel =
@@ -126,14 +126,14 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
         status: "active",
         // An agent that comes back must not put the end off.
         ...(request.ttlSeconds !== undefined && {
-          expiresAt: earlier(tunnel.expiresAt, ends.expiresAt),
-          askedEnd: earlier(tunnel.askedEnd, ends.askedEnd),
+          expiresAt: getEarlier(tunnel.expiresAt, ends.expiresAt),
+          askedEnd: getEarlier(tunnel.askedEnd, ends.askedEnd),
         }),
       })
       .where(eq(tunnels.id, tunnel.id))
       .returning();
     if (!isTcp) return { ok: { ...row!, relayHost: null }, plan: token.plan };
-    await allowCidrs(change, actor, row!, request);
+    await updateAllowedCidrs(change, actor, row!, request);
     const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
     if (typeof withPort === "string") return change.rollback(refused(withPort));
     return { ok: withPort, plan: token.plan };
@@ -141,13 +141,13 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
 }
 
 /** An agent that comes back does not overwrite what was set since it came first. */
-async function allowCidrs(
+async function updateAllowedCidrs(
   change: Change,
   actor: OrganizationActor,
   tunnel: TunnelRow,
-  { allowedCidrs, comesBackTo }: RegistrationRequest,
+  { allowedCidrs, resumeTunnelId }: RegistrationRequest,
 ): Promise<void> {
-  if (allowedCidrs === undefined || comesBackTo === tunnel.id) return;
+  if (allowedCidrs === undefined || resumeTunnelId === tunnel.id) return;
   if (JSON.stringify(allowedCidrs) === JSON.stringify(tunnel.allowedCidrs)) return;
   const [row] = await change.tx
     .update(tunnels)
@@ -155,11 +155,11 @@ async function allowCidrs(
     .where(eq(tunnels.id, tunnel.id))
     .returning();
   change.audit(actor, "tunnel_ip_allowlist_set", tunnel.id);
-  tellSettings(change, row!);
+  enqueueSettings(change, row!);
 }
 
 function refused(refusal: RegistrationRefusal, doubted: { id: string }[] = []): Registration {
-  return { refused: refusal, doubted: doubted.map(({ id }) => id) };
+  return { refuse: refusal, staleTunnelIds: doubted.map(({ id }) => id) };
 }
 
 /** Agents of one token take turns from here on. */
@@ -202,25 +202,25 @@ async function lockLiveTunnel(
 }
 
 /** Why the tunnel that an agent comes back to is not there: it must not be made anew behind its owner's back. */
-async function findEnd(
+async function findResumeError(
   { tx }: Change,
-  { orgId, comesBackTo }: RegistrationRequest,
+  { orgId, resumeTunnelId }: RegistrationRequest,
 ): Promise<"tunnel_deleted" | "tunnel_expired" | null> {
-  if (comesBackTo === undefined) return null;
+  if (resumeTunnelId === undefined) return null;
   const [tunnel] = await tx
     .select({ deletedAt: tunnels.deletedAt, status: tunnels.status })
     .from(tunnels)
-    .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, comesBackTo)));
+    .where(and(eq(tunnels.orgId, orgId), eq(tunnels.id, resumeTunnelId)));
   if (tunnel?.deletedAt) return "tunnel_deleted";
   return tunnel?.status === "expired" ? "tunnel_expired" : null;
 }
 
-function isStale() {
+function isStatusStale() {
   const freshSince = new Date(Date.now() - TUNNEL_STATUS_FRESH_MS);
   return lt(tunnels.lastSeenAt, freshSince);
 }
 
-function earlier(a: Date | null, b: Date | null): Date | null {
+function getEarlier(a: Date | null, b: Date | null): Date | null {
   if (!a || !b) return a ?? b;
   return a < b ? a : b;
 }

@@ -11,14 +11,14 @@ export interface WantedPort {
 }
 
 /** A tunnel and where its visitors connect to. */
-export type WithPort = TunnelRow & { relayHost: string | null };
+export type TunnelWithRelay = TunnelRow & { relayHost: string | null };
 
 /** @returns the tunnel as it is now. One that has a port keeps it, unless another one is wanted. */
 export async function reserveTunnelPort(
   change: Change,
   tunnel: Pick<TunnelRow, "id" | "orgId">,
   wanted: WantedPort,
-): Promise<WithPort | PortRefusal> {
+): Promise<TunnelWithRelay | PortRefusal> {
   const { tx } = change;
   const reserved = await reservePort(change, {
     protocol: "tcp",

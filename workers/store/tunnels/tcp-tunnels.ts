@@ -6,8 +6,8 @@ import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import type { ShownToken } from "../tokens/tokens.ts";
-import { liveTunnels } from "./live-rows.ts";
+import type { PresentedToken } from "../tokens/tokens.ts";
+import { liveTunnels } from "./live-tunnels.ts";
 
 export type TokenRefusal =
   "token_unknown" | "token_revoked" | "organization_not_approved" | "over_budget";
@@ -28,12 +28,12 @@ export interface ServedTunnel {
  */
 export async function findServedTunnel(
   db: Database,
-  token: ShownToken,
+  token: PresentedToken,
   tunnelId: string,
 ): Promise<ServedTunnel | TokenRefusal | TunnelRefusal | "served_by_another"> {
   const usable = await findUsableToken(db, token);
   if (typeof usable === "string") return usable;
-  const row = await findTunnel(db, token.orgId, { id: tunnelId });
+  const row = await findTcpTunnel(db, token.orgId, { id: tunnelId });
   if (typeof row === "string") return row;
   if (row.connectedTokenId !== usable.id) return "served_by_another";
   // Its agent registers first, which reserves the port.
@@ -53,18 +53,18 @@ export interface StreamTarget {
 /** @param which a tunnel's id, or its subdomain. */
 export async function findStreamTarget(
   db: Database,
-  token: ShownToken,
+  token: PresentedToken,
   which: { id: string } | { subdomain: string },
 ): Promise<StreamTarget | TokenRefusal | TunnelRefusal> {
   const usable = await findUsableToken(db, token);
   if (typeof usable === "string") return usable;
-  return findTunnel(db, token.orgId, which);
+  return findTcpTunnel(db, token.orgId, which);
 }
 
 /** By what the rows say now: a signature outlives a revocation. */
 async function findUsableToken(
   { query }: Database,
-  { orgId, nonce }: ShownToken,
+  { orgId, nonce }: PresentedToken,
 ): Promise<{ id: string } | TokenRefusal> {
   const [token] = await query
     .select({
@@ -82,7 +82,7 @@ async function findUsableToken(
   return overBudget.length > 0 ? "over_budget" : { id: token.id };
 }
 
-async function findTunnel(
+async function findTcpTunnel(
   { query }: Database,
   orgId: string,
   which: { id: string } | { subdomain: string },

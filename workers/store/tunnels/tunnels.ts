@@ -2,7 +2,7 @@
 import { and, eq, inArray, isNotNull, isNull, lt, lte, ne, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
-import { askedEnd, tunnelExpiry } from "../billing/plans.ts";
+import { getRequestedExpiry, getTunnelExpiry } from "../billing/plans.ts";
 import { serviceActor, type Actor, type OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -19,10 +19,10 @@ import {
   releaseTunnelPorts,
   reserveTunnelPort,
   type WantedPort,
-  type WithPort,
+  type TunnelWithRelay,
 } from "./tcp-ports.ts";
 import { endCounters, writeCounters, writeTraffic } from "../metrics/traffic.ts";
-import { liveTunnel, liveTunnels } from "./live-rows.ts";
+import { liveTunnel, liveTunnels } from "./live-tunnels.ts";
 
 /** Of what stands before a tunnel a list says only that it is there: the rest is secret, or long. */
 const LISTED = {
@@ -87,7 +87,7 @@ export interface NewTunnel {
   protocol: TunnelRow["protocol"];
   localPort: number;
   expiresAt: Date | null;
-  askedEnd: Date | null;
+  requestedExpiresAt: Date | null;
 }
 
 /** When it ends, the plan says. */
@@ -101,14 +101,14 @@ export function createTunnel(
   db: Database,
   actor: MemberActor,
   { ttlSeconds, wantedPort, ...asked }: AskedTunnel,
-): Promise<WithPort | PortRefusal | "duplicate_name" | "project_not_found"> {
+): Promise<TunnelWithRelay | PortRefusal | "duplicate_name" | "project_not_found"> {
   return db.transaction(async (change) => {
     const plan = await lockPlanAndRole(change.tx, actor);
     const projectId = await findProjectId(change.tx, actor.orgId, asked.projectSlug);
     if (projectId === null) return "project_not_found";
     const now = new Date();
-    const expiresAt = tunnelExpiry(plan.plan, ttlSeconds, now);
-    const tunnel = { ...asked, expiresAt, askedEnd: askedEnd(ttlSeconds, now) };
+    const expiresAt = getTunnelExpiry(plan.plan, ttlSeconds, now);
+    const tunnel = { ...asked, expiresAt, askedEnd: getRequestedExpiry(ttlSeconds, now) };
     const row = await insertTunnel(change, actor, tunnel, projectId);
     if (!row) return change.rollback("duplicate_name");
     if (row.expiresAt) {
@@ -143,8 +143,8 @@ export async function insertTunnel(
   projectId: string,
 ): Promise<TunnelRow | null> {
   const { orgId } = actor;
-  const { name, protocol, localPort, expiresAt, askedEnd } = tunnel;
-  const ends = { expiresAt, askedEnd };
+  const { name, protocol, localPort, expiresAt, requestedExpiresAt } = tunnel;
+  const ends = { expiresAt, getRequestedExpiry };
   const [row] = await change.tx
     .insert(tunnels)
     .values({ orgId, projectId, name, subdomain: label, protocol, localPort, ...ends })
@@ -185,7 +185,7 @@ export async function deleteTunnels(
 }
 
 /** What starting and stopping a tunnel comes to. `unheard`: it is made, and its object will hear of it. */
-export type Stopped = { status: TunnelRow["status"] } | "not_found" | "expired";
+export type StopResult = { status: TunnelRow["status"] } | "not_found" | "expired";
 
 /** To stop what is stopped changes nothing, and tells the tunnel's object once more. */
 export async function setStopped(
@@ -193,7 +193,7 @@ export async function setStopped(
   actor: MemberActor,
   id: string,
   isStopped: boolean,
-): Promise<Stopped> {
+): Promise<StopResult> {
   return db.changeAs(
     actor,
     async (change) => {
@@ -302,7 +302,7 @@ async function retire(
  * What the tunnel's object says of itself; news that is older than the row's changes nothing. In one
  * transaction, so that a tunnel's totals are the same wherever they are read.
  */
-export async function reportTunnel({ query }: Database, report: TunnelReport): Promise<void> {
+export async function saveReport({ query }: Database, report: TunnelReport): Promise<void> {
   const { tunnelId, sequence, agentConnected, lastSeenAtMs, bytesIn, bytesOut, requests } = report;
   const { maintenance } = report;
   const update = query
@@ -357,7 +357,7 @@ export async function listConnectedTunnelIds({ query }: Database): Promise<strin
 }
 
 /** Their newest rows, for a list whose news was old. */
-export function findTunnelNews(
+export function listTunnelsById(
   { query }: Database,
   ids: string[],
 ): Promise<Omit<ListedTunnel, "projectSlug" | "relayHost" | "customDomains">[]> {
@@ -365,7 +365,7 @@ export function findTunnelNews(
 }
 
 /** Whether the organization has this tunnel, deleted ones aside. */
-export async function isTunnelOf(
+export async function hasTunnel(
   { query }: Pick<Database, "query">,
   orgId: string,
   id: string,

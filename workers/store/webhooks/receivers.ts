@@ -4,7 +4,7 @@
  */
 import { and, asc, count, eq, gt, inArray, isNotNull, like, lte, not, or, sql } from "drizzle-orm";
 import type { ReceiverSettings } from "../../../durable-objects/receiver/settings.ts";
-import { EXPIRY_BATCH_ROWS, RESEAL_BATCH_ROWS, RECEIVERS_MAX } from "../../limits.ts";
+import { EXPIRY_BATCH_ROWS, REENCRYPTION_BATCH_ROWS, RECEIVERS_MAX } from "../../limits.ts";
 import type { Validator } from "../../../protocol/schemas/webhooks.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import { PLAN_TERMS } from "../billing/plans.ts";
@@ -29,7 +29,7 @@ export function listReceivers(db: Database, orgId: string, page: Page): Promise<
   return list(db, orgId, page);
 }
 
-const isOne = (orgId: string, id: string) =>
+const isReceiver = (orgId: string, id: string) =>
   and(eq(webhookReceivers.orgId, orgId), eq(webhookReceivers.id, id));
 
 export async function findReceiver(
@@ -37,7 +37,7 @@ export async function findReceiver(
   orgId: string,
   id: string,
 ): Promise<ReceiverRow | null> {
-  const [row] = await query.select().from(webhookReceivers).where(isOne(orgId, id));
+  const [row] = await query.select().from(webhookReceivers).where(isReceiver(orgId, id));
   return row ?? null;
 }
 
@@ -51,7 +51,7 @@ export async function findReceiverSettings(
     .from(webhookReceivers)
     .innerJoin(organizations, eq(organizations.id, webhookReceivers.orgId))
     .where(eq(webhookReceivers.id, id));
-  return found ? settingsOf(found.receiver, found.plan) : null;
+  return found ? toReceiverSettings(found.receiver, found.plan) : null;
 }
 
 export interface NewReceiver {
@@ -81,7 +81,7 @@ export function createReceiver(
       .returning();
     const { id, name, validator } = row!;
     audit(actor, "receiver_created", id, { name, validator });
-    tellSettings(change, row!, org.plan);
+    enqueueSettings(change, row!, org.plan);
     return row!;
   });
 }
@@ -103,14 +103,14 @@ export async function rotateReceiverSecret(
           previousSecretUntil: sql`now() + ${overlapMs} * interval '1 millisecond'`,
           version: sql`${webhookReceivers.version} + 1`,
         })
-        .where(isOne(org.id, id))
+        .where(isReceiver(org.id, id))
         .returning();
       if (!row) return "not_found";
       change.audit(actor, "receiver_rotated", id, {
         name: row.name,
         previousSecretUntil: row.previousSecretUntil!.toISOString(),
       });
-      tellSettings(change, row, org.plan);
+      enqueueSettings(change, row, org.plan);
       return row;
     },
     { requireDelivery: true },
@@ -134,7 +134,7 @@ export async function deleteReceivers(
   const { orgId } = actor;
   const deleted = await tx
     .delete(webhookReceivers)
-    .where(id === undefined ? eq(webhookReceivers.orgId, orgId) : isOne(orgId, id))
+    .where(id === undefined ? eq(webhookReceivers.orgId, orgId) : isReceiver(orgId, id))
     .returning({ id: webhookReceivers.id, name: webhookReceivers.name });
   for (const receiver of deleted) {
     audit(actor, "receiver_deleted", receiver.id, { name: receiver.name });
@@ -150,17 +150,17 @@ export async function republishReceivers(change: Change, orgId: string, plan: Pl
     .set({ version: sql`${webhookReceivers.version} + 1` })
     .where(eq(webhookReceivers.orgId, orgId))
     .returning();
-  for (const row of rows) tellSettings(change, row, plan);
+  for (const row of rows) enqueueSettings(change, row, plan);
 }
 
-export type SealedReceiver = Pick<ReceiverRow, "id" | "secret" | "previousSecret">;
+export type EncryptedReceiver = Pick<ReceiverRow, "id" | "secret" | "previousSecret">;
 
 /** A batch of those with a secret that does not begin with `prefix`. @param after undefined at the start. */
 export function listReceiversUnderOtherKeys(
   { query }: Pick<Database, "query">,
   prefix: string,
   after: string | undefined,
-): Promise<SealedReceiver[]> {
+): Promise<EncryptedReceiver[]> {
   const { id, secret, previousSecret } = webhookReceivers;
   const isOther = (column: typeof secret | typeof previousSecret) =>
     and(isNotNull(column), not(like(column, `${prefix}%`)));
@@ -174,13 +174,13 @@ export function listReceiversUnderOtherKeys(
       ),
     )
     .orderBy(asc(id))
-    .limit(RESEAL_BATCH_ROWS);
+    .limit(REENCRYPTION_BATCH_ROWS);
 }
 
 /** Nothing when the secret is not the one that was read: it was rotated meanwhile. */
 export function replaceReceiverSecrets(
   db: Database,
-  query: SealedReceiver,
+  query: EncryptedReceiver,
   resealed: Pick<ReceiverRow, "secret" | "previousSecret">,
 ): Promise<void> {
   return db.transaction(async (change) => {
@@ -190,12 +190,12 @@ export function replaceReceiverSecrets(
       .where(and(eq(webhookReceivers.id, query.id), eq(webhookReceivers.secret, query.secret)))
       .returning();
     if (!row) return;
-    await tellOfAny(change, [row]);
+    await enqueueSettingsOfAll(change, [row]);
   });
 }
 
 /** A batch of the secrets that were replaced and whose time is over. @returns how many. */
-export function dropReplacedSecrets(db: Database): Promise<number> {
+export function deleteReplacedSecrets(db: Database): Promise<number> {
   const { id, previousSecretUntil } = webhookReceivers;
   return db.transaction(async (change) => {
     const over = change.tx
@@ -213,13 +213,13 @@ export function dropReplacedSecrets(db: Database): Promise<number> {
       })
       .where(inArray(id, over))
       .returning();
-    await tellOfAny(change, rows);
+    await enqueueSettingsOfAll(change, rows);
     return rows.length;
   });
 }
 
 /** Of whichever organizations. */
-async function tellOfAny(change: Change, rows: ReceiverRow[]): Promise<void> {
+async function enqueueSettingsOfAll(change: Change, rows: ReceiverRow[]): Promise<void> {
   if (rows.length === 0) return;
   const orgIds = [...new Set(rows.map(({ orgId }) => orgId))];
   const orgs = await change.tx
@@ -227,15 +227,15 @@ async function tellOfAny(change: Change, rows: ReceiverRow[]): Promise<void> {
     .from(organizations)
     .where(inArray(organizations.id, orgIds));
   const plans = new Map(orgs.map(({ id, plan }) => [id, plan]));
-  for (const row of rows) tellSettings(change, row, plans.get(row.orgId)!);
+  for (const row of rows) enqueueSettings(change, row, plans.get(row.orgId)!);
 }
 
-function tellSettings({ enqueue }: Change, row: ReceiverRow, plan: Plan): void {
-  const payload = { receiverId: row.id, settings: settingsOf(row, plan) };
+function enqueueSettings({ enqueue }: Change, row: ReceiverRow, plan: Plan): void {
+  const payload = { receiverId: row.id, settings: toReceiverSettings(row, plan) };
   enqueue({ kind: "receiver_settings", payload });
 }
 
-function settingsOf(row: ReceiverRow, plan: Plan): ReceiverSettings {
+function toReceiverSettings(row: ReceiverRow, plan: Plan): ReceiverSettings {
   const { version, validator, secret, previousSecret, previousSecretUntil: until } = row;
   const secrets: ReceiverSettings["secrets"] = [{ sealed: secret, untilMs: null }];
   if (previousSecret !== null && until) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { getAuthority, parseHost, toRouteName } from "../../../../protocol/hosts.ts";
-import { apiHostsOf } from "../../../../workers/config/hosts.ts";
+import { parseApiHosts } from "../../../../workers/config/hosts.ts";
 
 const DOMAIN = "tunnel.test";
 const routeOf = (authority: string) => {
@@ -59,11 +59,11 @@ describe("a Host header", () => {
 
 describe("the service's own hosts", () => {
   test("are the domain, its api and this machine, if nothing else is said", () => {
-    expect(apiHostsOf(DOMAIN, undefined)).toEqual([DOMAIN, `api.${DOMAIN}`, "127.0.0.1"]);
+    expect(parseApiHosts(DOMAIN, undefined)).toEqual([DOMAIN, `api.${DOMAIN}`, "127.0.0.1"]);
   });
 
   test("are those that are configured, however they are written", () => {
-    expect(apiHostsOf(DOMAIN, " Console.Example.com, ,api.example.com ")).toEqual([
+    expect(parseApiHosts(DOMAIN, " Console.Example.com, ,api.example.com ")).toEqual([
       "console.example.com",
       "api.example.com",
     ]);

@@ -1,51 +1,51 @@
 import { expect, test } from "vitest";
 import { PROVIDER_SIGN_IN_MAX_MS } from "../../../../workers/limits.ts";
-import { configOf } from "../../../../workers/config/config.ts";
+import { getConfig } from "../../../../workers/config/config.ts";
 import {
-  ATTEMPT_FOR_ACCOUNT as FOR_ACCOUNT,
-  ATTEMPT_TO_VISIT,
-  newAttempt,
-  openAttempt,
-  sealAttempt,
+  ACCOUNT_SIGN_IN as FOR_ACCOUNT,
+  VISITOR_SIGN_IN,
+  createAttempt,
+  decryptAttempt,
+  encryptAttempt,
 } from "../../../../workers/identity/providers/attempts.ts";
-import { seal } from "../../../../workers/identity/sealing.ts";
+import { encrypt } from "../../../../workers/identity/encryption.ts";
 
-const config = configOf({
+const config = getConfig({
   ENCRYPTION_KEY: btoa("k".repeat(32)),
   JWT_PRIVATE_KEY: "not used",
   TOKEN_SIGNING_KEY: "not used",
 });
 const STARTED = Date.UTC(2026, 0, 1);
-const attempt = newAttempt("idp_a", "/tunnels", STARTED);
+const attempt = createAttempt("idp_a", "/tunnels", STARTED);
 const answer = { provider: "idp_a", state: attempt.state } as const;
 
 test("a sign-in is taken up again until its time is over, and not after", async () => {
-  const sealed = await sealAttempt(config, FOR_ACCOUNT, attempt);
+  const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   const end = STARTED + PROVIDER_SIGN_IN_MAX_MS;
-  expect(await openAttempt(config, FOR_ACCOUNT, sealed, answer, end - 1)).toEqual(attempt);
-  expect(await openAttempt(config, FOR_ACCOUNT, sealed, answer, end)).toBeNull();
+  expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, end - 1)).toEqual(attempt);
+  expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, end)).toBeNull();
 });
 
 test("a sign-in is taken up by the answer to it alone", async () => {
-  const sealed = await sealAttempt(config, FOR_ACCOUNT, attempt);
+  const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   for (const other of [
     { ...answer, provider: "idp_b" as const },
-    { ...answer, state: newAttempt("idp_a", "/", STARTED).state },
+    { ...answer, state: createAttempt("idp_a", "/", STARTED).state },
     { ...answer, state: "" },
   ]) {
-    expect(await openAttempt(config, FOR_ACCOUNT, sealed, other, STARTED)).toBeNull();
+    expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, other, STARTED)).toBeNull();
   }
 });
 
 test("what we sealed for another purpose, or did not seal, is no sign-in", async () => {
-  const foreign = await seal(config, "mfa enrollment", JSON.stringify(attempt));
+  const foreign = await encrypt(config, "mfa enrollment", JSON.stringify(attempt));
   for (const sealed of [foreign, JSON.stringify(attempt), "", "v1...", "v1.x.y.z"]) {
-    expect(await openAttempt(config, FOR_ACCOUNT, sealed, answer, STARTED)).toBeNull();
+    expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, STARTED)).toBeNull();
   }
 });
 
 test("what a browser carries says nothing of what is in it", async () => {
-  const sealed = await sealAttempt(config, FOR_ACCOUNT, attempt);
+  const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   for (const secret of [attempt.state, attempt.nonce, attempt.verifier]) {
     expect(sealed).not.toContain(secret);
   }
@@ -53,9 +53,9 @@ test("what a browser carries says nothing of what is in it", async () => {
 
 test("a visitor's sign-in is none with an account, nor the other way round", async () => {
   const visit = { ...attempt, tunnelId: crypto.randomUUID() };
-  const toVisit = await sealAttempt(config, ATTEMPT_TO_VISIT, visit);
-  expect(await openAttempt(config, ATTEMPT_TO_VISIT, toVisit, answer, STARTED)).toEqual(visit);
-  expect(await openAttempt(config, FOR_ACCOUNT, toVisit, answer, STARTED)).toBeNull();
-  const forAccount = await sealAttempt(config, FOR_ACCOUNT, attempt);
-  expect(await openAttempt(config, ATTEMPT_TO_VISIT, forAccount, answer, STARTED)).toBeNull();
+  const toVisit = await encryptAttempt(config, VISITOR_SIGN_IN, visit);
+  expect(await decryptAttempt(config, VISITOR_SIGN_IN, toVisit, answer, STARTED)).toEqual(visit);
+  expect(await decryptAttempt(config, FOR_ACCOUNT, toVisit, answer, STARTED)).toBeNull();
+  const forAccount = await encryptAttempt(config, FOR_ACCOUNT, attempt);
+  expect(await decryptAttempt(config, VISITOR_SIGN_IN, forAccount, answer, STARTED)).toBeNull();
 });

@@ -8,7 +8,7 @@ import {
   type TokenPayload,
 } from "../../../../workers/identity/tokens/capability-token.ts";
 import { fromHex, toHex } from "../../../../shared/bytes.ts";
-import { capabilityTokenKeys, type SigningKeys } from "../../../../workers/identity/keys.ts";
+import { getCapabilityTokenKeys, type SigningKeys } from "../../../../workers/identity/keys.ts";
 import type { Config } from "../../../../workers/config/config.ts";
 
 /** RFC 8032 §7.1, test 1: a key that everybody knows. */
@@ -28,7 +28,7 @@ const OTHER_KEY = {
 };
 
 const keysOf = (jwks: object): Promise<SigningKeys> =>
-  capabilityTokenKeys({ TOKEN_SIGNING_KEY: JSON.stringify(jwks) } as Config);
+  getCapabilityTokenKeys({ TOKEN_SIGNING_KEY: JSON.stringify(jwks) } as Config);
 
 const PAYLOAD: Omit<TokenPayload, "keyId"> = {
   kind: "agent",

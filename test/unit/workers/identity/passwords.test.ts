@@ -5,8 +5,8 @@ import { describe, expect, test } from "vitest";
 import { fromBase64, toHex, toUtf8 } from "../../../../shared/bytes.ts";
 import {
   hashPassword,
-  NO_ONES_HASH,
-  passwordFault,
+  DUMMY_HASH,
+  getPasswordError,
   verifyPassword,
 } from "../../../../workers/identity/accounts/passwords.ts";
 
@@ -19,7 +19,7 @@ describe("a new password", () => {
     ["of 1,024 bytes", "p".repeat(1_024)],
     ["with spaces around it", "  twelve chars  "],
   ])("%s is taken", (_, password) => {
-    expect(passwordFault(password, EMAIL)).toBeNull();
+    expect(getPasswordError(password, EMAIL)).toBeNull();
   });
 
   test.each([
@@ -36,7 +36,7 @@ describe("a new password", () => {
     ["that many people have, in mixed case", "PassWordPassword", /common/],
     ["that many people have, in full-width letters", "ｐａｓｓｗｏｒｄ１２３４", /common/],
   ])("%s is refused", (_, password, why) => {
-    expect(passwordFault(password, EMAIL)).toMatch(why);
+    expect(getPasswordError(password, EMAIL)).toMatch(why);
   });
 });
 
@@ -74,9 +74,9 @@ test("the oracle gives what RFC 9106 says, and our hashes are the oracle's", () 
 test("nobody's hash costs what anybody's does, and no password has it", () => {
   const shape = (encoded: string) =>
     encoded.split("$").map((part, at) => (at < 4 ? part : part.length));
-  expect(shape(NO_ONES_HASH)).toEqual(shape(hashPassword("of somebody's own")));
+  expect(shape(DUMMY_HASH)).toEqual(shape(hashPassword("of somebody's own")));
   // It is worked through to the end: what is wrong with it is the password.
-  const verdict = new Argon2(new WebAssembly.Instance(wasm)).tryVerify(NO_ONES_HASH, "anything");
+  const verdict = new Argon2(new WebAssembly.Instance(wasm)).tryVerify(DUMMY_HASH, "anything");
   expect(verdict).toMatchObject({ success: false, error: expect.stringMatching(/verif|match/i) });
   expect(verifyPassword(null, "anything")).toBe(false);
 });

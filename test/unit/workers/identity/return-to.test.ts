@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { RETURN_TO_MAX_CHARS } from "../../../../workers/limits.ts";
-import { returnUrl, safeReturnTo } from "../../../../workers/identity/providers/return-to.ts";
+import { buildReturnUrl, sanitizeReturnTo } from "../../../../workers/identity/providers/return-to.ts";
 
 const ORIGIN = "https://underpass.example";
 
@@ -16,7 +16,7 @@ describe("a sign-in leads back to", () => {
     [`${ORIGIN}/tunnels?x=1`, "/tunnels?x=1"],
     [`${ORIGIN}/`, "/"],
   ])("%s", (wish, path) => {
-    expect(safeReturnTo(wish, ORIGIN)).toBe(path);
+    expect(sanitizeReturnTo(wish, ORIGIN)).toBe(path);
   });
 });
 
@@ -69,12 +69,12 @@ describe("a sign-in leads home instead of to", () => {
     // Longer once it is written as a URL.
     `/${"ä".repeat(RETURN_TO_MAX_CHARS / 2)}`,
   ])("%j", (wish) => {
-    expect(safeReturnTo(wish, ORIGIN)).toBe("/");
+    expect(sanitizeReturnTo(wish, ORIGIN)).toBe("/");
   });
 });
 
 test("what a sign-in tells its page replaces whatever the link brought along", () => {
   const back = "/a?x=1&oauth_token=stolen&mfa_challenge=a&oauth_error=b#c";
-  expect(returnUrl(back, ORIGIN, "oauth_token", "mine")).toBe(`${ORIGIN}/a?x=1&oauth_token=mine#c`);
-  expect(returnUrl(back, ORIGIN, "oauth_error", "x y")).toBe(`${ORIGIN}/a?x=1&oauth_error=x+y#c`);
+  expect(buildReturnUrl(back, ORIGIN, "oauth_token", "mine")).toBe(`${ORIGIN}/a?x=1&oauth_token=mine#c`);
+  expect(buildReturnUrl(back, ORIGIN, "oauth_error", "x y")).toBe(`${ORIGIN}/a?x=1&oauth_error=x+y#c`);
 });

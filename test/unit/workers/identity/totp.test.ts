@@ -2,15 +2,15 @@ import { HOTP, Secret, URI } from "otpauth";
 import { describe, expect, test } from "vitest";
 import {
   hashRecoveryCode,
-  newRecoveryCodes,
+  generateRecoveryCodes,
 } from "../../../../workers/identity/accounts/recovery-codes.ts";
 import {
-  newTotpSecret,
-  readTotpSecret,
-  stepOfTotpCode,
-  totpCode,
-  totpStepAt,
-  totpUri,
+  generateTotpSecret,
+  parseTotpSecret,
+  findTotpStep,
+  generateTotpCode,
+  getTotpStep,
+  buildTotpUri,
 } from "../../../../workers/identity/accounts/totp.ts";
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 17);
@@ -26,42 +26,42 @@ describe("a code", () => {
     [2_000_000_000, "69279037"],
     [20_000_000_000, "65353130"],
   ])("at second %d is what RFC 6238 says", (seconds, code) => {
-    const step = totpStepAt(seconds * 1000);
-    expect(totpCode(SECRET, step, 8)).toBe(code);
-    expect(totpCode(SECRET, step)).toBe(code.slice(2));
-    expect(stepOfTotpCode(SECRET, code.slice(2), seconds * 1000)).toBe(step);
+    const step = getTotpStep(seconds * 1000);
+    expect(generateTotpCode(SECRET, step, 8)).toBe(code);
+    expect(generateTotpCode(SECRET, step)).toBe(code.slice(2));
+    expect(findTotpStep(SECRET, code.slice(2), seconds * 1000)).toBe(step);
   });
 
   test("counts one step early and one step late, and no more", () => {
-    const step = totpStepAt(NOW);
+    const step = getTotpStep(NOW);
     const accepted = [-3, -2, -1, 0, 1, 2, 3].filter(
-      (drift) => stepOfTotpCode(SECRET, totpCode(SECRET, step + drift), NOW) === step + drift,
+      (drift) => findTotpStep(SECRET, generateTotpCode(SECRET, step + drift), NOW) === step + drift,
     );
     expect(accepted).toEqual([-1, 0, 1]);
   });
 
   test("changes with the thirtieth second, not before", () => {
-    const start = totpStepAt(NOW) * 30_000;
-    expect(totpStepAt(start + 29_999)).toBe(totpStepAt(start));
-    expect(totpStepAt(start + 30_000)).toBe(totpStepAt(start) + 1);
+    const start = getTotpStep(NOW) * 30_000;
+    expect(getTotpStep(start + 29_999)).toBe(getTotpStep(start));
+    expect(getTotpStep(start + 30_000)).toBe(getTotpStep(start) + 1);
   });
 
   test.each(["", "12345", "1234567", "12 456", "abcdef", "１２３４５６", "٣٣٣٣٣٣", "-12345"])(
     "that is not six digits is nobody's: %j",
     (code) => {
-      expect(stepOfTotpCode(SECRET, code, NOW)).toBeNull();
+      expect(findTotpStep(SECRET, code, NOW)).toBeNull();
     },
   );
 });
 
 describe("a secret", () => {
   test("is 160 random bits in base32", () => {
-    expect(newTotpSecret()).toMatch(/^[A-Z2-7]{32}$/);
-    expect(newTotpSecret()).not.toBe(newTotpSecret());
+    expect(generateTotpSecret()).toMatch(/^[A-Z2-7]{32}$/);
+    expect(generateTotpSecret()).not.toBe(generateTotpSecret());
   });
 
   test("reaches an app by a URI that another reader understands", () => {
-    const read = URI.parse(totpUri(SECRET, "a+b@example.com"));
+    const read = URI.parse(buildTotpUri(SECRET, "a+b@example.com"));
     expect(read).toMatchObject({
       issuer: "Underpass",
       label: "a+b@example.com",
@@ -69,35 +69,35 @@ describe("a secret", () => {
       digits: 6,
       period: 30,
     });
-    const at = { counter: totpStepAt(NOW) };
-    expect(HOTP.generate({ secret: read.secret, ...at })).toBe(totpCode(SECRET, at.counter));
+    const at = { counter: getTotpStep(NOW) };
+    expect(HOTP.generate({ secret: read.secret, ...at })).toBe(generateTotpCode(SECRET, at.counter));
   });
 
   test("is read however an app shows it", () => {
     const groups = SECRET.toLowerCase().replace(/.{4}/g, "$& ");
-    expect(readTotpSecret(groups)).toBe(SECRET);
-    expect(readTotpSecret(`${SECRET}====`)).toBe(SECRET);
+    expect(parseTotpSecret(groups)).toBe(SECRET);
+    expect(parseTotpSecret(`${SECRET}====`)).toBe(SECRET);
   });
 
   test("of less than 128 bits, or that is no base32, is none", () => {
     const ofBytes = (size: number) => new Secret({ size }).base32;
-    expect(readTotpSecret(ofBytes(16))).not.toBeNull();
+    expect(parseTotpSecret(ofBytes(16))).not.toBeNull();
     for (const text of ["", "====", ofBytes(15), ofBytes(129), `${SECRET}1`, `${SECRET}\n!`]) {
-      expect([text, readTotpSecret(text)]).toEqual([text, null]);
+      expect([text, parseTotpSecret(text)]).toEqual([text, null]);
     }
   });
 });
 
 describe("recovery codes", () => {
   test("are ten, each of 80 random bits", () => {
-    const codes = newRecoveryCodes();
+    const codes = generateRecoveryCodes();
     expect(codes).toHaveLength(10);
     expect(new Set(codes).size).toBe(10);
     for (const code of codes) expect(code).toMatch(/^([a-z2-7]{4}-){3}[a-z2-7]{4}$/);
   });
 
   test("are the same however they are typed, and others for another account", async () => {
-    const [code] = newRecoveryCodes() as [string];
+    const [code] = generateRecoveryCodes() as [string];
     const hash = await hashRecoveryCode("user", code);
     const spellings = [
       code.toUpperCase(),

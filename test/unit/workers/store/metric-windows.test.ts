@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { seriesOf, spanOf } from "../../../../workers/store/metrics/metric-windows.ts";
+import { toSeries, getSpan } from "../../../../workers/store/metrics/metric-windows.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../shared/time.ts";
 
 const at = (text: string) => Date.parse(text);
 const text = (ms: number) => new Date(ms).toISOString();
 const boundsOf = (window: "1h" | "24h" | "7d" | "30d", now: string) => {
-  const { fromMs, untilMs } = spanOf(window, at(now));
+  const { fromMs, untilMs } = getSpan(window, at(now));
   return [text(fromMs), text(untilMs)];
 };
 
@@ -21,7 +21,7 @@ describe("a window", () => {
       "2026-11-20T23:59:59.999Z",
       "2024-02-29T12:34:56.789Z",
     ]) {
-      const series = seriesOf(spanOf(window, at(now)), new Map());
+      const series = toSeries(getSpan(window, at(now)), new Map());
       expect(series).toHaveLength(steps);
       const moments = series.map(({ timestamp }) => at(timestamp));
       expect(moments.filter((moment) => moment % stepMs !== 0)).toEqual([]);
@@ -56,8 +56,8 @@ describe("a window", () => {
   });
 
   test("has a value where there is one and zero everywhere else", () => {
-    const span = spanOf("1h", at("2026-11-21T12:00:30.000Z"));
-    const series = seriesOf(span, new Map([[at("2026-11-21T11:30:00.000Z"), 7]]));
+    const span = getSpan("1h", at("2026-11-21T12:00:30.000Z"));
+    const series = toSeries(span, new Map([[at("2026-11-21T11:30:00.000Z"), 7]]));
     expect(series.filter(({ value }) => value !== 0)).toEqual([
       { timestamp: "2026-11-21T11:30:00.000Z", value: 7 },
     ]);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { entitlementsOf, mayUse, tunnelExpiry } from "../../../../workers/store/billing/plans.ts";
+import { entitlementsOf, mayUse, getTunnelExpiry } from "../../../../workers/store/billing/plans.ts";
 
 const NOW = new Date("2026-01-01T00:00:00Z");
 const HOUR = 3600;
@@ -15,7 +15,7 @@ test.each([
   ["enterprise", 2 * HOUR, 2 * HOUR],
   ["enterprise", 10_000 * 24 * HOUR, 366 * 24 * HOUR],
 ] as const)("on %s, asked for %j seconds, a tunnel lives for %j", (plan, asked, granted) => {
-  const expiry = tunnelExpiry(plan, asked, NOW);
+  const expiry = getTunnelExpiry(plan, asked, NOW);
   expect(expiry && (expiry.getTime() - NOW.getTime()) / 1000).toBe(granted);
 });
 

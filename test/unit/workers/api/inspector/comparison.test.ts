@@ -8,15 +8,18 @@ import {
 import { captured } from "../../../../harness/tunnel/captured.ts";
 import { createRandom } from "../../../../harness/random.ts";
 
-const answer = (body: string | Uint8Array, headers: Record<string, string> = {}, status = 200) =>
-  captured({ status, response_headers: headers }, { answered: body });
-const json = (value: unknown) => answer(JSON.stringify(value));
+const captureResponse = (
+  body: string | Uint8Array,
+  headers: Record<string, string> = {},
+  status = 200,
+) => captured({ status, response_headers: headers }, { answered: body });
+const json = (value: unknown) => captureResponse(JSON.stringify(value));
 
-describe("two answers", () => {
-  test("are the same when only what tells of the moment differs", async () => {
+describe("two responses", () => {
+  test("are the same when only headers that change with time differ", async () => {
     const compared = await compareAnswers(
-      answer("x", { date: "Sat, 21 Nov 2026 23:00:00 GMT", etag: '"1"' }),
-      answer("x", { Date: "Sat, 21 Nov 2026 23:00:09 GMT", ETag: '"1"', age: "3" }),
+      captureResponse("x", { date: "Sat, 21 Nov 2026 23:00:00 GMT", etag: '"1"' }),
+      captureResponse("x", { Date: "Sat, 21 Nov 2026 23:00:09 GMT", ETag: '"1"', age: "3" }),
     );
     expect(compared).toMatchObject({
       same: true,
@@ -25,10 +28,10 @@ describe("two answers", () => {
     });
   });
 
-  test("differ in status, and in lines that came, went and changed", async () => {
+  test("differ in status, and in added, removed and changed headers", async () => {
     const compared = await compareAnswers(
-      answer("x", { a: "1", b: "2", c: "3" }),
-      answer("x", { b: "2", C: "4", d: "5" }, 500),
+      captureResponse("x", { a: "1", b: "2", c: "3" }),
+      captureResponse("x", { b: "2", C: "4", d: "5" }, 500),
     );
     expect(compared).toMatchObject({
       same: false,
@@ -41,9 +44,9 @@ describe("two answers", () => {
     });
   });
 
-  test("can be compared when one of them never came", async () => {
+  test("can be compared when one of them is missing", async () => {
     const nothing = captured({ status: null, latency_ms: null, state: "failed" });
-    const compared = await compareAnswers(nothing, answer("x"));
+    const compared = await compareAnswers(nothing, captureResponse("x"));
     expect(compared).toMatchObject({
       same: false,
       status: { original: null, replayed: 200 },
@@ -54,14 +57,14 @@ describe("two answers", () => {
 });
 
 describe("bodies", () => {
-  test("are compared unpacked", async () => {
-    const packed = answer(gzipSync("same text"), { "content-encoding": "gzip" });
-    const { body } = await compareAnswers(packed, answer("same text"));
+  test("are compared decompressed", async () => {
+    const packed = captureResponse(gzipSync("same text"), { "content-encoding": "gzip" });
+    const { body } = await compareAnswers(packed, captureResponse("same text"));
     expect(body).toMatchObject({ same: true, first_difference: null });
     expect(body.size.original).not.toBe(body.size.replayed);
   });
 
-  test("that can't be unpacked are compared as they were sent", async () => {
+  test("that can't be decompressed are compared as they were sent", async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024));
     for (const [bytes, coding] of [
       [bomb, "gzip"],
@@ -70,14 +73,14 @@ describe("bodies", () => {
       [bomb, "gzip, gzip, gzip, gzip"],
       [Buffer.from("x"), "constructor"],
     ] as const) {
-      const one = answer(bytes, { "content-encoding": coding });
+      const one = captureResponse(bytes, { "content-encoding": coding });
       expect((await compareAnswers(one, one)).body).toMatchObject({ same: true });
     }
   });
 
-  test("that were cut are the same as far as they were kept, and never JSON", async () => {
+  test("that were cut are compared as far as they were captured, and never as JSON", async () => {
     const half = (body: string, size: number) => ({
-      ...answer(body),
+      ...captureResponse(body),
       response_size: size,
       truncated: { request: false, response: true },
     });
@@ -94,10 +97,10 @@ describe("bodies", () => {
     });
   });
 
-  test("in JSON differ where their values do, whatever the order of fields", async () => {
+  test("in JSON differ where their values differ, regardless of the order of fields", async () => {
     const compared = await compareAnswers(
       json({ a: 1, list: [1, 2, { deep: "x" }], gone: null, "a/b~c": true, same: [[]] }),
-      answer(
+      captureResponse(
         '{ "same": [[]], "a/b~c": false, "list": [1, 2, {"deep": "y"}, 4], "new": {"x": 1}, "a": 1 }',
       ),
     );
@@ -109,7 +112,7 @@ describe("bodies", () => {
       { path: "/a~1b~0c", original: "true", replayed: "false" },
       { path: "/new", original: null, replayed: "{… 1}" },
     ]);
-    const spaced = await compareAnswers(json({ a: 1, b: 2 }), answer('{"b":2, "a":1}'));
+    const spaced = await compareAnswers(json({ a: 1, b: 2 }), captureResponse('{"b":2, "a":1}'));
     expect(spaced.body).toMatchObject({ same: false, differences: [], more_differences: false });
   });
 
@@ -119,18 +122,19 @@ describe("bodies", () => {
     ["null and nothing", '{"a":null}', "{}", { path: "/a", original: "null", replayed: null }],
     ["a prototype's name", '{"__proto__":1}', "{}", { path: "/__proto__", replayed: null }],
   ])("in JSON: %s differ", async (_what, original, replayed, difference) => {
-    const compared = await compareAnswers(answer(original), answer(replayed));
+    const compared = await compareAnswers(captureResponse(original), captureResponse(replayed));
     expect(compared.body.differences).toEqual([expect.objectContaining(difference)]);
   });
 
-  test("have no comparison in JSON where one of them is none", async () => {
+  test("are not compared as JSON unless both are JSON", async () => {
     for (const text of ["", "{", "plain", "\0", "[1,]"]) {
-      expect((await compareAnswers(json([1]), answer(text))).body.differences).toBeNull();
+      expect((await compareAnswers(json([1]), captureResponse(text))).body.differences).toBeNull();
     }
   });
 
-  test("of any depth, length and width are compared in bounds", async () => {
-    const deep = (value: string) => answer(`${"[".repeat(200_000)}${value}${"]".repeat(200_000)}`);
+  test("of any depth, length and width are compared within bounds", async () => {
+    const deep = (value: string) =>
+      captureResponse(`${"[".repeat(200_000)}${value}${"]".repeat(200_000)}`);
     const deepest = (await compareAnswers(deep("1"), deep("2"))).body;
     expect(deepest).toMatchObject({ same: false, differences: [], more_differences: true });
 
@@ -149,17 +153,17 @@ describe("bodies", () => {
     ]);
   });
 
-  test("of any bytes: the first that differs is the first that differs", async () => {
+  test("of random bytes differ first at the first changed byte", async () => {
     const random = createRandom(7);
     for (let i = 0; i < 200; i++) {
       const original = random.bytes(1 + random.below(300));
       const at = random.below(original.length);
       const replayed = original.slice();
       replayed[at]! ^= 1 + random.below(255);
-      const { body } = await compareAnswers(answer(original), answer(replayed));
+      const { body } = await compareAnswers(captureResponse(original), captureResponse(replayed));
       expect(body).toMatchObject({ same: false, first_difference: at });
-      const longer = answer(Buffer.concat([original, original]));
-      const compared = await compareAnswers(answer(original), longer);
+      const longer = captureResponse(Buffer.concat([original, original]));
+      const compared = await compareAnswers(captureResponse(original), longer);
       expect(compared.body.first_difference).toBe(original.length);
     }
   });

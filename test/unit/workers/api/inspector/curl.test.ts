@@ -1,10 +1,13 @@
-/** The commands are run as they are, by the shells that are there, and what arrives is what was captured. */
+/** Runs the commands in the installed shells and compares the received request with the captured one. */
 import { execFile } from "node:child_process";
 import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { CURL_ARGUMENT_MAX_BYTES, formatCurlCommand } from "../../../../../workers/api/inspector/curl.ts";
+import {
+  CURL_ARGUMENT_MAX_BYTES,
+  formatCurlCommand,
+} from "../../../../../workers/api/inspector/curl.ts";
 import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { captured } from "../../../../harness/tunnel/captured.ts";
 import { startRawOrigin, type RawOrigin, type Seen } from "../../../../harness/tunnel/origin.ts";
@@ -30,7 +33,7 @@ afterAll(async () => {
   await rm(dir, { recursive: true, force: true });
 });
 
-/** @returns what arrived when each shell had run it. */
+/** @returns the requests that were received from each shell. */
 async function runInShells(command: string): Promise<Seen[]> {
   const arrived: Seen[] = [];
   for (const shell of SHELLS) {
@@ -48,9 +51,11 @@ async function runInShells(command: string): Promise<Seen[]> {
 
 const NOT_CAPTURED = ["host", "content-length"];
 
-/** What must arrive, byte for byte. */
+/** The request that must be received, byte for byte. */
 async function expectSame(event: CaptureEvent): Promise<void> {
-  for (const seen of await runInShells(formatCurlCommand(event, `http://127.0.0.1:${origin.port}`))) {
+  for (const seen of await runInShells(
+    formatCurlCommand(event, `http://127.0.0.1:${origin.port}`),
+  )) {
     const headers = seen.headers.map(([name, value]) => [
       name.toLowerCase(),
       Buffer.from(value, "latin1").toString(),
@@ -69,7 +74,7 @@ async function expectSame(event: CaptureEvent): Promise<void> {
   }
 }
 
-describe("what arrives is what was captured:", () => {
+describe("the received request is the captured one:", () => {
   test.each(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "QUERY", "-X", "purge"])(
     "the method %s",
     async (method) => expectSame(captured({ method, path: "/a", query: "b=c" })),
@@ -93,7 +98,7 @@ describe("what arrives is what was captured:", () => {
     ["@file", null],
     [`/${"long".repeat(1_500)}`, null],
   ])("the target %.50s and %s", async (path, query) => {
-    // Spaces end a target: none can have them.
+    // A space ends a target, so no target contains one.
     await expectSame(
       captured({
         path: path.replaceAll(" ", "${IFS}"),
@@ -155,7 +160,7 @@ describe("what arrives is what was captured:", () => {
     }
   });
 
-  test("any letters anywhere", { timeout: 120_000 }, async () => {
+  test("any characters anywhere", { timeout: 120_000 }, async () => {
     const random = createRandom(11);
     const LETTERS = [..."ab'\"\\$`!{}[]()<>|&;*?~#@%-= \t\n\r\u001b\u202eé😀"];
     const text = (without: string, length: number) =>
@@ -165,7 +170,7 @@ describe("what arrives is what was captured:", () => {
     for (let i = 0; i < 15; i++) {
       const path = `/${text("? \t\n\r\u001b\u202eé😀", 30)}`;
       const query = text(" \t\n\r\u001b\u202eé😀", 30);
-      // Space at either end is no part of a value.
+      // Whitespace around a header's value is removed.
       const headers = { "x-value": `(${text("\n\r", 40)})` };
       await expectSame({ ...sent(text("", 80), headers), path, query });
     }
@@ -175,7 +180,7 @@ describe("what arrives is what was captured:", () => {
 describe("the command", () => {
   const ORIGIN = "https://shop.example.com";
 
-  test("reads as somebody would have written it", () => {
+  test("reads like one written by hand", () => {
     const event = captured(
       {
         method: "PUT",
@@ -209,7 +214,7 @@ describe("the command", () => {
     );
   });
 
-  test("says nothing that is the connection's, or the tunnel's own", () => {
+  test("has no headers of the connection or of the tunnel itself", () => {
     const request_headers = Object.fromEntries(
       [
         "host",
@@ -228,7 +233,7 @@ describe("the command", () => {
     expect(formatCurlCommand(captured({ request_headers }), ORIGIN)).not.toContain("x-value");
   });
 
-  test("asks for a WebSocket as a client does", async () => {
+  test("opens a WebSocket like a client", async () => {
     const event = captured({
       kind: "websocket",
       path: "/live",

@@ -7,17 +7,19 @@ import { HttpArchive } from "../../../../harness/formats/http-archive.ts";
 
 const ORIGIN = "https://shop.example.com";
 
-async function entryOf(event: CaptureEvent, isWhole = true) {
+async function buildEntry(event: CaptureEvent, isComplete = true) {
   const entry = await buildHarEntry(event, { origin: ORIGIN, isComplete });
   const archive: unknown = JSON.parse(HAR_START + JSON.stringify(entry) + HAR_END);
   return HttpArchive.parse(archive).log.entries[0]!;
 }
 
-const answered = (body: Uint8Array | string, response_headers: Record<string, string> = {}) =>
-  captured({ response_headers }, { answered: body });
+const captureResponse = (
+  body: Uint8Array | string,
+  response_headers: Record<string, string> = {},
+) => captured({ response_headers }, { answered: body });
 
 describe("an entry", () => {
-  test("has the request and its answer", async () => {
+  test("has the request and its response", async () => {
     const event = captured(
       {
         method: "POST",
@@ -33,7 +35,7 @@ describe("an entry", () => {
       },
       { sent: "žluť", answered: "gone" },
     );
-    expect(await entryOf(event)).toMatchObject({
+    expect(await buildEntry(event)).toMatchObject({
       startedDateTime: event.timestamp,
       time: 20,
       timings: { send: 0, wait: 12, receive: 8 },
@@ -80,7 +82,7 @@ describe("an entry", () => {
     });
   });
 
-  test("of what nobody answered says why", async () => {
+  test("of a request without a response says why", async () => {
     const event = captured({
       status: null,
       latency_ms: null,
@@ -88,7 +90,7 @@ describe("an entry", () => {
       state: "failed",
       error: "agent_offline",
     });
-    expect(await entryOf(event)).toMatchObject({
+    expect(await buildEntry(event)).toMatchObject({
       time: 0,
       response: { status: 0, content: { size: 0 } },
       comment: "agent_offline",
@@ -96,12 +98,12 @@ describe("an entry", () => {
     });
   });
 
-  test("of a replay names what it repeated", async () => {
+  test("of a replay names the original", async () => {
     const replay_of = "019a0000-0000-7000-8000-00000000000f";
-    expect(await entryOf(captured({ replay_of }))).toMatchObject({ _replayOf: replay_of });
+    expect(await buildEntry(captured({ replay_of }))).toMatchObject({ _replayOf: replay_of });
   });
 
-  test("of a WebSocket has its messages, as Chrome writes them", async () => {
+  test("of a WebSocket has its messages in Chrome's format", async () => {
     const timestamp = "2026-11-21T23:00:00.250Z";
     const data = (bytes: string) => Buffer.from(bytes).toString("base64");
     const event = captured({
@@ -115,7 +117,7 @@ describe("an entry", () => {
       frames_total: 3,
     });
     const time = Date.parse(timestamp) / 1000;
-    expect(await entryOf(event)).toMatchObject({
+    expect(await buildEntry(event)).toMatchObject({
       _resourceType: "websocket",
       _webSocketMessages: [
         { type: "send", time, opcode: 1, data: "hi" },
@@ -129,7 +131,10 @@ describe("an entry", () => {
     const timestamp = "2026-11-21T23:00:00.250Z";
     const events = [{ timestamp, size: 9, event: "message", id: null, data: "1" }];
     const event = captured({ kind: "sse", events, events_total: 1 });
-    expect(await entryOf(event)).toMatchObject({ _resourceType: "eventsource", _events: events });
+    expect(await buildEntry(event)).toMatchObject({
+      _resourceType: "eventsource",
+      _events: events,
+    });
   });
 });
 
@@ -140,8 +145,8 @@ describe("a body", () => {
     ["deflate", deflateSync(text)],
     ["deflate, gzip", gzipSync(deflateSync(text))],
     ["identity", Buffer.from(text)],
-  ])("in %s is unpacked", async (coding, packed) => {
-    const { response } = await entryOf(answered(packed, { "content-encoding": coding }));
+  ])("in %s is decompressed", async (coding, packed) => {
+    const { response } = await buildEntry(captureResponse(packed, { "content-encoding": coding }));
     expect(response).toMatchObject({
       bodySize: packed.length,
       content: { size: text.length, text },
@@ -149,14 +154,16 @@ describe("a body", () => {
     expect(response.content.compression ?? 0).toBe(text.length - packed.length);
   });
 
-  test("that can't be unpacked is as it was sent, and says so", async () => {
+  test("that can't be decompressed is as it was sent, with a comment", async () => {
     const bomb = gzipSync(Buffer.alloc(16 * 1024 * 1024));
     for (const [coding, packed] of [
       ["br", brotliCompressSync(text)],
       ["gzip", bomb],
       ["gzip", gzipSync(text).subarray(0, 30)],
     ] as const) {
-      const { response } = await entryOf(answered(packed, { "content-encoding": coding }));
+      const { response } = await buildEntry(
+        captureResponse(packed, { "content-encoding": coding }),
+      );
       expect(response.content).toMatchObject({
         size: packed.length,
         text: packed.toString("base64"),
@@ -166,23 +173,23 @@ describe("a body", () => {
     }
   });
 
-  test("that is no text is in base64, on either side", async () => {
+  test("that is not text is in base64, on either side", async () => {
     const bytes = Buffer.from([0, 255, 1]);
     const both = captured({ method: "POST" }, { sent: bytes, answered: bytes });
-    const { request, response } = await entryOf(both);
+    const { request, response } = await buildEntry(both);
     const base64 = bytes.toString("base64");
     expect(request.postData).toMatchObject({ text: base64, _encoding: "base64" });
     expect(response.content).toMatchObject({ size: 3, text: base64, encoding: "base64" });
   });
 
-  test("that was cut says how much of it is there", async () => {
+  test("that was cut has a comment with its size", async () => {
     const event = {
       ...captured({ method: "PUT" }, { sent: "abc", answered: "defg" }),
       request_size: 1_000,
       response_size: 2_000,
       truncated: { request: true, response: true },
     };
-    const { request, response } = await entryOf(event);
+    const { request, response } = await buildEntry(event);
     expect(request).toMatchObject({
       bodySize: 1_000,
       postData: { text: "abc", comment: "cut: the first 3 of 1000 bytes" },
@@ -193,19 +200,19 @@ describe("a body", () => {
     });
   });
 
-  test("for which there is no room is left out, and says so", async () => {
-    const { request, response } = await entryOf(
+  test("beyond the archive's maximum size is omitted, with a comment", async () => {
+    const { request, response } = await buildEntry(
       captured({ method: "PUT" }, { sent: "abc", answered: "defg" }),
       false,
     );
     expect(request.postData).toMatchObject({
       text: "",
-      comment: expect.stringMatching(/^left out/),
+      comment: expect.stringMatching(/^omitted/),
     });
     expect(response.content.text).toBeUndefined();
     expect(response.content).toMatchObject({
       size: 4,
-      comment: expect.stringMatching(/^left out/),
+      comment: expect.stringMatching(/^omitted/),
     });
   });
 });

@@ -6,34 +6,34 @@
  */
 import type { Config } from "../config/config.ts";
 import { fromBase64, toBase64Url, toHex, toUtf8 } from "../../shared/bytes.ts";
-import { derivedKeys } from "./keys.ts";
+import { deriveKeys } from "./keys.ts";
 
 const NONCE_BYTES = 12;
 
 /** @param purpose what it is for; it opens for nothing else. */
-export async function seal(config: Config, purpose: string, text: string): Promise<string> {
-  const [key] = await derivedKeys(config, purpose, "AES-GCM");
+export async function encrypt(config: Config, purpose: string, text: string): Promise<string> {
+  const [key] = await deriveKeys(config, purpose, "AES-GCM");
   const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
   const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, toUtf8(text));
-  const prefix = await currentSealPrefix(config);
+  const prefix = await getCurrentKeyPrefix(config);
   return `${prefix}${toBase64Url(iv)}.${toBase64Url(new Uint8Array(sealed))}`;
 }
 
 /** @throws Error when it was sealed with a key that is not ours, for another purpose, or changed since. */
-export async function unseal(config: Config, purpose: string, sealed: string): Promise<string> {
+export async function decrypt(config: Config, purpose: string, sealed: string): Promise<string> {
   const [version, id, nonce, ciphertext] = sealed.split(".");
   const iv = fromBase64(nonce ?? "");
   const bytes = fromBase64(ciphertext ?? "");
   if (version !== "v1" || !iv || !bytes) throw new Error("not a sealed text");
   const at = (await keyIds(config)).indexOf(id ?? "");
-  const key = (await derivedKeys(config, purpose, "AES-GCM"))[at];
+  const key = (await deriveKeys(config, purpose, "AES-GCM"))[at];
   if (!key) throw new Error(`sealed with another ENCRYPTION_KEY (${id})`);
   const plain = await crypto.subtle.decrypt({ name: "AES-GCM", iv }, key, bytes);
   return new TextDecoder().decode(plain);
 }
 
 /** How every text begins that was sealed with the key that seals now. */
-export async function currentSealPrefix(config: Config): Promise<string> {
+export async function getCurrentKeyPrefix(config: Config): Promise<string> {
   const [current] = await keyIds(config);
   return `v1.${current}.`;
 }
@@ -58,7 +58,7 @@ export async function keyedHashes(
   purpose: string,
   text: string,
 ): Promise<[string, ...string[]]> {
-  const keys = await derivedKeys(config, purpose, "HMAC");
+  const keys = await deriveKeys(config, purpose, "HMAC");
   const hash = async (key: CryptoKey) =>
     toHex(new Uint8Array(await crypto.subtle.sign("HMAC", key, toUtf8(text))));
   const [current, ...earlier] = await Promise.all(keys.map(hash));

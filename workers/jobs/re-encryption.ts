@@ -1,35 +1,35 @@
 /** Brings what is kept sealed under the key that seals now, so that the earlier ones can be dropped. */
-import { RESEAL_BATCH_ROWS } from "../limits.ts";
+import { REENCRYPTION_BATCH_ROWS } from "../limits.ts";
 import type { Config } from "../config/config.ts";
 import { describeError } from "../errors.ts";
-import { currentSealPrefix, seal, unseal } from "../identity/sealing.ts";
+import { getCurrentKeyPrefix, encrypt, decrypt } from "../identity/encryption.ts";
 import { TOTP_SECRET_PURPOSE } from "../identity/accounts/totp.ts";
-import { openWebhookSecret, sealWebhookSecret } from "../identity/webhook-secrets.ts";
+import { decryptWebhookSecret, encryptWebhookSecret } from "../identity/webhook-secrets.ts";
 import { log } from "../../shared/log.ts";
 import type { Database } from "../store/database.ts";
 import {
   listReceiversUnderOtherKeys,
   replaceReceiverSecrets,
-  type SealedReceiver,
+  type EncryptedReceiver,
 } from "../store/webhooks/receivers.ts";
 import {
   listSecretsUnderOtherKeys,
-  replaceSealedSecret,
-  type SealedSecret,
-} from "../store/sealed-secrets.ts";
+  replaceEncryptedSecret,
+  type EncryptedSecret,
+} from "../store/encrypted-secrets.ts";
 
 /** Looks at nothing while there is one key: whatever is sealed is under it. */
-export async function resealSecrets(config: Config, db: Database): Promise<void> {
+export async function reencryptSecrets(config: Config, db: Database): Promise<void> {
   if (config.ENCRYPTION_KEY.length === 1) return;
-  const prefix = await currentSealPrefix(config);
-  const ofAccounts = await resealAll(
-    (after: SealedSecret | undefined) => listSecretsUnderOtherKeys(db, prefix, after?.userId),
-    (secret) => resealAccount(config, db, secret),
+  const prefix = await getCurrentKeyPrefix(config);
+  const ofAccounts = await reencryptAll(
+    (after: EncryptedSecret | undefined) => listSecretsUnderOtherKeys(db, prefix, after?.userId),
+    (secret) => reencryptAccount(config, db, secret),
     ({ userId }) => ({ userId }),
   );
-  const ofReceivers = await resealAll(
-    (after: SealedReceiver | undefined) => listReceiversUnderOtherKeys(db, prefix, after?.id),
-    (receiver) => resealReceiver(config, db, receiver),
+  const ofReceivers = await reencryptAll(
+    (after: EncryptedReceiver | undefined) => listReceiversUnderOtherKeys(db, prefix, after?.id),
+    (receiver) => reencryptReceiver(config, db, receiver),
     ({ id }) => ({ receiverId: id }),
   );
   const secrets = ofAccounts + ofReceivers;
@@ -37,7 +37,7 @@ export async function resealSecrets(config: Config, db: Database): Promise<void>
 }
 
 /** @returns how many. */
-async function resealAll<Row>(
+async function reencryptAll<Row>(
   list: (after: Row | undefined) => Promise<Row[]>,
   reseal: (row: Row) => Promise<void>,
   nameOf: (row: Row) => object,
@@ -55,22 +55,22 @@ async function resealAll<Row>(
         log("error", "secret_unreadable", { ...nameOf(row), cause: describeError(error) });
       }
     }
-  } while (batch.length === RESEAL_BATCH_ROWS);
+  } while (batch.length === REENCRYPTION_BATCH_ROWS);
   return resealed;
 }
 
-async function resealAccount(config: Config, db: Database, secret: SealedSecret): Promise<void> {
-  const text = await unseal(config, TOTP_SECRET_PURPOSE, secret.sealed);
-  await replaceSealedSecret(db, secret, await seal(config, TOTP_SECRET_PURPOSE, text));
+async function reencryptAccount(config: Config, db: Database, secret: EncryptedSecret): Promise<void> {
+  const text = await decrypt(config, TOTP_SECRET_PURPOSE, secret.sealed);
+  await replaceEncryptedSecret(db, secret, await encrypt(config, TOTP_SECRET_PURPOSE, text));
 }
 
-async function resealReceiver(
+async function reencryptReceiver(
   config: Config,
   db: Database,
-  receiver: SealedReceiver,
+  receiver: EncryptedReceiver,
 ): Promise<void> {
   const anew = async (sealed: string) =>
-    sealWebhookSecret(config, await openWebhookSecret(config, sealed));
+    encryptWebhookSecret(config, await decryptWebhookSecret(config, sealed));
   const { secret, previousSecret } = receiver;
   await replaceReceiverSecrets(db, receiver, {
     secret: await anew(secret),

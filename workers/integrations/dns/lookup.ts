@@ -3,8 +3,8 @@ import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { describeError } from "../../errors.ts";
 import { log } from "../../../shared/log.ts";
-import { callOperators } from "../../operator-network.ts";
-import { readTxtAnswer, txtQuestion } from "./message.ts";
+import { callOperatorService } from "../../operator-network.ts";
+import { parseTxtResponse, encodeTxtQuery } from "./message.ts";
 
 const DNS_ANSWER_MAX_BYTES = 65_535;
 const DNS_LOOKUP_MAX_MS = 5_000;
@@ -12,8 +12,8 @@ const DNS_LOOKUP_MAX_MS = 5_000;
 const MEDIA_TYPE = "application/dns-message";
 
 /** @returns null when the resolver can't say; a name that does not exist has no texts. */
-export async function lookUpTxt(env: Env, config: Config, name: string): Promise<string[] | null> {
-  const answer = await ask(env, config.DNS_OVER_HTTPS_URL, name).catch((error: unknown) => ({
+export async function lookUpTxtRecords(env: Env, config: Config, name: string): Promise<string[] | null> {
+  const answer = await queryResolver(env, config.DNS_OVER_HTTPS_URL, name).catch((error: unknown) => ({
     failure: describeError(error),
   }));
   if ("texts" in answer) return answer.texts;
@@ -22,15 +22,15 @@ export async function lookUpTxt(env: Env, config: Config, name: string): Promise
 }
 
 /** By POST, because what a cache on the way remembers of a GET is the time before the record was there. */
-async function ask(env: Env, url: string, name: string) {
-  const response = await callOperators(
+async function queryResolver(env: Env, url: string, name: string) {
+  const response = await callOperatorService(
     env,
     url,
     {
       method: "POST",
       redirect: "manual",
       headers: { "content-type": MEDIA_TYPE, accept: MEDIA_TYPE },
-      body: txtQuestion(name),
+      body: encodeTxtQuery(name),
     },
     { maxMs: DNS_LOOKUP_MAX_MS, maxBytes: DNS_ANSWER_MAX_BYTES },
   );
@@ -38,5 +38,5 @@ async function ask(env: Env, url: string, name: string) {
   if (response.status !== 200 || type !== MEDIA_TYPE) {
     return { failure: `the resolver answered ${response.status}, ${type ?? "without a type"}` };
   }
-  return readTxtAnswer(await response.bytes(), name);
+  return parseTxtResponse(await response.bytes(), name);
 }

@@ -11,19 +11,19 @@ import { tokens } from "../tables/tokens.ts";
 import { relays } from "../tables/networks.ts";
 import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnels } from "./live-rows.ts";
+import { liveTunnels } from "./live-tunnels.ts";
 
 /** @returns null where anything else is so: then it registers like everybody. */
-export async function returnToTunnel(
+export async function resumeTunnel(
   { query }: Database,
   request: RegistrationRequest,
 ): Promise<Registered | null> {
-  const { orgId, tokenNonce, comesBackTo, label, projectSlug, ttlSeconds } = request;
+  const { orgId, tokenNonce, resumeTunnelId, label, projectSlug, ttlSeconds } = request;
   // Another time to live is another end.
-  if (comesBackTo === undefined || ttlSeconds !== undefined) return null;
+  if (resumeTunnelId === undefined || ttlSeconds !== undefined) return null;
   const isTcp = request.protocol === "tcp";
   if ((await findOverBudget(query, eq(tokens.nonce, tokenNonce))).length > 0) return null;
-  const holders = query
+  const credential = query
     .select({ tokenId: tokens.id, plan: organizations.plan })
     .from(tokens)
     .innerJoin(organizations, eq(organizations.id, tokens.orgId))
@@ -39,27 +39,27 @@ export async function returnToTunnel(
   const [row] = await query
     .update(tunnels)
     .set({ protocol: request.protocol, localPort: request.localPort, lastSeenAt: sql`now()` })
-    .from(holders)
+    .from(credential)
     .innerJoin(projects, and(eq(projects.orgId, orgId), eq(projects.slug, projectSlug)))
     .where(
       and(
         liveTunnels(orgId),
-        eq(tunnels.id, comesBackTo),
+        eq(tunnels.id, resumeTunnelId),
         eq(tunnels.projectId, projects.id),
         isNull(projects.deletedAt),
         eq(tunnels.subdomain, label),
-        eq(tunnels.connectedTokenId, holders.tokenId),
+        eq(tunnels.connectedTokenId, credential.tokenId),
         eq(tunnels.agentConnected, true),
         eq(tunnels.status, "active"),
         isNull(tunnels.stoppedAt),
         sql`(${tunnels.expiresAt} is null or ${tunnels.expiresAt} > now())`,
         sql`(${tunnels.protocol} = 'tcp') = ${isTcp}`,
-        isTcp ? hasPort(request.remotePort) : undefined,
+        isTcp ? hasWantedPort(request.remotePort) : undefined,
       ),
     )
     .returning({
       ...getTableColumns(tunnels),
-      plan: holders.plan,
+      plan: credential.plan,
       relayHost: sql<
         string | null
       >`(select ${relays.host} from ${relays} where ${relays.id} = ${tunnels.relayId})`,
@@ -70,7 +70,7 @@ export async function returnToTunnel(
 }
 
 /** The tunnel has the port that its agent wants, and its relay still hands it out. */
-function hasPort(wanted: number | undefined): SQL {
+function hasWantedPort(wanted: number | undefined): SQL {
   const isWanted = wanted === undefined ? sql`true` : eq(tunnels.publicPort, wanted);
   return sql`${isWanted} and exists (select from ${relays} where ${relays.id} = ${tunnels.relayId}
     and ${tunnels.publicPort} between ${relays.firstPort} and ${relays.lastPort})`;

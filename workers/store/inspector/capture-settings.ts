@@ -10,24 +10,24 @@ import { type GateChange } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
-import { liveTunnel, liveTunnels } from "../tunnels/live-rows.ts";
+import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
 
 const DEFAULT_SETTINGS = CaptureSettings.parse({});
 
 /** @returns undefined when there is no such tunnel. */
-export async function findCapturing(
+export async function findCaptureSettings(
   { query }: Database,
   orgId: string,
   id: string,
 ): Promise<CaptureSettings | undefined> {
   const [row] = await query
-    .select({ capturing: tunnels.capturing })
+    .select({ capturing: tunnels.captureSettings })
     .from(tunnels)
     .where(liveTunnel(orgId, id));
   return row && (row.capturing ?? DEFAULT_SETTINGS);
 }
 
-export async function setCapturing(
+export async function setCaptureSettings(
   db: Database,
   actor: MemberActor,
   id: string,
@@ -41,11 +41,11 @@ export async function setCapturing(
         .update(tunnels)
         .set({ capturing, settingsVersion: NEXT_VERSION })
         .where(liveTunnel(orgId, id))
-        .returning(TOLD);
+        .returning(CAPTURE_COLUMNS);
       if (changed.length === 0) return "not_found";
       if (changed[0]!.protocol === "tcp") return change.rollback("not_http");
       change.audit(actor, "tunnel_inspector_set", id);
-      await tellCapturing(change, orgId, changed);
+      await enqueueCapturePolicies(change, orgId, changed);
       return "changed";
     },
     { requireDelivery: true },
@@ -53,33 +53,33 @@ export async function setCapturing(
 }
 
 /** For a plan that the organization has from now on. */
-export async function fitRetentionToPlan(change: Change, orgId: string): Promise<void> {
+export async function applyPlanToRetention(change: Change, orgId: string): Promise<void> {
   const changed = await change.tx
     .update(tunnels)
     .set({ settingsVersion: NEXT_VERSION })
     .where(and(liveTunnels(orgId), ne(tunnels.status, "expired")))
-    .returning(TOLD);
-  if (changed.length > 0) await tellCapturing(change, orgId, changed);
+    .returning(CAPTURE_COLUMNS);
+  if (changed.length > 0) await enqueueCapturePolicies(change, orgId, changed);
 }
 
 const NEXT_VERSION = sql`${tunnels.settingsVersion} + 1`;
-const TOLD = {
+const CAPTURE_COLUMNS = {
   id: tunnels.id,
   version: tunnels.settingsVersion,
-  capturing: tunnels.capturing,
+  capturing: tunnels.captureSettings,
   protocol: tunnels.protocol,
 };
 
-interface Told {
+interface CaptureRow {
   id: string;
   version: number;
   capturing: CaptureSettings | null;
 }
 
-async function tellCapturing(
+async function enqueueCapturePolicies(
   { tx, enqueue }: Change,
   orgId: string,
-  changed: Told[],
+  changed: CaptureRow[],
 ): Promise<void> {
   const [org] = await tx
     .select({ plan: organizations.plan })
