@@ -1,10 +1,10 @@
 /**
- * The ids of captured requests: UUIDs of version 7, which sort by time and say which tunnel they are of.
+ * The ids of captured requests: UUIDs of version 7, which sort by time and end with a key of their tunnel.
  *
  *     milliseconds 48 | version 4 | count in that millisecond 12 | variant 2 | random 14 | tunnel's key 48
  */
 
-/** What the id of a tunnel's captures ends with: the end of the tunnel's own. Others of it may share it. */
+/** The end of a tunnel's id, with which the ids of its captures end. Several tunnels can share a key. */
 export function toCaptureKey(tunnelId: string): string {
   return tunnelId.slice(-12);
 }
@@ -13,12 +13,12 @@ export function getCaptureKey(captureId: string): string {
   return captureId.slice(-12).toLowerCase();
 }
 
-/** When the request came, in ms since the epoch. */
+/** When the request was received, in ms since the epoch. */
 export function getCaptureTimeMs(captureId: string): number {
   return parseInt(captureId.slice(0, 8) + captureId.slice(9, 13), 16);
 }
 
-/** Sorts before every id of this moment and after every one of the moment before. */
+/** Sorts before every id of this millisecond and after every id of the millisecond before. */
 export function toCaptureIdPrefix(atMs: number): string {
   const time = hex(Math.max(0, Math.floor(atMs)), 12);
   return `${time.slice(0, 8)}-${time.slice(8)}-`;
@@ -26,7 +26,7 @@ export function toCaptureIdPrefix(atMs: number): string {
 
 const COUNT_MAX = 0xfff;
 
-/** Makes the ids of one tunnel's captures. Each sorts after the one before, whatever the clock does. */
+/** Generates the ids of one tunnel's captures. Each sorts after the one before, even if the clock goes back. */
 export class CaptureIds {
   readonly #key: string;
   readonly #random: () => number;
@@ -34,7 +34,7 @@ export class CaptureIds {
   #bound = toCaptureIdPrefix(0);
   #count = 0;
 
-  /** @param random at least 0, less than 1: two lives of one object must not draw the same. */
+  /** @param random at least 0, less than 1: an object must not generate an id again after a restart. */
   constructor(tunnelId: string, random: () => number = Math.random) {
     this.#key = toCaptureKey(tunnelId);
     this.#random = random;

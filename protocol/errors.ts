@@ -1,6 +1,6 @@
 /**
- * Every failure that a caller or a visitor can meet, and the status it travels with. Code elsewhere names
- * a failure, never a status.
+ * Every error code that a caller or a visitor can get, and its HTTP status. Code elsewhere names an error code, never a
+ * status.
  */
 import { z } from "zod";
 
@@ -15,7 +15,7 @@ export const STATUS_BY_CODE = {
   invalid_budget: 400,
   verification_failed: 400,
   invalid_host: 400,
-  /** The device flow's two answers to a poll that came too early (RFC 8628 §3.5). */
+  /** The device flow's two responses to a poll that came too early (RFC 8628 §3.5). */
   authorization_pending: 400,
   slow_down: 400,
   unauthorized: 401,
@@ -53,7 +53,7 @@ export function isErrorCode(value: string): value is ErrorCode {
   return Object.hasOwn(STATUS_BY_CODE, value);
 }
 
-/** The one shape of an error's body. */
+/** The body of every error response. */
 export const ErrorBody = z.object({
   error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]),
   message: z.string(),
@@ -62,6 +62,6 @@ export const ErrorBody = z.object({
 });
 export type ErrorBody = z.infer<typeof ErrorBody>;
 
-/** Carries an `ErrorCode` on every answer that the service, and not the tunnelled server, made. */
+/** Holds an `ErrorCode` on every error response that the service itself made, and not the local server. */
 export const ERROR_HEADER = "underpass-error";
 export const REQUEST_ID_HEADER = "underpass-request-id";

@@ -1,6 +1,6 @@
-/** Which header lines of a visitor's request are not the visitor's to say, nor anybody's to set. */
+/** Headers of a visitor's request that are not forwarded, and headers that a traffic policy can't set. */
 
-/** Never passed on: they speak of one connection, or of a visitor's address that only we know. */
+/** They describe one connection, or the visitor's address, which only the service itself knows. */
 const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "connection",
   "keep-alive",
@@ -24,13 +24,13 @@ const NOT_FORWARDED: ReadonlySet<string> = new Set([
   "cf-connecting-ip",
   "cf-connecting-ipv6",
   "cf-visitor",
-  /** What the edge tells a tunnel's object. Nobody behind it may learn to say the same. */
+  /** From the edge to a tunnel's object. A local server must not see it, or it could be forged. */
   "underpass-judged",
-  /** What marks a replay. */
+  /** Marks a replay. */
   "underpass-replay",
 ]);
 
-/** The handshake's own lines: the agent makes its own handshake with the local server. */
+/** Headers of a WebSocket handshake: the agent makes its own handshake with the local server. */
 export const SOCKET_HANDSHAKE: ReadonlySet<string> = new Set([
   "sec-websocket-key",
   "sec-websocket-version",
@@ -39,19 +39,19 @@ export const SOCKET_HANDSHAKE: ReadonlySet<string> = new Set([
 
 /** @param name in lower case. */
 export function isForwarded(name: string): boolean {
-  // Servers that fold `_` into `-` would read `x_forwarded_for` as ours.
+  // Servers that turn `_` into `-` would read `x_forwarded_for` as our header.
   const plain = name.includes("_") ? name.replaceAll("_", "-") : name;
   return !NOT_FORWARDED.has(plain);
 }
 
-/** Frames the message, or names whom it is for: another value would make it another request. */
+/** They delimit the message or name its recipient: another value would make it another request. */
 const FRAMING: ReadonlySet<string> = new Set(["host", "content-length", "sec-websocket-protocol"]);
 
 const OWN_PREFIX = "underpass-";
 
-/** Whether a traffic policy may set it. */
+/** Whether a traffic policy may set the header. */
 export function isSettableByPolicy(name: string): boolean {
   const plain = name.toLowerCase().replaceAll("_", "-");
-  const isElses = SOCKET_HANDSHAKE.has(plain) || FRAMING.has(plain);
-  return isForwarded(plain) && !isElses && !plain.startsWith(OWN_PREFIX);
+  const isProtocolHeader = SOCKET_HANDSHAKE.has(plain) || FRAMING.has(plain);
+  return isForwarded(plain) && !isProtocolHeader && !plain.startsWith(OWN_PREFIX);
 }

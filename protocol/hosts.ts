@@ -1,9 +1,9 @@
-/** Host names as visitors send them, and what they mean here. */
+/** Host names as visitors send them, and the names of the routes that they lead to. */
 import { HOST_MAX_CHARS } from "./limits.ts";
 
 /**
- * The authority of a request URL: what stands between `//` and the target. Taken from the URL's own text,
- * because a parser would read `a@b` as a user and a host where the Host header says otherwise.
+ * The authority of a request URL: the text between `//` and the target. It is cut out of the URL's own text, because a
+ * parser would read `a@b` as a user and a host where the Host header means a host.
  */
 export function getAuthority(url: string): string {
   const start = url.indexOf("//") + 2;
@@ -13,7 +13,7 @@ export function getAuthority(url: string): string {
 
 /**
  * The host name of an authority: lower case, without port and without the root's dot.
- * @returns null when it is no host name or address; such a request has no place to go.
+ * @returns null when it is neither a host name nor an address: such a request can't be routed.
  */
 export function parseHost(authority: string): string | null {
   const host = authority.toLowerCase().replace(/:\d{0,5}$/, "");
@@ -23,8 +23,7 @@ export function parseHost(authority: string): string | null {
 }
 
 /**
- * The name under which a tunnel's route is kept: the label for the service's own domain, the whole name
- * for a custom one.
+ * The name of a host's route: the label for a host of the service's own domain, the whole name for a custom domain.
  * @returns null for the service domain itself and for names more than one label below it.
  */
 export function toRouteName(host: string, serviceDomain: string): string | null {

@@ -1,5 +1,5 @@
 /**
- * Bounds that more than one layer or a user meets, each with its unit in its name. A bound that only one layer needs is
+ * Bounds that several layers share or that users encounter, each with its unit in its name. A bound of a single layer is
  * beside its code, or in that layer's `limits.ts`.
  */
 import { DAY_MS, MINUTE_MS } from "../shared/time.ts";
@@ -10,31 +10,31 @@ import { DAY_MS, MINUTE_MS } from "../shared/time.ts";
 export const FRAME_DATA_MAX_BYTES = 64 * 1024;
 /** A message carries one or more whole frames. */
 export const WIRE_MESSAGE_MAX_BYTES = 1024 * 1024;
-/** What either side may send on a stream beyond what the other has consumed. */
+/** How many bytes either side may send on a stream beyond those that the other has consumed. */
 export const STREAM_WINDOW_BYTES = 1024 * 1024;
-/** The same for all the streams of a connection together, so that an object keeps within 128 MB. */
+/** The same for all the streams of a connection together, so that an object stays within 128 MB. */
 export const CONNECTION_WINDOW_BYTES = 16 * 1024 * 1024;
 /** This much of each stream is outside the connection's window: many stalled streams block none. */
 export const STREAM_RESERVE_BYTES = 16 * 1024;
 /** The receiver of a stream grants credit again once it has consumed this much. */
 export const CREDIT_GRANT_BYTES = 128 * 1024;
-/** The largest WebSocket message carried: what the platform itself accepts. */
+/** The largest WebSocket message of a visitor or a local server: the platform's own maximum. */
 export const SOCKET_MESSAGE_MAX_BYTES = 32 * 1024 * 1024;
 export const HELLO_MAX_MS = 10_000;
 export const HEARTBEAT_INTERVAL_MS = 5_000;
-/** A peer that was silent for this long is gone, whatever TCP believes. */
+/** A peer that has sent nothing for this long is treated as gone, even if TCP reports no error. */
 export const HEARTBEAT_TIMEOUT_MS = 13_000;
 export const CLOSE_REASON_MAX_BYTES = 123;
 
 // ── Reconnecting ──
 
 export const RECONNECT_MAX_MS = 5_000;
-/** How long requests in flight get to finish when an agent or a server says it is going away. */
+/** How long requests in flight may take to finish when an agent or a server shuts down. */
 export const DRAIN_MAX_MS = 10_000;
 
 // ── The API ──
 
-/** Rows in one answer of a list; `after` leads to the rest. */
+/** Rows in one page of a list; `after` leads to the next page. */
 export const LIST_MAX_ROWS = 1_000;
 export const TUNNEL_TTL_MAX_SECONDS = 366 * 24 * 3600;
 export const HOST_MAX_CHARS = 253;
@@ -51,18 +51,18 @@ export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
 export const TOKEN_TUNNELS_DEFAULT = 5;
 /** The window of a tunnel's rate limit. */
 export const RATE_WINDOW_MS = MINUTE_MS;
-/** When a watcher for whom there was no place may ask again. */
+/** When a watcher that was refused because there were too many may try again. */
 export const RECONNECT_WATCHER_MS = 5_000;
-/** A mail that no server has accepted after this long is given up. */
+/** An attempt to deliver a mail is abandoned after this long. */
 export const MAIL_DELIVERY_MAX_MS = 25_000;
 
 // ── Metrics ──
 
-/** Upper bounds of the steps in which answers' times are counted; what took longer is one step more. */
+/** Upper bounds of the latency histogram's buckets; one more bucket counts everything slower. */
 export const LATENCY_BOUNDS_MS = [
   5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000,
 ] as const;
 
-/** How long a tunnel's traffic is kept by the minute and by the hour: somewhat longer than it is shown. */
+/** How long a tunnel's traffic is stored by the minute and by the hour: somewhat longer than it is shown. */
 export const TRAFFIC_MINUTES_KEEP_MS = 2 * DAY_MS;
 export const TRAFFIC_HOURS_KEEP_MS = 35 * DAY_MS;

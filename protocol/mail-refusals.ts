@@ -1,11 +1,11 @@
-/** What a mail server's refusal of a recipient means for the mail. */
+/** Whether a mail server's refusal of a recipient is permanent. */
 
-/** How the gateway of a self-hosted server says that it was refused for good. */
+/** The status with which a self-hosted server's gateway reports a permanent refusal. */
 export const MAIL_REFUSED_STATUS = 422;
 
 /**
- * For good: the address is wrong, or takes no mail. Other refusals are of the server's own making (it wants
- * a password, it relays for nobody, it is full), and may be over tomorrow: RFC 3463 has their classes.
+ * Permanent: the address is wrong or accepts no mail. Other refusals are about the server itself (it requires a password,
+ * does not relay, is full) and can be gone tomorrow. RFC 3463 defines the classes.
  */
 export function isPermanentRefusal(reply: string): boolean {
   const [, code = "", detail] = /^(\d{3})[ -](?:(\d\.\d{1,3}\.\d{1,3})\b)?/.exec(reply) ?? [];
@@ -14,5 +14,5 @@ export function isPermanentRefusal(reply: string): boolean {
 }
 
 const MAILBOX_FULL = "5.2.2";
-/** From servers that give no details. */
+/** From servers that send no enhanced status code. */
 const NO_SUCH_RECIPIENT = ["501", "550", "551", "553"];

@@ -1,4 +1,4 @@
-/** Public names of tunnels: which are possible, which are ours, and which a token's patterns allow. */
+/** Subdomains of tunnels: which are valid, which are reserved, and which a token's patterns allow. */
 
 /** One DNS label (RFC 1035 §2.3.4). */
 const SUBDOMAIN_MAX_CHARS = 63;
@@ -6,7 +6,11 @@ const SUBDOMAIN_MAX_CHARS = 63;
 /** One DNS label in lower case. */
 export const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Labels that visitors would take for the service itself, or that mail and browsers ask for by habit. */
+/** Continues the name of a field whose value does not match `LABEL`. */
+export const LABEL_MESSAGE =
+  "must have 1 to 63 lower-case letters, digits or hyphens, with no hyphen at the start or the end";
+
+/** Labels that visitors could mistake for the service itself, or that mail clients and browsers look up by convention. */
 const RESERVED: ReadonlySet<string> = new Set(
   `about abuse account accounts admin administrator agent api app apps assets auth autoconfig
   autodiscover billing cdn checkout connect console dashboard dns docs download edge email ftp gateway
@@ -17,14 +21,14 @@ const RESERVED: ReadonlySet<string> = new Set(
   webmaster whois wpad ws www`.split(/\s+/),
 );
 
-/** `xn--` and its like are encodings of other scripts: a name that reads as something else. */
+/** `xn--` and similar prefixes mark encoded names, which are displayed as something else. */
 const ENCODED = /^..--/;
 
-/** Names that are ours, and those that pass for them at a glance: `l0gin`, `log-in`, `rnail`, `vvww`. */
+/** Reserved labels, and those that look like one: `l0gin`, `log-in`, `rnail`, `vvww`. */
 export function isReservedLabel(label: string): boolean {
   const read = label.replaceAll("vv", "w").replaceAll("rn", "m");
   if (ENCODED.test(label) || RESERVED.has(label) || RESERVED.has(read)) return true;
-  // `mall` is a word of its own, and `ma1l` is not.
+  // `mall` is a word of its own; `ma1l` is not.
   return /[0-9-]/.test(label) && RESERVED_LOOKALIKES.has(toLookalike(read));
 }
 
@@ -40,31 +44,31 @@ const LETTER_LIKE: Record<string, string> = {
   "8": "b",
 };
 
-/** A 5 at the end is a number: of `app5`, as of `app4`. */
+/** A 5 at the end is read as a number: `app5` follows `app4`. */
 function toLookalike(label: string): string {
   return label.replace(/[-01i3478]|5(?=.*[a-z])/g, (character) => LETTER_LIKE[character]!);
 }
 
 const RESERVED_LOOKALIKES: ReadonlySet<string> = new Set([...RESERVED].map(toLookalike));
 
-/** What is wrong with a tunnel's whole label, or null. */
+/** @returns what is wrong with a tunnel's whole label; null when it is valid. */
 export function findLabelError(label: string): string | null {
   if (label.length > SUBDOMAIN_MAX_CHARS) {
-    return `must be at most ${SUBDOMAIN_MAX_CHARS} characters, the project's suffix included`;
+    return `must have at most ${SUBDOMAIN_MAX_CHARS} characters, including the project's suffix`;
   }
-  if (!LABEL.test(label)) return "must be lower-case letters, digits and inner hyphens";
+  if (!LABEL.test(label)) return LABEL_MESSAGE;
   return null;
 }
 
-/** Every organization has it, under this slug, for good; its tunnels carry no suffix. */
+/** Every organization has this project permanently; its tunnels have no suffix. */
 export const DEFAULT_PROJECT_SLUG = "default";
 
-/** A tunnel of any other project carries its slug: `api` in `staging` is `api-staging`. */
+/** A tunnel of any other project has its slug as a suffix: `api` in `staging` is `api-staging`. */
 export function toLabel(name: string, projectSlug: string): string {
   return projectSlug === DEFAULT_PROJECT_SLUG ? name : `${name}-${projectSlug}`;
 }
 
-/** A token's pattern: a label in which `*` stands for any run of characters, an empty one too. */
+/** A token's pattern: a label in which `*` matches any number of characters, also none. */
 export const LABEL_PATTERN = /^[a-z0-9*-]{1,63}$/;
 
 /** Whether a pattern can match any tunnel of the project. */
@@ -77,12 +81,12 @@ export function canAllowInProject(pattern: string, projectSlug: string): boolean
   return tail.endsWith(suffix) || suffix.endsWith(tail);
 }
 
-/** No pattern at all allows every name. */
+/** An empty list allows every label. */
 export function isAllowedLabel(patterns: readonly string[], label: string): boolean {
   return patterns.length === 0 || patterns.some((pattern) => matchesPattern(pattern, label));
 }
 
-/** Goes back to the last star only, so that no pattern takes more than length × length steps. */
+/** Backtracks to the last star only, so that no pattern takes more than length × length steps. */
 export function matchesPattern(pattern: string, label: string): boolean {
   let at = 0;
   let star = -1;
@@ -122,13 +126,13 @@ const NOUNS = `acorn alder anchor arch aspen badger bay beacon birch bison bridg
   quartz rain raven reef ridge river robin sage shore sparrow spring spruce stone stream summit swan
   thicket tide trail tulip valley violet walnut wave willow wind wren`.split(/\s+/);
 
-/** Crockford's alphabet, so that a name survives being read aloud. */
+/** Crockford's alphabet has no letters and digits that are easily confused when a name is read aloud. */
 const TAIL_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const TAIL_CHARS = 6;
 
 /**
- * `nimble-otter-7k3m9q`: easy to say, and too many to walk through. 30 bits are in the tail and 13 in the
- * words: whoever tries 1,000 names a second while 10,000 tunnels are there finds one in some two weeks.
+ * `nimble-otter-7k3m9q`: easy to say, and too many to enumerate. The tail has 30 bits and the words have 13: an attacker
+ * who tries 1,000 names a second while 10,000 tunnels exist finds one in about two weeks.
  */
 export function generateRandomName(): string {
   const random = crypto.getRandomValues(new Uint16Array(2 + TAIL_CHARS));

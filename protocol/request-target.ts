@@ -1,6 +1,6 @@
 /**
- * The request target (RFC 9112 §3.2) as the visitor sent it: `new URL` would decode, fold and collapse it. The
- * platform gives the URL as `scheme://authority` followed by the target's own bytes.
+ * The request target (RFC 9112 §3.2) exactly as the visitor sent it: `new URL` would decode and normalize it. The
+ * platform's URL is `scheme://authority` followed by the target's own bytes.
  */
 export function getRequestTarget(url: string): string {
   const slash = url.indexOf("/", url.indexOf("//") + 2);

@@ -1,2 +1,2 @@
-/** What `/health` and the agent say of themselves; package.json carries the same (a test compares). */
+/** Reported by `/health` and by the agent. A test checks that package.json has the same version. */
 export const SERVICE_VERSION = "0.3.7";

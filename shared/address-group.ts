@@ -1,6 +1,6 @@
-/** Which addresses count as one source: an IPv6 subscriber has a whole /64 to send from. */
+/** Groups addresses that count as one source: an IPv6 subscriber has a whole /64 to send from. */
 
-/** @param address without port and brackets. Whoever has none shares a group with all who have none. */
+/** @param address without port and brackets; all sources with an empty address share one group. */
 export function getAddressGroup(address: string): string {
   const plain = address.toLowerCase().split("%")[0]!;
   if (!plain.includes(":")) return plain === "" ? "unknown" : plain;
@@ -9,12 +9,12 @@ export function getAddressGroup(address: string): string {
   return `${expandGroups(plain).slice(0, 4).join(":")}::/64`;
 }
 
-/** The eight groups, without the zeros that `::` and short groups leave out. */
+/** Splits an IPv6 address into its eight groups, with the ones that `::` stands for and without leading zeros. */
 function expandGroups(address: string): string[] {
   const [head = "", tail] = address.split("::");
-  const groupsOf = (part: string) => (part === "" ? [] : part.split(":"));
-  const before = groupsOf(head);
-  const after = tail === undefined ? [] : groupsOf(tail);
+  const splitGroups = (part: string) => (part === "" ? [] : part.split(":"));
+  const before = splitGroups(head);
+  const after = tail === undefined ? [] : splitGroups(tail);
   // A dotted tail (`::1.2.3.4`) stands for two groups.
   const written = before.length + after.length + (address.includes(".") ? 1 : 0);
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - written);

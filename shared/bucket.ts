@@ -1,16 +1,16 @@
-/** A bucket that fills by one token each `refillMs`. `tokens` is what it held at `atMs`. */
+/** The state of a token bucket: it held `tokens` at `atMs`. */
 export interface Bucket {
   tokens: number;
   atMs: number;
 }
 
-/** What it holds when it is full, and how long one token takes to come. */
+/** A full bucket holds `burst` tokens; one token is added every `refillMs`. */
 export interface BucketRule {
   burst: number;
   refillMs: number;
 }
 
-/** `waitMs` is 0 when the request may pass. A refused request takes nothing. */
+/** @returns `waitMs` 0 when the request may pass. A refused request takes no token. */
 export function takeFromBucket(
   saved: Bucket | undefined,
   rule: BucketRule,
@@ -23,7 +23,7 @@ export function takeFromBucket(
   return { bucket: { tokens, atMs: nowMs }, waitMs: Math.ceil((1 - tokens) * rule.refillMs) };
 }
 
-/** How long until the bucket is full again, and so not worth keeping. */
+/** How long until the bucket is full again: its state need not be stored any longer then. */
 export function msUntilFull(bucket: Bucket, rule: BucketRule): number {
   return Math.ceil((rule.burst - bucket.tokens) * rule.refillMs);
 }

@@ -4,20 +4,20 @@ import ipaddr from "ipaddr.js";
 const { IPv4, IPv6, isValid, parse, parseCIDR } = ipaddr;
 
 export interface Cidr {
-  /** As it is written canonically: the network's own address and its prefix. */
+  /** The canonical form: the network's own address and its prefix. */
   text: string;
   prefix: number;
   /** null for IPv6. */
   ipv4: { first: number; size: number } | null;
 }
 
-/** @returns null for text that is no block; a bare address is a block of one. */
+/** @returns null for text that is not a block; a bare address is a block of one address. */
 export function parseCidr(text: string): Cidr | null {
   const [address = "", prefixText, ...rest] = text.trim().split("/");
   if (rest.length > 0 || !isValid(address)) return null;
   const parsed = parse(address);
   const isIpv4 = parsed instanceof IPv4;
-  // ipaddr.js also reads 10.1, 0x0a000001 and octal groups; nobody means those.
+  // ipaddr.js also accepts 10.1, 0x0a000001 and octal groups, which are more likely mistakes.
   if (isIpv4 && !/^(\d{1,3}\.){3}\d{1,3}$/.test(address)) return null;
   if (isIpv4 && address.split(".").some((part) => part.length > 1 && part.startsWith("0")))
     return null;
@@ -37,10 +37,10 @@ export function parseCidr(text: string): Cidr | null {
 }
 
 /**
- * Reads blocks once, for many addresses.
+ * Parses blocks once, to match many addresses.
  *
- * @returns whether an address is in one of them. An IPv4 address written as IPv6 (`::ffff:…`) is the IPv4 one;
- * what is no address is in none.
+ * @returns a function that says whether an address is in one of the blocks. An IPv4-mapped IPv6 address (`::ffff:…`)
+ * is matched as IPv4; text that is not an address is in no block.
  */
 export function compileCidrs(cidrs: readonly string[]): (address: string) => boolean {
   const blocks = cidrs.map((cidr) => parseCIDR(cidr));

@@ -1,24 +1,24 @@
 /**
- * Whose address a request comes from. Only what the platform itself says is believed; a header is, where
- * an operator has said that a proxy of their own sets it.
+ * The address that a request comes from. Only the platform's own information is trusted, and a header only where the
+ * operator has configured that their own proxy sets it.
  */
 
-/** Which source of the address may be believed. */
+/** Which source of the address may be trusted. */
 export interface AddressTrust {
-  /** On Cloudflare, where `cf-connecting-ip` is the platform's and can't be sent by a visitor. */
+  /** On Cloudflare, which sets `cf-connecting-ip` itself and overwrites a visitor's. */
   hosted: boolean;
-  /** Self-hosted behind a proxy: the last entry of `X-Forwarded-For` is the one that it added. */
+  /** Self-hosted behind a proxy: the last entry of `X-Forwarded-For` is the one that the proxy added. */
   trustProxy: boolean;
 }
 
-/** The parts of a request that tell. */
+/** The parts of a request that can hold the address. */
 export interface AddressedRequest {
   headers: { get(name: string): string | null };
-  /** The platform's own, not a header. */
+  /** Set by the platform. */
   cf?: unknown;
 }
 
-/** @returns an IPv4 or IPv6 address without port and brackets; empty when nothing tells. */
+/** @returns an IPv4 or IPv6 address without port and brackets; empty when it is unknown. */
 export function getClientAddress(request: AddressedRequest, trust: AddressTrust): string {
   if (trust.hosted) return request.headers.get("cf-connecting-ip") ?? "";
   if (trust.trustProxy) {
@@ -29,7 +29,7 @@ export function getClientAddress(request: AddressedRequest, trust: AddressTrust)
   return clientIp === undefined ? "" : stripPort(clientIp);
 }
 
-/** `192.0.2.1:80`, `[2001:db8::1]:80`, `2001:db8::1` and `unix:…` as they come. */
+/** Takes `192.0.2.1:80`, `[2001:db8::1]:80`, `2001:db8::1` and `unix:…`. */
 function stripPort(address: string): string {
   if (address.startsWith("[")) return address.slice(1, address.indexOf("]"));
   const colon = address.indexOf(":");

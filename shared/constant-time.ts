@@ -1,6 +1,6 @@
-/** Comparing what somebody shows with what is secret. */
+/** Comparison of secrets without a timing side channel. */
 
-/** In a time that depends on the lengths only. */
+/** Takes a time that depends on the lengths only, which are not secret. */
 export function equalInConstantTime(a: string, b: string): boolean {
   if (a.length !== b.length) return false;
   let difference = 0;
@@ -8,7 +8,7 @@ export function equalInConstantTime(a: string, b: string): boolean {
   return difference === 0;
 }
 
-/** The same for bytes. Lengths are no secret. */
+/** The same for bytes. */
 export function equalBytesInConstantTime(a: Uint8Array, b: Uint8Array): boolean {
   if (a.byteLength !== b.byteLength) return false;
   let difference = 0;

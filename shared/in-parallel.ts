@@ -1,4 +1,4 @@
-/** Does something for each item, so many at once. */
+/** Calls `act` for each item, at most `atOnce` at a time. */
 export async function inParallel<Item>(
   atOnce: number,
   items: Item[],

@@ -1,4 +1,4 @@
-/** One line of JSON for each thing worth telling. Secrets and bodies never go in. */
+/** Writes one line of JSON for each event. Secrets and bodies are never logged. */
 type Level = "info" | "warn" | "error";
 
 export function log(level: Level, event: string, details: Record<string, unknown> = {}): void {

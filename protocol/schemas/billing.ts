@@ -1,11 +1,11 @@
-/** Plans that are paid for, and what an owner sees of it. */
+/** Paid plans: the checkout, and the billing page of an owner. */
 import { z } from "zod";
 import { BILLING_CYCLES, PAID_PLANS, PLANS } from "../plans.ts";
 import { Instant } from "./scalars.ts";
 
 export const BILLING_MODES = ["none", "mock", "payments"] as const;
 
-/** As the payment provider calls them. */
+/** The payment provider's names. */
 export const SUBSCRIPTION_STATUSES = [
   "trialing",
   "active",
@@ -27,7 +27,7 @@ export type CheckoutSession = z.infer<typeof CheckoutSession>;
 export const PortalSession = z.object({ portal_url: z.url() });
 export type PortalSession = z.infer<typeof PortalSession>;
 
-/** What an organization has beyond its plan: it is kept, and does not work. */
+/** Resources beyond an organization's plan: they remain stored, but do not work. */
 export const OverLimit = z.object({
   what: z.enum(["reserved_subdomains", "tunnel_passwords", "identity_gates", "master_keys"]),
   count: z.int(),
@@ -39,13 +39,13 @@ const Prices = z.object({ monthly: z.number(), yearly: z.number() });
 
 export const Billing = z.object({
   mode: z.enum(BILLING_MODES),
-  /** What is in force right now. */
+  /** The plan in force now. */
   plan: z.enum(PLANS),
-  /** Of the subscription that counts. null: there is none. */
+  /** The status of the current subscription; null without one. */
   status: z.enum(SUBSCRIPTION_STATUSES).nullable(),
   cycle: z.enum(BILLING_CYCLES).nullable(),
   currentPeriodEnd: Instant.nullable(),
-  /** Set while a payment is overdue: until then the plan stays. */
+  /** Set while a payment is overdue: the plan stays in force until then. */
   graceEndsAt: Instant.nullable(),
   cancelAtPeriodEnd: z.boolean(),
   overLimits: z.array(OverLimit),

@@ -1,4 +1,4 @@
-/** What an organization's tunnels have carried, and what that came to. */
+/** The traffic of an organization's tunnels, and its cost. */
 import { z } from "zod";
 import { Instant, PageQuery } from "./scalars.ts";
 import { TOKEN_KINDS } from "./tokens.ts";
@@ -23,12 +23,12 @@ export const SeriesQuery = z.object({ metric: Metric, window: MetricWindow.defau
 export const SeriesPoint = z.object({ timestamp: Instant, value: z.number() });
 export type SeriesPoint = z.infer<typeof SeriesPoint>;
 
-/** Of a month, in UTC. */
+/** The usage of one month, in UTC. */
 const Usage = z.object({
-  /** Of both directions. */
+  /** In both directions together. */
   bytes: z.int(),
   requests: z.int(),
-  /** In whole cents, of which none is begun. */
+  /** In whole cents, rounded down. */
   costUsdCents: z.int(),
 });
 
@@ -39,7 +39,7 @@ const TokenUsage = Usage.extend({
   kind: z.enum(TOKEN_KINDS),
   revoked: z.boolean(),
   monthlyBudgetUsdCents: z.int().nullable(),
-  /** What counts for the budget: also what its predecessors spent, and what a master key's tokens did. */
+  /** Counted against the budget: includes the spending of the token's predecessors, and of a master key's tokens. */
   spentUsdCents: z.int(),
 });
 
@@ -52,7 +52,7 @@ export const OrganizationUsage = Usage.extend({
 export type OrganizationUsage = z.infer<typeof OrganizationUsage>;
 
 export const UsageQuery = PageQuery.extend({
-  /** Left out: the one that is running. */
+  /** Default: the current month. */
   month: z
     .string()
     .regex(/^2\d{3}-(0[1-9]|1[0-2])$/, "must be a month such as 2026-11")

@@ -1,4 +1,4 @@
-/** Private networks: WireGuard networks whose server stands behind an agent, reached through a relay's port. */
+/** Private networks: WireGuard networks whose server is behind an agent and reached through a relay's port. */
 import { z } from "zod";
 import { isAddressIn, numberToIpv4, parseCidr } from "../../shared/cidr.ts";
 import { NETWORK_STATES, RELAY_ID } from "../relay/link.ts";
@@ -7,34 +7,34 @@ import { Instant, Line } from "./scalars.ts";
 const NETWORK_NAME_MAX_CHARS = 63;
 const DEVICE_NAME_MAX_CHARS = 63;
 
-/** What a network's block must be inside: RFC 1918 and RFC 6598 (shared address space). */
+/** A network's block must be inside one of these: RFC 1918 and RFC 6598 (shared address space). */
 const PRIVATE_BLOCKS = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10"];
 const NETWORK_PREFIX_MIN = 16;
 const NETWORK_PREFIX_MAX = 30;
 
-/** Why a block can't be a private network's; null when it can. */
+/** @returns why a block is not valid for a private network; null when it is valid. */
 function findCidrError(text: string): string | null {
   const cidr = parseCidr(text);
   if (!cidr || !text.includes("/")) return "must be an IPv4 block such as 10.88.0.0/24";
   const { ipv4, prefix } = cidr;
-  if (!ipv4) return "must be an IPv4 block, not one of IPv6";
+  if (!ipv4) return "must be an IPv4 block, not an IPv6 block";
   if (prefix < NETWORK_PREFIX_MIN || prefix > NETWORK_PREFIX_MAX) {
     return `must have a prefix from /${NETWORK_PREFIX_MIN} to /${NETWORK_PREFIX_MAX}`;
   }
   if (!isAddressIn(numberToIpv4(ipv4.first), PRIVATE_BLOCKS)) {
     return `must be inside one of ${PRIVATE_BLOCKS.join(", ")}`;
   }
-  return cidr.text === text ? null : `has host bits set: the network is ${cidr.text}`;
+  return cidr.text === text ? null : `must not have host bits set: the network is ${cidr.text}`;
 }
 
-/** IPv4, /16 to /30, inside `PRIVATE_BLOCKS`, written canonically. */
+/** IPv4, /16 to /30, inside `PRIVATE_BLOCKS`, in canonical form. */
 const NetworkCidr = z
   .string()
   .trim()
   .max(64)
   .superRefine((text, context) => {
-    const fault = findCidrError(text);
-    if (fault !== null) context.addIssue(fault);
+    const error = findCidrError(text);
+    if (error !== null) context.addIssue(error);
   });
 
 /** `host:port`; an IPv6 address in brackets. */
@@ -62,8 +62,12 @@ export const RegisterServer = z.object({
   server_public_key: WireGuardKey,
   server_listen_port: z.int().min(1).max(65_535),
   /** For a server that its clients reach without the relay: `host:port`. */
-  public_endpoint: z.string().max(260).refine(isEndpoint, "must be host:port").optional(),
-  /** Left out: the relay with the most free ports. */
+  public_endpoint: z
+    .string()
+    .max(260)
+    .refine(isEndpoint, "must be host:port, such as vpn.example.com:51820")
+    .optional(),
+  /** Default: the relay with the most free ports. */
   relay_id: RELAY_ID.optional(),
 });
 
@@ -121,16 +125,16 @@ export const DeviceId = z.object({ id: z.uuid(), device_id: z.uuid() });
 export const DeviceEnrollment = z.object({ device: Device, network_cidr: z.string() });
 export const NetworkConfig = z.object({ config: z.string() });
 
-/** What an agent needs to serve a network or a TCP tunnel at its relay. */
+/** What an agent needs to serve a network or a TCP tunnel through its relay. */
 export const RelayAccess = z.object({
-  /** A JWT of five minutes: relay-ticket.ts. */
+  /** A JWT of five minutes: protocol/relay/ticket.ts. */
   ticket: z.string(),
   expires_at: Instant,
   relay: z.object({
     id: z.string(),
-    /** Of the control connection: `ws://…` or `wss://…`, without a path. */
+    /** The URL of the control connection: `ws://…` or `wss://…`, without a path. */
     url: z.string(),
-    /** What visitors and remote peers reach. */
+    /** The host that visitors and remote peers connect to. */
     host: z.string(),
   }),
   port: z.int(),

@@ -1,29 +1,27 @@
-/** What the resources are put together from. */
+/** Schemas that several resources share. */
 import { z } from "zod";
 import { LIST_MAX_ROWS } from "../limits.ts";
-import { LABEL } from "../names.ts";
+import { LABEL, LABEL_MESSAGE } from "../names.ts";
 
 export const Instant = z.iso.datetime();
-export const Label = z
-  .string()
-  .regex(LABEL, "must be lower-case letters, digits and inner hyphens");
+export const Label = z.string().regex(LABEL, LABEL_MESSAGE);
 
-/** What a row can hold: PostgreSQL refuses NUL in any text, and half of a surrogate pair in JSON. */
-export const STORABLE = [/^[^\0\p{Cs}]*$/u, "must not contain NUL or broken characters"] as const;
+/** Text that PostgreSQL can store: it rejects NUL in any text, and unpaired surrogates in JSON. */
+export const STORABLE = [
+  /^[^\0\p{Cs}]*$/u,
+  "must not contain NUL characters or invalid Unicode",
+] as const;
 
-/** The same on one line. */
+/** The same, on one line. */
 export const ONE_LINE = [
   /^[^\p{Cc}\p{Cs}]*$/u,
-  "must not contain control or broken characters",
+  "must not contain control characters or invalid Unicode",
 ] as const;
 
 /** RFC 9110 §5.1. */
-export const FIELD_NAME = [
-  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/,
-  "must be the name of a header",
-] as const;
+export const FIELD_NAME = [/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be a valid header name"] as const;
 
-/** A line of text that a person chose: shown, never interpreted. */
+/** A line of text that a user chose: displayed, never interpreted. */
 export const Line = (maxChars: number) =>
   z
     .string()

@@ -15,13 +15,15 @@ const MONTHLY_BUDGET_MAX_USD_CENTS = 1_000_000_000;
 /** In the order of their numbers in the bytes of a capability token (docs/capability-token.md). */
 export const TOKEN_KINDS = ["agent", "master"] as const;
 
-/** Columns of 32 bits. */
+/** The maximum of a 32-bit column. */
 const INT32_MAX = 2 ** 31 - 1;
 
 const TtlHours = z.int().min(1).max(TOKEN_TTL_MAX_HOURS);
 const Patterns = z
   .array(
-    z.string().regex(LABEL_PATTERN, "must be lower-case letters, digits, hyphens and * wildcards"),
+    z
+      .string()
+      .regex(LABEL_PATTERN, "must have 1 to 63 lower-case letters, digits, hyphens or * wildcards"),
   )
   .max(TOKEN_SUBDOMAINS_MAX);
 
@@ -40,7 +42,7 @@ export const MintMasterKey = z.object({
 
 export const MintProjectToken = z.object({
   name: Line(TOKEN_NAME_MAX_CHARS),
-  /** Left out: less for a machine with a master key than for a person. */
+  /** Default: less for a machine with a master key than for a user. */
   ttl_hours: TtlHours.optional(),
   allowed_subdomains: Patterns.default([]),
 });
@@ -55,7 +57,7 @@ export const Token = z.object({
   allowedSubdomains: z.array(z.string()),
   projectSlug: z.string().nullable(),
   monthlyBudgetUsdCents: z.int().nullable(),
-  /** In this month. */
+  /** Spent in this month. */
   spentUsdCents: z.int(),
   /** Seconds since the epoch. */
   issuedAt: z.int(),
@@ -67,15 +69,17 @@ export type Token = z.infer<typeof Token>;
 export const MintedToken = Token.extend({
   wireBytes: z.string(),
   wireBytesLen: z.int(),
-  /** A master key's only. */
+  /** Only for a master key. */
   bearer: z.string().optional(),
 });
 export type MintedToken = z.infer<typeof MintedToken>;
 
 export const Budget = z.object({
-  /** null: no cap. */
+  /** null: no limit. */
   monthlyBudgetUsdCents: z.int().min(0).max(MONTHLY_BUDGET_MAX_USD_CENTS).nullable(),
 });
 export const BudgetResult = Budget.extend({ success: z.literal(true) });
 
-export const Nonce = z.object({ nonce: z.string().regex(/^[0-9a-f]{32}$/) });
+export const Nonce = z.object({
+  nonce: z.string().regex(/^[0-9a-f]{32}$/, "must be 32 hexadecimal digits"),
+});

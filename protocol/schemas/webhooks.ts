@@ -1,4 +1,4 @@
-/** Webhook receivers: where vendors post, and what they posted. */
+/** Webhook receivers, and the deliveries that vendors post to them. */
 import { z } from "zod";
 import { Instant, Line, STORABLE } from "./scalars.ts";
 
@@ -28,7 +28,7 @@ export const CreateReceiver = z.object({
 
 export const RotateReceiverSecret = z.object({
   secret: Secret,
-  /** How long the secret before is accepted as well. */
+  /** How long the previous secret is accepted as well. */
   overlapHours: z
     .number()
     .min(0)
@@ -40,42 +40,42 @@ export const Receiver = z.object({
   id: z.uuid(),
   name: z.string(),
   validator: Validator,
-  /** Where the vendor posts. */
+  /** The URL that the vendor posts to. */
   url: z.string(),
-  /** null: no earlier secret is accepted. */
+  /** null: no previous secret is accepted. */
   previousSecretUntil: Instant.nullable(),
   createdAt: Instant,
 });
 export type Receiver = z.infer<typeof Receiver>;
 
-/** A place in the order of deliveries. Opaque to clients; `0` is before the first. */
-const Cursor = z.string().regex(/^\d{1,15}$/, "must be a cursor of an earlier answer");
+/** A position in the sequence of deliveries. Opaque to clients; `0` is before the first. */
+const Cursor = z.string().regex(/^\d{1,15}$/, "must be a cursor from an earlier response");
 
 export const ReceiverState = Receiver.extend({
-  /** Deliveries that are there to be read. */
+  /** The number of stored deliveries. */
   kept: z.int(),
   lastReceivedAt: Instant.nullable(),
-  /** Up to here everything was handled, as somebody said. */
+  /** All deliveries up to here have been acknowledged. */
   acknowledged: Cursor,
 });
 export type ReceiverState = z.infer<typeof ReceiverState>;
 
 export const Delivery = z.object({
-  /** The vendor's own; one of ours where it gives none. */
+  /** The vendor's id, or one of ours when it sends none. */
   id: z.string(),
   receivedAt: Instant,
   headers: z.record(z.string(), z.string()),
-  /** Base64 of the bytes that came. */
+  /** Base64 of the received bytes. */
   body: z.string(),
   contentType: z.string().nullable(),
-  /** Right behind this delivery. */
+  /** The position just after this delivery. */
   cursor: Cursor,
 });
 export type Delivery = z.infer<typeof Delivery>;
 
 export const DeliveryPage = z.object({
   events: z.array(Delivery),
-  /** For the next question's `after`. */
+  /** The `after` of the next request. */
   cursor: Cursor,
 });
 export type DeliveryPage = z.infer<typeof DeliveryPage>;
@@ -88,9 +88,9 @@ export const DeliveryQuery = z.object({
     .min(1)
     .max(DELIVERIES_PAGE_MAX_ROWS)
     .default(DELIVERIES_PAGE_DEFAULT_ROWS),
-  /** Seconds to wait for a delivery where there is none yet. */
+  /** Seconds to wait for a delivery when there is none yet. */
   wait: z.coerce.number().min(0).max(LONG_POLL_MAX_SECONDS).default(0),
-  /** Nothing that came earlier is in the answer. */
+  /** Earlier deliveries are not returned. */
   since: z.iso.datetime({ offset: true }).optional(),
 });
 

@@ -1,45 +1,45 @@
 /**
- * Why one side of the wire closes the agent's WebSocket. The close reason starts with the code's name;
- * what follows a colon is for a person.
+ * Why one side closes the agent's WebSocket. The close reason starts with the code's name; the text after the colon is
+ * for a person.
  */
 export const CLOSE = {
-  /** The other side sent what it must not. */
+  /** The other side violated the protocol. */
   protocol_error: 4400,
   /** The token is unreadable, tampered with, expired, revoked or of the wrong kind. */
   unauthorized: 4401,
   BUDGET_EXCEEDED: 4402,
-  /** The token is good and does not allow this tunnel. */
+  /** The token is valid but does not allow this tunnel. */
   forbidden: 4403,
   tunnel_deleted: 4404,
-  /** No heartbeat from the other side. */
+  /** Nothing was received from the other side. */
   heartbeat_timeout: 4408,
-  /** The name belongs to somebody else, or another credential is serving it now. */
+  /** The name belongs to another organization, or an agent with another token is serving it now. */
   duplicate_name: 4409,
-  /** A newer connection of the same credential took the tunnel over. */
+  /** A newer connection with the same token took the tunnel over. */
   replaced: 4410,
-  /** The tunnel's time is over. */
+  /** The tunnel has expired. */
   tunnel_expired: 4411,
-  /** Somebody of the organization ended this connection: come back in some five seconds. */
+  /** A member of the organization ended this connection: reconnect in about five seconds. */
   connection_ended: 4412,
   /** The private network was deleted. */
   network_deleted: 4413,
-  /** The network's server was registered anew or removed: ask for a new ticket. */
+  /** The network's server was registered again or removed: ask for a new ticket. */
   server_changed: 4414,
   invalid_request: 4422,
-  /** Its owner stopped the tunnel and may start it again: ask every few seconds. */
+  /** The owner stopped the tunnel and may start it again: try every few seconds. */
   tunnel_stopped: 4423,
   /** No protocol version in common. */
   unsupported_version: 4426,
   /** The token's or the plan's number of tunnels is in use. */
   quota_exceeded: 4429,
   internal: 4500,
-  /** The server restarts; come back. */
+  /** The server restarts: reconnect. */
   going_away: 4503,
 } as const;
 
 export type CloseName = keyof typeof CLOSE;
 
-const RETRIED: ReadonlySet<number> = new Set([
+const RECONNECT: ReadonlySet<number> = new Set([
   CLOSE.heartbeat_timeout,
   CLOSE.connection_ended,
   CLOSE.tunnel_stopped,
@@ -48,16 +48,16 @@ const RETRIED: ReadonlySet<number> = new Set([
   CLOSE.going_away,
 ]);
 
-/** The name of one of our close codes, or null for one of the platform's or the network's. */
+/** @returns null for a close code that is not one of ours: the platform's or the network's. */
 export function findCloseName(code: number): CloseName | null {
   for (const name of Object.keys(CLOSE) as CloseName[]) if (CLOSE[name] === code) return name;
   return null;
 }
 
 /**
- * Whether an agent that was closed with `code` should connect again. Codes that are not ours (1006, a
- * proxy's 1011) say nothing about the tunnel, so they are losses of a connection and are retried.
+ * Whether an agent that was closed with `code` should reconnect. Codes that are not ours (1006, a proxy's 1011) say
+ * nothing about the tunnel: the connection was lost, so the agent reconnects.
  */
 export function shouldReconnect(code: number): boolean {
-  return findCloseName(code) === null || RETRIED.has(code);
+  return findCloseName(code) === null || RECONNECT.has(code);
 }

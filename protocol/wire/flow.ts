@@ -14,7 +14,7 @@ interface SendState {
   wake: (() => void) | undefined;
 }
 
-/** What one end may still send. */
+/** How much one end may still send. */
 export class SendWindows {
   readonly #streamWindow: number;
   readonly #connectionWindow: number;
@@ -36,7 +36,7 @@ export class SendWindows {
     return Math.min(this.#streamWindow - outstanding, reserve + shared);
   }
 
-  /** Bytes that were sent on the stream and not granted again. */
+  /** Bytes that were sent on the stream and have not been credited yet. */
   outstanding(stream: number): number {
     return this.#streams.get(stream)?.outstanding ?? 0;
   }
@@ -50,10 +50,10 @@ export class SendWindows {
     this.#addOutstanding(outgoing, bytes);
   }
 
-  /** @returns false when the other end granted more than it was sent. */
+  /** @returns false when the other end credited more than it was sent. */
   addCredit(stream: number, bytes: number): boolean {
     const outgoing = this.#streams.get(stream);
-    // A stream that is over here may still be granted what was on its way.
+    // Credit for a stream that has ended here may still arrive.
     if (!outgoing) return true;
     if (bytes > outgoing.outstanding) return false;
     this.#addOutstanding(outgoing, -bytes);
@@ -72,7 +72,7 @@ export class SendWindows {
     outgoing.wake = resume;
   }
 
-  /** The sender is done; what is outstanding still counts until the other end has consumed it. */
+  /** The sender has finished; outstanding bytes still count until the other end has consumed them. */
   end(stream: number): void {
     const outgoing = this.#streams.get(stream);
     if (!outgoing) return;
@@ -80,7 +80,7 @@ export class SendWindows {
     if (outgoing.outstanding <= STREAM_RESERVE_BYTES) this.#streams.delete(stream);
   }
 
-  /** The stream was reset: neither end holds anything of it. A sender that waits is woken to find out. */
+  /** The stream was reset: neither end holds bytes of it. A waiting sender is resumed and finds the stream gone. */
   drop(stream: number): void {
     const outgoing = this.#streams.get(stream);
     if (!outgoing) return;
@@ -90,7 +90,7 @@ export class SendWindows {
     this.#wakeAvailable();
   }
 
-  /** The connection is gone: everybody who waits is woken to find out. */
+  /** The connection was lost: all waiting senders are resumed. */
   close(): void {
     for (const stream of [...this.#streams.keys()]) this.drop(stream);
   }
@@ -117,7 +117,7 @@ export class SendWindows {
   }
 }
 
-/** What one end has received on a stream, and what of it it has yet to grant again. */
+/** The bytes that one end has received on a stream, and those of them that it has yet to credit. */
 export class ReceiveWindow {
   readonly #window: number;
   #held = 0;
@@ -141,19 +141,19 @@ export class ReceiveWindow {
   }
 
   /**
-   * Tells that `bytes` of what was received are held no longer.
-   * @returns how many bytes to grant now; 0: not yet, or never.
+   * Records that `bytes` of the received bytes are no longer held.
+   * @returns how many bytes to credit now; 0 means not yet, or never.
    */
   recordConsumed(bytes: number): number {
     this.#held -= bytes;
     this.#ungranted += bytes;
-    // The last of an ended stream is granted too where it counts against the connection's window.
+    // The rest of an ended stream is credited too if it counts against the connection's window.
     const isLast = this.#ended && this.#held === 0 && this.#total > STREAM_RESERVE_BYTES;
     const due = isLast || this.#ungranted >= CREDIT_GRANT_BYTES;
     return due ? this.takeGrant() : 0;
   }
 
-  /** Everything that may be granted, due or not: for streams that must leave nothing behind. */
+  /** Everything that can be credited, due or not: for streams that must leave nothing outstanding. */
   takeGrant(): number {
     const grant = this.#ungranted;
     this.#ungranted = 0;

@@ -8,22 +8,22 @@ import { z } from "zod";
 
 /** Header of a frame: type, flags, stream id, payload length. */
 export const FRAME_HEADER_BYTES = 10;
-/** No frame of any kind is larger. The platform accepts 128 KB of header lines. */
+/** The largest frame of any type. The platform accepts 128 KB of headers. */
 export const FRAME_MAX_BYTES = 512 * 1024;
 
 export const PROTOCOL_VERSION = 1;
-/** Offered and answered in `Sec-WebSocket-Protocol`, so that a version mismatch shows before a frame. */
+/** Offered and accepted in `Sec-WebSocket-Protocol`, so that a version mismatch is detected before the first frame. */
 export const SUBPROTOCOL = "underpass.v1";
 /** The same between a client of `underpass connect` and the service. */
 export const STREAMS_SUBPROTOCOL = "underpass-streams.v1";
-/** What an agent's hello lists when it takes `connect` streams. */
+/** Listed in the hello of an agent that accepts `connect` streams. */
 export const TCP_CAPABILITY = "tcp";
 /** A client's WebSocket carries one TCP connection, on this stream. */
 export const CLIENT_STREAM = 1;
 
 /**
- * The heartbeat: text messages, which the platform answers without waking the tunnel. Visitors' sockets
- * share that automatic answer, so the text is one that no application sends by chance.
+ * The heartbeat: text messages that the platform answers without waking the tunnel's object. Visitors' sockets share
+ * this automatic response, so the text is one that no application sends by chance.
  */
 export const PING = "underpass-heartbeat-ping:7d1f0c52";
 export const PONG = "underpass-heartbeat-pong:7d1f0c52";
@@ -31,24 +31,24 @@ export const PONG = "underpass-heartbeat-pong:7d1f0c52";
 export const FRAME = {
   /** Agent's first frame. Stream 0, payload: `Hello` as JSON. */
   hello: 1,
-  /** The tunnel's answer to it. Stream 0, payload: `Welcome` as JSON. */
+  /** The tunnel's response to it. Stream 0, payload: `Welcome` as JSON. */
   welcome: 2,
   /** A visitor's request opens a stream. Payload: JSON `[method, target, name, value, …]`. */
   request: 3,
-  /** The origin's answer. Payload: JSON `[status, name, value, …]`. */
+  /** The local server's response. Payload: JSON `[status, name, value, …]`. */
   response: 4,
   /** Body bytes, either way. */
   data: 5,
-  /** The stream is over before its time, either way. Payload: code u16, then UTF-8 text. */
+  /** Aborts the stream, either way. Payload: code u16, then UTF-8 text. */
   reset: 6,
-  /** The sender of this frame consumed `u32` bytes of the stream. */
+  /** The sender of this frame has consumed `u32` bytes of the stream. */
   credit: 7,
   /** One WebSocket message, or a part of one when flagged `more`. */
   text: 8,
   binary: 9,
   /** A WebSocket's Close. Payload: code u16 (1005: none), then the UTF-8 reason. */
   close: 10,
-  /** The sender finishes what is in flight and then closes. Stream 0, payload: UTF-8 reason. */
+  /** The sender finishes the streams in flight and then closes. Stream 0, payload: UTF-8 reason. */
   goingAway: 11,
   /** A client of `underpass connect` opens a TCP stream. Payload: `StreamPeer` as JSON. */
   connect: 12,
@@ -60,27 +60,27 @@ export const FLAG = {
   end: 1,
   /** On request: the visitor asks for a WebSocket. */
   socket: 2,
-  /** On text and binary: the message goes on in the stream's next frame of this type. */
+  /** On text and binary: the message continues in the stream's next frame of this type. */
   more: 4,
 } as const;
 
 /** Why a stream was reset. */
 export const RESET = {
-  /** The other end does not want it any longer: a visitor who left. */
+  /** The other end has cancelled it: the visitor left. */
   cancelled: 1,
   /** Nothing accepted the connection to the local server. */
   originUnreachable: 2,
   /** The local server took too long. */
   originTimeout: 3,
-  /** The local server broke off, or spoke no HTTP. */
+  /** The local server closed the connection early, or did not speak HTTP. */
   originFailed: 4,
   /** Never forwarded; safe to send again elsewhere. */
   refused: 5,
-  /** More bytes than the window, or frames in an order that has no meaning. */
+  /** More bytes than the window, or a frame at the wrong time. */
   protocolError: 6,
   /** A WebSocket message above the limit. */
   tooLarge: 7,
-  /** No agent serves the tunnel, or it went away. To clients of `underpass connect` alone. */
+  /** No agent serves the tunnel, or it disconnected. Sent only to clients of `underpass connect`. */
   agentOffline: 8,
 } as const;
 export type ResetCode = (typeof RESET)[keyof typeof RESET];
@@ -101,7 +101,7 @@ export const Welcome = z.object({
   capabilities: z.array(z.string()),
   tunnelId: z.uuid(),
   agentId: z.uuid(),
-  /** What to ask for when coming back. The subdomain is the name with its project's suffix. */
+  /** Requested again on reconnect. The subdomain is the name with its project's suffix. */
   name: z.string(),
   subdomain: z.string(),
   url: z.string(),
@@ -115,19 +115,19 @@ export type Welcome = z.infer<typeof Welcome>;
 /** Where a TCP connection comes from. */
 export const StreamPeer = z.object({
   address: z.string(),
-  /** 0 where the platform does not say. */
+  /** 0 where the platform does not provide it. */
   port: z.int().min(0).max(65_535),
 });
 export type StreamPeer = z.infer<typeof StreamPeer>;
 
-/** The answer to the hello of a client of `underpass connect`. */
+/** The response to the hello of a client of `underpass connect`. */
 export const ClientWelcome = z.object({
   protocol: z.int(),
   server: z.string(),
   tunnelId: z.uuid(),
-  /** Of the local server behind the agent: what a client listens at when it is told nothing else. */
+  /** The port of the local server behind the agent: a client listens on the same port by default. */
   localPort: z.int().min(1).max(65_535).optional(),
-  /** What the client may send beyond what was granted: less where a tunnel has many clients. */
+  /** How much the client may send beyond the credit it got: less when a tunnel has many clients. */
   streamWindow: z.int().min(1),
   heartbeatIntervalMs: z.int().min(1),
   heartbeatTimeoutMs: z.int().min(1),
@@ -138,14 +138,14 @@ export interface Frame {
   type: number;
   flags: number;
   stream: number;
-  /** A view into the message it came in: copy what must outlive the turn. */
+  /** A view into the message: copy it to use it after the current event. */
   payload: Uint8Array;
 }
 
 /**
  * Splits a message into its frames.
- * @returns false when the message is not a row of whole frames within the limits; frames before the
- * fault have been delivered by then.
+ * @returns false when the message is not a sequence of whole frames within the limits; the frames before the error have
+ * been delivered.
  */
 export function readFrames(message: Uint8Array, deliver: (frame: Frame) => void): boolean {
   const view = new DataView(message.buffer, message.byteOffset, message.byteLength);
@@ -168,15 +168,15 @@ export function readFrames(message: Uint8Array, deliver: (frame: Frame) => void)
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-/** Refuses invalid UTF-8, where decoding it would change what was sent. */
+/** Throws for invalid UTF-8, instead of replacing it. */
 const strictDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 const WRITER_START_BYTES = 4096;
 const WRITER_SPARES_MAX = 4;
 
 /**
- * Gathers the frames of one turn into one message. Its buffers are used again: whoever takes a message
- * gives it back when it is sent, so that a long transfer leaves nothing for the garbage collector.
+ * Collects the frames of one turn into one message. Buffers are reused: the caller of `take` recycles the message when it
+ * is sent, so that a long transfer creates no garbage.
  */
 export class FrameWriter {
   #bytes = new Uint8Array(WRITER_START_BYTES);
@@ -283,23 +283,23 @@ export function parseJsonPayload(payload: Uint8Array): unknown {
   }
 }
 
-/** @returns null when the payload is no code and text. */
+/** @returns null when the payload is not a code followed by text. */
 export function parseCodeAndText(payload: Uint8Array): { code: number; text: string } | null {
   if (payload.byteLength < 2) return null;
   const code = (payload[0]! << 8) | payload[1]!;
   return { code, text: decoder.decode(payload.subarray(2)) };
 }
 
-/** @returns null when the payload is no credit. */
+/** @returns null when the payload is not a u32. */
 export function parseCredit(payload: Uint8Array): number | null {
   if (payload.byteLength !== 4) return null;
   return new DataView(payload.buffer, payload.byteOffset, 4).getUint32(0);
 }
 
 /**
- * A head as it travels: the method and target, or the status, followed by header names and values in
- * turn. Pairs in a flat array keep repeated names apart and in order.
- * @returns null when it is not that.
+ * The head of a request: method and target, followed by header names and values in turn, which keeps repeated names
+ * apart and in order.
+ * @returns null when the payload is not such an array.
  */
 export function parseRequestHead(payload: Uint8Array): string[] | null {
   const head = parseJsonPayload(payload);
@@ -307,7 +307,7 @@ export function parseRequestHead(payload: Uint8Array): string[] | null {
   return head.every((part) => typeof part === "string") ? head : null;
 }
 
-/** @returns null when it is not a whole number and pairs of strings; HTTP may still not allow them. */
+/** @returns null when the payload is not a whole number and pairs of strings. HTTP may still forbid the values. */
 export function parseResponseHead(payload: Uint8Array): { status: number; pairs: string[] } | null {
   const head = parseJsonPayload(payload);
   if (!Array.isArray(head) || head.length % 2 !== 1) return null;

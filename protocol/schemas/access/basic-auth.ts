@@ -7,7 +7,7 @@ import { toUtf8 } from "../../../shared/bytes.ts";
 const BASIC_AUTH_USERNAME_MAX_CHARS = 64;
 const BASIC_AUTH_PASSWORD_MIN_CHARS = 8;
 
-/** What stands before the colon can't have one; and nobody can type a control character. */
+/** A colon ends the username in the credentials. Control characters can't be typed. */
 const Username = z
   .string()
   .min(1)
@@ -20,15 +20,15 @@ const Password = z
   .regex(...ONE_LINE)
   .refine(
     (password) => toUtf8(password.normalize("NFKC")).length <= PASSWORD_MAX_BYTES,
-    `must be at most ${PASSWORD_MAX_BYTES} bytes`,
+    `must have at most ${PASSWORD_MAX_BYTES} bytes`,
   );
 
-/** The name goes by either field. */
+/** The username can be given in either of two fields. */
 export const SetBasicAuth = z
   .object({ username: Username.optional(), user: Username.optional(), password: Password })
   .refine(({ username, user }) => (username ?? user) !== undefined, {
     path: ["username"],
-    message: "is missing",
+    message: "is required",
   });
 
 export const BasicAuthState = z.object({ id: z.uuid(), auth_enabled: z.boolean() });

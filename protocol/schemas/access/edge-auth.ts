@@ -1,34 +1,34 @@
-/** The sign-in that visitors of a tunnel need, and who of those who signed in may pass. */
+/** The identity gate of a tunnel: visitors must sign in, and its lists decide who may pass. */
 import { z } from "zod";
 import { EMAIL_MAX_CHARS, HOST_MAX_CHARS } from "../../limits.ts";
 
-/** Of each of the two lists of an identity gate. */
+/** For each of the two lists of an identity gate. */
 const ALLOW_LIST_MAX_ENTRIES = 100;
 
-/** As it was typed: it is normalised, and checked after that, where it is put. */
+/** Not normalized: entries are normalized, and then checked, when they are set. */
 const Entries = (maxChars: number) => z.array(z.string().max(maxChars)).max(ALLOW_LIST_MAX_ENTRIES);
 
 export const SetEdgeAuth = z.object({
-  /** The only one that there is so far. */
+  /** The only provider so far. */
   provider: z.string().default("idp_a"),
   allowed_domains: Entries(HOST_MAX_CHARS),
   allowed_emails: Entries(EMAIL_MAX_CHARS),
 });
 
-/** Normalised. Both empty: everybody who signed in. */
+/** Normalized. When both are empty, every visitor who has signed in may pass. */
 export const AllowList = z.object({ domains: z.array(z.string()), emails: z.array(z.string()) });
 export type AllowList = z.output<typeof AllowList>;
 
 export const EdgeAuthState = z.object({ id: z.uuid(), edge_auth_enabled: z.boolean() });
 
-/** Where a tunnel sends a browser that brings no pass. */
+/** The query of the address to which a tunnel redirects a browser without a visitor pass. */
 export const StartVisitorSignIn = z.object({
   tunnel_id: z.uuid(),
   /** A path of the tunnel, or an address on its host. Anything else counts as `/`. */
   return_to: z.string().default("/"),
-  /** Set by the link of whoever wants to be somebody else than the provider remembers. */
+  /** Set by the link to sign in with another account than the provider's current session. */
   as_another: z.string().optional(),
-  /** Set by the redirect to the service's first host, so that there is never a second one. */
+  /** Set by the redirect to the service's first host, so that there is never a second redirect. */
   moved: z.string().optional(),
 });
 export type StartVisitorSignIn = z.output<typeof StartVisitorSignIn>;

@@ -4,7 +4,7 @@ import { parseCidr } from "../../../shared/cidr.ts";
 
 export const ALLOWED_CIDRS_MAX = 100;
 
-/** Written canonically: the network's own address and its prefix. */
+/** In canonical form: the network's own address and its prefix. */
 const AllowedCidr = z
   .string()
   .max(64)

@@ -1,4 +1,4 @@
-/** A tunnel that is closed for a while, with a word to its visitors. */
+/** Maintenance mode: a tunnel that is closed for a while, with an optional message to its visitors. */
 import { z } from "zod";
 import { STORABLE } from "../scalars.ts";
 

@@ -1,4 +1,4 @@
-/** Traffic policies: what is done with a visitor's request before it goes to the agent. */
+/** Traffic policies: the actions on a visitor's request before it is forwarded to the agent. */
 import { z } from "zod";
 import { isSettableByPolicy } from "../../header-names.ts";
 import { HEADER_NAME_MAX_CHARS } from "../../limits.ts";
@@ -13,12 +13,12 @@ const ISSUER_MAX_CHARS = 512;
 const AUDIENCE_MAX_CHARS = 512;
 const REQUESTS_PER_MINUTE_MAX = 1_000_000;
 
-/** A header line that is an owner's to set. */
+/** The name of a header that a tunnel's owner may set. */
 export const SettableName = z
   .string()
   .max(HEADER_NAME_MAX_CHARS)
   .regex(...FIELD_NAME)
-  .refine(isSettableByPolicy, "is a header that belongs to the connection or to this service");
+  .refine(isSettableByPolicy, "must not be a header that the connection or this service controls");
 export const HeaderValue = z
   .string()
   .max(HEADER_VALUE_MAX_CHARS)
@@ -36,22 +36,22 @@ const Deny = z.object({
     .string()
     .max(PATH_PREFIX_MAX_CHARS)
     .startsWith("/", 'must start with "/"')
-    .regex(/^[^?#]*$/, "must be a path: without query and fragment")
+    .regex(/^[^?#]*$/, "must be a path without query and fragment")
     .regex(...ONE_LINE),
 });
 
-/** The issuer of a token, to the letter. Its discovery document is found below it. */
+/** Compared exactly with the issuer of a token. Its discovery document is below this URL. */
 const Issuer = z
   .url({ protocol: /^https?$/, error: "must be a URL that starts with https://" })
   .max(ISSUER_MAX_CHARS)
-  .regex(/^[^?#@\s]*$/, "must be without query, fragment and user")
+  .regex(/^[^?#@\s]*$/, "must not contain a query, a fragment, a user or spaces")
   .regex(...ONE_LINE);
 
 const JwtValidation = z.object({
   kind: z.literal("jwt_validation"),
-  /** Left out: tokens of this service. */
+  /** Default: tokens of this service. */
   allowed_issuers: z.array(Issuer).min(1).max(POLICY_MAX_ISSUERS).optional(),
-  /** Left out: for whomever the token was made. */
+  /** Default: any audience. */
   allowed_audiences: z
     .array(
       z
@@ -68,7 +68,7 @@ const JwtValidation = z.object({
 const RateLimit = z.object({
   kind: z.literal("rate_limit"),
   requests_per_minute: z.int().min(1).max(REQUESTS_PER_MINUTE_MAX),
-  /** Otherwise all visitors together. */
+  /** Default: all visitors together. */
   per_client_ip: z.boolean().default(false),
 });
 
@@ -90,7 +90,7 @@ export const TrafficPolicy = z.object({
       for (const kind of ["jwt_validation", "rate_limit"]) {
         actions.forEach((action, index) => {
           if (action.kind !== kind || actions.findIndex((it) => it.kind === kind) === index) return;
-          const message = `can be ${kind} in one action only`;
+          const message = `must be ${kind} in one action only`;
           context.addIssue({ code: "custom", path: [index, "kind"], message });
         });
       }

@@ -5,10 +5,10 @@ import { ROLES } from "../../roles.ts";
 import { APPROVAL_STATUSES } from "../organizations/organizations.ts";
 import { Instant } from "../scalars.ts";
 
-/** As it was typed: what an address must be is checked once it is normalised, where one is made. */
+/** As it was typed: an address is normalized and then checked when an account is created. */
 const TypedEmail = z.string().regex(/^[^\0]*$/, "must not contain a NUL character");
 
-/** For signing up too. */
+/** To log in and to sign up. */
 export const Credentials = z.object({ email: TypedEmail, password: z.string() });
 export const EmailAddress = z.object({ email: TypedEmail });
 export const EmailCode = z.object({ email: TypedEmail, code: z.string() });
@@ -28,20 +28,20 @@ export const AccountSummary = z.object({
 });
 export type AccountSummary = z.infer<typeof AccountSummary>;
 
-/** What logging in answers when a second factor is on. */
+/** The response to a login when a second factor is required. */
 export const MfaRequired = z.object({
   mfa_required: z.literal(true),
   challenge_token: z.string(),
 });
 export type MfaRequired = z.infer<typeof MfaRequired>;
 
-/** What the active organization may use right now, a running trial included. */
+/** What the active organization may use now, including a running trial. */
 export const Entitlements = z.object({
   plan: z.enum(PLANS),
   trial_ends_at: Instant.nullable(),
-  /** null: tunnels stay. */
+  /** null: tunnels do not expire. */
   tunnel_ttl_seconds: z.int().nullable(),
-  /** null: as many as one likes. */
+  /** null: unlimited. */
   max_reserved_subdomains: z.int().nullable(),
   inspector_retention_days: z.int(),
   tunnel_password: z.boolean(),
@@ -61,13 +61,13 @@ export type AccessToken = z.infer<typeof AccessToken>;
 
 export const Session = z.object({
   id: z.uuid(),
-  /** `Firefox on Linux`, or what the client said of itself. */
+  /** `Firefox on Linux`, or the client's own user agent. */
   device: z.string(),
   ip: z.string(),
   createdAt: Instant,
-  /** To the minute while it is used. */
+  /** Accurate to the minute while the session is used. */
   lastSeenAt: Instant,
-  /** The one that asks. */
+  /** Whether it is the caller's own session. */
   current: z.boolean(),
 });
 export type Session = z.infer<typeof Session>;

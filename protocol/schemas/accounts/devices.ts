@@ -1,4 +1,4 @@
-/** Machines that are let in: the device flow, and the first account of a self-hosted server. */
+/** Sign-in of machines: the device flow (RFC 8628), and the first account of a self-hosted server. */
 import { z } from "zod";
 import { Line } from "../scalars.ts";
 
@@ -28,7 +28,7 @@ export const Setup = z.object({
 });
 export const SetupResult = DeviceToken.extend({
   email: z.string(),
-  /** Only when the caller chose none. */
+  /** Set only when the caller chose none. */
   password: z.string().optional(),
 });
 export type SetupResult = z.infer<typeof SetupResult>;

@@ -1,4 +1,4 @@
-/** The second factor: turning it on and off, and getting past it. */
+/** The second factor: enabling it, disabling it, and passing its challenge at login. */
 import { z } from "zod";
 import { RECOVERY_CODES } from "../../limits.ts";
 
@@ -9,7 +9,7 @@ export const PendingSecret = z.object({
 });
 export type PendingSecret = z.infer<typeof PendingSecret>;
 
-/** Without the secret, the one that the cookie of the enrollment holds is meant. */
+/** Without `secret_base32` the secret in the enrollment's cookie is used. */
 export const ConfirmSecret = z.object({
   code: z.string(),
   secret_base32: z.string().optional(),
@@ -25,7 +25,7 @@ export const DisableMfa = z
   .object({ password: z.string().optional(), recovery_code: z.string().optional() })
   .refine(({ password, recovery_code }) => password === undefined || recovery_code === undefined, {
     path: ["recovery_code"],
-    error: "must not come together with a password",
+    error: "must not be given together with password",
   });
 
 export const PassChallenge = z
@@ -36,6 +36,6 @@ export const PassChallenge = z
   })
   .refine(({ code, recovery_code }) => (code === undefined) !== (recovery_code === undefined), {
     path: ["code"],
-    error: "either this or recovery_code is needed",
+    error: "is required unless recovery_code is given, and must not be given together with it",
   });
 export type PassChallenge = z.infer<typeof PassChallenge>;

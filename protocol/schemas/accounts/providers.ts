@@ -1,4 +1,4 @@
-/** Third-party sign-in: the providers that there can be, and what browsers bring to their routes. */
+/** Third-party sign-in: the possible providers, and the queries of their routes. */
 import { z } from "zod";
 
 export const PROVIDERS = ["idp_a", "idp_b"] as const;
@@ -11,11 +11,11 @@ export type Providers = z.infer<typeof Providers>;
 export const StartSignIn = z.object({
   /** A path of this service. Anything else counts as `/`. */
   return_to: z.string().default("/"),
-  /** Set by the redirect to the service's first host, so that there is never a second one. */
+  /** Set by the redirect to the service's first host, so that there is never a second redirect. */
   moved: z.string().optional(),
 });
 
-/** What a provider sends back. Whether it is complete is told by the route, which drops its cookie first. */
+/** The query of a provider's redirect back. The route checks whether it is complete, after it has removed its cookie. */
 export const ProviderCallback = z.object({
   code: z.string().optional(),
   state: z.string().optional(),

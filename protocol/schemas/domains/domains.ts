@@ -1,11 +1,11 @@
-/** Custom domains, as the API takes and gives them. */
+/** Custom domains. */
 import { z } from "zod";
 import { HOST_MAX_CHARS } from "../../limits.ts";
 
-/** As it is typed, in any script. */
+/** A domain as it was typed, in any script. */
 const DOMAIN_INPUT_MAX_CHARS = 1_000;
 
-/** In any script and case; whether it can be claimed is `invalid_name`, not a matter of its shape. */
+/** In any script and case. A domain that can't be claimed is refused with `invalid_name`. */
 export const ClaimDomain = z.object({ domain: z.string().max(DOMAIN_INPUT_MAX_CHARS) });
 export const BindDomain = z.object({ tunnel_id: z.uuid() });
 
@@ -13,13 +13,13 @@ export const CustomDomain = z.object({
   id: z.uuid(),
   domain: z.string(),
   verified: z.boolean(),
-  /** What the TXT record at `_svc-challenge.<domain>` has to say. */
+  /** The required value of the TXT record at `_svc-challenge.<domain>`. */
   verificationToken: z.string(),
   boundTunnelId: z.uuid().nullable(),
 });
 export type CustomDomain = z.infer<typeof CustomDomain>;
 
-/** What a TLS proxy asks before it gets a certificate. */
+/** The query of a TLS proxy before it requests a certificate. */
 export const AllowedQuery = z.object({
   domain: z
     .string()

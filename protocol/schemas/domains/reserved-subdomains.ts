@@ -1,4 +1,4 @@
-/** Reserved subdomains, as the API takes and gives them. */
+/** Reserved subdomains. */
 import { z } from "zod";
 import { Instant, Label } from "../scalars.ts";
 

@@ -1,7 +1,6 @@
 /**
- * What is kept of visitors' requests, and what of it is said. The service keeps every request that reached a
- * tunnel: also those that were refused, failed or given up, WebSockets with their messages and event streams
- * with their events.
+ * Captured requests. The service captures every request that reached a tunnel, including those that were refused,
+ * failed or aborted, WebSockets with their messages and event streams with their events.
  */
 import { z } from "zod";
 import { STATUS_BY_CODE, type ErrorCode } from "../../errors.ts";
@@ -10,17 +9,17 @@ import { FIELD_NAME, Instant } from "../scalars.ts";
 
 const REDACTED_HEADERS_MAX = 100;
 
-/** Of a replay: the id of the request that is sent again. Visitors can't set it. */
+/** The header of a replay: the id of the request that is sent again. Visitors can't set it. */
 export const REPLAY_HEADER = "underpass-replay";
-/** What stands where a header's value was that is not kept. */
+/** Replaces the value of a header that is not stored. */
 export const REDACTED = "[redacted]";
 
 export const CaptureKind = z.enum(["http", "websocket", "sse"]);
 export type CaptureKind = z.infer<typeof CaptureKind>;
 
 /**
- * `open`: still going on. `complete`: answered to the end. `aborted`: the visitor left before, or the server
- * stopped. `failed`: there was no whole answer. `refused`: by what the owner has put before the tunnel.
+ * `open`: in progress. `complete`: the response was sent completely. `aborted`: the visitor left before that, or the
+ * server stopped. `failed`: there was no complete response. `refused`: by the tunnel's access policy.
  */
 export const CaptureState = z.enum(["open", "complete", "aborted", "failed", "refused"]);
 export type CaptureState = z.infer<typeof CaptureState>;
@@ -28,26 +27,26 @@ export type CaptureState = z.infer<typeof CaptureState>;
 export const CaptureSummary = z.object({
   id: z.uuid(),
   tunnel_id: z.uuid(),
-  /** When the request came. */
+  /** When the request was received. */
   timestamp: Instant,
   method: z.string(),
   /** Without the query. */
   path: z.string(),
-  /** What the visitor got; null while nothing was answered. */
+  /** The status that the visitor got; null until then. */
   status: z.int().nullable(),
-  /** Until the head of the answer was there; null while it is not. */
+  /** Until the head of the response was received; null until then. */
   latency_ms: z.int().nullable(),
-  /** Until all was over; null while it is not. */
+  /** Until the request was finished; null until then. */
   duration_ms: z.int().nullable(),
-  /** Bytes of the whole body, or of all the messages of a WebSocket, kept or not. */
+  /** Bytes of the whole body, or of all the messages of a WebSocket, stored or not. */
   request_size: z.int(),
   response_size: z.int(),
   client_ip: z.string(),
   kind: CaptureKind,
   state: CaptureState,
-  /** Why there was no answer of the local server, or no whole one. */
+  /** Why there was no response of the local server, or no complete one. */
   error: z.enum(Object.keys(STATUS_BY_CODE) as [ErrorCode, ...ErrorCode[]]).nullable(),
-  /** The request that this one repeated. */
+  /** The request that this one replayed. */
   replay_of: z.uuid().nullable(),
 });
 export type CaptureSummary = z.infer<typeof CaptureSummary>;
@@ -55,12 +54,12 @@ export type CaptureSummary = z.infer<typeof CaptureSummary>;
 /** A message of a WebSocket. */
 export const CapturedFrame = z.object({
   timestamp: Instant,
-  /** Who sent it. */
+  /** The sender. */
   from: z.enum(["client", "server"]),
   kind: z.enum(["text", "binary", "close"]),
   /** Bytes of the whole message. */
   size: z.int(),
-  /** Its first bytes in base64. Of a close: two bytes of its code, then the reason. */
+  /** Its first bytes in base64. For a close: two bytes of its code, then the reason. */
   data: z.string(),
 });
 export type CapturedFrame = z.infer<typeof CapturedFrame>;
@@ -78,23 +77,23 @@ export const CapturedSseEvent = z.object({
 export type CapturedSseEvent = z.infer<typeof CapturedSseEvent>;
 
 export const CaptureEvent = CaptureSummary.extend({
-  /** As it was sent, without its question mark; null: there was none. */
+  /** As it was sent, without the question mark; null without a query. */
   query: z.string().nullable(),
   /**
-   * Names in lower case. Lines of one name are joined by a comma, those of `set-cookie` by a line break.
-   * The value of a redacted one is `[redacted]`.
+   * Names in lower case. Headers with the same name are joined by a comma, `set-cookie` by a line break.
+   * The value of a redacted header is `[redacted]`.
    */
   request_headers: z.record(z.string(), z.string()),
   response_headers: z.record(z.string(), z.string()),
   /** Base64 of the bytes as they were sent, whatever their encoding. */
   request_body: z.string(),
   response_body: z.string(),
-  /** Whether bytes of the body are missing: it was too long, or was not read, or bodies are not kept. */
+  /** Whether bytes of the body are missing: it was too long, or was not read, or bodies are not captured. */
   truncated: z.object({ request: z.boolean(), response: z.boolean() }),
-  /** Of a WebSocket: its newest messages, oldest first, of `frames_total`. */
+  /** The newest of the `frames_total` messages of a WebSocket, oldest first. */
   frames: z.array(CapturedFrame),
   frames_total: z.int(),
-  /** Of an event stream: the same of its events. Empty where the stream is compressed. */
+  /** The newest of the `events_total` events of an event stream. Empty when the stream is compressed. */
   events: z.array(CapturedSseEvent),
   events_total: z.int(),
 });
@@ -102,39 +101,39 @@ export type CaptureEvent = z.infer<typeof CaptureEvent>;
 
 export interface CaptureFilter {
   limit: number;
-  /** An id: only what came before it. */
+  /** An id: only older requests. */
   after?: string | undefined;
   method?: string | undefined;
-  /** A status, or by 1 to 5 a class of them. */
+  /** A status, or 1 to 5 for a class of statuses. */
   status?: number | undefined;
   /** A part of the path. */
   path?: string | undefined;
-  /** Only what came at this time or later, in ms since the epoch. */
+  /** Only requests that were received at this time or later, in ms since the epoch. */
   sinceMs?: number | undefined;
 }
 
-/** What is replaced of a request that is sent again. */
+/** The changes to a request before it is sent again. */
 export interface ReplayChanges {
   method?: string | undefined;
   path?: string | undefined;
-  /** null: none, and no question mark. */
+  /** null: without a query and its question mark. */
   query?: string | null | undefined;
-  /** Lines to set; null: to leave out. */
+  /** Headers to set; null removes the header. */
   headers?: Record<string, string | null> | undefined;
   body?: Uint8Array | undefined;
 }
 
 /**
- * `cut`: the body is not whole, and none was given instead. `not_replayable`: a WebSocket.
+ * `cut`: the stored body is not complete, and no other was given. `not_replayable`: a WebSocket.
  */
 export type ReplayRefusal =
   "not_found" | "replay_disabled" | "cut" | "not_replayable" | "agent_offline";
-/** `id` is the new capture's: it is over by then, or was given up. */
+/** `id` is that of the new capture, which is finished or was aborted. */
 export type ReplayOutcome = { id: string } | { refused: ReplayRefusal };
 
 const DEFAULT_REDACTED = ["authorization", "cookie", "set-cookie", "proxy-authorization"];
 
-/** What of a tunnel's requests is kept. */
+/** What is captured of a tunnel's requests. */
 export const CaptureSettings = z.object({
   capture: z.boolean().default(true),
   /** Names of headers whose values are never stored. */
@@ -156,9 +155,9 @@ export const CaptureSettings = z.object({
 export type CaptureSettings = z.infer<typeof CaptureSettings>;
 export const TunnelCaptureSettings = CaptureSettings.extend({ id: z.uuid() });
 
-/** As the tunnel's object is told. Versions of a tunnel only ever grow. */
+/** The settings as the tunnel's object gets them. The version of a tunnel only increases. */
 export interface CapturePolicy extends CaptureSettings {
   version: number;
-  /** Of the organization's plan. */
+  /** From the organization's plan. */
   retentionDays: number;
 }

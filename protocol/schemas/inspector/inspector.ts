@@ -1,15 +1,15 @@
-/** What of the captured requests is asked for. */
+/** Queries of captured requests. */
 import { z } from "zod";
 import { METHOD_MAX_CHARS } from "../../limits.ts";
 import { FIELD_NAME, STORABLE } from "../scalars.ts";
 
 const INSPECTOR_LIST_MAX_ROWS = 500;
 const INSPECTOR_LIST_DEFAULT_ROWS = 100;
-/** What a filter looks for in a path. */
+/** The text that a filter looks for in a path. */
 const INSPECTOR_PATH_MAX_CHARS = 1_000;
 
 export const InspectorQuery = z.object({
-  /** Left out: the tunnels of the organization that were served last. */
+  /** Default: the tunnels of the organization that were served most recently. */
   tunnel_id: z.uuid().toLowerCase().optional(),
   limit: z.coerce
     .number()
@@ -17,35 +17,35 @@ export const InspectorQuery = z.object({
     .min(1)
     .max(INSPECTOR_LIST_MAX_ROWS)
     .default(INSPECTOR_LIST_DEFAULT_ROWS),
-  /** The id of the last one that was seen. */
+  /** The id of the last request of the previous page. */
   after: z.uuid().toLowerCase().optional(),
   method: z
     .string()
     .max(METHOD_MAX_CHARS)
-    .regex(FIELD_NAME[0], "must be a method")
+    .regex(FIELD_NAME[0], "must be an HTTP method")
     .toUpperCase()
     .optional(),
   /** `404`, or `4xx`. */
   status: z
     .string()
-    .regex(/^[1-5](\d\d|[xX]{2})$/, "must be a status, or a class of them: 4xx")
+    .regex(/^[1-5](\d\d|[xX]{2})$/, "must be a status such as 404, or a class such as 4xx")
     .optional(),
-  /** A part of it. */
+  /** A part of the path. */
   path: z
     .string()
     .min(1)
     .max(INSPECTOR_PATH_MAX_CHARS)
     .regex(...STORABLE)
     .optional(),
-  /** RFC 3339. Nothing older is in the answer. */
+  /** RFC 3339. Older requests are not returned. */
   since: z.iso.datetime({ offset: true }).optional(),
 });
 export type InspectorQuery = z.output<typeof InspectorQuery>;
 
-/** Whose captured requests are cleared. */
+/** The tunnel whose captured requests are deleted. */
 export const ClearQuery = z.object({ tunnel_id: z.uuid().toLowerCase() });
 
-/** HAR 1.2; docs/live-view.md says what of its own is in it. */
+/** HAR 1.2, with the extensions of docs/live-view.md. */
 export const Archive = z.object({
   log: z.object({
     version: z.literal("1.2"),

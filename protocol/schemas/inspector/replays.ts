@@ -1,58 +1,61 @@
-/** A captured request that is sent once more: what may be changed of it, and what came of it. */
+/** Replays: a captured request is sent again, with optional changes, and both responses are compared. */
 import { z } from "zod";
 import { METHOD_MAX_CHARS } from "../../limits.ts";
 import { HeaderValue, SettableName } from "../access/policies.ts";
 import { toUtf8 } from "../../../shared/bytes.ts";
 
-/** Of an edited path, and of an edited query. */
+/** For an edited path, and for an edited query. */
 const REPLAY_TARGET_MAX_CHARS = 8_000;
 const REPLAY_MAX_HEADERS = 100;
 const REPLAY_BODY_MAX_BYTES = 512 * 1024;
 
 const BASE64_MAX_CHARS = Math.ceil(REPLAY_BODY_MAX_BYTES / 3) * 4;
 
-/** What is left out stays as it was. */
+/** Fields that are left out stay as they were. */
 export const ReplayRequest = z
   .object({
     method: z
       .string()
       .max(METHOD_MAX_CHARS)
-      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be a method")
-      .refine((method) => method.toUpperCase() !== "CONNECT", "can't be CONNECT")
+      .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be an HTTP method")
+      .refine((method) => method.toUpperCase() !== "CONNECT", "must not be CONNECT")
       .optional(),
     path: z
       .string()
       .max(REPLAY_TARGET_MAX_CHARS)
-      .regex(/^\/[!-~]*$/, 'must start with "/" and be written in visible ASCII')
-      .regex(/^[^?#]*$/, "must be without query and fragment")
+      .regex(/^\/[!-~]*$/, 'must start with "/" and have only visible ASCII characters')
+      .regex(/^[^?#]*$/, "must not contain a query or a fragment")
       .optional(),
-    /** Without its question mark. null: none. */
+    /** Without the question mark. null: without a query. */
     query: z
       .string()
       .max(REPLAY_TARGET_MAX_CHARS)
-      .regex(/^[!-~]*$/, "must be written in visible ASCII")
-      .regex(/^[^#]*$/, "must be without fragment")
+      .regex(/^[!-~]*$/, "must have only visible ASCII characters")
+      .regex(/^[^#]*$/, "must not contain a fragment")
       .nullable()
       .optional(),
-    /** By name. null: without that line. */
+    /** By name. null removes the header. */
     headers: z
       .record(SettableName, HeaderValue.nullable())
-      .refine((lines) => Object.keys(lines).length <= REPLAY_MAX_HEADERS, "are too many")
+      .refine(
+        (lines) => Object.keys(lines).length <= REPLAY_MAX_HEADERS,
+        `must have at most ${REPLAY_MAX_HEADERS} headers`,
+      )
       .optional(),
-    /** As text. */
+    /** The body as text. */
     body: z
       .string()
       .refine(
         (text) => toUtf8(text).length <= REPLAY_BODY_MAX_BYTES,
-        `must be at most ${REPLAY_BODY_MAX_BYTES} bytes`,
+        `must have at most ${REPLAY_BODY_MAX_BYTES} bytes`,
       )
       .optional(),
-    /** The same for any bytes. */
+    /** The body as any bytes. */
     body_base64: z.base64().max(BASE64_MAX_CHARS).optional(),
   })
   .refine(({ body, body_base64 }) => body === undefined || body_base64 === undefined, {
     path: ["body_base64"],
-    message: "can't be given together with body",
+    message: "must not be given together with body",
   });
 export type ReplayRequest = z.infer<typeof ReplayRequest>;
 
@@ -61,19 +64,19 @@ const Pair = <Schema extends z.ZodType>(schema: Schema) =>
 
 const Lines = z.record(z.string(), z.string());
 
-/** One place where two bodies in JSON differ. */
+/** One difference between two JSON bodies. */
 export const Difference = z.object({
-  /** A JSON pointer (RFC 6901); "" is the whole. */
+  /** A JSON pointer (RFC 6901); "" is the whole document. */
   path: z.string(),
-  /** In JSON, shortened. null: it is not there. */
+  /** In JSON, shortened. null: the value does not exist. */
   original: z.string().nullable(),
   replayed: z.string().nullable(),
 });
 export type Difference = z.infer<typeof Difference>;
 
-/** Two answers side by side. */
+/** Two responses side by side. */
 export const Comparison = z.object({
-  /** Status, body and all lines that do not change by themselves, as `date` does. */
+  /** Whether status, body and headers are equal, except headers that always change, such as `date`. */
   same: z.boolean(),
   status: Pair(z.int().nullable()).extend({ same: z.boolean() }),
   headers: z.object({
@@ -82,17 +85,17 @@ export const Comparison = z.object({
     changed: z.record(z.string(), Pair(z.string())),
   }),
   body: z.object({
-    /** Byte for byte once unpacked, as far as both were kept. */
+    /** Whether they are equal byte for byte after decompression, as far as both were stored. */
     same: z.boolean(),
-    /** One of them was cut, or not kept: what is said here is of the part that was. */
+    /** One of them was truncated, or not stored: only the stored part is compared. */
     cut: z.boolean(),
     /** In bytes, as they were sent. */
     size: Pair(z.int()),
-    /** Where the first byte is that differs. null: nowhere. */
+    /** The position of the first byte that differs; null when they are equal. */
     first_difference: z.int().nullable(),
-    /** Where both are JSON; otherwise null. Empty when they mean the same. */
+    /** null unless both are JSON. Empty when both have the same value. */
     differences: z.array(Difference).nullable(),
-    /** There are more of them than are listed. */
+    /** Whether there are more differences than are listed. */
     more_differences: z.boolean(),
   }),
   latency_ms: Pair(z.number().nullable()),
@@ -100,7 +103,7 @@ export const Comparison = z.object({
 export type Comparison = z.infer<typeof Comparison>;
 
 export const ReplayResult = z.object({
-  /** Of the new captured request. */
+  /** The id of the new captured request. */
   id: z.uuid(),
   replay_of: z.uuid(),
   comparison: Comparison,

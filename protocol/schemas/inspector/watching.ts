@@ -1,10 +1,10 @@
-/** `GET /inspector/ws`: captured requests as they happen (docs/live-view.md). */
+/** `GET /inspector/ws`: captured requests in real time (docs/live-view.md). */
 import { z } from "zod";
 import type { CaptureSummary } from "./captures.ts";
 
-/** In `Sec-WebSocket-Protocol`, before an access token: browsers can set no other header. */
+/** Precedes an access token in `Sec-WebSocket-Protocol`: browsers can set no other header. */
 export const WATCH_BEARER_PREFIX = "bearer.";
-/** Offered beside it, this is what is granted, so that no answer carries the token. */
+/** Offered beside the token, and accepted in its place, so that no response contains the token. */
 export const WATCH_PROTOCOL = "underpass.inspector";
 /** Answered even while the organization's object sleeps. */
 export const WATCH_PING = "ping";
@@ -12,29 +12,29 @@ export const WATCH_PONG = "pong";
 
 /** Why the service closes a watcher's connection. */
 export const WATCH_CLOSE = {
-  /** The session was ended, or its person is no longer a member. Sign in again. */
+  /** The session was ended, or the user is no longer a member. Sign in again. */
   session_ended: 4401,
-  /** What was sent did not arrive. Come back, and read faster. */
+  /** The watcher did not receive the messages in time. Reconnect, and read faster. */
   too_slow: 4408,
-  /** The server restarts. Come back. */
+  /** The server restarts. Reconnect. */
   going_away: 4503,
 } as const;
 export type WatchCloseName = keyof typeof WATCH_CLOSE;
 
 export const WatchQuery = z.object({
-  /** Left out: all tunnels of the organization. */
+  /** Default: all tunnels of the organization. */
   tunnel_id: z.uuid().optional(),
-  /** `1`: several requests in one message. */
+  /** `1`: a message may contain several requests. */
   batch: z.enum(["0", "1"]).default("0"),
 });
 
-/** What a watcher gets that has no `type` is a captured request itself. */
+/** A message to a watcher. One without `type` is a captured request itself. */
 export type WatchMessage =
   | CaptureSummary
   | { type: "requests"; requests: CaptureSummary[] }
-  /** So many were not sent. */
+  /** `count` requests were not sent. */
   | { type: "missed"; count: number }
-  /** To be sent back as it is. */
+  /** The watcher must send it back unchanged. */
   | { type: "sync"; n: number };
 
 export const SyncReply = z.object({ type: z.literal("sync"), n: z.int().min(0) });

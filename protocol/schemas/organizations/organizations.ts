@@ -1,4 +1,4 @@
-/** Organizations: who belongs to them, and who is asked to. */
+/** Organizations, their members and invitations. */
 import { z } from "zod";
 import { ORGANIZATION_NAME_MAX_CHARS } from "../../limits.ts";
 import { PLANS } from "../../plans.ts";
@@ -14,7 +14,7 @@ export const Organization = z.object({
   id: z.uuid(),
   name: z.string(),
   slug: z.string(),
-  /** The caller's. */
+  /** The caller's role. */
   role: OrganizationRole,
   plan: z.enum(PLANS),
   approval_status: z.enum(APPROVAL_STATUSES),
@@ -24,7 +24,7 @@ export type Organization = z.infer<typeof Organization>;
 
 export const CreateOrganization = z.object({
   name: Line(ORGANIZATION_NAME_MAX_CHARS),
-  /** Left out: made from the name. */
+  /** Default: derived from the name. */
   slug: Label.optional(),
 });
 export const RenameOrganization = z.object({ name: Line(ORGANIZATION_NAME_MAX_CHARS) });
@@ -40,7 +40,7 @@ export type Member = z.infer<typeof Member>;
 export const MemberId = z.object({ id: z.uuid(), user_id: z.uuid() });
 export const ChangeRole = z.object({ role: OrganizationRole });
 
-/** Its token is in the mail, and nowhere else. */
+/** Its token is sent by mail and returned nowhere else. */
 export const Invitation = z.object({
   id: z.uuid(),
   email: z.string(),
@@ -52,6 +52,6 @@ export const Invitation = z.object({
 export type Invitation = z.infer<typeof Invitation>;
 
 export const InvitationId = z.object({ id: z.uuid(), invitation_id: z.uuid() });
-/** The address is checked once it is normalised. */
+/** The address is checked after it has been normalized. */
 export const Invite = z.object({ email: z.string(), role: OrganizationRole });
 export const AcceptInvitation = z.object({ token: z.string() });

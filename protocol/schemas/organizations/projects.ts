@@ -1,4 +1,4 @@
-/** Projects: a namespace of tunnels, and of the tokens that open them. */
+/** Projects: a namespace for tunnels and their tokens. */
 import { z } from "zod";
 import { Instant, Label, Line } from "../scalars.ts";
 
@@ -8,7 +8,7 @@ export const Project = z.object({
   id: z.uuid(),
   slug: z.string(),
   name: z.string(),
-  /** Every organization has one, for good; its tunnels carry no suffix. */
+  /** Every organization has a default project permanently; its tunnels have no suffix. */
   isDefault: z.boolean(),
   createdAt: Instant,
 });

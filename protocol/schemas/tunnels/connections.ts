@@ -1,9 +1,9 @@
-/** Agents that are connected now. */
+/** Connected agents. */
 import { z } from "zod";
 import { Instant } from "../scalars.ts";
 
 export const Connection = z.object({
-  /** Of this connection alone: an agent that comes back has another one. */
+  /** Identifies one connection: an agent that reconnects gets another id. */
   agent_id: z.uuid(),
   remote_ip: z.string(),
   connected_at: Instant,

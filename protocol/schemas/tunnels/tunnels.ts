@@ -16,21 +16,25 @@ const TtlSeconds = z.int().min(TUNNEL_TTL_MIN_SECONDS).max(TUNNEL_TTL_MAX_SECOND
 export const CreateTunnel = z
   .object({
     localPort: LocalPort,
-    /** Left out: a random one. */
+    /** Default: a random name. */
     subdomain: Label.optional(),
     protocol: TunnelProtocol.default("http"),
     ttlSeconds: TtlSeconds.optional(),
     projectSlug: Label.optional(),
-    /** Of a tunnel of protocol `tcp`, inside the range of a relay. Left out: a free one. */
+    /** With protocol `tcp`: a port inside the range of a relay. Default: a free one. */
     publicPort: PublicPort.optional(),
-    /** The relay that hands the port out. Left out: the connected one with the most free ports. */
+    /** The relay of the port. Default: the connected relay with the most free ports. */
     relayId: RELAY_ID.optional(),
   })
   .superRefine(({ protocol, publicPort, relayId }, context) => {
     if (protocol === "tcp") return;
     for (const [name, value] of Object.entries({ publicPort, relayId })) {
       if (value !== undefined) {
-        context.addIssue({ code: "custom", path: [name], message: "is for protocol tcp only" });
+        context.addIssue({
+          code: "custom",
+          path: [name],
+          message: "must be given only with protocol tcp",
+        });
       }
     }
   });
@@ -43,7 +47,7 @@ export const ConnectQuery = z
     project: Label.optional(),
     protocol: TunnelProtocol.default("http"),
     ttl: z.coerce.number().pipe(TtlSeconds).optional(),
-    /** Of an agent that comes back: the tunnel that it served. */
+    /** From an agent that reconnects: the tunnel that it served. */
     tunnel: z.uuid().optional(),
     /** With protocol `tcp`: the public port that the agent wants. */
     remote_port: z.coerce.number().pipe(PublicPort).optional(),
@@ -58,7 +62,11 @@ export const ConnectQuery = z
     if (protocol === "tcp") return;
     for (const [name, value] of Object.entries({ remote_port, allow })) {
       if (value !== undefined) {
-        context.addIssue({ code: "custom", path: [name], message: "is for protocol tcp only" });
+        context.addIssue({
+          code: "custom",
+          path: [name],
+          message: "must be given only with protocol tcp",
+        });
       }
     }
   });
@@ -67,7 +75,7 @@ export const ConnectQuery = z
 export const StreamsQuery = z.object({ tunnel: z.union([z.uuid(), Label]) });
 
 const TunnelStatus = z.enum(["inactive", "active", "offline", "expired"]);
-/** What starting and stopping a tunnel answer. */
+/** The response to starting or stopping a tunnel. */
 export const TunnelStatusResult = z.object({ id: z.uuid(), status: TunnelStatus });
 export const Tunnel = z.object({
   id: z.uuid(),
@@ -78,7 +86,7 @@ export const Tunnel = z.object({
   status: TunnelStatus,
   protocol: TunnelProtocol,
   localPort: z.int(),
-  /** Of a tunnel of protocol `tcp`: the port of its relay that visitors connect to. null for others. */
+  /** For a tunnel of protocol `tcp`: the port of its relay that visitors connect to. null for others. */
   publicPort: z.int().nullable(),
   /** Blocks that visitors may come from. null: from anywhere. */
   allowedCidrs: z.array(z.string()).nullable(),

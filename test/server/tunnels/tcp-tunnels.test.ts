@@ -8,7 +8,7 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import {
   mintToken,
   startApi,
-  type Attempt,
+  type ConnectionAttempt,
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
@@ -59,7 +59,7 @@ function relayWithPorts(count: number): Promise<RelayLink> {
 async function connect(wireBytes: string, query: Record<string, string | number> = {}) {
   return api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
 }
-const closeOf = ({ code, reason }: Attempt) => ({ code, reason });
+const closeOf = ({ code, reason }: ConnectionAttempt) => ({ code, reason });
 describe("a TCP tunnel's port", () => {
   test("is reserved with it and in its URL, and an HTTP tunnel has none", async () => {
     const { status, body } = await create();
@@ -87,7 +87,7 @@ describe("a TCP tunnel's port", () => {
     expect(codeOf(await create({ relayId: "nowhere" }))).toBe("400 invalid_request");
     for (const field of [{ publicPort: 40_100 }, { relayId: "main" }]) {
       const http = await owner.post<Answer>("/tunnels", { localPort: 1, ...field });
-      expect(http.body.fields?.[0]?.message).toBe("is for protocol tcp only");
+      expect(http.body.fields?.[0]?.message).toBe("must be given only with protocol tcp");
     }
     // Nothing of what was refused is left behind.
     const { body: tunnels } = await owner.get<Tunnel[]>("/tunnels");
