@@ -78,7 +78,7 @@ export function getOrgId(c: ApiContext): string {
 
 async function authenticateAgent(c: ApiContext, bearer: string): Promise<void> {
   const token = await readUnrestrictedToken(c.var.config, bearer);
-  if (token === "confined") {
+  if (token === "restricted") {
     throw new ApiError(
       "forbidden",
       "This route does not accept a token that is restricted to names or to a project.",

@@ -1,6 +1,6 @@
 /**
- * What must be readable again, and only here: AES-256-GCM under a key derived from ENCRYPTION_KEY. Each
- * sealed text names its key, so that a new one can take over while texts of the earlier ones are around.
+ * Encryption of values that the service must read again: AES-256-GCM with a key derived from ENCRYPTION_KEY. Each
+ * encrypted text names its key, so that keys can be rotated while texts of earlier keys still exist.
  *
  *     v1.<key id>.<nonce>.<ciphertext>      the last three in base64url
  */
@@ -10,35 +10,39 @@ import { deriveKeys } from "./keys.ts";
 
 const NONCE_BYTES = 12;
 
-/** @param purpose what it is for; it opens for nothing else. */
+/** @param purpose part of the key derivation: the text can be decrypted only for the same purpose. */
 export async function encrypt(config: Config, purpose: string, text: string): Promise<string> {
   const [key] = await deriveKeys(config, purpose, "AES-GCM");
   const iv = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
-  const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, toUtf8(text));
+  const ciphertext = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, key, toUtf8(text));
   const prefix = await getCurrentKeyPrefix(config);
-  return `${prefix}${toBase64Url(iv)}.${toBase64Url(new Uint8Array(sealed))}`;
+  return `${prefix}${toBase64Url(iv)}.${toBase64Url(new Uint8Array(ciphertext))}`;
 }
 
-/** @throws Error when it was sealed with a key that is not ours, for another purpose, or changed since. */
-export async function decrypt(config: Config, purpose: string, sealed: string): Promise<string> {
-  const [version, id, nonce, ciphertext] = sealed.split(".");
+/** @throws Error when the text was encrypted with an unknown key or for another purpose, or was changed. */
+export async function decrypt(config: Config, purpose: string, encrypted: string): Promise<string> {
+  const [version, id, nonce, ciphertext] = encrypted.split(".");
   const iv = fromBase64(nonce ?? "");
   const bytes = fromBase64(ciphertext ?? "");
-  if (version !== "v1" || !iv || !bytes) throw new Error("not a sealed text");
+  if (version !== "v1" || !iv || !bytes)
+    throw new Error("the text is not in the format of encrypted texts");
   const at = (await keyIds(config)).indexOf(id ?? "");
   const key = (await deriveKeys(config, purpose, "AES-GCM"))[at];
-  if (!key) throw new Error(`sealed with another ENCRYPTION_KEY (${id})`);
+  if (!key)
+    throw new Error(
+      `the text was encrypted with a key that ENCRYPTION_KEY does not contain (${id})`,
+    );
   const plain = await crypto.subtle.decrypt({ name: "AES-GCM", iv }, key, bytes);
   return new TextDecoder().decode(plain);
 }
 
-/** How every text begins that was sealed with the key that seals now. */
+/** The beginning of every text that was encrypted with the current key. */
 export async function getCurrentKeyPrefix(config: Config): Promise<string> {
   const [current] = await keyIds(config);
   return `v1.${current}.`;
 }
 
-/** They say which key it was without saying anything of the key. */
+/** Key ids identify a key without revealing anything about it. */
 async function keyIds(config: Config): Promise<string[]> {
   const macs = await keyedHashes(config, "key id", "id");
   return macs.map((mac) => mac.slice(0, KEY_ID_CHARS));
@@ -46,13 +50,13 @@ async function keyIds(config: Config): Promise<string[]> {
 
 const KEY_ID_CHARS = 8;
 
-/** A hash that only this service can compute: short secrets, such as six digits, need one. */
+/** A hash that only this service can compute. Short secrets, such as six digits, need one. */
 export async function keyedHash(config: Config, purpose: string, text: string): Promise<string> {
   const [hash] = await keyedHashes(config, purpose, text);
   return hash;
 }
 
-/** The same under every key of ENCRYPTION_KEY: what was hashed with an earlier one is still recognized. */
+/** The hashes with every key of ENCRYPTION_KEY: hashes made with an earlier key still match. */
 export async function keyedHashes(
   config: Config,
   purpose: string,
@@ -65,7 +69,7 @@ export async function keyedHashes(
   return [current!, ...earlier];
 }
 
-/** For secrets that are long and random: nothing is gained by guessing at their hash. */
+/** For long random secrets, whose hashes can't be guessed. */
 export async function sha256Hex(text: string): Promise<string> {
   return toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", toUtf8(text))));
 }

@@ -1,6 +1,6 @@
 /**
- * The keys of the service, imported once an isolate: one pair (and the retired ones) for access tokens,
- * one for capability tokens, and whatever is derived from ENCRYPTION_KEY.
+ * The keys of the service, imported once per isolate: signing keys for access tokens and for capability tokens,
+ * each with its retired predecessors, and the keys derived from ENCRYPTION_KEY.
  */
 import { calculateJwkThumbprint, type JWK } from "jose";
 import { z } from "zod";
@@ -22,9 +22,9 @@ const PrivateJwks = z.union([
 ]);
 
 export interface SigningKeys {
-  /** The first of the set. */
+  /** The first key of the set. */
   signer: { kid: string; key: CryptoKey };
-  /** All of them: what was signed with yesterday's key stays good until it ends. */
+  /** All keys of the set: a token that was signed with a retired key stays valid until it expires. */
   verifiers: ReadonlyMap<string, CryptoKey>;
   publicJwks: JWK[];
 }
@@ -62,9 +62,9 @@ const getMasterKeys = memoizePerConfig((config: Config) =>
 );
 
 /**
- * One purpose, one key: what is made for one of them is worthless for another.
+ * Each purpose has keys of its own: a value made for one purpose is worthless for another.
  *
- * @returns one for each key of ENCRYPTION_KEY. The first seals and hashes; what the others made still opens.
+ * @returns one for each key of ENCRYPTION_KEY. The first encrypts and hashes; the others only decrypt and verify.
  */
 export async function deriveKeys(
   config: Config,
@@ -103,7 +103,7 @@ async function importSigningKeys(setting: string, algorithm: Algorithm): Promise
 
 async function importPair({ kty, crv, x, y, d, kid: given }: PrivateJwk, algorithm: Algorithm) {
   if (crv !== algorithm.curve)
-    throw new Error(`a signing key is on ${crv}, not ${algorithm.curve}`);
+    throw new Error(`a signing key uses the curve ${crv} instead of ${algorithm.curve}`);
   const material = y === undefined ? { kty, crv, x } : { kty, crv, x, y };
   const kid = given ?? (await calculateJwkThumbprint(material));
   const [signer, verifier] = await Promise.all([
@@ -114,7 +114,7 @@ async function importPair({ kty, crv, x, y, d, kid: given }: PrivateJwk, algorit
   return { kid, signer, verifier, publicJwk };
 }
 
-/** A failure is not remembered: `/ready` asks again. */
+/** A failure is not cached: `/ready` tries again. */
 function memoizePerConfig<Value>(
   load: (config: Config) => Promise<Value>,
 ): (config: Config) => Promise<Value> {

@@ -1,9 +1,9 @@
-/** With what an organization starts: the operator's settings decide. */
+/** The plan, approval and trial of a new organization, as the operator's settings say. */
 import type { Config } from "../config/config.ts";
 import type { OrganizationTerms } from "../store/organizations/organizations.ts";
 import { DAY_MS } from "../../shared/time.ts";
 
-/** The trial is for a person's first one. */
+/** Only a person's first organization gets a trial. */
 export function getAdditionalOrganizationTerms(config: Config): OrganizationTerms {
   return { ...getFirstOrganizationTerms(config), trialEndsAt: null };
 }

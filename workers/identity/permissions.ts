@@ -1,25 +1,25 @@
-/** Who may do what: the one table. A route names a permission, never a role. */
+/** The permissions of each role. A route requires a permission, never a role. */
 import type { Forfeit } from "../store/organizations/members.ts";
 import { ROLES, type Role } from "../../protocol/roles.ts";
 
 /** The lowest role that has each permission; higher ones have it too. */
 const LOWEST_ROLE = {
-  /** What everybody does with their own account and session. */
+  /** Manage one's own account and sessions. */
   "account:self": "viewer",
   "tunnels:read": "viewer",
   "tunnels:write": "member",
-  /** Captured requests, with what is in them. */
+  /** Read captured requests, with their contents. */
   "inspector:read": "viewer",
-  /** Send them again, and clear them. */
+  /** Replay and delete captured requests. */
   "inspector:write": "member",
   "tokens:read": "viewer",
-  /** Mint, and revoke and rotate one's own. */
+  /** Mint tokens; revoke and rotate one's own. */
   "tokens:write": "member",
   "tokens:write-others": "admin",
   "budgets:write": "admin",
   "projects:read": "viewer",
   "projects:write": "member",
-  /** Custom domains, and reserved subdomains. */
+  /** Custom domains and reserved subdomains. */
   "domains:read": "viewer",
   "domains:write": "member",
   "connections:read": "viewer",
@@ -29,20 +29,20 @@ const LOWEST_ROLE = {
   "networks:read": "viewer",
   "networks:write": "member",
   "receivers:read": "viewer",
-  /** Webhook receivers, and how far their deliveries are handled. */
+  /** Webhook receivers, and the cursor of their deliveries. */
   "receivers:write": "member",
   "events:read": "viewer",
-  /** Of tunnels. */
+  /** Metrics of tunnels. */
   "metrics:read": "viewer",
-  /** What tokens used, and what it costs. */
+  /** The usage of tokens, and its cost. */
   "usage:read": "viewer",
   "orgs:read": "viewer",
   "orgs:write": "admin",
   "orgs:delete": "owner",
   "billing:manage": "owner",
-  /** Members other than oneself, and invitations. */
+  /** Invitations, and members other than oneself. */
   "members:write": "admin",
-  /** Make, unmake and remove owners. */
+  /** Grant and withdraw the role of an owner, and remove owners. */
   "owners:write": "owner",
 } as const satisfies Record<string, Role>;
 
@@ -53,12 +53,12 @@ export function hasPermission(role: Role, permission: Permission): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(LOWEST_ROLE[permission]);
 }
 
-/** Whoever gives somebody a role, takes it away or promises it by an invitation needs this. */
+/** The permission that a member needs to grant or withdraw a role, or to invite somebody with it. */
 export function getPermissionToGrant(role: Role): Permission {
   return role === "owner" ? "owners:write" : "members:write";
 }
 
-/** What a person who has this role from now on loses of what they handed out. null: no role at all. */
+/** What a member loses when this becomes their role. null: they are no longer a member. */
 export function getForfeit(role: Role | null): Forfeit {
   const lacks = (permission: Permission) => role === null || !hasPermission(role, permission);
   return {

@@ -1,4 +1,4 @@
-/** What vendors sign with: sealed wherever it rests, opened by whoever judges a delivery. */
+/** The secrets that vendors sign webhook deliveries with: stored encrypted, decrypted to verify a delivery. */
 import type { Config } from "../config/config.ts";
 import { encrypt, decrypt } from "./encryption.ts";
 
@@ -8,6 +8,6 @@ export function encryptWebhookSecret(config: Config, secret: string): Promise<st
   return encrypt(config, PURPOSE, secret);
 }
 
-export function decryptWebhookSecret(config: Config, sealed: string): Promise<string> {
-  return decrypt(config, PURPOSE, sealed);
+export function decryptWebhookSecret(config: Config, encrypted: string): Promise<string> {
+  return decrypt(config, PURPOSE, encrypted);
 }

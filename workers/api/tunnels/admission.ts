@@ -83,7 +83,7 @@ export async function readToken(config: Config, bearer: string): Promise<TokenPa
   if (!bytes) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS.malformed);
   const keys = await getCapabilityTokenKeys(config);
   const verdict = await verifyCapabilityToken(bytes, keys, Date.now());
-  if ("fault" in verdict) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS[verdict.fault]);
+  if ("error" in verdict) throw new ConnectionRefusal("unauthorized", TOKEN_ERRORS[verdict.error]);
   if (verdict.ok.kind !== "agent") {
     throw new ConnectionRefusal("unauthorized", "the token is not an agent token");
   }
@@ -156,7 +156,7 @@ async function registerWithFreshStatus(
 function toRefusal(
   refusal: RegistrationRefusal,
   label: string,
-  asked: AgentRequest["query"],
+  query: AgentRequest["query"],
 ): ConnectionRefusal {
   switch (refusal) {
     case "token_unknown":
@@ -183,10 +183,10 @@ function toRefusal(
     case "other_protocol":
       return new ConnectionRefusal(
         "invalid_request",
-        asked.protocol === "tcp" ? `${label} is an HTTP tunnel` : `${label} is a TCP tunnel`,
+        query.protocol === "tcp" ? `${label} is an HTTP tunnel` : `${label} is a TCP tunnel`,
       );
     case "port_taken":
-      return new ConnectionRefusal("duplicate_name", `port ${asked.remote_port} is taken`);
+      return new ConnectionRefusal("duplicate_name", `port ${query.remote_port} is taken`);
     case "port_outside_range":
       return new ConnectionRefusal(
         "invalid_request",

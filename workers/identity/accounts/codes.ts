@@ -14,7 +14,7 @@ export function randomEmailCode(): string {
   }
 }
 
-/** No vowels, so that no code spells a word; no digits, so that none is taken for a letter. */
+/** No vowels, so that no code spells a word; no digits, so that none is mistaken for a letter. */
 const LETTERS = "BCDFGHJKLMNPQRSTVWXZ";
 const USER_CODE_CHARS = 8;
 
@@ -27,7 +27,7 @@ export function formatUserCode(code: string): string {
   return `${code.slice(0, 4)}-${code.slice(4)}`;
 }
 
-/** @returns null when it can't be a user code, however it is typed. */
+/** Ignores case, spaces and hyphens. @returns null when it is not a user code. */
 export function parseUserCode(typed: string): string | null {
   const code = typed.toUpperCase().replace(/[\s-]/g, "");
   return code.length === USER_CODE_CHARS && [...code].every((char) => LETTERS.includes(char))
@@ -35,7 +35,7 @@ export function parseUserCode(typed: string): string | null {
     : null;
 }
 
-/** A secret that no person ever types. */
+/** 256 random bits in base64url, for secrets that nobody types. */
 export function randomSecret(): string {
   return toBase64Url(crypto.getRandomValues(new Uint8Array(32)));
 }
@@ -43,7 +43,7 @@ export function randomSecret(): string {
 const PASSWORD_ALPHABET = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
 const PASSWORD_CHARS = 20;
 
-/** A password for somebody who did not choose one. */
+/** A generated password for a person who did not choose one. */
 export function randomPassword(): string {
   return randomString(PASSWORD_ALPHABET, PASSWORD_CHARS);
 }

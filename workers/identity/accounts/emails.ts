@@ -1,4 +1,4 @@
-/** One mailbox, one spelling. */
+/** Normalization of email addresses, so that each mailbox has one spelling. */
 import { z } from "zod";
 import { EMAIL_MAX_CHARS } from "../../../protocol/limits.ts";
 
@@ -9,16 +9,16 @@ export function normalizeEmail(email: string): string {
   return email.normalize("NFKC").trim().toLowerCase();
 }
 
-/** As it stands behind the `@` of addresses: lower case, A-labels. @returns null when it is none. */
+/** The domain as in normalized addresses: lower case, A-labels. @returns null when it is not a valid domain. */
 export function normalizeEmailDomain(typed: string): string | null {
   const text = typed.normalize("NFKC").trim();
-  // These would be other parts of a URL, or be decoded to something that is not what was written.
+  // The URL parser would read these as other parts of a URL, or decode them.
   if (/[\s/\\:?#@%[\]]/.test(text)) return null;
   const domain = URL.parse(`http://${text}`)?.hostname.replace(/\.$/, "") ?? "";
   return isEmailAddress(`a@${domain}`) ? domain : null;
 }
 
-/** Nothing but ASCII is one, so that what passes before it is normalised is the same mailbox after. */
+/** Accepts ASCII only, so that normalizing an accepted address never changes its mailbox. */
 export function isEmailAddress(email: string): boolean {
   return Address.safeParse(email).success;
 }

@@ -1,4 +1,4 @@
-/** Passwords of accounts: what makes a good one, and that no answer takes longer for being right. */
+/** Passwords of accounts: the rules for new ones, and a verification that takes the same time for all. */
 import { COST, hashSecret, normalizeSecret, verifySecret } from "../../../access/argon2.ts";
 import { PASSWORD_MAX_BYTES, PASSWORD_MIN_CHARS } from "../../../protocol/limits.ts";
 import { isCommonPassword } from "./common-passwords.ts";
@@ -9,7 +9,7 @@ export function hashPassword(password: string): string {
   return hashSecret(password);
 }
 
-/** Of no password that anybody knows, at the same cost: where nobody has an account takes as long. */
+/** A hash that no password matches, with the same cost: verification takes as long where there is no account. */
 export const DUMMY_HASH = [
   "$argon2id$v=19",
   `m=${COST.memoryCost},t=${COST.timeCost},p=${COST.parallelism}`,
@@ -17,13 +17,13 @@ export const DUMMY_HASH = [
   "A".repeat(43),
 ].join("$");
 
-/** @param hash null where there is no account: that takes as long, and is false. */
+/** @param hash null where there is no account: verification takes as long, and returns false. */
 export function verifyPassword(hash: string | null, password: string): boolean {
   if (passwordBytes(password) > PASSWORD_MAX_BYTES) return false;
   return verifySecret(hash ?? DUMMY_HASH, password) && hash !== null;
 }
 
-/** What is wrong with a new password, or null. */
+/** Why a new password is not accepted, or null. */
 export function getPasswordError(password: string, email: string): string | null {
   const normalized = normalizeSecret(password);
   if ([...normalized].length < PASSWORD_MIN_CHARS) {
@@ -32,10 +32,10 @@ export function getPasswordError(password: string, email: string): string | null
   if (passwordBytes(password) > PASSWORD_MAX_BYTES) {
     return `must be at most ${PASSWORD_MAX_BYTES} bytes`;
   }
-  // Argon2's reference code takes C strings: what follows a NUL would not count.
+  // Argon2's reference code takes C strings: it would ignore everything after a NUL.
   if (normalized.includes("\0")) return "must not contain a NUL character";
   const lowered = normalized.toLowerCase();
-  if (lowered === email) return "must not be the e-mail address";
+  if (lowered === email) return "must not be your email address";
   if (isCommonPassword(lowered)) return "is among the most common passwords";
   return null;
 }

@@ -1,4 +1,4 @@
-/** Recovery codes: what lets somebody in whose authenticator is gone, each of them once. */
+/** Recovery codes: each signs in once without the authenticator. */
 import { RECOVERY_CODES } from "../../../protocol/limits.ts";
 import { randomString } from "./codes.ts";
 import { sha256Hex } from "../encryption.ts";
@@ -6,7 +6,7 @@ import { sha256Hex } from "../encryption.ts";
 /** 80 random bits. */
 const RECOVERY_CODE_CHARS = 16;
 
-/** Base32 in lower case: nothing in it is taken for something else in it. */
+/** Base32 in lower case: no two of its characters look alike. */
 const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 
 /** A set of them, each as `abcd-efgh-ijkl-mnop`. */
@@ -16,7 +16,7 @@ export function generateRecoveryCodes(): string[] {
   );
 }
 
-/** However it is typed. Bound to the account: the same code is another hash elsewhere. */
+/** Ignores case, spaces and hyphens. The account is hashed as well: the same code of another account has another hash. */
 export function hashRecoveryCode(userId: string, typed: string): Promise<string> {
   const code = typed.toLowerCase().replace(/[\s-]/g, "");
   return sha256Hex(`${userId} ${code}`);

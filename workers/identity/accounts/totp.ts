@@ -1,4 +1,4 @@
-/** Time-based one-time passwords (RFC 6238), in the one form that every authenticator app knows. */
+/** Time-based one-time passwords (RFC 6238), with the parameters that every authenticator app supports. */
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha1 } from "@noble/hashes/legacy.js";
 // Without the library's own copies of eleven hash functions: authenticators use one.
@@ -7,31 +7,31 @@ import { equalInConstantTime } from "../../../shared/constant-time.ts";
 
 const TOTP_STEP_SECONDS = 30;
 const TOTP_DIGITS = 6;
-/** Steps that a clock may be off, each way. */
+/** How many steps a clock may be off, in either direction. */
 const TOTP_DRIFT_STEPS = 1;
-/** What RFC 4226 §4 recommends, the least that it allows, and more than anybody uses. */
+/** The length that RFC 4226 §4 recommends, the shortest that it allows, and more than any app uses. */
 const TOTP_SECRET_BYTES = 20;
 const TOTP_SECRET_MIN_BYTES = 16;
 const TOTP_SECRET_MAX_BYTES = 128;
 
-/** What a secret is sealed for, from its confirmation on. */
+/** The purpose that a confirmed secret is encrypted for. */
 export const TOTP_SECRET_PURPOSE = "totp secret";
 
 const ISSUER = "Underpass";
 const ALGORITHM = "SHA1";
 
-/** @returns base32, as apps take it. */
+/** @returns base32, as authenticator apps accept it. */
 export function generateTotpSecret(): string {
   return new Secret({ size: TOTP_SECRET_BYTES }).base32;
 }
 
-/** What a QR code of the secret holds. */
+/** The URI in the secret's QR code. */
 export function buildTotpUri(secret: string, email: string): string {
   const form = { algorithm: ALGORITHM, digits: TOTP_DIGITS, period: TOTP_STEP_SECONDS };
   return new TOTP({ ...form, issuer: ISSUER, label: email, secret }).toString();
 }
 
-/** @returns the secret in its one spelling, or null when it can't be one. */
+/** @returns the secret in canonical base32, or null when it is not valid. */
 export function parseTotpSecret(text: string): string | null {
   if (!/^[A-Z2-7 ]+=*$/i.test(text)) return null;
   const secret = Secret.fromBase32(text);
@@ -54,8 +54,8 @@ export function getTotpStep(now: number): number {
 }
 
 /**
- * The time step whose code this is, or null when it is none's that counts now. All of them are compared,
- * so that the time it takes does not tell which.
+ * The time step that the code belongs to, or null when it belongs to none that is accepted now. All steps are compared,
+ * so that the duration does not reveal which one matched.
  */
 export function findTotpStep(secret: string, code: string, now: number): number | null {
   const current = getTotpStep(now);

@@ -1,6 +1,6 @@
 /**
- * A sign-in that has gone to its provider and is expected back. It waits, sealed, in a cookie of the browser
- * that started it: nothing is stored for those who never come back, and no other browser can finish it.
+ * A sign-in that has been redirected to its provider and has not returned yet. It is stored, encrypted, in a cookie
+ * of the browser that started it: abandoned sign-ins leave nothing behind, and no other browser can finish one.
  */
 import { z } from "zod";
 import { PROVIDER_SIGN_IN_MAX_MS } from "../../limits.ts";
@@ -12,27 +12,27 @@ import { encrypt, decrypt } from "../encryption.ts";
 
 const Attempt = z.object({
   provider: ProviderName,
-  /** Comes back in the provider's answer: that the two belong together. */
+  /** The provider returns it in its answer: it shows that the answer belongs to this sign-in. */
   state: z.string(),
-  /** Comes back in the ID token: that it was made for this sign-in. */
+  /** The ID token contains it: it shows that the token was issued for this sign-in. */
   nonce: z.string(),
-  /** PKCE: that whoever brings the code is who asked for it. */
+  /** PKCE: it shows that the code is redeemed by the client that requested it. */
   verifier: z.string(),
   returnTo: z.string(),
   expiresAt: z.number(),
 });
 export type Attempt = z.infer<typeof Attempt>;
 
-/** Of a visitor of this tunnel, instead of somebody with an account. */
+/** The sign-in of a visitor of this tunnel, who needs no account. */
 const VisitorAttempt = Attempt.extend({ tunnelId: z.uuid() });
 export type VisitorAttempt = z.infer<typeof VisitorAttempt>;
 
-/** What people sign in for. An attempt for one of these is none for another. */
+/** The kinds of sign-in. An attempt of one kind is invalid for the other. */
 export const ACCOUNT_SIGN_IN = { purpose: "provider sign-in", schema: Attempt };
 export const VISITOR_SIGN_IN = { purpose: "visitor sign-in", schema: VisitorAttempt };
-interface AttemptKind<Kept extends Attempt> {
+interface AttemptKind<Stored extends Attempt> {
   purpose: string;
-  schema: z.ZodType<Kept>;
+  schema: z.ZodType<Stored>;
 }
 
 export function createAttempt(provider: ProviderName, returnTo: string, now: number): Attempt {
@@ -46,23 +46,23 @@ export function createAttempt(provider: ProviderName, returnTo: string, now: num
   };
 }
 
-export function encryptAttempt<Kept extends Attempt>(
+export function encryptAttempt<Stored extends Attempt>(
   config: Config,
-  { purpose }: AttemptKind<Kept>,
-  attempt: Kept,
+  { purpose }: AttemptKind<Stored>,
+  attempt: Stored,
 ): Promise<string> {
   return encrypt(config, purpose, JSON.stringify(attempt));
 }
 
-/** @returns null unless this is the attempt that the answer is for, in time. */
-export async function decryptAttempt<Kept extends Attempt>(
+/** @returns null unless the answer belongs to this attempt, and the attempt has not expired. */
+export async function decryptAttempt<Stored extends Attempt>(
   config: Config,
-  { purpose, schema }: AttemptKind<Kept>,
-  sealed: string,
+  { purpose, schema }: AttemptKind<Stored>,
+  encrypted: string,
   answer: { provider: ProviderName; state: string },
   now: number,
-): Promise<Kept | null> {
-  const text = await decrypt(config, purpose, sealed).catch(() => null);
+): Promise<Stored | null> {
+  const text = await decrypt(config, purpose, encrypted).catch(() => null);
   if (text === null) return null;
   const attempt = schema.parse(JSON.parse(text));
   const isExpected =

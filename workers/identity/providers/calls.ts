@@ -1,4 +1,4 @@
-/** How providers are called: they are the operator's choice, so without TLS where the setting says `http://`. */
+/** How providers are called. The operator chooses them, so a setting with `http://` is called without TLS. */
 import {
   allowInsecureRequests,
   customFetch,
@@ -12,12 +12,12 @@ import { callOperatorService } from "../../operator-network.ts";
 export const PROVIDER_CALL_MAX_MS = 10_000;
 export const PROVIDER_ANSWER_MAX_BYTES = 256 * 1024;
 
-/** Options for the calls of oauth4webapi. @param configured the address in the settings. */
+/** Options for the calls of oauth4webapi. @param configured the URL in the settings. */
 export function buildCallOptions(env: Pick<Env, "OPERATOR_NETWORK">, configured: URL) {
   return {
     [allowInsecureRequests]: configured.protocol === "http:",
     [customFetch]: (url: string, init: RequestInit) => callOperatorService(env, url, init, BOUNDS),
-    // Code hosts refuse requests that don't say who they are.
+    // Code hosts reject requests without a user agent.
     headers: { "user-agent": "Underpass" },
   };
 }
@@ -27,7 +27,7 @@ const BOUNDS = { maxMs: PROVIDER_CALL_MAX_MS, maxBytes: PROVIDER_ANSWER_MAX_BYTE
 const ERROR_CODE_MAX_CHARS = 100;
 const REFUSED_CODE = ["invalid_grant", "bad_verification_code"];
 
-/** Whether a provider says that a code is not, or no longer, good. Code hosts say so with status 200. */
+/** Whether the provider rejected an authorization code as invalid or expired. Code hosts do so with status 200. */
 export function isCodeRejected(failure: unknown): boolean {
   if (failure instanceof ResponseBodyError) return REFUSED_CODE.includes(failure.error);
   if (!(failure instanceof OperationProcessingError)) return false;
@@ -35,13 +35,13 @@ export function isCodeRejected(failure: unknown): boolean {
   return typeof body?.error === "string" && REFUSED_CODE.includes(body.error);
 }
 
-/** For the log. Neither causes nor bodies: tokens are among what they hold. */
+/** For the log. Without causes and bodies, which can contain tokens. */
 export function describeProviderError(failure: unknown): string {
   if (!(failure instanceof Error)) return "not an error";
   const { name, message } = failure;
   if (failure instanceof ResponseBodyError) {
-    // `invalid_client`, most of all: the operator's settings are wrong.
-    return `${name}: the provider says ${failure.error.slice(0, ERROR_CODE_MAX_CHARS)}`;
+    // Usually `invalid_client`: the operator's settings are wrong.
+    return `${name}: the provider answered ${failure.error.slice(0, ERROR_CODE_MAX_CHARS)}`;
   }
   return failure instanceof OperationProcessingError
     ? `${name}: ${message} (${failure.code})`

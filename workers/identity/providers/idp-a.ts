@@ -1,4 +1,4 @@
-/** `idp_a`: any provider of OpenID Connect, found by discovery. */
+/** `idp_a`: any OpenID Connect provider that supports discovery. */
 import * as oidc from "oauth4webapi";
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
@@ -14,7 +14,7 @@ import {
 } from "./provider.ts";
 import { MINUTE_MS } from "../../../shared/time.ts";
 
-/** How long an isolate believes what a provider said of itself. */
+/** How long an isolate caches a provider's metadata. */
 const PROVIDER_METADATA_MAX_MS = 10 * MINUTE_MS;
 const PROVIDER_CLOCK_TOLERANCE_SECONDS = 30;
 
@@ -24,8 +24,8 @@ type Server = oidc.AuthorizationServer;
 type Options = ReturnType<typeof buildCallOptions>;
 
 /**
- * @param redirect_uri where it leads back to, as it is registered there.
- * @returns null when none is configured.
+ * @param redirect_uri as registered with the provider.
+ * @returns null when it is not configured.
  */
 export function createIdpA(
   env: Env,
@@ -46,7 +46,8 @@ export function createIdpA(
       const as = await discover(issuer, options);
       const { nonce } = attempt;
       const parameters = { client_id, redirect_uri, scope: "openid email", nonce };
-      const all = person === "another" ? { ...parameters, prompt: getAccountSwitchPrompt(as) } : parameters;
+      const all =
+        person === "another" ? { ...parameters, prompt: getAccountSwitchPrompt(as) } : parameters;
       return buildAuthorizationUrl(as, attempt, all, options[oidc.allowInsecureRequests]);
     },
 
@@ -76,7 +77,7 @@ export function createIdpA(
       if (!tokens) return { kind: "invalid_answer" };
       await verifySignature(as, response, issuer, options);
       const claims = oidc.getValidatedIdTokenClaims(tokens);
-      if (!claims) throw new Error("the provider gave no ID token");
+      if (!claims) throw new Error("the provider sent no ID token");
       checkClaims(claims, client_id);
 
       const email = await fetchVerifiedEmail(as, client, claims, tokens.access_token, options);
@@ -86,25 +87,25 @@ export function createIdpA(
   };
 }
 
-/** A choice of accounts, unless the provider says that it has none: then it asks for the password again. */
+/** `select_account`, unless the provider says that it does not support it: then `login`, which asks for the password. */
 function getAccountSwitchPrompt({ prompt_values_supported: supported }: Server): string {
   return Array.isArray(supported) && !supported.includes("select_account")
     ? "login"
     : "select_account";
 }
 
-/** Per isolate: what the provider says of itself. Its keys are remembered with it, by the library. */
-let cached: { issuer: string; as: Server; goodUntilMs: number } | undefined;
+/** The provider's metadata, cached per isolate. The library caches its keys together with it. */
+let cached: { issuer: string; as: Server; expiresAtMs: number } | undefined;
 
 async function discover(issuer: URL, options: Options): Promise<Server> {
-  if (cached?.issuer === issuer.href && Date.now() < cached.goodUntilMs) return cached.as;
+  if (cached?.issuer === issuer.href && Date.now() < cached.expiresAtMs) return cached.as;
   const response = await oidc.discoveryRequest(issuer, options);
   const as = await oidc.processDiscoveryResponse(issuer, response);
-  cached = { issuer: issuer.href, as, goodUntilMs: Date.now() + PROVIDER_METADATA_MAX_MS };
+  cached = { issuer: issuer.href, as, expiresAtMs: Date.now() + PROVIDER_METADATA_MAX_MS };
   return as;
 }
 
-/** With `iss` (RFC 9207) compared, where it is there or was promised: an answer of another provider is none. */
+/** Compares `iss` (RFC 9207) where it is present or announced, so that another provider's answer is rejected. */
 function validateAnswer(
   as: Server,
   client: oidc.Client,
@@ -121,18 +122,18 @@ function validateAnswer(
   }
 }
 
-/** Clients are registered for the header unless their provider doesn't have it. */
+/** HTTP Basic authentication, unless the provider does not support it. */
 function getClientAuthentication(as: Server, secret: string): oidc.ClientAuth {
   const methods = as.token_endpoint_auth_methods_supported ?? ["client_secret_basic"];
   if (!methods.includes("client_secret_basic")) return oidc.ClientSecretPost(secret);
-  // The library's own escapes whatever it may. Not every provider unescapes, and most ids need none of it.
+  // The library escapes more characters than necessary, and not every provider unescapes them.
   return (_as, { client_id }, _body, headers) => {
     const credentials = `${encodeURIComponent(client_id)}:${encodeURIComponent(secret)}`;
     headers.set("authorization", `Basic ${btoa(credentials)}`);
   };
 }
 
-/** A key that is not known leads to another look at the provider, once: it may have new ones since. */
+/** An unknown key leads to one new discovery: the provider may have rotated its keys. */
 async function verifySignature(
   as: Server,
   response: Response,
@@ -151,15 +152,16 @@ async function verifySignature(
   }
 }
 
-/** What the library leaves to us of the rules for ID tokens (OpenID Connect Core §3.1.3.7). */
+/** The checks of OpenID Connect Core §3.1.3.7 that the library leaves to its caller. */
 function checkClaims({ azp, iat }: oidc.IDToken, clientId: string): void {
-  if (azp !== undefined && azp !== clientId) throw new Error("the ID token is another client's");
+  if (azp !== undefined && azp !== clientId)
+    throw new Error("the ID token was issued to another client");
   if (iat > Date.now() / 1000 + PROVIDER_CLOCK_TOLERANCE_SECONDS) {
-    throw new Error("the ID token is of the future");
+    throw new Error("the ID token was issued in the future");
   }
 }
 
-/** From one place or from the other: an address of one and its confirmation of the other prove nothing. */
+/** From the ID token or from the userinfo endpoint, never mixed: each confirms only its own address. */
 async function fetchVerifiedEmail(
   as: Server,
   client: oidc.Client,

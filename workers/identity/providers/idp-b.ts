@@ -1,4 +1,4 @@
-/** `idp_b`: an OAuth 2 provider that says who somebody is at `<API>/user` and `<API>/user/emails`. */
+/** `idp_b`: an OAuth 2 provider that serves the user's profile at `<API>/user` and `<API>/user/emails`. */
 import * as oauth from "oauth4webapi";
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
@@ -14,7 +14,7 @@ import {
 } from "./provider.ts";
 
 const NAME = "idp_b";
-/** Code hosts show confirmed addresses to those who ask for them. */
+/** Code hosts return verified addresses only with this scope. */
 const SCOPE = "read:user user:email";
 
 const User = z.object({ id: z.union([Subject, z.int()]) });
@@ -22,7 +22,7 @@ const Emails = z.array(
   z.object({ email: z.string(), primary: z.boolean(), verified: z.boolean() }),
 );
 
-/** @returns null when none is configured. */
+/** @returns null when it is not configured. */
 export function createIdpB(env: Env, config: Config): Provider | null {
   const {
     IDP_B_AUTHORIZE_URL: authorization_endpoint,
@@ -40,7 +40,7 @@ export function createIdpB(env: Env, config: Config): Provider | null {
   ) {
     return null;
   }
-  // It names itself nowhere; its subjects are whatever its API means by them.
+  // The provider publishes no issuer. Its API's URL identifies the namespace of its user ids.
   const issuer = new URL(apiUrl).href.replace(/\/+$/, "");
   const as = { issuer, authorization_endpoint, token_endpoint };
   const client = { client_id };
@@ -58,7 +58,8 @@ export function createIdpB(env: Env, config: Config): Provider | null {
       null,
       options,
     );
-    if (response.status !== 200) throw new Error(`${url.href} answers ${response.status}`);
+    if (response.status !== 200)
+      throw new Error(`${url.href} answered with status ${response.status}`);
     return response.json();
   }
 
@@ -68,7 +69,12 @@ export function createIdpB(env: Env, config: Config): Provider | null {
 
     authorizationUrl(attempt) {
       const isInsecure = new URL(authorization_endpoint).protocol === "http:";
-      return buildAuthorizationUrl(as, attempt, { client_id, redirect_uri, scope: SCOPE }, isInsecure);
+      return buildAuthorizationUrl(
+        as,
+        attempt,
+        { client_id, redirect_uri, scope: SCOPE },
+        isInsecure,
+      );
     },
 
     async identify(attempt, answer) {
@@ -98,7 +104,9 @@ export function createIdpB(env: Env, config: Config): Provider | null {
       const { access_token } = tokens;
       const { id } = User.parse(await read("/user", access_token));
       const emails = Emails.parse(await read("/user/emails", access_token));
-      const email = parseVerifiedEmail(emails.find(({ primary, verified }) => primary && verified)?.email);
+      const email = parseVerifiedEmail(
+        emails.find(({ primary, verified }) => primary && verified)?.email,
+      );
       if (email === null) return { kind: "email_not_verified" };
       return { kind: "account", account: { issuer, subject: String(id), email } };
     },

@@ -1,4 +1,4 @@
-/** What can be asked of any provider of third-party sign-in, and what it may say. */
+/** The interface of all third-party sign-in providers, and the results of a sign-in. */
 import { calculatePKCECodeChallenge, type AuthorizationServer } from "oauth4webapi";
 import { z } from "zod";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
@@ -8,39 +8,39 @@ import { isEmailAddress, normalizeEmail } from "../accounts/emails.ts";
 
 const PROVIDER_SUBJECT_MAX_CHARS = 255;
 
-/** Both methods throw when the provider can't be reached or says what can't be believed. */
+/** Both methods throw when the provider can't be reached or sends an invalid answer. */
 export interface Provider {
   name: ProviderName;
-  /** What people know it by. */
+  /** The provider's host, which people know it by. */
   host: string;
   /**
    * Where the browser goes to sign in.
-   * @param person `another`: not, without a word, whom the provider remembers.
+   * @param person `another`: the provider must ask which account to use instead of using the one that it remembers.
    */
   authorizationUrl(attempt: Attempt, person?: "another"): Promise<URL>;
-  /** @param answer what the browser came back with, of which the state is checked already. */
+  /** @param answer the query parameters of the callback, whose state has been checked. */
   identify(attempt: Attempt, answer: URLSearchParams): Promise<Identification>;
 }
 
 export type Identification =
   | { kind: "account"; account: ProviderAccount }
-  /** The person, or the provider, said no. */
+  /** The person or the provider denied the sign-in. */
   | { kind: "denied"; error: string }
-  /** The answer is none of this provider's, or its code is not good (any more). */
+  /** The answer is not this provider's, or its code is invalid or expired. */
   | { kind: "invalid_answer" }
   | { kind: "email_not_verified" };
 
 export interface ProviderAccount {
-  /** Whose subjects these are. */
+  /** The issuer within which the subject is unique. */
   issuer: string;
   subject: string;
-  /** One that the provider knows to be this person's. null: there is none. */
+  /** An address that the provider has verified. null: there is none. */
   email: string | null;
 }
 
 export const Subject = z.string().min(1).max(PROVIDER_SUBJECT_MAX_CHARS);
 
-/** From the settings alone: a Host header would send the code wherever it likes. */
+/** Built from the settings alone: with the Host header, a caller could have the code sent anywhere. */
 export function buildRedirectUri({ publicOrigin }: Config, name: ProviderName): string {
   return `${publicOrigin}/auth/oauth/${name}/callback`;
 }
@@ -55,14 +55,14 @@ const ERRORS = [
   "temporarily_unavailable",
 ];
 
-/** @param error as it came: only the codes of RFC 6749 §4.1.2.1 are passed on. */
+/** @param error as received: only the codes of RFC 6749 §4.1.2.1 are passed on. */
 export function toDenial(error: string): Identification {
   return { kind: "denied", error: ERRORS.includes(error) ? error : "server_error" };
 }
 
 /**
- * Checked as it was given and normalised after that: in another order a foreign mailbox with look-alike
- * letters, such as the full-width ones, would become somebody's here.
+ * Checked first and normalized afterwards. In the other order, somebody else's mailbox with look-alike letters,
+ * such as full-width ones, would become the address of an account here.
  */
 export function parseVerifiedEmail(email: unknown): string | null {
   return typeof email === "string" && isEmailAddress(email) ? normalizeEmail(email) : null;
@@ -83,7 +83,7 @@ export async function buildAuthorizationUrl(
 ): Promise<URL> {
   const url = URL.parse(as.authorization_endpoint ?? "");
   if (url?.protocol !== "https:" && !(isInsecure && url?.protocol === "http:")) {
-    throw new Error("the provider names no authorization endpoint that can be used");
+    throw new Error("the provider's metadata has no valid authorization endpoint");
   }
   const all = {
     ...parameters,

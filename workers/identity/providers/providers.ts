@@ -16,7 +16,7 @@ export function findProvider(env: Env, config: Config, name: ProviderName): Prov
   }
 }
 
-/** The same provider, for visitors of tunnels: it leads back to another place. */
+/** The provider for visitors of tunnels: the same one, with another redirect URI. */
 export function findVisitorProvider(env: Env, config: Config): Provider | null {
   return createIdpA(env, config, `${config.publicOrigin}/edge-auth/callback`);
 }

@@ -1,15 +1,18 @@
-/** Where a sign-in leads back to, as whoever made the link wishes it. */
+/** Where a sign-in leads back to. The value comes from a link, which anybody may have made. */
 import { RETURN_TO_MAX_CHARS } from "../../limits.ts";
 
 /**
- * @param wish a path, or an address on `publicOrigin`.
- * @returns a path of this service with its query and fragment; `/` for whatever leads, or could be read to
- * lead, anywhere else.
+ * @param requested a path, or a URL on `publicOrigin`.
+ * @returns a path of this service with its query and fragment; `/` for a value that leads, or that some parser
+ * could read as leading, to another site.
  */
-export function sanitizeReturnTo(wish: string, publicOrigin: string): string {
-  const path = wish.startsWith(`${publicOrigin}/`) ? wish.slice(publicOrigin.length) : wish;
-  if (wish.length > RETURN_TO_MAX_CHARS || !path.startsWith("/") || isAmbiguous(path)) return "/";
-  // A path that is read differently once it is decoded is none that a link of ours has.
+export function sanitizeReturnTo(requested: string, publicOrigin: string): string {
+  const path = requested.startsWith(`${publicOrigin}/`)
+    ? requested.slice(publicOrigin.length)
+    : requested;
+  if (requested.length > RETURN_TO_MAX_CHARS || !path.startsWith("/") || isAmbiguous(path))
+    return "/";
+  // No link of ours has a path whose meaning changes when it is decoded.
   const [written = ""] = path.split(/[?#]/, 1);
   const decoded = decode(written);
   if (decoded === null || isAmbiguous(decoded) || decoded.includes("@")) return "/";
@@ -21,17 +24,17 @@ export function sanitizeReturnTo(wish: string, publicOrigin: string): string {
 }
 
 /**
- * @param wish a target of a tunnel, or an address on its `origin`.
- * @returns the target, to be written behind that origin: then nothing in it can lead anywhere else, which
- * leaves every address that the tunnel can have; `/` for whatever is none.
+ * @param requested a request target of a tunnel, or a URL on its `origin`.
+ * @returns the target, to be appended to that origin: so it cannot lead to another site, and every URL that the
+ * tunnel can have is allowed. `/` when it is not a valid target.
  */
-export function sanitizeTarget(origin: string, wish: string): string {
-  const target = wish.startsWith(`${origin}/`) ? wish.slice(origin.length) : wish;
+export function sanitizeTarget(origin: string, requested: string): string {
+  const target = requested.startsWith(`${origin}/`) ? requested.slice(origin.length) : requested;
   const isTarget = target.startsWith("/") && !/[^!-~]/.test(target);
   return isTarget && target.length <= RETURN_TO_MAX_CHARS ? target : "/";
 }
 
-/** Parsers drop tabs and newlines, take a backslash for a slash, and two slashes for a host. */
+/** URL parsers drop tabs and newlines, read a backslash as a slash, and read a host after two slashes. */
 function isAmbiguous(path: string): boolean {
   return /[\p{Cc}\p{Z}\\]|\/\//u.test(path);
 }
@@ -44,11 +47,11 @@ function decode(path: string): string | null {
   }
 }
 
-/** What a sign-in tells the page that it leads back to. */
+/** The query parameter that reports the result of a sign-in to the page it leads back to. */
 export type SignInOutcome = "oauth_token" | "mfa_challenge" | "oauth_error";
 const OUTCOMES: SignInOutcome[] = ["oauth_token", "mfa_challenge", "oauth_error"];
 
-/** An outcome that the link itself brought along is not ours, and goes. */
+/** Removes outcomes that the link itself contained: they are not ours. */
 export function buildReturnUrl(
   returnTo: string,
   publicOrigin: string,

@@ -1,6 +1,6 @@
 /**
- * Access tokens: ES256 JWTs of 15 minutes. They name a session; whether it still lives and what its user
- * may do is asked of the database each time, so that revoking takes effect at once.
+ * Access tokens: ES256 JWTs that are valid for 15 minutes. They name a session. Each request checks in the database
+ * that the session still exists and what its user may do, so that a revocation takes effect at once.
  */
 import { errors, jwtVerify, SignJWT, type JWTPayload } from "jose";
 import { z } from "zod";
@@ -10,17 +10,17 @@ import { getAccessTokenKeys } from "../keys.ts";
 import type { Role } from "../../../protocol/roles.ts";
 import { BoundedMap } from "../../../shared/bounded-map.ts";
 
-/** Access tokens whose signature an isolate remembers. */
+/** Access tokens whose verification an isolate caches. */
 const VERIFIED_TOKENS_MAX = 1_000;
 
 const AUDIENCE = "underpass";
-/** RFC 9068: no other JWT of ours can be taken for one of these. */
+/** RFC 9068: so that no other JWT of ours is accepted as an access token. */
 const TYPE = "at+jwt";
 const ALGORITHM = "ES256";
 
 const Claims = z.object({ sub: z.uuid(), sid: z.uuid(), org: z.uuid() });
 export type Claims = z.output<typeof Claims>;
-/** Ours end at a whole second; `1e400` would be a number too, and never come. */
+/** An integer: `1e400` is a number as well, and a token with it would never expire. */
 const Payload = Claims.extend({ exp: z.int() });
 
 export async function signAccessToken(
@@ -40,19 +40,21 @@ export async function signAccessToken(
 }
 
 /**
- * Signatures that held, until their tokens end: whoever calls often sends the same token again. What a
- * session may do is asked anew each time, so remembering this prolongs nothing.
+ * Verified tokens, until they expire: callers send the same token many times. The session itself is checked with each
+ * request, so this cache prolongs nothing.
  */
-const verifiedTokens = new BoundedMap<string, { claims: Claims; endsAtMs: number }>(VERIFIED_TOKENS_MAX);
+const verifiedTokens = new BoundedMap<string, { claims: Claims; expiresAtMs: number }>(
+  VERIFIED_TOKENS_MAX,
+);
 
-/** @returns null for whatever is not an access token of ours that is good now. */
+/** @returns null unless this is a valid access token of ours that has not expired. */
 export async function verifyAccessToken(config: Config, token: string): Promise<Claims | null> {
   const known = verifiedTokens.get(token);
-  if (known && known.endsAtMs > Date.now()) return known.claims;
+  if (known && known.expiresAtMs > Date.now()) return known.claims;
   const payload = Payload.safeParse(await verifySignature(config, token)).data;
   if (!payload) return null;
   const { exp, ...claims } = payload;
-  verifiedTokens.set(token, { claims, endsAtMs: exp * 1000 });
+  verifiedTokens.set(token, { claims, expiresAtMs: exp * 1000 });
   return claims;
 }
 
@@ -61,7 +63,7 @@ async function verifySignature(config: Config, token: string): Promise<JWTPayloa
   try {
     const { payload } = await jwtVerify(
       token,
-      // Keys come from our own set by their id alone; what a header says of keys is not looked at.
+      // Keys come from our own set, by id alone. Keys in a token's header are ignored.
       ({ kid }) => {
         const key = verifiers.get(kid ?? "");
         if (!key) throw new errors.JWKSNoMatchingKey();

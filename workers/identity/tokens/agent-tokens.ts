@@ -1,23 +1,27 @@
-/** An agent's token as the bearer of a request: its bytes in base64, of either alphabet. */
+/** An agent's token as the bearer token of an API request: its bytes in base64 or base64url. */
 import type { Config } from "../../config/config.ts";
 import { verifyCapabilityToken } from "./capability-token.ts";
 import { fromBase64, toHex, toUuid } from "../../../shared/bytes.ts";
 import { getCapabilityTokenKeys } from "../keys.ts";
 
 /**
- * Which token it says to be. @returns null unless it is signed by this server and not expired; "confined" when
- * it is for some names or one project only.
+ * The organization and nonce in the token. @returns null unless it was signed by this server and has not expired;
+ * "restricted" when it is only valid for some subdomains or for one project.
  */
 export async function readUnrestrictedToken(
   config: Config,
   bearer: string,
-): Promise<{ orgId: string; nonce: string } | "confined" | null> {
+): Promise<{ orgId: string; nonce: string } | "restricted" | null> {
   const bytes = fromBase64(bearer);
   if (!bytes) return null;
-  const verdict = await verifyCapabilityToken(bytes, await getCapabilityTokenKeys(config), Date.now());
-  if ("fault" in verdict || verdict.ok.kind !== "agent") return null;
+  const verdict = await verifyCapabilityToken(
+    bytes,
+    await getCapabilityTokenKeys(config),
+    Date.now(),
+  );
+  if ("error" in verdict || verdict.ok.kind !== "agent") return null;
   const { project, allowedSubdomains, organizationId, nonce } = verdict.ok;
   const isForAnyName = allowedSubdomains.length === 0 || allowedSubdomains.includes("*");
-  if (project !== null || !isForAnyName) return "confined";
+  if (project !== null || !isForAnyName) return "restricted";
   return { orgId: toUuid(organizationId), nonce: toHex(nonce) };
 }

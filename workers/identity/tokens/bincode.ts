@@ -105,7 +105,7 @@ export class BincodeReader {
 
   option<Value>(read: () => Value): Value | null {
     const tag = this.u8();
-    if (tag > 1) throw new BincodeError(`an option is tagged ${tag}`);
+    if (tag > 1) throw new BincodeError(`an option has the tag ${tag}`);
     return tag === 1 ? read() : null;
   }
 
@@ -116,18 +116,18 @@ export class BincodeReader {
     return items;
   }
 
-  /** No item is smaller than a byte, so a length beyond what is left is a lie: nothing is allocated. */
+  /** No item is smaller than a byte, so a length beyond the remaining bytes is invalid: nothing is allocated for it. */
   #length(): number {
     const length = this.#view.getBigUint64(this.#take(8), true);
     if (length > BigInt(this.#bytes.byteLength - this.#at)) {
-      throw new BincodeError("a length goes beyond the end");
+      throw new BincodeError("a length exceeds the remaining bytes");
     }
     return Number(length);
   }
 
   #take(length: number): number {
     const start = this.#at;
-    if (length > this.#bytes.byteLength - start) throw new BincodeError("the bytes end too early");
+    if (length > this.#bytes.byteLength - start) throw new BincodeError("the input ends too early");
     this.#at += length;
     return start;
   }

@@ -14,7 +14,7 @@ export interface TokenPayload {
   nonce: Uint8Array;
   organizationId: Uint8Array;
   keyId: string;
-  /** The slug of the project it is confined to. */
+  /** The slug of the project that the token is restricted to. */
   project: string | null;
   allowedSubdomains: string[];
   tunnelQuota: number;
@@ -24,9 +24,9 @@ export interface TokenPayload {
 }
 
 export type TokenVerdict =
-  { ok: TokenPayload } | { fault: "malformed" | "bad_signature" | "expired" };
+  { ok: TokenPayload } | { error: "malformed" | "bad_signature" | "expired" };
 
-/** Keeps a signature of ours on something else from being taken for one on a token. */
+/** Domain separation: a signature of ours on other data is not valid for a token. */
 const SIGNED_PREFIX = toUtf8("underpass capability token v1\0");
 const NONCE_BYTES = 16;
 const UUID_BYTES = 16;
@@ -51,23 +51,23 @@ export async function verifyCapabilityToken(
   nowMs: number,
 ): Promise<TokenVerdict> {
   const token = decodeCapabilityToken(bytes);
-  if (!token) return { fault: "malformed" };
+  if (!token) return { error: "malformed" };
   const key = keys.verifiers.get(token.payload.keyId);
-  const genuine =
+  const isGenuine =
     key && (await crypto.subtle.verify("Ed25519", key, token.signature, token.signed));
-  if (!genuine) return { fault: "bad_signature" };
-  if (token.payload.expiresAtSeconds * 1000 <= nowMs) return { fault: "expired" };
+  if (!isGenuine) return { error: "bad_signature" };
+  if (token.payload.expiresAtSeconds * 1000 <= nowMs) return { error: "expired" };
   return { ok: token.payload };
 }
 
 interface DecodedToken {
   payload: TokenPayload;
   signature: Uint8Array<ArrayBuffer>;
-  /** What the signature is over. */
+  /** The bytes that the signature covers. */
   signed: Uint8Array<ArrayBuffer>;
 }
 
-/** Reads without believing. @returns null unless it is one whole token and nothing else. */
+/** Decodes without verifying. @returns null unless the bytes are exactly one token. */
 export function decodeCapabilityToken(bytes: Uint8Array): DecodedToken | null {
   if (bytes.byteLength > TOKEN_BYTES_MAX) return null;
   try {

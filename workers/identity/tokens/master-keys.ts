@@ -1,4 +1,4 @@
-/** The bearer form of a master key: a prefix that people and scanners recognize, and its bytes in base64url. */
+/** A master key as a bearer token: a prefix that people and secret scanners recognize, and its bytes in base64url. */
 import type { Config } from "../../config/config.ts";
 import { verifyCapabilityToken } from "./capability-token.ts";
 import { fromBase64, toBase64Url, toHex, toUuid } from "../../../shared/bytes.ts";
@@ -14,14 +14,18 @@ export function formatMasterKey(wireBytes: Uint8Array): string {
   return PREFIX + toBase64Url(wireBytes);
 }
 
-/** Which master key it says to be. @returns null unless it is signed by this server and not expired. */
+/** The organization and nonce in a master key. @returns null unless this server signed it and it has not expired. */
 export async function readMasterKey(
   config: Config,
   bearer: string,
 ): Promise<{ orgId: string; nonce: string } | null> {
   const bytes = fromBase64(bearer.slice(PREFIX.length));
   if (!bytes) return null;
-  const verdict = await verifyCapabilityToken(bytes, await getCapabilityTokenKeys(config), Date.now());
-  if ("fault" in verdict || verdict.ok.kind !== "master") return null;
+  const verdict = await verifyCapabilityToken(
+    bytes,
+    await getCapabilityTokenKeys(config),
+    Date.now(),
+  );
+  if ("error" in verdict || verdict.ok.kind !== "master") return null;
   return { orgId: toUuid(verdict.ok.organizationId), nonce: toHex(verdict.ok.nonce) };
 }

@@ -1,4 +1,4 @@
-/** From what is asked to a token's row, and from its row to the bytes that an agent shows. */
+/** Builds the row of a new token from a request, and the signed bytes that an agent sends from the row. */
 import { TOKEN_BANDWIDTH_DEFAULT_MBPS, TOKEN_TUNNELS_DEFAULT } from "../../../protocol/limits.ts";
 import type { Config } from "../../config/config.ts";
 import type { NewToken, TokenRow } from "../../store/tokens/tokens.ts";
@@ -25,7 +25,7 @@ export function newAgentToken({ ttlHours, ...scope }: Scope): NewToken {
   return { ...scope, kind: "agent", ...issuedNow(ttlHours * HOUR_MS) };
 }
 
-/** Mints tokens of projects, and opens no tunnels itself. */
+/** A master key mints tokens of projects. It opens no tunnels itself. */
 export function newMasterKey(name: string, ttlDays: number): NewToken {
   return {
     name,
@@ -37,7 +37,7 @@ export function newMasterKey(name: string, ttlDays: number): NewToken {
   };
 }
 
-/** For a machine that builds or tests something, and for as long as that takes. */
+/** For a machine that builds or tests, for as long as that takes. */
 export function newProjectToken(
   asked: Pick<Scope, "name" | "ttlHours" | "allowedSubdomains">,
 ): NewToken {
@@ -48,7 +48,7 @@ export function newProjectToken(
   });
 }
 
-/** The same again, for as long as the old one was good from its beginning. */
+/** The successor of a rotated token: the same scope, and the same validity period as the old one had. */
 export function createRenewedToken(old: TokenRow): NewToken {
   const { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota } = old;
   const scope = { kind, name, allowedSubdomains, bandwidthLimitMbps, tunnelQuota };
@@ -56,7 +56,7 @@ export function createRenewedToken(old: TokenRow): NewToken {
 }
 
 function issuedNow(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expiresAt"> {
-  // Whole seconds, as in the bytes: the row and the token must end together.
+  // Whole seconds, as in the signed bytes: the row and the token must expire together.
   const issuedAt = new Date(Math.floor(Date.now() / 1000) * 1000);
   return {
     nonce: toHex(crypto.getRandomValues(new Uint8Array(NONCE_BYTES))),
@@ -65,7 +65,7 @@ function issuedNow(validMs: number): Pick<NewToken, "nonce" | "issuedAt" | "expi
   };
 }
 
-/** For a person's own machine: every name, and room enough not to be noticed. */
+/** For a person's own machine: all subdomains, and quotas so high that nobody reaches them. */
 export function newMachineToken(label: string): NewToken {
   return newAgentToken({
     name: label,
@@ -76,7 +76,7 @@ export function newMachineToken(label: string): NewToken {
   });
 }
 
-/** The same row gives the same bytes, so they need not be kept until they are collected. */
+/** The same row always gives the same bytes, so the bytes need not be stored until the agent collects them. */
 export async function signTokenRow(config: Config, token: TokenRow): Promise<Uint8Array> {
   return signCapabilityToken(
     {
@@ -94,6 +94,6 @@ export async function signTokenRow(config: Config, token: TokenRow): Promise<Uin
   );
 }
 
-export function toUnixSeconds(moment: Date): number {
-  return Math.floor(moment.getTime() / 1000);
+export function toUnixSeconds(time: Date): number {
+  return Math.floor(time.getTime() / 1000);
 }

@@ -1,7 +1,7 @@
 /**
- * Refresh secrets: `<session id>.<secret>.<proof>`. The next secret follows from the last one by a keyed
- * hash, so two tabs that refresh at the same moment are given the same successor and nothing readable is
- * stored. The proof shows that a secret was once ours: only then does its reuse speak of a theft.
+ * Refresh tokens: `<session id>.<secret>.<proof>`. The next secret is derived from the last one by a keyed hash, so two
+ * tabs that refresh at the same time get the same successor, and only hashes are stored. The proof shows that this
+ * service issued a secret: only then is its reuse a sign of theft.
  */
 import { z } from "zod";
 import type { Config } from "../../config/config.ts";
@@ -14,9 +14,9 @@ const Uuid = z.uuid();
 
 export interface RefreshToken {
   sessionId: string;
-  /** What the cookie holds. */
+  /** The value of the cookie. */
   text: string;
-  /** What the row holds. */
+  /** The value in the row. */
   hash: string;
 }
 
@@ -27,8 +27,8 @@ export async function createRefreshToken(config: Config, sessionId: string): Pro
 }
 
 /**
- * What follows a token, by each key of ENCRYPTION_KEY: the first is for whoever renews it now, the others
- * for a tab whose twin was given its successor before the keys changed.
+ * The successors of a token, one for each key of ENCRYPTION_KEY. The first is issued now; the others match when another
+ * tab of the same browser got its successor before the keys were rotated.
  */
 export async function deriveSuccessors(
   config: Config,
@@ -40,7 +40,7 @@ export async function deriveSuccessors(
   );
 }
 
-/** @returns null unless the text is one that this service once gave out, under whichever of its keys. */
+/** @returns null unless this service issued the token, with any of its keys. */
 export async function readRefreshToken(config: Config, text: string): Promise<RefreshToken | null> {
   const [sessionId, secret] = text.split(".");
   if (secret === undefined || !Uuid.safeParse(sessionId).success) return null;
@@ -48,7 +48,7 @@ export async function readRefreshToken(config: Config, text: string): Promise<Re
   return tokens.find((token) => equalInConstantTime(token.text, text)) ?? null;
 }
 
-/** One for each key: they differ in their proof. */
+/** One token for each key: they differ in their proof. */
 async function deriveTokens(
   config: Config,
   sessionId: string,

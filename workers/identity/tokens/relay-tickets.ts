@@ -1,5 +1,5 @@
 /**
- * Tickets for relays: what an agent shows there to serve a port. Signed with the keys of access tokens, which a
+ * Relay tickets: an agent presents one to a relay to serve a port. Signed with the keys of access tokens, which a
  * relay reads from `/.well-known/jwks.json`; type and audience keep the two apart.
  */
 import { SignJWT } from "jose";
@@ -24,7 +24,7 @@ export interface RelayAddress {
   host: string;
 }
 
-/** A new ticket, of a higher generation than those before it, and where to show it. */
+/** A new ticket, with a higher generation than all earlier ones, and the relay to present it to. */
 export async function issueRelayAccess(
   config: Config,
   relay: RelayAddress,

@@ -1,7 +1,7 @@
 /**
- * What a visitor who signed in gets: a ticket, which leads from our own host to the tunnel's, and for it a
- * pass, which the gate there asks for. The ticket is sealed, since addresses end up in logs; the pass is
- * signed, so that it can be judged with public keys alone.
+ * What a visitor gets who has signed in: a ticket, which carries the sign-in from our own host to the tunnel's, and in
+ * exchange for it a visitor pass, which the tunnel's gate requires. The ticket is encrypted, since URLs end up in logs;
+ * the pass is signed, so that public keys suffice to verify it.
  */
 import { SignJWT } from "jose";
 import { z } from "zod";
@@ -19,7 +19,7 @@ const VISITOR_TICKET_MAX_MS = MINUTE_MS;
 const PURPOSE = "visitor ticket";
 
 const VisitorTicket = z.object({
-  /** By which it is known to have been used. */
+  /** Identifies a ticket that has been used. */
   id: z.string(),
   tunnelId: z.uuid(),
   host: z.string(),
@@ -39,14 +39,14 @@ export function encryptTicket(
   return encrypt(config, PURPOSE, JSON.stringify(ticket));
 }
 
-/** @returns null for whatever is not a ticket to this place that is good now. */
+/** @returns null unless this is a valid ticket for this tunnel and host that has not expired. */
 export async function decryptTicket(
   config: Config,
-  sealed: string,
+  encrypted: string,
   place: { tunnelId: string; host: string },
   now: number,
 ): Promise<Ticket | null> {
-  const text = await decrypt(config, PURPOSE, sealed).catch(() => null);
+  const text = await decrypt(config, PURPOSE, encrypted).catch(() => null);
   if (text === null) return null;
   const ticket = VisitorTicket.parse(JSON.parse(text));
   const isHere = ticket.tunnelId === place.tunnelId && ticket.host === place.host;

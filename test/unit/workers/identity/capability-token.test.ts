@@ -83,7 +83,7 @@ describe("a capability token", () => {
     const bytes = await signCapabilityToken(PAYLOAD, keys);
     const endMs = PAYLOAD.expiresAtSeconds * 1000;
     expect(await verifyCapabilityToken(bytes, keys, endMs - 1)).toHaveProperty("ok");
-    expect(await verifyCapabilityToken(bytes, keys, endMs)).toEqual({ fault: "expired" });
+    expect(await verifyCapabilityToken(bytes, keys, endMs)).toEqual({ error: "expired" });
   });
 
   test("is refused when a key that is not ours signed it, under our key's name too", async () => {
@@ -93,7 +93,7 @@ describe("a capability token", () => {
     const keys = await keysOf(EXAMPLE_KEY);
     for (const token of [bytes, forged]) {
       expect(await verifyCapabilityToken(token, keys, WHILE_GOOD_MS)).toEqual({
-        fault: "bad_signature",
+        error: "bad_signature",
       });
     }
   });
