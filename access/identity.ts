@@ -1,6 +1,6 @@
 /**
- * The identity gate's rules. Who signed in with the provider has a pass, which says who they are; whether
- * they may visit is asked of the lists as they are now, each time.
+ * The rules of the identity gate. A visitor who signed in with the provider has a pass with an email address.
+ * Each request compares that address with the current allow lists.
  */
 import type { AllowList } from "../protocol/schemas/access/edge-auth.ts";
 
@@ -9,26 +9,26 @@ export interface IdentityGate extends AllowList {
 }
 
 /**
- * - `unknown`: no pass, or none that is good here.
- * - `arriving`: on the way back from the provider, with a ticket for a pass.
+ * - `signed_out`: no pass, or none that is valid for this tunnel and host.
+ * - `redeeming`: the provider redirected the visitor back, with a ticket to exchange for a pass.
  */
 export type IdentityVerdict =
-  "allowed" | "unknown" | "arriving" | { denied: string } | { keysDownForMs: number };
+  "allowed" | "signed_out" | "redeeming" | { denied: string } | { keysDownForMs: number };
 
-/** On the tunnel's own host. The local server has no such path while the gate is on. */
+/** On the tunnel's own host. While the gate is on, the local server does not receive requests for this path. */
 export const TICKET_PATH = "/.underpass/edge-auth";
 
-/** In a refusal, for the edge: how signing in could help. Visitors don't get it. */
+/** In a refusal, for the edge only: which step of signing in comes next. Visitors do not receive it. */
 export const SIGN_IN_HEADER = "underpass-sign-in";
 export type SignInStep = "start" | "finish" | "switch";
 
-/** @param email normalised, as the lists are. */
+/** @param email normalised like the entries of the lists. */
 export function isOnList({ domains, emails }: AllowList, email: string): boolean {
   if (domains.length === 0 && emails.length === 0) return true;
-  // Of the whole part behind the last `@`: a sub-domain is another domain, with other people.
+  // The whole part after the last `@` must match: a subdomain belongs to other people.
   return emails.includes(email) || domains.includes(email.slice(email.lastIndexOf("@") + 1));
 }
 
 export function formatDeniedMessage(email: string): string {
-  return `You are signed in as ${email}, who may not visit this tunnel.`;
+  return `You are signed in as ${email}, and this account has no access to this tunnel.`;
 }

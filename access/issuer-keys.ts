@@ -11,7 +11,7 @@ import { MINUTE_MS } from "../shared/time.ts";
 const ISSUER_REQUEST_TIMEOUT_MS = 5_000;
 const ISSUER_DOCUMENT_MAX_BYTES = 256 * 1024;
 /** A token with an unknown key id causes a refetch, but no more often than this. */
-export const ISSUER_ASK_AGAIN_MS = MINUTE_MS;
+export const ISSUER_REFETCH_MIN_MS = MINUTE_MS;
 const ISSUERS_CACHE_MAX = 1_000;
 
 export type KeySet = ReturnType<typeof createLocalJWKSet>;
@@ -51,7 +51,7 @@ export class IssuerKeys {
   /** For a token with an unknown key id: fetches the keys again, or returns those of a recent request. */
   async refresh(issuer: string): Promise<KeySet | null> {
     const entry = this.#entries.get(issuer);
-    const isRecent = entry && this.#now() - entry.requestedAtMs < ISSUER_ASK_AGAIN_MS;
+    const isRecent = entry && this.#now() - entry.requestedAtMs < ISSUER_REFETCH_MIN_MS;
     return isRecent ? entry.response : this.#fetch(issuer, entry ?? null);
   }
 

@@ -69,7 +69,10 @@ export class PasswordAuthenticator {
     this.#deps = deps;
   }
 
-  async check(auth: BasicAuth, { authorization, address }: PasswordRequest): Promise<PasswordVerdict> {
+  async check(
+    auth: BasicAuth,
+    { authorization, address }: PasswordRequest,
+  ): Promise<PasswordVerdict> {
     const credentials = authorization === null ? null : parseBasicCredentials(authorization);
     if (credentials === null) return "wrong";
     const key = await keyedHash(`${auth.passwordHash}\n${auth.username}\n${authorization}`);
@@ -97,7 +100,8 @@ export class PasswordAuthenticator {
         this.#nextHashAtMs = deps.now() + PASSWORD_CHECK_INTERVAL_MS;
         const isUsername = equalInConstantTime(credentials.username, auth.username);
         // In this order, so that a wrong username takes as long as a wrong password.
-        const isCorrect = (await deps.verify(auth.passwordHash, credentials.password)) && isUsername;
+        const isCorrect =
+          (await deps.verify(auth.passwordHash, credentials.password)) && isUsername;
         this.#remember(key, isCorrect, source);
       } else {
         await deps.wait(PASSWORD_CHECK_POLL_MS);
@@ -141,7 +145,9 @@ export class PasswordAuthenticator {
       if (isAbandoned(entry, nowMs)) this.#queue.delete(key);
       else if (entry.passwordHash === passwordHash) tunnelEntries += 1;
     }
-    return tunnelEntries >= PASSWORD_CHECKS_MAX_PER_TUNNEL || this.#queue.size >= PASSWORD_CHECKS_MAX;
+    return (
+      tunnelEntries >= PASSWORD_CHECKS_MAX_PER_TUNNEL || this.#queue.size >= PASSWORD_CHECKS_MAX
+    );
   }
 
   #isTurn(key: string, self: symbol): boolean {

@@ -1,55 +1,58 @@
 /**
- * Whether a path lies below one that is denied. Servers read the same path in different ways, and a visitor
- * picks the spelling: every way to read it that is in use is tried, and one that matches is enough.
+ * Whether a path has a denied prefix. Servers interpret the same path in different ways, and a visitor chooses
+ * the spelling: all interpretations in common use are tried, and one match denies the path.
  */
 
-/** A path without any of these is read in one way only. */
+/** A path without any of these has only one interpretation. */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\./;
 
-/** Case counts: what a server that ignores it answers to has to be denied in each spelling. */
+/** Case-sensitive: for a server that ignores case, the owner has to deny each spelling. */
 export function isDeniedPath(prefixes: string[], path: string): boolean {
   const denied = [...new Set(prefixes.flatMap((prefix) => [prefix, decode(prefix)]))];
-  const isBelow = (reading: string) => denied.some((prefix) => reading.startsWith(prefix));
+  const isBelow = (interpretation: string) =>
+    denied.some((prefix) => interpretation.startsWith(prefix));
   if (isBelow(path)) return true;
   const longest = Math.max(0, ...denied.map((prefix) => prefix.length));
-  return AMBIGUOUS.test(path) && listReadings(path, ENCODED_MAX_CHARS * longest).some(isBelow);
+  return (
+    AMBIGUOUS.test(path) && listInterpretations(path, ENCODED_MAX_CHARS * longest).some(isBelow)
+  );
 }
 
-/** What one character takes when it is encoded: three bytes of three. */
+/** The longest encoding of one UTF-16 code unit: three bytes of three characters each. */
 const ENCODED_MAX_CHARS = 9;
 
-/** Stands for an encoded slash that is no border between segments while they are resolved. */
+/** Stands for an encoded slash, which does not separate segments, while dots are resolved. */
 const INNER_SLASH = "\uE000";
-const showSlashes = (path: string) => path.replaceAll(INNER_SLASH, "/");
-const asItIs = (path: string) => path;
+const restoreSlashes = (path: string) => path.replaceAll(INNER_SLASH, "/");
+const identity = (path: string) => path;
 
 /**
- * Servers differ in what they decode before they look for segments, in whether `;` and `\` mean anything to
- * them, and in whether empty segments count. No order of all this covers another: `/a/%2e%2e/../b` is `/b`
- * to one that decodes first and `/a/b` to one that resolves first.
+ * Servers differ in what they decode before they split segments, in whether `;` and `\` are special, and in
+ * whether empty segments count. No order of these steps covers the others: `/a/%2e%2e/../b` is `/b` to a server
+ * that decodes first and `/a/b` to one that resolves first.
  *
- * @param chars of each reading that are enough to tell.
+ * @param chars how many characters of each interpretation are compared.
  */
-function listReadings(path: string, chars: number): string[] {
+function listInterpretations(path: string, chars: number): string[] {
   const decodedButSlashes = decode(path.replace(/%2f/gi, INNER_SLASH));
-  // What is resolved, and what is decoded of it afterwards: everything once.
+  // The text to resolve, and the step after it; together they decode everything once.
   const spellings: [string, (resolution: string) => string][] = [
-    [path, asItIs],
+    [path, identity],
     [path, decode],
-    [decodedButSlashes, showSlashes],
-    [showSlashes(decodedButSlashes), asItIs],
+    [decodedButSlashes, restoreSlashes],
+    [restoreSlashes(decodedButSlashes), identity],
   ];
-  const readings = new Set<string>();
+  const interpretations = new Set<string>();
   for (const [spelling, finish] of spellings) {
     for (const segmented of new Set([spelling, spelling.replaceAll("\\", "/")])) {
       for (const plain of new Set([segmented, segmented.replace(/;[^/]*/g, "")])) {
         for (const resolution of listResolutions(plain)) {
-          readings.add(finish(resolution.slice(0, chars)));
+          interpretations.add(finish(resolution.slice(0, chars)));
         }
       }
     }
   }
-  return [...readings];
+  return [...interpretations];
 }
 
 function listResolutions(path: string): Set<string> {
@@ -62,18 +65,18 @@ function mergeSlashes(path: string): string {
   return path.replace(/\/{2,}/g, "/");
 }
 
-/** `.` and `..` as in RFC 3986 §5.2.4; empty segments are segments. */
+/** `.` and `..` as in RFC 3986 §5.2.4; empty segments count as segments. */
 function resolveDots(path: string): string {
-  const kept: string[] = [];
+  const resolved: string[] = [];
   const segments = path.split("/");
   for (const [index, segment] of segments.entries()) {
     const isDots = segment === "." || segment === "..";
-    // The first is what stands before the leading slash.
-    if (segment === ".." && kept.length > 1) kept.pop();
-    if (!isDots) kept.push(segment);
-    else if (index === segments.length - 1) kept.push("");
+    // The first segment is the empty one before the leading slash.
+    if (segment === ".." && resolved.length > 1) resolved.pop();
+    if (!isDots) resolved.push(segment);
+    else if (index === segments.length - 1) resolved.push("");
   }
-  return kept.join("/");
+  return resolved.join("/");
 }
 
 const utf8 = new TextDecoder();

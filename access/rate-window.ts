@@ -1,22 +1,22 @@
 /**
- * How many requests came in the current minute, by the clock: from each address, or from all. Counted where
- * all of a tunnel's requests meet, so that no two of them take the same last place.
+ * Counts the requests of the current minute of the clock, for each address or for all together. The tunnel's
+ * object counts, because it receives all requests: so the limit is exact.
  */
 import { getAddressGroup } from "../shared/address-group.ts";
 import { RATE_WINDOW_MS } from "../protocol/limits.ts";
 
-/** Addresses that a minute counts one by one; those beyond it share a count. */
+/** Addresses with a count of their own in one minute; further ones share a count. */
 export const RATE_WINDOW_MAX_ADDRESSES = 50_000;
-/** A count is saved in this many parts, of which only those that changed are written. */
+/** The counts are saved in this many parts, of which only the changed ones are written. */
 const RATE_WINDOW_PARTS = 64;
 
-/** A part of a count as it is saved. */
+/** One saved part of the counts. */
 export interface SavedPart {
   startMs: number;
-  counts: [who: string, count: number][];
+  counts: [key: string, count: number][];
 }
 
-/** Who is counted where no address is told apart, and whoever comes when too many are. */
+/** The key for limits that count all visitors together, and for addresses beyond the bound. */
 const ALL_VISITORS = "";
 
 export class RateWindow {
@@ -24,32 +24,32 @@ export class RateWindow {
   #counts = new Map<string, number>();
   readonly #changed = new Set<number>();
 
-  /** @param saved what an earlier life of the object left. */
+  /** @param saved the parts that the object saved before it was evicted. */
   constructor(saved: Iterable<SavedPart>) {
     for (const { startMs, counts } of saved) {
       if (startMs > this.#startMs) this.#begin(startMs);
       if (startMs < this.#startMs) continue;
-      for (const [who, count] of counts) this.#counts.set(who, count);
+      for (const [key, count] of counts) this.#counts.set(key, count);
     }
   }
 
   /**
-   * A refused request takes nothing.
-   * @param address null: all visitors count together.
+   * Counts a request, unless it exceeds the limit.
+   * @param address null: all visitors are counted together.
    * @returns 0 when the request may pass, else the milliseconds until the next minute.
    */
   take(address: string | null, requestsPerMinute: number, nowMs: number): number {
     const startMs = nowMs - (nowMs % RATE_WINDOW_MS);
     if (startMs !== this.#startMs) this.#begin(startMs);
-    const who = this.#getCountKey(address === null ? ALL_VISITORS : getAddressGroup(address));
-    const count = this.#counts.get(who) ?? 0;
+    const key = this.#getCountKey(address === null ? ALL_VISITORS : getAddressGroup(address));
+    const count = this.#counts.get(key) ?? 0;
     if (count >= requestsPerMinute) return startMs + RATE_WINDOW_MS - nowMs;
-    this.#counts.set(who, count + 1);
-    this.#changed.add(getPartNumber(who));
+    this.#counts.set(key, count + 1);
+    this.#changed.add(getPartNumber(key));
     return 0;
   }
 
-  /** What changed since this was last asked, by the number of the part. */
+  /** @returns the parts that changed since the last call, by their numbers. */
   takeChanges(): Map<number, SavedPart> {
     const parts = new Map<number, SavedPart>();
     for (const part of this.#changed) parts.set(part, { startMs: this.#startMs, counts: [] });
@@ -65,14 +65,14 @@ export class RateWindow {
     this.#changed.clear();
   }
 
-  #getCountKey(who: string): string {
+  #getCountKey(key: string): string {
     const isFull = this.#counts.size >= RATE_WINDOW_MAX_ADDRESSES;
-    return isFull && !this.#counts.has(who) ? ALL_VISITORS : who;
+    return isFull && !this.#counts.has(key) ? ALL_VISITORS : key;
   }
 }
 
-function getPartNumber(who: string): number {
+function getPartNumber(key: string): number {
   let hash = 0;
-  for (let at = 0; at < who.length; at++) hash = (Math.imul(hash, 31) + who.charCodeAt(at)) >>> 0;
+  for (let at = 0; at < key.length; at++) hash = (Math.imul(hash, 31) + key.charCodeAt(at)) >>> 0;
   return hash % RATE_WINDOW_PARTS;
 }

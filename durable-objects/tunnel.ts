@@ -1,10 +1,9 @@
 /**
- * One tunnel, live: the agent that serves it, visitors' requests on their way, its counters.
+ * The live state of one tunnel: the agent that serves it, visitors' requests in flight, its counters.
  *
- * The row in PostgreSQL says that the tunnel exists and whose it is; this object says who is connected.
- * Who may connect was decided before: only the API hands agents over, only the edge forwards visitors.
- * Fields hold work in flight, and an object with work in flight does not hibernate; what must outlive that
- * is in the sockets' attachments or in storage.
+ * The row in PostgreSQL says that the tunnel exists and who owns it; this object knows who is connected. It does
+ * not authenticate: only the API hands over agents and clients, and only the edge forwards visitors. Fields hold
+ * work in flight, which prevents hibernation; other state is in the sockets' attachments or in storage.
  */
 import { DurableObject } from "cloudflare:workers";
 import { FRAME } from "../protocol/wire/frames.ts";
@@ -47,40 +46,43 @@ import { RelayControl } from "./tunnel/tcp/relay-control.ts";
 import { Visitors } from "./tunnel/proxy/visitors.ts";
 
 export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
-  readonly #agents: Agents;
+  readonly #alarm: Alarm;
+  readonly #lifetime: Lifetime;
   readonly #lastAgent: LastAgent;
+  readonly #customHosts: CustomHosts;
+  readonly #access: AccessPolicy;
+  readonly #agents: Agents;
   readonly #presence: PresenceReporter;
   readonly #feed: CaptureFeed;
-  readonly #lifetime: Lifetime;
-  readonly #access: AccessPolicy;
-  readonly #customHosts: CustomHosts;
-  readonly #alarm: Alarm;
   readonly #reports: Reports;
+  readonly #relay: RelayControl;
   readonly #captures: Captures;
   readonly #visitors: Visitors;
-  readonly #relay: RelayControl;
   readonly #clients: Clients;
   #isDraining = false;
 
+  /** Each part knows only parts above it. The one call upwards is the event of `Agents`. */
   constructor(ctx: DurableObjectState, env: ObjectBindings) {
     super(ctx, env);
-    this.#customHosts = new CustomHosts(ctx.storage);
-    this.#lifetime = new Lifetime(ctx.storage.kv);
-    this.#access = new AccessPolicy(ctx.storage, buildAuthenticators(env));
-    this.#lastAgent = new LastAgent(ctx.storage.kv);
-    this.#agents = new Agents(ctx, (meant) => this.#onAgentDisconnected(meant));
-    this.#presence = new PresenceReporter(ctx.storage.kv, env.ORGANIZATION, {
-      servingAgent: () => this.#agents.current(Date.now())?.attachment,
-      onWatchStatus: (watch) => this.setWatchStatus(watch),
+    const { storage } = ctx;
+    const { kv } = storage;
+    this.#alarm = new Alarm(storage);
+    this.#lifetime = new Lifetime(kv);
+    this.#lastAgent = new LastAgent(kv);
+    this.#customHosts = new CustomHosts(storage);
+    this.#access = new AccessPolicy(storage, buildAuthenticators(env));
+    this.#agents = new Agents(ctx, {
+      onDisconnected: (willReturn) => this.#onAgentDisconnected(willReturn),
     });
-    this.#feed = new CaptureFeed(ctx.storage.kv, () => this.#presence.owner);
-    this.#alarm = new Alarm(ctx.storage);
-    this.#reports = new Reports(ctx.storage.kv, this.#alarm, env.ROWS, {
-      currentState: () => this.#presence(),
+    this.#presence = new PresenceReporter(kv, env.ORGANIZATION, this.#agents);
+    this.#feed = new CaptureFeed(kv, () => this.#presence.owner);
+    this.#reports = new Reports(kv, this.#alarm, env.ROWS, {
+      currentState: () => this.#getReportedState(),
       servingToken: () => this.#agents.credential,
       endsAtMs: () => this.#lifetime.expiresAtMs,
     });
-    this.#captures = new Captures(ctx.storage, {
+    this.#relay = new RelayControl(kv, env.RELAY, () => this.#reports.tunnelId);
+    this.#captures = new Captures(storage, {
       tunnelId: () => ctx.id.name ?? this.#reports.tunnelId,
       alarm: this.#alarm,
       feed: this.#feed,
@@ -88,42 +90,42 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     });
     this.#visitors = new Visitors(ctx, {
       agents: this.#agents,
-      agentTrace: this.#lastAgent,
+      lastAgent: this.#lastAgent,
       lifetime: this.#lifetime,
-      gatekeeper: this.#access,
+      access: this.#access,
       customHosts: this.#customHosts,
-      listCaptures: this.#captures,
-      usage: this.#reports.usage,
-      counted: (request, answer) => this.#reports.countOutcome(request, answer),
+      captures: this.#captures,
+      reports: this.#reports,
       trust: { hosted: env.HOSTED === "true", trustProxy: env.TRUST_PROXY === "true" },
       proto: env.PUBLIC_SCHEME ?? "http",
     });
-    this.#relay = new RelayControl(ctx.storage.kv, env.RELAY, () => this.#reports.tunnelId);
     this.#clients = new Clients(ctx, {
       agents: this.#agents,
       alarm: this.#alarm,
+      access: this.#access,
       reports: this.#reports,
-      allowedCidrs: () => this.#access.allowedCidrs,
-      waitForAgent: () => this.#visitors.waitForAgent(),
+      visitors: this.#visitors,
     });
   }
 
-  // ── Called by workers ──
+  // ── Called by workers: connections and requests ──
 
   /** A visitor's request from the edge, or the connection of an agent or a client from the API. */
   override fetch(request: Request): Response | Promise<Response> {
     if (request.url === AGENT_CONNECT_URL) return this.#acceptAgent(request);
     if (request.url === AGENT_STREAMS_URL) return this.#acceptClient(request);
-    // What carries TCP has no HTTP visitors.
+    // TCP tunnels have no HTTP visitors.
     if (this.#relay.isTcp) return refuse({ code: "tunnel_not_found" });
     return this.#reports.countOutcome(request, this.#visit(request));
   }
 
-  /** Permanent: ids are never used again, so a retired tunnel refuses everybody for ever. */
+  // ── Called by workers: the tunnel's lifetime and settings, after they were committed ──
+
+  /** Permanent: ids are never reused, so a retired tunnel refuses all agents and visitors. */
   async retire(why: "deleted" | "expired" = "deleted"): Promise<void> {
     this.#lifetime.retire();
     this.#access.remove();
-    if (why === "expired") this.#agents.disconnectAll("tunnel_expired", "the tunnel's time is over");
+    if (why === "expired") this.#agents.disconnectAll("tunnel_expired", "the tunnel has expired");
     else this.#agents.disconnectAll("tunnel_deleted", "the tunnel was deleted");
     this.#visitors.releaseParked();
     this.#clients.disconnectAll("tunnel_deleted", "the tunnel was deleted or has expired");
@@ -131,24 +133,24 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     await this.#relay.revoke(why === "expired" ? "tunnel_expired" : "tunnel_deleted");
   }
 
-  /** From when this returns on, a stopped tunnel has no agent, and nobody waits for one. */
-  async setStopState(stopping: StopState): Promise<void> {
+  /** When this returns for a stopped tunnel, no agent is connected and no visitor waits for one. */
+  async setStopState(stopState: StopState): Promise<void> {
     if (this.#lifetime.isRetired) return;
-    this.#lifetime.setStopState(stopping);
+    this.#lifetime.setStopState(stopState);
     if (!this.#lifetime.isStopped) return;
     this.#agents.disconnectAll("tunnel_stopped", "the tunnel was stopped");
     this.#visitors.releaseParked();
     await this.#relay.revoke("tunnel_stopped");
   }
 
-  /** For a tunnel that no agent may ever come to. */
+  /** Also for a tunnel that no agent has connected to. */
   scheduleExpiry(tunnelId: string, atMs: number): void {
     this.#reports.identify(tunnelId);
     this.#lifetime.scheduleExpiry(atMs);
     this.#reports.scheduleExpiry();
   }
 
-  /** What its owner set, after the commit. From when this returns on, it holds for every request. */
+  /** When this returns, the settings apply to every further request. */
   publishSettings(settings: SettingsInput): Promise<void> {
     if (this.#lifetime.isRetired) return Promise.resolve();
     this.#access.publish(settings);
@@ -163,97 +165,47 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     this.#reports.requestNow();
   }
 
-  /** Whether a custom domain leads here, after the commit. */
-  setCustomHost(host: string, residence: CustomHostState): void {
-    this.#customHosts.set(host, residence);
+  /** Whether a custom domain points to this tunnel. */
+  setCustomHost(host: string, state: CustomHostState): void {
+    this.#customHosts.set(host, state);
   }
 
-  /** What a visitor brings back from signing in is good once. */
-  consumeTicket(id: string, endsAtMs: number): boolean {
-    return !this.#lifetime.isRetired && this.#access.consumeTicket(id, endsAtMs);
+  /** @returns false when the sign-in ticket was used before. */
+  consumeTicket(id: string, expiresAtMs: number): boolean {
+    return !this.#lifetime.isRetired && this.#access.consumeTicket(id, expiresAtMs);
   }
 
-  /** Ends the connections of one capability token. */
+  // ── Called by workers: ending connections ──
+
+  /** Disconnects the agents and clients of one capability token. */
   async revokeCredential(tokenNonce: string): Promise<void> {
     this.#agents.disconnectAll("unauthorized", "the token was revoked", { tokenNonce });
     this.#clients.disconnectToken(tokenNonce);
     await this.#relay.revoke("unauthorized", tokenNonce);
   }
 
-  /** The same where its budget is spent. */
+  /** Disconnects the agents of a token that has spent its budget. */
   async disconnectOverBudget(tokenNonce: string): Promise<void> {
     const explanation = "the token's budget of this month is spent";
     this.#agents.disconnectAll("BUDGET_EXCEEDED", explanation, { tokenNonce });
     await this.#relay.revoke("BUDGET_EXCEEDED", tokenNonce);
   }
 
-  /** Ends one agent's connection. From when this returns on, the organization lists it no more. */
+  /** When this returns, the organization no longer lists the agent. */
   async disconnectAgent(agentId: string): Promise<void> {
-    const explanation = "somebody of the organization ended the connection";
+    const explanation = "a member of the organization ended the connection";
     const agent = this.#agents.current(Date.now())?.attachment;
     this.#agents.disconnectAll("connection_ended", explanation, { agentId });
     const isServing = agent?.agentId === agentId;
     await Promise.all([
-      this.#presence.report(),
+      this.#reportPresence(),
       isServing ? this.#relay.revoke("connection_ended", agent.tokenNonce) : this.#relay.flush(),
     ]);
   }
 
-  /** What a relay carried for this tunnel, in totals of one association: the same again changes nothing. */
-  addRelayedUsage(usage: TunnelUsage): void {
-    this.#reports.identify(usage.tunnelId);
-    this.#reports.addRelayedUsage(usage);
-  }
-
-  /** Who serves now, for the organization. */
-  getPresence(): Presence | null {
-    return this.#presence.takePresence();
-  }
-
-  /** What of visitors' requests is kept, after the commit: from the next request on. */
-  publishCaptureSettings(capturing: CapturePolicy): void {
-    if (!this.#lifetime.isRetired) this.#captures.publish(capturing);
-  }
-
-  /** Newest first. */
-  captures(filter: CaptureFilter): Promise<CaptureSummary[]> {
-    return this.#captures.list(filter);
-  }
-
-  getCapture(id: string): CaptureEvent | null {
-    return this.#captures.findEvent(id);
-  }
-
-  /** What came by then. */
-  clearCaptures(untilMs: number): Promise<void> {
-    return this.#captures.clear(untilMs);
-  }
-
-  /** Sends a captured request to the agent that is there, and returns when that is over. */
-  async replay(id: string, changes: ReplayChanges = {}): Promise<ReplayOutcome> {
-    if (!this.#captures.allowsReplay) return { refused: "replay_disabled" };
-    const capture = this.#captures.find(id);
-    if (!capture) return { refused: "not_found" };
-    const replay = buildReplay(capture, changes);
-    if (typeof replay === "string") return { refused: replay };
-    if (!this.#agents.current(Date.now())) return { refused: "agent_offline" };
-    const capturedAs = await this.#visitors.replay(replay, id);
-    return capturedAs === null ? { refused: "not_found" } : { id: capturedAs };
-  }
-
-  /** Whether somebody watches, as the organization says. */
-  setWatchStatus(watch: WatchStatus): void {
-    this.#feed.setWatchStatus(watch);
-  }
-
-  /** What is true now, also told to the row: for whoever finds the row's news old. */
-  sendReport(): Promise<TunnelReport | null> {
-    return this.#reports.send();
-  }
-
   /**
-   * The server stops: agents are told to come back later, what is in flight may finish, and what was recorded
-   * and counted is on disk when this returns.
+   * Prepares for a restart of the server: agents reconnect later, requests in flight may finish, and when this
+   * returns, captures and counters are on disk.
    */
   async drain(): Promise<void> {
     this.#isDraining = true;
@@ -270,14 +222,70 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     await this.ctx.storage.sync();
   }
 
-  // ── Called by agents and by visitors' WebSockets ──
+  // ── Called by workers: captures and reports ──
+
+  /** When this returns, the settings apply to every further request. */
+  publishCaptureSettings(policy: CapturePolicy): void {
+    if (!this.#lifetime.isRetired) this.#captures.publish(policy);
+  }
+
+  /** Newest first. */
+  listCaptures(filter: CaptureFilter): Promise<CaptureSummary[]> {
+    return this.#captures.list(filter);
+  }
+
+  getCapture(id: string): CaptureEvent | null {
+    return this.#captures.findEvent(id);
+  }
+
+  /** Deletes captures that began at this time or earlier. */
+  clearCaptures(untilMs: number): Promise<void> {
+    return this.#captures.clear(untilMs);
+  }
+
+  /** Sends a captured request to the connected agent. Resolves when the response has ended. */
+  async replay(id: string, changes: ReplayChanges = {}): Promise<ReplayOutcome> {
+    if (!this.#captures.allowsReplay) return { refused: "replay_disabled" };
+    const capture = this.#captures.find(id);
+    if (!capture) return { refused: "not_found" };
+    const replay = buildReplay(capture, changes);
+    if (typeof replay === "string") return { refused: replay };
+    if (!this.#agents.current(Date.now())) return { refused: "agent_offline" };
+    const capturedAs = await this.#visitors.replay(replay, id);
+    return capturedAs === null ? { refused: "not_found" } : { id: capturedAs };
+  }
+
+  /** Reports the current state to the row, which may be outdated, and returns the same report. */
+  sendReport(): Promise<TunnelReport | null> {
+    return this.#reports.send();
+  }
+
+  // ── Called by other objects ──
+
+  /** By a relay: the totals of one association. The same totals again change nothing. */
+  addRelayedUsage(usage: TunnelUsage): void {
+    this.#reports.identify(usage.tunnelId);
+    this.#reports.addRelayedUsage(usage);
+  }
+
+  /** By the organization. */
+  getPresence(): Presence | null {
+    return this.#presence.takePresence();
+  }
+
+  /** By the organization. */
+  setWatchStatus(status: WatchStatus): void {
+    this.#feed.setWatchStatus(status);
+  }
+
+  // ── Called by the WebSockets of agents, clients and visitors ──
 
   override webSocketMessage(socket: WebSocket, message: string | ArrayBuffer): void {
     const attachment = readAttachment(socket);
     if (attachment.kind === "visitor") return this.#visitors.onMessage(socket, message);
     if (attachment.kind === "client") return this.#clients.onMessage(socket, message);
     if (typeof message === "string") {
-      this.#agents.rejectMessage(socket, "text is for heartbeats only");
+      this.#agents.rejectMessage(socket, "text messages are for heartbeats only");
       return;
     }
     if (!attachment.hello) {
@@ -285,8 +293,8 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
       if (link) this.#onAgentConnected(attachment.tokenNonce);
       return;
     }
+    // An agent that was replaced has no link any more: its messages are ignored.
     const link = this.#agents.findLink(socket);
-    // A connection that was replaced has nothing more to say that anybody waits for.
     if (link && !link.receive(message)) this.#agents.rejectMessage(socket, "unreadable frame");
   }
 
@@ -308,20 +316,19 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     await Promise.all([
       this.#alarm.attempt(() => this.#captures.onAlarm()),
       this.#alarm.attempt(() => this.#reports.onAlarm()),
-      this.#alarm.attempt(() => this.#presence.report()),
+      this.#alarm.attempt(() => this.#reportPresence()),
       this.#alarm.attempt(() => this.#clients.onAlarm()),
       this.#alarm.attempt(() => this.#relay.flush()),
     ]);
   }
 
-  // ── Inside: agents ──
+  // ── Inside: agents and clients ──
 
   #acceptAgent(request: Request): Response {
-    if (this.#lifetime.isRetired) return refuse({ code: "tunnel_not_found" });
-    if (this.#lifetime.isStopped) return refuse({ code: "conflict" });
-    if (this.#isDraining) return refuse({ code: "unavailable" });
+    const refusal = this.#refuseConnection();
+    if (refusal) return refusal;
     const admission = Admission.parse(JSON.parse(request.headers.get(ADMISSION_HEADER) ?? ""));
-    this.#reports.identify(admission.tunnelId, admission.orgId);
+    this.#reports.identify(admission.tunnelId);
     const { retention } = admission;
     if (retention) this.#captures.setRetention(retention.version, retention.days);
     if (admission.endsAtMs !== null) this.#lifetime.scheduleExpiry(admission.endsAtMs);
@@ -334,9 +341,13 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
   }
 
   #acceptClient(request: Request): Response {
+    return this.#refuseConnection() ?? this.#clients.accept(request);
+  }
+
+  #refuseConnection(): Response | undefined {
     if (this.#lifetime.isRetired) return refuse({ code: "tunnel_not_found" });
     if (this.#lifetime.isStopped) return refuse({ code: "conflict" });
-    return this.#isDraining ? refuse({ code: "unavailable" }) : this.#clients.accept(request);
+    return this.#isDraining ? refuse({ code: "unavailable" }) : undefined;
   }
 
   #onAgentConnected(tokenNonce: string): void {
@@ -346,11 +357,10 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     this.#reports.requestNow();
   }
 
-  /** `meant` when the agent said that it goes: then nobody waits for its return. */
-  #onAgentDisconnected(meant: boolean): void {
+  #onAgentDisconnected(willReturn: boolean): void {
     this.#reports.setChargedToken(null);
-    this.#lastAgent.recordDisconnected(meant, Date.now());
-    // A restart of the server is none of the owner's doing.
+    this.#lastAgent.recordDisconnected(willReturn, Date.now());
+    // A restart of the server does not end maintenance: the agent reconnects.
     if (!this.#isDraining) this.#access.endMaintenance();
     this.#reports.requestNow();
   }
@@ -359,8 +369,10 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     if (readAttachment(socket).kind === "client") return this.#clients.onClosed(socket);
     if (this.#visitors.onSocketClosed(socket, code, reason)) return;
     this.#agents.onClosed(socket);
-    // A Close that wakes the object finds no link: what is left of its agent is that one was there.
-    if (this.#lastAgent.isConnected && !this.#agents.current(Date.now())) this.#onAgentDisconnected(false);
+    // A Close that wakes the object finds no link, only the record that an agent was connected.
+    if (this.#lastAgent.isConnected && !this.#agents.current(Date.now())) {
+      this.#onAgentDisconnected(true);
+    }
   }
 
   // ── Inside: visitors ──
@@ -370,11 +382,16 @@ export class Tunnel extends DurableObject<ObjectBindings> implements TunnelRpc {
     return Promise.resolve(refuse(withRetryAfter("unavailable", RECONNECT_MAX_MS)));
   }
 
-  // ── Inside: news ──
+  // ── Inside: reports ──
 
-  #presence(): ReportedState {
+  async #reportPresence(): Promise<void> {
+    const watchStatus = await this.#presence.report();
+    if (watchStatus) this.#feed.setWatchStatus(watchStatus);
+  }
+
+  #getReportedState(): ReportedState {
     const agentConnected = this.#agents.current(Date.now()) !== undefined;
-    const lastSeenAtMs = agentConnected ? Date.now() : this.#lastAgent.goneAtMs;
+    const lastSeenAtMs = agentConnected ? Date.now() : this.#lastAgent.disconnectedAtMs;
     return { agentConnected, lastSeenAtMs, maintenance: this.#access.isInMaintenance };
   }
 }

@@ -1,40 +1,40 @@
 /**
- * What the API says of an agent whose connection it hands to a tunnel. By then the token is verified and
- * the tunnel's row belongs to it; the object decides only who of several agents serves the name.
+ * What the API passes along with a connection that it hands over to a tunnel's object. The API has verified the
+ * token and the ownership of the tunnel; the object only decides which of several agents serves.
  */
 import { z } from "zod";
 
-/** Agents are handed over under this host, which no visitor's request can carry: the edge refuses it. */
+/** The host of hand-over requests. The edge refuses it in visitors' requests. */
 export const AGENT_HOST = "agent.internal";
 export const AGENT_CONNECT_URL = `https://${AGENT_HOST}/connect`;
 export const ADMISSION_HEADER = "underpass-admission";
-/** The same for clients of `underpass connect`. */
+/** For clients of `underpass connect`. */
 export const AGENT_STREAMS_URL = `https://${AGENT_HOST}/streams`;
 export const CLIENT_HEADER = "underpass-client";
 
 export const Admission = z.object({
   tunnelId: z.uuid(),
   orgId: z.uuid(),
-  /** What the agent asked for, or was given; a project's suffix makes it the subdomain. */
+  /** The name that the agent requested or was assigned; with the project's suffix it is the subdomain. */
   name: z.string(),
   subdomain: z.string(),
   url: z.string(),
   tokenNonce: z.string(),
   tokenExpiresAtMs: z.number(),
-  /** When the tunnel is over. null: never. */
+  /** When the tunnel expires. null: never. */
   endsAtMs: z.number().nullable(),
   bandwidthLimitMbps: z.number(),
   remoteIp: z.string(),
-  /** Of a tunnel of protocol `tcp`, and of no other: where its visitors connect to. */
+  /** Only for tunnels of protocol `tcp`: the relay's port that visitors connect to. */
   relay: z.object({ id: z.string(), port: z.int() }).optional(),
-  /** For how long what is captured is kept, by the plan as it was at this version of the tunnel. */
+  /** How long the plan stores captures, as of this version of the tunnel. */
   retention: z.object({ version: z.int(), days: z.int() }).optional(),
 });
 export type Admission = z.infer<typeof Admission>;
 
 export const ClientAdmission = z.object({
   tunnelId: z.uuid(),
-  /** Of the tunnel. */
+  /** The tunnel's local port. */
   localPort: z.int().optional(),
   address: z.string(),
   tokenNonce: z.string(),
@@ -42,27 +42,27 @@ export const ClientAdmission = z.object({
 });
 export type ClientAdmission = z.infer<typeof ClientAdmission>;
 
-/** What outlives hibernation, in the attachment of the agent's socket. */
+/** The state of an agent's socket that survives hibernation. */
 export interface AgentAttachment extends Admission {
   kind: "agent";
   agentId: string;
   connectedAtMs: number;
-  /** Agents serve from their hello on; null until then. */
+  /** null until the agent's hello, from which on it serves. */
   hello: {
     agent: string;
     streamWindow: number;
     connectionWindow: number;
-    /** Whether it takes `connect` streams. */
+    /** Whether it accepts `connect` streams. */
     takesTcp?: boolean;
   } | null;
 }
 
-/** The same for a visitor's WebSocket: which stream of which agent it is. */
+/** The same for a visitor's WebSocket: its agent and stream. */
 export interface VisitorAttachment {
   kind: "visitor";
   agentId: string;
   stream: number;
-  /** The id that its recording has; null: none is kept. */
+  /** The id of its recording; null: not recorded. */
   capture: string | null;
 }
 
@@ -70,24 +70,24 @@ export interface VisitorAttachment {
 export interface ClientAttachment extends ClientAdmission {
   kind: "client";
   arrivedAtMs: number;
-  /** What the client may send beyond what was granted, in bytes: promised on its arrival. */
+  /** How many bytes the client may send beyond its credit: fixed when it connects. */
   window: number;
-  /** null until the agent was sent the stream. */
+  /** null until the stream is opened at the agent. */
   stream: SavedStream | null;
 }
 
-/** A stream between a client and an agent, as it is between two events: all of it in bytes. */
+/** The state of a stream between a client and an agent, between two events. All numbers count bytes. */
 export interface SavedStream {
   agentId: string;
-  /** Its number on the agent's connection. */
+  /** The stream's number on the agent's connection. */
   id: number;
-  /** Sent to the agent, which has yet to grant them. */
+  /** Sent to the agent, and not yet granted by it. */
   toAgent: number;
-  /** Gone on to the agent, and the client is yet to be granted them. */
+  /** Forwarded to the agent, and not yet granted to the client. */
   clientUngranted: number;
-  /** Sent to the client, which has yet to grant them. */
+  /** Sent to the client, and not yet granted by it. */
   toClient: number;
-  /** Granted by the client, and the agent is yet to be granted them. */
+  /** Granted by the client, and not yet granted to the agent. */
   agentUngranted: number;
   hasClientEnded: boolean;
   hasAgentEnded: boolean;
@@ -95,6 +95,6 @@ export interface SavedStream {
 
 export type Attachment = AgentAttachment | VisitorAttachment | ClientAttachment;
 
-export function attachmentOf(socket: WebSocket): Attachment {
+export function readAttachment(socket: WebSocket): Attachment {
   return socket.deserializeAttachment() as Attachment;
 }

@@ -1,7 +1,7 @@
 /**
- * One agent's connection as the tunnel sees it while it is awake: what is written to it, its windows, and
- * the streams that run over it. Built anew from the socket's attachment after hibernation, when no stream
- * but visitors' idle WebSockets can exist.
+ * One agent's connection while the object is awake: its writer, its windows and its streams. After hibernation it
+ * is rebuilt from the socket's attachment; only streams of visitors' idle WebSockets and of clients can exist
+ * then, and those resume themselves.
  */
 import { CLOSE, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import { SendWindows } from "../../../protocol/wire/flow.ts";
@@ -22,19 +22,19 @@ import {
 import type { AgentAttachment } from "./admission.ts";
 import { Pacer } from "../proxy/pacer.ts";
 
-/** One exchange's end of a stream. The link calls these; none may throw. */
+/** The tunnel's end of a stream. The link calls these methods; none may throw. */
 export interface Stream {
-  /** A frame other than credit and reset. @returns false when it has no meaning here. */
+  /** Receives a frame other than credit and reset. @returns false when the frame is not valid here. */
   onFrame(frame: Frame): boolean;
-  /** The agent granted bytes of it. */
+  /** The agent granted bytes of this stream. */
   onCredit?(): void;
-  /** The agent gave the stream up. */
+  /** The agent ended the stream early. */
   onReset(code: number, reason: string): void;
-  /** The connection is gone. */
+  /** The agent's connection closed. */
   onConnectionLost(): void;
 }
 
-/** With fewer in flight, nothing is gained by waiting for more. */
+/** With fewer streams, waiting for more frames gains nothing. */
 const BUSY_STREAMS = 8;
 
 export class AgentLink {
@@ -45,10 +45,10 @@ export class AgentLink {
   readonly #socket: WebSocket;
   readonly #streams = new Map<number, Stream>();
   readonly #writer = new FrameWriter();
-  // Random, so that a late frame of a stream from before a hibernation finds nobody.
+  // Random, so that a late frame of a stream from before a hibernation meets no stream.
   #nextStream = crypto.getRandomValues(new Uint32Array(1))[0]! >>> 1;
   #isFlushScheduled = false;
-  /** What waits for the end of the message that is being read. */
+  /** Callbacks that run after the current message is read. */
   #afterMessage: (() => void)[] = [];
   #lastReceivedAtMs: number;
   isGoingAway = false;
@@ -77,7 +77,7 @@ export class AgentLink {
     return this.#streams.size;
   }
 
-  /** @param automaticPongAtMs when the platform last answered the agent's heartbeat on our behalf. */
+  /** @param automaticPongAtMs when the platform last answered the agent's heartbeat for the object. */
   isSilent(nowMs: number, automaticPongAtMs: () => number): boolean {
     if (nowMs - this.#lastReceivedAtMs <= HEARTBEAT_TIMEOUT_MS) return false;
     this.#lastReceivedAtMs = Math.max(this.#lastReceivedAtMs, automaticPongAtMs());
@@ -93,17 +93,17 @@ export class AgentLink {
     return this.#nextStream;
   }
 
-  /** Puts a visitor's or a client's WebSocket back in its place after hibernation. */
+  /** Attaches the stream of a visitor's or a client's WebSocket again, after hibernation. */
   resume(id: number, stream: Stream): void {
     this.#streams.set(id, stream);
   }
 
-  /** The stream ended on both sides. */
+  /** The stream has ended on both sides. */
   finish(id: number): void {
     this.#streams.delete(id);
   }
 
-  /** Ends the stream before its time and tells the agent. */
+  /** Ends the stream early, and notifies the agent. */
   reset(id: number, code: ResetCode, reason: string): void {
     if (!this.#streams.delete(id)) return;
     this.windows.drop(id);
@@ -113,8 +113,8 @@ export class AgentLink {
   // ── Writing ──
 
   /**
-   * Frames share messages: those of one turn always, and under load those of all events that are due,
-   * because each message costs a system call here and an event there.
+   * Frames share messages: those of one turn always, and under load those of all pending events, because each
+   * message costs a system call here and an event at the agent.
    */
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
@@ -131,7 +131,7 @@ export class AgentLink {
     try {
       this.#socket.close(CLOSE[name], reason);
     } catch {
-      // Closed from the other side in the meantime, which is what was wanted.
+      // The agent has closed the connection already.
     }
     this.loseStreams();
   }
@@ -144,32 +144,32 @@ export class AgentLink {
       this.#socket.send(message); // Copies.
       this.#writer.recycle(message);
     } catch {
-      // The socket closed; its close event tells every stream.
+      // The socket has closed; the close event ends all streams.
     }
   }
 
   // ── Reading ──
 
-  /** @returns false when the agent sent what it must not. */
+  /** @returns false when the agent violated the protocol. */
   receive(message: ArrayBuffer): boolean {
     this.#lastReceivedAtMs = Date.now();
     if (message.byteLength > WIRE_MESSAGE_MAX_BYTES) return false;
-    let understood = true;
-    const whole = readFrames(new Uint8Array(message), (frame) => {
-      understood &&= this.#deliver(frame);
+    let isValid = true;
+    const isComplete = readFrames(new Uint8Array(message), (frame) => {
+      isValid &&= this.#deliver(frame);
     });
-    const waiting = this.#afterMessage;
+    const callbacks = this.#afterMessage;
     this.#afterMessage = [];
-    for (const act of waiting) act();
-    return whole && understood;
+    for (const run of callbacks) run();
+    return isComplete && isValid;
   }
 
-  /** For a stream that is given a frame: runs when all frames of the same message are delivered. */
-  afterMessage(act: () => void): void {
-    this.#afterMessage.push(act);
+  /** For a stream that receives a frame: runs a callback after all frames of the same message. */
+  afterMessage(run: () => void): void {
+    this.#afterMessage.push(run);
   }
 
-  /** Frames of a stream that is over here were on their way when it ended; they are dropped. */
+  /** Frames of an unknown stream were in flight when it ended; they are dropped. */
   #deliver(frame: Frame): boolean {
     if (frame.type === FRAME.credit) {
       const bytes = parseCredit(frame.payload);
@@ -187,16 +187,18 @@ export class AgentLink {
       if (!reset) return false;
       if (stream) {
         this.#streams.delete(frame.stream);
-        // In this order: dropping wakes a sender that waits, which must know by then that it is over.
+        // In this order: dropping the window wakes a waiting sender, which must see that the stream has ended.
         stream.onReset(reset.code, reset.text);
         this.windows.drop(frame.stream);
       }
       return true;
     }
-    return stream ? stream.onFrame(frame) : frame.type >= FRAME.response && frame.type <= FRAME.close;
+    return stream
+      ? stream.onFrame(frame)
+      : frame.type >= FRAME.response && frame.type <= FRAME.close;
   }
 
-  /** The connection is gone, by a close of either side: everybody who depends on it is told, once. */
+  /** The connection has closed, from either side: ends all streams, once. */
   loseStreams(): void {
     const streams = [...this.#streams.values()];
     this.#streams.clear();

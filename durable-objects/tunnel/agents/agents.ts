@@ -1,6 +1,6 @@
 /**
- * Who serves a tunnel: takes agents in, decides which of several is the one, and finds it again after
- * hibernation. The newest of the same credential wins; another credential only where nobody is alive.
+ * The agents of a tunnel: accepts their connections, decides which one serves, and restores it after hibernation.
+ * The newest connection of the same credential serves. Another credential is refused while an agent is alive.
  */
 import { CLOSE, shouldReconnect, type CloseName } from "../../../protocol/wire/close-codes.ts";
 import {
@@ -27,16 +27,20 @@ import { AgentLink } from "./agent-link.ts";
 
 const AGENT_TAG = "agent";
 
+export interface AgentEvents {
+  /** The serving agent has disconnected. @param willReturn visitors' requests may wait for it. */
+  onDisconnected(willReturn: boolean): void;
+}
+
 export class Agents {
   readonly #ctx: DurableObjectState;
-  readonly #onDisconnected: (meant: boolean) => void;
+  readonly #events: AgentEvents;
   readonly #helloTimers = new Map<string, ReturnType<typeof setTimeout>>();
   #current: AgentLink | undefined;
 
-  /** @param onLeft told when the agent that served is gone; `meant`: nobody need wait for its return. */
-  constructor(ctx: DurableObjectState, onLeft: (meant: boolean) => void) {
+  constructor(ctx: DurableObjectState, events: AgentEvents) {
     this.#ctx = ctx;
-    this.#onDisconnected = onLeft;
+    this.#events = events;
     ctx.setWebSocketAutoResponse(new WebSocketRequestResponsePair(PING, PONG));
     for (const socket of ctx.getWebSockets(AGENT_TAG)) {
       const attachment = readAttachment(socket);
@@ -46,33 +50,33 @@ export class Agents {
     }
   }
 
-  /** The agent that serves visitors now, if it is alive. A silent one is let go of. */
+  /** The agent that serves visitors now. One that is silent, or whose token has expired, is disconnected first. */
   current(nowMs: number): AgentLink | undefined {
     const link = this.#current;
     if (!link) return undefined;
     if (this.#isSilent(link, nowMs)) {
-      this.#disconnect(link, "heartbeat_timeout", "nothing was heard from the agent");
+      this.#disconnect(link, "heartbeat_timeout", "no heartbeat from the agent");
     } else if (nowMs >= link.attachment.tokenExpiresAtMs) {
       this.#disconnect(link, "unauthorized", "the token has expired");
     }
     return this.#current;
   }
 
-  /** The token by which the agent serves that was last known to. */
+  /** The token of the serving agent, as last known: no liveness check. */
   get credential(): { nonce: string; endsAtMs: number } | undefined {
     if (!this.#current) return undefined;
     const { tokenNonce, tokenExpiresAtMs } = this.#current.attachment;
     return { nonce: tokenNonce, endsAtMs: tokenExpiresAtMs };
   }
 
-  /** The link of a socket that serves; undefined for one that has yet to say hello or was replaced. */
+  /** The link of the serving agent's socket; undefined before its hello and after it was replaced. */
   findLink(socket: WebSocket): AgentLink | undefined {
     const attachment = readAttachment(socket);
     if (attachment.kind !== "agent") return undefined;
     return this.#current?.attachment.agentId === attachment.agentId ? this.#current : undefined;
   }
 
-  /** Takes a socket in. It serves from its hello on, for which it has `HELLO_MAX_MS`. */
+  /** Accepts a socket. The agent serves from its hello on, which must arrive within `HELLO_MAX_MS`. */
   accept(socket: WebSocket, admission: Admission): void {
     const attachment: AgentAttachment = {
       ...admission,
@@ -97,15 +101,15 @@ export class Agents {
     message: ArrayBuffer,
   ): AgentLink | undefined {
     this.#stopHelloTimer(attachment);
-    // What a refused agent says while its Close is on the way.
+    // A refused agent may still send while its Close is in flight.
     if (!isOpen(socket)) return undefined;
     const hello = parseHello(message);
     if (!hello) return refuse(socket, "protocol_error", "the first frame must be a hello");
     if (hello.protocol !== PROTOCOL_VERSION) {
       return refuse(socket, "unsupported_version", `this server speaks ${PROTOCOL_VERSION}`);
     }
-    const present = this.current(Date.now());
-    if (present && present.attachment.tokenNonce !== attachment.tokenNonce) {
+    const serving = this.current(Date.now());
+    if (serving && serving.attachment.tokenNonce !== attachment.tokenNonce) {
       return refuse(socket, "duplicate_name", "another agent is serving this tunnel");
     }
     const { agent, streamWindow, connectionWindow } = hello;
@@ -115,19 +119,19 @@ export class Agents {
     const link = new AgentLink(socket, welcomed, Date.now());
     this.#current = link;
     link.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, buildWelcome(welcomed)));
-    // Requests that the one before did not answer come to this one now, behind its welcome.
-    present?.close("replaced", "a newer connection of the same agent took over");
+    // Closing the previous agent forwards its unanswered requests to this one, after its welcome.
+    serving?.close("replaced", "a newer connection of the same agent took over");
     return link;
   }
 
-  /** The agent sent what it must not. */
+  /** The agent violated the protocol. */
   rejectMessage(socket: WebSocket, explanation: string): void {
     const link = this.findLink(socket);
     if (link) this.#disconnect(link, "protocol_error", explanation);
     else refuse(socket, "protocol_error", explanation);
   }
 
-  /** The socket closed from the other side. */
+  /** The agent closed its socket, or the connection broke. */
   onClosed(socket: WebSocket): void {
     const attachment = readAttachment(socket);
     if (attachment.kind === "agent") this.#stopHelloTimer(attachment);
@@ -135,19 +139,20 @@ export class Agents {
     if (!link) return;
     this.#current = undefined;
     link.loseStreams();
-    this.#onDisconnected(link.isGoingAway);
+    // An agent that announced that it goes away does not return.
+    this.#events.onDisconnected(!link.isGoingAway);
   }
 
-  /** Ends every agent's connection, or those of one credential, or the one. */
+  /** Disconnects all agents, or those of one credential, or a single one. */
   disconnectAll(
     name: CloseName,
     explanation: string,
-    whose: Partial<Pick<AgentAttachment, "tokenNonce" | "agentId">> = {},
+    filter: Partial<Pick<AgentAttachment, "tokenNonce" | "agentId">> = {},
   ): void {
     for (const socket of this.#ctx.getWebSockets(AGENT_TAG)) {
       const attachment = readAttachment(socket);
       if (attachment.kind !== "agent" || !isOpen(socket)) continue;
-      const { tokenNonce = attachment.tokenNonce, agentId = attachment.agentId } = whose;
+      const { tokenNonce = attachment.tokenNonce, agentId = attachment.agentId } = filter;
       if (attachment.tokenNonce !== tokenNonce || attachment.agentId !== agentId) continue;
       const link = this.findLink(socket);
       if (link) this.#disconnect(link, name, explanation);
@@ -158,7 +163,7 @@ export class Agents {
   #disconnect(link: AgentLink, name: CloseName, explanation: string): void {
     this.#current = undefined;
     link.close(name, explanation);
-    this.#onDisconnected(!shouldReconnect(CLOSE[name]));
+    this.#events.onDisconnected(shouldReconnect(CLOSE[name]));
   }
 
   /** A pending timer would keep the object awake. */
@@ -185,11 +190,11 @@ function refuse(socket: WebSocket, name: CloseName, explanation: string): undefi
 
 function parseHello(message: ArrayBuffer): Hello | null {
   let hello: Hello | null = null;
-  const whole = readFrames(new Uint8Array(message), (frame) => {
+  const isComplete = readFrames(new Uint8Array(message), (frame) => {
     if (frame.type !== FRAME.hello) return;
     hello = Hello.safeParse(parseJsonPayload(frame.payload)).data ?? null;
   });
-  return whole ? hello : null;
+  return isComplete ? hello : null;
 }
 
 function buildWelcome(attachment: AgentAttachment): Welcome {

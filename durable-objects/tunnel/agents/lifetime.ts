@@ -1,10 +1,10 @@
 /**
- * What rows have said of a tunnel's being there: that it is over, that it is stopped, when it ends. In
- * storage, because agents and visitors come without asking the rows again.
+ * The part of the tunnel's row that decides whether it serves: whether it is retired or stopped, and when it
+ * expires. Stored, because agents and visitors arrive without a look-up of the row.
  */
 import type { Rows } from "../../rpc.ts";
 
-/** Versions of a tunnel only ever grow: of two changes the later one holds, in whatever order they come. */
+/** Versions of a tunnel only increase: the later of two changes applies, in whatever order they arrive. */
 export interface StopState {
   version: number;
   isStopped: boolean;
@@ -21,7 +21,7 @@ export class Lifetime {
     this.#kv = kv;
   }
 
-  /** Permanent: ids are never used again. */
+  /** Permanent: ids are never reused. */
   get isRetired(): boolean {
     return this.#kv.get<boolean>(KEY.retired) ?? false;
   }
@@ -36,21 +36,21 @@ export class Lifetime {
   }
 
   setStopState(stopping: StopState): void {
-    const known = this.#kv.get<StopState>(KEY.stopping);
-    if (!known || known.version < stopping.version) this.#kv.put(KEY.stopping, stopping);
+    const stored = this.#kv.get<StopState>(KEY.stopping);
+    if (!stored || stored.version < stopping.version) this.#kv.put(KEY.stopping, stopping);
   }
 
-  /** When to ask the rows whether the tunnel is over. */
+  /** When to ask the row whether the tunnel has expired. */
   get expiresAtMs(): number | undefined {
     return this.#kv.get<number>(KEY.endsAt);
   }
 
-  /** A tunnel's end only ever comes nearer; what says that it is later was sent earlier. */
+  /** An expiry only moves earlier, so a later time belongs to an older message. */
   scheduleExpiry(atMs: number): void {
     if (!this.isRetired) this.#kv.put(KEY.endsAt, Math.min(atMs, this.expiresAtMs ?? Infinity));
   }
 
-  /** The rows decide, by their own clock; if it is time, they retire the tunnel before they answer. */
+  /** The database's clock decides. If the tunnel has expired, it is retired before the call returns. */
   async expireIfDue(rows: Pick<Rows, "expireTunnel">, tunnelId: string | undefined): Promise<void> {
     const { expiresAtMs } = this;
     if (tunnelId === undefined || expiresAtMs === undefined || expiresAtMs > Date.now()) return;

@@ -22,7 +22,6 @@ const KEY = {
   outcomes: "outcomes",
   traffic: "traffic",
   tunnelId: "tunnel-id",
-  orgId: "org-id",
   sequence: "report-sequence",
 } as const;
 
@@ -69,15 +68,9 @@ export class Reports {
     this.#spending = new Spending(kv, this.usage.totals, nonce);
   }
 
-  /** Sets the ids that reports carry. None are sent before that. */
-  identify(tunnelId: string, orgId?: string): void {
+  /** Sets the id that reports carry. None are sent before that. */
+  identify(tunnelId: string): void {
     this.#kv.put(KEY.tunnelId, tunnelId);
-    if (orgId !== undefined) this.#kv.put(KEY.orgId, orgId);
-  }
-
-  /** Known once an agent has connected. */
-  get orgId(): string | undefined {
-    return this.#kv.get<string>(KEY.orgId);
   }
 
   get tunnelId(): string | undefined {

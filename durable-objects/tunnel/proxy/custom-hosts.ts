@@ -1,15 +1,15 @@
 /**
- * Custom domains that lead to this tunnel, or did. An isolate of the edge remembers for a while where a
- * domain led: whoever it sends here for one that has left is told that nobody is here, and it asks anew.
+ * The custom domains that point to this tunnel, or did. The edge caches routes: when a cached route still leads
+ * here after a domain has moved away, the object refuses the request, and the edge resolves the domain again.
  */
 import { dropOldest } from "../../../shared/bounded-map.ts";
 
-/** Domains whose coming and going a tunnel remembers: what counts is the time that a route is cached. */
+/** Domains whose last change a tunnel stores. Only changes within the time that the edge caches a route matter. */
 export const CUSTOM_HOSTS_MAX = 200;
 
 const KEY = "custom-hosts";
 
-/** `version` is the row's, so that news which comes late changes nothing. */
+/** `version` is the row's, so that an update that arrives late is ignored. */
 export interface CustomHostState {
   version: number;
   isHere: boolean;
@@ -17,13 +17,14 @@ export interface CustomHostState {
 
 export class CustomHosts {
   readonly #storage: DurableObjectStorage;
-  /** Oldest news first. */
+  /** The least recently updated first. */
   readonly #hosts: Map<string, CustomHostState>;
   #movedAway = new Set<string>();
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
-    this.#hosts = storage.kv.get<Map<string, CustomHostState>>(KEY) ?? new Map<string, CustomHostState>();
+    this.#hosts =
+      storage.kv.get<Map<string, CustomHostState>>(KEY) ?? new Map<string, CustomHostState>();
     this.#updateMovedAway();
   }
 
@@ -37,14 +38,14 @@ export class CustomHosts {
     this.#updateMovedAway();
   }
 
-  /** For most tunnels there is nothing to look at. */
+  /** Returns at once for most tunnels, which have no such domain. */
   hasMovedAway(request: Request): boolean {
     if (this.#movedAway.size === 0) return false;
     return this.#movedAway.has(new URL(request.url).hostname.replace(/\.$/, ""));
   }
 
   #updateMovedAway(): void {
-    const left = [...this.#hosts].filter(([, { isHere }]) => !isHere);
-    this.#movedAway = new Set(left.map(([host]) => host));
+    const moved = [...this.#hosts].filter(([, { isHere }]) => !isHere);
+    this.#movedAway = new Set(moved.map(([host]) => host));
   }
 }

@@ -1,6 +1,12 @@
 /** One visitor's HTTP request, forwarded to an agent, and the response on its way back. */
 import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
-import { FLAG, FRAME, RESET, parseResponseHead, type Frame } from "../../../protocol/wire/frames.ts";
+import {
+  FLAG,
+  FRAME,
+  RESET,
+  parseResponseHead,
+  type Frame,
+} from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
@@ -231,6 +237,8 @@ export class Exchange implements Stream {
       const body = this.#createBody(headers, length);
       this.#phase = { kind: "streaming", body };
       for (const chunk of chunks) body.write(chunk);
+      held.chunks = [];
+      held.bytes = 0;
       return new Response(body.readable, init);
     } catch {
       // A status or a header that HTTP does not allow.

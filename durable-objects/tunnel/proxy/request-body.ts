@@ -1,4 +1,4 @@
-/** A visitor's request body on its way to the agent, no faster than its token and its credit allow. */
+/** A visitor's request body on its way to the agent, at the rate that token and credit allow. */
 import { FLAG, FRAME, RESET } from "../../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink } from "../agents/agent-link.ts";
@@ -6,12 +6,12 @@ import type { Recording } from "../captures/recording.ts";
 import type { Usage } from "../metrics/usage.ts";
 
 export interface Upload {
-  /** Everything was sent. */
+  /** Whether the whole body was sent. */
   isFinished(): boolean;
   cancel(): void;
 }
 
-/** Starts sending. A body that the visitor does not finish resets the stream. */
+/** Starts sending. If the visitor does not finish the body, the stream is reset. */
 export function sendBody(
   body: ReadableStream,
   link: AgentLink,
@@ -19,21 +19,21 @@ export function sendBody(
   usage: Usage,
   recording: Recording | null,
 ): Upload {
-  let cancelled = false;
-  let finished = false;
-  // A reader that brings its own buffer: the default one reads four kilobytes at a time.
+  let isCancelled = false;
+  let isFinished = false;
+  // A BYOB reader, because the default one reads four kilobytes at a time.
   const reader = body.getReader({ mode: "byob" });
 
   async function pump(): Promise<void> {
     let buffer = new ArrayBuffer(FRAME_DATA_MAX_BYTES);
-    while (!cancelled) {
+    while (!isCancelled) {
       const read = await reader.read(new Uint8Array(buffer));
-      if (cancelled) return;
+      if (isCancelled) return;
       if (read.done) {
         recording?.endRequest();
         link.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
         link.windows.end(stream);
-        finished = true;
+        isFinished = true;
         return;
       }
       let rest: Uint8Array = read.value;
@@ -41,12 +41,12 @@ export function sendBody(
       recording?.addRequestBytes(rest);
       const waitMs = link.pace.toAgent.reserve(rest.byteLength, Date.now());
       if (waitMs > 0) await scheduler.wait(waitMs);
-      if (cancelled) return;
+      if (isCancelled) return;
       while (rest.byteLength > 0) {
         const available = link.windows.available(stream);
         if (available <= 0) {
           await new Promise<void>((resume) => link.windows.whenAvailable(stream, resume));
-          if (cancelled) return;
+          if (isCancelled) return;
           continue;
         }
         const part = rest.subarray(0, available);
@@ -59,14 +59,14 @@ export function sendBody(
   }
 
   pump().catch(() => {
-    if (!cancelled) link.reset(stream, RESET.cancelled, "the visitor did not finish the request");
+    if (!isCancelled) link.reset(stream, RESET.cancelled, "the visitor did not finish the request");
   });
 
   return {
-    isFinished: () => finished,
+    isFinished: () => isFinished,
     cancel() {
-      if (cancelled || finished) return;
-      cancelled = true;
+      if (isCancelled || isFinished) return;
+      isCancelled = true;
       link.windows.drop(stream);
       reader.cancel().catch(() => undefined);
     },

@@ -1,45 +1,49 @@
-/** An answer's body while it streams to the visitor: written as it may pass, granted as it is taken. */
+/**
+ * The body of a response while it streams to the visitor: written at the pacer's rate, and granted to the agent
+ * as the visitor's connection accepts it.
+ */
 import type { PacedQueue } from "./pacer.ts";
 
-export type CutBy = "abort" | "end" | "silence";
+/** How the visitor notices a truncated body; `silence`: the connection stays open without more bytes. */
+export type TruncationSignal = "abort" | "end" | "silence";
 
 export class ResponseBody {
   readonly readable: ReadableStream;
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>;
   readonly #queue: PacedQueue;
-  readonly #cutBy: CutBy;
-  readonly #taken: (bytes: number) => void;
-  readonly #dropped: (bytes: number) => void;
+  readonly #truncationSignal: TruncationSignal;
+  readonly #onWritten: (bytes: number) => void;
+  readonly #onDiscarded: (bytes: number) => void;
 
   /**
-   * @param taken told how many bytes the visitor's connection took.
-   * @param dropped told how many it will not take: the visitor left. The request's abort signal does not
-   * always say so.
+   * @param onWritten called with the bytes that the visitor's connection accepted.
+   * @param onDiscarded called with the bytes that it will not accept, because the visitor disconnected. The
+   * request's abort signal does not always report that.
    */
   constructor(
     length: number | null,
     queue: PacedQueue,
-    cutBy: CutBy,
-    taken: (bytes: number) => void,
-    dropped: (bytes: number) => void,
+    truncationSignal: TruncationSignal,
+    onWritten: (bytes: number) => void,
+    onDiscarded: (bytes: number) => void,
   ) {
-    // Native pipes: their length makes `content-length` true, and a write ends when it was taken.
+    // Native pipes: they enforce the `content-length`, and a write resolves when it was accepted.
     const pipe = length === null ? new IdentityTransformStream() : new FixedLengthStream(length);
     this.readable = pipe.readable;
     this.#writer = pipe.writable.getWriter();
     this.#writer.closed.catch(() => undefined);
     this.#queue = queue;
-    this.#cutBy = cutBy;
-    this.#taken = taken;
-    this.#dropped = dropped;
+    this.#truncationSignal = truncationSignal;
+    this.#onWritten = onWritten;
+    this.#onDiscarded = onDiscarded;
   }
 
-  /** Not awaited: what waits here is bounded by the stream's window. */
+  /** Not awaited: the stream's window bounds the bytes that wait here. */
   write(chunk: Uint8Array): void {
     this.#queue.push(chunk.byteLength, () => {
       this.#writer.write(chunk).then(
-        () => this.#taken(chunk.byteLength),
-        () => this.#dropped(chunk.byteLength),
+        () => this.#onWritten(chunk.byteLength),
+        () => this.#onDiscarded(chunk.byteLength),
       );
     });
   }
@@ -48,11 +52,11 @@ export class ResponseBody {
     this.#queue.push(0, () => void this.#writer.close().catch(() => undefined));
   }
 
-  /** The rest will not come. */
-  cut(): void {
-    if (this.#cutBy === "end") return this.end();
-    if (this.#cutBy === "silence") return;
+  /** Ends the body before its end, by the signal that the visitor notices. */
+  truncate(): void {
+    if (this.#truncationSignal === "end") return this.end();
+    if (this.#truncationSignal === "silence") return;
     this.#queue.clear();
-    this.#writer.abort(new Error("the answer was cut off")).catch(() => undefined);
+    this.#writer.abort(new Error("the response was truncated")).catch(() => undefined);
   }
 }

@@ -1,13 +1,19 @@
-/** A visitor's WebSocket until the local server has said yes or no to it. */
+/** The handshake of a visitor's WebSocket, until the local server accepts or refuses it. */
 import { ReceiveWindow } from "../../../protocol/wire/flow.ts";
-import { FLAG, FRAME, RESET, parseResponseHead, type Frame } from "../../../protocol/wire/frames.ts";
+import {
+  FLAG,
+  FRAME,
+  RESET,
+  parseResponseHead,
+  type Frame,
+} from "../../../protocol/wire/frames.ts";
 import type { ErrorCode } from "../../../protocol/errors.ts";
 import { STREAM_WINDOW_BYTES } from "../../../protocol/limits.ts";
 import type { AgentLink, Stream } from "../agents/agent-link.ts";
 import type { Recording } from "../captures/recording.ts";
 import { hasNoBody, buildResponseHeaders, type RequestHead } from "./heads.ts";
 
-/** The answer's headers where it was yes, the local server's own answer or a failure where it was no. */
+/** The headers of the local server's 101, or its own response when it refused, or the code of a failure. */
 export type HandshakeOutcome = { headers: Headers } | Response | ErrorCode;
 
 export class SocketHandshake implements Stream {
@@ -19,9 +25,9 @@ export class SocketHandshake implements Stream {
   readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
   #refusal: { status: number; headers: Headers; chunks: Uint8Array[] } | undefined;
   #isAccepted = false;
-  /** Messages that the local server sent right behind its yes. */
+  /** Messages that the local server sent right after its 101. */
   #early: Frame[] = [];
-  /** What happened to the stream between its yes and `handOver`. */
+  /** The end of the stream, if it came between the 101 and `handOver`. */
   #end: ((stream: Stream) => void) | undefined;
 
   constructor(link: AgentLink, { parts, flags }: RequestHead, recording: Recording | null) {
@@ -34,7 +40,7 @@ export class SocketHandshake implements Stream {
     link.send((writer) => writer.writeJson(FRAME.request, flags, this.id, parts));
   }
 
-  /** From here on the stream is the socket's. */
+  /** From now on the stream belongs to the visitor's WebSocket. */
   handOver(stream: Stream): void {
     if (!this.#end) this.#link.resume(this.id, stream);
     for (const frame of this.#early) stream.onFrame(frame);
@@ -72,20 +78,20 @@ export class SocketHandshake implements Stream {
       if (this.#isAccepted) this.#settle({ headers });
       else this.#refusal = { status: head.status, headers, chunks: [] };
     });
-    if (this.#refusal && frame.flags & FLAG.end) this.#answerRefusal();
+    if (this.#refusal && frame.flags & FLAG.end) this.#respondWithRefusal();
     return true;
   }
 
-  /** A refusal is a short text; what goes beyond the window was not sent in good faith. */
+  /** A refusal is held in memory as a whole, so it may not exceed the window. */
   #receiveBody(frame: Frame): boolean {
     if (!this.#refusal || !this.#window.recordReceived(frame.payload.byteLength)) return false;
     this.#refusal.chunks.push(frame.payload);
     this.#recording?.addResponseBytes(frame.payload);
-    if (frame.flags & FLAG.end) this.#answerRefusal();
+    if (frame.flags & FLAG.end) this.#respondWithRefusal();
     return true;
   }
 
-  #answerRefusal(): void {
+  #respondWithRefusal(): void {
     const { status, headers, chunks } = this.#refusal!;
     headers.delete("content-length");
     const whole = new Blob(chunks);
@@ -100,7 +106,7 @@ export class SocketHandshake implements Stream {
     });
   }
 
-  /** A status or a header line that HTTP does not allow throws. */
+  /** A status or a header that HTTP does not allow throws. */
   #tryHttp(act: () => void): void {
     try {
       act();

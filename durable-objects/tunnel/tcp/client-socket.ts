@@ -1,4 +1,4 @@
-/** The WebSocket of a client of `underpass connect`: frames of one turn share a message. */
+/** The WebSocket of a client of `underpass connect`. Frames of one turn share a message. */
 import {
   CLIENT_STREAM,
   FRAME,
@@ -11,7 +11,7 @@ import { closeQuietly } from "../../close-quietly.ts";
 export class ClientSocket {
   readonly #socket: WebSocket;
   readonly #writer = new FrameWriter();
-  #isFlushing = false;
+  #isFlushScheduled = false;
 
   constructor(socket: WebSocket) {
     this.#socket = socket;
@@ -20,12 +20,12 @@ export class ClientSocket {
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
     if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
-    if (this.#isFlushing) return;
-    this.#isFlushing = true;
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
     queueMicrotask(() => this.#flush());
   }
 
-  /** Ends the stream before its time, and with it the connection. */
+  /** Ends the stream early, and the connection with it. */
   reset(code: ResetCode, reason: string): void {
     this.send((writer) => writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, code, reason));
     this.close();
@@ -37,14 +37,14 @@ export class ClientSocket {
   }
 
   #flush(): void {
-    this.#isFlushing = false;
+    this.#isFlushScheduled = false;
     if (this.#writer.length === 0) return;
     const message = this.#writer.take();
     try {
       this.#socket.send(message); // Copies.
       this.#writer.recycle(message);
     } catch {
-      // The socket closed; its close event ends the stream.
+      // The socket has closed; the close event ends the stream.
     }
   }
 }

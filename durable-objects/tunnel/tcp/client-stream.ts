@@ -1,10 +1,11 @@
 /**
  * One TCP connection between a client of `underpass connect` and the local server behind an agent: the client's
- * WebSocket on one side, a stream of the agent's on the other (docs/agent-protocol.md, "A client's connection").
+ * WebSocket on one side, a stream of the agent's connection on the other (docs/agent-protocol.md, "A client's
+ * connection").
  *
- * What the client sends is granted when it has gone on to the agent, so that this object holds at most the
- * client's window. What the agent sends is granted when the client has granted it, because what the platform
- * queues for a slow socket is held here, too. What outlives an event is in `SavedStream`.
+ * The client's bytes are granted when they were forwarded to the agent, so that this object holds at most the
+ * client's window. The agent's bytes are granted when the client has granted them, because this object also holds
+ * the bytes that the platform queues for a slow socket. State that survives an event is in `SavedStream`.
  */
 import {
   CLIENT_STREAM,
@@ -29,7 +30,7 @@ import type { Usage } from "../metrics/usage.ts";
 import type { ClientSocket } from "./client-socket.ts";
 import { PacedBytes } from "./paced-bytes.ts";
 
-/** What all streams of an agent hold beyond their reserves: its connection's window. */
+/** The use of the agent's connection window: the bytes that all streams hold beyond their reserves. */
 export interface SharedWindow {
   bytes: number;
 }
@@ -37,11 +38,11 @@ export interface SharedWindow {
 export interface ClientStreamDeps {
   link: AgentLink;
   socket: ClientSocket;
-  /** What the client may send beyond what was granted. */
+  /** How many bytes the client may send beyond its credit. */
   window: number;
   usage: Usage;
   shared: SharedWindow;
-  /** Keeps the state for the next event. null: the stream is over. */
+  /** Stores the state for the next event. null: the stream has ended. */
   save: (stream: SavedStream | null) => void;
 }
 
@@ -52,9 +53,9 @@ export class ClientStream implements Stream {
   readonly #toClient: PacedBytes;
   #awakeTimer: ReturnType<typeof setTimeout> | undefined;
   #isSaving = false;
-  #isBroken = false;
+  #hasEnded = false;
 
-  /** @param saved of a stream that goes on after a hibernation; without it a new one is opened. */
+  /** @param saved the state of a stream that resumes after hibernation; without it a new stream is opened. */
   constructor(deps: ClientStreamDeps, saved?: SavedStream) {
     this.#deps = deps;
     const { link, shared } = deps;
@@ -73,7 +74,7 @@ export class ClientStream implements Stream {
     this.#toClient = new PacedBytes(
       link.pace.toVisitors,
       {
-        // The client's window is as large as the one that the agent keeps to.
+        // The client's window is as large as the one that the agent respects.
         available: () => Infinity,
         blocked: () => undefined,
         send: (bytes, isLast) => this.#sendToClient(bytes, isLast),
@@ -94,11 +95,11 @@ export class ClientStream implements Stream {
     return this.#state.id;
   }
 
-  // ── Called by the client's events ──
+  // ── Called by the client's WebSocket ──
 
-  /** @returns false when the client sent what it must not. */
+  /** @returns false when the client violated the protocol. */
   receive(frame: Frame): boolean {
-    if (this.#isBroken) return true;
+    if (this.#hasEnded) return true;
     if (frame.stream !== CLIENT_STREAM) return false;
     switch (frame.type) {
       case FRAME.data:
@@ -106,7 +107,7 @@ export class ClientStream implements Stream {
       case FRAME.credit:
         return this.#receiveCredit(parseCredit(frame.payload));
       case FRAME.reset:
-        this.#break(RESET.cancelled, parseCodeAndText(frame.payload)?.text ?? "");
+        this.#resetAgent(RESET.cancelled, parseCodeAndText(frame.payload)?.text ?? "");
         this.#deps.socket.close();
         return true;
       default:
@@ -114,22 +115,23 @@ export class ClientStream implements Stream {
     }
   }
 
-  /** The client is gone. What was not exchanged to both ends is broken. */
+  /** The client closed its socket. A stream that has not ended in both directions is reset. */
   onClientClosed(): void {
-    if (this.#isBroken) return;
-    if (!this.#isComplete) return this.#break(RESET.cancelled, "the client is gone");
-    // The agent counts these bytes until they are granted; what is within the reserve it forgets.
+    if (this.#hasEnded) return;
+    if (!this.#isComplete) return this.#resetAgent(RESET.cancelled, "the client disconnected");
+    // The agent counts these bytes until they are granted. It does not count those within the reserve.
     const { link } = this.#deps;
     const bytes = this.#outstanding;
-    if (bytes > STREAM_RESERVE_BYTES) link.send((writer) => writer.writeCredit(this.#state.id, bytes));
+    if (bytes > STREAM_RESERVE_BYTES)
+      link.send((writer) => writer.writeCredit(this.#state.id, bytes));
     this.#finish();
   }
 
-  /** Ends the stream for both sides. */
+  /** Resets the stream on both sides. */
   fail(code: ResetCode, reason: string): void {
-    if (this.#isBroken) return;
+    if (this.#hasEnded) return;
     this.#deps.socket.reset(code, reason);
-    this.#break(code, reason);
+    this.#resetAgent(code, reason);
   }
 
   // ── Called by the link ──
@@ -182,17 +184,17 @@ export class ClientStream implements Stream {
     link.windows.recordSent(id, bytes.byteLength);
     link.send((writer) => writer.writeBytes(FRAME.data, isLast ? FLAG.end : 0, id, bytes));
     this.#state.clientUngranted += bytes.byteLength;
-    const due = this.#state.clientUngranted;
-    if (due >= Math.min(CREDIT_GRANT_BYTES, window / 4)) {
+    const ungranted = this.#state.clientUngranted;
+    if (ungranted >= Math.min(CREDIT_GRANT_BYTES, window / 4)) {
       this.#state.clientUngranted = 0;
-      socket.send((writer) => writer.writeCredit(CLIENT_STREAM, due));
+      socket.send((writer) => writer.writeCredit(CLIENT_STREAM, ungranted));
     }
     if (isLast) link.windows.end(id);
     if (isLast && this.#isComplete) link.finish(id);
     this.#saveSoon();
   }
 
-  /** Held bytes would not survive a hibernation, which a pending timer prevents. */
+  /** A pending timer prevents hibernation, which would lose the held bytes. */
   #awaitWindow(resume: () => void): void {
     const { link } = this.#deps;
     const stayAwake = () => {
@@ -200,12 +202,12 @@ export class ClientStream implements Stream {
     };
     if (this.#awakeTimer === undefined) stayAwake();
     link.windows.whenAvailable(this.#state.id, () => {
-      this.#sleep();
+      this.#stopAwakeTimer();
       resume();
     });
   }
 
-  #sleep(): void {
+  #stopAwakeTimer(): void {
     if (this.#awakeTimer !== undefined) clearTimeout(this.#awakeTimer);
     this.#awakeTimer = undefined;
   }
@@ -215,7 +217,9 @@ export class ClientStream implements Stream {
   #sendToClient(bytes: Uint8Array, isLast: boolean): void {
     const { link, socket } = this.#deps;
     this.#state.toClient += bytes.byteLength;
-    socket.send((writer) => writer.writeBytes(FRAME.data, isLast ? FLAG.end : 0, CLIENT_STREAM, bytes));
+    socket.send((writer) =>
+      writer.writeBytes(FRAME.data, isLast ? FLAG.end : 0, CLIENT_STREAM, bytes),
+    );
     if (isLast && this.#isComplete) link.finish(this.#state.id);
     this.#saveSoon();
   }
@@ -225,8 +229,8 @@ export class ClientStream implements Stream {
     if (bytes === null || bytes > state.toClient) return false;
     state.toClient -= bytes;
     state.agentUngranted += bytes;
-    const isRest = state.hasAgentEnded && state.toClient === 0 && this.#toClient.length === 0;
-    if (isRest || state.agentUngranted >= CREDIT_GRANT_BYTES) this.#grantAgent();
+    const isLastGrant = state.hasAgentEnded && state.toClient === 0 && this.#toClient.length === 0;
+    if (isLastGrant || state.agentUngranted >= CREDIT_GRANT_BYTES) this.#grantAgent();
     this.#saveSoon();
     return true;
   }
@@ -240,15 +244,15 @@ export class ClientStream implements Stream {
     if (bytes > 0) link.send((writer) => writer.writeCredit(this.#state.id, bytes));
   }
 
-  // ── Inside: the whole ──
+  // ── Inside: both directions ──
 
-  /** What the agent has sent and was not granted. */
+  /** The bytes that the agent has sent without having been granted them again. */
   get #outstanding(): number {
     const { toClient, agentUngranted } = this.#state;
     return this.#toClient.length + toClient + agentUngranted;
   }
 
-  /** Both ends were exchanged; the client may have something to consume yet. */
+  /** All bytes of both directions were forwarded; the client may not have consumed them yet. */
   get #isComplete(): boolean {
     const { hasClientEnded, hasAgentEnded } = this.#state;
     return (
@@ -256,28 +260,28 @@ export class ClientStream implements Stream {
     );
   }
 
-  #break(code: ResetCode, reason: string): void {
+  #resetAgent(code: ResetCode, reason: string): void {
     const { link } = this.#deps;
     this.#finish();
     link.reset(this.#state.id, code, reason);
   }
 
   #finish(): void {
-    if (this.#isBroken) return;
+    if (this.#hasEnded) return;
     this.#deps.shared.bytes -= beyondReserve(this.#outstanding);
-    this.#isBroken = true;
+    this.#hasEnded = true;
     this.#toAgent.clear();
     this.#toClient.clear();
-    this.#sleep();
+    this.#stopAwakeTimer();
     this.#deps.save(null);
   }
 
   #saveSoon(): void {
-    if (this.#isSaving || this.#isBroken) return;
+    if (this.#isSaving || this.#hasEnded) return;
     this.#isSaving = true;
     queueMicrotask(() => {
       this.#isSaving = false;
-      if (!this.#isBroken) this.#save();
+      if (!this.#hasEnded) this.#save();
     });
   }
 

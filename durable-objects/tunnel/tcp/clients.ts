@@ -168,7 +168,10 @@ export class Clients {
       isValid &&= stream.receive(frame);
     });
     if (!isComplete || !isValid) {
-      stream.fail(RESET.protocolError, "the message exceeds the window or contains an invalid frame");
+      stream.fail(
+        RESET.protocolError,
+        "the message exceeds the window or contains an invalid frame",
+      );
     }
   }
 
@@ -195,7 +198,10 @@ export class Clients {
     const output = new ClientSocket(socket);
     if (!link) return output.reset(RESET.agentOffline, "no agent serves the tunnel");
     if (!link.attachment.hello?.takesTcp) {
-      return output.reset(RESET.agentOffline, "the tunnel's agent does not support these connections");
+      return output.reset(
+        RESET.agentOffline,
+        "the tunnel's agent does not support these connections",
+      );
     }
     const attachment = readClientAttachment(socket);
     const stream = new ClientStream(this.#streamDeps(socket, attachment, link, output));
@@ -255,7 +261,11 @@ export class Clients {
     for (const socket of this.#sockets()) {
       const heartbeat = this.#ctx.getWebSocketAutoResponseTimestamp(socket)?.getTime() ?? 0;
       const { arrivedAtMs } = readClientAttachment(socket);
-      const lastReceivedAtMs = Math.max(arrivedAtMs, heartbeat, this.#lastReceivedAtMs.get(socket) ?? 0);
+      const lastReceivedAtMs = Math.max(
+        arrivedAtMs,
+        heartbeat,
+        this.#lastReceivedAtMs.get(socket) ?? 0,
+      );
       if (lastReceivedAtMs >= silentSinceMs) continue;
       this.#disconnect(socket, "heartbeat_timeout", "no heartbeat from the client");
     }

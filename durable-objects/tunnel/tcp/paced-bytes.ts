@@ -1,6 +1,6 @@
 /**
- * Bytes of one direction of a TCP stream on their way through: no faster than the token's rate and the receiver's
- * window allow, in order. What waits is kept in a few large pieces, however small the frames were that it came in.
+ * The bytes of one direction of a TCP stream, sent in order at the rate of the token and within the receiver's
+ * window. Waiting bytes are held in a few large pieces, however small the frames were.
  */
 import { FRAME_DATA_MAX_BYTES } from "../../../protocol/limits.ts";
 import type { Pacer } from "../proxy/pacer.ts";
@@ -10,9 +10,9 @@ const PIECE_MIN_BYTES = 4096;
 export interface Outlet {
   /** How many bytes may be sent now. */
   available(): number;
-  /** Called with bytes waiting and none available: `resume` is to be called when that changes. */
+  /** Called when bytes wait and none may be sent: call `resume` when that changes. */
   blocked(resume: () => void): void;
-  /** The bytes are copied before this returns. `isLast` once: nothing comes after it. */
+  /** Copies the bytes before it returns. `isLast` ends the direction. */
   send(bytes: Uint8Array, isLast: boolean): void;
 }
 
@@ -29,8 +29,8 @@ export class PacedBytes {
   #length = 0;
   #hasEnded = false;
   #isEndSent = false;
-  /** What the pacer has let through of what waits. */
-  #paidBytes = 0;
+  /** How many of the waiting bytes the pacer has passed. */
+  #passedBytes = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isBlocked = false;
   #isCleared = false;
@@ -42,12 +42,12 @@ export class PacedBytes {
     this.#isEndSent = hasEnded;
   }
 
-  /** Bytes that wait. */
+  /** How many bytes wait. */
   get length(): number {
     return this.#length;
   }
 
-  /** @param bytes a view into a message: what can't be sent at once is copied. */
+  /** @param bytes a view into a message: bytes that cannot be sent at once are copied. */
   push(bytes: Uint8Array, isLast: boolean): void {
     if (this.#isCleared) return;
     this.#hasEnded ||= isLast;
@@ -64,7 +64,7 @@ export class PacedBytes {
     this.#pump();
   }
 
-  /** What waits is not wanted any longer. */
+  /** Drops all waiting bytes. */
   clear(): void {
     this.#isCleared = true;
     if (this.#timer !== undefined) clearTimeout(this.#timer);
@@ -79,7 +79,7 @@ export class PacedBytes {
       const available = this.#outlet.available();
       if (available <= 0) return this.#block();
       const bytes = Math.min(this.#length, available, FRAME_DATA_MAX_BYTES);
-      if (bytes > this.#paidBytes && !this.#pay(bytes)) return;
+      if (bytes > this.#passedBytes && !this.#reserve(bytes)) return;
       this.#sendFirst(bytes);
     }
   }
@@ -92,10 +92,10 @@ export class PacedBytes {
     });
   }
 
-  /** @returns whether they may pass now; otherwise they go on when their time has come. */
-  #pay(bytes: number): boolean {
-    const waitMs = this.#pacer.wait(bytes - this.#paidBytes, Date.now());
-    this.#paidBytes = bytes;
+  /** @returns whether the bytes may pass now; otherwise a timer continues. */
+  #reserve(bytes: number): boolean {
+    const waitMs = this.#pacer.reserve(bytes - this.#passedBytes, Date.now());
+    this.#passedBytes = bytes;
     if (waitMs === 0) return true;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
@@ -114,7 +114,7 @@ export class PacedBytes {
     piece.start += part.byteLength;
     if (piece.start === piece.end) this.#pieces.shift();
     this.#length -= part.byteLength;
-    this.#paidBytes = Math.max(0, this.#paidBytes - part.byteLength);
+    this.#passedBytes = Math.max(0, this.#passedBytes - part.byteLength);
     const isLast = this.#hasEnded && this.#length === 0;
     if (isLast) this.#isEndSent = true;
     this.#outlet.send(part, isLast);

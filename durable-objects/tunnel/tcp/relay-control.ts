@@ -1,7 +1,7 @@
 /**
- * What a TCP tunnel's relay must know: that an agent may serve no longer, and which addresses visitors may come
- * from. What could not be said is kept, and said by the next call or the alarm; the caller is told of
- * the failure, so that an outbox row stays.
+ * Sends a TCP tunnel's relay what it enforces: revocations of agents, and the addresses that visitors may come
+ * from. A revocation that could not be delivered is stored and retried by the next call or the alarm. The call
+ * still rejects, so that the outbox message stays.
  */
 import type { REVOCATION_REASONS, Revocation } from "../../../protocol/relay/link.ts";
 import type { ObjectBindings } from "../../bindings.ts";
@@ -16,7 +16,7 @@ interface Pending {
 }
 
 const KEY = { relay: "relay", pending: "relay-revocations" } as const;
-/** More are never needed: each token and all of the tunnel has one. The oldest is bounded by its ticket's end. */
+/** Enough for one revocation for each token and for the whole tunnel. The oldest becomes void with its tickets. */
 const PENDING_MAX = 16;
 
 type Storage = Pick<SyncKvStorage, "get" | "put" | "delete">;
@@ -26,7 +26,7 @@ export class RelayControl {
   readonly #relays: ObjectBindings["RELAY"];
   readonly #tunnelId: () => string | undefined;
   #port: RelayPort | undefined;
-  #cidrsInTurn: Promise<void> = Promise.resolve();
+  #lastCidrsCall: Promise<void> = Promise.resolve();
 
   constructor(kv: Storage, relays: ObjectBindings["RELAY"], tunnelId: () => string | undefined) {
     this.#kv = kv;
@@ -35,49 +35,49 @@ export class RelayControl {
     this.#port = kv.get<RelayPort>(KEY.relay);
   }
 
-  /** Whether the tunnel is of protocol `tcp`, as far as an agent has ever come. */
+  /** Whether the tunnel is of protocol `tcp`. Known once an agent has connected. */
   get isTcp(): boolean {
     return this.#port !== undefined;
   }
 
-  /** Where an agent's visitors connect to. What another agent serves elsewhere ends. */
+  /** The port that visitors connect to. Connections to a previous port end. */
   setPort(port: RelayPort): void {
-    const before = this.#port;
-    if (before?.id === port.id && before.port === port.port) return;
-    if (before) this.#add("connection_ended");
+    const previous = this.#port;
+    if (previous?.id === port.id && previous.port === port.port) return;
+    if (previous) this.#add("connection_ended");
     this.#port = port;
     this.#kv.put<RelayPort>(KEY.relay, port);
   }
 
   /**
-   * Ends what the relay carries for this tunnel, or for one token's agent of it, and refuses the tickets that
-   * were signed until now. Throws when the relay's object could not be told.
+   * Ends the relay's connections for this tunnel, or for the agents of one token, and invalidates the tickets
+   * signed until now. Rejects when the relay's object could not be reached.
    */
   async revoke(reason: Reason, tokenNonce?: string): Promise<void> {
     if (this.#port) this.#add(reason, tokenNonce);
     await this.flush();
   }
 
-  /** Tells what earlier calls could not. */
+  /** Delivers the pending revocations. */
   async flush(): Promise<void> {
     for (const pending of this.#pending()) {
       await this.#relays.getByName(pending.relayId).revoke(pending.revocation);
       const { relayId, revocation } = pending;
-      const isTold = (other: Pending) =>
+      const isDelivered = (other: Pending) =>
         other.relayId === relayId && isSame(other.revocation, revocation);
-      this.#keep(this.#pending().filter((other) => !isTold(other)));
+      this.#store(this.#pending().filter((other) => !isDelivered(other)));
     }
   }
 
-  /** @param cidrs the newest, whenever it is called: of two calls the later one must not say the earlier. */
+  /** @param cidrs returns the current list, so that a delayed call does not send an old one. */
   setAllowedCidrs(cidrs: () => string[] | null): Promise<void> {
-    const said = this.#cidrsInTurn.then(async () => {
+    const call = this.#lastCidrsCall.then(async () => {
       const tunnelId = this.#tunnelId();
       if (!this.#port || tunnelId === undefined) return;
       await this.#relays.getByName(this.#port.id).setAllowedCidrs(tunnelId, cidrs());
     });
-    this.#cidrsInTurn = said.catch(() => undefined);
-    return said;
+    this.#lastCidrsCall = call.catch(() => undefined);
+    return call;
   }
 
   #add(reason: Reason, tokenNonce?: string): void {
@@ -92,14 +92,14 @@ export class RelayControl {
       untilGeneration: Date.now(),
     };
     const pending = [...this.#pending(), { relayId: this.#port.id, revocation }];
-    this.#keep(pending.slice(-PENDING_MAX));
+    this.#store(pending.slice(-PENDING_MAX));
   }
 
   #pending(): Pending[] {
     return this.#kv.get<Pending[]>(KEY.pending) ?? [];
   }
 
-  #keep(pending: Pending[]): void {
+  #store(pending: Pending[]): void {
     if (pending.length === 0) this.#kv.delete(KEY.pending);
     else this.#kv.put<Pending[]>(KEY.pending, pending);
   }

@@ -1,6 +1,6 @@
 /**
- * What went through the relay, counted once. A relay reports the totals of each association, and the same ones
- * again when it does not know whether they arrived: what they have grown by since the last report is new.
+ * The traffic that a relay carried, counted once. A relay reports the totals of each association, and repeats a
+ * report when it does not know whether it arrived: only the increase since the last report counts.
  */
 import type { TunnelUsage } from "../../../protocol/relay/link.ts";
 import { dropOldest } from "../../../shared/bounded-map.ts";
@@ -8,14 +8,14 @@ import { dropOldest } from "../../../shared/bounded-map.ts";
 export type RelayedTotals = Pick<TunnelUsage, "connections" | "bytesIn" | "bytesOut">;
 
 const KEY = "relayed-usage";
-/** Of one tunnel only one association is alive: the others may send their last report yet. */
+/** Only one association of a tunnel is alive; ended ones may still send their last report. */
 const SOURCES_MAX = 64;
 
 type Storage = Pick<SyncKvStorage, "get" | "put">;
 
 export class RelayedUsage {
   readonly #kv: Storage;
-  /** By source, the one that reported longest ago first. */
+  /** By source, the least recent report first. */
   readonly #sources: Map<string, RelayedTotals>;
 
   constructor(kv: Storage) {
@@ -23,7 +23,7 @@ export class RelayedUsage {
     this.#sources = kv.get<Map<string, RelayedTotals>>(KEY) ?? new Map<string, RelayedTotals>();
   }
 
-  /** @returns by how much a report exceeds the last one. The caller counts and saves it before anything else happens. */
+  /** @returns by how much a report exceeds the last one. The caller counts and saves it in the same turn. */
   takeIncrease({ source, connections, bytesIn, bytesOut }: TunnelUsage): RelayedTotals {
     const known = this.#sources.get(source) ?? { connections: 0, bytesIn: 0, bytesOut: 0 };
     const newest = {

@@ -40,10 +40,10 @@ describe("a visitor who signs in", () => {
     const tunnel = await visits.gated();
     visits.seat("ann@example.com");
     const ann = new TunnelBrowser();
-    const there = await ann.travel(`${tunnel.url}/a//b?next=https://x.test/%20`);
+    const there = await ann.followRedirects(`${tunnel.url}/a//b?next=https://x.test/%20`);
     expect([there.status, there.body]).toEqual([200, "ok"]);
     expect(there.url).toBe(`${tunnel.url}/a//b?next=https://x.test/%20`);
-    visits.provider.person = null;
+    visits.provider.user = null;
     expect((await ann.open(tunnel.url)).status).toBe(200);
     expect(visits.origin.seen.map(({ target }) => target)).toEqual([
       "/a//b?next=https://x.test/%20",
@@ -70,7 +70,7 @@ describe("a visitor who signs in", () => {
       { domain: new URL(tunnel.url).hostname, path: "/", httpOnly: true, sameSite: "Lax" },
     ]);
     expect(kept.filter(({ name }) => name.startsWith("underpass-visit-"))).toEqual([]);
-    expect(watched.complaints).toEqual([]);
+    expect(watched.problems).toEqual([]);
     await watched.page.close();
   });
 
@@ -80,8 +80,8 @@ describe("a visitor who signs in", () => {
     const ann = new TunnelBrowser();
     const one = await visits.upTo(ann, `${tunnel.url}/one`, "/edge-auth/callback");
     const two = await visits.upTo(ann, `${tunnel.url}/two`, "/edge-auth/callback");
-    expect((await ann.travel(one)).url).toBe(`${tunnel.url}/one`);
-    expect((await ann.travel(two)).url).toBe(`${tunnel.url}/two`);
+    expect((await ann.followRedirects(one)).url).toBe(`${tunnel.url}/one`);
+    expect((await ann.followRedirects(two)).url).toBe(`${tunnel.url}/two`);
   });
 });
 
@@ -149,7 +149,7 @@ describe("the lists", () => {
     const tunnel = await visits.gated({ allowed_emails: ["ann@example.com"] });
     visits.seat("o'eve+x@example.com");
     const eve = new TunnelBrowser();
-    const denied = await eve.travel(`${tunnel.url}/a?b"<i>`);
+    const denied = await eve.followRedirects(`${tunnel.url}/a?b"<i>`);
     expect([denied.status, denied.headers.get("underpass-error")]).toEqual([403, "forbidden"]);
     expect(denied.body).toContain("o&#39;eve+x@example.com");
     expect(denied.headers.get("content-security-policy")).toContain("default-src 'none'");
@@ -176,10 +176,10 @@ describe("the lists", () => {
   test("count nobody whose address the provider does not vouch for", async () => {
     const tunnel = await visits.gated();
     visits.seat("ann@example.com", false);
-    const denied = await new TunnelBrowser().travel(tunnel.url);
+    const denied = await new TunnelBrowser().followRedirects(tunnel.url);
     expect([denied.status, denied.body.includes("email_not_verified")]).toEqual([403, true]);
-    visits.provider.person = null;
-    const refused = await new TunnelBrowser().travel(tunnel.url);
+    visits.provider.user = null;
+    const refused = await new TunnelBrowser().followRedirects(tunnel.url);
     expect([refused.status, refused.body.includes("access_denied")]).toEqual([403, true]);
     expect(refused.body).not.toContain("<b>no</b>");
   });

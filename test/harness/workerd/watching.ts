@@ -1,4 +1,4 @@
-/** Watchers of an organization as its object sees them, for tests inside workerd. */
+/** Watchers of an organization, for tests inside workerd. */
 import {
   WATCH_HEADER,
   WATCH_URL,
@@ -7,10 +7,10 @@ import {
 import type { CaptureBatch, WatchStatus } from "../../../durable-objects/rpc.ts";
 import { WATCH_PROTOCOL, type WatchMessage } from "../../../protocol/schemas/inspector/watching.ts";
 import { TestSocket } from "./live-tunnel.ts";
-import { TestOrganization } from "./roster.ts";
+import { TestOrganization } from "./test-organization.ts";
 
 export class WatchedOrganization extends TestOrganization {
-  /** @throws the refusal, when there is one. */
+  /** @throws Response the refusal. */
   async watcher(admission: Partial<WatcherAdmission> = {}): Promise<TestWatcher> {
     const full: WatcherAdmission = {
       sessionId: crypto.randomUUID(),
@@ -26,43 +26,45 @@ export class WatchedOrganization extends TestOrganization {
         [WATCH_HEADER]: JSON.stringify(full),
       },
     });
-    // Thrown as it is, for a test to look at.
+    // The response itself is thrown, so that a test can check it.
     // eslint-disable-next-line @typescript-eslint/only-throw-error
     if (!answer.webSocket) throw answer;
     return new TestWatcher(answer.webSocket);
   }
 
-  /** What a tunnel would tell: so many requests, numbered. */
-  news(tunnelId: string, from: number, count: number, missed = 0): Promise<WatchStatus> {
+  /** Delivers numbered messages in place of captured requests. */
+  deliverNumbered(tunnelId: string, from: number, count: number, missed = 0): Promise<WatchStatus> {
     const messages = Array.from({ length: count }, (_, i) => JSON.stringify({ number: from + i }));
-    const news: CaptureBatch = { tunnelId, messages, missed };
-    return this.stub.deliverCaptures(news);
+    const batch: CaptureBatch = { tunnelId, messages, missed };
+    return this.stub.deliverCaptures(batch);
   }
 }
 
-/** What these tests tell in place of captured requests. */
-export interface Numbered {
+/** Sent in place of a captured request. */
+export interface NumberedMessage {
   number: number;
 }
 
 export class TestWatcher extends TestSocket {
   readonly numbers: number[] = [];
-  /** How many messages brought them. */
+  /** How many messages contained them. */
   messages = 0;
   missed = 0;
-  /** Yet to be answered. */
+  /** Syncs that are not answered yet. */
   syncs: number[] = [];
 
   protected override received(message: string | Uint8Array): void {
     if (message === "pong") return super.received(message);
-    const told = JSON.parse(String(message)) as
-      Numbered | Exclude<WatchMessage, { id: string }> | { type: "requests"; requests: Numbered[] };
-    if (!("type" in told)) this.numbers.push((this.messages++, told.number));
-    else if (told.type === "missed") this.missed += told.count;
-    else if (told.type === "sync") this.syncs.push(told.n);
+    const parsed = JSON.parse(String(message)) as
+      | NumberedMessage
+      | Exclude<WatchMessage, { id: string }>
+      | { type: "requests"; requests: NumberedMessage[] };
+    if (!("type" in parsed)) this.numbers.push((this.messages++, parsed.number));
+    else if (parsed.type === "missed") this.missed += parsed.count;
+    else if (parsed.type === "sync") this.syncs.push(parsed.n);
     else {
       this.messages += 1;
-      this.numbers.push(...(told.requests as Numbered[]).map(({ number }) => number));
+      this.numbers.push(...(parsed.requests as NumberedMessage[]).map(({ number }) => number));
     }
   }
 

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import {
-  passCookie,
-  passesIn,
-  setsPass,
-  withoutPass,
+  formatPassCookie,
+  readPasses,
+  isPassCookie,
+  removePass,
   VISITOR_PASS_COOKIES_MAX,
 } from "../../../access/pass-cookie.ts";
 
-describe("what a visitor's Cookie line leaves for the local server", () => {
+describe("the Cookie header for the local server", () => {
   test.each([
     ["a=1", "a=1"],
     ["underpass-visitor=x", null],
@@ -16,7 +16,7 @@ describe("what a visitor's Cookie line leaves for the local server", () => {
     ["a=1; underpass-visitor=x", "a=1"],
     ["a=1; underpass-visitor=x; b=2", "a=1; b=2"],
     ["a=1;underpass-visitor=x;b=2", "a=1;b=2"],
-    // Two lines of Cookie arrive joined by a comma.
+    // The platform joins two Cookie headers with a comma.
     ["a=1, underpass-visitor=x", "a=1"],
     ["underpass-visitor=x, a=1", "a=1"],
     ["underpass-visitor=x; underpass-visitor=y", null],
@@ -28,29 +28,31 @@ describe("what a visitor's Cookie line leaves for the local server", () => {
     ],
     ["a=underpass-visitor=1", "a=underpass-visitor=1"],
     ["", ""],
-  ])("of %j is %j", (cookie, left) => {
-    expect(withoutPass(cookie)).toBe(left);
+  ])("for %j is %j", (cookie, forwarded) => {
+    expect(removePass(cookie)).toBe(forwarded);
   });
 });
 
-describe("passes in a Cookie line", () => {
-  test("are those of the name that belongs to the scheme", () => {
+describe("passes in a Cookie header", () => {
+  test("are read from the cookie whose name belongs to the scheme", () => {
     const cookie = "underpass-visitor=a; __Host-underpass-visitor=b; underpass-visitors=c";
-    expect(passesIn(cookie, "http")).toEqual(["a"]);
-    expect(passesIn(cookie, "https")).toEqual(["b"]);
+    expect(readPasses(cookie, "http")).toEqual(["a"]);
+    expect(readPasses(cookie, "https")).toEqual(["b"]);
   });
 
-  test("are found behind those that others have put before them, up to a bound", () => {
-    expect(passesIn("underpass-visitor=a, x=1; underpass-visitor=b", "http")).toEqual(["a", "b"]);
+  test("are found after cookies of the same name from other hosts, up to a bound", () => {
+    expect(readPasses("underpass-visitor=a, x=1; underpass-visitor=b", "http")).toEqual(["a", "b"]);
     const many = Array.from({ length: 1_000 }, (_, n) => `underpass-visitor=${n}`).join("; ");
-    expect(passesIn(many, "http")).toHaveLength(VISITOR_PASS_COOKIES_MAX);
+    expect(readPasses(many, "http")).toHaveLength(VISITOR_PASS_COOKIES_MAX);
   });
 });
 
-test("a pass is for one host, no script and, where there is TLS, for TLS alone", () => {
+test("the pass cookie is for one host, hidden from scripts, and with TLS sent over TLS only", () => {
   const attributes = "Path=/; Max-Age=60; HttpOnly; SameSite=Lax";
-  expect(passCookie("http", "x", 60)).toBe(`underpass-visitor=x; ${attributes}`);
-  expect(passCookie("https", "x", 60)).toBe(`__Host-underpass-visitor=x; ${attributes}; Secure`);
+  expect(formatPassCookie("http", "x", 60)).toBe(`underpass-visitor=x; ${attributes}`);
+  expect(formatPassCookie("https", "x", 60)).toBe(
+    `__Host-underpass-visitor=x; ${attributes}; Secure`,
+  );
 });
 
 test.each([
@@ -62,6 +64,6 @@ test.each([
   ["underpass-visitors=x", false],
   ["a=underpass-visitor=x", false],
   ["a=1; Path=/underpass-visitor", false],
-])("whether %j sets the cookie of passes: %s", (line, sets) => {
-  expect(setsPass(line)).toBe(sets);
+])("%j sets the pass cookie: %s", (line, sets) => {
+  expect(isPassCookie(line)).toBe(sets);
 });

@@ -2,12 +2,12 @@ import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWTPayload } 
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { isOnList } from "../../../access/identity.ts";
 import { IssuerKeys } from "../../../access/issuer-keys.ts";
-import { PASS_TYPE, PassGate, VISITOR_PASS_MAX_CHARS } from "../../../access/passes.ts";
-import { configOf } from "../../../workers/config/config.ts";
-import { sha256Hex } from "../../../workers/identity/sealing.ts";
+import { PASS_TYPE, PassAuthenticator, VISITOR_PASS_MAX_CHARS } from "../../../access/passes.ts";
+import { getConfig } from "../../../workers/config/config.ts";
+import { sha256Hex } from "../../../workers/identity/encryption.ts";
 import {
-  openTicket,
-  sealTicket,
+  decryptTicket,
+  encryptTicket,
   signPass,
 } from "../../../workers/identity/visitors/visitor-passes.ts";
 
@@ -21,7 +21,7 @@ let signing: { privateKey: CryptoKey; publicKey: CryptoKey };
 let publicJwk: object;
 let nowMs: number;
 let isDown: boolean;
-let gate: PassGate;
+let authenticator: PassAuthenticator;
 
 beforeAll(async () => {
   signing = await generateKeyPair("ES256", { extractable: true });
@@ -33,7 +33,7 @@ beforeEach(() => {
   const load = () =>
     isDown ? Promise.reject(new Error("down")) : Promise.resolve({ keys: [publicJwk] as never });
   const now = () => nowMs;
-  gate = new PassGate({ keys: new IssuerKeys(load, now), now });
+  authenticator = new PassAuthenticator({ keys: new IssuerKeys(load, now), now });
 });
 
 interface Changes {
@@ -44,75 +44,76 @@ interface Changes {
 
 function pass({ claims = {}, header = {}, key = signing.privateKey }: Changes = {}) {
   const seconds = NOW / 1000;
-  const honest = { email: "ann@example.com", tunnel: TUNNEL, aud: HOST, exp: seconds + 3600 };
-  return new SignJWT({ ...honest, iat: seconds, ...claims })
+  const validClaims = { email: "ann@example.com", tunnel: TUNNEL, aud: HOST, exp: seconds + 3600 };
+  return new SignJWT({ ...validClaims, iat: seconds, ...claims })
     .setProtectedHeader({ alg: "ES256", typ: PASS_TYPE, kid: "k", ...header })
     .sign(key);
 }
 
-test("a pass is good where it was made for, until it ends", async () => {
-  const good = await pass();
+test("a pass is valid for its tunnel and host until it expires", async () => {
+  const valid = await pass();
   for (const beforeEndMs of [HOUR_MS, 60_000, 1_000]) {
     nowMs = NOW + HOUR_MS - beforeEndMs;
-    expect(await gate.check(GATE, HOST, [good])).toBe("allowed");
+    expect(await authenticator.check(GATE, HOST, [valid])).toBe("allowed");
   }
   nowMs = NOW + HOUR_MS;
-  expect(await gate.check(GATE, HOST, [good])).toBe("unknown");
+  expect(await authenticator.check(GATE, HOST, [valid])).toBe("signed_out");
 });
 
-test("lists are those of the request, not of the sign-in", async () => {
-  const good = await pass();
-  expect(await gate.check(GATE, HOST, [good])).toBe("allowed");
+test("the allow lists apply as they are at the request, not as they were at sign-in", async () => {
+  const valid = await pass();
+  expect(await authenticator.check(GATE, HOST, [valid])).toBe("allowed");
   const without = { ...GATE, emails: ["bob@example.com"] };
-  expect(await gate.check(without, HOST, [good])).toEqual({ denied: "ann@example.com" });
+  expect(await authenticator.check(without, HOST, [valid])).toEqual({ denied: "ann@example.com" });
 });
 
-test("a pass of another tunnel or host is none, also once it was found good at home", async () => {
-  const good = await pass();
-  expect(await gate.check(GATE, HOST, [good])).toBe("allowed");
+test("a cached pass is not valid for another tunnel or host", async () => {
+  const valid = await pass();
+  expect(await authenticator.check(GATE, HOST, [valid])).toBe("allowed");
   const other = { ...GATE, tunnelId: "00000000-0000-4000-8000-00000000000b" };
-  expect(await gate.check(other, HOST, [good])).toBe("unknown");
-  expect(await gate.check(GATE, "other.localhost", [good])).toBe("unknown");
+  expect(await authenticator.check(other, HOST, [valid])).toBe("signed_out");
+  expect(await authenticator.check(GATE, "other.localhost", [valid])).toBe("signed_out");
 });
 
-describe("a pass is none", () => {
+describe("a pass is not valid", () => {
   test.each<[string, Changes]>([
     ["of another type", { header: { typ: "at+jwt" } }],
     ["without a type", { header: { typ: undefined } }],
-    ["that never ends", { claims: { exp: undefined } }],
-    ["that begins later", { claims: { nbf: NOW / 1000 + 60 } }],
+    ["that never expires", { claims: { exp: undefined } }],
+    ["before its start", { claims: { nbf: NOW / 1000 + 60 } }],
     ["for no host", { claims: { aud: undefined } }],
     ["for no tunnel", { claims: { tunnel: undefined } }],
-    ["of nobody", { claims: { email: undefined } }],
-    ["that brings its own key", { header: { jwk: {}, jku: "http://evil.test", kid: "other" } }],
+    ["without an email address", { claims: { email: undefined } }],
+    ["that contains its own key", { header: { jwk: {}, jku: "http://evil.test", kid: "other" } }],
   ])("%s", async (_, changes) => {
-    expect(await gate.check(GATE, HOST, [await pass(changes)])).toBe("unknown");
+    expect(await authenticator.check(GATE, HOST, [await pass(changes)])).toBe("signed_out");
   });
 
-  test("signed by somebody else, with a MAC, or not at all", async () => {
-    const stranger = (await generateKeyPair("ES256")).privateKey;
+  test("signed with another key, with a MAC, or not at all", async () => {
+    const otherKey = (await generateKeyPair("ES256")).privateKey;
     const mac = new TextEncoder().encode(JSON.stringify(publicJwk));
-    const good = await pass();
-    const [, payload = "", signature = ""] = good.split(".");
+    const valid = await pass();
+    const [, payload = "", signature = ""] = valid.split(".");
     const none = btoa(JSON.stringify({ alg: "none", typ: PASS_TYPE })).replace(/=+$/, "");
     const forged = [
-      await pass({ key: stranger }),
+      await pass({ key: otherKey }),
       await pass({ key: mac, header: { alg: "HS256" } }),
       ...[`${none}.${payload}.`, `${none}.${payload}.${signature}`, `.${payload}.${signature}`],
-      ...["", ".", "..", "a.b.c", good.slice(0, -4), `${good}.x`, "x".repeat(100_000)],
+      ...["", ".", "..", "a.b.c", valid.slice(0, -4), `${valid}.x`, "x".repeat(100_000)],
       "A".repeat(VISITOR_PASS_MAX_CHARS),
     ];
-    for (const one of forged) expect(await gate.check(GATE, HOST, [one])).toBe("unknown");
-    expect(await gate.check(GATE, HOST, [...forged, good])).toBe("allowed");
+    for (const one of forged)
+      expect(await authenticator.check(GATE, HOST, [one])).toBe("signed_out");
+    expect(await authenticator.check(GATE, HOST, [...forged, valid])).toBe("allowed");
   });
 });
 
-test("keys that can't be had are no reason to let anybody in", async () => {
+test("no pass is accepted while the keys are unavailable", async () => {
   isDown = true;
-  expect(await gate.check(GATE, HOST, [await pass()])).toHaveProperty("keysDownForMs");
+  expect(await authenticator.check(GATE, HOST, [await pass()])).toHaveProperty("keysDownForMs");
 });
 
-describe("who is on a list", () => {
+describe("an email address on an allow list", () => {
   const emails = ["ann@example.com"];
   test.each([
     [{ domains: [], emails: [] }, "anybody@any.test", true],
@@ -133,34 +134,34 @@ describe("who is on a list", () => {
 
 describe("a ticket", () => {
   const settings = { ENCRYPTION_KEY: btoa("k".repeat(32)), TOKEN_SIGNING_KEY: "not used" };
-  const config = configOf({ ...settings, JWT_PRIVATE_KEY: "not used" });
+  const config = getConfig({ ...settings, JWT_PRIVATE_KEY: "not used" });
   const place = { tunnelId: TUNNEL, host: HOST };
   const visit = { ...place, email: "ann@example.com", target: "/a" };
 
-  test("is good for a minute, for its tunnel on its host", async () => {
-    const sealed = await sealTicket(config, visit, NOW);
-    expect(await openTicket(config, sealed, place, NOW + 59_999)).toMatchObject(visit);
-    expect(await openTicket(config, sealed, place, NOW + 60_000)).toBeNull();
+  test("is valid for a minute, for its tunnel on its host", async () => {
+    const ticket = await encryptTicket(config, visit, NOW);
+    expect(await decryptTicket(config, ticket, place, NOW + 59_999)).toMatchObject(visit);
+    expect(await decryptTicket(config, ticket, place, NOW + 60_000)).toBeNull();
     const tunnelId = "00000000-0000-4000-8000-00000000000b";
-    expect(await openTicket(config, sealed, { ...place, tunnelId }, NOW)).toBeNull();
-    expect(await openTicket(config, sealed, { ...place, host: "b.localhost" }, NOW)).toBeNull();
+    expect(await decryptTicket(config, ticket, { ...place, tunnelId }, NOW)).toBeNull();
+    expect(await decryptTicket(config, ticket, { ...place, host: "b.localhost" }, NOW)).toBeNull();
   });
 
-  test("says nothing of who it is for, and is none when it was changed", async () => {
-    const sealed = await sealTicket(config, visit, NOW);
-    expect(atob(sealed.split(".").at(-1)!.replaceAll("-", "+").replaceAll("_", "/"))).not.toContain(
+  test("does not reveal the email address, and is not valid when it was changed", async () => {
+    const ticket = await encryptTicket(config, visit, NOW);
+    expect(atob(ticket.split(".").at(-1)!.replaceAll("-", "+").replaceAll("_", "/"))).not.toContain(
       "ann",
     );
-    for (const changed of ["", "v1...", `${sealed.slice(0, -2)}AA`, await sha256Hex(sealed)]) {
-      expect(await openTicket(config, changed, place, NOW)).toBeNull();
+    for (const changed of ["", "v1...", `${ticket.slice(0, -2)}AA`, await sha256Hex(ticket)]) {
+      expect(await decryptTicket(config, changed, place, NOW)).toBeNull();
     }
   });
 
-  test("becomes a pass that the gate takes", async () => {
+  test("is exchanged for a pass that the gate accepts", async () => {
     const { d } = await exportJWK(signing.privateKey);
     const JWT_PRIVATE_KEY = JSON.stringify({ ...publicJwk, d });
-    const signed = await signPass(configOf({ ...settings, JWT_PRIVATE_KEY }), visit);
+    const signed = await signPass(getConfig({ ...settings, JWT_PRIVATE_KEY }), visit);
     nowMs = Date.now();
-    expect(await gate.check(GATE, HOST, [signed])).toBe("allowed");
+    expect(await authenticator.check(GATE, HOST, [signed])).toBe("allowed");
   });
 });

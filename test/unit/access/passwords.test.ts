@@ -1,13 +1,13 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { hashSecret, verifySecret } from "../../../access/argon2.ts";
-import type { PasswordVerdict } from "../../../access/judge.ts";
+import type { PasswordVerdict } from "../../../access/access-request.ts";
 import {
-  credentialsOf,
-  PasswordGate,
-  PASSWORD_CHECK_GONE_MS,
+  parseBasicCredentials,
+  PasswordAuthenticator,
+  PASSWORD_CHECK_ABANDONED_MS,
   PASSWORD_CHECK_INTERVAL_MS,
   PASSWORD_CHECK_POLL_MS,
-  PASSWORD_CHECKS_MAX_OF_TUNNEL,
+  PASSWORD_CHECKS_MAX_PER_TUNNEL,
   WRONG_PASSWORD_BURST,
   WRONG_PASSWORD_REFILL_MS,
 } from "../../../access/passwords.ts";
@@ -15,39 +15,39 @@ import {
 const AUTH = { username: "ann", passwordHash: "hash of right" };
 const OTHER = { username: "ann", passwordHash: "hash of else" };
 
-/** A clock that only `until` moves. */
+/** A clock that only `settle` advances. */
 let nowMs: number;
 let waiting: (() => void)[];
-/** When each hash was made. */
+/** When each hash was computed. */
 let hashedAtMs: number[];
-let gate: PasswordGate;
-/** While it is set, whoever waits never looks again. */
-let leave: (() => void) | undefined;
+let authenticator: PasswordAuthenticator;
+/** While it is set, waiting requests are abandoned: they never poll again. */
+let abandon: (() => void) | undefined;
 
 beforeEach(() => {
   nowMs = 1_000_000;
   waiting = [];
   hashedAtMs = [];
-  leave = undefined;
-  gate = new PasswordGate({
+  abandon = undefined;
+  authenticator = new PasswordAuthenticator({
     verify: (hash, password) => {
       hashedAtMs.push(nowMs);
       return Promise.resolve(hash === `hash of ${password}`);
     },
     now: () => nowMs,
-    wait: () => new Promise((resolve) => (leave ? leave() : waiting.push(resolve))),
+    wait: () => new Promise((resolve) => (abandon ? abandon() : waiting.push(resolve))),
   });
 });
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString("base64")}`;
-const show = (password: string, { address = "192.0.2.1", auth = AUTH, username = "ann" } = {}) =>
-  gate.check(auth, { authorization: basic(`${username}:${password}`), address });
+const send = (password: string, { address = "192.0.2.1", auth = AUTH, username = "ann" } = {}) =>
+  authenticator.check(auth, { authorization: basic(`${username}:${password}`), address });
 
-/** Lets time pass, while somebody waits for that, until it is settled. */
-async function until<Result>(result: Promise<Result>): Promise<Result> {
-  let isOver = false;
-  void result.finally(() => (isOver = true));
-  while (!isOver) {
+/** Advances the clock while requests wait, until the result is settled. */
+async function settle<Result>(result: Promise<Result>): Promise<Result> {
+  let isSettled = false;
+  void result.finally(() => (isSettled = true));
+  while (!isSettled) {
     await new Promise((resolve) => setImmediate(resolve));
     if (waiting.length > 0) nowMs += PASSWORD_CHECK_POLL_MS;
     for (const resume of waiting.splice(0)) resume();
@@ -55,39 +55,40 @@ async function until<Result>(result: Promise<Result>): Promise<Result> {
   return result;
 }
 
-const right = (verdicts: PasswordVerdict[]) => verdicts.filter((verdict) => verdict === "right");
+const countCorrect = (verdicts: PasswordVerdict[]) =>
+  verdicts.filter((verdict) => verdict === "correct").length;
 
-describe("a right password", () => {
-  test("costs one hash, however often and however many at once show it", async () => {
-    const verdicts = await until(Promise.all(Array.from({ length: 200 }, () => show("right"))));
-    expect(right(verdicts)).toHaveLength(200);
-    expect(await show("right")).toBe("right");
+describe("a correct password", () => {
+  test("costs one hash, however many requests send it, one after the other or at once", async () => {
+    const verdicts = await settle(Promise.all(Array.from({ length: 200 }, () => send("right"))));
+    expect(countCorrect(verdicts)).toBe(200);
+    expect(await send("right")).toBe("correct");
     expect(hashedAtMs).toHaveLength(1);
   });
 
-  test("is none when the tunnel has another, the name is another, or it is for another tunnel", async () => {
-    await until(show("right"));
-    expect(await until(show("right", { auth: { ...AUTH, passwordHash: "hash of new" } }))).toBe(
+  test("is wrong after the tunnel's password has changed, with another username, and for another tunnel", async () => {
+    await settle(send("right"));
+    expect(await settle(send("right", { auth: { ...AUTH, passwordHash: "hash of new" } }))).toBe(
       "wrong",
     );
-    expect(await until(show("right", { username: "bob" }))).toBe("wrong");
-    expect(await until(show("right", { auth: OTHER }))).toBe("wrong");
+    expect(await settle(send("right", { username: "bob" }))).toBe("wrong");
+    expect(await settle(send("right", { auth: OTHER }))).toBe("wrong");
   });
 
-  test("takes nothing of what its address has for wrong ones", async () => {
+  test("does not count against its address's limit of wrong passwords", async () => {
     for (let n = 0; n < 3 * WRONG_PASSWORD_BURST; n++) {
       const auth = { ...AUTH, passwordHash: `hash of p${n}` };
-      expect(await until(show(`p${n}`, { auth }))).toBe("right");
+      expect(await settle(send(`p${n}`, { auth }))).toBe("correct");
     }
     const auth = { username: "ann", passwordHash: "hash of right" };
-    expect(await until(show("right", { auth }))).toBe("right");
+    expect(await settle(send("right", { auth }))).toBe("correct");
   });
 });
 
 describe("wrong passwords", () => {
-  test("are so many from one address, one each while the time passes, and none while it waits", async () => {
+  test("from one address are limited to a burst, and then to one for each interval", async () => {
     const guesses = (from: number, count: number) =>
-      until(Promise.all(Array.from({ length: count }, (_, n) => show(`guess ${from + n}`))));
+      settle(Promise.all(Array.from({ length: count }, (_, n) => send(`guess ${from + n}`))));
     const verdicts = await guesses(0, 50);
     expect(verdicts.filter((verdict) => verdict === "wrong")).toHaveLength(WRONG_PASSWORD_BURST);
     expect(verdicts.at(-1)).toEqual({ tooManyWrongForMs: expect.any(Number) });
@@ -96,36 +97,37 @@ describe("wrong passwords", () => {
     expect((await guesses(100, 5)).filter((verdict) => verdict === "wrong")).toHaveLength(1);
   });
 
-  test("of an IPv6 subscriber count together; those of other addresses do not", async () => {
-    const from = (address: string, n: number) => until(show(`guess ${n}`, { address }));
+  test("from one IPv6 subscriber count together; those from other subscribers count separately", async () => {
+    const from = (address: string, n: number) => settle(send(`guess ${n}`, { address }));
     for (let n = 0; n < WRONG_PASSWORD_BURST; n++) await from(`2001:db8::${n}`, n);
     expect(await from("2001:db8::ffff", 90)).toHaveProperty("tooManyWrongForMs");
     expect(await from("2001:db8:0:1::1", 91)).toBe("wrong");
   });
 
-  test("do not keep the right one out, which is known, from the same address", async () => {
-    await until(show("right"));
-    await until(Promise.all(Array.from({ length: 50 }, (_, n) => show(`guess ${n}`))));
-    expect(await show("right")).toBe("right");
+  test("do not block a cached correct password from the same address", async () => {
+    await settle(send("right"));
+    await settle(Promise.all(Array.from({ length: 50 }, (_, n) => send(`guess ${n}`))));
+    expect(await send("right")).toBe("correct");
   });
 
-  test("that are the same one cost one hash and one guess", async () => {
-    const verdicts = await until(Promise.all(Array.from({ length: 50 }, () => show("old one"))));
+  test("that are equal cost one hash and count as one guess", async () => {
+    const verdicts = await settle(Promise.all(Array.from({ length: 50 }, () => send("old one"))));
     expect(verdicts).toEqual(Array(50).fill("wrong"));
     expect(hashedAtMs).toHaveLength(1);
-    for (let n = 1; n < WRONG_PASSWORD_BURST; n++) expect(await until(show(`g${n}`))).toBe("wrong");
+    for (let n = 1; n < WRONG_PASSWORD_BURST; n++)
+      expect(await settle(send(`g${n}`))).toBe("wrong");
   });
 
-  test("from everywhere at once leave the isolate its time, and other tunnels their turn", async () => {
+  test("from many addresses at once leave time for other requests, and for passwords of other tunnels", async () => {
     const flood = Array.from({ length: 500 }, (_, n) =>
-      show(`guess ${n}`, { address: `198.51.100.${n % 250}` }),
+      send(`guess ${n}`, { address: `198.51.100.${n % 250}` }),
     );
-    const newcomer = show("else", { auth: OTHER });
-    expect(await until(newcomer)).toBe("right");
-    const verdicts = await until(Promise.all(flood));
+    const other = send("else", { auth: OTHER });
+    expect(await settle(other)).toBe("correct");
+    const verdicts = await settle(Promise.all(flood));
     const hashed = verdicts.filter((verdict) => verdict === "wrong");
-    expect(hashed.length).toBeGreaterThanOrEqual(PASSWORD_CHECKS_MAX_OF_TUNNEL);
-    expect(hashed.length).toBeLessThan(2 * PASSWORD_CHECKS_MAX_OF_TUNNEL);
+    expect(hashed.length).toBeGreaterThanOrEqual(PASSWORD_CHECKS_MAX_PER_TUNNEL);
+    expect(hashed.length).toBeLessThan(2 * PASSWORD_CHECKS_MAX_PER_TUNNEL);
     expect(
       verdicts.filter((verdict) => typeof verdict === "object" && "busyForMs" in verdict).length,
     ).toBeGreaterThan(400);
@@ -134,53 +136,58 @@ describe("wrong passwords", () => {
   });
 });
 
-test("a visitor who leaves while waiting keeps nobody else waiting", async () => {
-  await until(show("else"));
-  // The platform drops what a request that is over waits for.
+test("a request that is cancelled while it waits does not block other requests", async () => {
+  await settle(send("else"));
+  // The platform drops the promises that a cancelled request waits for.
   await new Promise<void>((resolve) => {
-    leave = resolve;
-    void show("right");
+    abandon = resolve;
+    void send("right");
   });
-  leave = undefined;
+  abandon = undefined;
   const startedAtMs = nowMs;
-  expect(await until(show("right"))).toBe("right");
-  expect(nowMs - startedAtMs).toBeLessThan(2 * PASSWORD_CHECK_GONE_MS);
+  expect(await settle(send("right"))).toBe("correct");
+  expect(nowMs - startedAtMs).toBeLessThan(2 * PASSWORD_CHECK_ABANDONED_MS);
 });
 
 describe("credentials", () => {
   test.each([
-    ["as RFC 7617 has them", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==", "Aladdin", "open sesame"],
+    [
+      "as in the example of RFC 7617",
+      "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
+      "Aladdin",
+      "open sesame",
+    ],
     ["in UTF-8", "Basic dGVzdDoxMjPCow==", "test", "123\u00a3"],
     ["with a scheme in lower case", "basic YTpi", "a", "b"],
     ["with colons in the password", basic("a:b:c"), "a", "b:c"],
     ["with an empty password", basic("a:"), "a", ""],
-  ])("are read %s", (_, line, username, password) => {
-    expect(credentialsOf(line)).toEqual({ username, password });
+  ])("are parsed %s", (_, line, username, password) => {
+    expect(parseBasicCredentials(line)).toEqual({ username, password });
   });
 
   test.each([
     ["another scheme", "Bearer YTpi"],
-    ["no base64", "Basic a:b"],
-    ["a broken one", "Basic YTpiY"],
-    ["no colon", basic("ab")],
-    ["two lines that were joined", "Basic YTpi, Basic YTpj"],
-    ["a NUL, at which a hash would end", basic("ann:right\0guess")],
-    ["more than is hashed", basic(`ann:${"x".repeat(1_025)}`)],
-    ["a whole page", basic(`ann:${"x".repeat(10_000)}`)],
-    ["nothing", ""],
+    ["text that is not base64", "Basic a:b"],
+    ["truncated base64", "Basic YTpiY"],
+    ["text without a colon", basic("ab")],
+    ["two headers that were joined", "Basic YTpi, Basic YTpj"],
+    ["a password with a NUL, where hashing would stop", basic("ann:right\0guess")],
+    ["a password that is too long to hash", basic(`ann:${"x".repeat(1_025)}`)],
+    ["a header that is too long", basic(`ann:${"x".repeat(10_000)}`)],
+    ["an empty header", ""],
   ])("are not %s", (_, line) => {
-    expect(credentialsOf(line)).toBeNull();
+    expect(parseBasicCredentials(line)).toBeNull();
   });
 
-  test("of no kind cost nothing", async () => {
+  test("that are absent or malformed cost no hash", async () => {
     for (const authorization of [null, "", "Bearer x", "Basic"]) {
-      expect(await gate.check(AUTH, { authorization, address: "" })).toBe("wrong");
+      expect(await authenticator.check(AUTH, { authorization, address: "" })).toBe("wrong");
     }
     expect(hashedAtMs).toEqual([]);
   });
 });
 
-test("a password is the same however its letters are composed", () => {
+test("a password matches in composed and in decomposed Unicode form", () => {
   const hash = hashSecret("caf\u00e9 sesame");
   expect(verifySecret(hash, "cafe\u0301 sesame")).toBe(true);
   expect(verifySecret(hash, "cafe sesame")).toBe(false);

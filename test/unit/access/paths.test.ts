@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
-import { isDenied } from "../../../access/paths.ts";
+import { isDeniedPath } from "../../../access/paths.ts";
 
-describe("a denied prefix is not dodged by", () => {
+describe("a denied prefix also covers", () => {
   test.each([
     ["/admin", "itself"],
     ["/admin/users", "what is below it"],
     ["/administration", "what begins with it"],
     ["//admin", "an empty segment"],
-    ["///admin", "more of them"],
+    ["///admin", "several empty segments"],
     ["/./admin", "a dot"],
     ["/x/../admin", "two dots"],
     ["/../admin", "more dots than there are segments"],
-    ["/x//../admin", "an empty segment that the dots take back"],
+    ["/x//../admin", "an empty segment that dots remove"],
     ["/%61dmin", "an encoded letter"],
     ["/%61%64%6D%69%6e", "encoded letters in either case"],
     ["/%2e/admin", "an encoded dot"],
@@ -34,12 +34,12 @@ describe("a denied prefix is not dodged by", () => {
     ["/x/..%3bx/admin", "an encoded parameter of dots"],
     ["/a%2fb/../admin", "a segment with an encoded slash, taken back"],
   ])("%s: %s", (path) => {
-    expect(isDenied(["/admin"], path)).toBe(true);
+    expect(isDeniedPath(["/admin"], path)).toBe(true);
   });
 
   test.each([
     ["/p/admin", "/p/%2e%2e/../admin", "dots that count as a name, taken back"],
-    ["/y/admin", "/y//../admin", "an empty segment that counts, taken back"],
+    ["/y/admin", "/y//../admin", "an empty segment that counts, removed by dots"],
     ["/p/admin", "/p/..;/../admin", "dots with a parameter that count as a name, taken back"],
     ["/p/admin", "/p/a\\b/../admin", "a backslash that counts as a letter"],
     ["/a/b", "/q%2fr/%2e%2e/a%2fb", "a slash that is decoded after the dots"],
@@ -48,11 +48,11 @@ describe("a denied prefix is not dodged by", () => {
     ["/a%20b", "/%61%20b", "another spelling of one"],
     ["/caf\u00e9", "/caf%C3%A9", "a letter of two bytes"],
   ])("%s, spelled %s: %s", (prefix, path) => {
-    expect(isDenied([prefix], path)).toBe(true);
+    expect(isDeniedPath([prefix], path)).toBe(true);
   });
 });
 
-describe("what is not below a denied prefix passes", () => {
+describe("a path without a denied prefix is admitted", () => {
   test.each([
     "/",
     "/public",
@@ -67,32 +67,32 @@ describe("what is not below a denied prefix passes", () => {
     "*",
     "",
   ])("%s", (path) => {
-    expect(isDenied(["/admin"], path)).toBe(false);
+    expect(isDeniedPath(["/admin"], path)).toBe(false);
   });
 
-  test("an encoded spelling of an encoding is decoded once only, as servers do", () => {
-    expect(isDenied(["/admin"], "/%2561dmin")).toBe(false);
-    expect(isDenied(["/admin"], "/x/%252e%252e/admin")).toBe(false);
-    expect(isDenied(["/a/b"], "/a%252fb")).toBe(false);
+  test("a doubly encoded path is decoded only once, as by servers", () => {
+    expect(isDeniedPath(["/admin"], "/%2561dmin")).toBe(false);
+    expect(isDeniedPath(["/admin"], "/x/%252e%252e/admin")).toBe(false);
+    expect(isDeniedPath(["/a/b"], "/a%252fb")).toBe(false);
   });
 
-  test("case counts: a server that ignores it needs each spelling denied", () => {
-    expect(isDenied(["/admin"], "/ADMIN")).toBe(false);
-    expect(isDenied(["/admin", "/ADMIN"], "/ADMIN")).toBe(true);
+  test("prefixes are case-sensitive: for a server that ignores case, each spelling must be denied", () => {
+    expect(isDeniedPath(["/admin"], "/ADMIN")).toBe(false);
+    expect(isDeniedPath(["/admin", "/ADMIN"], "/ADMIN")).toBe(true);
   });
 });
 
-test("the whole site can be denied, and any of several paths", () => {
-  expect(isDenied(["/"], "/anything")).toBe(true);
-  expect(isDenied(["/a", "/b"], "/./b/c")).toBe(true);
-  expect(isDenied([], "/a")).toBe(false);
+test("a policy can deny the whole site, or several prefixes", () => {
+  expect(isDeniedPath(["/"], "/anything")).toBe(true);
+  expect(isDeniedPath(["/a", "/b"], "/./b/c")).toBe(true);
+  expect(isDeniedPath([], "/a")).toBe(false);
 });
 
-/** The best of a few: whoever else uses the machine meanwhile must not count. */
+/** The best of a few runs, so that other load on the machine does not count. */
 function msFor(path: string): number {
   const times = Array.from({ length: 5 }, () => {
     const startedAt = performance.now();
-    isDenied(["/never", "/ever"], path);
+    isDeniedPath(["/never", "/ever"], path);
     return performance.now() - startedAt;
   });
   return Math.min(...times);
@@ -101,7 +101,7 @@ function msFor(path: string): number {
 test.each(["/x", "/..", "%2f", "/a%2e;b\\c", "//./%61", "/%2e%2e"])(
   "a path of many times %s is read in a time that its length bounds",
   (part) => {
-    isDenied(["/never"], part.repeat(150));
+    isDeniedPath(["/never"], part.repeat(150));
     const [once, twice] = [msFor(part.repeat(1_000)), msFor(part.repeat(8_000))];
     expect(twice).toBeLessThan(40 * Math.max(once, 25));
   },

@@ -8,27 +8,27 @@ import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
 
 const MINUTE = 1_000 * RATE_WINDOW_MS;
 
-/** How many of so many requests pass. */
+/** How many of a number of requests pass. */
 function passing(window: RateWindow, requests: number, limit: number, at: number, who = "a") {
   const waits = Array.from({ length: requests }, () => window.take(who, limit, at));
   return waits.filter((waitMs) => waitMs === 0).length;
 }
 
 describe("a minute", () => {
-  test("takes as many requests as it says, whenever in it they come", () => {
+  test("admits as many requests as the limit, at any time in the minute", () => {
     const window = new RateWindow([]);
     expect(passing(window, 10, 5, MINUTE)).toBe(5);
     expect(passing(window, 10, 5, MINUTE + RATE_WINDOW_MS - 1)).toBe(0);
     expect(passing(window, 10, 5, MINUTE + RATE_WINDOW_MS)).toBe(5);
   });
 
-  test("says when the next begins", () => {
+  test("reports when the next minute begins", () => {
     const window = new RateWindow([]);
     expect(window.take(null, 1, MINUTE + 20_000)).toBe(0);
     expect(window.take(null, 1, MINUTE + 20_001)).toBe(39_999);
   });
 
-  test("counts each address by itself, or all of them together", () => {
+  test("counts each address separately, or all together", () => {
     const window = new RateWindow([]);
     expect(passing(window, 3, 2, MINUTE, "a")).toBe(2);
     expect(passing(window, 3, 2, MINUTE, "b")).toBe(2);
@@ -36,21 +36,21 @@ describe("a minute", () => {
     expect(together.filter((waitMs) => waitMs === 0)).toHaveLength(2);
   });
 
-  test("counts an IPv6 subscriber, who has many addresses, once", () => {
+  test("counts all addresses of an IPv6 subscriber together", () => {
     const window = new RateWindow([]);
     expect(passing(window, 2, 2, MINUTE, "2001:db8::1")).toBe(2);
     expect(passing(window, 2, 2, MINUTE, "2001:db8::2")).toBe(0);
     expect(passing(window, 2, 2, MINUTE, "2001:db8:0:1::1")).toBe(2);
   });
 
-  test("goes on when the limit changes in it", () => {
+  test("keeps its count when the limit changes", () => {
     const window = new RateWindow([]);
     passing(window, 5, 5, MINUTE);
     expect(passing(window, 5, 8, MINUTE)).toBe(3);
     expect(passing(window, 5, 2, MINUTE)).toBe(0);
   });
 
-  test("holds a bounded number of addresses; those beyond it share one count", () => {
+  test("counts a bounded number of addresses separately; further ones share one count", () => {
     const window = new RateWindow([]);
     for (let n = 0; n < RATE_WINDOW_MAX_ADDRESSES; n++) window.take(`a${n}`, 1, MINUTE);
     expect(window.take("new", 1, MINUTE)).toBe(0);
@@ -59,13 +59,13 @@ describe("a minute", () => {
   });
 });
 
-describe("a count that was saved", () => {
+describe("a saved count", () => {
   const saved = new Map<number, SavedPart>();
   const save = (window: RateWindow) => {
     for (const [number, part] of window.takeChanges()) saved.set(number, part);
   };
 
-  test("goes on where it was, however often it was saved", () => {
+  test("continues after it was restored, however often it was saved", () => {
     const window = new RateWindow([]);
     for (let n = 0; n < 100; n++) window.take(`a${n}`, 3, MINUTE);
     save(window);
@@ -79,7 +79,7 @@ describe("a count that was saved", () => {
     expect(passing(next, 4, 3, MINUTE, "new")).toBe(3);
   });
 
-  test("is nothing to the next minute, of which parts may be saved beside it", () => {
+  test("does not affect the next minute, even when parts of both are saved", () => {
     const window = new RateWindow(saved.values());
     window.take("a0", 3, MINUTE + RATE_WINDOW_MS);
     save(window);

@@ -1,8 +1,8 @@
 import { exportJWK, generateKeyPair, SignJWT, type JWK, type JWTPayload } from "jose";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { discoverKeys, IssuerKeys, ISSUER_ASK_AGAIN_MS } from "../../../access/issuer-keys.ts";
+import { discoverKeys, IssuerKeys, ISSUER_REFETCH_MIN_MS } from "../../../access/issuer-keys.ts";
 import {
-  TokenGate,
+  TokenAuthenticator,
   VISITOR_TOKEN_LEEWAY_SECONDS,
   VISITOR_TOKEN_MAX_CHARS,
 } from "../../../access/tokens.ts";
@@ -26,12 +26,12 @@ async function newPair(kid: string, alg = "ES256"): Promise<Pair> {
   return { jwk: { ...(await exportJWK(publicKey)), kid, alg, use: "sig" }, privateKey };
 }
 
-/** What issuers publish, how often they were asked, and whether they answer at all. */
+/** The keys that issuers publish, how often they were requested, and whether issuers respond. */
 let published: Map<string, JWK[]>;
 let asked: string[];
 let isDown: boolean;
 let nowMs: number;
-let gate: TokenGate;
+let gate: TokenAuthenticator;
 
 beforeAll(async () => {
   [first, second, foreign] = await Promise.all([newPair("one"), newPair("two"), newPair("one")]);
@@ -50,7 +50,7 @@ beforeEach(() => {
     if (isDown) return Promise.reject(new Error("down"));
     return Promise.resolve({ keys: published.get(issuer) ?? [] });
   };
-  gate = new TokenGate({ keys: new IssuerKeys(load, () => nowMs), now: () => nowMs });
+  gate = new TokenAuthenticator({ keys: new IssuerKeys(load, () => nowMs), now: () => nowMs });
 });
 
 const seconds = () => nowMs / 1000;
@@ -60,7 +60,7 @@ interface Odd {
   header?: Record<string, unknown>;
 }
 
-/** A good token, but for what is said of it. `undefined` leaves a claim out. */
+/** A valid token, except for the given changes. `undefined` leaves a claim out. */
 function token(claims: JWTPayload = {}, { pair = first, header = {} }: Odd = {}): Promise<string> {
   const payload = { iss: ISSUER, sub: "ann", exp: seconds() + 600, ...claims };
   return new SignJWT(payload)
@@ -71,7 +71,7 @@ function token(claims: JWTPayload = {}, { pair = first, header = {} }: Odd = {})
 const check = (jwt: string, rule = RULE) => gate.check(rule, `Bearer ${jwt}`);
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** Signed as it is, without a library that knows better. */
+/** Signed without a library, which would refuse to. */
 async function signed(header: object, payload: string, pair = first): Promise<string> {
   const input = `${encode(header)}.${Buffer.from(payload).toString("base64url")}`;
   const algorithm = { name: "ECDSA", hash: "SHA-256" };
@@ -79,58 +79,58 @@ async function signed(header: object, payload: string, pair = first): Promise<st
   return `${input}.${Buffer.from(signature).toString("base64url")}`;
 }
 
-describe("a good token", () => {
-  test("passes, and its keys are asked for once", async () => {
-    for (let n = 0; n < 3; n++) expect(await check(await token({ jti: String(n) }))).toBe("good");
+describe("a valid token", () => {
+  test("is accepted, and the keys are fetched once", async () => {
+    for (let n = 0; n < 3; n++) expect(await check(await token({ jti: String(n) }))).toBe("valid");
     expect(asked).toEqual([ISSUER]);
   });
 
   test.each(["RS256", "PS256", "ES384", "EdDSA"])("may be signed with %s", async (alg) => {
     const pair = await newPair("k", alg);
     published.set(ISSUER, [pair.jwk]);
-    expect(await check(await token({}, { pair, header: { alg } }))).toBe("good");
+    expect(await check(await token({}, { pair, header: { alg } }))).toBe("valid");
   });
 
-  test("needs no key id, where one of its issuer's keys fits", async () => {
+  test("needs no key id if one of its issuer's keys verifies it", async () => {
     published.set(ISSUER, [second.jwk, first.jwk]);
-    expect(await check(await token({}, { header: { kid: undefined } }))).toBe("good");
+    expect(await check(await token({}, { header: { kid: undefined } }))).toBe("valid");
     const bad = await token({}, { pair: foreign, header: { kid: undefined } });
-    expect(await check(bad)).toBe("bad");
+    expect(await check(bad)).toBe("invalid");
   });
 
-  test("is good for 30 seconds longer than it says, for clocks that differ, and as much earlier", async () => {
+  test("is accepted 30 seconds before its start and after its expiry, because clocks differ", async () => {
     const leeway = VISITOR_TOKEN_LEEWAY_SECONDS;
-    expect(await check(await token({ exp: seconds() - leeway + 1 }))).toBe("good");
-    expect(await check(await token({ exp: seconds() - leeway - 1 }))).toBe("bad");
-    expect(await check(await token({ nbf: seconds() + leeway - 1 }))).toBe("good");
-    expect(await check(await token({ nbf: seconds() + leeway + 1 }))).toBe("bad");
+    expect(await check(await token({ exp: seconds() - leeway + 1 }))).toBe("valid");
+    expect(await check(await token({ exp: seconds() - leeway - 1 }))).toBe("invalid");
+    expect(await check(await token({ nbf: seconds() + leeway - 1 }))).toBe("valid");
+    expect(await check(await token({ nbf: seconds() + leeway + 1 }))).toBe("invalid");
   });
 
-  test("is remembered until it ends, and no longer than its issuer's keys are believed", async () => {
+  test("is cached until it expires, and no longer than its issuer's keys", async () => {
     const short = await token({ exp: seconds() + 10 });
     const long = await token({ exp: seconds() + 3600 });
-    expect([await check(short), await check(long)]).toEqual(["good", "good"]);
+    expect([await check(short), await check(long)]).toEqual(["valid", "valid"]);
     nowMs += 11_000 + VISITOR_TOKEN_LEEWAY_SECONDS * 1000;
-    expect([await check(short), await check(long)]).toEqual(["bad", "good"]);
+    expect([await check(short), await check(long)]).toEqual(["invalid", "valid"]);
     published.set(ISSUER, [second.jwk]);
     nowMs += ISSUER_KEYS_MAX_MS;
-    expect(await check(long)).toBe("bad");
+    expect(await check(long)).toBe("invalid");
   });
 
-  test("for one rule is none for another", async () => {
+  test("for one rule is not valid for another", async () => {
     const jwt = await token({ aud: "shop" });
-    expect(await check(jwt)).toBe("good");
-    expect(await check(jwt, { ...RULE, allowed_audiences: ["desk"] })).toBe("bad");
-    expect(await check(jwt, { ...RULE, allowed_audiences: ["desk", "shop"] })).toBe("good");
-    expect(await check(jwt, { ...RULE, allowed_issuers: [OTHER] })).toBe("bad");
+    expect(await check(jwt)).toBe("valid");
+    expect(await check(jwt, { ...RULE, allowed_audiences: ["desk"] })).toBe("invalid");
+    expect(await check(jwt, { ...RULE, allowed_audiences: ["desk", "shop"] })).toBe("valid");
+    expect(await check(jwt, { ...RULE, allowed_issuers: [OTHER] })).toBe("invalid");
     expect(
       await check(await token({ aud: ["a", "shop"] }), { ...RULE, allowed_audiences: ["shop"] }),
-    ).toBe("good");
-    expect(await check(await token(), { ...RULE, allowed_audiences: ["shop"] })).toBe("bad");
+    ).toBe("valid");
+    expect(await check(await token(), { ...RULE, allowed_audiences: ["shop"] })).toBe("invalid");
   });
 });
 
-describe("no token passes", () => {
+describe("no token is accepted", () => {
   test.each([
     ["without an end", { exp: undefined }],
     ["with an end in words", { exp: "9999999999" as unknown as number }],
@@ -141,12 +141,12 @@ describe("no token passes", () => {
     ["of none", { iss: undefined }],
     ["of an issuer that is no text", { iss: [ISSUER] as unknown as string }],
   ])("%s", async (_, claims) => {
-    expect(await check(await token(claims))).toBe("bad");
+    expect(await check(await token(claims))).toBe("invalid");
   });
 
-  test("with an end beyond all numbers", async () => {
+  test("with an expiry that is not a finite number", async () => {
     const payload = `{"iss":"${ISSUER}","exp":1e400}`;
-    expect(await check(await signed({ alg: "ES256", kid: "one" }, payload))).toBe("bad");
+    expect(await check(await signed({ alg: "ES256", kid: "one" }, payload))).toBe("invalid");
   });
 
   test.each([
@@ -166,33 +166,33 @@ describe("no token passes", () => {
     );
     const mac = Buffer.from(await crypto.subtle.sign("HMAC", key, Buffer.from(input)));
     for (const signature of ["", mac.toString("base64url")]) {
-      expect(await check(`${input}.${signature}`)).toBe("bad");
+      expect(await check(`${input}.${signature}`)).toBe("invalid");
     }
   });
 
-  test("signed by another key of the same name, or another issuer's", async () => {
-    expect(await check(await token({}, { pair: foreign }))).toBe("bad");
+  test("signed by another key with the same id, or by another issuer's key", async () => {
+    expect(await check(await token({}, { pair: foreign }))).toBe("invalid");
     const both = { ...RULE, allowed_issuers: [ISSUER, OTHER] };
-    expect(await check(await token({}, { pair: foreign }), both)).toBe("bad");
-    expect(await check(await token({ iss: OTHER }, { pair: foreign }), both)).toBe("good");
+    expect(await check(await token({}, { pair: foreign }), both)).toBe("invalid");
+    expect(await check(await token({ iss: OTHER }, { pair: foreign }), both)).toBe("valid");
   });
 
-  test("that brings its own key", async () => {
+  test("that contains its own key", async () => {
     const { jwk } = foreign;
     for (const header of [
       { jwk },
       { jku: "https://evil.example/jwks" },
       { x5u: "https://evil.example" },
     ]) {
-      expect(await check(await token({}, { pair: foreign, header }))).toBe("bad");
+      expect(await check(await token({}, { pair: foreign, header }))).toBe("invalid");
     }
     expect(new Set(asked)).toEqual(new Set([ISSUER]));
   });
 
-  test("with a demand that we don't understand", async () => {
+  test("with an unknown critical header", async () => {
     const payload = JSON.stringify({ iss: ISSUER, exp: seconds() + 600 });
     const header = { alg: "ES256", kid: "one", crit: ["future"], future: true };
-    expect(await check(await signed(header, payload))).toBe("bad");
+    expect(await check(await signed(header, payload))).toBe("invalid");
   });
 
   test.each([
@@ -200,11 +200,11 @@ describe("no token passes", () => {
     ["Basic YTpi", "missing"],
     ["Bearer", "missing"],
     ["Bearer a, Bearer b", "missing"],
-    ["Bearer a", "bad"],
-    ["Bearer a.b.c", "bad"],
-    ["Bearer ..", "bad"],
-    [`Bearer ${"a".repeat(VISITOR_TOKEN_MAX_CHARS + 1)}`, "bad"],
-  ])("that is none: %.30s", async (line, verdict) => {
+    ["Bearer a", "invalid"],
+    ["Bearer a.b.c", "invalid"],
+    ["Bearer ..", "invalid"],
+    [`Bearer ${"a".repeat(VISITOR_TOKEN_MAX_CHARS + 1)}`, "invalid"],
+  ])("from a malformed header: %.30s", async (line, verdict) => {
     expect(await gate.check(RULE, line)).toBe(verdict);
     expect(await gate.check(RULE, null)).toBe("missing");
   });
@@ -212,76 +212,76 @@ describe("no token passes", () => {
   test.each(["../../etc/passwd", "' or 1=1 --", "https://evil.example", "k".repeat(5_000)])(
     "with the key id %.30s",
     async (kid) => {
-      expect(await check(await token({}, { header: { kid } }))).toBe("bad");
+      expect(await check(await token({}, { header: { kid } }))).toBe("invalid");
     },
   );
 });
 
-describe("where no issuer is named, a token of this service", () => {
+describe("a token of this service, where the rule names no issuer,", () => {
   const own: JwtValidation = { kind: "jwt_validation" };
 
-  test("passes, of the type that it is given to people with", async () => {
+  test("is accepted if its type is that of access tokens", async () => {
     const typ = "at+jwt";
     expect(await check(await token({ iss: "http://localhost" }, { header: { typ } }), own)).toBe(
-      "good",
+      "valid",
     );
-    expect(await check(await token({}, { header: { typ: "ticket+jwt" } }), own)).toBe("bad");
-    expect(await check(await token(), own)).toBe("bad");
-    expect(await check(await token({}, { pair: foreign, header: { typ } }), own)).toBe("bad");
+    expect(await check(await token({}, { header: { typ: "ticket+jwt" } }), own)).toBe("invalid");
+    expect(await check(await token(), own)).toBe("invalid");
+    expect(await check(await token({}, { pair: foreign, header: { typ } }), own)).toBe("invalid");
     expect(new Set(asked)).toEqual(new Set([""]));
   });
 });
 
-describe("an issuer that changes its keys", () => {
-  test("is asked again for a key that is new, once a minute whatever is made up", async () => {
-    expect(await check(await token())).toBe("good");
+describe("an issuer that rotates its keys", () => {
+  test("is requested again for an unknown key id, at most once a minute", async () => {
+    expect(await check(await token())).toBe("valid");
     published.set(ISSUER, [second.jwk]);
-    nowMs += ISSUER_ASK_AGAIN_MS;
-    expect(await check(await token({}, { pair: second }))).toBe("good");
+    nowMs += ISSUER_REFETCH_MIN_MS;
+    expect(await check(await token({}, { pair: second }))).toBe("valid");
     expect(asked).toHaveLength(2);
     const madeUp = await Promise.all(
       Array.from({ length: 20 }, (_, n) => token({}, { header: { kid: `made-up-${n}` } })),
     );
-    expect(await Promise.all(madeUp.map((jwt) => check(jwt)))).toEqual(Array(20).fill("bad"));
+    expect(await Promise.all(madeUp.map((jwt) => check(jwt)))).toEqual(Array(20).fill("invalid"));
     expect(asked).toHaveLength(2);
-    nowMs += ISSUER_ASK_AGAIN_MS;
+    nowMs += ISSUER_REFETCH_MIN_MS;
     await Promise.all(madeUp.map((jwt) => check(jwt)));
     expect(asked).toHaveLength(3);
   });
 
-  test("is asked once by many who come at once", async () => {
+  test("is requested once by many concurrent requests", async () => {
     const tokens = await Promise.all(Array.from({ length: 20 }, (_, n) => token({ jti: `${n}` })));
-    expect(await Promise.all(tokens.map((jwt) => check(jwt)))).toEqual(Array(20).fill("good"));
+    expect(await Promise.all(tokens.map((jwt) => check(jwt)))).toEqual(Array(20).fill("valid"));
     expect(asked).toHaveLength(1);
   });
 
-  test("is believed for a while, then asked again", async () => {
+  test("is cached for a while, then requested again", async () => {
     await check(await token());
     published.set(ISSUER, [second.jwk]);
     nowMs += ISSUER_KEYS_MAX_MS;
-    expect(await check(await token())).toBe("bad");
+    expect(await check(await token())).toBe("invalid");
   });
 });
 
-describe("an issuer that is down", () => {
+describe("an issuer that is unavailable", () => {
   const unavailable = { issuerDownForMs: ISSUER_DOWN_MS };
 
-  test("lets nobody in, and is left alone for a moment", async () => {
+  test("makes tokens unverifiable, and is not requested again for a moment", async () => {
     isDown = true;
     expect(await check(await token())).toEqual(unavailable);
     expect(await check(await token({ jti: "2" }))).toEqual(unavailable);
     expect(asked).toHaveLength(1);
     isDown = false;
     nowMs += ISSUER_DOWN_MS;
-    expect(await check(await token())).toBe("good");
+    expect(await check(await token())).toBe("valid");
   });
 
-  test("keeps those out whose key we don't know, and no others", async () => {
+  test("affects only tokens with an unknown key id", async () => {
     await check(await token());
     isDown = true;
-    nowMs += ISSUER_ASK_AGAIN_MS;
+    nowMs += ISSUER_REFETCH_MIN_MS;
     expect(await check(await token({}, { pair: second }))).toEqual(unavailable);
-    expect(await check(await token({ jti: "2" }))).toBe("good");
+    expect(await check(await token({ jti: "2" }))).toBe("valid");
   });
 });
 
@@ -292,7 +292,7 @@ describe("a discovery document", () => {
     (url: string) =>
       Promise.resolve(url.endsWith("/.well-known/openid-configuration") ? document : keys);
 
-  test("leads to the keys", async () => {
+  test("names the URL of the keys", async () => {
     const document = { issuer: OTHER, jwks_uri: "https://cdn.example/jwks" };
     const seen: string[] = [];
     const fetched = (url: string) => (seen.push(url), pages(document)(url));
@@ -303,9 +303,13 @@ describe("a discovery document", () => {
   test.each([
     ["of another issuer", { issuer: ISSUER, jwks_uri: "https://cdn.example/jwks" }, jwks],
     ["without keys", { issuer: OTHER }, jwks],
-    ["whose keys are no URL of the web", { issuer: OTHER, jwks_uri: "file:///etc/passwd" }, jwks],
+    ["whose key URL is not an HTTP URL", { issuer: OTHER, jwks_uri: "file:///etc/passwd" }, jwks],
     ["that is none", "hello", jwks],
-    ["whose keys are none", { issuer: OTHER, jwks_uri: "https://cdn.example/jwks" }, { keys: "x" }],
+    [
+      "with a malformed key set",
+      { issuer: OTHER, jwks_uri: "https://cdn.example/jwks" },
+      { keys: "x" },
+    ],
   ])("%s is refused", async (_, document, keys) => {
     await expect(discoverKeys(OTHER, pages(document, keys))).rejects.toThrow();
   });

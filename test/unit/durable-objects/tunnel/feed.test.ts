@@ -1,4 +1,4 @@
-/** What a tunnel tells its organization: gathered, one call at a time, and nothing lost in silence. */
+/** A tunnel sends its captures to its organization in batches, one call at a time, and counts what it could not send. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { CaptureBatch, WatchStatus } from "../../../../durable-objects/rpc.ts";
 import {
@@ -17,55 +17,55 @@ const UNWATCHED: WatchStatus = { version: 1, isWatched: false };
 class Organization {
   readonly calls: CaptureBatch[] = [];
   answer: () => Promise<WatchStatus> = () => Promise.resolve(WATCHED);
-  readonly kept = new Map<string, unknown>();
+  readonly stored = new Map<string, unknown>();
 
   feed(): CaptureFeed {
     const kv = {
-      get: <Value>(key: string) => this.kept.get(key) as Value | undefined,
-      put: (key: string, value: unknown) => void this.kept.set(key, value),
+      get: <Value>(key: string) => this.stored.get(key) as Value | undefined,
+      put: (key: string, value: unknown) => void this.stored.set(key, value),
     };
-    const news = (call: CaptureBatch) => {
-      this.calls.push(call);
+    const deliverCaptures = (batch: CaptureBatch) => {
+      this.calls.push(batch);
       return this.answer();
     };
-    return new CaptureFeed(kv, () => ({ tunnelId: "tunnel", organization: { news } }));
+    return new CaptureFeed(kv, () => ({ tunnelId: "tunnel", organization: { deliverCaptures } }));
   }
 
-  get told(): number {
+  get deliveredCount(): number {
     return this.calls.reduce((sum, { messages }) => sum + messages.length, 0);
   }
 }
 
 const summary = { id: "one" } as CaptureSummary;
 
-test("a lone request is told at once, and those that come together in one call", async () => {
+test("a single request is sent at once, and several requests in one call", async () => {
   const organization = new Organization();
   const feed = organization.feed();
   feed.add(summary);
   await vi.advanceTimersByTimeAsync(0);
-  expect(organization.told).toBe(1);
+  expect(organization.deliveredCount).toBe(1);
   for (let i = 0; i < 50; i++) feed.add(summary);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(organization.calls.map(({ messages }) => messages.length)).toEqual([1, 50]);
 });
 
-test("while a call is on its way the next ones wait, and beyond a bound they are counted", async () => {
+test("requests wait during a call, and are counted as missed when too many wait", async () => {
   const organization = new Organization();
-  let release: (watch: WatchStatus) => void = () => undefined;
-  organization.answer = () => new Promise((resolve) => (release = resolve));
+  let respond: (status: WatchStatus) => void = () => undefined;
+  organization.answer = () => new Promise((resolve) => (respond = resolve));
   const feed = organization.feed();
   feed.add(summary);
   await vi.advanceTimersByTimeAsync(0);
   for (let i = 0; i < FEED_QUEUE_MAX_CAPTURES + 7; i++) feed.add(summary);
   await vi.advanceTimersByTimeAsync(10_000);
   expect(organization.calls).toHaveLength(1);
-  release(WATCHED);
+  respond(WATCHED);
   await vi.advanceTimersByTimeAsync(1_000);
   expect(organization.calls[1]).toMatchObject({ missed: 7 });
   expect(organization.calls[1]!.messages).toHaveLength(FEED_QUEUE_MAX_CAPTURES);
 });
 
-test("what could not be told is counted as missed, and told so as soon as that works", async () => {
+test("requests of a failed call are counted as missed, and the count is sent by the next call", async () => {
   const organization = new Organization();
   organization.answer = () => Promise.reject(new Error("overloaded"));
   const feed = organization.feed();
@@ -76,7 +76,7 @@ test("what could not be told is counted as missed, and told so as soon as that w
   expect(organization.calls.at(-1)).toEqual({ tunnelId: "tunnel", messages: [], missed: 3 });
 });
 
-test("an organization that can't be reached is not asked for ever", async () => {
+test("an unreachable organization is not called forever", async () => {
   const organization = new Organization();
   organization.answer = () => Promise.reject(new Error("overloaded"));
   organization.feed().add(summary);
@@ -84,21 +84,21 @@ test("an organization that can't be reached is not asked for ever", async () => 
   expect(organization.calls).toHaveLength(FEED_MAX_ATTEMPTS);
 });
 
-test("nothing is told any more once an answer says that nobody watches, also after sleep", async () => {
+test("nothing is sent after a response says that the tunnel is not watched, also after hibernation", async () => {
   const organization = new Organization();
   organization.answer = () => Promise.resolve(UNWATCHED);
   const feed = organization.feed();
   feed.add(summary);
   await vi.advanceTimersByTimeAsync(1_000);
-  for (const awake of [feed, organization.feed()]) {
-    awake.add(summary);
+  for (const instance of [feed, organization.feed()]) {
+    instance.add(summary);
     await vi.advanceTimersByTimeAsync(1_000);
-    expect(awake.isWatched).toBe(false);
+    expect(instance.isWatched).toBe(false);
   }
   expect(organization.calls).toHaveLength(1);
 });
 
-test("an old word does not undo a newer one", () => {
+test("an older status does not replace a newer one", () => {
   const feed = new Organization().feed();
   feed.setWatchStatus({ version: 2, isWatched: true });
   feed.setWatchStatus({ version: 1, isWatched: false });

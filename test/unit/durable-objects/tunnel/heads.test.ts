@@ -138,7 +138,14 @@ describe("a request's head", () => {
 
 describe("an answer's head", () => {
   test("keeps Set-Cookie lines apart and can't pass for a failure of ours", () => {
-    const headers = buildResponseHeaders(["Set-Cookie", "a=1", ERROR_HEADER, "x", "set-cookie", "b=2"]);
+    const headers = buildResponseHeaders([
+      "Set-Cookie",
+      "a=1",
+      ERROR_HEADER,
+      "x",
+      "set-cookie",
+      "b=2",
+    ]);
     expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
     expect(headers.has(ERROR_HEADER)).toBe(false);
   });

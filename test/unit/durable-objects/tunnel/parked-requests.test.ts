@@ -12,10 +12,10 @@ describe("how long a visitor may wait", () => {
   });
 
   test("runs from the moment at which the agent was lost", () => {
-    expect(getGracePeriodLeftMs({ disconnectedAtMs: 1_000 }, 1_000)).toBe(GRACE_PERIOD_MS);
-    expect(getGracePeriodLeftMs({ disconnectedAtMs: 1_000 }, 4_000)).toBe(GRACE_PERIOD_MS - 3_000);
-    expect(getGracePeriodLeftMs({ disconnectedAtMs: 1_000 }, 1_000 + GRACE_PERIOD_MS)).toBe(0);
-    expect(getGracePeriodLeftMs({ disconnectedAtMs: 1_000 }, 1e9)).toBe(0);
+    expect(getGracePeriodLeftMs({ goneAtMs: 1_000 }, 1_000)).toBe(GRACE_PERIOD_MS);
+    expect(getGracePeriodLeftMs({ goneAtMs: 1_000 }, 4_000)).toBe(GRACE_PERIOD_MS - 3_000);
+    expect(getGracePeriodLeftMs({ goneAtMs: 1_000 }, 1_000 + GRACE_PERIOD_MS)).toBe(0);
+    expect(getGracePeriodLeftMs({ goneAtMs: 1_000 }, 1e9)).toBe(0);
   });
 });
 

@@ -223,7 +223,9 @@ describe("when the agent is lost or replaced", () => {
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/", { method: "DELETE" });
     const first = await agent.asked();
-    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, first.stream, RESET.refused, "leaving"));
+    agent.send((writer) =>
+      writer.writeCodeAndText(FRAME.reset, first.stream, RESET.refused, "leaving"),
+    );
     const second = await agent.asked();
     expect(second).toMatchObject({ method: "DELETE", target: "/" });
     agent.answer(second.stream, 204);

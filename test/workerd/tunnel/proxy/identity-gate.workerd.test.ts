@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect, test } from "vitest";
 import { SIGN_IN_HEADER, TICKET_PATH } from "../../../../access/identity.ts";
-import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../../../access/refusal.ts";
+import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../../../access/edge-verdict.ts";
 import { gatesIn, newVersion, outcomeOf } from "../../../harness/workerd/gated-tunnel.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 

@@ -29,7 +29,9 @@ describe("what a relay carried is counted", () => {
     for (const bytesIn of [10, 10, 30, 20, 30]) {
       await tunnel.stub.addRelayedUsage(usage(tunnel, { bytesIn }));
     }
-    await tunnel.stub.addRelayedUsage(usage(tunnel, { source: "epoch-1/2", connections: 2, bytesIn: 5 }));
+    await tunnel.stub.addRelayedUsage(
+      usage(tunnel, { source: "epoch-1/2", connections: 2, bytesIn: 5 }),
+    );
     const report = await tunnel.stub.sendReport();
     expect(report).toMatchObject({ requests: 3, bytesIn: 35, bytesOut: 40 });
     expect(report?.counters).toMatchObject({ "requests:tcp": 3 });

@@ -1,10 +1,10 @@
-/** Secrets that visitors show: how they are remembered. */
+/** A hash under which caches remember visitors' secrets. */
 const encoder = new TextEncoder();
 
-/** Of this isolate alone, so that what it remembers is worth nothing elsewhere. */
+/** Random for each isolate, so that a leaked cache key is useless elsewhere. */
 let key: Promise<CryptoKey> | undefined;
 
-/** @returns sixteen-bit units, for a key of a Map: nobody reads it. */
+/** @returns sixteen-bit code units, for use as the key of a Map; the string is not printable. */
 export async function keyedHash(text: string): Promise<string> {
   key ??= crypto.subtle.generateKey({ name: "HMAC", hash: "SHA-256" }, false, [
     "sign",

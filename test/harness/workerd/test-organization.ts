@@ -1,4 +1,4 @@
-/** Who is connected in an organization, as its object says, for tests inside workerd. */
+/** An organization's object and its agents, for tests inside workerd. */
 import { evictDurableObject } from "cloudflare:test";
 import { bindings, LiveTunnel, type TestAgent } from "./live-tunnel.ts";
 
@@ -11,8 +11,8 @@ export class TestOrganization {
     return { tunnel, agent: await tunnel.agent({ orgId: this.id }) };
   }
 
-  /** Ids of agents, in no order. */
-  async listed(): Promise<string[]> {
+  /** The ids of the connected agents, sorted. */
+  async listAgentIds(): Promise<string[]> {
     return (await this.stub.listConnections()).map(({ agentId }) => agentId).sort();
   }
 
@@ -21,6 +21,6 @@ export class TestOrganization {
   }
 }
 
-export function agentIds(...agents: { agent: TestAgent }[]): string[] {
+export function getAgentIds(...agents: { agent: TestAgent }[]): string[] {
   return agents.map(({ agent }) => agent.welcome!.agentId).sort();
 }

@@ -1,0 +1,41 @@
+/** The parts of a visitor's request that a tunnel's gates read, and the slow checks that the gates ask for. */
+import { getAuthority } from "../protocol/hosts.ts";
+import type { JwtValidation } from "../protocol/schemas/access/policies.ts";
+import { getRequestTarget } from "../protocol/request-target.ts";
+import type { IdentityGate, IdentityVerdict } from "./identity.ts";
+import type { BasicAuth } from "./settings.ts";
+
+export interface AccessRequest {
+  /** The path of the request target, unchanged and without the query. */
+  path: string;
+  authorization: string | null;
+  address: string;
+  /** The requested host and port, as the visitor wrote them. */
+  authority: string;
+  cookie: string | null;
+}
+
+export function readAccessRequest(request: Request, address: string): AccessRequest {
+  const target = getRequestTarget(request.url);
+  const query = target.indexOf("?");
+  const path = query < 0 ? target : target.slice(0, query);
+  const { headers, url } = request;
+  return {
+    path,
+    authorization: headers.get("authorization"),
+    address,
+    authority: getAuthority(url),
+    cookie: headers.get("cookie"),
+  };
+}
+
+export type PasswordVerdict =
+  "correct" | "wrong" | { tooManyWrongForMs: number } | { busyForMs: number };
+export type TokenVerdict = "valid" | "missing" | "invalid" | { issuerDownForMs: number };
+
+/** The slow checks, injected so that tests can run the gates without them. */
+export interface Authenticators {
+  password(auth: BasicAuth, request: AccessRequest): Promise<PasswordVerdict>;
+  identity(gate: IdentityGate, request: AccessRequest): Promise<IdentityVerdict>;
+  token(rule: JwtValidation, authorization: string | null): Promise<TokenVerdict>;
+}

@@ -1,0 +1,74 @@
+/**
+ * The effects of a traffic policy's actions. A new kind of action starts in
+ * `protocol/schemas/access/policies.ts`; `addEffect` does not compile until it has an effect here.
+ */
+import type {
+  JwtValidation,
+  PolicyAction,
+  RateLimit,
+  TrafficPolicy,
+} from "../protocol/schemas/access/policies.ts";
+import type { AccessRequest, Authenticators, TokenVerdict } from "./access-request.ts";
+import { isDeniedPath } from "./paths.ts";
+import { withRetryAfter, type Refusal } from "./refusal.ts";
+
+/** Changes to the headers of an admitted request. Names are in lower case. */
+export interface HeadRewrite {
+  remove: Set<string>;
+  /** Replaces what the visitor sent under these names. */
+  set: Map<string, string>;
+}
+
+/** All effects of a policy, whatever the order of its actions. */
+export interface PolicyEffects {
+  deny: string[];
+  jwt: JwtValidation | null;
+  rateLimit: RateLimit | null;
+  rewrite: HeadRewrite;
+}
+
+export function compilePolicy(policy: TrafficPolicy | null): PolicyEffects {
+  const rewrite = { remove: new Set<string>(), set: new Map<string, string>() };
+  const effects: PolicyEffects = { deny: [], jwt: null, rateLimit: null, rewrite };
+  for (const action of policy?.actions ?? []) addEffect(effects, action);
+  return effects;
+}
+
+function addEffect(effects: PolicyEffects, action: PolicyAction): void {
+  switch (action.kind) {
+    case "header_set":
+      // Of two values for one name the later one applies.
+      effects.rewrite.set.set(action.name.toLowerCase(), action.value);
+      return;
+    case "deny":
+      effects.deny.push(action.path_prefix);
+      return;
+    case "jwt_validation":
+      effects.jwt ??= action;
+      return;
+    case "rate_limit":
+      effects.rateLimit ??= action;
+      return;
+    default:
+      action satisfies never;
+  }
+}
+
+/** The effects that need no state of the tunnel, so that the edge can authorize by them. */
+export async function authorizeByPolicy(
+  { deny, jwt }: Pick<PolicyEffects, "deny" | "jwt">,
+  request: AccessRequest,
+  authenticators: Pick<Authenticators, "token">,
+): Promise<Refusal | null> {
+  if (deny.length > 0 && isDeniedPath(deny, request.path)) return { code: "forbidden" };
+  if (jwt === null) return null;
+  const verdict = await authenticators.token(jwt, request.authorization);
+  return verdict === "valid" ? null : toTokenRefusal(verdict);
+}
+
+function toTokenRefusal(verdict: Exclude<TokenVerdict, "valid">): Refusal {
+  if (typeof verdict === "object") return withRetryAfter("unavailable", verdict.issuerDownForMs);
+  // A request without a token gets a challenge without an error (RFC 6750 §3.1).
+  const challenge = verdict === "missing" ? "Bearer" : 'Bearer error="invalid_token"';
+  return { code: "unauthorized", headers: { "www-authenticate": challenge } };
+}

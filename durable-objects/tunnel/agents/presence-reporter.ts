@@ -1,0 +1,96 @@
+/**
+ * Reports to the organization which agent serves this tunnel. The last presence is in storage: the alarm retries
+ * a report that failed. An agent that was lost with the whole process is noticed when the organization asks.
+ */
+import type { ObjectBindings } from "../../bindings.ts";
+import type { Presence, ServingAgent, WatchStatus } from "../../rpc.ts";
+import type { AgentAttachment } from "./admission.ts";
+import type { Agents } from "./agents.ts";
+
+const KEY = "attendance";
+
+interface StoredPresence extends Presence {
+  orgId: string;
+  /** Whether the organization has received it. */
+  isTold: boolean;
+}
+
+export class PresenceReporter {
+  readonly #kv: SyncKvStorage;
+  readonly #organizations: ObjectBindings["ORGANIZATION"];
+  readonly #agents: Pick<Agents, "current">;
+  #reporting: Promise<WatchStatus | null> | undefined;
+
+  constructor(
+    kv: SyncKvStorage,
+    organizations: ObjectBindings["ORGANIZATION"],
+    agents: Pick<Agents, "current">,
+  ) {
+    this.#kv = kv;
+    this.#organizations = organizations;
+    this.#agents = agents;
+  }
+
+  /** The organization that owns the tunnel; undefined until an agent has connected. */
+  get owner() {
+    const stored = this.#kv.get<StoredPresence>(KEY);
+    if (!stored) return undefined;
+    const { tunnelId, orgId } = stored;
+    return { tunnelId, organization: this.#organizations.getByName(orgId) };
+  }
+
+  /** For the organization, so that nothing is left to report. @returns null when no agent has ever connected. */
+  takePresence(): Presence | null {
+    const stored = this.#update();
+    if (!stored) return null;
+    this.#kv.put<StoredPresence>(KEY, { ...stored, isTold: true });
+    return toPresence(stored);
+  }
+
+  /**
+   * Resolves when the organization has the current presence.
+   * @returns its response, which says whether the tunnel is watched; null when there was nothing to report.
+   */
+  report(): Promise<WatchStatus | null> {
+    this.#update();
+    this.#reporting ??= this.#reportNewest().finally(() => (this.#reporting = undefined));
+    return this.#reporting;
+  }
+
+  async #reportNewest(): Promise<WatchStatus | null> {
+    let watchStatus: WatchStatus | null = null;
+    for (;;) {
+      const stored = this.#kv.get<StoredPresence>(KEY);
+      if (!stored || stored.isTold) return watchStatus;
+      const organization = this.#organizations.getByName(stored.orgId);
+      watchStatus = await organization.reportPresence(toPresence(stored));
+      const { sequence } = this.#kv.get<StoredPresence>(KEY)!;
+      if (sequence === stored.sequence) {
+        this.#kv.put<StoredPresence>(KEY, { ...stored, isTold: true });
+      }
+    }
+  }
+
+  /** Stores which agent serves, under the next sequence number when it has changed. */
+  #update(): StoredPresence | undefined {
+    const stored = this.#kv.get<StoredPresence>(KEY);
+    const attachment = this.#agents.current(Date.now())?.attachment;
+    if (stored?.agent?.agentId === attachment?.agentId) return stored;
+    const owned = attachment ?? stored;
+    if (!owned) return undefined;
+    const { orgId, tunnelId } = owned;
+    const agent = attachment ? toServingAgent(attachment) : null;
+    const sequence = (stored?.sequence ?? 0) + 1;
+    const updated = { orgId, tunnelId, sequence, agent, isTold: false };
+    this.#kv.put<StoredPresence>(KEY, updated);
+    return updated;
+  }
+}
+
+function toServingAgent({ agentId, remoteIp, connectedAtMs }: AgentAttachment): ServingAgent {
+  return { agentId, remoteIp, connectedAtMs };
+}
+
+function toPresence({ tunnelId, sequence, agent }: StoredPresence): Presence {
+  return { tunnelId, sequence, agent };
+}

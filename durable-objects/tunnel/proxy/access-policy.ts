@@ -1,0 +1,266 @@
+/**
+ * The access policy of a tunnel, in its object: the owner's current settings, maintenance, and the count of this
+ * minute's requests. All of it is in storage, so that the policy still applies after the object was evicted.
+ */
+import { readAccessRequest, type Authenticators } from "../../../access/access-request.ts";
+import { authorize } from "../../../access/authorize.ts";
+import { hasPolicyTag, parseEdgeVerdict } from "../../../access/edge-verdict.ts";
+import {
+  buildGates,
+  createPolicyTag,
+  formatGates,
+  hasSlowGate,
+  type Gates,
+} from "../../../access/gates.ts";
+import { compilePolicy, type HeadRewrite } from "../../../access/policy-actions.ts";
+import { RateWindow, type SavedPart } from "../../../access/rate-window.ts";
+import { withRetryAfter, type Refusal } from "../../../access/refusal.ts";
+import { fillAddedFields, TunnelSettings, type SettingsInput } from "../../../access/settings.ts";
+import { RATE_WINDOW_MS } from "../../../protocol/limits.ts";
+import type { RateLimit } from "../../../protocol/schemas/access/policies.ts";
+import { rewriteHead, type RequestHead } from "./heads.ts";
+
+const MAINTENANCE_RETRY_MS = 30_000;
+/** A count is saved this long after its request, at the latest. A crash loses no more than this. */
+const RATE_SAVE_DELAY_MS = 200;
+
+const KEY = {
+  settings: "settings",
+  maintenance: "maintenance",
+  rate: "rate:",
+  usedTicket: "spent-ticket:",
+} as const;
+
+interface StoredSettings {
+  settings: SettingsInput;
+  /** The policy tag. */
+  seal: string;
+}
+
+export interface Maintenance {
+  version: number;
+  isOn: boolean;
+  message: string | null;
+}
+
+/** The compiled settings. Replaced as a whole, so that each request meets exactly one version of them. */
+interface Rules {
+  isBeyondPlan: boolean;
+  allowedCidrs: string[] | null;
+  gates: Gates | null;
+  rateLimit: RateLimit | null;
+  rewrite: HeadRewrite;
+}
+
+const NO_RULES: Rules = {
+  isBeyondPlan: false,
+  allowedCidrs: null,
+  gates: null,
+  rateLimit: null,
+  rewrite: { remove: new Set(), set: new Map() },
+};
+
+export class AccessPolicy {
+  readonly #storage: DurableObjectStorage;
+  readonly #authenticators: Authenticators;
+  #rules: Rules;
+  #maintenance: Maintenance | undefined;
+  #window: RateWindow | undefined;
+  #saveTimer: ReturnType<typeof setTimeout> | undefined;
+  #isOpen = true;
+
+  constructor(storage: DurableObjectStorage, authenticators: Authenticators) {
+    this.#storage = storage;
+    this.#authenticators = authenticators;
+    this.#maintenance = storage.kv.get<Maintenance>(KEY.maintenance);
+    const stored = storage.kv.get<StoredSettings>(KEY.settings);
+    this.#rules = stored ? compileRules(fillAddedFields(stored.settings), stored.seal) : NO_RULES;
+    this.#updateIsOpen();
+  }
+
+  // ── Set by the owner ──
+
+  /** @throws when the settings are invalid: they must not be treated as no settings. */
+  publish(newest: { version: number }): void {
+    const stored = this.#storage.kv.get<StoredSettings>(KEY.settings);
+    if (stored && stored.settings.version >= newest.version) return;
+    const settings = TunnelSettings.parse(newest);
+    const policyTag = createPolicyTag();
+    this.#storage.kv.put<StoredSettings>(KEY.settings, { settings, seal: policyTag });
+    this.#rules = compileRules(settings, policyTag);
+    if (this.#rules.rateLimit === null) this.#deleteWindow();
+    this.#updateIsOpen();
+  }
+
+  /** The address blocks that visitors may come from. null: any address. */
+  get allowedCidrs(): string[] | null {
+    return this.#rules.allowedCidrs;
+  }
+
+  get isInMaintenance(): boolean {
+    return this.#maintenance?.isOn ?? false;
+  }
+
+  setMaintenance(maintenance: Maintenance): void {
+    if (this.#maintenance && this.#maintenance.version >= maintenance.version) return;
+    this.#storeMaintenance(maintenance);
+  }
+
+  /** Called when the last agent has disconnected: maintenance does not outlast the agent it was set for. */
+  endMaintenance(): void {
+    if (this.#maintenance?.isOn) this.#storeMaintenance({ ...this.#maintenance, isOn: false });
+  }
+
+  /** Visitors of a retired tunnel learn that it does not exist; they are not asked to sign in. */
+  remove(): void {
+    this.#storage.kv.delete(KEY.settings);
+    this.#storage.kv.delete(KEY.maintenance);
+    this.#rules = NO_RULES;
+    this.#maintenance = undefined;
+    this.#deleteWindow();
+    this.#updateIsOpen();
+  }
+
+  // ── A visitor's request ──
+
+  /** Every request is admitted without changes. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /**
+   * Admits a request, and rewrites its head for the agent, or refuses it.
+   * @returns null when the request is admitted.
+   */
+  async admitOrRefuse(
+    request: Request,
+    head: RequestHead,
+    address: string,
+  ): Promise<Refusal | null> {
+    const rules = this.#rules;
+    const refusal =
+      (await this.#decide(rules, request, head, address)) ?? this.#countRequest(rules, address);
+    if (refusal === null) rewriteHead(head, rules.rewrite);
+    return refusal;
+  }
+
+  /** A ticket of a visitor whom the provider redirected back. @returns false when it was used before. */
+  consumeTicket(id: string, expiresAtMs: number): boolean {
+    const { kv } = this.#storage;
+    // Expired tickets are refused before they get here, so their ids need not be stored.
+    for (const [key, otherExpiresAtMs] of [...kv.list<number>({ prefix: KEY.usedTicket })]) {
+      if (otherExpiresAtMs < Date.now()) kv.delete(key);
+    }
+    const key = KEY.usedTicket + id;
+    if (kv.get(key) !== undefined) return false;
+    kv.put<number>(key, expiresAtMs);
+    return true;
+  }
+
+  /** @returns the gates for the edge to cache, when it authorized by others or by none. */
+  getPolicyUpdate({ edgeVerdict }: RequestHead): string | null {
+    const { gates } = this.#rules;
+    if (gates === null || !hasSlowGate(gates))
+      return edgeVerdict === null ? null : formatGates(null);
+    return hasPolicyTag(edgeVerdict, gates) ? null : formatGates(gates);
+  }
+
+  // ── Inside: the verdict, then the count ──
+
+  /** The verdict on a request. Changes nothing. */
+  async #decide(
+    { isBeyondPlan, gates }: Rules,
+    request: Request,
+    { edgeVerdict }: RequestHead,
+    address: string,
+  ): Promise<Refusal | null> {
+    if (this.#maintenance?.isOn) return toMaintenanceRefusal(this.#maintenance);
+    // A gate that the plan lacks must neither stand open nor keep working.
+    if (isBeyondPlan) return { code: "upgrade_required" };
+    if (gates === null) return null;
+    const decided = parseEdgeVerdict(edgeVerdict, gates);
+    if (decided !== undefined) return decided;
+    return authorize(gates, readAccessRequest(request, address), this.#authenticators);
+  }
+
+  /** Counts a request, unless it exceeds the rate limit. */
+  #countRequest({ rateLimit }: Rules, address: string): Refusal | null {
+    if (rateLimit === null) return null;
+    this.#window ??= new RateWindow(this.#readSavedParts());
+    const countedAddress = rateLimit.per_client_ip ? address : null;
+    const waitMs = this.#window.take(countedAddress, rateLimit.requests_per_minute, Date.now());
+    if (waitMs > 0) return toRateRefusal(rateLimit, waitMs);
+    this.#saveTimer ??= setTimeout(() => this.#saveWindow(), RATE_SAVE_DELAY_MS);
+    return null;
+  }
+
+  // ── Inside: storage ──
+
+  #updateIsOpen(): void {
+    const { isBeyondPlan, gates, rateLimit, rewrite } = this.#rules;
+    const hasRules =
+      isBeyondPlan ||
+      gates !== null ||
+      rateLimit !== null ||
+      rewrite.remove.size > 0 ||
+      rewrite.set.size > 0;
+    this.#isOpen = !hasRules && !this.isInMaintenance;
+  }
+
+  #storeMaintenance(maintenance: Maintenance): void {
+    this.#maintenance = maintenance;
+    this.#storage.kv.put<Maintenance>(KEY.maintenance, maintenance);
+    this.#updateIsOpen();
+  }
+
+  *#readSavedParts(): Iterable<SavedPart> {
+    for (const [, part] of this.#storage.kv.list<SavedPart>({ prefix: KEY.rate })) yield part;
+  }
+
+  /** Unconfirmed: a response must not wait until a count is on disk. */
+  #saveWindow(): void {
+    this.#saveTimer = undefined;
+    const entries: Record<string, SavedPart> = {};
+    for (const [number, part] of this.#window?.takeChanges() ?? []) {
+      entries[`${KEY.rate}${number}`] = part;
+    }
+    void this.#storage.put(entries, { allowUnconfirmed: true });
+  }
+
+  #deleteWindow(): void {
+    this.#window = undefined;
+    const saved = [...this.#storage.kv.list({ prefix: KEY.rate })];
+    for (const [key] of saved) this.#storage.kv.delete(key);
+  }
+}
+
+function compileRules(settings: TunnelSettings, policyTag: string): Rules {
+  const { isBeyondPlan, allowedCidrs } = settings;
+  const effects = compilePolicy(settings.policy);
+  const { rateLimit, rewrite } = effects;
+  // The visitor's credentials are for the gate. The local server may have a password of its own.
+  if (settings.basicAuth !== null) rewrite.remove.add("authorization");
+  const gates = buildGates(settings, policyTag, effects);
+  return { isBeyondPlan, allowedCidrs, gates, rateLimit, rewrite };
+}
+
+function toMaintenanceRefusal({ message }: Maintenance): Refusal {
+  const refusal = withRetryAfter("maintenance", MAINTENANCE_RETRY_MS);
+  return message === null ? refusal : { ...refusal, message };
+}
+
+/** With the headers of draft-ietf-httpapi-ratelimit-headers-06, which many clients read. */
+function toRateRefusal({ requests_per_minute: perMinute }: RateLimit, waitMs: number): Refusal {
+  const { code, headers } = withRetryAfter("rate_limited", waitMs);
+  const reset = headers["retry-after"];
+  return {
+    code,
+    headers: {
+      ...headers,
+      "ratelimit-limit": String(perMinute),
+      "ratelimit-remaining": "0",
+      "ratelimit-reset": reset,
+      "ratelimit-policy": `${perMinute};w=${RATE_WINDOW_MS / 1000}`,
+    },
+  };
+}

@@ -1,0 +1,164 @@
+import { describe, expect, test } from "vitest";
+import {
+  readAccessRequest,
+  type Authenticators,
+  type PasswordVerdict,
+  type TokenVerdict,
+} from "../../../access/access-request.ts";
+import { authorize } from "../../../access/authorize.ts";
+import {
+  EDGE_VERDICT_HEADER,
+  formatEdgeVerdict,
+  hasPolicyTag,
+  parseEdgeVerdict,
+} from "../../../access/edge-verdict.ts";
+import { buildGates, createPolicyTag, formatGates, parseGates } from "../../../access/gates.ts";
+import type { IdentityVerdict } from "../../../access/identity.ts";
+import { fillAddedFields, type TunnelSettings } from "../../../access/settings.ts";
+import { isForwarded } from "../../../protocol/header-names.ts";
+import type { PolicyAction } from "../../../protocol/schemas/access/policies.ts";
+
+const AUTH = { username: "ann", passwordHash: "$argon2id$…" };
+const ALL: PolicyAction[] = [
+  { kind: "header_set", name: "X-Team", value: "blue" },
+  { kind: "rate_limit", requests_per_minute: 5, per_client_ip: false },
+  { kind: "jwt_validation" },
+  { kind: "deny", path_prefix: "/admin" },
+];
+
+const settings = (actions: PolicyAction[], basicAuth: TunnelSettings["basicAuth"] = null) =>
+  fillAddedFields({ version: 1, realm: "shop", basicAuth, policy: { actions } });
+const LISTS = { tunnelId: crypto.randomUUID(), domains: [], emails: ["ann@example.com"] };
+const request = (path = "/") => ({
+  path,
+  authorization: "x",
+  address: "192.0.2.1",
+  authority: "shop.localhost",
+  cookie: null,
+});
+
+/** Authenticators with fixed verdicts, and the order in which they were called. */
+function fixedAuthenticators(
+  password: PasswordVerdict = "correct",
+  token: TokenVerdict = "valid",
+  identity: IdentityVerdict = "allowed",
+) {
+  const called: string[] = [];
+  const authenticators: Authenticators = {
+    password: () => (called.push("password"), Promise.resolve(password)),
+    identity: () => (called.push("identity"), Promise.resolve(identity)),
+    token: () => (called.push("token"), Promise.resolve(token)),
+  };
+  return { called, authenticators };
+}
+
+describe("gates run in a fixed order, whatever the order of the policy's actions", () => {
+  const gates = buildGates({ ...settings(ALL, AUTH), identityGate: LISTS }, createPolicyTag())!;
+  const down = { keysDownForMs: 1 };
+  const [PASSWORD, IDENTITY] = [["password"], ["password", "identity"]];
+
+  test.each<[string, string, PasswordVerdict, IdentityVerdict, TokenVerdict, unknown, string[]]>([
+    ["a wrong password", "/admin", "wrong", "signed_out", "invalid", "unauthorized", PASSWORD],
+    ["no pass", "/admin", "correct", "signed_out", "invalid", "unauthorized", IDENTITY],
+    [
+      "a pass of another account",
+      "/",
+      "correct",
+      { denied: "eve" },
+      "invalid",
+      "forbidden",
+      IDENTITY,
+    ],
+    ["a pass that cannot be verified", "/", "correct", down, "invalid", "unavailable", IDENTITY],
+    ["a denied path", "/admin", "correct", "allowed", "invalid", "forbidden", IDENTITY],
+    ["a bad token", "/", "correct", "allowed", "invalid", "unauthorized", [...IDENTITY, "token"]],
+    ["valid credentials", "/", "correct", "allowed", "valid", undefined, [...IDENTITY, "token"]],
+  ])("%s decides the request", async (_, path, password, identity, token, code, order) => {
+    const { called, authenticators } = fixedAuthenticators(password, token, identity);
+    expect((await authorize(gates, request(path), authenticators))?.code).toBe(code);
+    expect(called).toEqual(order);
+  });
+});
+
+describe("a refusal has the headers that tell a client how to proceed", () => {
+  const withPassword = buildGates(settings([], AUTH), createPolicyTag())!;
+  const withToken = buildGates(settings([{ kind: "jwt_validation" }]), createPolicyTag())!;
+  const refusal = (password: PasswordVerdict, token: TokenVerdict) => {
+    const gates = password === "correct" ? withToken : withPassword;
+    return authorize(gates, request(), fixedAuthenticators(password, token).authenticators);
+  };
+
+  test.each([
+    ["wrong", "valid", "unauthorized", { "www-authenticate": 'Basic realm="shop"' }],
+    [{ tooManyWrongForMs: 11_001 }, "valid", "rate_limited", { "retry-after": "12" }],
+    [{ busyForMs: 1 }, "valid", "unavailable", { "retry-after": "1" }],
+    ["correct", "missing", "unauthorized", { "www-authenticate": "Bearer" }],
+    ["correct", "invalid", "unauthorized", { "www-authenticate": 'Bearer error="invalid_token"' }],
+    ["correct", { issuerDownForMs: 5_000 }, "unavailable", { "retry-after": "5" }],
+  ] as const)("%j, %j: %s", async (password, token, code, headers) => {
+    expect(await refusal(password, token)).toEqual({ code, headers });
+  });
+});
+
+describe("settings", () => {
+  test("without a gate build no gates", () => {
+    expect(buildGates({ ...settings([]), policy: null }, createPolicyTag())).toBeNull();
+    expect(buildGates(settings(ALL.slice(0, 2)), createPolicyTag())).toBeNull();
+    expect(buildGates(settings(ALL), createPolicyTag())).toMatchObject({
+      deny: ["/admin"],
+      basicAuth: null,
+    });
+  });
+
+  test("fit into a header, whatever characters they contain", () => {
+    const actions: PolicyAction[] = [{ kind: "deny", path_prefix: '/caf\u00e9 "\\ \u{1f600}' }];
+    const gates = buildGates(settings(actions, AUTH), createPolicyTag());
+    const header = formatGates(gates);
+    expect(header).toMatch(/^[ -~]+$/);
+    expect(parseGates(header)).toEqual(gates);
+    expect(parseGates(formatGates(null))).toBeNull();
+  });
+});
+
+describe("a verdict of the edge", () => {
+  const gates = buildGates(settings(ALL), createPolicyTag())!;
+  const newer = buildGates(settings(ALL), createPolicyTag())!;
+  const refusal = { code: "forbidden" as const };
+
+  test("is accepted only for the gates that the edge authorized by", () => {
+    expect(parseEdgeVerdict(formatEdgeVerdict(gates, null), gates)).toBeNull();
+    expect(parseEdgeVerdict(formatEdgeVerdict(gates, refusal), gates)).toEqual(refusal);
+    expect(parseEdgeVerdict(formatEdgeVerdict(gates, null), newer)).toBeUndefined();
+    expect(parseEdgeVerdict(formatEdgeVerdict(gates, refusal), newer)).toBeUndefined();
+    expect(hasPolicyTag(formatEdgeVerdict(gates, refusal), gates)).toBe(true);
+    expect(hasPolicyTag(formatEdgeVerdict(gates, refusal), newer)).toBe(false);
+  });
+
+  test.each([
+    null,
+    "",
+    "1",
+    "pass",
+    "null",
+    "{}",
+    "00000000-0000-4000-8000-000000000000",
+    gates.policyTag.slice(0, -1),
+    ` ${gates.policyTag}`,
+    gates.policyTag.toUpperCase().replace(/\d/g, "0"),
+  ])("is not accepted from the header %j", (header) => {
+    expect(parseEdgeVerdict(header, gates)).toBeUndefined();
+  });
+
+  test("is not forwarded to the local server, which could learn the policy tag", () => {
+    expect(isForwarded(EDGE_VERDICT_HEADER)).toBe(false);
+    expect(isForwarded(EDGE_VERDICT_HEADER.replace("-", "_"))).toBe(false);
+  });
+});
+
+test("the path that gates read is the request target up to its query, unchanged", () => {
+  const readPath = (url: string) =>
+    readAccessRequest({ url, headers: new Headers() } as unknown as Request, "192.0.2.1").path;
+  expect(readPath("http://h/a%2e%2e//b?c=/../d")).toBe("/a%2e%2e//b");
+  expect(readPath("http://h?c")).toBe("/");
+  expect(readPath("http://h//evil.test/x")).toBe("//evil.test/x");
+});
