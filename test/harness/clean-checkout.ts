@@ -1,10 +1,10 @@
 /**
- * Somebody who has just cloned the repository: a copy of what git tracks, a home directory with nothing in
- * it, and the README. Installed packages are shared with this checkout, because `npm ci` has just run here.
+ * A clean checkout: a copy of the files that git tracks, with an empty home directory. Installed packages are linked
+ * from this checkout, because `npm ci` has just run here.
  */
 import { execFile } from "node:child_process";
 import { cp, mkdir, readFile, rm, symlink } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { ROOT } from "../../self-host/build/build.ts";
 import { createTemporaryDir } from "./directories.ts";
@@ -13,16 +13,28 @@ import { getUserPath, typeCommand, type TerminalCommand } from "./terminal.ts";
 const run = promisify(execFile);
 
 export interface CleanCheckout extends AsyncDisposable {
-  /** Types a command in the directory of the clone. */
+  /** Runs a command in the directory of the checkout. */
   type(command: string, options?: { atTerminal?: boolean }): TerminalCommand;
 }
 
-export async function createCleanCheckout(env: Record<string, string>): Promise<CleanCheckout> {
+export interface CheckoutOptions {
+  env: Record<string, string>;
+  /** Paths below node_modules of the packages to install; all by default. */
+  packages?: string[];
+}
+
+export async function createCleanCheckout({
+  env,
+  packages,
+}: CheckoutOptions): Promise<CleanCheckout> {
   const dir = await createTemporaryDir();
-  const [clone, home] = [join(dir, "underpass"), join(dir, "home")];
+  const [checkout, home] = [join(dir, "underpass"), join(dir, "home")];
   await mkdir(home);
-  for (const file of await listTrackedFiles()) await cp(join(ROOT, file), join(clone, file));
-  await symlink(join(ROOT, "node_modules"), join(clone, "node_modules"));
+  for (const file of await listTrackedFiles()) await cp(join(ROOT, file), join(checkout, file));
+  for (const path of packages?.map((name) => join("node_modules", name)) ?? ["node_modules"]) {
+    await mkdir(dirname(join(checkout, path)), { recursive: true });
+    await symlink(join(ROOT, path), join(checkout, path));
+  }
   const environment = {
     HOME: home,
     XDG_CONFIG_HOME: join(home, ".config"),
@@ -30,25 +42,26 @@ export async function createCleanCheckout(env: Record<string, string>): Promise<
     npm_config_update_notifier: "false",
     ...env,
   };
-  // What `npm ci` does here beyond installing packages.
+  // The part of `npm ci` that follows the installation of packages.
   await run("npm", ["run", "--silent", "prepare"], {
-    cwd: clone,
+    cwd: checkout,
     env: { PATH: getUserPath(), ...environment },
   });
   return {
-    type: (command, options) => typeCommand(command, { cwd: clone, env: environment, ...options }),
+    type: (command, options) =>
+      typeCommand(command, { cwd: checkout, env: environment, ...options }),
     [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }),
   };
 }
 
 async function listTrackedFiles(): Promise<string[]> {
-  // The checkout may be another user's, whom git would not trust without being told.
+  // The checkout may belong to another user, whose directories git rejects by default.
   const args = ["-c", "safe.directory=*", "ls-files", "-z"];
   const { stdout } = await run("git", args, { cwd: ROOT });
   return stdout.split("\0").filter((file) => file !== "");
 }
 
-/** The lines of the shell blocks under a heading of the README, block by block. */
+/** The commands under a heading of the README: for each shell block, its lines. */
 export async function readReadmeCommands(heading: string): Promise<string[][]> {
   const readme = await readFile(join(ROOT, "README.md"), "utf8");
   const section = readme.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? "";

@@ -17,7 +17,7 @@ test("the README has the commands that are tried here", () => {
 });
 
 test("two terminals and the README give a working URL, and the next one needs no login", async () => {
-  await using person = await createCleanCheckout({ PORT: String(await reservePort()) });
+  await using person = await createCleanCheckout({ env: { PORT: String(await reservePort()) } });
   const port = await reservePort();
   const startedAt = performance.now();
   await using server = person.type(start);
@@ -56,7 +56,7 @@ test("at a terminal the server says what to type, and the agent shows the URL an
   skip,
 }) => {
   skip(!canOpenTerminals(), "there is no script(1) of util-linux here to open a terminal with");
-  await using person = await createCleanCheckout({ PORT: String(await reservePort()) });
+  await using person = await createCleanCheckout({ env: { PORT: String(await reservePort()) } });
   const port = await reservePort();
   await using server = person.type(start, { atTerminal: true });
   await server.waitForOutput(/Underpass is running\.[^]*API +http:[^]*tunnels +http:\/\/<name>\./);
