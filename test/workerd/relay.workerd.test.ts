@@ -1,4 +1,4 @@
-/** A relay's object: its link, what the relay reports, and what it must know. */
+/** A relay's object: its link, the relay's reports, and the notices to the relay. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { UsageDelivery } from "../../durable-objects/relay/usage.ts";
@@ -28,17 +28,17 @@ const revocation = (change: Partial<Revocation> = {}): Revocation => ({
   ...change,
 });
 
-async function stateOf(relay: LiveRelay, networkId: string): Promise<string | undefined> {
+async function getState(relay: LiveRelay, networkId: string): Promise<string | undefined> {
   return (await relay.stub.networkStatus([networkId]))[networkId]?.state;
 }
 
-async function totalsOf(relay: LiveRelay, networkId: string): Promise<[number, number][]> {
+async function getTotals(relay: LiveRelay, networkId: string): Promise<[number, number][]> {
   const devices = await relay.stub.deviceStatus(networkId);
   return devices.map(({ rxBytes, txBytes }) => [rxBytes, txBytes]);
 }
 
 describe("a relay's link", () => {
-  test("counts from its hello on, which the rows hear of, until it closes", async () => {
+  test("is connected, also in the rows, from its hello until it closes", async () => {
     const relay = new LiveRelay();
     await relay.connection();
     expect(await relay.stub.isConnected()).toBe(false);
@@ -58,13 +58,13 @@ describe("a relay's link", () => {
     expect(await relay.stub.isConnected()).toBe(false);
   });
 
-  test("tells the relay how many of its ports are reserved", async () => {
+  test("sends the relay the number of its reserved ports", async () => {
     rows.reservedPorts = { udp: 3, tcp: 14 };
     const link = await new LiveRelay().link();
     expect(await link.ports()).toEqual({ type: "ports", reservedUdp: 3, reservedTcp: 14 });
   });
 
-  test("survives that the object is evicted, and heartbeats do not wake it", async () => {
+  test("survives hibernation, and heartbeats do not wake the object", async () => {
     const relay = new LiveRelay();
     const link = await relay.link();
     await link.ports();
@@ -75,10 +75,10 @@ describe("a relay's link", () => {
     const id = crypto.randomUUID();
     await relay.sleep();
     link.report({ networks: [networkStatus(id)] });
-    await vi.waitFor(async () => expect(await stateOf(relay, id)).toBe("udp"), WAIT_OPTIONS);
+    await vi.waitFor(async () => expect(await getState(relay, id)).toBe("udp"), WAIT_OPTIONS);
   });
 
-  test("is replaced by a newer one of the same relay, whose end the older one's is not", async () => {
+  test("is replaced by a newer link of the same relay, and closing the older one does not end it", async () => {
     const relay = new LiveRelay();
     const older = await relay.link();
     const newer = await relay.link({ epoch: "epoch-2" });
@@ -91,8 +91,8 @@ describe("a relay's link", () => {
 
   test.each([
     ["of another relay", { relayId: "another" }],
-    ["of no ports", { firstPort: 9, lastPort: 8 }],
-    ["that is none", { epoch: undefined as unknown as string }],
+    ["with an empty range of ports", { firstPort: 9, lastPort: 8 }],
+    ["that is incomplete", { epoch: undefined as unknown as string }],
   ])("with a hello %s is refused", async (_case, hello) => {
     const relay = new LiveRelay();
     const link = await relay.connection();
@@ -102,7 +102,7 @@ describe("a relay's link", () => {
   });
 
   test.each(["{", "null", '{"type":"status"}', '{"type":"shell"}'])(
-    "that says %s is closed",
+    "that sends %s is closed",
     async (text) => {
       const relay = new LiveRelay();
       const link = await relay.link();
@@ -111,7 +111,7 @@ describe("a relay's link", () => {
     },
   );
 
-  test("that falls silent is gone, for the rows too", async () => {
+  test("that is silent is closed, also in the rows", async () => {
     const relay = new LiveRelay();
     const link = await relay.link();
     await vi.waitFor(() => expect(rows.relays.has(relay.id)).toBe(true), WAIT_OPTIONS);
@@ -124,7 +124,7 @@ describe("a relay's link", () => {
     expect(rows.relays.has(relay.id)).toBe(false);
   });
 
-  test("is told to the rows once they can be reached again", async () => {
+  test("is reported to the rows when they can be reached again", async () => {
     rows.areAway = true;
     const relay = new LiveRelay();
     await relay.link();
@@ -138,7 +138,7 @@ describe("a relay's link", () => {
     }, WAIT_OPTIONS);
   });
 
-  test("is sent away while the server stops", async () => {
+  test("is closed and refused while the server stops", async () => {
     const relay = new LiveRelay();
     const link = await relay.link();
     await relay.stub.drain();
@@ -147,17 +147,20 @@ describe("a relay's link", () => {
   });
 });
 
-describe("what a relay reports", () => {
-  test("is known until it is away, and what lasts is known after that", async () => {
+describe("a relay's report", () => {
+  test("is current until the relay disconnects, and its lasting part is stored", async () => {
     const relay = new LiveRelay();
     const [known, unknown] = [crypto.randomUUID(), crypto.randomUUID()];
     const link = await relay.link();
     link.report({ networks: [networkStatus(known, { wrongKeyHandshakes: 3 })] });
-    await vi.waitFor(async () => expect(await stateOf(relay, known)).toBe("udp"), WAIT_OPTIONS);
+    await vi.waitFor(async () => expect(await getState(relay, known)).toBe("udp"), WAIT_OPTIONS);
     expect(Object.keys(await relay.stub.networkStatus([unknown]))).toEqual([]);
     expect(await relay.stub.deviceStatus(unknown)).toEqual([]);
     link.socket.close(1000);
-    await vi.waitFor(async () => expect(await stateOf(relay, known)).toBe("offline"), WAIT_OPTIONS);
+    await vi.waitFor(
+      async () => expect(await getState(relay, known)).toBe("offline"),
+      WAIT_OPTIONS,
+    );
     await relay.sleep();
     const { [known]: status } = await relay.stub.networkStatus([known]);
     expect(status).toMatchObject({
@@ -171,14 +174,14 @@ describe("what a relay reports", () => {
     expect(await relay.stub.deviceStatus(known)).toMatchObject([{ endpoint: "198.51.100.7:1234" }]);
   });
 
-  test("counts a device's bytes over restarts of the relay, and once over new links", async () => {
+  test("counts a device's bytes across restarts of the relay, and only once across new links", async () => {
     const relay = new LiveRelay();
     const id = crypto.randomUUID();
     const report = (rxBytes: number, txBytes: number) => ({
       networks: [networkStatus(id, {}, { rxBytes, txBytes })],
     });
     const totals = async (rx: number, tx: number) =>
-      vi.waitFor(async () => expect(await totalsOf(relay, id)).toEqual([[rx, tx]]), WAIT_OPTIONS);
+      vi.waitFor(async () => expect(await getTotals(relay, id)).toEqual([[rx, tx]]), WAIT_OPTIONS);
     const first = await relay.link({ epoch: "a" });
     first.report(report(10, 20));
     first.report(report(15, 30));
@@ -195,47 +198,50 @@ describe("what a relay reports", () => {
     await totals(20, 40);
   });
 
-  test("of a network that it serves no more after a new link is that it is offline", async () => {
+  test("shows a network as offline that the relay does not report after a new link", async () => {
     const relay = new LiveRelay();
-    const [kept, lost] = [crypto.randomUUID(), crypto.randomUUID()];
+    const [served, dropped] = [crypto.randomUUID(), crypto.randomUUID()];
     const link = await relay.link();
-    link.report({ networks: [networkStatus(kept), networkStatus(lost)] });
-    await vi.waitFor(async () => expect(await stateOf(relay, lost)).toBe("udp"), WAIT_OPTIONS);
+    link.report({ networks: [networkStatus(served), networkStatus(dropped)] });
+    await vi.waitFor(async () => expect(await getState(relay, dropped)).toBe("udp"), WAIT_OPTIONS);
     const next = await relay.link({ epoch: "epoch-2" });
-    next.report({ networks: [networkStatus(kept, { state: "websocket" })] });
-    await vi.waitFor(async () => expect(await stateOf(relay, kept)).toBe("websocket"), WAIT_OPTIONS);
-    expect(await stateOf(relay, lost)).toBe("offline");
+    next.report({ networks: [networkStatus(served, { state: "websocket" })] });
+    await vi.waitFor(
+      async () => expect(await getState(relay, served)).toBe("websocket"),
+      WAIT_OPTIONS,
+    );
+    expect(await getState(relay, dropped)).toBe("offline");
   });
 
-  test("of a deleted network is forgotten, and its last report does not bring it back", async () => {
+  test("of a deleted network is removed, and a late report does not restore it", async () => {
     const relay = new LiveRelay();
     const id = crypto.randomUUID();
     const link = await relay.link();
     link.report({ networks: [networkStatus(id)] });
-    await vi.waitFor(async () => expect(await stateOf(relay, id)).toBe("udp"), WAIT_OPTIONS);
+    await vi.waitFor(async () => expect(await getState(relay, id)).toBe("udp"), WAIT_OPTIONS);
     await relay.stub.revoke(revocation({ id, reason: "network_deleted" }));
     const other = crypto.randomUUID();
     link.report({ networks: [networkStatus(id, { state: "offline" }), networkStatus(other)] });
-    await vi.waitFor(async () => expect(await stateOf(relay, other)).toBe("udp"), WAIT_OPTIONS);
-    expect(await stateOf(relay, id)).toBeUndefined();
+    await vi.waitFor(async () => expect(await getState(relay, other)).toBe("udp"), WAIT_OPTIONS);
+    expect(await getState(relay, id)).toBeUndefined();
     expect(await relay.stub.deviceStatus(id)).toEqual([]);
   });
 });
 
-describe("what a relay must know", () => {
-  test("it is told at once, and again on each new link until no ticket can be that old", async () => {
+describe("a notice to a relay", () => {
+  test("is sent at once, and again on each new link until all affected tickets have expired", async () => {
     const relay = new LiveRelay();
-    const away = revocation();
-    await relay.stub.revoke(away);
+    const early = revocation();
+    await relay.stub.revoke(early);
     const link = await relay.link();
-    expect(await link.next()).toEqual(away);
+    expect(await link.next()).toEqual(early);
     const now = revocation({ id: undefined, tokenNonce: "ab", reason: "unauthorized" });
     await relay.stub.revoke(now);
     expect(await link.next()).toEqual(now);
     await relay.stub.revoke(now);
     await relay.sleep();
     const next = await relay.link({ epoch: "epoch-2" });
-    expect([await next.next(), await next.next()]).toEqual([away, now]);
+    expect([await next.next(), await next.next()]).toEqual([early, now]);
 
     await runInDurableObject(relay.stub, () => {
       vi.useFakeTimers({ now: Date.now() + 16 * 60_000, toFake: ["Date"] });
@@ -246,7 +252,7 @@ describe("what a relay must know", () => {
     expect(await late.next()).toEqual(newest);
   });
 
-  test("includes the newest allowlist of a tunnel alone", async () => {
+  test("includes only the newest allowlist of a tunnel", async () => {
     const relay = new LiveRelay();
     const tunnelId = crypto.randomUUID();
     await relay.stub.setAllowedCidrs(tunnelId, ["192.0.2.0/24"]);
@@ -258,7 +264,7 @@ describe("what a relay must know", () => {
   });
 });
 
-describe("what a tunnel's visitors used", () => {
+describe("a tunnel's usage", () => {
   const usage = (bytesIn: number): TunnelUsage => ({
     tunnelId: "tunnel",
     source: "epoch/1",
@@ -269,7 +275,7 @@ describe("what a tunnel's visitors used", () => {
     bytesOut: 0,
   });
 
-  test("reaches the tunnel's own object, once however often it is reported", async () => {
+  test("reaches the tunnel's object, and counts once however often it is reported", async () => {
     const relay = new LiveRelay();
     const [link, tunnel] = [await relay.link(), new LiveTunnel()];
     const report = { ...usage(7), tunnelId: tunnel.id, bytesOut: 5, connections: 2 };
@@ -282,7 +288,7 @@ describe("what a tunnel's visitors used", () => {
     }, WAIT_OPTIONS);
   });
 
-  test("is brought to it newest first while an earlier report is on its way", async () => {
+  test("that is reported during a delivery is delivered afterwards, only the newest", async () => {
     const delivered: number[] = [];
     const first = Promise.withResolvers<void>();
     const delivery = new UsageDelivery(async ({ bytesIn }) => {
@@ -297,13 +303,13 @@ describe("what a tunnel's visitors used", () => {
     expect(delivered).toEqual([1, 3]);
   });
 
-  test("is brought again when that failed", async () => {
-    const tried: number[] = [];
+  test("is delivered again after a failure", async () => {
+    const attempts: number[] = [];
     const delivery = new UsageDelivery(({ bytesIn }) => {
-      tried.push(bytesIn);
-      return tried.length === 1 ? Promise.reject(new Error("overloaded")) : Promise.resolve();
+      attempts.push(bytesIn);
+      return attempts.length === 1 ? Promise.reject(new Error("overloaded")) : Promise.resolve();
     });
     await delivery.deliver(usage(7));
-    expect(tried).toEqual([7, 7]);
+    expect(attempts).toEqual([7, 7]);
   });
 });

@@ -25,16 +25,16 @@ test.each([
   ["generic_hmac_sha256", "{}", { "X-Delivery-Id": "x".repeat(201) }, null],
   ["generic_hmac_sha256", "{}", {}, null],
 ] as [Validator, string, Record<string, string>, string | null][])(
-  "a delivery of %s, %s with %j, is called %j",
+  "a delivery of %s, %s with %j, has the id %j",
   (validator, body, headers, id) => {
     expect(readDeliveryId(validator, signed(body, headers))).toBe(id);
   },
 );
 
-test("only a chat app's question for a challenge is one", () => {
-  const question = '{"type":"url_verification","challenge":"c-1","token":"t"}';
-  expect(readChallenge("chat_app", signed(question))).toBe("c-1");
-  expect(readChallenge("payments", signed(question))).toBeNull();
+test("only a chat app's address verification has a challenge", () => {
+  const verification = '{"type":"url_verification","challenge":"c-1","token":"t"}';
+  expect(readChallenge("chat_app", signed(verification))).toBe("c-1");
+  expect(readChallenge("payments", signed(verification))).toBeNull();
   expect(readChallenge("chat_app", signed('{"type":"url_verification"}'))).toBeNull();
   expect(readChallenge("chat_app", signed('{"type":"event_callback","challenge":"c"}'))).toBeNull();
   expect(readChallenge("chat_app", signed("not json"))).toBeNull();

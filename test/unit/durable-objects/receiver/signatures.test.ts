@@ -1,4 +1,4 @@
-/** What vendors publish of their signatures, and what may not pass for one. */
+/** Signatures as vendors document them, and signatures that must be refused. */
 import { createHmac } from "node:crypto";
 import Stripe from "stripe";
 import { expect, test } from "vitest";
@@ -51,7 +51,7 @@ test("the example of Slack's documentation is accepted", async () => {
   );
 });
 
-test("what Stripe's own library signs is accepted", async () => {
+test("a signature by Stripe's own library is accepted", async () => {
   const payload = JSON.stringify({ id: "evt_1", text: "Grüße ✓" }, null, 2);
   const header = (timestamp: number) =>
     Stripe.webhooks.generateTestHeaderString({ payload, secret: "whsec_test", timestamp });
@@ -68,7 +68,7 @@ test("what Stripe's own library signs is accepted", async () => {
   expect(known).toContain("v1=c89214b5b5da833daed6f0b8c5bb6bd58cea9022bd80ccc78230f3942d632925");
 });
 
-test("one bit more or less in the body, the signature or the secret is another delivery", async () => {
+test("any change of the body, the signature or the secret is refused", async () => {
   const headers = { "X-Hub-Signature-256": GITHUB.signature };
   const flipped = GITHUB.signature.replace(/.$/, "6");
   for (const [secret, signature, body] of [
@@ -93,7 +93,7 @@ test("one bit more or less in the body, the signature or the secret is another d
   expect(await accepts("code_host", [], headers, GITHUB.body)).toBe(false);
 });
 
-test("a signature is over the bytes, whatever they are", async () => {
+test("a signature covers the exact bytes", async () => {
   const body = Uint8Array.from({ length: 256 }, (_, at) => at);
   const signature = createHmac("sha256", "s").update(body).digest("hex");
   const headers = { "X-Signature-256": `sha256=${signature}` };
@@ -105,7 +105,7 @@ test("a signature is over the bytes, whatever they are", async () => {
   expect(await accepts("generic_hmac_sha256", "s", ofJson, rewritten)).toBe(false);
 });
 
-test("hexadecimal digits are the same in either case", async () => {
+test("hexadecimal digits may be in upper or lower case", async () => {
   const headers = {
     "X-Hub-Signature-256": GITHUB.signature.replace(/[a-f0-9]{64}/, (hex) => hex.toUpperCase()),
   };
@@ -119,20 +119,20 @@ test.each([
   [299, true],
   [300, true],
   [301, false],
-])("a time that is %i seconds away passes: %s", async (seconds, passes) => {
+])("a timestamp that is %i seconds away is accepted: %s", async (seconds, isAccepted) => {
   const now = SLACK.time + seconds;
-  expect(await accepts("chat_app", SLACK.secret, slackHeaders(), SLACK.body, now)).toBe(passes);
+  expect(await accepts("chat_app", SLACK.secret, slackHeaders(), SLACK.body, now)).toBe(isAccepted);
   const line = `t=${SLACK.time},v1=${hmac("s", `${SLACK.time}.{}`)}`;
-  expect(await accepts("payments", "s", { "Stripe-Signature": line }, "{}", now)).toBe(passes);
+  expect(await accepts("payments", "s", { "Stripe-Signature": line }, "{}", now)).toBe(isAccepted);
 });
 
-test("a signature is for its own time", async () => {
+test("a signature is valid only for its own timestamp", async () => {
   const later = slackHeaders(SLACK.time + 1);
   expect(await accepts("chat_app", SLACK.secret, later, SLACK.body, SLACK.time)).toBe(false);
   for (const time of ["", "-1", "1e9", "0x1", " 1531420618", "NaN", "1531420618.0"]) {
     const signature = `v0=${hmac("s", `v0:${time}:{}`)}`;
     const headers = { "X-Slack-Request-Timestamp": time, "X-Slack-Signature": signature };
-    // What surrounds a value is no part of a header line.
+    // Whitespace around a header's value is removed.
     const isTime = time.trim() === String(SLACK.time) && time === time.trim();
     expect([time, await accepts("chat_app", "s", headers, "{}", SLACK.time)]).toEqual([
       time,
@@ -141,12 +141,12 @@ test("a signature is for its own time", async () => {
   }
 });
 
-test("of several signatures one must be right, and other schemes count for nothing", async () => {
+test("one of several signatures must be valid, and other schemes are ignored", async () => {
   const now = 1700000000;
   const right = hmac("new", `${now}.{}`);
   const wrong = hmac("other", `${now}.{}`);
   const line = (...parts: string[]) => ({ "Stripe-Signature": [`t=${now}`, ...parts].join(",") });
-  for (const [headers, passes] of [
+  for (const [headers, isAccepted] of [
     [line(`v1=${wrong}`, `v1=${right}`), true],
     [line(`v0=${wrong}`, `v1=${right}`), true],
     [line(`v1=${right}`, `v9=whatever`), true],
@@ -159,12 +159,12 @@ test("of several signatures one must be right, and other schemes count for nothi
   ] as const) {
     expect([headers, await accepts("payments", "new", headers, "{}", now)]).toEqual([
       headers,
-      passes,
+      isAccepted,
     ]);
   }
 });
 
-test("during a rotation either secret may have signed", async () => {
+test("during a rotation a signature by either secret is accepted", async () => {
   const headers = { "X-Hub-Signature-256": `sha256=${hmac("old", "{}")}` };
   expect(await accepts("code_host", ["new", "old"], headers, "{}")).toBe(true);
   expect(await accepts("code_host", ["new"], headers, "{}")).toBe(false);

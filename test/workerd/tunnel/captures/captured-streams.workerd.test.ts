@@ -31,19 +31,19 @@ import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-async function served() {
+async function createServed() {
   const tunnel = new LiveTunnel();
   return { tunnel, agent: await tunnel.agent() };
 }
 
-function untilFrames(tunnel: LiveTunnel, count: number): Promise<CaptureEvent> {
+function waitForFrames(tunnel: LiveTunnel, count: number): Promise<CaptureEvent> {
   return vi.waitUntil(async () => {
     const event = await lastCapture(tunnel);
     return event.frames_total === count && event;
   }, WAIT_OPTIONS);
 }
 
-function untilState(tunnel: LiveTunnel, state: CaptureState): Promise<CaptureEvent> {
+function waitForState(tunnel: LiveTunnel, state: CaptureState): Promise<CaptureEvent> {
   return vi.waitUntil(async () => {
     const event = await lastCapture(tunnel);
     return event.state === state && event;
@@ -52,7 +52,7 @@ function untilState(tunnel: LiveTunnel, state: CaptureState): Promise<CaptureEve
 
 describe("a WebSocket is captured", () => {
   test("with each message both ways, its time, size, kind and first bytes, and how it was closed", async () => {
-    const { tunnel, agent } = await served();
+    const { tunnel, agent } = await createServed();
     const { socket, stream } = await tunnel.visitorSocket(agent);
     const long = "x".repeat(FRAME_CAPTURE_MAX_BYTES + 10);
     socket.socket.send("hello");
@@ -61,7 +61,7 @@ describe("a WebSocket is captured", () => {
     await socket.message();
     agent.send((writer) => writer.writeBytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
     await socket.message();
-    const open = await untilFrames(tunnel, 3);
+    const open = await waitForFrames(tunnel, 3);
     expect(open).toMatchObject({
       kind: "websocket",
       state: "open",
@@ -84,7 +84,7 @@ describe("a WebSocket is captured", () => {
       Date.parse(open.timestamp),
     );
     socket.socket.close(4001, "bye");
-    const { frames, duration_ms } = await untilState(tunnel, "complete");
+    const { frames, duration_ms } = await waitForState(tunnel, "complete");
     expect(duration_ms).not.toBeNull();
     expect(frames.at(-1)).toMatchObject({
       from: "client",
@@ -93,46 +93,46 @@ describe("a WebSocket is captured", () => {
     });
   });
 
-  test("through sleep: it is one capture, whose messages go on", async () => {
-    const { tunnel, agent } = await served();
+  test("through hibernation: in one capture that continues", async () => {
+    const { tunnel, agent } = await createServed();
     const { socket, stream } = await tunnel.visitorSocket(agent);
     socket.socket.send("before");
     await agent.next(FRAME.text);
-    const { id } = await untilFrames(tunnel, 1);
+    const { id } = await waitForFrames(tunnel, 1);
     await tunnel.sleep();
     socket.socket.send("after");
     await agent.next(FRAME.text);
-    const event = await untilFrames(tunnel, 2);
+    const event = await waitForFrames(tunnel, 2);
     expect(event).toMatchObject({ id, state: "open", request_size: 11 });
     expect(event.frames.map(({ data }) => textOf(data))).toEqual(["before", "after"]);
     await tunnel.sleep();
     agent.send((writer) => writer.writeCodeAndText(FRAME.close, stream, 1000, ""));
     await socket.closed;
-    expect(await untilState(tunnel, "complete")).toMatchObject({ id, frames_total: 3 });
+    expect(await waitForState(tunnel, "complete")).toMatchObject({ id, frames_total: 3 });
     expect(await capturesOf(tunnel)).toHaveLength(1);
   });
 
-  test("and has failed when its agent is gone, also while the tunnel slept", async () => {
-    const { tunnel, agent } = await served();
+  test("and has failed when its agent disconnects, also while the tunnel hibernates", async () => {
+    const { tunnel, agent } = await createServed();
     await tunnel.visitorSocket(agent);
     await vi.waitUntil(async () => (await lastCapture(tunnel)).status === 101, WAIT_OPTIONS);
     await tunnel.sleep();
     await tunnel.agent();
-    expect(await untilState(tunnel, "failed")).toMatchObject({ error: "agent_offline" });
+    expect(await waitForState(tunnel, "failed")).toMatchObject({ error: "agent_offline" });
   });
 
-  test("once: what is over, or is being recorded, is not gone on with after sleep", async () => {
-    const { tunnel } = await served();
+  test("once: a recording that has ended or is in progress is not resumed", async () => {
+    const { tunnel } = await createServed();
     await runInDurableObject(tunnel.stub, (_, { storage }) => {
-      const ignored = () => undefined;
+      const ignore = () => undefined;
       const captures = new Captures(storage, {
         tunnelId: () => tunnel.id,
         alarm: new Alarm(storage),
-        feed: new CaptureFeed(storage.kv, ignored),
+        feed: new CaptureFeed(storage.kv, ignore),
         isRetired: false,
       });
-      const visit = { parts: ["GET", "/"], hasBody: false, clientIp: "", replayOf: null };
-      const recording = captures.startRecording({ ...visit, isSocket: true })!;
+      const request = { parts: ["GET", "/"], hasBody: false, clientIp: "", replayOf: null };
+      const recording = captures.startRecording({ ...request, isSocket: true })!;
       recording.startResponse(101, []);
       expect(captures.resumeRecording(recording.id)).toBeNull();
       captures.flush();
@@ -142,8 +142,8 @@ describe("a WebSocket is captured", () => {
     });
   });
 
-  test("which the local server refused: with its answer", async () => {
-    const { tunnel, agent } = await served();
+  test("that the local server refused: with its response", async () => {
+    const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/socket", { headers: { upgrade: "websocket" } });
     agent.answer((await agent.asked()).stream, 403, ["x-why", "no"], "go away");
     await (await answer).text();
@@ -152,8 +152,8 @@ describe("a WebSocket is captured", () => {
     expect(textOf(event.response_body)).toBe("go away");
   });
 
-  test("with the newest of very many messages, and the count of all", async () => {
-    const { tunnel, agent } = await served();
+  test("with the newest of very many messages, and their total", async () => {
+    const { tunnel, agent } = await createServed();
     const { stream, socket } = await tunnel.visitorSocket(agent);
     const most = FRAME_PAGE_MAX_FRAMES * FRAME_PAGES_MAX;
     const count = most + 2 * FRAME_PAGE_MAX_FRAMES;
@@ -163,7 +163,7 @@ describe("a WebSocket is captured", () => {
       });
     }
     for (let i = 0; i < count; i += 1) await socket.message();
-    const { frames } = await untilFrames(tunnel, count);
+    const { frames } = await waitForFrames(tunnel, count);
     expect(frames.length).toBeLessThanOrEqual(most);
     expect(frames.length).toBeGreaterThan(most - FRAME_PAGE_MAX_FRAMES);
     expect(textOf(frames.at(-1)!.data)).toBe(String(count - 1));
@@ -182,8 +182,8 @@ async function eventStream(tunnel: LiveTunnel, agent: TestAgent, pairs: string[]
 }
 
 describe("an event stream is captured", () => {
-  test("event by event while it flows, however it is cut into pieces", async () => {
-    const { tunnel, agent } = await served();
+  test("event by event while it streams, however it is split into chunks", async () => {
+    const { tunnel, agent } = await createServed();
     const { body, send } = await eventStream(tunnel, agent);
     const read = new Response(body).text();
     send("id: 7\nevent: price\nda");
@@ -196,13 +196,13 @@ describe("an event stream is captured", () => {
     expect(open.events).toMatchObject([{ event: "price", id: "7", data: "1\n2" }]);
     send("ta: last\r\n\r\n", FLAG.end);
     await read;
-    const over = await untilState(tunnel, "complete");
-    expect(over.events).toMatchObject([{ id: "7" }, { event: "message", id: null, data: "last" }]);
-    expect(textOf(over.response_body)).toContain(": still here");
+    const ended = await waitForState(tunnel, "complete");
+    expect(ended.events).toMatchObject([{ id: "7" }, { event: "message", id: null, data: "last" }]);
+    expect(textOf(ended.response_body)).toContain(": still here");
   });
 
-  test("that was open when the object stopped is shown as aborted, with the events that there were", async () => {
-    const { tunnel, agent } = await served();
+  test("that was open when the object stopped is shown as aborted, with its events", async () => {
+    const { tunnel, agent } = await createServed();
     const { send } = await eventStream(tunnel, agent);
     send("data: one\n\n");
     await vi.waitUntil(async () => (await lastCapture(tunnel)).events_total === 1, WAIT_OPTIONS);
@@ -214,9 +214,9 @@ describe("an event stream is captured", () => {
   });
 });
 
-describe("what a tunnel keeps is bounded", () => {
-  test("in memory: bodies of exchanges in flight beyond it are cut, and say so", async () => {
-    const { tunnel, agent } = await served();
+describe("a tunnel's captures are bounded", () => {
+  test("in memory: further bodies of exchanges in flight are cut and marked as cut", async () => {
+    const { tunnel, agent } = await createServed();
     const count = CAPTURE_MEMORY_MAX_BYTES / BODY_CAPTURE_MAX_BYTES + 2;
     const visits = Array.from({ length: count }, (_, i) => tunnel.visit(`/${i}`));
     const streams: number[] = [];
@@ -228,7 +228,7 @@ describe("what a tunnel keeps is bounded", () => {
       for (let at = 0; at < BODY_CAPTURE_MAX_BYTES; at += part.length) {
         agent.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
       }
-      // In flight at once is what the connection's window allows; the visitors take it.
+      // The connection's window bounds what is in flight; the visitors read it.
       await vi.waitUntil(() => agent.untaken > 0, WAIT_OPTIONS);
       while (agent.untaken > 0) await agent.anything();
     }
@@ -236,11 +236,11 @@ describe("what a tunnel keeps is bounded", () => {
       const summaries = await capturesOf(tunnel);
       return summaries.every((one) => one.response_size === BODY_CAPTURE_MAX_BYTES) && summaries;
     }, WAIT_OPTIONS);
-    let keptBytes = 0;
+    let capturedBytes = 0;
     for (const { id } of open) {
-      keptBytes += atob((await tunnel.stub.getCapture(id))!.response_body).length;
+      capturedBytes += atob((await tunnel.stub.getCapture(id))!.response_body).length;
     }
-    expect(keptBytes).toBe(CAPTURE_MEMORY_MAX_BYTES);
+    expect(capturedBytes).toBe(CAPTURE_MEMORY_MAX_BYTES);
     const end = new Uint8Array();
     for (const stream of streams) {
       agent.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, end));
@@ -249,13 +249,13 @@ describe("what a tunnel keeps is bounded", () => {
     const events = await Promise.all(open.map(({ id }) => tunnel.stub.getCapture(id)));
     const whole = events.filter((event) => !event!.truncated.response);
     expect(whole).toHaveLength(count - 2);
-    // What was written is held no longer.
+    // Memory is released after the write.
     await visited(tunnel, agent, "/", "next");
     expect((await lastCapture(tunnel)).truncated.response).toBe(false);
   });
 
-  test("by the plan's time: what is older is not shown, and the alarm drops it", async () => {
-    const { tunnel, agent } = await served();
+  test("by the plan's retention: older captures are not listed, and the alarm drops them", async () => {
+    const { tunnel, agent } = await createServed();
     await visited(tunnel, agent, "/old", "x".repeat(40_000));
     await agent.next(FRAME.credit);
     await setCapturing(tunnel, { retentionDays: 2 });
@@ -271,7 +271,7 @@ describe("what a tunnel keeps is bounded", () => {
     expect(await keys()).toEqual([]);
   });
 
-  test("by the time that the plan has when an agent comes, unless a newer one is known", async () => {
+  test("by the retention that an agent's admission carries, unless a newer one is stored", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ retention: { version: 1, days: 1 } });
     await visited(tunnel, agent);
@@ -283,8 +283,8 @@ describe("what a tunnel keeps is bounded", () => {
     expect(await capturesOf(tunnel)).toEqual([]);
   });
 
-  test("in space: the oldest go first", async () => {
-    const { tunnel, agent } = await served();
+  test("in storage: the oldest are dropped first", async () => {
+    const { tunnel, agent } = await createServed();
     const body = new Uint8Array(BODY_CAPTURE_MAX_BYTES);
     const bodies = CAPTURES_STORED_MAX_BYTES / body.length + 20;
     for (let i = 0; i < bodies; i += 1) {
@@ -300,13 +300,13 @@ describe("what a tunnel keeps is bounded", () => {
       await taken;
       if (i % 8 === 0) await capturesOf(tunnel, { limit: 1 });
     }
-    const kept = await capturesOf(tunnel);
+    const listed = await capturesOf(tunnel);
     const stored = await runInDurableObject(tunnel.stub, (_, ctx) => ctx.storage.sql.databaseSize);
     expect(stored).toBeLessThan(CAPTURES_STORED_MAX_BYTES + 2 * 1024 * 1024);
-    expect(kept.length).toBeGreaterThan(100);
-    expect(kept.length).toBeLessThan(bodies);
-    expect(kept.map(({ path }) => path)).toEqual(
-      Array.from({ length: kept.length }, (_, i) => `/${bodies - 1 - i}`),
+    expect(listed.length).toBeGreaterThan(100);
+    expect(listed.length).toBeLessThan(bodies);
+    expect(listed.map(({ path }) => path)).toEqual(
+      Array.from({ length: listed.length }, (_, i) => `/${bodies - 1 - i}`),
     );
   });
 });

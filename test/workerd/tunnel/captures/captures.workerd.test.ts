@@ -17,14 +17,14 @@ import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-async function served() {
+async function createServed() {
   const tunnel = new LiveTunnel();
   return { tunnel, agent: await tunnel.agent() };
 }
 
 describe("a request is captured", () => {
-  test("with both heads, both bodies, sizes and times, as they went", async () => {
-    const { tunnel, agent } = await served();
+  test("with the headers, bodies, sizes and times of request and response", async () => {
+    const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/a%20b/?x=1&y=", {
       method: "POST",
       body: "order",
@@ -56,15 +56,15 @@ describe("a request is captured", () => {
     expect(event.duration_ms).toBeGreaterThanOrEqual(event.latency_ms!);
   });
 
-  test("with the question mark of a query that is empty, and none where there is none", async () => {
-    const { tunnel, agent } = await served();
+  test("with an empty query when there is only a question mark, and null when there is none", async () => {
+    const { tunnel, agent } = await createServed();
     await visited(tunnel, agent, "/?");
     expect(await lastCapture(tunnel)).toMatchObject({ path: "/", query: "" });
     await visited(tunnel, agent, "/");
     expect(await lastCapture(tunnel)).toMatchObject({ path: "/", query: null });
   });
 
-  test("also where nobody was there to answer it", async () => {
+  test("also when no agent was connected", async () => {
     const tunnel = new LiveTunnel();
     expect((await tunnel.visit("/nobody")).status).toBe(502);
     expect(await lastCapture(tunnel)).toMatchObject({
@@ -75,11 +75,13 @@ describe("a request is captured", () => {
     });
   });
 
-  test("also where the local server was not", async () => {
-    const { tunnel, agent } = await served();
+  test("also when the local server was unreachable", async () => {
+    const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
-    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originUnreachable, "no"));
+    agent.send((writer) =>
+      writer.writeCodeAndText(FRAME.reset, stream, RESET.originUnreachable, "no"),
+    );
     await answer;
     expect(await lastCapture(tunnel)).toMatchObject({
       status: 502,
@@ -88,8 +90,8 @@ describe("a request is captured", () => {
     });
   });
 
-  test("also where its answer broke off, with what there was of it", async () => {
-    const { tunnel, agent } = await served();
+  test("also when its response broke off, with the received part", async () => {
+    const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
     agent.send((writer) => {
@@ -97,7 +99,9 @@ describe("a request is captured", () => {
       writer.writeText(FRAME.data, 0, stream, "half");
     });
     const { body } = await answer;
-    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originFailed, "broke"));
+    agent.send((writer) =>
+      writer.writeCodeAndText(FRAME.reset, stream, RESET.originFailed, "broke"),
+    );
     await expect(new Response(body).text()).rejects.toThrow();
     const event = await lastCapture(tunnel);
     expect(event).toMatchObject({ status: 200, state: "failed", error: "origin_failed" });
@@ -105,16 +109,16 @@ describe("a request is captured", () => {
     expect(textOf(event.response_body)).toBe("half");
   });
 
-  test("also where its answer was none that HTTP allows", async () => {
-    const { tunnel, agent } = await served();
+  test("also when its response was not valid HTTP", async () => {
+    const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/");
     agent.answer((await agent.asked()).stream, 200, ["content-length", "9"], "short");
     expect((await answer).status).toBe(502);
     expect(await lastCapture(tunnel)).toMatchObject({ state: "failed", error: "origin_failed" });
   });
 
-  test("also where the visitor left", async () => {
-    const { tunnel, agent } = await served();
+  test("also when the visitor disconnected", async () => {
+    const { tunnel, agent } = await createServed();
     const leaving = new AbortController();
     const answer = tunnel.visit("/", { signal: leaving.signal });
     const { stream } = await agent.asked();
@@ -125,8 +129,8 @@ describe("a request is captured", () => {
     expect(await lastCapture(tunnel)).toMatchObject({ status: 200, state: "aborted" });
   });
 
-  test("also where it was refused, and what of it nobody read is missing", async () => {
-    const { tunnel, agent } = await served();
+  test("also when it was refused, without the body that was never read", async () => {
+    const { tunnel, agent } = await createServed();
     await tunnel.stub.publishSettings({
       version: 1,
       realm: "shop",
@@ -141,8 +145,8 @@ describe("a request is captured", () => {
     expect(agent.untaken).toBe(0);
   });
 
-  test("whose body is too long is cut, and says so; its size is the whole one", async () => {
-    const { tunnel, agent } = await served();
+  test("with a cut body if it is too long, marked as cut, and with its full size", async () => {
+    const { tunnel, agent } = await createServed();
     const whole = "x".repeat(BODY_CAPTURE_MAX_BYTES);
     const answer = tunnel.visit("/");
     const { stream } = await agent.asked();
@@ -160,8 +164,8 @@ describe("a request is captured", () => {
     expect(textOf(event.response_body) === whole).toBe(true);
   });
 
-  test("while it is open, as far as it is", async () => {
-    const { tunnel, agent } = await served();
+  test("while it is open, with the part that was received so far", async () => {
+    const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/slow");
     const { stream } = await agent.asked();
     expect(await capturesOf(tunnel)).toMatchObject([{ state: "open", status: null }]);
@@ -178,8 +182,8 @@ describe("a request is captured", () => {
     expect(await capturesOf(tunnel)).toHaveLength(1);
   });
 
-  test("once, however often it was given to an agent", async () => {
-    const { tunnel, agent } = await served();
+  test("once, however often it was sent to an agent", async () => {
+    const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/");
     await agent.asked();
     const next = await tunnel.agent();
@@ -189,9 +193,9 @@ describe("a request is captured", () => {
   });
 });
 
-describe("headers that are not to be kept", () => {
-  test("are replaced before anything is stored, in any spelling, on both sides", async () => {
-    const { tunnel, agent } = await served();
+describe("redacted headers", () => {
+  test("are replaced before anything is stored, in any case, on both sides", async () => {
+    const { tunnel, agent } = await createServed();
     const visit = async () => {
       const answer = tunnel.visit("/", { headers: { authorization: "Bearer s", "X-Key": "k" } });
       const { stream, pairs } = await agent.asked();
@@ -213,9 +217,9 @@ describe("headers that are not to be kept", () => {
   });
 });
 
-describe("what the owner wants", () => {
-  test("nothing captured: from the next request on, until it is wanted again", async () => {
-    const { tunnel, agent } = await served();
+describe("the owner's settings", () => {
+  test("turn captures off from the next request on, until they are turned on again", async () => {
+    const { tunnel, agent } = await createServed();
     await setCapturing(tunnel, { capture: false });
     await visited(tunnel, agent);
     await tunnel.sleep();
@@ -226,8 +230,8 @@ describe("what the owner wants", () => {
     expect(await capturesOf(tunnel)).toHaveLength(1);
   });
 
-  test("no bodies: their sizes are known, and that they are missing", async () => {
-    const { tunnel, agent } = await served();
+  test("omit bodies, but not their sizes and that they are missing", async () => {
+    const { tunnel, agent } = await createServed();
     await setCapturing(tunnel, { bodies: false });
     await visited(tunnel, agent, "/", "body");
     expect(await lastCapture(tunnel)).toMatchObject({
@@ -237,8 +241,8 @@ describe("what the owner wants", () => {
     });
   });
 
-  test("an older change that comes late changes nothing", async () => {
-    const { tunnel, agent } = await served();
+  test("are not changed by an older version that arrives late", async () => {
+    const { tunnel, agent } = await createServed();
     await setCapturing(tunnel, { capture: true, version: 1e6 });
     await setCapturing(tunnel, { capture: false });
     await visited(tunnel, agent);
@@ -248,7 +252,7 @@ describe("what the owner wants", () => {
 
 describe("captures are listed", () => {
   test("newest first, page by page, each once", async () => {
-    const { tunnel, agent } = await served();
+    const { tunnel, agent } = await createServed();
     const paths = Array.from({ length: 30 }, (_, i) => `/${i}`);
     for (const path of paths) await visited(tunnel, agent, path);
     const seen: string[] = [];
@@ -262,7 +266,7 @@ describe("captures are listed", () => {
   });
 
   test("by method, status, class of status, part of the path, and time", async () => {
-    const { tunnel, agent } = await served();
+    const { tunnel, agent } = await createServed();
     const visit = async (method: string, path: string, status: number) => {
       const answer = tunnel.visit(path, { method });
       agent.answer((await agent.asked()).stream, status, [], "");
@@ -283,19 +287,19 @@ describe("captures are listed", () => {
     expect(await paths({ method: "PURGE" })).toEqual(["/cache"]);
   });
 
-  test("and found after sleep", async () => {
-    const { tunnel, agent } = await served();
-    await visited(tunnel, agent, "/kept", "x".repeat(40_000));
+  test("and found after hibernation", async () => {
+    const { tunnel, agent } = await createServed();
+    await visited(tunnel, agent, "/stored", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
     await tunnel.sleep();
     const event = await tunnel.stub.getCapture(id);
-    expect(event).toMatchObject({ path: "/kept", response_size: 40_000 });
+    expect(event).toMatchObject({ path: "/stored", response_size: 40_000 });
     expect(textOf(event!.response_body)).toHaveLength(40_000);
     expect(await tunnel.stub.getCapture(crypto.randomUUID())).toBeNull();
   });
 
-  test("from then on when they are cleared, also where later ones are on the same page", async () => {
-    const { tunnel, agent } = await served();
+  test("without those that were cleared, also when later ones are on the same page", async () => {
+    const { tunnel, agent } = await createServed();
     const now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now });
     await visited(tunnel, agent, "/before");
@@ -305,41 +309,44 @@ describe("captures are listed", () => {
     await tunnel.stub.clearCaptures(now);
     expect(await capturesOf(tunnel)).toEqual([after]);
     expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
-    // An older change that comes late changes nothing, and sleep forgets nothing.
+    // An older call that arrives late changes nothing, and hibernation loses nothing.
     await tunnel.stub.clearCaptures(now - 10);
     await tunnel.sleep();
     expect(await capturesOf(tunnel)).toEqual([after]);
     expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
   });
 
-  test("by its id also when what came by then was cleared while it is open", async () => {
-    const { tunnel, agent } = await served();
+  test("by its id even if it was cleared while it is open", async () => {
+    const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/slow");
     const { stream } = await agent.asked();
     const { id } = await lastCapture(tunnel);
     await tunnel.stub.clearCaptures(Date.now());
     agent.answer(stream, 200);
     const { body } = await answer;
-    await vi.waitUntil(async () => (await tunnel.stub.getCapture(id))?.status === 200, WAIT_OPTIONS);
+    await vi.waitUntil(
+      async () => (await tunnel.stub.getCapture(id))?.status === 200,
+      WAIT_OPTIONS,
+    );
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, "done"));
     await new Response(body).text();
   });
 
-  test("after the server was stopped and started, to the last one", async () => {
-    const { tunnel, agent } = await served();
+  test("completely after the server was stopped and started", async () => {
+    const { tunnel, agent } = await createServed();
     await visited(tunnel, agent, "/last");
     await tunnel.stub.drain();
     await runInDurableObject(tunnel.stub, (_, ctx) => ctx.abort("stopped")).catch(() => undefined);
     const restarted = bindings.TUNNEL.getByName(tunnel.id);
     expect(await restarted.listCaptures({ limit: 1 })).toMatchObject([{ path: "/last" }]);
     const reports = rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id);
-    // One that was on its way when the server stopped may arrive last.
+    // A report that was being sent when the server stopped may arrive last.
     reports.sort((a, b) => a.sequence - b.sequence);
     expect(reports.at(-1)).toMatchObject({ requests: 1, agentConnected: false });
   });
 
-  test("until they are cleared, and none of a tunnel that is gone", async () => {
-    const { tunnel, agent } = await served();
+  test("until they are cleared, and not for a deleted tunnel", async () => {
+    const { tunnel, agent } = await createServed();
     await visited(tunnel, agent, "/", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
     await tunnel.stub.clearCaptures(Date.now());

@@ -11,7 +11,7 @@ import {
 } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 
-async function replayable() {
+async function createReplayable() {
   const tunnel = new LiveTunnel();
   const agent = await tunnel.agent();
   await setCapturing(tunnel, { allowReplay: true, redactHeaders: ["authorization"] });
@@ -19,7 +19,7 @@ async function replayable() {
 }
 
 /** The captured request to send again: a POST with a body. */
-async function ordered(tunnel: LiveTunnel, agent: TestAgent): Promise<string> {
+async function captureOrder(tunnel: LiveTunnel, agent: TestAgent): Promise<string> {
   const answer = tunnel.visit("/orders?draft", {
     method: "POST",
     body: "one",
@@ -33,8 +33,13 @@ async function ordered(tunnel: LiveTunnel, agent: TestAgent): Promise<string> {
   return (await lastCapture(tunnel)).id;
 }
 
-/** What the agent gets of a replay, which it answers. */
-async function replayed(tunnel: LiveTunnel, agent: TestAgent, id: string, changes: ReplayChanges = {}) {
+/** Answers a replay. @returns what the agent received. */
+async function answerReplay(
+  tunnel: LiveTunnel,
+  agent: TestAgent,
+  id: string,
+  changes: ReplayChanges = {},
+) {
   const outcome = tunnel.stub.replay(id, changes);
   const { stream, method, target, pairs } = await agent.asked();
   let body = "";
@@ -44,20 +49,20 @@ async function replayed(tunnel: LiveTunnel, agent: TestAgent, id: string, change
     isLast = data.isLast;
   }
   agent.answer(stream, 200, [], "again");
-  return { method, target, lines: linesOf(pairs), body, outcome: await outcome };
+  return { method, target, lines: toHeaders(pairs), body, outcome: await outcome };
 }
 
-function linesOf(pairs: string[]): Record<string, string> {
+function toHeaders(pairs: string[]): Record<string, string> {
   const lines: Record<string, string> = {};
   for (let i = 0; i < pairs.length; i += 2) lines[pairs[i]!] = pairs[i + 1]!;
   return lines;
 }
 
 describe("a captured request that is sent again", () => {
-  test("is the same, marked, without what was redacted, and a capture of its own", async () => {
-    const { tunnel, agent } = await replayable();
-    const id = await ordered(tunnel, agent);
-    const { method, target, lines, body, outcome } = await replayed(tunnel, agent, id);
+  test("is unchanged except for its mark and redacted headers, and has a capture of its own", async () => {
+    const { tunnel, agent } = await createReplayable();
+    const id = await captureOrder(tunnel, agent);
+    const { method, target, lines, body, outcome } = await answerReplay(tunnel, agent, id);
     expect([method, target, body]).toEqual(["POST", "/orders?draft", "one"]);
     expect(lines).toMatchObject({ "x-kind": "big", "underpass-replay": id });
     expect(lines).not.toHaveProperty("authorization");
@@ -68,10 +73,10 @@ describe("a captured request that is sent again", () => {
     expect(await capturesOf(tunnel)).toHaveLength(2);
   });
 
-  test("is changed where that is asked for, and says how long it is then", async () => {
-    const { tunnel, agent } = await replayable();
-    const id = await ordered(tunnel, agent);
-    const { method, target, lines, body } = await replayed(tunnel, agent, id, {
+  test("has the requested changes and the matching content length", async () => {
+    const { tunnel, agent } = await createReplayable();
+    const id = await captureOrder(tunnel, agent);
+    const { method, target, lines, body } = await answerReplay(tunnel, agent, id, {
       method: "PUT",
       path: "/other",
       query: null,
@@ -83,24 +88,24 @@ describe("a captured request that is sent again", () => {
     expect(lines).not.toHaveProperty("x-kind");
   });
 
-  test("is refused where its owner does not allow that, and where there is none", async () => {
-    const { tunnel, agent } = await replayable();
-    const id = await ordered(tunnel, agent);
+  test("is refused when the owner does not allow replays, and when it does not exist", async () => {
+    const { tunnel, agent } = await createReplayable();
+    const id = await captureOrder(tunnel, agent);
     expect(await tunnel.stub.replay(crypto.randomUUID())).toEqual({ refused: "not_found" });
     await setCapturing(tunnel, { allowReplay: false });
     expect(await tunnel.stub.replay(id)).toEqual({ refused: "replay_disabled" });
     expect(agent.untaken).toBe(0);
   });
 
-  test("is refused while no agent is there", async () => {
-    const { tunnel, agent } = await replayable();
-    const id = await ordered(tunnel, agent);
+  test("is refused while no agent is connected", async () => {
+    const { tunnel, agent } = await createReplayable();
+    const id = await captureOrder(tunnel, agent);
     await tunnel.stub.revokeCredential("token-a");
     expect(await tunnel.stub.replay(id)).toEqual({ refused: "agent_offline" });
   });
 
-  test("is refused where its body was cut or never read, and sent with another one", async () => {
-    const { tunnel, agent } = await replayable();
+  test("is refused when its body was cut or never read, unless a new body is given", async () => {
+    const { tunnel, agent } = await createReplayable();
     const answer = tunnel.visit("/", {
       method: "POST",
       body: "x".repeat(BODY_CAPTURE_MAX_BYTES + 1),
@@ -112,11 +117,11 @@ describe("a captured request that is sent again", () => {
     const { id } = await lastCapture(tunnel);
     expect(await tunnel.stub.replay(id)).toEqual({ refused: "cut" });
     const given = { body: new TextEncoder().encode("given") };
-    expect((await replayed(tunnel, agent, id, given)).body).toBe("given");
+    expect((await answerReplay(tunnel, agent, id, given)).body).toBe("given");
   });
 
-  test("is refused where it was a WebSocket", async () => {
-    const { tunnel, agent } = await replayable();
+  test("is refused if it is a WebSocket", async () => {
+    const { tunnel, agent } = await createReplayable();
     const { socket } = await tunnel.visitorSocket(agent);
     const { id } = await lastCapture(tunnel);
     expect(await tunnel.stub.replay(id)).toEqual({ refused: "not_replayable" });
@@ -124,8 +129,8 @@ describe("a captured request that is sent again", () => {
     await agent.next(FRAME.close);
   });
 
-  test("passes what stands before the tunnel: whoever sends it owns that", async () => {
-    const { tunnel, agent } = await replayable();
+  test("passes the tunnel's gates, which belong to the sender of the replay", async () => {
+    const { tunnel, agent } = await createReplayable();
     await visited(tunnel, agent, "/admin");
     const { id } = await lastCapture(tunnel);
     const actions = [{ kind: "deny" as const, path_prefix: "/admin" }];

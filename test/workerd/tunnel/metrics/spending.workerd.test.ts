@@ -15,22 +15,22 @@ async function visit(tunnel: LiveTunnel, agent: TestAgent, bytes: number): Promi
   agent.answer((await agent.asked()).stream, 200, [], "x".repeat(bytes));
   await (await answer).text();
 }
-const spendingOf = async (tunnel: LiveTunnel) => (await tunnel.stub.sendReport())?.spending;
+const getSpending = async (tunnel: LiveTunnel) => (await tunnel.stub.sendReport())?.spending;
 const month = (nowMs = Date.now()) => new Date(nowMs).toISOString().slice(0, 7);
 
 describe("a tunnel's traffic is charged", () => {
-  test("to the token whose agent serves, in totals of the month, once told no more", async () => {
+  test("to the token of the serving agent, in monthly totals that are reported once", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ tokenNonce: "token-a" });
     await visit(tunnel, agent, 100);
     const charged = { tokenNonce: "token-a", month: month() };
-    expect(await spendingOf(tunnel)).toEqual([{ ...charged, bytes: 100, requests: 1 }]);
-    expect(await spendingOf(tunnel)).toEqual([]);
+    expect(await getSpending(tunnel)).toEqual([{ ...charged, bytes: 100, requests: 1 }]);
+    expect(await getSpending(tunnel)).toEqual([]);
     await visit(tunnel, agent, 50);
-    expect(await spendingOf(tunnel)).toEqual([{ ...charged, bytes: 150, requests: 2 }]);
+    expect(await getSpending(tunnel)).toEqual([{ ...charged, bytes: 150, requests: 2 }]);
   });
 
-  test("to each of several tokens what came of it, also when one comes back", async () => {
+  test("to each of several tokens for its own traffic, also when one is used again", async () => {
     const tunnel = new LiveTunnel();
     for (const [tokenNonce, bytes] of [
       ["a", 10],
@@ -59,7 +59,7 @@ describe("a tunnel's traffic is charged", () => {
     vi.useFakeTimers({ toFake: ["Date"], now: later });
     const again = await tunnel.agent({ tokenExpiresAtMs: later + 3600_000 });
     await visit(tunnel, again, 5);
-    expect(await spendingOf(tunnel)).toMatchObject([
+    expect(await getSpending(tunnel)).toMatchObject([
       { month: month(later), bytes: 5, requests: 1 },
     ]);
   });
@@ -71,30 +71,30 @@ describe("a tunnel's traffic is charged", () => {
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
     await visit(tunnel, agent, 1);
-    expect(await spendingOf(tunnel)).toMatchObject([{ bytes: 101, requests: 2 }]);
+    expect(await getSpending(tunnel)).toMatchObject([{ bytes: 101, requests: 2 }]);
   });
 
-  test("to nobody while nobody serves", async () => {
+  test("to no token while no agent serves", async () => {
     const tunnel = new LiveTunnel();
     await tunnel.stub.setMaintenance(tunnel.id, { version: 1, isOn: false, message: null });
     expect((await tunnel.visit("/")).status).toBe(502);
-    expect(await spendingOf(tunnel)).toEqual([]);
+    expect(await getSpending(tunnel)).toEqual([]);
   });
 });
 
 describe("an agent is closed", () => {
-  /** Sooner than an agent that says nothing is taken for gone. */
+  /** Earlier than a silent agent is disconnected. */
   const LEFT_MS = HEARTBEAT_TIMEOUT_MS / 2;
-  async function itsEnd(tunnel: LiveTunnel, endsAtMs: number): Promise<void> {
+  async function reachExpiry(tunnel: LiveTunnel, endsAtMs: number): Promise<void> {
     vi.useFakeTimers({ toFake: ["Date"], now: endsAtMs });
     await vi.waitUntil(() => runDurableObjectAlarm(tunnel.stub), WAIT_OPTIONS);
   }
 
-  test("when its token ends, though nobody visits, and a new one is refused nothing", async () => {
+  test("when its token expires, even without visitors, and another token is accepted", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + LEFT_MS;
     const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
-    await itsEnd(tunnel, endsAtMs);
+    await reachExpiry(tunnel, endsAtMs);
     expect(await agent.closed).toEqual({
       code: CLOSE.unauthorized,
       reason: "unauthorized: the token has expired",
@@ -102,7 +102,7 @@ describe("an agent is closed", () => {
     expect((await tunnel.agent({ tokenNonce: "token-b" })).welcome).toBeDefined();
   });
 
-  test("when its token ends, with what is streaming through it", async () => {
+  test("when its token expires, together with its streams", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + LEFT_MS;
     const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
@@ -111,18 +111,18 @@ describe("an agent is closed", () => {
     agent.answer(stream, 200, ["content-length", "100"]);
     const { body } = await answer;
     agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "half"));
-    await itsEnd(tunnel, endsAtMs);
+    await reachExpiry(tunnel, endsAtMs);
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
     await expect(new Response(body).text()).rejects.toThrow();
   });
 
-  test("when its token ends, even if it slept until then", async () => {
+  test("when its token expires, even after hibernation", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + LEFT_MS;
     const agent = await tunnel.agent({ tokenExpiresAtMs: endsAtMs });
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
-    await itsEnd(tunnel, endsAtMs);
+    await reachExpiry(tunnel, endsAtMs);
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
   });
 
@@ -144,7 +144,7 @@ describe("a slow token", () => {
   const RATE = { bandwidthLimitMbps: 8 };
   const BYTES_PER_MS = 1_000;
 
-  test("gets an answer at its rate, in its order and whole", async () => {
+  test("delivers a response at its rate, in order and complete", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent(RATE);
     const startedAt = Date.now();
@@ -153,11 +153,13 @@ describe("a slow token", () => {
     agent.answer(stream, 200);
     const part = (n: number) => String(n % 10).repeat(60_000);
     for (let n = 0; n < 14; n++)
-      agent.send((writer) => writer.writeText(FRAME.data, n === 13 ? FLAG.end : 0, stream, part(n)));
+      agent.send((writer) =>
+        writer.writeText(FRAME.data, n === 13 ? FLAG.end : 0, stream, part(n)),
+      );
     const body = await (await answer).text();
     expect(body).toBe(Array.from({ length: 14 }, (_, n) => part(n)).join(""));
     const ms = Date.now() - startedAt;
-    // The last part passes when those before it are paid for.
+    // The last part is sent after the time that the parts before it take.
     expect(ms).toBeGreaterThan((13 * 60_000) / BYTES_PER_MS - 200 - 50);
   });
 
@@ -179,7 +181,7 @@ describe("a slow token", () => {
     await answer;
   });
 
-  test("gets a WebSocket's messages at its rate, both ways and in order", async () => {
+  test("delivers a WebSocket's messages at its rate and in order", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent(RATE);
     const { socket, stream } = await tunnel.visitorSocket(agent);
@@ -192,7 +194,7 @@ describe("a slow token", () => {
     expect(await socket.closed).toEqual({ code: 4001, reason: "bye" });
   });
 
-  test("does not let a small answer wait for a large one", async () => {
+  test("does not delay a small response behind a large one", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ bandwidthLimitMbps: 1 });
     const large = tunnel.visit("/large");

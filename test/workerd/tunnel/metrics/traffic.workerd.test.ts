@@ -11,19 +11,19 @@ async function visit(tunnel: LiveTunnel, agent: TestAgent, status = 200, body = 
   agent.answer((await agent.asked()).stream, status, [], body);
   await (await answer).text();
 }
-const reportOf = async (tunnel: LiveTunnel) => (await tunnel.stub.sendReport())!;
-const sumOf = (counters: Record<string, number>, family: string) =>
+const getReport = async (tunnel: LiveTunnel) => (await tunnel.stub.sendReport())!;
+const sumCounters = (counters: Record<string, number>, family: string) =>
   Object.entries(counters)
     .filter(([name]) => name.startsWith(`${family}:`) && name !== "latency:sum")
     .reduce((sum, [, count]) => sum + count, 0);
 
 describe("a tunnel counts", () => {
-  test("each answer by its class, with the time that it took", async () => {
+  test("each response by its class and latency", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     for (const status of [200, 201, 302, 404, 500]) await visit(tunnel, agent, status);
     await tunnel.visitorSocket(agent);
-    const { counters, traffic } = await reportOf(tunnel);
+    const { counters, traffic } = await getReport(tunnel);
     expect(counters).toMatchObject({
       "requests:1xx": 1,
       "requests:2xx": 2,
@@ -31,14 +31,14 @@ describe("a tunnel counts", () => {
       "requests:4xx": 1,
       "requests:5xx": 1,
     });
-    expect(sumOf(counters, "latency")).toBe(6);
+    expect(sumCounters(counters, "latency")).toBe(6);
     expect(traffic.map(({ requests, bytesOut }) => [requests, bytesOut])).toEqual([
       [6, 25],
       [6, 25],
     ]);
   });
 
-  test("refusals by their reason, without a time, also before any agent came", async () => {
+  test("refusals by their reason, without a latency, also before any agent has connected", async () => {
     const tunnel = new LiveTunnel();
     expect((await tunnel.visit("/")).status).toBe(502);
     await runDurableObjectAlarm(tunnel.stub);
@@ -46,7 +46,7 @@ describe("a tunnel counts", () => {
     await tunnel.agent();
     await tunnel.stub.setMaintenance(tunnel.id, { version: 1, isOn: true, message: null });
     expect((await tunnel.visit("/")).status).toBe(503);
-    const { counters, requests } = await reportOf(tunnel);
+    const { counters, requests } = await getReport(tunnel);
     expect(counters).toEqual({
       "requests:5xx": 2,
       "refusals:agent_offline": 1,
@@ -64,22 +64,22 @@ describe("a tunnel counts", () => {
       writer.writeCodeAndText(FRAME.reset, stream, RESET.originTimeout, "slow"),
     );
     expect((await answer).status).toBe(504);
-    const { counters } = await reportOf(tunnel);
+    const { counters } = await getReport(tunnel);
     expect(counters).toEqual({ "requests:5xx": 1, "refusals:origin_timeout": 1 });
   });
 
-  test("a local server's own line that looks like a refusal as the answer that it is", async () => {
+  test("a local server's response with a refusal's header as a response", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
     agent.answer((await agent.asked()).stream, 503, ["underpass-error", "maintenance"], "");
     await answer;
-    const { counters } = await reportOf(tunnel);
-    expect(sumOf(counters, "refusals")).toBe(0);
+    const { counters } = await getReport(tunnel);
+    expect(sumCounters(counters, "refusals")).toBe(0);
     expect(counters).toMatchObject({ "requests:5xx": 1 });
   });
 
-  test("visitors who left before an answer apart from failures", async () => {
+  test("visitors who disconnect before a response separately from failures", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const abort = new AbortController();
@@ -89,13 +89,13 @@ describe("a tunnel counts", () => {
     await answer;
     expect((await agent.coded(FRAME.reset)).stream).toBe(stream);
     const { counters } = await vi.waitUntil(async () => {
-      const report = await reportOf(tunnel);
-      return sumOf(report.counters, "requests") > 0 && report;
+      const report = await getReport(tunnel);
+      return sumCounters(report.counters, "requests") > 0 && report;
     }, WAIT_OPTIONS);
     expect(counters).toEqual({ "requests:left": 1 });
   });
 
-  test("a replay as the request that it is", async () => {
+  test("a replay as a request", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await setCapturing(tunnel, { allowReplay: true });
@@ -104,22 +104,22 @@ describe("a tunnel counts", () => {
     const replayed = tunnel.stub.replay(id);
     agent.answer((await agent.asked()).stream, 404, [], "gone");
     await replayed;
-    const { counters, requests, bytesOut } = await reportOf(tunnel);
+    const { counters, requests, bytesOut } = await getReport(tunnel);
     expect(counters).toMatchObject({ "requests:2xx": 1, "requests:4xx": 1 });
     expect([requests, bytesOut]).toEqual([2, 9]);
   });
 
-  test("nothing for a host that has left it: the request goes on to another tunnel", async () => {
+  test("nothing for a host that it does not serve: the request goes to another tunnel", async () => {
     const tunnel = new LiveTunnel();
     await tunnel.agent();
     await tunnel.stub.retire();
     expect((await tunnel.visit("/")).status).toBe(404);
-    expect((await reportOf(tunnel)).counters).toEqual({});
+    expect((await getReport(tunnel)).counters).toEqual({});
   });
 });
 
-describe("what a tunnel has counted", () => {
-  test("goes on where it was after sleep, in the same minute and the next ones", async () => {
+describe("a tunnel's counters", () => {
+  test("continue after hibernation, in the same minute and the next ones", async () => {
     const tunnel = new LiveTunnel();
     const noon = Math.ceil(Date.now() / 3600_000) * 3600_000;
     vi.useFakeTimers({ toFake: ["Date"], now: noon });
@@ -133,7 +133,7 @@ describe("what a tunnel has counted", () => {
       vi.setSystemTime(noon + MINUTE_MS);
       const again = await tunnel.agent({ tokenExpiresAtMs: noon + 3600_000 });
       await visit(tunnel, again);
-      const { traffic } = await reportOf(tunnel);
+      const { traffic } = await getReport(tunnel);
       const counted = traffic.map(({ grain, startsAtMs, requests, bytesOut }) => [
         grain,
         startsAtMs - noon,
@@ -149,15 +149,15 @@ describe("what a tunnel has counted", () => {
     }
   });
 
-  test("is told once, however often somebody asks", async () => {
+  test("are reported once, however often a report is requested", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await visit(tunnel, agent);
-    expect((await reportOf(tunnel)).traffic).not.toEqual([]);
-    expect((await reportOf(tunnel)).traffic).toEqual([]);
+    expect((await getReport(tunnel)).traffic).not.toEqual([]);
+    expect((await getReport(tunnel)).traffic).toEqual([]);
   });
 
-  test("has bytes of a long answer in the minutes in which they passed", async () => {
+  test("have the bytes of a long response in the minutes in which they were sent", async () => {
     const tunnel = new LiveTunnel();
     const noon = Math.ceil(Date.now() / 3600_000) * 3600_000;
     vi.useFakeTimers({ toFake: ["Date"], now: noon });
@@ -172,7 +172,7 @@ describe("what a tunnel has counted", () => {
       vi.setSystemTime(noon + MINUTE_MS);
       agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, "second!"));
       await reader.read();
-      const { traffic } = await reportOf(tunnel);
+      const { traffic } = await getReport(tunnel);
       const minutes = traffic.filter(({ grain }) => grain === "minute");
       expect(minutes.map(({ requests, bytesOut }) => [requests, bytesOut])).toEqual([
         [1, 5],
