@@ -83,13 +83,13 @@ health.openapi(
 async function getRelayState(c: ApiContext): Promise<z.infer<typeof Ready>["relay"]> {
   if (c.var.config.RELAY_SECRET === undefined) return "not_configured";
   const ids = await listRelayIds(c.var.db);
-  const asked = ids.map(async (id) => {
+  const checks = ids.map(async (id) => {
     if (!(await relayObject(c.env, id).isConnected()))
       throw new Error(`relay ${id} is not connected`);
     return "connected" as const;
   });
   const late = scheduler.wait(RELAY_ANSWER_MAX_MS).then(() => "disconnected" as const);
-  return Promise.race([Promise.any(asked).catch(() => "disconnected" as const), late]);
+  return Promise.race([Promise.any(checks).catch(() => "disconnected" as const), late]);
 }
 
 /** Each part is used, not only loaded: a key that loads may still fail to sign. */

@@ -141,7 +141,9 @@ describe("signing up", () => {
     const replies = await Promise.all(Array.from({ length: 20 }, () => signUp(email)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
     await waitUntil(async () => (await api.readMailsTo(email)).length === 20);
-    const codes = (await api.readMailsTo(email)).map((mail) => /^Subject: (\d{6}) /m.exec(mail)![1]!);
+    const codes = (await api.readMailsTo(email)).map(
+      (mail) => /^Subject: (\d{6}) /m.exec(mail)![1]!,
+    );
     const events = await api.sql(
       "select action, count(*)::integer as times from audit_events join users on users.id = user_id where email = $1 group by action order by action",
       [email],

@@ -5,7 +5,11 @@ import { MAIL_DELIVERY_MAX_MS } from "../../../protocol/limits.ts";
 import { newEmail, PASSWORD, waitUntil } from "../../harness/server/api.ts";
 import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
 import { startHosted, type HostedService } from "../../harness/server/hosted.ts";
-import { startMailServer, type MailServer, type Behavior } from "../../harness/fakes/mail-server.ts";
+import {
+  startMailServer,
+  type MailServer,
+  type Behavior,
+} from "../../harness/fakes/mail-server.ts";
 
 const MAIL = {
   to: "to@example.com",

@@ -102,7 +102,9 @@ describe("with a second factor on, a password", () => {
 describe("the second factor", () => {
   test("signs in by a code of the authenticator, as a password alone does elsewhere", async () => {
     owner = await personWithMfa();
-    const reply = await pass(await startChallenge(api, owner), { code: generateCode(owner.secret, 1) });
+    const reply = await pass(await startChallenge(api, owner), {
+      code: generateCode(owner.secret, 1),
+    });
     expect(reply).toMatchObject({
       status: 200,
       body: { user: { email: owner.email }, active_org: { id: owner.orgId, role: "owner" } },
@@ -169,9 +171,9 @@ describe("the second factor", () => {
     ].map(withoutRequestId);
     for (const failure of failures) expect(failure).toEqual(failures[0]);
     expect(failures[0]).toMatchObject({ status: 401, body: { error: "unauthorized" } });
-    expect((await pass(await startChallenge(api, owner), { recovery_code: unused[0] })).status).toBe(
-      200,
-    );
+    expect(
+      (await pass(await startChallenge(api, owner), { recovery_code: unused[0] })).status,
+    ).toBe(200);
   });
 
   test("ends with a reset of the password: its challenge was the old one's", async () => {
@@ -200,7 +202,9 @@ describe("a sign-in that is on its way", () => {
     await api.sql("begin");
     await api.sql(`update users set ${change} where id = $1`, [userId]);
     const signIn = api.stranger.post("/auth/login", { email, password });
-    await waitUntil(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
+    await waitUntil(
+      async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0,
+    );
     await api.sql("commit");
     expect(await signIn).toMatchObject({ status: 401, body: { error: "unauthorized" } });
   });
@@ -264,7 +268,9 @@ describe("guessing", () => {
 
   test("has ten tries at an account, over as many challenges as there may be", async () => {
     owner = await personWithMfa();
-    const challenges = await Promise.all(Array.from({ length: 10 }, () => startChallenge(api, owner)));
+    const challenges = await Promise.all(
+      Array.from({ length: 10 }, () => startChallenge(api, owner)),
+    );
     const code = generateWrongCode(owner.secret);
     await Promise.all(
       challenges.flatMap((challenge) => [1, 2, 3, 4].map(() => pass(challenge, { code }))),

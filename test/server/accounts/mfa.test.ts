@@ -4,7 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Config } from "../../../workers/config/config.ts";
 import { encrypt } from "../../../workers/identity/encryption.ts";
-import { createCaller, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  createCaller,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 import {
   startChallenge,
   generateCode,
@@ -86,7 +92,13 @@ describe("enrolling", () => {
   test("is not confirmed by a wrong code, nor by one from too long ago", async () => {
     const owner = await api.owner();
     const { secret, cookie } = await enroll(owner);
-    for (const code of [generateWrongCode(secret), generateCode(secret, -2), generateCode(secret, 3), "12345", ""]) {
+    for (const code of [
+      generateWrongCode(secret),
+      generateCode(secret, -2),
+      generateCode(secret, 3),
+      "12345",
+      "",
+    ]) {
       expect(await confirm(api, owner, cookie, { code })).toMatchObject({
         status: 400,
         body: { error: "invalid_code" },
@@ -148,7 +160,9 @@ describe("enrolling", () => {
     await enableSecondFactor(api, owner);
     const conflict = { status: 409, body: { error: "conflict" } };
     expect(await owner.post("/auth/mfa/enroll")).toMatchObject(conflict);
-    expect(await confirm(api, owner, cookie, { code: generateCode(secret) })).toMatchObject(conflict);
+    expect(await confirm(api, owner, cookie, { code: generateCode(secret) })).toMatchObject(
+      conflict,
+    );
   });
 
   test("confirmed by twenty at once has one winner, whose recovery codes count", async () => {
@@ -246,11 +260,11 @@ describe("turning it off", () => {
     const owner = await api.owner();
     const { secret } = await enableSecondFactor(api, owner);
     for (const [body, word] of [
-      [undefined, "needed"],
-      [{}, "needed"],
+      [undefined, "Send the password"],
+      [{}, "Send the password"],
       [{ password: "not the right password" }, "password is wrong"],
       [{ recovery_code: "aaaa-aaaa-aaaa-aaaa" }, "recovery code is wrong"],
-      [{ code: generateCode(secret, 1) }, "needed"],
+      [{ code: generateCode(secret, 1) }, "Send the password"],
     ] as const) {
       expect(await disable(owner, body)).toMatchObject({
         status: 401,

@@ -37,7 +37,10 @@ const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
 
 /** Up to the provider's answer, which the browser has not followed yet. */
 async function answerIn(browser: CookieBrowser): Promise<URL> {
-  const { location } = await browser.followRedirects(`${origin}/auth/oauth/idp_a/start`, isCallback);
+  const { location } = await browser.followRedirects(
+    `${origin}/auth/oauth/idp_a/start`,
+    isCallback,
+  );
   return location!;
 }
 
@@ -70,7 +73,9 @@ describe("an ID token is believed when it is", () => {
   });
 
   test("for us among others, and says so", async () => {
-    provider.overrides = { claims: (claims) => ({ ...claims, aud: ["x", "client"], azp: "client" }) };
+    provider.overrides = {
+      claims: (claims) => ({ ...claims, aud: ["x", "client"], azp: "client" }),
+    };
     expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
   });
 
@@ -97,7 +102,9 @@ const unsigned = (alg: string) => (claims: Claims) =>
 const mac = (claims: Claims, key: Uint8Array) =>
   new SignJWT(claims).setProtectedHeader({ alg: "HS256", kid: provider.key.kid }).sign(key);
 const bytes = (text: string) => new TextEncoder().encode(text);
-const claim = (change: Claims): ProviderOverrides => ({ claims: (claims) => ({ ...claims, ...change }) });
+const claim = (change: Claims): ProviderOverrides => ({
+  claims: (claims) => ({ ...claims, ...change }),
+});
 
 async function signWith(claims: Claims, key: CryptoKey, header: object): Promise<string> {
   return new SignJWT(claims).setProtectedHeader({ alg: "RS256", ...header }).sign(key);
@@ -203,7 +210,10 @@ describe("an ID token is not believed when", () => {
     ["several", { email: ["a@example.com"] }, {}],
   ])("its address is %s", async (_, claims, userinfo) => {
     const sub = `of ${provider.email}`;
-    provider.overrides = { ...claim(claims), userinfo: { sub, email: provider.email, ...userinfo } };
+    provider.overrides = {
+      ...claim(claims),
+      userinfo: { sub, email: provider.email, ...userinfo },
+    };
     const visit = await signIn();
     expect(outcomeOf(visit)).toEqual([403, "email_not_verified"]);
     await expectNobody(visit);

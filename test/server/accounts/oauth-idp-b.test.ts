@@ -44,7 +44,7 @@ const isCallback = ({ pathname }: URL) => pathname.endsWith("/callback");
 
 async function answerFrom(provider: "idp_a" | "idp_b", by = browser): Promise<URL> {
   const start = `${origin}/auth/oauth/${provider}/start?return_to=/tunnels`;
-  return (await by.travel(start, isCallback)).location!;
+  return (await by.followRedirects(start, isCallback)).location!;
 }
 
 async function signIn(): Promise<Visit> {

@@ -149,7 +149,7 @@ describe("a reset token", () => {
       const { status, body } = await reset(token);
       expect([status, body]).toEqual([
         400,
-        { error: "invalid_token", message: "The token is wrong or no longer good." },
+        { error: "invalid_token", message: "The token is wrong or has expired." },
       ]);
     }
   });

@@ -3,7 +3,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import type { SubscriptionStatus } from "../../../protocol/schemas/billing.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { waitUntil, type TestApi } from "../../harness/server/api.ts";
-import { startBillingServer, type Customer, type BillingServer } from "../../harness/server/billing-server.ts";
+import {
+  startBillingServer,
+  type Customer,
+  type BillingServer,
+} from "../../harness/server/billing-server.ts";
 import {
   createEvent,
   NOW,
@@ -61,7 +65,9 @@ describe("an answer of the provider", () => {
       provider.beforeResponse = null;
       await paying.sendState({ ...state, status: "active" }, 0);
     };
-    expect(await paying.sendEvent(mention("invoice.paid", state, -60))).toMatchObject({ status: 200 });
+    expect(await paying.sendEvent(mention("invoice.paid", state, -60))).toMatchObject({
+      status: 200,
+    });
     expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
     expect(provider.calls.map(({ path }) => path)).toEqual(
       Array(2).fill(`/v1/subscriptions/${state.id}`),
@@ -74,7 +80,10 @@ describe("an answer of the provider", () => {
     let seconds = 0;
     provider.beforeResponse = () => paying.sendState(state, (seconds += 600));
     const event = mention("invoice.paid", state, -60);
-    expect(await paying.sendEvent(event)).toMatchObject({ status: 503, body: { error: "unavailable" } });
+    expect(await paying.sendEvent(event)).toMatchObject({
+      status: 503,
+      body: { error: "unavailable" },
+    });
     expect(seconds).toBe(3 * 600);
     provider.beforeResponse = null;
     expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
@@ -134,7 +143,9 @@ async function whilePlanBecomesFree<Asked>(orgId: string, ask: () => Promise<Ask
   await api.sql("begin");
   await api.sql("update organizations set plan = 'free' where id = $1", [orgId]);
   const asked = ask();
-  await waitUntil(async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0);
+  await waitUntil(
+    async () => (await api.sql("select 1 from pg_locks where not granted")).length > 0,
+  );
   await api.sql("commit");
   return asked;
 }

@@ -151,7 +151,9 @@ describe("an event", () => {
   });
 
   test("that is too large is refused before it is looked at", async () => {
-    const reply = await paying.sendEvent(createEvent("other", { padding: "x".repeat(1024 * 1024) }));
+    const reply = await paying.sendEvent(
+      createEvent("other", { padding: "x".repeat(1024 * 1024) }),
+    );
     expect(reply).toMatchObject({ status: 413, body: { error: "payload_too_large" } });
   });
 
@@ -242,7 +244,10 @@ describe("an event", () => {
     const session = { object: "checkout.session", subscription: state.id };
     const event = createEvent("checkout.session.completed", session);
     provider.outage = 500;
-    expect(await paying.sendEvent(event)).toMatchObject({ status: 503, body: { error: "unavailable" } });
+    expect(await paying.sendEvent(event)).toMatchObject({
+      status: 503,
+      body: { error: "unavailable" },
+    });
     provider.outage = null;
     expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
     expect(await paying.getPlan(customer)).toBe("pro");
@@ -256,7 +261,8 @@ describe("an event", () => {
       createEvent("customer.subscription.updated", { id: 7 }),
       createEvent("charge.succeeded", { object: "charge" }),
     ];
-    for (const event of events) expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
+    for (const event of events)
+      expect(await paying.sendEvent(event)).toMatchObject({ status: 200 });
     for (const line of [
       "billing_unknown_customer",
       "billing_unknown_subscription",
@@ -274,7 +280,9 @@ describe("a subscription that is", () => {
     const { plan, graceEndsAt } = await paying.getBilling(customer);
     expect([plan, graceEndsAt]).toEqual(["pro", new Date((NOW + 7 * 86_400) * 1000).toISOString()]);
     await waitUntil(async () =>
-      (await api.readMailsTo(customer.owner.email)).some((mail) => mail.includes("did not go through")),
+      (await api.readMailsTo(customer.owner.email)).some((mail) =>
+        mail.includes("did not go through"),
+      ),
     );
 
     await api.runCron();
@@ -291,7 +299,9 @@ describe("a subscription that is", () => {
       reason: "payment_overdue",
     });
     await waitUntil(async () =>
-      (await api.readMailsTo(customer.owner.email)).some((mail) => mail.includes("plan is free now")),
+      (await api.readMailsTo(customer.owner.email)).some((mail) =>
+        mail.includes("plan is free now"),
+      ),
     );
 
     await paying.sendState({ ...state, status: "active" }, 60);

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { newEmail, PASSWORD } from "../../harness/server/api.ts";
 import type { Billing, CheckoutSession } from "../../../protocol/schemas/billing.ts";
 import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
-import { configOf } from "../../../workers/config/config.ts";
+import { getConfig } from "../../../workers/config/config.ts";
 import { startHosted, type HostedService } from "../../harness/server/hosted.ts";
 import {
-  delivery,
-  newEvent,
+  buildDelivery,
+  createEvent,
   NOW,
   startPaymentProvider,
-  subscriptionObject,
+  buildSubscription,
   type PaymentProvider,
 } from "../../harness/fakes/payments.ts";
 
@@ -72,9 +72,9 @@ test("a master key mints tokens while the plan is paid for, and again when it is
   );
   let seconds = 0;
   const tell = async (id: string, status: "active" | "canceled") => {
-    const object = subscriptionObject({ id, customer: customer!.customer_id, status });
-    const event = newEvent("customer.subscription.updated", object, NOW + (seconds += 1));
-    expect(await send("/billing/webhook", delivery(event))).toMatchObject({ status: 200 });
+    const object = buildSubscription({ id, customer: customer!.customer_id, status });
+    const event = createEvent("customer.subscription.updated", object, NOW + (seconds += 1));
+    expect(await send("/billing/webhook", buildDelivery(event))).toMatchObject({ status: 200 });
   };
   await tell("sub_first", "active");
   const { body: master } = await post("/tokens/master", { name: "ci" });
@@ -100,6 +100,6 @@ test("a rehearsal of paying is refused where it would give plans away", () => {
     TOKEN_SIGNING_KEY: "{}",
     BILLING_MODE: "mock",
   };
-  expect(configOf(keys).BILLING_MODE).toBe("mock");
-  expect(() => configOf({ ...keys, HOSTED: "true" })).toThrow(/mock is refused/);
+  expect(getConfig(keys).BILLING_MODE).toBe("mock");
+  expect(() => getConfig({ ...keys, HOSTED: "true" })).toThrow(/mock is refused/);
 });

@@ -104,7 +104,9 @@ test("a release that overtakes the making leaves nothing behind", async () => {
   platform.before = (method) => (method === "POST" ? released.promise : Promise.resolve());
   const calls = platform.calls.length;
   const { id, domain } = await verified();
-  await waitUntil(() => Promise.resolve(platform.calls.slice(calls).includes("POST custom_hostnames")));
+  await waitUntil(() =>
+    Promise.resolve(platform.calls.slice(calls).includes("POST custom_hostnames")),
+  );
   await owner.delete(`/domains/${id}`);
   released.resolve();
   await waitUntil(isEmpty);

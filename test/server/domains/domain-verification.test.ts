@@ -92,7 +92,7 @@ describe("a claim is not verified by", () => {
     expect([status, body.error]).toEqual([400, "verification_failed"]);
     expect(body.message).toContain(name);
     expect(body.message).toContain(verificationToken);
-    expect(body.message).toContain("no TXT record");
+    expect(body.message).toContain("There is no TXT record");
   });
 
   test.each<[string, (token: string) => string]>([
@@ -109,7 +109,7 @@ describe("a claim is not verified by", () => {
     publish(wrong(verificationToken));
     const { status, body } = await verify();
     expect([status, body.error]).toEqual([400, "verification_failed"]);
-    expect(body.message).toContain("other TXT records");
+    expect(body.message).toContain("None of the TXT records matches");
   });
 
   test("the token at the domain itself, or at a name that looks alike", async () => {

@@ -295,7 +295,7 @@ describe("is refused:", () => {
     const { id } = await captured("POST", `content-length: ${body.length}\r\n\r\n${body}`);
     expect(await replay(id)).toMatchObject({
       status: 409,
-      body: { error: "conflict", message: expect.stringContaining("not kept whole") },
+      body: { error: "conflict", message: expect.stringContaining("not complete") },
     });
     expect(shop.origin.seen).toHaveLength(1);
     expect((await replay(id, { body: "short" })).status).toBe(200);

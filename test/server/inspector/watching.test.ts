@@ -7,7 +7,13 @@ import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { ErrorBody } from "../../../protocol/errors.ts";
 import { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 import {

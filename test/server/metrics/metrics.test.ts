@@ -8,7 +8,7 @@ import { COUNTERS_FOLD_AFTER_MS } from "../../../workers/limits.ts";
 import { SCRAPE_MAX_TUNNELS } from "../../../workers/store/metrics/metrics.ts";
 import type { Metrics, OrganizationUsage, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { seriesOf, spanOf, WINDOWS } from "../../../workers/store/metrics/metric-windows.ts";
+import { toSeries, getSpan, WINDOWS } from "../../../workers/store/metrics/metric-windows.ts";
 import { writeCounters, writeTraffic } from "../../../workers/store/metrics/traffic.ts";
 import {
   createCaller,
@@ -95,7 +95,7 @@ describe("the series of", () => {
       const by = await api.owner();
       const tunnelId = await newTunnel(by);
       const { grain, bucketMs } = WINDOWS[window];
-      const { fromMs, untilMs } = spanOf(window, Date.now());
+      const { fromMs, untilMs } = getSpan(window, Date.now());
       const bucket = grain === "minute" ? inMinute : inHour;
       const rowMs = grain === "minute" ? MINUTE_MS : HOUR_MS;
       await report(tunnelId, {
@@ -122,7 +122,7 @@ describe("the series of", () => {
   test("a tunnel that nobody visited are zeros, 24 hours unless something else is asked for", async () => {
     const points = await series("metric=requests", await api.owner());
     expect(points).toEqual(
-      seriesOf(spanOf("24h", Date.parse(points.at(-1)!.timestamp)), new Map()),
+      toSeries(getSpan("24h", Date.parse(points.at(-1)!.timestamp)), new Map()),
     );
   });
 

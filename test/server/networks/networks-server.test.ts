@@ -46,7 +46,10 @@ const read = async (id: string, by: Caller = owner) =>
 const ticketFor = (id: string, by: Caller = owner) =>
   by.post<RelayAccess & ErrorBody>(`/private-networks/${id}/relay-ticket`);
 const hears = (link: RelayLink, message: Partial<Revocation>) =>
-  vi.waitFor(() => expect(link.received).toContainEqual(expect.objectContaining(message)), WAIT_OPTIONS);
+  vi.waitFor(
+    () => expect(link.received).toContainEqual(expect.objectContaining(message)),
+    WAIT_OPTIONS,
+  );
 
 /** Another relay whose few ports nobody else in this file uses. */
 function relayWithPorts(count: number): Promise<RelayLink> {
@@ -370,7 +373,10 @@ describe("what the relay reports", () => {
     ]);
     await reporting.close();
     const offline = { state: "offline", latency_ms: null, loss: null, last_seen_at: seen };
-    await vi.waitFor(async () => expect((await read(id)).relay).toMatchObject(offline), WAIT_OPTIONS);
+    await vi.waitFor(
+      async () => expect((await read(id)).relay).toMatchObject(offline),
+      WAIT_OPTIONS,
+    );
     expect((await owner.get<Device[]>(devices)).body).toMatchObject([{ tx_bytes: 7 }]);
   });
 });

@@ -132,7 +132,8 @@ test("the only organization is deleted while its owner goes to it, renews and si
     await together(
       () => note("switch", person.post(`/orgs/${person.orgId}/switch`)),
       () => note("delete", person.delete(`/orgs/${person.orgId}`)),
-      () => note("renew", createCaller(api.server, { cookie: person.cookie }).post("/auth/refresh")),
+      () =>
+        note("renew", createCaller(api.server, { cookie: person.cookie }).post("/auth/refresh")),
       () => note("login", api.stranger.post("/auth/login", person)),
     );
     expect(statuses).toMatchObject({ delete: 200, renew: 200, login: 200 });

@@ -237,7 +237,10 @@ describe("accepting", () => {
     await invite(owner, owner, email);
     const token = await tokenFor(email);
     await api.stranger.post("/auth/signup", { email, password: owner.password });
-    await api.stranger.post("/auth/verify-email-otp", { email, code: await api.getMailedCode(email) });
+    await api.stranger.post("/auth/verify-email-otp", {
+      email,
+      code: await api.getMailedCode(email),
+    });
     const person = await api.logIn(email, owner.password);
     expect((await accept(person, token)).status).toBe(200);
   });

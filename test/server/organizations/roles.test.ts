@@ -7,9 +7,9 @@ import { hasPermission, PERMISSIONS } from "../../../workers/identity/permission
 import { startApi, type Person, type Role, type TestApi } from "../../harness/server/api.ts";
 import {
   isGuarded,
-  nameOf,
+  formatRoute,
   readRoutes,
-  statusOf,
+  requestStatus,
   type Route,
 } from "../../harness/server/routes.ts";
 
@@ -141,22 +141,22 @@ afterAll(() => api.stop());
 
 /** Without a body, and with ids of nothing: whoever may call gets another refusal, or none. */
 async function isRefused(route: Route, role: Role): Promise<boolean> {
-  const caller = ENDS.has(nameOf(route))
+  const caller = ENDS.has(formatRoute(route))
     ? await api.colleague(await api.owner(), role)
     : people[role];
   const values: Record<string, string> = route.path.startsWith("/orgs/")
     ? { "{id}": caller.orgId }
     : {};
-  return (await statusOf(route, caller, values)) === 403;
+  return (await requestStatus(route, caller, values)) === 403;
 }
 
 test("every route is in the table", () => {
-  const unknown = routes.map(nameOf).filter((name) => !(name in LOWEST_ROLE));
+  const unknown = routes.map(formatRoute).filter((name) => !(name in LOWEST_ROLE));
   expect(unknown).toEqual([]);
 });
 
 test.each(Object.entries(LOWEST_ROLE))("%s wants at least the role %s", async (name, lowest) => {
-  const route = routes.find((candidate) => nameOf(candidate) === name);
+  const route = routes.find((candidate) => formatRoute(candidate) === name);
   expect(route, `there is no ${name}`).toBeDefined();
   const refused = [];
   for (const role of ROLES) if (await isRefused(route!, role)) refused.push(role);

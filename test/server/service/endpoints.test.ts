@@ -1,7 +1,7 @@
 /** The endpoints that are promised, with the statuses that each is promised to answer with. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startApi, type TestApi } from "../../harness/server/api.ts";
-import { nameOf, readRoutes, type Route } from "../../harness/server/routes.ts";
+import { formatRoute, readRoutes, type Route } from "../../harness/server/routes.ts";
 
 const PROMISED = `
 GET    /health                                        public 200
@@ -91,7 +91,7 @@ let api: TestApi;
 let routes: Map<string, Route>;
 beforeAll(async () => {
   api = await startApi();
-  routes = new Map((await readRoutes(api)).map((route) => [nameOf(route), route]));
+  routes = new Map((await readRoutes(api)).map((route) => [formatRoute(route), route]));
 });
 afterAll(() => api.stop());
 

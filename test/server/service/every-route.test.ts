@@ -65,10 +65,16 @@ test("the document knows the routes that this battery is about", () => {
 
 test("whatever has a guard refuses a caller without a token, and one with a bad one", async () => {
   for (const route of guarded()) {
-    expect([formatRoute(route), await requestStatus(route, api.stranger)]).toEqual([formatRoute(route), 401]);
+    expect([formatRoute(route), await requestStatus(route, api.stranger)]).toEqual([
+      formatRoute(route),
+      401,
+    ]);
     for (const bearer of ["Bearer x", "Bearer ", "Basic eDp5", owner.accessToken]) {
       const caller = createCaller(api.server, { authorization: bearer });
-      expect([formatRoute(route), await requestStatus(route, caller)]).toEqual([formatRoute(route), 401]);
+      expect([formatRoute(route), await requestStatus(route, caller)]).toEqual([
+        formatRoute(route),
+        401,
+      ]);
     }
   }
 });

@@ -72,7 +72,10 @@ describe("an error", () => {
     try {
       const { status, body, headers } = await owner.get("/tunnels");
       expect(status).toBe(500);
-      expect(body).toEqual({ error: "internal", message: "Something went wrong on our side." });
+      expect(body).toEqual({
+        error: "internal",
+        message: "The server failed to process this request. Try again later.",
+      });
       const id = headers.get("underpass-request-id")!;
       const failure = await waitUntil(() =>
         Promise.resolve(
@@ -102,7 +105,7 @@ describe("being up", () => {
       expect(status).toBe(503);
       expect(body).toEqual({
         error: "not_ready",
-        message: "Not working: database.",
+        message: "The service is not ready. These parts do not work: database.",
         missing: ["database"],
       });
       expect(headers.get("underpass-error")).toBe("not_ready");

@@ -12,7 +12,11 @@ import {
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { startChallenge, generateCode, enableSecondFactor } from "../../harness/browser/second-factor.ts";
+import {
+  startChallenge,
+  generateCode,
+  enableSecondFactor,
+} from "../../harness/browser/second-factor.ts";
 
 let api: TestApi;
 beforeAll(async () => {

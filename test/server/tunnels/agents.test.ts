@@ -3,7 +3,13 @@ import { toBase64, fromBase64, toBase64Url } from "../../../shared/bytes.ts";
 import { CLOSE } from "../../../protocol/wire/close-codes.ts";
 import { FRAME, FrameWriter } from "../../../protocol/wire/frames.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 
 let api: TestApi;
 let owner: Person;
@@ -134,10 +140,10 @@ describe("is refused on its own transport", () => {
       close: ["unsupported_version", /underpass\.v1/],
     },
     "without a token": { bearer: () => undefined, close: ["unauthorized", /required/] },
-    "with garbage for a token": { bearer: () => "%%%", close: ["unauthorized", /can't be read/] },
+    "with garbage for a token": { bearer: () => "%%%", close: ["unauthorized", /malformed/] },
     "with half a token": {
       bearer: (token) => token.slice(0, 80),
-      close: ["unauthorized", /can't be read/],
+      close: ["unauthorized", /malformed/],
     },
     "with a token that was changed": {
       bearer: (token) => {
@@ -168,7 +174,7 @@ describe("is refused on its own transport", () => {
     },
     "for a project that does not exist": {
       query: { port: 1, subdomain: "a", project: "nowhere" },
-      close: ["forbidden", /no such project/],
+      close: ["forbidden", /the project does not exist/],
     },
   };
 

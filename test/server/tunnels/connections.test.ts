@@ -7,7 +7,13 @@ import { ENDED_RETRY_MIN_MS } from "../../../agent/tunnel-connection.ts";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
 import type { Connection } from "../../../protocol/schemas/tunnels/connections.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 
 let api: TestApi;
 beforeAll(async () => {

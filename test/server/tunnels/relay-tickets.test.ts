@@ -42,7 +42,10 @@ const listed = async (id: string, by: Person = owner) =>
 const connect = (wireBytes: string, query: Record<string, string | number>) =>
   api.connectAgent(wireBytes, { port: 5432, protocol: "tcp", ...query });
 const hears = (link: RelayLink, message: object) =>
-  vi.waitFor(() => expect(link.received).toContainEqual(expect.objectContaining(message)), WAIT_OPTIONS);
+  vi.waitFor(
+    () => expect(link.received).toContainEqual(expect.objectContaining(message)),
+    WAIT_OPTIONS,
+  );
 
 describe("a ticket for the relay", () => {
   const agentCaller = (wireBytes: string) =>

@@ -181,10 +181,7 @@ describe("a tunnel's end", () => {
       new Date(endsAt),
     ]);
     const closed = closeOf(await connect("ending"));
-    expect(await closed).toEqual([
-      CLOSE.tunnel_expired,
-      "tunnel_expired: the tunnel's time is over",
-    ]);
+    expect(await closed).toEqual([CLOSE.tunnel_expired, "tunnel_expired: the tunnel has expired"]);
     expect(Date.now()).toBeGreaterThanOrEqual(endsAt);
     expect(await listed(tunnel)).toMatchObject({ status: "expired", agentConnected: false });
     const stranger = await api.owner();

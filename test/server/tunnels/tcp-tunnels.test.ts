@@ -196,11 +196,11 @@ describe("an agent of a TCP tunnel", () => {
     await create({ subdomain: tcp });
     expect(closeOf(await connect(wireBytes, { subdomain: http }))).toEqual({
       code: CLOSE.invalid_request,
-      reason: `invalid_request: ${http} carries HTTP, not TCP`,
+      reason: `invalid_request: ${http} is an HTTP tunnel, not a TCP tunnel`,
     });
     expect(closeOf(await api.connectAgent(wireBytes, { port: 1, subdomain: tcp }))).toEqual({
       code: CLOSE.invalid_request,
-      reason: `invalid_request: ${tcp} carries TCP`,
+      reason: `invalid_request: ${tcp} is a TCP tunnel, not an HTTP tunnel`,
     });
   });
 

@@ -95,10 +95,10 @@ visitorSignIn.openapi(
   (c) => finish(c, c.req.valid("query").state ?? ""),
 );
 
-async function start(c: ApiContext, asked: StartVisitorSignIn): Promise<Response> {
+async function start(c: ApiContext, query: StartVisitorSignIn): Promise<Response> {
   const { config, db } = c.var;
-  const { tunnel_id: tunnelId, return_to: wantedPath, as_another: another } = asked;
-  if (!isOnPublicHost(c) && asked.moved === undefined) {
+  const { tunnel_id: tunnelId, return_to: wantedPath, as_another: another } = query;
+  if (!isOnPublicHost(c) && query.moved === undefined) {
     const url = new URL(c.req.url);
     url.searchParams.set("moved", "1");
     return c.redirect(config.publicOrigin + START + url.search);

@@ -30,10 +30,10 @@ export function isOnPublicHost(c: ApiContext): boolean {
 export async function callProvider<Value>(
   c: ApiContext,
   { name, host }: Provider,
-  asked: Promise<Value>,
+  response: Promise<Value>,
 ): Promise<Value> {
   try {
-    return await asked;
+    return await response;
   } catch (failure) {
     const { requestId } = c.var;
     log("error", "provider_failed", { requestId, name, cause: describeProviderError(failure) });

@@ -66,11 +66,11 @@ projects.openapi(
     failures: ["duplicate_name"],
   }),
   async (c) => {
-    const asked = c.req.valid("json");
-    const project = await createProject(c.var.db, getMemberActor(c), asked);
+    const request = c.req.valid("json");
+    const project = await createProject(c.var.db, getMemberActor(c), request);
     switch (project) {
       case "duplicate_name":
-        throw new ApiError("duplicate_name", `The slug ${asked.slug} is taken.`);
+        throw new ApiError("duplicate_name", `The slug ${request.slug} is taken.`);
       default:
         return c.json(toProject(project), 201);
     }
@@ -153,8 +153,8 @@ projects.openapi(
     const { slug } = c.req.valid("param");
     requireMasterKeys(c);
     const minter = getMinter(c);
-    const asked = toTokenRequest(c.req.valid("json"), slug, minter);
-    const row = await mintProjectToken(c.var.db, minter, slug, newProjectToken(asked));
+    const request = toTokenRequest(c.req.valid("json"), slug, minter);
+    const row = await mintProjectToken(c.var.db, minter, slug, newProjectToken(request));
     switch (row) {
       case "not_found":
         throw notFound("project", "slug");

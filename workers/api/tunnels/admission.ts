@@ -162,18 +162,15 @@ function toRefusal(
     case "token_unknown":
       return new ConnectionRefusal("unauthorized", "the token is unknown");
     case "token_revoked":
-      return new ConnectionRefusal("unauthorized", "the token has been revoked");
+      return new ConnectionRefusal("unauthorized", "the token was revoked");
     case "over_budget":
-      return new ConnectionRefusal(
-        "BUDGET_EXCEEDED",
-        "the token has spent its budget for this month",
-      );
+      return new ConnectionRefusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
     case "organization_not_approved":
       return new ConnectionRefusal("forbidden", "the organization is waiting for approval");
     case "project_not_found":
       return new ConnectionRefusal("forbidden", "the project does not exist");
     case "tunnel_deleted":
-      return new ConnectionRefusal("tunnel_deleted", "the tunnel has been deleted");
+      return new ConnectionRefusal("tunnel_deleted", "the tunnel was deleted");
     case "tunnel_expired":
       return new ConnectionRefusal("tunnel_expired", "the tunnel has expired");
     case "tunnel_stopped":
@@ -183,7 +180,9 @@ function toRefusal(
     case "other_protocol":
       return new ConnectionRefusal(
         "invalid_request",
-        query.protocol === "tcp" ? `${label} is an HTTP tunnel` : `${label} is a TCP tunnel`,
+        query.protocol === "tcp"
+          ? `${label} is an HTTP tunnel, not a TCP tunnel`
+          : `${label} is a TCP tunnel, not an HTTP tunnel`,
       );
     case "port_taken":
       return new ConnectionRefusal("duplicate_name", `port ${query.remote_port} is taken`);

@@ -59,13 +59,13 @@ async function connectAgent(c: ApiContext): Promise<Response> {
   }
   const bearer = parseBearerToken(c.req.header("authorization"));
   if (bearer === null) throw new ConnectionRefusal("unauthorized", "a token is required");
-  const asked = ConnectQuery.safeParse(c.req.query());
-  if (!asked.success) {
-    const [issue] = asked.error.issues;
+  const query = ConnectQuery.safeParse(c.req.query());
+  if (!query.success) {
+    const [issue] = query.error.issues;
     throw new ConnectionRefusal("invalid_request", `${issue?.path.join(".")}: ${issue?.message}`);
   }
   const { address } = c.var;
-  const verdict = await c.env.ROWS.admit({ bearer, query: asked.data, address });
+  const verdict = await c.env.ROWS.admit({ bearer, query: query.data, address });
   if ("refusal" in verdict) throw new ConnectionRefusal(verdict.refusal, verdict.message);
   return handOver(c, verdict.admission);
 }

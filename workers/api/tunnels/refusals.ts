@@ -25,7 +25,7 @@ export function toConnectionRefusal({ headers, status }: Response): ConnectionRe
     case "conflict":
       return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
     case "tunnel_not_found":
-      return new ConnectionRefusal("tunnel_deleted", "the tunnel has been deleted");
+      return new ConnectionRefusal("tunnel_deleted", "the tunnel was deleted");
     case "forbidden":
       return new ConnectionRefusal("forbidden", "your address is not on the tunnel's IP allowlist");
     case "rate_limited":

@@ -60,21 +60,21 @@ function toRefusal(refusal: TokenRefusal | TunnelRefusal): ConnectionRefusal {
     case "token_unknown":
       return new ConnectionRefusal("unauthorized", "the token is unknown");
     case "token_revoked":
-      return new ConnectionRefusal("unauthorized", "the token has been revoked");
+      return new ConnectionRefusal("unauthorized", "the token was revoked");
     case "organization_not_approved":
       return new ConnectionRefusal("forbidden", "the organization is waiting for approval");
     case "over_budget":
-      return new ConnectionRefusal(
-        "BUDGET_EXCEEDED",
-        "the token has spent its budget for this month",
-      );
+      return new ConnectionRefusal("BUDGET_EXCEEDED", "the token's budget of this month is spent");
     case "not_found":
       return new ConnectionRefusal(
         "tunnel_deleted",
         "there is no tunnel with this id or subdomain",
       );
     case "not_tcp":
-      return new ConnectionRefusal("invalid_request", "the tunnel is an HTTP tunnel");
+      return new ConnectionRefusal(
+        "invalid_request",
+        "the tunnel is an HTTP tunnel, not a TCP tunnel",
+      );
     case "tunnel_expired":
       return new ConnectionRefusal("tunnel_expired", "the tunnel has expired");
     case "tunnel_stopped":

@@ -161,11 +161,11 @@ function toStatus(stopped: StopResult): Tunnel["status"] {
 
 async function createWithFreeName(
   c: ApiContext,
-  asked: z.output<typeof CreateTunnel>,
+  request: z.output<typeof CreateTunnel>,
 ): Promise<ListedTunnel> {
-  const { subdomain, localPort, protocol, ttlSeconds, relayId, publicPort } = asked;
+  const { subdomain, localPort, protocol, ttlSeconds, relayId, publicPort } = request;
   const wantedPort = { relayId, port: publicPort };
-  const projectSlug = asked.projectSlug ?? DEFAULT_PROJECT_SLUG;
+  const projectSlug = request.projectSlug ?? DEFAULT_PROJECT_SLUG;
   for (let tries = 1; ; tries++) {
     const name = subdomain ?? generateRandomName();
     const label = toLabel(name, projectSlug);
