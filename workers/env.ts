@@ -1,4 +1,4 @@
-/** Everything that is bound to the Worker: wrangler.toml when hosted, self-host/workerd/workerd.ts on one machine. */
+/** The Worker's bindings: from wrangler.toml when hosted, from self-host/workerd/ on one machine. */
 import type { RateLimiter } from "../durable-objects/rate-limiter.ts";
 import type { ObjectBindings } from "../durable-objects/bindings.ts";
 import type { Hostname } from "../durable-objects/hostname.ts";
@@ -8,7 +8,7 @@ import type { Relay } from "../durable-objects/relay.ts";
 import type { Tunnel } from "../durable-objects/tunnel.ts";
 import type { RowsBinding } from "./rows-binding.ts";
 
-/** Objects see less of these. */
+/** Objects use narrower types of these. */
 type NarrowedForObjects = "ROWS" | "TUNNEL" | "ORGANIZATION" | "RELAY";
 
 export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
@@ -21,17 +21,17 @@ export interface Env extends Omit<ObjectBindings, NarrowedForObjects> {
   RECEIVER: DurableObjectNamespace<Receiver>;
 
   DATABASE_URL: string;
-  /** Self-hosted: the Neon-protocol gateway in front of PostgreSQL, and the way to the mail spool. */
+  /** Self-hosted: the gateways to PostgreSQL, which speaks Neon's protocol, and to the mail server. */
   DATABASE_GATEWAY?: Fetcher;
   MAIL_GATEWAY?: Fetcher;
-  /** Self-hosted: reaches private addresses too, which what the operator configured may be on. */
+  /** Self-hosted: a network that also reaches private addresses, for services that the operator configures. */
   OPERATOR_NETWORK?: Fetcher;
-  /** In development both gateways are reached by address instead: `wrangler dev` binds no outside service. */
+  /** In development both gateways are reached by URL instead: `wrangler dev` can't bind an external service. */
   GATEWAY_URL?: string;
-  /** Proves to both gateways that it is the Worker who asks. */
+  /** Authenticates the Worker to both gateways. */
   GATEWAY_SECRET?: string;
 
-  /** The edge reads these two itself; `configOf` parses all settings, which are text, for the API. */
+  /** The edge reads these two directly. `getConfig` parses all settings for the API; each is a string. */
   SERVICE_DOMAIN?: string;
   API_HOSTS?: string;
   [setting: string]: unknown;

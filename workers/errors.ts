@@ -1,4 +1,4 @@
-/** The failures that the API throws on purpose, and how any failure is put into words. */
+/** The errors that the API throws deliberately, and how errors are formatted for responses and logs. */
 import {
   ERROR_HEADER,
   STATUS_BY_CODE,
@@ -9,12 +9,12 @@ import {
 export interface ErrorDetails {
   fields?: ErrorBody["fields"];
   retryAfterSeconds?: number;
-  /** Read by us, in logs; it never leaves the Worker. */
+  /** For the log. It is never sent. */
   cause?: unknown;
   headers?: Record<string, string>;
 }
 
-/** `message` is read by the caller of the API. */
+/** `message` is sent to the caller of the API. */
 export class ApiError extends Error {
   override name = "ApiError";
   readonly code: ErrorCode;
@@ -27,7 +27,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The one place where a failure becomes an answer. */
+/** The only place where an error becomes a response. */
 export function errorResponse({ code, message, details }: ApiError): Response {
   const { fields, retryAfterSeconds } = details;
   const body: ErrorBody = { error: code, message };
@@ -42,8 +42,8 @@ export function errorResponse({ code, message, details }: ApiError): Response {
 }
 
 /**
- * What was thrown, with its chain of causes: a driver's error says in its cause what happened. Of a query
- * that failed the words are told and not the values: hashes, addresses and sealed texts are among them.
+ * The error with its chain of causes, which is where database drivers put the reason. Of a failed query only the SQL is
+ * included and not its parameters, which can contain hashes, addresses and encrypted texts.
  */
 export function describeError(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown);

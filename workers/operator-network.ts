@@ -1,17 +1,17 @@
 /**
- * Calls to what the operator has configured. Unlike what tenants name that may be on a private address; like
- * everything that is called from here it gets a bounded time and says a bounded amount.
+ * Calls to services that the operator has configured. Unlike URLs that tenants configure, they may have private
+ * addresses. Time and response size are bounded.
  */
 import type { Env } from "./env.ts";
 import { BoundedBuffer } from "../shared/bounded-buffer.ts";
 
 export interface CallBounds {
-  /** For all of it, the body included. */
+  /** For the whole call, including the body. */
   maxMs: number;
   maxBytes: number;
 }
 
-/** @throws Error when it can't be reached, or goes beyond a bound. */
+/** @throws Error when the service can't be reached, or exceeds a bound. */
 export async function callOperatorService(
   { OPERATOR_NETWORK: network }: Pick<Env, "OPERATOR_NETWORK">,
   url: string,
@@ -23,7 +23,7 @@ export async function callOperatorService(
   const response = await (network ? network.fetch(url, bounded) : fetch(url, bounded));
   const body = await readBody(response, signal, maxBytes);
   const headers = new Headers(response.headers);
-  // It is read, so it is plain text by now.
+  // The body has been decoded.
   headers.delete("content-encoding");
   return new Response(body.byteLength === 0 ? null : body, { status: response.status, headers });
 }
@@ -43,7 +43,7 @@ async function readBody(
     if (!chunk || chunk.done) break;
     if (!buffer.append(chunk.value)) {
       await reader?.cancel();
-      throw new Error(`${url} answers with more than ${maxBytes} bytes`);
+      throw new Error(`${url} answered with more than ${maxBytes} bytes`);
     }
   }
   signal.removeEventListener("abort", abort);

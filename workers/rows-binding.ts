@@ -1,4 +1,4 @@
-/** What a request that lives as long as a connection calls on the Worker's `Rows` entry point (`workers/rpc.ts`). */
+/** The methods of the Worker's `Rows` entry point (`workers/rpc.ts`) for requests that last as long as a connection. */
 import type { z } from "zod";
 import type { Rows } from "../durable-objects/rpc.ts";
 import type { Admission, ClientAdmission } from "../durable-objects/tunnel/agents/admission.ts";

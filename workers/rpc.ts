@@ -1,7 +1,7 @@
 /**
- * The Worker's entry point to its rows, for callers that must not hold a database themselves: objects, and
- * requests that live as long as a connection. The store is loaded when it is first called, so that an
- * isolate of the edge does not carry it.
+ * The Worker's entry point to its rows, for callers that must not open a database themselves: objects, and requests that
+ * last as long as a connection. The store is loaded by the first call, so that an isolate that only runs the edge does
+ * not load it.
  */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
@@ -44,7 +44,7 @@ export class Rows extends WorkerEntrypoint<Env> implements RowsBinding {
   async expireTunnel(tunnelId: string): Promise<number | null> {
     const [{ openDatabase }, { expireIfDue }] = await Promise.all([
       import("./jobs/outbox.ts"),
-      import("./store/tunnels/tunnels.ts"),
+      import("./store/tunnels/lifecycle.ts"),
     ]);
     return expireIfDue(openDatabase(this.env), tunnelId);
   }

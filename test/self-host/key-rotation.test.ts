@@ -41,7 +41,7 @@ async function encryptionKeys(dataDir: string): Promise<string[]> {
   return (JSON.parse(secrets) as { ENCRYPTION_KEY: string }).ENCRYPTION_KEY.split(",");
 }
 
-const sealedWith = (keys: string[]) => ({ ENCRYPTION_KEY: keys }) as Config;
+const configWithKeys = (keys: string[]) => ({ ENCRYPTION_KEY: keys }) as Config;
 
 interface Before {
   /** The server comes back on it: access tokens name the address of the service. */
@@ -66,7 +66,7 @@ async function useFirstKeys(dataDir: string): Promise<Before> {
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
   const newcomer = { email, code: await api.getMailedCode(email) };
   const [encryptionKey = ""] = await encryptionKeys(dataDir);
-  const config = sealedWith([encryptionKey]);
+  const config = configWithKeys([encryptionKey]);
   await api.sql("update users set mfa_secret = $1 where email = $2", [
     await encrypt(config, TOTP_SECRET_PURPOSE, SEED),
     email,
@@ -99,7 +99,7 @@ const refresh = (api: TestApi, cookie: string) =>
   createCaller(api.server, { cookie }).post<{ access_token: string }>("/auth/refresh");
 const statusWith = async (api: TestApi, token: string) =>
   (await createCaller(api.server, { authorization: `Bearer ${token}` }).get("/auth/me")).status;
-const sealedSecretOf = async (api: TestApi, email: string) =>
+const readEncryptedSecret = async (api: TestApi, email: string) =>
   (
     await api.sql<{ mfa_secret: string }>("select mfa_secret from users where email = $1", [email])
   )[0]!.mfa_secret;
@@ -149,15 +149,17 @@ describe("after a rotation of all keys", () => {
     expect(verified.status).toBe(200);
   });
 
-  test("a mail that waits is delivered, and stored secrets are sealed anew", async () => {
+  test("a mail that waits is delivered, and stored secrets are encrypted again", async () => {
     await api.runCron();
-    expect((await api.readMailsTo("waiting@example.com")).join()).toContain("Subject: Sealed before");
+    expect((await api.readMailsTo("waiting@example.com")).join()).toContain(
+      "Subject: Sealed before",
+    );
     expect(await api.sql("select 1 from outbox")).toEqual([]);
 
     const [newKey = ""] = await encryptionKeys(dataDir);
-    const sealed = await sealedSecretOf(api, before.newcomer.email);
-    expect(sealed).toMatch(await getCurrentKeyPrefix(sealedWith([newKey])));
-    expect(await decrypt(sealedWith([newKey]), TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
+    const encrypted = await readEncryptedSecret(api, before.newcomer.email);
+    expect(encrypted).toMatch(await getCurrentKeyPrefix(configWithKeys([newKey])));
+    expect(await decrypt(configWithKeys([newKey]), TOTP_SECRET_PURPOSE, encrypted)).toBe(SEED);
   });
 
   test("a second tab is given the successor that the first was given before", async () => {
@@ -200,10 +202,10 @@ describe("once the earlier keys are gone", () => {
   });
 
   test("stored secrets are readable", async () => {
-    const config = sealedWith(await encryptionKeys(dataDir));
+    const config = configWithKeys(await encryptionKeys(dataDir));
     expect(config.ENCRYPTION_KEY).toHaveLength(1);
-    const sealed = await sealedSecretOf(api, before.newcomer.email);
-    expect(await decrypt(config, TOTP_SECRET_PURPOSE, sealed)).toBe(SEED);
+    const encrypted = await readEncryptedSecret(api, before.newcomer.email);
+    expect(await decrypt(config, TOTP_SECRET_PURPOSE, encrypted)).toBe(SEED);
     expect((await deliver(api.server, before.receiver)).status).toBe(200);
   });
 
@@ -227,22 +229,22 @@ describe("once the earlier keys are gone", () => {
   });
 });
 
-test("a secret that no key of the set opens keeps no other from being sealed anew", async () => {
+test("a secret that no key can decrypt does not prevent the re-encryption of the others", async () => {
   const [first, second] = [crypto.getRandomValues(new Uint8Array(32)), new Uint8Array(32).fill(7)];
   const keys = [first, second].map((key) => Buffer.from(key).toString("base64"));
   await using api = await startApi({ env: { ENCRYPTION_KEY: keys.join(",") } });
   const people = await Promise.all([api.owner(), api.owner(), api.owner()]);
-  const lost = sealedWith([Buffer.alloc(32, 8).toString("base64")]);
+  const lost = configWithKeys([Buffer.alloc(32, 8).toString("base64")]);
   for (const [at, { email }] of people.entries()) {
-    const config = at === 1 ? lost : sealedWith([keys[1]!]);
-    const sealed = await encrypt(config, TOTP_SECRET_PURPOSE, SEED);
-    await api.sql("update users set mfa_secret = $1 where email = $2", [sealed, email]);
+    const config = at === 1 ? lost : configWithKeys([keys[1]!]);
+    const encrypted = await encrypt(config, TOTP_SECRET_PURPOSE, SEED);
+    await api.sql("update users set mfa_secret = $1 where email = $2", [encrypted, email]);
   }
   await api.runCron();
-  const prefix = await getCurrentKeyPrefix(sealedWith(keys));
+  const prefix = await getCurrentKeyPrefix(configWithKeys(keys));
   const isCurrent = [];
   for (const { email } of people) {
-    isCurrent.push((await sealedSecretOf(api, email)).startsWith(prefix));
+    isCurrent.push((await readEncryptedSecret(api, email)).startsWith(prefix));
   }
   expect(isCurrent).toEqual([true, false, true]);
   await waitUntil(() => Promise.resolve(api.server.output.includes("secret_unreadable")));

@@ -1,6 +1,6 @@
 /**
- * The settings of contract.md §2 that the Worker itself uses, parsed and checked. The self-hosted server
- * checks them with the same schema before it starts anything.
+ * The settings that the Worker itself uses, parsed and validated. A self-hosted server validates them with the same
+ * schema before it starts anything.
  */
 import { z } from "zod";
 import { RELAY_SECRET_MIN_CHARS } from "../../protocol/relay/settings.ts";
@@ -16,7 +16,7 @@ const hostName = z
   .regex(/^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i)
   .transform((host) => host.toLowerCase());
 
-/** An address that the operator chose. */
+/** A URL that the operator configures. */
 export const webUrl = z.url({
   protocol: /^https?$/,
   error: "must be a URL that starts with http:// or https://",
@@ -26,25 +26,26 @@ const text = z.string().min(1);
 export const smtpUrl = z.string().transform((text, context) => {
   const server = parseSmtpUrl(text);
   if (server) return server;
-  context.addIssue("must be smtp://user:password@host:port, or smtps://");
+  context.addIssue(
+    "must be a URL like smtp://user:password@host:port or smtps://user:password@host:port",
+  );
   return z.NEVER;
 });
 const mailbox = z.string().transform((text, context) => {
   const read = parseMailbox(text);
   if (read) return read;
-  context.addIssue("must be an address, or Name <address>");
+  context.addIssue("must be an email address, or a name and an address: Name <address>");
   return z.NEVER;
 });
 
-/** Base64 of 32 bytes each, separated by commas: the first seals and hashes, what the others made still opens. */
+/** 32 bytes each in base64, separated by commas: the first key encrypts and hashes, the others only decrypt and verify. */
 export const encryptionKeys = z.string().transform((list, context) => {
   const keys = list.split(",").map((key) => key.trim());
   if (keys.every((key) => base64.safeParse(key).success && atob(key).length === 32)) return keys;
-  context.addIssue("must be 32 bytes in base64, or several such keys with commas between them");
+  context.addIssue("must be 32 bytes in base64, or several such keys separated by commas");
   return z.NEVER;
 });
 const base64 = z.base64();
-
 
 export const Settings = z.object({
   SERVICE_DOMAIN: hostName.default("localhost"),
@@ -56,11 +57,11 @@ export const Settings = z.object({
   DEFAULT_PLAN: z.enum(PLANS).default("free"),
   TRIAL_DAYS: z.coerce.number().int().min(0).max(365).default(0),
   BILLING_MODE: z.enum(BILLING_MODES).default("none"),
-  /** Where the payment provider is asked; left out: at its own address. */
+  /** The payment provider's API, if it is not at the provider's own URL. */
   PAYMENTS_API_URL: webUrl.optional(),
   PAYMENTS_SECRET_KEY: text.optional(),
   PAYMENTS_WEBHOOK_SECRET: text.optional(),
-  /** What the provider calls our prices. */
+  /** The provider's ids of our prices. */
   PAYMENTS_PRICE_PRO_MONTHLY: text.optional(),
   PAYMENTS_PRICE_PRO_YEARLY: text.optional(),
   PAYMENTS_PRICE_TEAM_MONTHLY: text.optional(),
@@ -68,38 +69,38 @@ export const Settings = z.object({
   REQUIRE_ORG_APPROVAL: flag.default(false),
   AUTH_RATE_LIMIT: z.enum(["on", "off"]).default("on"),
   ALLOW_PRIVATE_FETCH: flag.default(false),
-  /** Lets captured requests of tunnels that allow it be sent again. */
+  /** Allows replaying captured requests of tunnels that allow it. */
   ALLOW_REPLAY: flag.default(false),
-  /** An OpenID Connect provider, found by discovery. */
+  /** An OpenID Connect provider that supports discovery. */
   IDP_A_ISSUER: webUrl.optional(),
   IDP_A_CLIENT_ID: text.optional(),
   IDP_A_CLIENT_SECRET: text.optional(),
-  /** An OAuth 2 provider: `<API>/user` and `<API>/user/emails` say who somebody is. */
+  /** An OAuth 2 provider that serves the user's profile at `<API>/user` and `<API>/user/emails`. */
   IDP_B_AUTHORIZE_URL: webUrl.optional(),
   IDP_B_TOKEN_URL: webUrl.optional(),
   IDP_B_API_URL: webUrl.optional(),
   IDP_B_CLIENT_ID: text.optional(),
   IDP_B_CLIENT_SECRET: text.optional(),
-  /** Where TXT records are looked up (RFC 8484). */
+  /** The resolver for TXT records (RFC 8484). */
   DNS_OVER_HTTPS_URL: webUrl.default("https://cloudflare-dns.com/dns-query"),
-  /** Hosted: what makes certificates for custom domains, and where their traffic comes in. */
+  /** Hosted: the Cloudflare zone that accepts traffic of custom domains and issues their certificates. */
   CF_API_URL: webUrl.default("https://api.cloudflare.com/client/v4"),
   CF_API_TOKEN: text.optional(),
   CF_ZONE_ID: z
     .string()
     .regex(/^[0-9a-f]{32}$/)
     .optional(),
-  /** The mail server of a hosted service; a self-hosted one has the gateway in front of its own. */
+  /** The mail server of a hosted service. A self-hosted server sends mail through its gateway. */
   SMTP_URL: smtpUrl.optional(),
   MAIL_FROM: mailbox.prefault("Underpass <underpass@localhost>"),
   ENCRYPTION_KEY: encryptionKeys,
-  /** A private JWK, or a set of them: the first signs, all of them verify. ES256 (P-256). */
+  /** A private JWK, or a set of them, for access tokens (ES256): the first signs, all of them verify. */
   JWT_PRIVATE_KEY: z.string().min(1),
-  /** The same for capability tokens: Ed25519. */
+  /** The same for capability tokens (Ed25519). */
   TOKEN_SIGNING_KEY: z.string().min(1),
-  /** What relays connect with. Left out: no relay can, and there are neither private networks nor TCP ports. */
+  /** The secret that relays connect with. Unset: no relay can connect, so there are no private networks and TCP ports. */
   RELAY_SECRET: z.string().min(RELAY_SECRET_MIN_CHARS).optional(),
-  /** SHA-256 in hex of the code that makes the first account of a self-hosted server. */
+  /** SHA-256 in hex of the code that creates the first account of a self-hosted server. */
   SETUP_CODE_HASH: z
     .string()
     .regex(/^[0-9a-f]{64}$/)
@@ -130,7 +131,7 @@ type GroupedSetting = (typeof SETTING_GROUPS)[number][number];
 type CheckedSettings = Partial<Record<GroupedSetting, string>> &
   Partial<Pick<z.output<typeof Settings>, "HOSTED" | "BILLING_MODE">>;
 
-/** For `superRefine`: what goes together is configured whole or not at all. */
+/** For `superRefine`: the settings of a group must be set together. */
 export function checkSettingGroups(settings: CheckedSettings, context: z.RefinementCtx): void {
   const refuse = (name: string, message: string) =>
     context.addIssue({ code: "custom", path: [name], message });
@@ -138,26 +139,26 @@ export function checkSettingGroups(settings: CheckedSettings, context: z.Refinem
     const missing = names.filter((name) => settings[name] === undefined);
     if (missing.length === names.length) continue;
     for (const name of missing) {
-      refuse(name, `must be set as well: all of ${names.join(", ")} go together`);
+      refuse(name, `must be set as well: ${names.join(", ")} must be set together`);
     }
   }
   const { BILLING_MODE: mode, HOSTED: hosted, PAYMENTS_SECRET_KEY: key } = settings;
   if (mode === "payments" && key === undefined) {
-    refuse("BILLING_MODE", "payments needs the settings PAYMENTS_*");
+    refuse("BILLING_MODE", "payments requires the settings PAYMENTS_*");
   }
-  // Anybody could have any plan for nothing.
-  if (mode === "mock" && hosted) refuse("BILLING_MODE", "mock is refused on the hosted service");
+  // With it, anybody could have any plan without paying.
+  if (mode === "mock" && hosted) refuse("BILLING_MODE", "mock is not allowed on a hosted service");
 }
 
 export interface Config extends Omit<z.output<typeof Settings>, "API_HOSTS"> {
   API_HOSTS: ReadonlySet<string>;
-  /** `http://localhost:8787`: where people and the API's own links go. No trailing slash. */
+  /** The origin of the service's own links, such as `http://localhost:8787`. No trailing slash. */
   publicOrigin: string;
 }
 
 const configs = new WeakMap<object, Config>();
 
-/** @throws z.ZodError when a setting is missing or wrong. */
+/** @throws z.ZodError when a setting is missing or invalid. */
 export function getConfig(env: object): Config {
   let config = configs.get(env);
   if (!config) {
@@ -186,12 +187,12 @@ function portSuffix({
   return PUBLIC_PORT === undefined || PUBLIC_PORT === standard ? "" : `:${PUBLIC_PORT}`;
 }
 
-/** The public address of a host, with the scheme and port that visitors use. No trailing slash. */
+/** The public URL of a host, with the scheme and port that visitors use. No trailing slash. */
 export function publicUrl(config: Config, host: string): string {
   return `${config.PUBLIC_SCHEME}://${host}${portSuffix(config)}`;
 }
 
-/** Where visitors of a tunnel of protocol `tcp` connect to. @param host of a relay, an IPv6 address bare. */
+/** The URL that visitors of a TCP tunnel connect to. @param host of a relay; an IPv6 address without brackets. */
 export function tcpUrl(host: string, port: number): string {
   return `tcp://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

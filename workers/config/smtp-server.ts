@@ -3,14 +3,14 @@
 export interface SmtpServer {
   host: string;
   port: number;
-  /** TLS from the first byte on. Otherwise STARTTLS, where the server offers it. */
+  /** TLS from the first byte on. Otherwise STARTTLS, if the server offers it. */
   implicitTls: boolean;
   credentials: { user: string; password: string } | undefined;
-  /** Nobody is between: a password may go there as it is, and a certificate says nothing. */
+  /** The server is on this machine: a password may be sent without TLS, and its certificate is not verified. */
   isLoopback: boolean;
 }
 
-/** @returns null when it can't be one. */
+/** @returns null when it is not a valid URL of a mail server. */
 export function parseSmtpUrl(text: string): SmtpServer | null {
   const url = URL.parse(text);
   if (!url || !/^smtps?:$/.test(url.protocol) || url.hostname === "") return null;

@@ -1,7 +1,6 @@
 /**
- * Custom domains of the hosted service: the platform takes traffic for a domain, and gets a certificate for
- * it, once it is a custom hostname of the tunnels' zone (Cloudflare for SaaS). A domain is one as long as
- * somebody has verified it.
+ * Custom domains of the hosted service: Cloudflare accepts traffic for a domain, and issues a certificate for it, once
+ * it is a custom hostname of the tunnels' zone (Cloudflare for SaaS). Every verified domain is a custom hostname.
  */
 import { z } from "zod";
 import { getConfig } from "../config/config.ts";
@@ -10,13 +9,13 @@ import { callOperatorService } from "../operator-network.ts";
 import type { Database } from "../store/database.ts";
 import { isVerifiedDomain } from "../store/domains/domains.ts";
 
-/** One call to the API that makes custom hostnames. */
+/** The time limit of one call to Cloudflare's API. */
 const CUSTOM_HOSTNAME_CALL_MAX_MS = 8_000;
 const CUSTOM_HOSTNAME_ANSWER_MAX_BYTES = 256 * 1024;
 
 /**
- * Makes the platform agree with the rows, in whatever order the messages of several changes arrive.
- * @throws Error when it does not take it now.
+ * Creates or deletes the custom hostname, as the rows say now: so the order in which messages arrive does not matter.
+ * @throws Error when the API can't be reached or refuses.
  */
 export async function syncCustomHostname(env: Env, db: Database, domain: string): Promise<void> {
   const zone = openZone(env);
@@ -25,17 +24,19 @@ export async function syncCustomHostname(env: Env, db: Database, domain: string)
   for (;;) {
     if (isWanted) await zone.ensure(domain);
     else await zone.remove(domain);
-    // It may have changed hands meanwhile, and that message been delivered before this one was through.
+    // The row may have changed meanwhile, and the message of that change been delivered before this one finished.
     const isStillWanted = await isVerifiedDomain(db, domain);
     if (isStillWanted === isWanted) return;
     isWanted = isStillWanted;
   }
 }
 
-const HostnameList = z.object({ result: z.array(z.object({ id: z.string(), hostname: z.string() })) });
+const HostnameList = z.object({
+  result: z.array(z.object({ id: z.string(), hostname: z.string() })),
+});
 const ErrorAnswer = z.object({ errors: z.array(z.object({ code: z.number() })) });
 
-/** @returns null when the server is not run there, as a self-hosted one. */
+/** @returns null when no zone is configured, as on a self-hosted server. */
 function openZone(env: Env) {
   const { CF_API_URL: api, CF_API_TOKEN: token, CF_ZONE_ID: id } = getConfig(env);
   if (token === undefined || id === undefined) return null;
@@ -54,16 +55,18 @@ function openZone(env: Env) {
       { maxMs: CUSTOM_HOSTNAME_CALL_MAX_MS, maxBytes: CUSTOM_HOSTNAME_ANSWER_MAX_BYTES },
     );
     const answer: unknown = await response.json().catch(() => undefined);
-    // Another delivery may have been faster.
+    // A concurrent delivery may have deleted it already.
     const isGone = method === "DELETE" && response.status === 404;
     if (response.ok || isGone) return answer;
     const codes = ErrorAnswer.safeParse(answer)
       .data?.errors.map(({ code }) => code)
       .join(", ");
-    throw new Error(`${method} custom_hostnames answered ${response.status} (${codes ?? "-"})`);
+    throw new Error(
+      `${method} custom_hostnames: status ${response.status}, error codes ${codes ?? "none"}`,
+    );
   }
 
-  /** The filter finds names that contain it, too. */
+  /** The API's filter also matches names that contain the domain. */
   async function find(domain: string) {
     const query = new URLSearchParams({ hostname: domain });
     const { result } = HostnameList.parse(await call("GET", `${hostnames}?${query.toString()}`));

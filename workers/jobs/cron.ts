@@ -1,4 +1,4 @@
-/** What runs once a minute: a cron trigger when hosted, a timer of the self-hosted server otherwise. */
+/** The scheduled job, which runs once a minute: by a cron trigger when hosted, by a timer on a self-hosted server. */
 import { locallyWatchedOrganizations } from "../../durable-objects/organization/locally-watched.ts";
 import {
   DEAD_ROW_KEEP_MS,
@@ -27,7 +27,8 @@ import { deleteReplacedSecrets } from "../store/webhooks/receivers.ts";
 import { deleteDeadSessions } from "../store/accounts/sessions.ts";
 import { deleteOldBillingEvents, lapseOverdue } from "../store/billing/subscriptions.ts";
 import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
-import { expireTunnels, listConnectedTunnelIds } from "../store/tunnels/tunnels.ts";
+import { expireTunnels } from "../store/tunnels/lifecycle.ts";
+import { listConnectedTunnelIds } from "../store/tunnels/reports.ts";
 import { drainMails, drainOutbox, openDatabase } from "./outbox.ts";
 import { buildPlanRules } from "./plan-notices.ts";
 import { reencryptSecrets } from "./re-encryption.ts";
@@ -41,7 +42,7 @@ export async function runCron(env: Env): Promise<void> {
   const ago = (ms: number) => new Date(Date.now() - ms);
   const jobs: Record<string, () => Promise<unknown>> = {
     outbox: () => drainOutbox(env, db),
-    resealing: () => reencryptSecrets(getConfig(env), db),
+    "re-encryption": () => reencryptSecrets(getConfig(env), db),
     expiry: async () => {
       while ((await expireTunnels(db)) === EXPIRY_BATCH_ROWS);
     },
@@ -73,7 +74,7 @@ export async function runCron(env: Env): Promise<void> {
       const fold = () => foldCounters(db, ago(COUNTERS_FOLD_AFTER_MS));
       while ((await fold()) === COUNTERS_FOLD_BATCH_ROWS);
     },
-    // Last, because a mail server may take its time.
+    // Last, because a mail server can be slow.
     mails: () => drainMails(env, db),
   };
   for (const [job, run] of Object.entries(jobs)) {
@@ -85,7 +86,7 @@ export async function runCron(env: Env): Promise<void> {
   }
 }
 
-/** Before the server stops: agents, watchers and relays are told, and what is in flight may finish. */
+/** Before the server stops: notifies agents, watchers and relays, and lets requests in flight finish. */
 export async function drainConnections(env: Env): Promise<void> {
   await Promise.all([drainTunnels(env), drainWatchers(env), drainRelays(env)]);
 }

@@ -1,4 +1,4 @@
-/** By what rules plans change here, and who is told of it. */
+/** The rules by which plans change on this server, and the mails that report a change. */
 import type { Config } from "../config/config.ts";
 import type { PlanRules } from "../store/billing/plan-changes.ts";
 import { encryptMail } from "../integrations/mail/mail.ts";

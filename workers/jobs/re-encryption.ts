@@ -1,4 +1,4 @@
-/** Brings what is kept sealed under the key that seals now, so that the earlier ones can be dropped. */
+/** Encrypts stored secrets again with the current key, so that earlier keys can be removed. */
 import { REENCRYPTION_BATCH_ROWS } from "../limits.ts";
 import type { Config } from "../config/config.ts";
 import { describeError } from "../errors.ts";
@@ -18,49 +18,53 @@ import {
   type EncryptedSecret,
 } from "../store/encrypted-secrets.ts";
 
-/** Looks at nothing while there is one key: whatever is sealed is under it. */
+/** Does nothing while there is one key: all secrets are encrypted with it. */
 export async function reencryptSecrets(config: Config, db: Database): Promise<void> {
   if (config.ENCRYPTION_KEY.length === 1) return;
   const prefix = await getCurrentKeyPrefix(config);
-  const ofAccounts = await reencryptAll(
+  const accounts = await reencryptAll(
     (after: EncryptedSecret | undefined) => listSecretsUnderOtherKeys(db, prefix, after?.userId),
     (secret) => reencryptAccount(config, db, secret),
     ({ userId }) => ({ userId }),
   );
-  const ofReceivers = await reencryptAll(
+  const receivers = await reencryptAll(
     (after: EncryptedReceiver | undefined) => listReceiversUnderOtherKeys(db, prefix, after?.id),
     (receiver) => reencryptReceiver(config, db, receiver),
     ({ id }) => ({ receiverId: id }),
   );
-  const secrets = ofAccounts + ofReceivers;
-  if (secrets > 0) log("info", "secrets_resealed", { secrets });
+  const secrets = accounts + receivers;
+  if (secrets > 0) log("info", "secrets_reencrypted", { secrets });
 }
 
-/** @returns how many. */
+/** @returns how many secrets were encrypted again. */
 async function reencryptAll<Row>(
   list: (after: Row | undefined) => Promise<Row[]>,
-  reseal: (row: Row) => Promise<void>,
-  nameOf: (row: Row) => object,
+  reencrypt: (row: Row) => Promise<void>,
+  toLogFields: (row: Row) => object,
 ): Promise<number> {
-  let resealed = 0;
+  let reencrypted = 0;
   let batch: Row[] = [];
   do {
     batch = await list(batch.at(-1));
     for (const row of batch) {
       try {
-        await reseal(row);
-        resealed++;
+        await reencrypt(row);
+        reencrypted++;
       } catch (error) {
-        // One that no key of the set opens must not keep the others from theirs.
-        log("error", "secret_unreadable", { ...nameOf(row), cause: describeError(error) });
+        // A secret that no key can decrypt must not prevent the re-encryption of the others.
+        log("error", "secret_unreadable", { ...toLogFields(row), cause: describeError(error) });
       }
     }
   } while (batch.length === REENCRYPTION_BATCH_ROWS);
-  return resealed;
+  return reencrypted;
 }
 
-async function reencryptAccount(config: Config, db: Database, secret: EncryptedSecret): Promise<void> {
-  const text = await decrypt(config, TOTP_SECRET_PURPOSE, secret.sealed);
+async function reencryptAccount(
+  config: Config,
+  db: Database,
+  secret: EncryptedSecret,
+): Promise<void> {
+  const text = await decrypt(config, TOTP_SECRET_PURPOSE, secret.encrypted);
   await replaceEncryptedSecret(db, secret, await encrypt(config, TOTP_SECRET_PURPOSE, text));
 }
 
@@ -69,11 +73,11 @@ async function reencryptReceiver(
   db: Database,
   receiver: EncryptedReceiver,
 ): Promise<void> {
-  const anew = async (sealed: string) =>
-    encryptWebhookSecret(config, await decryptWebhookSecret(config, sealed));
+  const reencrypt = async (encrypted: string) =>
+    encryptWebhookSecret(config, await decryptWebhookSecret(config, encrypted));
   const { secret, previousSecret } = receiver;
   await replaceReceiverSecrets(db, receiver, {
-    secret: await anew(secret),
-    previousSecret: previousSecret === null ? null : await anew(previousSecret),
+    secret: await reencrypt(secret),
+    previousSecret: previousSecret === null ? null : await reencrypt(previousSecret),
   });
 }

@@ -1,4 +1,4 @@
-/** What accounts keep sealed: found by the key that it is under, and put under another one. */
+/** Encrypted secrets of accounts: lists those encrypted with an earlier key, and replaces them. */
 import { and, asc, eq, gt, isNotNull, not, like } from "drizzle-orm";
 import { REENCRYPTION_BATCH_ROWS } from "../limits.ts";
 import type { Database } from "./database.ts";
@@ -6,17 +6,17 @@ import { users } from "./tables/accounts.ts";
 
 export interface EncryptedSecret {
   userId: string;
-  sealed: string;
+  encrypted: string;
 }
 
-/** A batch of what does not begin with `prefix`, in the order of ids. @param after undefined at the start. */
+/** A batch of secrets that do not begin with `prefix`, ordered by id. @param after undefined for the first batch. */
 export async function listSecretsUnderOtherKeys(
   { query }: Pick<Database, "query">,
   prefix: string,
   after: string | undefined,
 ): Promise<EncryptedSecret[]> {
   const rows = await query
-    .select({ userId: users.id, sealed: users.mfaSecret })
+    .select({ userId: users.id, encrypted: users.mfaSecret })
     .from(users)
     .where(
       and(
@@ -27,17 +27,17 @@ export async function listSecretsUnderOtherKeys(
     )
     .orderBy(asc(users.id))
     .limit(REENCRYPTION_BATCH_ROWS);
-  return rows.map(({ userId, sealed }) => ({ userId, sealed: sealed! }));
+  return rows.map(({ userId, encrypted }) => ({ userId, encrypted: encrypted! }));
 }
 
-/** Nothing when the secret is not the one that was read: its owner has replaced it meanwhile. */
+/** Changes nothing when the stored secret is not the one that was read: its owner has replaced it meanwhile. */
 export async function replaceEncryptedSecret(
   { query }: Pick<Database, "query">,
-  { userId, sealed }: EncryptedSecret,
-  resealed: string,
+  { userId, encrypted }: EncryptedSecret,
+  reencrypted: string,
 ): Promise<void> {
   await query
     .update(users)
-    .set({ mfaSecret: resealed })
-    .where(and(eq(users.id, userId), eq(users.mfaSecret, sealed)));
+    .set({ mfaSecret: reencrypted })
+    .where(and(eq(users.id, userId), eq(users.mfaSecret, encrypted)));
 }

@@ -7,13 +7,13 @@ import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { waitUntil } from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
-  basic,
-  codeOf,
+  basicAuthorization,
+  findErrorCode,
   startTunnelOwner,
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
 import { deliver, createReceiver } from "../../harness/fakes/vendor.ts";
-import { inspectedWhen } from "../../harness/tunnel/visited-tunnel.ts";
+import { waitForCaptures } from "../../harness/tunnel/visited-tunnel.ts";
 
 const provider = { IDP_A_ISSUER: "http://127.0.0.1:1", IDP_A_CLIENT_ID: "id" };
 
@@ -59,12 +59,12 @@ test("a password or sign-in that the plan lacks lets nobody in from the next req
   ];
   await locked.put("auth", { username: "ann", password: "open sesame" });
   await signIn.put("edge-auth", { provider: "idp_a", allowed_domains: [], allowed_emails: [] });
-  const right = basic("ann", "open sesame");
+  const right = basicAuthorization("ann", "open sesame");
   const codes = async () => [
-    codeOf(await locked.visit("/", right)),
-    codeOf(await locked.visit()),
-    codeOf(await signIn.visit()),
-    codeOf(await free.visit()),
+    findErrorCode(await locked.visit("/", right)),
+    findErrorCode(await locked.visit()),
+    findErrorCode(await signIn.visit()),
+    findErrorCode(await free.visit()),
   ];
   expect(await codes()).toEqual(["passed", "unauthorized", "unauthorized", "passed"]);
 
@@ -76,7 +76,7 @@ test("a password or sign-in that the plan lacks lets nobody in from the next req
     402,
     expect.stringContaining("Closed for now"),
   ]);
-  expect(await locked.listed()).toMatchObject({ authEnabled: true });
+  expect(await locked.getListed()).toMatchObject({ authEnabled: true });
   expect((await billing()).overLimits).toEqual([
     { what: "tunnel_passwords", count: 1, allowed: 0 },
     { what: "identity_gates", count: 1, allowed: 0 },
@@ -87,14 +87,14 @@ test("a password or sign-in that the plan lacks lets nobody in from the next req
   });
   // Something else that changes does not open it.
   await locked.put("policy", { actions: [{ kind: "deny", path_prefix: "/admin" }] });
-  expect(codeOf(await locked.visit("/", right))).toBe(closed);
+  expect(findErrorCode(await locked.visit("/", right))).toBe(closed);
 
   await buy("pro");
   expect(await codes()).toEqual(["passed", "unauthorized", "unauthorized", "passed"]);
   await cancel();
   await locked.remove("auth");
-  expect(codeOf(await locked.visit())).toBe("passed");
-  expect(codeOf(await locked.visit("/admin"))).toBe("forbidden");
+  expect(findErrorCode(await locked.visit())).toBe("passed");
+  expect(findErrorCode(await locked.visit("/admin"))).toBe("forbidden");
 });
 
 test("owners are mailed what has stopped", async () => {
@@ -107,7 +107,7 @@ test("owners are mailed what has stopped", async () => {
     const read = await Promise.all(mails.map((source) => PostalMime.parse(source)));
     return read.find(({ text }) => text?.includes("Reserved subdomains: you keep all 2"));
   });
-  expect(mail.subject).toBe("Your Underpass plan is free now");
+  expect(mail.subject).toBe("Your Underpass plan is now free");
   const more = await stack.owner.post("/reserved-subdomains", { subdomain: "kept-3" });
   expect(more).toMatchObject({ status: 402, body: { error: "upgrade_required" } });
   expect((await stack.owner.get<unknown[]>("/reserved-subdomains")).body).toHaveLength(2);
@@ -130,7 +130,7 @@ test("tunnels have the time of the plan that there is, and none ends later than 
   await cancel();
   expect(await leftMs(connected.id)).toBeLessThanOrEqual(HOUR_MS + 60_000);
   expect(await leftMs(brief.id)).toBeLessThanOrEqual(before);
-  expect(codeOf(await connected.visit())).toBe("passed");
+  expect(findErrorCode(await connected.visit())).toBe("passed");
 
   await buy("pro");
   expect(await leftMs(connected.id)).toBeGreaterThan(23 * HOUR_MS);
@@ -148,7 +148,7 @@ test("a tunnel hears how long its requests are kept, and keeps of them what it k
   await tunnel.put("inspector", { capture: true });
   await cancel();
   await tunnel.visit("/seen");
-  const paths = (await inspectedWhen(stack.owner, { tunnel_id: tunnel.id }, 1)).map(
+  const paths = (await waitForCaptures(stack.owner, { tunnel_id: tunnel.id }, 1)).map(
     ({ path }) => path,
   );
   expect(paths).toEqual(["/seen"]);

@@ -194,10 +194,10 @@ describe("enrolling", () => {
         (mail) => /^Subject: (.*second factor.*)$/m.exec(mail)?.[1] ?? [],
       );
     await waitUntil(async () => (await subjects()).length === 1);
-    expect(await subjects()).toEqual(["The second factor of your Underpass account is on"]);
+    expect(await subjects()).toEqual(["Two-factor authentication for your Underpass account is on"]);
     await person.post("/auth/mfa/disable", { password: person.password });
     await waitUntil(async () => (await subjects()).length === 2);
-    expect((await subjects()).at(-1)).toBe("The second factor of your Underpass account is off");
+    expect((await subjects()).at(-1)).toBe("Two-factor authentication for your Underpass account is off");
   });
 
   test("ends the account's other sessions, and not the one that did it", async () => {

@@ -1,4 +1,4 @@
-/** TXT records by DNS over HTTPS (RFC 8484), from the resolver that the operator has configured. */
+/** Looks up TXT records by DNS over HTTPS (RFC 8484), at the resolver that the operator has configured. */
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { describeError } from "../../errors.ts";
@@ -11,17 +11,23 @@ const DNS_LOOKUP_MAX_MS = 5_000;
 
 const MEDIA_TYPE = "application/dns-message";
 
-/** @returns null when the resolver can't say; a name that does not exist has no texts. */
-export async function lookUpTxtRecords(env: Env, config: Config, name: string): Promise<string[] | null> {
-  const answer = await queryResolver(env, config.DNS_OVER_HTTPS_URL, name).catch((error: unknown) => ({
-    failure: describeError(error),
-  }));
+/** @returns null when the result is inconclusive. A name that does not exist has no texts. */
+export async function lookUpTxtRecords(
+  env: Env,
+  config: Config,
+  name: string,
+): Promise<string[] | null> {
+  const answer = await queryResolver(env, config.DNS_OVER_HTTPS_URL, name).catch(
+    (error: unknown) => ({
+      failure: describeError(error),
+    }),
+  );
   if ("texts" in answer) return answer.texts;
   log("warn", "dns_failed", { name, cause: answer.failure });
   return null;
 }
 
-/** By POST, because what a cache on the way remembers of a GET is the time before the record was there. */
+/** By POST: a cache on the way could answer a GET with the state before the record was published. */
 async function queryResolver(env: Env, url: string, name: string) {
   const response = await callOperatorService(
     env,
@@ -36,7 +42,9 @@ async function queryResolver(env: Env, url: string, name: string) {
   );
   const type = response.headers.get("content-type")?.split(";")[0]?.trim().toLowerCase();
   if (response.status !== 200 || type !== MEDIA_TYPE) {
-    return { failure: `the resolver answered ${response.status}, ${type ?? "without a type"}` };
+    return {
+      failure: `the resolver answered with status ${response.status} and ${type ?? "no content type"}`,
+    };
   }
   return parseTxtResponse(await response.bytes(), name);
 }

@@ -1,9 +1,9 @@
 /**
- * One question to the DNS and its answer, in the wire format of RFC 1035 §4. What the answer holds is up to
- * whoever runs the domain, so no length and no pointer in it is believed.
+ * A DNS query for TXT records and its response, in the wire format of RFC 1035 §4. The owner of the domain controls the
+ * contents of the response, so every length and pointer in it is checked.
  */
 
-/** What a resolver is told that we take; DNS over HTTPS itself has no smaller bound than its messages. */
+/** The EDNS payload size that we announce to the resolver. */
 const DNS_MESSAGE_MAX_BYTES = 4_096;
 
 const TYPE = { cname: 5, txt: 16, opt: 41 } as const;
@@ -11,29 +11,29 @@ const CLASS_IN = 1;
 const RCODE = { ok: 0, noSuchName: 3 } as const;
 const FLAG = { response: 0x8000, truncated: 0x0200, recurse: 0x0100 } as const;
 const LABEL_MAX_BYTES = 63;
-/** Without the length of the root. */
+/** Without the root's length byte. */
 const NAME_MAX_BYTES = 254;
 
 /** @param name at most 253 characters, in lower-case labels of at most 63. */
 export function encodeTxtQuery(name: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from([
-    // The id is 0, as RFC 8484 §4.1 asks for: the connection says which answer it is.
+    // The id is 0, as RFC 8484 §4.1 requires: HTTP already matches the response to the query.
     ...[0, FLAG.recurse, 1, 0, 0, 1].flatMap(toUint16Bytes),
     ...name.split(".").flatMap((label) => [label.length, ...toCharCodes(label)]),
     ...[0, ...toUint16Bytes(TYPE.txt), ...toUint16Bytes(CLASS_IN)],
-    // EDNS (RFC 6891): otherwise some resolvers cut their answers at 512 bytes.
+    // EDNS (RFC 6891): without it, some resolvers truncate their responses at 512 bytes.
     ...[0, ...toUint16Bytes(TYPE.opt), ...toUint16Bytes(DNS_MESSAGE_MAX_BYTES), 0, 0, 0, 0, 0, 0],
   ]);
 }
 
-/** `texts`: one for each record, its pieces joined. */
+/** `texts`: one for each record, with its strings joined. */
 export type TxtResponse = { texts: string[] } | { failure: string };
 
 export function parseTxtResponse(message: Uint8Array, name: string): TxtResponse {
   try {
     return parseResponse(new Reader(message), name);
   } catch (error) {
-    if (error instanceof MalformedMessageError) return { failure: "the answer can't be read" };
+    if (error instanceof MalformedMessageError) return { failure: "the response is malformed" };
     throw error;
   }
 }
@@ -45,13 +45,14 @@ class MalformedMessageError extends Error {
 function parseResponse(reader: Reader, name: string): TxtResponse {
   const [id, flags, questions, answers] = [0, 0, 0, 0].map(() => reader.uint16()) as Header;
   reader.skipTo(HEADER_BYTES);
-  if (id !== 0 || (flags & FLAG.response) === 0 || questions !== 1) throw new MalformedMessageError();
+  if (id !== 0 || (flags & FLAG.response) === 0 || questions !== 1)
+    throw new MalformedMessageError();
   const isOurs =
     reader.name() === name && reader.uint16() === TYPE.txt && reader.uint16() === CLASS_IN;
-  if (!isOurs) return { failure: "the answer is to another question" };
+  if (!isOurs) return { failure: "the response is to another question" };
   const rcode = flags & 0x000f;
   if (rcode !== RCODE.ok && rcode !== RCODE.noSuchName) return { failure: `RCODE ${rcode}` };
-  if ((flags & FLAG.truncated) !== 0) return { failure: "the answer was cut" };
+  if ((flags & FLAG.truncated) !== 0) return { failure: "the response was truncated" };
 
   const texts = new Map<string, string[]>();
   const aliases = new Map<string, string>();
@@ -96,7 +97,7 @@ function readText(data: Uint8Array): string {
   return text + decoder.decode();
 }
 
-/** Each is followed once, so that a circle of them ends. */
+/** Follows each alias once, so that a cycle ends. */
 function followAliases(aliases: Map<string, string>, name: string): string {
   let last = name;
   for (let next = aliases.get(last); next !== undefined; next = aliases.get(last)) {
@@ -133,7 +134,7 @@ class Reader {
     this.at = at;
   }
 
-  /** In lower case. A pointer has to lead further back than where it was met, so that no chain is endless. */
+  /** In lower case. A pointer must lead to an earlier position than its own, so that no chain is endless. */
   name(): string {
     const labels: string[] = [];
     let bytes = 0;
@@ -155,7 +156,7 @@ class Reader {
       if (size > LABEL_MAX_BYTES || bytes > NAME_MAX_BYTES || label.length < size) {
         throw new MalformedMessageError();
       }
-      // A dot within a label is not the one between two.
+      // Escaped, so that a dot inside a label differs from the dot between two labels.
       labels.push(String.fromCharCode(...label).replaceAll(".", "\\."));
       at += size + 1;
     }

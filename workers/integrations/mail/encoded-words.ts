@@ -1,25 +1,25 @@
-/** Text for a mail's header (RFC 2047): one line of ASCII whatever is in it, folded where it is long. */
+/** Text in mail headers (RFC 2047): any text becomes ASCII, folded where it is long. */
 import { toBase64, toUtf8 } from "../../../shared/bytes.ts";
 
-/** A line may have 76 characters, and the name of its header is in front of the first one. */
+/** A line may have 76 characters, and the first one starts with the header's name. */
 const PLAIN_MAX_CHARS = 60;
-/** As base64 with its frame, 72 characters. */
+/** Together with its delimiters, 72 characters in base64. */
 const WORD_MAX_BYTES = 45;
 
-/** Nothing in it can end the header or begin another one. */
+/** The result can neither end the header nor start another one. */
 export function encodeHeader(text: string): string {
   const line = text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ").trim();
   const isPlain = /^[\x20-\x7e]*$/.test(line) && !line.includes("=?");
   return isPlain && line.length <= PLAIN_MAX_CHARS ? line : encodedWords(line);
 }
 
-/** A name before an address: quoted, or encoded, so that no character of it means anything. */
+/** A display name in front of an address: quoted or encoded, so that none of its characters has a meaning. */
 export function encodeDisplayName(name: string): string {
   const text = encodeHeader(name);
   return text.startsWith("=?") ? text : `"${text.replace(/["\\]/g, "\\$&")}"`;
 }
 
-/** Cut between characters: each word is decoded by itself. */
+/** Split between characters, since each encoded word is decoded separately. */
 function encodedWords(line: string): string {
   const words: string[] = [];
   let word = "";

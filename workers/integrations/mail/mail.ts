@@ -1,4 +1,4 @@
-/** The way of a mail: sealed into the outbox, and out of it to whoever delivers it. */
+/** Encrypts mails for the outbox, and sends them from it: through the gateway, or directly by SMTP. */
 import type { Config } from "../../config/config.ts";
 import type { Env } from "../../env.ts";
 import { isEmailAddress } from "../../identity/accounts/emails.ts";
@@ -11,29 +11,32 @@ import { sendOverSmtp } from "./smtp.ts";
 
 const PURPOSE = "mail";
 
-/** Ready for the outbox. */
+/** @returns the mail as an outbox message. */
 export async function encryptMail(config: Config, mail: Mail): Promise<OutboxMessage> {
-  return { kind: "mail", payload: { sealed: await encrypt(config, PURPOSE, JSON.stringify(mail)) } };
+  return {
+    kind: "mail",
+    payload: { sealed: await encrypt(config, PURPOSE, JSON.stringify(mail)) },
+  };
 }
 
 /**
- * Over the gateway of a self-hosted server, otherwise straight to the mail server.
+ * Sends through the gateway on a self-hosted server, otherwise directly to the mail server.
  *
- * @returns "refused" when the recipient takes no mail, now or later.
- * @throws Error when it was not delivered, and may be later.
+ * @returns "refused" when the mail server refused the recipient permanently.
+ * @throws Error when the mail was not delivered, and may be later.
  */
 export async function sendMail(
   env: Env,
   config: Config,
-  sealed: string,
+  encrypted: string,
 ): Promise<"sent" | "refused"> {
-  const mail = JSON.parse(await decrypt(config, PURPOSE, sealed)) as Mail;
-  // SMTP is lines of text: an address with another line in it would be another command.
+  const mail = JSON.parse(await decrypt(config, PURPOSE, encrypted)) as Mail;
+  // SMTP is line-based: an address that contains a line break would add a command.
   if (!isEmailAddress(mail.to)) return "refused";
   const gateway = mailGateway(env);
   if (gateway) return sendThroughGateway(gateway, env, { ...mail, from: config.MAIL_FROM });
   if (config.SMTP_URL) return sendOverSmtp(config.SMTP_URL, mail, config.MAIL_FROM);
-  throw new Error("SMTP_URL is not set: there is nobody to deliver mail");
+  throw new Error("SMTP_URL is not set: mail can't be sent");
 }
 
 type Send = (path: string, init: RequestInit) => Promise<Response>;
@@ -56,6 +59,6 @@ async function sendThroughGateway(
   });
   await response.body?.cancel();
   if (response.status === MAIL_REFUSED_STATUS) return "refused";
-  if (!response.ok) throw new Error(`the mail gateway answered ${response.status}`);
+  if (!response.ok) throw new Error(`the mail gateway answered with status ${response.status}`);
   return "sent";
 }

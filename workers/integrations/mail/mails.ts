@@ -1,6 +1,6 @@
 /**
- * What the mails of the service say. Each has one plain and one HTML part with the same words. Nothing in
- * them is loaded from anywhere, and no link counts who follows it.
+ * The mails of the service. Each has a plain and an HTML part with the same text. They load nothing from anywhere, and
+ * their links do not track who follows them.
  */
 import { PAYMENT_GRACE_MS } from "../../limits.ts";
 import type { OverLimit } from "../../../protocol/schemas/billing.ts";
@@ -16,132 +16,132 @@ export interface Mail {
 }
 
 export function verificationMail(to: string, code: string): Mail {
-  return mail(
+  return composeMail(
     to,
     `${code} is your Underpass code`,
     [
-      "This is your code. It is good for 10 minutes.",
-      "Somebody, probably you, signed up for Underpass with this address. If it was not you, ignore this mail: without the code nothing happens.",
+      "Enter this code to verify your email address. It is valid for 10 minutes.",
+      "Somebody, probably you, signed up for Underpass with this address. If it was not you, ignore this email: without the code, no account is activated.",
     ],
     { code },
   );
 }
 
-/** To whoever signs up twice: the answer itself must not say that the account exists. */
+/** Sent when an address signs up a second time: the API's answer must not reveal that the account exists. */
 export function alreadyRegisteredMail(to: string, config: Config): Mail {
-  return mail(
+  return composeMail(
     to,
     "You already have an Underpass account",
     [
-      "Somebody, probably you, tried to sign up for Underpass with this address. It has an account already: sign in instead.",
-      "If it was not you, ignore this mail: nothing has changed.",
+      "Somebody, probably you, tried to sign up for Underpass with this address, which already has an account. Sign in instead.",
+      "If it was not you, ignore this email: nothing has changed.",
     ],
     { label: "Sign in", url: config.publicOrigin },
   );
 }
 
-/** The token is in the fragment: no server's log ever sees it, whoever the link passes. */
+/** The token is in the URL's fragment, which browsers send to no server, so it appears in no log. */
 export function passwordResetMail(to: string, token: string, config: Config): Mail {
-  return mail(
+  return composeMail(
     to,
     "Set a new Underpass password",
     [
-      "Follow this link to set a new password. It is good for one hour, and once.",
-      `Without a browser, this is the token in it: ${token}`,
-      "Somebody, probably you, asked for it with this address. If it was not you, ignore this mail: nothing has changed.",
+      "Follow this link to set a new password. It is valid for one hour and works once.",
+      `If you use the API instead of the page, this is the token: ${token}`,
+      "Somebody, probably you, requested this for the account with this address. If it was not you, ignore this email: nothing has changed.",
     ],
     { label: "Set a new password", url: `${config.publicOrigin}/reset#token=${token}` },
   );
 }
 
 export function passwordChangedMail(to: string, config: Config): Mail {
-  return mail(
+  return composeMail(
     to,
     "Your Underpass password was changed",
     [
-      "The password of your account was changed by means of a mail to this address. Everybody who was signed in is signed out.",
-      "If it was not you, somebody else reads your mail: secure the mailbox first, then set another password.",
+      "The password of your account was changed with a link that was sent to this address. All sessions were signed out.",
+      "If it was not you, somebody else can read your email: secure your mailbox first, then set a new password.",
     ],
     { label: "Sign in", url: config.publicOrigin },
   );
 }
 
-/** @param isOn what it is from now on. */
+/** @param isOn whether the second factor is on after the change. */
 export function secondFactorMail(to: string, isOn: boolean, config: Config): Mail {
   const change = isOn ? "on" : "off";
   const consequence = isOn
-    ? "Signing in asks for a code of your authenticator from now on, and your other sessions are over."
-    : "Signing in asks for your password alone from now on.";
-  return mail(
+    ? "From now on, signing in requires a code from your authenticator app. Your other sessions were signed out."
+    : "From now on, signing in requires only your password.";
+  return composeMail(
     to,
-    `The second factor of your Underpass account is ${change}`,
+    `Two-factor authentication for your Underpass account is ${change}`,
     [
-      `The second factor of your account was turned ${change}. ${consequence}`,
-      "If it was not you, somebody else uses your account: set another password, and look at its sessions and recent events.",
+      `Two-factor authentication for your account was turned ${change}. ${consequence}`,
+      "If it was not you, somebody else has access to your account: set a new password, then check its sessions and recent events.",
     ],
     { label: "Your account", url: config.publicOrigin },
   );
 }
 
-/** Who invites and what the organization is called was written by people: it is shown, and nothing else. */
+/** Names of people and organizations are user input: they appear as text only. */
 export function invitationMail(
   to: string,
   config: Config,
   { inviter, organization, token }: { inviter: string; organization: string; token: string },
 ): Mail {
-  return mail(
+  return composeMail(
     to,
     `${inviter} invites you to ${organization} on Underpass`,
     [
-      `${inviter} invites you to join the organization “${organization}” on Underpass. The invitation is good for 7 days, for an account with this address.`,
-      `If a page asks for the invitation itself, it is this: ${token}`,
-      "If you don't know what this is about, ignore this mail: nothing happens without you.",
+      `${inviter} invites you to join the organization “${organization}” on Underpass. The invitation is valid for 7 days, and for an account with this address only.`,
+      `If you use the API instead of the page, this is the invitation token: ${token}`,
+      "If you did not expect this invitation, ignore this email: nothing happens unless you accept it.",
     ],
     { label: "Accept the invitation", url: `${config.publicOrigin}/invitation#token=${token}` },
   );
 }
 
-/** To whoever had an account before. @param host what people know the provider by. */
+/** Sent to the owner of an existing account. @param host the host of the provider, which people know it by. */
 export function identityLinkedMail(to: string, host: string, config: Config): Mail {
-  return mail(
+  return composeMail(
     to,
     "A new way to sign in to your Underpass account",
     [
-      `Your Underpass account can now be signed in to with an account at ${host} that has this address.`,
-      "If that was not you, somebody else may be using your account there: secure that one first, then look at the sessions and recent events of your account here.",
+      `Your account at ${host}, which has this email address, was linked to your Underpass account. You can now sign in with it.`,
+      `If it was not you, somebody else may have access to your account at ${host}: secure it first, then check the sessions and recent events of your Underpass account.`,
     ],
     { label: "Your account", url: config.publicOrigin },
   );
 }
 
 const REASONS: Record<PlanReason, string> = {
-  paid: "It was changed.",
-  payment_overdue: "A payment has been overdue for longer than it can be.",
-  unpaid: "It is not paid for any more.",
-  canceled: "It was canceled.",
-  paused: "It is paused.",
+  paid: "The subscription was changed.",
+  payment_overdue: "A payment has been overdue for too long.",
+  unpaid: "The subscription is unpaid.",
+  canceled: "The subscription was canceled.",
+  paused: "The subscription is paused.",
 };
 
-const STOPPED: Record<OverLimit["what"], (count: number, allowed: number) => string> = {
+const OVER_LIMIT_NOTES: Record<OverLimit["what"], (count: number, allowed: number) => string> = {
   reserved_subdomains: (count, allowed) =>
-    `Reserved subdomains: you keep all ${count}, and can't reserve another one while there are more than ${allowed}.`,
+    `Reserved subdomains: you keep all ${count}. The plan includes ${allowed}, so you can't reserve more.`,
   tunnel_passwords: (count) =>
-    `Tunnels with a password: ${count}. Their visitors are turned away until the plan has passwords again or you remove them.`,
+    `Tunnels with a password: ${count}. They refuse all visitors until you upgrade the plan or remove the password.`,
   identity_gates: (count) =>
-    `Tunnels with a sign-in: ${count}. Their visitors are turned away until the plan has it again or you remove it.`,
+    `Tunnels that require visitors to sign in: ${count}. They refuse all visitors until you upgrade the plan or remove that requirement.`,
   master_keys: (count) =>
-    `Master keys: ${count}. They mint no tokens until the plan has them again.`,
+    `Master keys: ${count}. They can't mint tokens until you upgrade the plan.`,
 };
 
 export function downgradeMail(to: string, downgrade: Downgrade, config: Config): Mail {
   const { organization, from, to: plan, reason, overLimits } = downgrade;
-  return mail(
+  return composeMail(
     to,
-    `Your Underpass plan is ${plan} now`,
+    `Your Underpass plan is now ${plan}`,
     [
-      `The plan of “${organization}” was ${from} and is ${plan} from now on. ${REASONS[reason]}`,
-      "Nothing of yours was deleted. Tunnels end after the time that the new plan gives them.",
-      ...overLimits.map(({ what, count, allowed }) => STOPPED[what](count, allowed)),
+      `The plan of “${organization}” has changed from ${from} to ${plan}. ${REASONS[reason]}`,
+      "Nothing was deleted. Tunnels now end after the maximum lifetime of the new plan.",
+      ...overLimits.map(({ what, count, allowed }) => OVER_LIMIT_NOTES[what](count, allowed)),
     ],
     { label: "Plan and billing", url: config.publicOrigin },
   );
@@ -153,35 +153,40 @@ export function overdueMail(
   config: Config,
 ): Mail {
   const days = PAYMENT_GRACE_MS / DAY_MS;
-  return mail(
+  return composeMail(
     to,
     "A payment for Underpass did not go through",
     [
-      `A payment for the ${plan} plan of “${organization}” did not go through. The plan stays for ${days} days, until ${graceEndsAt.toUTCString()}; look at the way you pay until then.`,
-      "Without a payment the plan ends. Nothing of yours is deleted, and what the plan alone gives stops working.",
+      `A payment for the ${plan} plan of “${organization}” did not go through. You keep the plan for ${days} days, until ${graceEndsAt.toUTCString()}. Please check your payment method before then.`,
+      "Without a payment the plan ends. Nothing is deleted, but features that only this plan includes stop working.",
     ],
     { label: "Plan and billing", url: config.publicOrigin },
   );
 }
 
-/** What the reader is to use: something to copy, or somewhere to go. */
+/** A code to copy, or a link to follow. */
 type Highlight = { code: string } | { label: string; url: string };
 
-/** @param highlight stands after the first paragraph. Its URL is built from `config.publicOrigin`, never from a request. */
-function mail(to: string, subject: string, paragraphs: string[], highlight?: Highlight): Mail {
+/** @param highlight appears after the first paragraph. Its URL is built from `config.publicOrigin`, never from a request. */
+function composeMail(
+  to: string,
+  subject: string,
+  paragraphs: string[],
+  highlight?: Highlight,
+): Mail {
   const [first = "", ...rest] = paragraphs;
-  const shown = highlight && plainHighlight(highlight);
+  const shown = highlight && formatPlainHighlight(highlight);
   const text = [first, ...(shown ? [shown] : []), ...rest].join("\n\n");
-  const paragraph = (words: string) => `<p style="margin:0 0 16px">${escapeHtml(words)}</p>`;
+  const paragraph = (content: string) => `<p style="margin:0 0 16px">${escapeHtml(content)}</p>`;
   const html = [
     paragraph(first),
-    ...(highlight ? [htmlHighlight(highlight)] : []),
+    ...(highlight ? [formatHtmlHighlight(highlight)] : []),
     ...rest.map(paragraph),
   ].join("\n");
   return { to, subject, text: `${text}\n`, html: page(subject, html) };
 }
 
-/** No colors of its own: a mailbox in dark mode sets them all, and none clashes. */
+/** Sets no colors: a mail client in dark mode sets all of them, so none clash. */
 function page(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -200,12 +205,12 @@ ${body}
 `;
 }
 
-function plainHighlight(highlight: Highlight): string {
+function formatPlainHighlight(highlight: Highlight): string {
   return "code" in highlight ? `    ${highlight.code}` : `${highlight.label}:\n${highlight.url}`;
 }
 
-/** The address itself is in sight as well: what a link says and where it leads are the same. */
-function htmlHighlight(highlight: Highlight): string {
+/** The text of the link is its URL, so that readers see where it leads. */
+function formatHtmlHighlight(highlight: Highlight): string {
   if ("code" in highlight) {
     const style =
       "margin:0 0 16px;font:700 32px/1.25 ui-monospace,Menlo,Consolas,monospace;user-select:all";

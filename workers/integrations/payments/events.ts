@@ -1,10 +1,10 @@
-/** What the payment provider tells, read leniently: what we don't need may look as it likes. */
+/** The payment provider's events, parsed leniently: fields that we don't need are not checked. */
 import { z } from "zod";
 import type { BillingCycle, PaidPlan } from "../../../protocol/plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
 import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
 
-/** Our plans by the provider's ids of their prices. */
+/** The provider's price ids, with our plans. */
 export type PriceTable = { id: string; plan: PaidPlan; cycle: BillingCycle }[];
 
 export type BillingEvent =
@@ -14,15 +14,15 @@ export type BillingEvent =
       type: string;
       at: Date;
       subscriptionId: string;
-      /** null: the event only says that something is new of it. */
+      /** null: the event only says that the subscription has changed. */
       snapshot: SubscriptionSnapshot | null;
     }
-  /** Nothing that concerns us. */
+  /** An event that does not concern us. */
   | { kind: "other"; type: string }
-  /** It comes from the provider, and is not what it should be. */
+  /** The event is the provider's, but has an unexpected format. */
   | { kind: "unreadable" };
 
-/** An id, or the whole thing where it was asked to be expanded. */
+/** An id, or the whole object where it is expanded. */
 const Reference = z.union([z.string(), z.object({ id: z.string() }).transform(({ id }) => id)]);
 const Seconds = z.number().transform((seconds) => new Date(seconds * 1000));
 
@@ -32,7 +32,7 @@ const Subscription = z.object({
   status: z.enum(SUBSCRIPTION_STATUSES),
   cancel_at_period_end: z.boolean().nullish(),
   cancel_at: z.number().nullish(),
-  /** Where the provider had it until 2025; since then it is each item's. */
+  /** Until 2025 the period was here; since then it is in each item. */
   current_period_end: Seconds.nullish(),
   items: z.object({
     data: z.array(
@@ -44,7 +44,7 @@ const Subscription = z.object({
   }),
 });
 
-/** An invoice names its subscription in one of two places, as its version of the API has it. */
+/** An invoice names its subscription in one of two places, depending on the API version. */
 const SubscriptionReference = z.object({
   subscription: Reference.nullish(),
   parent: z
@@ -66,10 +66,10 @@ const REFERRING_EVENTS = new Set([
   "invoice.payment_failed",
 ]);
 
-/** @throws z.ZodError for what is no subscription. */
+/** @throws z.ZodError when it is not a subscription. */
 export function parseSubscription(subscription: unknown, prices: PriceTable): SubscriptionSnapshot {
-  const read = Subscription.parse(subscription);
-  const { id, customer: customerId, status, items, cancel_at: endsAt } = read;
+  const parsed = Subscription.parse(subscription);
+  const { id, customer: customerId, status, items, cancel_at: cancelAt } = parsed;
   const [item] = items.data.flatMap((one) => {
     const price = prices.find((price) => price.id === one.price.id);
     return price ? [{ ...one, bought: { plan: price.plan, cycle: price.cycle } }] : [];
@@ -80,25 +80,27 @@ export function parseSubscription(subscription: unknown, prices: PriceTable): Su
     customerId,
     status,
     purchase: item?.bought ?? null,
-    periodEnd: periodEnd ?? read.current_period_end ?? null,
-    cancelAtPeriodEnd: read.cancel_at_period_end === true || typeof endsAt === "number",
+    periodEnd: periodEnd ?? parsed.current_period_end ?? null,
+    cancelAtPeriodEnd: parsed.cancel_at_period_end === true || typeof cancelAt === "number",
   };
 }
 
-/** @param body whose signature was found good. */
+/** @param body of an event whose signature has been verified. */
 export function parseEvent(body: string, prices: PriceTable): BillingEvent {
   const event = Event.safeParse(JSON.parse(body));
   if (!event.success) return { kind: "unreadable" };
   const { id, type, created: at, data } = event.data;
   if (type.startsWith("customer.subscription.")) {
-    const read = Subscription.safeParse(data.object);
-    if (!read.success) return { kind: "unreadable" };
+    const { success } = Subscription.safeParse(data.object);
+    if (!success) return { kind: "unreadable" };
     const snapshot = parseSubscription(data.object, prices);
     return { kind: "subscription", id, type, at, subscriptionId: snapshot.id, snapshot };
   }
-  const mention = REFERRING_EVENTS.has(type) ? SubscriptionReference.safeParse(data.object) : null;
+  const reference = REFERRING_EVENTS.has(type)
+    ? SubscriptionReference.safeParse(data.object)
+    : null;
   const subscriptionId =
-    mention?.data?.subscription ?? mention?.data?.parent?.subscription_details?.subscription;
+    reference?.data?.subscription ?? reference?.data?.parent?.subscription_details?.subscription;
   return subscriptionId
     ? { kind: "subscription", id, type, at, subscriptionId, snapshot: null }
     : { kind: "other", type };

@@ -1,7 +1,6 @@
 /**
- * The one door to the payment provider: what we ask of it, and what it tells us, in words of our own. Its
- * library is loaded when something of it is needed, and calls go where everything goes that the operator
- * configures.
+ * The only module that talks to the payment provider: an interface of our own types around its library. It is loaded
+ * when it is first needed. Calls go through the operator's network, since the operator configures the provider.
  */
 import { Stripe } from "stripe";
 import {
@@ -16,11 +15,11 @@ import { callOperatorService } from "../../operator-network.ts";
 import type { SubscriptionSnapshot } from "../../store/billing/subscription-rules.ts";
 import { parseEvent, parseSubscription, type BillingEvent, type PriceTable } from "./events.ts";
 
-/** One call to the payment provider, which is tried again as often as `PAYMENTS_CALL_RETRIES` says. */
+/** The time limit of one try of a call. */
 const PAYMENTS_CALL_MAX_MS = 8_000;
 const PAYMENTS_CALL_RETRIES = 2;
 const PAYMENTS_ANSWER_MAX_BYTES = 1024 * 1024;
-/** How old a signature may be. */
+/** The maximum age of an event's signature. */
 const PAYMENTS_SIGNATURE_MAX_SECONDS = 300;
 
 export interface Purchase {
@@ -28,33 +27,33 @@ export interface Purchase {
   cycle: BillingCycle;
 }
 
-/** Calls throw what `describePaymentFailure` can put into words. */
+/** Calls throw errors that `describePaymentError` formats for the log. */
 export interface Payments {
-  /** @param by the owner who asks. @param attempt the same attempt of the same owner gets the same customer. */
+  /** @param by the owner who calls. @param attempt the same attempt of the same owner returns the same customer. */
   createCustomer(
     orgId: string,
     by: { userId: string; email: string },
     attempt: string,
   ): Promise<string>;
-  /** @param attempt the same attempt is led to the same checkout. */
+  /** @param attempt the same attempt returns the same checkout. */
   checkoutUrl(
     customer: { id: string; orgId: string },
     purchase: Purchase,
     attempt: string,
   ): Promise<string>;
-  /** Where cards, invoices and what is bought are looked at and changed. */
+  /** The customer portal, where owners manage cards, invoices and subscriptions. */
   portalUrl(customerId: string): Promise<string>;
-  /** The same, at the question whether a subscription is to be another one from now on. */
+  /** The portal's page that asks to confirm a change of the subscription. */
   changeUrl(customerId: string, subscriptionId: string, purchase: Purchase): Promise<string>;
   /** null: there is no such subscription. */
   findSubscription(id: string): Promise<SubscriptionSnapshot | null>;
-  /** At once. One that has ended already is as well. */
+  /** Cancels at once. Does nothing when the subscription has already ended. */
   cancelSubscription(id: string): Promise<void>;
-  /** @returns null when it does not come from the provider, or too late. */
+  /** @returns null when the signature is invalid or too old. */
   verifyEvent(body: string, signature: string): Promise<BillingEvent | null>;
 }
 
-/** For `BILLING_MODE=payments`, whose settings are complete. */
+/** For `BILLING_MODE=payments`, which requires all of the settings. */
 export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Config): Payments {
   const { PAYMENTS_SECRET_KEY: key = "", PAYMENTS_WEBHOOK_SECRET: secret = "" } = config;
   const prices = buildPriceTable(config);
@@ -86,7 +85,7 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
           client_reference_id: orgId,
           line_items: [{ price: getPriceId(purchase), quantity: 1 }],
           subscription_data: { metadata: { org_id: orgId } },
-          // The page waits there for what the provider is about to tell.
+          // The page waits there for the provider's event.
           success_url: `${home}#paid`,
           cancel_url: home,
         },
@@ -95,7 +94,9 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
       return requireValue(session.url);
     },
     async portalUrl(customer) {
-      return requireValue((await api.billingPortal.sessions.create({ customer, return_url: home })).url);
+      return requireValue(
+        (await api.billingPortal.sessions.create({ customer, return_url: home })).url,
+      );
     },
     async changeUrl(customer, subscriptionId, purchase) {
       const { items } = await api.subscriptions.retrieve(subscriptionId);
@@ -140,7 +141,7 @@ export function createPayments(env: Pick<Env, "OPERATOR_NETWORK">, config: Confi
   };
 }
 
-/** For the log: neither keys nor what people have told the provider. */
+/** For the log: without keys and personal data. */
 export function describePaymentError(failure: unknown): string {
   if (!(failure instanceof Error)) return "not an error";
   if (!(failure instanceof Stripe.errors.StripeError)) return `${failure.name}: ${failure.message}`;
@@ -148,9 +149,9 @@ export function describePaymentError(failure: unknown): string {
   return `${type} (${code}), status ${statusCode}, ${requestId}`;
 }
 
-/** The library takes what fails without saying so in its body for an answer. */
+/** The library treats an error response whose body does not say so as a success, with fields missing. */
 function requireValue(value: string | null | undefined): string {
-  if (!value) throw new Error("the answer lacks what was asked for");
+  if (!value) throw new Error("the payment provider's answer is incomplete");
   return value;
 }
 

@@ -181,12 +181,12 @@ export function listReceiversUnderOtherKeys(
 export function replaceReceiverSecrets(
   db: Database,
   query: EncryptedReceiver,
-  resealed: Pick<ReceiverRow, "secret" | "previousSecret">,
+  reencrypted: Pick<ReceiverRow, "secret" | "previousSecret">,
 ): Promise<void> {
   return db.transaction(async (change) => {
     const [row] = await change.tx
       .update(webhookReceivers)
-      .set({ ...resealed, version: sql`${webhookReceivers.version} + 1` })
+      .set({ ...reencrypted, version: sql`${webhookReceivers.version} + 1` })
       .where(and(eq(webhookReceivers.id, query.id), eq(webhookReceivers.secret, query.secret)))
       .returning();
     if (!row) return;
