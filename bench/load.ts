@@ -1,7 +1,6 @@
 /**
- * A closed-loop load generator in a process of its own: each connection sends its next request when the
- * last answer is whole. It writes fixed bytes and looks only for the end of an answer, so that it costs a
- * fraction of what it measures.
+ * A closed-loop load generator in a process of its own: each connection sends its next request when the last response
+ * is complete. It writes fixed bytes and only looks for the end of a response, so that it uses little CPU itself.
  */
 import { connect, type Socket } from "node:net";
 
@@ -13,7 +12,7 @@ export interface LoadPlan {
   headers?: Record<string, string>;
   connections: number;
   seconds: number;
-  /** Not counted, at the start. */
+  /** Seconds of load before the measurement. */
   warmUpSeconds: number;
 }
 
@@ -48,13 +47,13 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
     socket.setNoDelay(true);
     socket.on("data", (chunk) => {
       pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
-      const whole = getResponseLength(pending);
-      if (whole < 0 || pending.length < whole) return;
+      const length = getResponseLength(pending);
+      if (length < 0 || pending.length < length) return;
       if (counting) {
         latencies.push(performance.now() - sentAt);
         if (!isOk(pending)) errors += 1;
       }
-      pending = pending.subarray(whole);
+      pending = pending.subarray(length);
       if (!stopped) send();
     });
     socket.on("error", () => (errors += 1));
@@ -91,7 +90,7 @@ async function load(plan: LoadPlan): Promise<LoadResult> {
   };
 }
 
-/** @returns the answer's whole length by its content-length, or -1 while its head is not whole. */
+/** @returns the length of the response from its content-length, or -1 while its header is incomplete. */
 function getResponseLength(bytes: Buffer): number {
   const end = bytes.indexOf(HEAD_END);
   if (end < 0) return -1;

@@ -1,7 +1,7 @@
 /**
- * A peer in the same run: the `localtunnel` client from npm, and a server for it. Its protocol: a request
- * for a tunnel is answered with a port, the client opens a pool of connections there, and each visitor's
- * request goes over one of them.
+ * Another tunnel for comparison in the same run: the `localtunnel` client from npm, and a server for it. In its
+ * protocol a request for a tunnel returns a port, the client opens a pool of connections to that port, and each
+ * visitor's request is sent over one of them.
  */
 import { Agent, createServer, request as httpRequest } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";

@@ -1,7 +1,6 @@
 /**
- * The local server of the benchmarks, on bare sockets so that it weighs little beside what is measured:
- * `/` says hello, `/bytes?n=` sends that many bytes, anything with a body is read and counted,
- * slowly where it is posted to `/slow`.
+ * The local server of the benchmarks, on bare sockets so that it uses little CPU itself: `/` returns a greeting,
+ * `/bytes?n=` returns that many bytes, and request bodies are read and counted, slowly if they are posted to `/slow`.
  */
 import { createServer } from "node:net";
 

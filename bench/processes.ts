@@ -1,4 +1,4 @@
-/** The processes that a benchmark runs and watches: started quietly, measured by what the kernel says. */
+/** Starts the processes of a benchmark, and reads their CPU time and memory from the kernel. */
 import { fork, spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -24,7 +24,7 @@ export function runLoad(plan: LoadPlan): Promise<LoadResult> {
   });
 }
 
-/** Starts one of this folder's programs, which says `{port}` when it listens. */
+/** Starts a program of this folder, which sends `{port}` when it listens. */
 export async function startProgram(file: string, args: string[] = []): Promise<Program> {
   const child = fork(join(BENCH, file), args);
   const port = await new Promise<number>((resolve, reject) => {
@@ -60,7 +60,7 @@ export function spawnQuiet(
   });
 }
 
-/** Processor time used so far, in milliseconds; NaN where the system has no /proc. */
+/** CPU time used so far, in milliseconds; NaN on systems without /proc. */
 export function getCpuMs(pid: number): number {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]!.split(" ");
@@ -70,7 +70,7 @@ export function getCpuMs(pid: number): number {
   }
 }
 
-/** Resident memory in MiB; NaN where the system has no /proc. */
+/** Resident memory in MiB; NaN on systems without /proc. */
 export function getResidentMiB(pid: number): number {
   try {
     const pages = Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]);

@@ -1,4 +1,4 @@
-/** Results as tables for a person and as JSON for a program. */
+/** Prints results as tables and saves them as JSON. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { cpus } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ export function print(rows: Row[]): void {
   }
 }
 
-/** @returns where the file is. */
+/** @returns the path of the file. */
 export async function save(rows: Row[]): Promise<string> {
   const directory = join(BENCH, "results");
   await mkdir(directory, { recursive: true });

@@ -1,7 +1,8 @@
 /**
  * `npm run bench [-- requests gates captures transfers bandwidth api idle connections watching enumeration agreement relay] [-- --seconds 5]`:
- * the whole path under load, beside peers and limits measured in the same run; what the clock tells of accounts;
- * and whether all that is counted is counted alike. Absolute figures are the machine's; ratios travel.
+ * measures the whole path under load, compared with other tunnels and lower bounds in the same run; whether response
+ * times reveal which accounts exist; and whether all counters agree. Absolute figures depend on the machine, ratios
+ * hardly do.
  */
 import { parseArgs } from "node:util";
 import { build } from "../self-host/build/build.ts";
@@ -49,7 +50,7 @@ const rows: Row[] = [];
 for (const name of names) {
   const benchmark = BENCHMARKS[name];
   if (!benchmark)
-    throw new Error(`there is no ${name}; there are ${Object.keys(BENCHMARKS).join(", ")}`);
+    throw new Error(`unknown benchmark ${name}: choose from ${Object.keys(BENCHMARKS).join(", ")}`);
   const stack = await startStack();
   try {
     const measured = await benchmark(stack, Number(values.seconds));
@@ -59,5 +60,5 @@ for (const name of names) {
     await stack.stop();
   }
 }
-console.log(`\nwritten to ${await save(rows)}`);
+console.log(`\nResults written to ${await save(rows)}`);
 process.exit();

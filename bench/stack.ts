@@ -1,4 +1,4 @@
-/** What most benchmarks run: the self-hosted server, an agent, and the local server behind it. */
+/** Used by most benchmarks: the self-hosted server, an agent, and the local server behind it. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,16 +7,17 @@ import {
   type IdentityProvider,
 } from "../test/harness/fakes/identity-provider.ts";
 import { startServer, type TestServer } from "../test/harness/server/server.ts";
+import { callApi, type ApiCaller } from "./api.ts";
 import { ROOT, startProgram, stopChild, type Program } from "./processes.ts";
 
 export interface Stack {
   server: TestServer;
-  /** Where visitors of a tunnel with an identity gate sign in. */
+  /** For visitors of a tunnel with an identity gate. */
   provider: IdentityProvider;
   workerdPid: number;
   origin: Program;
   agent: ChildProcess;
-  /** The tunnel's host, with the port. */
+  /** Host and port of the tunnel. */
   host: string;
   token: Buffer;
   /** An access token of the owner. */
@@ -44,7 +45,7 @@ export async function startStack(): Promise<Stack> {
     host: `bench.localhost:${server.port}`,
     token,
     accessToken,
-    tunnelId: await getOnlyTunnelId(server, accessToken),
+    tunnelId: await getOnlyTunnelId({ server, accessToken }),
     async stop() {
       await stopChild(agent);
       await origin.stop();
@@ -62,11 +63,8 @@ export async function createFirstAccount(server: TestServer) {
   return { token: Buffer.from(wireBytes ?? "", "base64"), accessToken };
 }
 
-async function getOnlyTunnelId(server: TestServer, accessToken: string): Promise<string> {
-  const answer = await fetch(`${server.url}/tunnels`, {
-    headers: { authorization: `Bearer ${accessToken}` },
-  });
-  const [tunnel] = (await answer.json()) as { id: string }[];
+async function getOnlyTunnelId(caller: ApiCaller): Promise<string> {
+  const [tunnel] = await callApi<{ id: string }[]>(caller, "GET", "/tunnels");
   return tunnel!.id;
 }
 

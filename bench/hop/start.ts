@@ -1,4 +1,4 @@
-/** The bare object hop on workerd: the same runtime, flags and settings as the self-hosted server. */
+/** A bare call of a Durable Object on workerd: the same runtime, flags and settings as the self-hosted server. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { createServer } from "node:net";

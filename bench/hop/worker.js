@@ -1,4 +1,4 @@
-// The least that a tunnel on this platform could do: one Worker, one call to one object, one answer.
+// The lower bound for a tunnel on this platform: one Worker, one call of one object, one response.
 import { DurableObject } from "cloudflare:workers";
 
 export class Hop extends DurableObject {

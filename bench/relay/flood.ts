@@ -1,6 +1,6 @@
 /**
- * A program that floods a UDP port with junk: `flood.ts ADDRESS PORT PER_SECOND`. Half of it looks like the
- * beginning of a handshake, half like data of a session. It prints how much it sent, each second.
+ * A program that floods a UDP port with invalid datagrams: `flood.ts ADDRESS PORT PER_SECOND`. Half of them look like
+ * handshake initiations, half like session data. Each second it prints how many it has sent.
  */
 import { randomBytes } from "node:crypto";
 import { createSocket } from "node:dgram";

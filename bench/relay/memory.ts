@@ -12,7 +12,7 @@ import type { Row } from "../report.ts";
 
 const PORTS = 1_000;
 const NETWORKS = 100;
-/** The relay has its machine's ports to itself. */
+/** The relay has a network namespace of its own, so every port is free. */
 const FIRST_PORT = 40_000;
 
 export async function benchRelayMemory(real: RealNetwork): Promise<Row> {
@@ -63,7 +63,7 @@ export async function benchRelayMemory(real: RealNetwork): Promise<Row> {
   return row;
 }
 
-/** The relay itself has nothing of a port that no agent serves: its row is all there is. */
+/** A port that no agent serves exists only as a row: the relay itself has no state for it. */
 async function reserveOtherPorts(
   { api }: RealNetwork,
   relayId: string,

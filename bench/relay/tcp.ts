@@ -1,6 +1,6 @@
 /**
- * A TCP tunnel through relay and agent, beside the same local server without them: small requests, one long
- * stream, a thousand connections at once, a thousand that take nothing; and `underpass connect` over the API.
+ * A TCP tunnel through relay and agent, compared with a direct connection to the same local server: small requests, one
+ * long stream, a thousand concurrent connections, a thousand whose clients read nothing; and `underpass connect`.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -20,21 +20,21 @@ import {
   stopChild,
   type Program,
 } from "../processes.ts";
+import { mintToken } from "../api.ts";
 import type { Row } from "../report.ts";
+import { CHUNK_BYTES, CONNECTIONS, ROUNDS, UNLIMITED_MBPS, WARM_UP_SECONDS } from "../settings.ts";
+import { formatPercent, round } from "../statistics.ts";
 import { createFirstAccount } from "../stack.ts";
 
 const SECRET = "relay-secret-of-benchmarks-and-of-nothing-else";
-const UNLIMITED_MBPS = 100_000;
-const ROUNDS = 3;
-const CONNECTIONS = 32;
 const STREAM_BYTES = 2e9;
 const MANY = 1_000;
 const SOURCE_REST_MS = 5_000;
 const GiB = 2 ** 30;
-/** What a stalled visitor asks for, and never reads. */
+/** Size of the response that a stalled visitor requests and never reads. */
 const STALLED_BYTES = 64 * 2 ** 20;
-const RECEIVE_BUFFER = Buffer.alloc(256 * 1024);
-const CHUNK = Buffer.alloc(256 * 1024, "u");
+const RECEIVE_BUFFER = Buffer.alloc(CHUNK_BYTES);
+const CHUNK = Buffer.alloc(CHUNK_BYTES, "u");
 
 interface Bench {
   server: TestServer;
@@ -42,7 +42,7 @@ interface Bench {
   origin: Program;
   agent: ChildProcess;
   publicPort: number;
-  /** Of `underpass connect`. */
+  /** The local port of `underpass connect`. */
   connectPort: number;
   stop(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export async function benchRelayTcp(seconds: number): Promise<Row[]> {
   const bench = await start();
   try {
     return [
-      // Memory first: of processes that have not grown by anything else.
+      // Memory first, before other measurements make the processes grow.
       await measureStalled(bench),
       await measureMany(bench),
       ...(await measureRequests(bench, seconds)),
@@ -73,7 +73,11 @@ async function start(): Promise<Bench> {
   const origin = await startProgram("origin.ts");
   const { accessToken } = await createFirstAccount(server);
   const tokenFile = join(server.dataDir, "tcp.token");
-  await writeFile(tokenFile, await mintToken(server, accessToken), { mode: 0o600 });
+  await writeFile(
+    tokenFile,
+    await mintToken({ server, accessToken }, { bandwidthLimitMbps: UNLIMITED_MBPS }),
+    { mode: 0o600 },
+  );
   const common = ["--server", server.url, "--token-file", tokenFile, "--json"];
   const tcp = await startCommand(["tcp", `127.0.0.1:${origin.port}`, ...common]);
   const { tunnelId, publicPort } = tcp.ready as { tunnelId: string; publicPort: number };
@@ -95,18 +99,7 @@ async function start(): Promise<Bench> {
   };
 }
 
-async function mintToken(server: TestServer, accessToken: string): Promise<Buffer> {
-  const answer = await fetch(`${server.url}/tokens`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${accessToken}` },
-    body: JSON.stringify({ name: "unlimited", bandwidthLimitMbps: UNLIMITED_MBPS }),
-  });
-  if (!answer.ok) throw new Error(`no token: ${await answer.text()}`);
-  const { wireBytes } = (await answer.json()) as { wireBytes: string };
-  return Buffer.from(wireBytes, "base64");
-}
-
-/** Resolves with its first line, which must be `ready`. The relay may be known a moment later than it listens. */
+/** Resolves with the `ready` event. Starts the command again until then: the API may not know the relay yet. */
 async function startCommand(args: string[]): Promise<{ child: ChildProcess; ready: unknown }> {
   for (;;) {
     const child = spawn(process.execPath, [join(ROOT, "dist/agent/underpass.js"), ...args], {
@@ -126,7 +119,7 @@ async function startCommand(args: string[]): Promise<{ child: ChildProcess; read
 async function measureRequests(bench: Bench, seconds: number): Promise<Row[]> {
   const { relay, agent, origin, publicPort } = bench;
   const rows: Row[] = [];
-  for (let round = 1; round <= ROUNDS; round += 1) {
+  for (let run = 1; run <= ROUNDS; run += 1) {
     const load = (port: number) =>
       runLoad({
         port,
@@ -134,22 +127,22 @@ async function measureRequests(bench: Bench, seconds: number): Promise<Row[]> {
         path: "/",
         connections: CONNECTIONS,
         seconds,
-        warmUpSeconds: 1,
+        warmUpSeconds: WARM_UP_SECONDS,
       });
     const direct = await load(origin.port);
     const before = [getCpuMs(relay.pid), getCpuMs(agent.pid ?? 0)] as const;
     const tunneled = await load(publicPort);
-    const requests = tunneled.requestsPerSecond * (seconds + 1);
+    const requests = tunneled.requestsPerSecond * (seconds + WARM_UP_SECONDS);
     const cost = (pid: number, earlier: number) =>
       Math.round(((getCpuMs(pid) - earlier) * 10_000) / requests) / 10;
     rows.push({
       group: "tcp: GETs over 32 connections",
-      round,
+      round: run,
       "direct req/s": Math.round(direct.requestsPerSecond),
       "tunnel req/s": Math.round(tunneled.requestsPerSecond),
-      ratio: percent(tunneled.requestsPerSecond / direct.requestsPerSecond),
-      "p50 ms": Math.round(tunneled.p50 * 100) / 100,
-      "p99 ms": Math.round(tunneled.p99 * 100) / 100,
+      ratio: formatPercent(tunneled.requestsPerSecond / direct.requestsPerSecond),
+      "p50 ms": round(tunneled.p50, 2),
+      "p99 ms": round(tunneled.p99, 2),
       errors: tunneled.errors,
       "relay µs/req": cost(relay.pid, before[0]),
       "agent µs/req": cost(agent.pid ?? 0, before[1]),
@@ -166,7 +159,7 @@ async function measureStream({ relay, agent, origin, publicPort }: Bench): Promi
     ["download", download],
     ["upload", upload],
   ] as const) {
-    for (let round = 1; round <= ROUNDS; round += 1) {
+    for (let run = 1; run <= ROUNDS; run += 1) {
       const direct = await transfer(origin.port, STREAM_BYTES);
       const before = [getCpuMs(relay.pid), getCpuMs(agent.pid ?? 0)] as const;
       const tunneled = await transfer(publicPort, STREAM_BYTES);
@@ -175,10 +168,10 @@ async function measureStream({ relay, agent, origin, publicPort }: Bench): Promi
       rows.push({
         group: "tcp: one stream",
         path,
-        round,
+        round: run,
         "direct MB/s": Math.round(direct),
         "tunnel MB/s": Math.round(tunneled),
-        ratio: percent(tunneled / direct),
+        ratio: formatPercent(tunneled / direct),
         "relay ms/GB": cost(relay.pid, before[0]),
         "agent ms/GB": cost(agent.pid ?? 0, before[1]),
       });
@@ -206,7 +199,7 @@ async function download(port: number, bytes: number): Promise<number> {
   const startedAt = performance.now();
   socket.write(`GET /bytes?n=${bytes} HTTP/1.1\r\nhost: tcp\r\n\r\n`);
   await once(socket, "close");
-  if (received < bytes) throw new Error(`${received} of ${bytes} bytes came`);
+  if (received < bytes) throw new Error(`${received} of ${bytes} bytes received`);
   return bytes / 1000 / (performance.now() - startedAt);
 }
 
@@ -249,12 +242,12 @@ async function measureMany({ relay, agent, publicPort }: Bench): Promise<Row> {
     "agent MiB": Math.round(getResidentMiB(agent.pid ?? 0)),
   };
   await close(sockets);
-  // The relay lets one address in with a burst, and then with so many a second.
+  // The relay limits the rate of new connections from one address: let its burst allowance recover.
   await sleep(SOURCE_REST_MS);
   return row;
 }
 
-/** Connected visitors who asked for a lot and read nothing. */
+/** Visitors that request large responses and read nothing. */
 async function measureStalled({ relay, agent, publicPort }: Bench): Promise<Row> {
   const pids = { relay: relay.pid, agent: agent.pid ?? 0 };
   const before = { relay: getResidentMiB(pids.relay), agent: getResidentMiB(pids.agent) };
@@ -320,8 +313,4 @@ async function measureConnect({ origin, connectPort, server }: Bench): Promise<R
     });
   }
   return rows;
-}
-
-function percent(ratio: number): string {
-  return `${Math.round(ratio * 100)} %`;
 }

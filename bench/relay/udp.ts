@@ -1,6 +1,6 @@
 /**
- * WireGuard (wireguard-go at both ends) through the relay and an agent, beside the same two ends without them:
- * throughput, latency, loss, processor time a datagram, a flood of junk, and the memory of many networks.
+ * WireGuard (wireguard-go at both ends) through the relay and an agent, compared with a direct path between the same
+ * ends: throughput, latency, loss, CPU time per datagram, a flood of invalid datagrams, and the memory of many networks.
  */
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -27,15 +27,15 @@ import {
 import { benchRelayMemory } from "./memory.ts";
 import { BENCH, getCpuMs, ROOT } from "../processes.ts";
 import type { Row } from "../report.ts";
+import { ROUNDS, UNLIMITED_MBPS } from "../settings.ts";
+import { formatPercent, median, round } from "../statistics.ts";
 
 const [SERVER, CLIENT] = [`bs${process.pid}`, `bc${process.pid}`];
 const [SERVER_ADDRESS, CLIENT_ADDRESS] = ["10.88.0.1", "10.88.0.2"];
 const LISTEN_PORT = 51_820;
-/** The relay has its machine's ports to itself. */
+/** The relay has a network namespace of its own, so every port is free. */
 const RELAY_PORT = 30_000;
-const ROUNDS = 3;
 const JUNK_PER_SECOND = 20_000;
-const UNLIMITED_MBPS = 100_000;
 
 /** Ends of the cables between the client, the relay and the server. */
 interface Cables {
@@ -48,7 +48,7 @@ interface Bench {
   cables: Cables;
   seconds: number;
   serverKey: string;
-  /** Where the server is reached through the relay, and where without it. */
+  /** Addresses of the server: through the relay, and direct. */
   endpoints: { relayed: string; direct: string };
   relayPid: number;
   agentPid: number;
@@ -57,7 +57,8 @@ interface Bench {
 type Path = keyof Bench["endpoints"];
 
 export async function benchRelayUdp(seconds: number): Promise<Row[]> {
-  const reason = findNamespaceProblem() ?? findMissingCommand("iperf3") ?? findMissingCommand("nft");
+  const reason =
+    findNamespaceProblem() ?? findMissingCommand("iperf3") ?? findMissingCommand("nft");
   if (reason !== undefined) {
     console.log(`relay: WireGuard is not measured here (${reason})`);
     return [];
@@ -158,7 +159,7 @@ async function startAgent({ server, url, dir }: RealNetwork, owner: Person): Pro
   return agent.pid ?? 0;
 }
 
-/** From now on client and server talk this way: the server follows the client's newest address. */
+/** Makes client and server use this path: the server follows the client's newest address. */
 async function switchPath({ real, serverKey, endpoints }: Bench, path: Path): Promise<void> {
   const { client } = real;
   const peer = ["peer", serverKey, "allowed-ips", `${SERVER_ADDRESS}/32`];
@@ -180,7 +181,7 @@ interface Transfer {
 async function measureThroughput(bench: Bench): Promise<Row[]> {
   const variants = ["direct", "relayed", "relayed, 1 % lost"] as const;
   const transfers = new Map<string, Transfer[]>();
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let run = 0; run < ROUNDS; run += 1) {
     for (const variant of variants) {
       await switchPath(bench, variant === "direct" ? "direct" : "relayed");
       const isLossy = variant === "relayed, 1 % lost";
@@ -197,25 +198,29 @@ async function measureThroughput(bench: Bench): Promise<Row[]> {
       median(transfers.get(`${variant} ${direction}`)!.map((one) => one.mbps));
     const relayed = transfers.get(`relayed ${direction}`)!;
     const perDatagram = (of: "relayMs" | "agentMs") =>
-      round1(median(relayed.map((one) => (one[of] * 1000) / one.datagrams)));
+      round(median(relayed.map((one) => (one[of] * 1000) / one.datagrams)), 1);
     return {
       group: "WireGuard through the relay (iperf3 over wireguard-go, Mbit/s)",
       direction: direction === "up" ? "client to server" : "server to client",
       direct: Math.round(mbps("direct")),
       relayed: Math.round(mbps("relayed")),
-      "of direct": percent(mbps("relayed") / mbps("direct")),
+      "of direct": formatPercent(mbps("relayed") / mbps("direct"), 1),
       "1 % lost": Math.round(mbps("relayed, 1 % lost")),
-      "of relayed": percent(mbps("relayed, 1 % lost") / mbps("relayed")),
+      "of relayed": formatPercent(mbps("relayed, 1 % lost") / mbps("relayed"), 1),
       "relay µs a datagram": perDatagram("relayMs"),
       "agent µs a datagram": perDatagram("agentMs"),
-      load: round1(loadavg()[0] ?? 0),
+      load: round(loadavg()[0] ?? 0, 1),
     };
   });
 }
 
 async function transfer(bench: Bench, direction: string): Promise<Transfer> {
   const { real, seconds, relayPid, agentPid } = bench;
-  const before = { relay: getCpuMs(relayPid), agent: getCpuMs(agentPid), countPackets: packets(bench) };
+  const before = {
+    relay: getCpuMs(relayPid),
+    agent: getCpuMs(agentPid),
+    countPackets: packets(bench),
+  };
   const args = ["-c", SERVER_ADDRESS, "-t", String(seconds), "-J"];
   const client = real.client.start("iperf3", direction === "down" ? [...args, "-R"] : args);
   let output = "";
@@ -234,7 +239,7 @@ async function transfer(bench: Bench, direction: string): Promise<Transfer> {
   };
 }
 
-/** Of both directions between relay and agent: relay and agent send each datagram by itself. */
+/** Counts packets in both directions between relay and agent, which send each datagram in a packet of its own. */
 function packets({ real, cables }: Bench): number {
   const { link } = cables.server.toRelay;
   const path = (way: string) => `/sys/class/net/${link}/statistics/${way}_packets`;
@@ -243,7 +248,7 @@ function packets({ real, cables }: Bench): number {
     .reduce((sum, count) => sum + count, 0);
 }
 
-/** One of a hundred datagrams between relay and agent is lost on arrival, in either direction. */
+/** Drops one percent of the datagrams between relay and agent on arrival, in both directions. */
 function addLoss({ real, cables }: Bench): void {
   const { relay, server, namespaces } = real;
   const rules: [Machine, string][] = [
@@ -270,7 +275,7 @@ function removeLoss({ server, namespaces }: RealNetwork): void {
 
 async function measureLatency(bench: Bench): Promise<Row> {
   const latencies: Record<Path, number[]> = { direct: [], relayed: [] };
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let run = 0; run < ROUNDS; run += 1) {
     for (const path of ["direct", "relayed"] as const) {
       await switchPath(bench, path);
       const pings = startPings(bench.real.client, SERVER_ADDRESS, 5);
@@ -285,7 +290,7 @@ async function measureLatency(bench: Bench): Promise<Row> {
     direct: direct.toFixed(2),
     relayed: relayed.toFixed(2),
     added: (relayed - direct).toFixed(2),
-    load: round1(loadavg()[0] ?? 0),
+    load: round(loadavg()[0] ?? 0, 1),
   };
 }
 
@@ -318,7 +323,7 @@ async function measureFlood(bench: Bench): Promise<Row> {
   const cpuShare = (getCpuMs(relayPid) - cpuBefore) / elapsedMs;
   const junkPerSecond = Math.round(((junkSent - junkBefore) * 1000) / elapsedMs);
   junk.kill("SIGKILL");
-  // Answers to the last ones may be under way.
+  // Responses to the last pings may still arrive.
   await waitUntil(() => Promise.resolve(getNewest(pings.roundTrips) > last + 50));
   pings.stop();
   let answered = 0;
@@ -329,25 +334,12 @@ async function measureFlood(bench: Bench): Promise<Row> {
     "junk a second": junkPerSecond,
     sent: last - first,
     answered,
-    lost: percent(1 - answered / (last - first)),
-    "relay's share of a core": percent(cpuShare),
-    load: round1(loadavg()[0] ?? 0),
+    lost: formatPercent(1 - answered / (last - first), 1),
+    "relay's share of a core": formatPercent(cpuShare, 1),
+    load: round(loadavg()[0] ?? 0, 1),
   };
 }
 
 function getNewest(answers: Map<number, number>): number {
   return [...answers.keys()].at(-1) ?? 0;
-}
-
-function median(values: number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? NaN;
-}
-
-function percent(part: number): string {
-  return `${(part * 100).toFixed(1)} %`;
-}
-
-function round1(value: number): number {
-  return Math.round(value * 10) / 10;
 }

@@ -1,15 +1,16 @@
 /**
- * A hundred thousand requests, counted by the visitors who send them, and how many each part of the API says
- * there were. Every line must say the same.
+ * Sends a hundred thousand requests and compares the visitors' own count with the counts of every part of the API. All
+ * of them must be equal.
  */
 import { connect } from "node:net";
+import { callApi } from "../api.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
 const REQUESTS = 100_000;
 const CONNECTIONS = 64;
 const PAGE_ROWS = 500;
-/** From the last answer until everybody has heard of it. */
+/** How long after the last response all reports must have arrived. */
 const REPORT_MAX_MS = 60_000;
 
 interface Totals {
@@ -23,9 +24,13 @@ export async function benchAgreement(stack: Stack): Promise<Row[]> {
   const seconds = (performance.now() - startedAt) / 1000;
   await waitForReports(stack, visitors);
 
-  const [tunnel] = await get<{ totalRequests: number; bytesOut: number }[]>(stack, "/tunnels");
-  const metrics = await get<Record<string, number>>(stack, "/metrics");
-  const exposition = await get<string>(stack, "/metrics/prometheus");
+  const [tunnel] = await callApi<{ totalRequests: number; bytesOut: number }[]>(
+    stack,
+    "GET",
+    "/tunnels",
+  );
+  const metrics = await callApi<Record<string, number>>(stack, "GET", "/metrics");
+  const exposition = await callApi<string>(stack, "GET", "/metrics/prometheus");
   const found: [string, Totals][] = [
     ["visitors", visitors],
     ["GET /inspector, page by page", await countInspected(stack)],
@@ -36,7 +41,10 @@ export async function benchAgreement(stack: Stack): Promise<Row[]> {
     ],
     [
       "GET /metrics/timeseries",
-      { requests: await sumSeries(stack, "requests"), bytesOut: await sumSeries(stack, "bytes_out") },
+      {
+        requests: await sumSeries(stack, "requests"),
+        bytesOut: await sumSeries(stack, "bytes_out"),
+      },
     ],
     [
       "GET /metrics/prometheus",
@@ -57,7 +65,7 @@ export async function benchAgreement(stack: Stack): Promise<Row[]> {
   }));
 }
 
-/** Each connection sends its next request when the last answer is whole, until all are sent. */
+/** Each connection sends its next request when the last response is complete, until all are sent. */
 async function visit({ server, host }: Stack): Promise<Totals> {
   const counted: Totals = { requests: 0, bytesOut: 0 };
   const request = `GET / HTTP/1.1\r\nhost: ${host}\r\n\r\n`;
@@ -90,11 +98,11 @@ async function visit({ server, host }: Stack): Promise<Totals> {
   return counted;
 }
 
-/** Waits until the last report has arrived: rows are told a few seconds later. */
+/** Waits until the last report has arrived: tunnels report their counters to the database every few seconds. */
 async function waitForReports(stack: Stack, { requests }: Totals): Promise<void> {
   const until = Date.now() + REPORT_MAX_MS;
   while (Date.now() < until) {
-    const metrics = await get<{ requests_last_24h: number }>(stack, "/metrics");
+    const metrics = await callApi<{ requests_last_24h: number }>(stack, "GET", "/metrics");
     if (metrics.requests_last_24h >= requests) return;
     await new Promise((resolve) => setTimeout(resolve, 250));
   }
@@ -105,7 +113,7 @@ async function countInspected(stack: Stack): Promise<Totals> {
   let bytesOut = 0;
   for (let after = ""; ;) {
     const path = `/inspector?limit=${PAGE_ROWS}${after === "" ? "" : `&after=${after}`}`;
-    const page = await get<{ id: string; response_size: number }[]>(stack, path);
+    const page = await callApi<{ id: string; response_size: number }[]>(stack, "GET", path);
     for (const { id, response_size: size } of page) {
       ids.add(id);
       bytesOut += size;
@@ -117,21 +125,12 @@ async function countInspected(stack: Stack): Promise<Totals> {
 
 async function sumSeries(stack: Stack, metric: string): Promise<number> {
   const path = `/metrics/timeseries?metric=${metric}&window=1h`;
-  const points = await get<{ value: number }[]>(stack, path);
+  const points = await callApi<{ value: number }[]>(stack, "GET", path);
   return points.reduce((sum, { value }) => sum + value, 0);
 }
 
-/** The sum of a family's samples, whatever their labels. */
+/** The sum of all samples of a metric family, regardless of labels. */
 function sumSamples(exposition: string, family: string): number {
   const lines = exposition.matchAll(new RegExp(`^${family}(?:\\{.*\\})? (\\d+)$`, "gm"));
   return [...lines].reduce((sum, [, value]) => sum + Number(value), 0);
-}
-
-async function get<Body>({ server, accessToken }: Stack, path: string): Promise<Body> {
-  const headers = { authorization: `Bearer ${accessToken}` };
-  const answer = await fetch(server.url + path, { headers });
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${path} answered ${answer.status}: ${text}`);
-  const isJson = answer.headers.get("content-type")?.startsWith("application/json");
-  return (isJson ? JSON.parse(text) : text) as Body;
 }

@@ -1,10 +1,10 @@
-/** The management API on the embedded database: one authenticated list of tunnels after the other. */
+/** The management API on the embedded database: repeated authenticated requests for the list of tunnels. */
 import { getCpuMs, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
+import { WARM_UP_SECONDS } from "../settings.ts";
 import type { Stack } from "../stack.ts";
 
 const CONNECTIONS = 8;
-const WARM_UP_SECONDS = 1;
 
 export async function benchApi(stack: Stack, seconds: number): Promise<Row[]> {
   const pids = [stack.workerdPid, await stack.server.getPid("server")];

@@ -1,10 +1,12 @@
-/** What passes in ten seconds through tunnels whose tokens have a rate, as the receiving end counts it. */
+/** The throughput of tunnels whose tokens have a bandwidth limit, as counted by the receiving end in ten seconds. */
 import { once } from "node:events";
 import { createServer, request as httpRequest, type ClientRequest } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import { expose } from "../../agent/expose.ts";
+import { mintToken } from "../api.ts";
 import type { Row } from "../report.ts";
+import { formatPercent, round } from "../statistics.ts";
 import type { Stack } from "../stack.ts";
 
 const RATES_MBPS = [1, 10, 100];
@@ -13,7 +15,7 @@ const SECONDS = 10;
 const BYTES_PER_MEGABIT = 125_000;
 const CHUNK = Buffer.alloc(64 * 1024, "b");
 
-/** A local server that sends without end, and reads what it is sent. */
+/** A local server that sends an endless body, and reads request bodies. */
 class EndlessOrigin {
   received = 0;
   readonly #server = createServer((request, response) => {
@@ -50,8 +52,8 @@ export async function benchBandwidth(stack: Stack): Promise<Row[]> {
           "limit Mbit/s": rate,
           path,
           streams,
-          "Mbit/s": Math.round(megabits * 100) / 100,
-          "of the limit": `${Math.round((megabits / rate) * 1000) / 10} %`,
+          "Mbit/s": round(megabits, 2),
+          "of the limit": formatPercent(megabits / rate, 1),
         });
       }
     }
@@ -66,7 +68,7 @@ async function measureBytes(
   streams: number,
 ): Promise<number> {
   const origin = new EndlessOrigin();
-  const token = await mintToken(stack, rate);
+  const token = await mintToken(stack, { bandwidthLimitMbps: rate });
   const tunnel = await expose({ port: await origin.start(), server: stack.server.url, token });
   const host = new URL(tunnel.url).host;
   const received = { bytes: 0 };
@@ -81,20 +83,10 @@ async function measureBytes(
   return bytes;
 }
 
-async function mintToken({ server, accessToken }: Stack, rate: number): Promise<Buffer> {
-  const answer = await fetch(`${server.url}/tokens`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${accessToken}` },
-    body: JSON.stringify({ name: `${rate} Mbit/s`, bandwidthLimitMbps: rate }),
-  });
-  const { wireBytes } = (await answer.json()) as { wireBytes: string };
-  return Buffer.from(wireBytes, "base64");
-}
-
 function openRequest(stack: Stack, host: string, method: string): ClientRequest {
   const { port } = stack.server;
   const visit = httpRequest({ host: "127.0.0.1", port, agent: false, method, headers: { host } });
-  // It is cut off when the time is over.
+  // The request is destroyed at the end of the measurement.
   visit.on("error", () => undefined);
   return visit;
 }

@@ -1,14 +1,15 @@
-/** What it costs to keep every request: requests a second as parts of those of a tunnel that keeps none. */
+/** The cost of captures: requests per second with each capture mode, relative to a tunnel without captures. */
 import { once } from "node:events";
 import { WebSocket } from "ws";
+import { callApi } from "../api.ts";
 import { getCpuMs, runLoad } from "../processes.ts";
+import { CONNECTIONS, WARM_UP_SECONDS } from "../settings.ts";
+import { formatPercent, medianBy, round } from "../statistics.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
-const CONNECTIONS = 32;
-/** Each is measured this often, in turns, so that what else the machine does falls on all of them. */
+/** More than other benchmarks need: the differences are small. */
 const ROUNDS = 5;
-const WARM_UP_SECONDS = 1;
 
 const CAPTURE_MODES = [
   { name: "nothing", settings: { capture: false }, isWatched: false },
@@ -35,16 +36,19 @@ export async function benchCaptures(stack: Stack, seconds: number): Promise<Row[
       watcher?.terminate();
     }
   }
-  const medians = results.map(({ name, rounds }) => ({ name, ...getMedian(rounds) }));
+  const medians = results.map(({ name, rounds }) => ({
+    name,
+    ...medianBy(rounds, ({ requestsPerSecond }) => requestsPerSecond),
+  }));
   const [nothing] = medians;
   return medians.map(({ name, requestsPerSecond, p50, p99, errors, cpuPerRequest }) => ({
     group: "captures",
-    kept: name,
+    captured: name,
     connections: CONNECTIONS,
     "req/s": Math.round(requestsPerSecond),
-    "to nothing": `${Math.round((100 * requestsPerSecond) / nothing!.requestsPerSecond)} %`,
-    "p50 ms": Math.round(p50 * 100) / 100,
-    "p99 ms": Math.round(p99 * 100) / 100,
+    "to nothing": formatPercent(requestsPerSecond / nothing!.requestsPerSecond),
+    "p50 ms": round(p50, 2),
+    "p99 ms": round(p99, 2),
     errors,
     "server µs/req": Math.round(cpuPerRequest),
   }));
@@ -58,22 +62,11 @@ async function measure({ server, host, workerdPid }: Stack, seconds: number): Pr
   return { ...result, cpuPerRequest: ((getCpuMs(workerdPid) - before) * 1000) / requests };
 }
 
-function getMedian(rounds: Measurement[]): Measurement {
-  const sorted = rounds.toSorted((a, b) => a.requestsPerSecond - b.requestsPerSecond);
-  return sorted[Math.floor(sorted.length / 2)]!;
-}
-
 async function setCapturing(stack: Stack, settings: object): Promise<void> {
-  const { server, accessToken, tunnelId } = stack;
-  const answer = await fetch(`${server.url}/tunnels/${tunnelId}/inspector`, {
-    method: "PUT",
-    headers: { authorization: `Bearer ${accessToken}`, "content-type": "application/json" },
-    body: JSON.stringify(settings),
-  });
-  if (!answer.ok) throw new Error(`inspector answered ${answer.status}: ${await answer.text()}`);
+  await callApi(stack, "PUT", `/tunnels/${stack.tunnelId}/inspector`, settings);
 }
 
-/** Somebody who keeps up. */
+/** Opens a watcher that receives everything without delay. */
 async function watch({ server, accessToken }: Stack): Promise<WebSocket> {
   const protocols = ["underpass.inspector", `bearer.${accessToken}`];
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/inspector/ws?batch=1`, protocols);

@@ -1,6 +1,7 @@
-/** A thousand agents: how soon the list has them, loses those that go, and is right after a crash. */
+/** A thousand agents: how soon the list contains them, omits closed ones, and is complete after a crash. */
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
-import { CONCURRENCY, runConcurrently, mintWideToken } from "../many-agents.ts";
+import { callApi, mintToken } from "../api.ts";
+import { CONCURRENCY, runConcurrently } from "../many-agents.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
@@ -9,7 +10,7 @@ const CLOSED_AGENTS = 300;
 const WAIT_MAX_MS = 60_000;
 
 export async function benchConnections(stack: Stack): Promise<Row[]> {
-  const token = await mintWideToken(stack, AGENTS);
+  const token = await mintToken(stack, { tunnelQuota: AGENTS });
   const target = `127.0.0.1:${stack.origin.port}`;
   const agents: ExposedTunnel[] = [];
   const startedAt = performance.now();
@@ -17,7 +18,7 @@ export async function benchConnections(stack: Stack): Promise<Row[]> {
     agents.push(await expose({ target, server: stack.server.url, token }));
   });
   const admittedMs = performance.now() - startedAt;
-  // The stack's own agent is there too.
+  // The agent of the stack is listed as well.
   const listed = await waitForCount(stack, AGENTS + 1);
   const fresh = await fetchList(stack);
 
@@ -51,13 +52,9 @@ interface TimedCount {
   ms: number;
 }
 
-async function fetchList({ server, accessToken }: Stack): Promise<TimedCount> {
+async function fetchList(stack: Stack): Promise<TimedCount> {
   const startedAt = performance.now();
-  const answer = await fetch(`${server.url}/connections`, {
-    headers: { authorization: `Bearer ${accessToken}` },
-  });
-  if (!answer.ok) throw new Error(`GET /connections answered ${answer.status}`);
-  const { length: count } = (await answer.json()) as unknown[];
+  const { length: count } = await callApi<unknown[]>(stack, "GET", "/connections");
   return { count, ms: performance.now() - startedAt };
 }
 
@@ -71,7 +68,7 @@ async function retryList(stack: Stack): Promise<TimedCount> {
   }
 }
 
-/** Asks until as many are listed, or for as long as anybody would wait. */
+/** Repeats the request until this many connections are listed, or the time limit has passed. */
 async function waitForCount(stack: Stack, wanted: number): Promise<TimedCount> {
   const startedAt = performance.now();
   for (;;) {

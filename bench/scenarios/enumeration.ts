@@ -1,17 +1,18 @@
 /**
- * Whether the clock tells what the answers don't: if an address has an account. Each route is asked for
- * known and unknown addresses in random order. What the difference of the medians is worth is told by the
- * same samples with their labels shuffled: the noise is what 99 of 100 shuffles stay below. The request
- * right after is measured too, since work that an answer did not wait for could slow that one.
+ * Checks that response times do not reveal whether an email address has an account. Each route is called with known and
+ * unknown addresses in random order. To judge the difference of the medians, the labels of the same samples are
+ * shuffled: the noise is the difference that 99 of 100 shuffles stay below. The request right after each call is
+ * measured too, because work that continues after a response could slow it down.
  */
 import { setTimeout as wait } from "node:timers/promises";
 import pg from "pg";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
+import { median, round } from "../statistics.ts";
 
 const SAMPLES_PER_SECOND = 20;
 const WARM_UP_SAMPLES = 10;
-/** Longer than what goes on after an answer. */
+/** Longer than the work that continues after a response. */
 const SETTLE_MS = 40;
 const SHUFFLES = 1_000;
 const NOISE_QUANTILE = 0.99;
@@ -43,7 +44,7 @@ export async function benchEnumeration({ server }: Stack, seconds: number): Prom
   for (const { path, known, fields } of routes) {
     const samples: Sample[] = [];
     for (let taken = -WARM_UP_SAMPLES; taken < 2 * seconds * SAMPLES_PER_SECOND; taken++) {
-      // The account may always be sent another token: refusing one is less work.
+      // Otherwise requests over the limit of reset tokens would be refused, which is less work.
       await database.query("delete from password_resets");
       await wait(SETTLE_MS);
       const isKnown = Math.random() < 0.5;
@@ -66,8 +67,8 @@ async function post(url: string, path: string, body: object): Promise<void> {
     body: JSON.stringify(body),
   });
   await answer.text();
-  const asMeant = answer.ok || (path === "/auth/login" && answer.status === 401);
-  if (!asMeant) throw new Error(`${path} answered ${answer.status}`);
+  const isExpected = answer.ok || (path === "/auth/login" && answer.status === 401);
+  if (!isExpected) throw new Error(`${path} answered ${answer.status}`);
 }
 
 async function measureMs(work: () => Promise<unknown>): Promise<number> {
@@ -76,8 +77,8 @@ async function measureMs(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - startedAt;
 }
 
-function compare(path: string, samples: Sample[], msOf: (sample: Sample) => number): Row {
-  const times = samples.map(msOf);
+function compare(path: string, samples: Sample[], getMs: (sample: Sample) => number): Row {
+  const times = samples.map(getMs);
   const labels = samples.map(({ isKnown }) => isKnown);
   const { known, unknown } = medians(times, labels);
   const shuffled = Array.from({ length: SHUFFLES }, () => {
@@ -90,20 +91,17 @@ function compare(path: string, samples: Sample[], msOf: (sample: Sample) => numb
     group: "enumeration",
     path,
     samples: samples.length,
-    "known p50 ms": round(known),
-    "unknown p50 ms": round(unknown),
-    "difference ms": round(difference),
-    "noise ms": round(noise),
+    "known p50 ms": round(known, 3),
+    "unknown p50 ms": round(unknown, 3),
+    "difference ms": round(difference, 3),
+    "noise ms": round(noise, 3),
     verdict: Math.abs(difference) <= noise ? "within the noise" : "BEYOND THE NOISE",
   };
 }
 
 function medians(times: number[], labels: boolean[]) {
-  const median = (label: boolean) => {
-    const own = times.filter((_, at) => labels[at] === label).sort((a, b) => a - b);
-    return own[Math.floor(own.length / 2)]!;
-  };
-  return { known: median(true), unknown: median(false) };
+  const medianOfLabel = (label: boolean) => median(times.filter((_, at) => labels[at] === label));
+  return { known: medianOfLabel(true), unknown: medianOfLabel(false) };
 }
 
 function shuffle<Value>(values: Value[]): Value[] {
@@ -113,8 +111,4 @@ function shuffle<Value>(values: Value[]): Value[] {
     [shuffled[at], shuffled[other]] = [shuffled[other]!, shuffled[at]!];
   }
   return shuffled;
-}
-
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }

@@ -1,17 +1,15 @@
-/** What stands before a tunnel, beside a tunnel that is open: requests a second as parts of the open one's. */
+/** The cost of gates: requests per second with each gate, relative to a tunnel without gates. */
 import { COOKIE, TunnelBrowser } from "../../test/harness/tunnel/gated-visits.ts";
+import { callApi } from "../api.ts";
 import { getCpuMs, runLoad } from "../processes.ts";
+import { CONNECTIONS, ROUNDS, WARM_UP_SECONDS } from "../settings.ts";
+import { formatPercent, medianBy, round } from "../statistics.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
-const CONNECTIONS = 32;
-/** Each is measured this often, in turns, so that what else the machine does falls on all of them. */
-const ROUNDS = 3;
-const WARM_UP_SECONDS = 1;
-
 interface Gate {
   name: string;
-  /** Puts it before the tunnel, and nothing else. */
+  /** Sets this gate on the tunnel, which has no other. */
   set(stack: Stack): Promise<void>;
   headers?: Record<string, string>;
 }
@@ -62,29 +60,32 @@ export async function benchGates(stack: Stack, seconds: number): Promise<Row[]> 
   const results = new Map(gates.map(({ name }) => [name, [] as Measurement[]]));
   for (let round = 0; round < ROUNDS; round++) {
     for (const gate of gates) {
-      for (const what of GATES) await send(stack, "DELETE", what);
+      for (const setting of GATES) await send(stack, "DELETE", setting);
       await gate.set(stack);
-      // The first shows a password or a token that nobody has seen yet, which is not what is measured.
+      // The first request verifies the password or token, whose result is cached. Only later ones are measured.
       await runLoad({ ...buildPlan(stack, gate), connections: 1, seconds: 0.5, warmUpSeconds: 0 });
       results.get(gate.name)!.push(await measure(stack, gate, seconds));
     }
   }
-  const medians = [...results].map(([name, rounds]) => ({ name, ...getMedian(rounds) }));
+  const medians = [...results].map(([name, rounds]) => ({
+    name,
+    ...medianBy(rounds, ({ requestsPerSecond }) => requestsPerSecond),
+  }));
   const [open] = medians;
   return medians.map(({ name, requestsPerSecond, p50, p99, errors, cpuPerRequest }) => ({
     group: "gates",
     path: name,
     connections: CONNECTIONS,
     "req/s": Math.round(requestsPerSecond),
-    "to open": `${Math.round((100 * requestsPerSecond) / open!.requestsPerSecond)} %`,
-    "p50 ms": Math.round(p50 * 100) / 100,
-    "p99 ms": Math.round(p99 * 100) / 100,
+    "to open": formatPercent(requestsPerSecond / open!.requestsPerSecond),
+    "p50 ms": round(p50, 2),
+    "p99 ms": round(p99, 2),
     errors,
     "server µs/req": Math.round(cpuPerRequest),
   }));
 }
 
-/** The whole way by the provider. @returns the visitor's pass. */
+/** Signs a visitor in at the identity provider. @returns the visitor pass. */
 async function signIn(stack: Stack): Promise<string> {
   const email = "visitor@example.com";
   stack.provider.user = { sub: email, email, email_verified: true };
@@ -92,7 +93,7 @@ async function signIn(stack: Stack): Promise<string> {
   const browser = new TunnelBrowser();
   await browser.followRedirects(`http://${stack.host}/`);
   const pass = browser.cookie(stack.host.split(":")[0]!, COOKIE);
-  if (pass === undefined) throw new Error("the visitor was not let in");
+  if (pass === undefined) throw new Error("the visitor got no pass");
   return pass;
 }
 
@@ -115,17 +116,6 @@ async function measure(stack: Stack, gate: Gate, seconds: number) {
   return { ...result, cpuPerRequest };
 }
 
-function getMedian(rounds: Measurement[]): Measurement {
-  const sorted = rounds.toSorted((a, b) => a.requestsPerSecond - b.requestsPerSecond);
-  return sorted[Math.floor(sorted.length / 2)]!;
-}
-
-async function send(stack: Stack, method: string, what: string, body?: object): Promise<void> {
-  const { server, accessToken, tunnelId } = stack;
-  const answer = await fetch(`${server.url}/tunnels/${tunnelId}/${what}`, {
-    method,
-    headers: { authorization: `Bearer ${accessToken}`, "content-type": "application/json" },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  if (!answer.ok) throw new Error(`${what} answered ${answer.status}: ${await answer.text()}`);
+async function send(stack: Stack, method: string, setting: string, body?: object): Promise<void> {
+  await callApi(stack, method, `/tunnels/${stack.tunnelId}/${setting}`, body);
 }

@@ -1,27 +1,28 @@
-/** Thousands of tunnels that nobody visits: what each costs, and whether all of them answer. */
+/** Thousands of idle tunnels: the memory of each, and whether all of them answer a request. */
 import { request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expose, type ExposedTunnel } from "../../agent/expose.ts";
-import { CONCURRENCY, runConcurrently, mintWideToken } from "../many-agents.ts";
+import { mintToken } from "../api.ts";
+import { CONCURRENCY, runConcurrently } from "../many-agents.ts";
 import { getResidentMiB } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
 
 const TUNNELS = 5_000;
-/** Each visit wakes two objects, whose files stay open for ten seconds: the limit of open files is real. */
+/** Each request wakes two objects, whose files stay open for ten seconds: a higher rate exceeds the limit of open files. */
 const VISITS_PER_SECOND = 100;
 
 export async function benchIdle(stack: Stack): Promise<Row[]> {
   const before = { workerd: getResidentMiB(stack.workerdPid), agent: getResidentMiB(process.pid) };
   const startedAt = performance.now();
-  const token = await mintWideToken(stack, TUNNELS);
+  const token = await mintToken(stack, { tunnelQuota: TUNNELS });
   const tunnels: ExposedTunnel[] = [];
   const target = `127.0.0.1:${stack.origin.port}`;
   await runConcurrently(TUNNELS, async () => {
     tunnels.push(await expose({ target, server: stack.server.url, token }));
   });
   const seconds = (performance.now() - startedAt) / 1000;
-  // Past the ten seconds after which an idle object is put to sleep.
+  // An idle object is evicted after ten seconds.
   await sleep(15_000);
   const after = { workerd: getResidentMiB(stack.workerdPid), agent: getResidentMiB(process.pid) };
   let answered = 0;

@@ -1,9 +1,10 @@
-/** Requests a second and latency of the whole path, beside a bare object hop, the origin and a peer. */
+/** Requests per second and latency of the whole path, compared with a bare object call, the origin and localtunnel. */
 import { startHop } from "../hop/start.ts";
 import { startLocaltunnel } from "../localtunnel.ts";
 import { getCpuMs, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
 import type { Stack } from "../stack.ts";
+import { formatPercent, round } from "../statistics.ts";
 
 const CONNECTIONS = [1, 32, 128, 256];
 
@@ -31,9 +32,9 @@ export async function benchRequests(stack: Stack, seconds: number): Promise<Row[
         connections,
         path: name,
         "req/s": Math.round(result.requestsPerSecond),
-        "p50 ms": round(result.p50),
-        "p90 ms": round(result.p90),
-        "p99 ms": round(result.p99),
+        "p50 ms": round(result.p50, 2),
+        "p90 ms": round(result.p90, 2),
+        "p99 ms": round(result.p99, 2),
         errors: result.errors,
         "server µs/req": Math.round(cpuPerRequest),
       });
@@ -45,16 +46,12 @@ export async function benchRequests(stack: Stack, seconds: number): Promise<Row[
       group: "requests, ratios",
       connections,
       path: "underpass to bare hop",
-      "req/s": `${Math.round((100 * own.requestsPerSecond) / bare.requestsPerSecond)} %`,
-      "p50 ms": `+${round(own.p50 - direct.p50)} over direct`,
-      "p99 ms": `${round(own.p99 / bare.p99)} times`,
+      "req/s": formatPercent(own.requestsPerSecond / bare.requestsPerSecond),
+      "p50 ms": `+${round(own.p50 - direct.p50, 2)} over direct`,
+      "p99 ms": `${round(own.p99 / bare.p99, 2)} times`,
     });
   }
   await hop.stop();
   await localtunnel.stop();
   return rows;
-}
-
-function round(value: number): number {
-  return Math.round(value * 100) / 100;
 }

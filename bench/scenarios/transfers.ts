@@ -1,20 +1,21 @@
-/** Megabytes a second through the tunnel, and what both ends hold while somebody reads slowly. */
+/** Throughput of large bodies through the tunnel, and the memory of both ends while one side reads slowly. */
 import { request as httpRequest, type ClientRequest } from "node:http";
 import { Readable } from "node:stream";
 import { getResidentMiB, runLoad } from "../processes.ts";
 import type { Row } from "../report.ts";
+import { CHUNK_BYTES } from "../settings.ts";
 import type { Stack } from "../stack.ts";
 
 const MB = 1_000_000;
 const TRANSFER_BYTES = 600 * MB;
 const SLOW_TRANSFER_BYTES = 2 * 2 ** 30;
-const CHUNK = Buffer.alloc(256 * 1024, "u");
-/** A slow reader rests this long after each `SLOW_READ_BYTES`: some 100 MB a second at the most. */
+const CHUNK = Buffer.alloc(CHUNK_BYTES, "u");
+/** A slow reader pauses this long after each `SLOW_READ_BYTES`: at most 100 MB per second. */
 const SLOW_REST_MS = 20;
 const SLOW_READ_BYTES = 2 * MB;
 
 export async function benchTransfers(stack: Stack): Promise<Row[]> {
-  // Memory first: on a server that has served small requests, and has not grown by anything else.
+  // Memory first: the server has served small requests, and nothing else has made it grow.
   const { port } = stack.server;
   const warmUp = { port, host: stack.host, path: "/", connections: 32, seconds: 3 };
   await runLoad({ ...warmUp, warmUpSeconds: 0 });
@@ -42,7 +43,11 @@ export async function benchTransfers(stack: Stack): Promise<Row[]> {
   return rows;
 }
 
-async function measureMemory(stack: Stack, path: string, transfer: () => Promise<void>): Promise<Row> {
+async function measureMemory(
+  stack: Stack,
+  path: string,
+  transfer: () => Promise<void>,
+): Promise<Row> {
   const pids = { workerd: stack.workerdPid, agent: stack.agent.pid ?? 0 };
   const before = { workerd: getResidentMiB(pids.workerd), agent: getResidentMiB(pids.agent) };
   const most = { ...before };
@@ -129,7 +134,7 @@ function slowDownload(stack: Stack): Promise<void> {
   });
 }
 
-/** The origin is told by the path to read slowly. */
+/** The origin reads request bodies for this path slowly. */
 function slowUpload(stack: Stack): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = openRequest(stack, "POST", "/slow", { "content-length": SLOW_TRANSFER_BYTES });

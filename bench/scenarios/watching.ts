@@ -1,4 +1,4 @@
-/** Watchers beside 500 requests a second: whether each hears of all of them, and how late. */
+/** Watchers of 500 requests per second: whether each receives all of them, and with what delay. */
 import { Agent, request as httpRequest } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
@@ -16,27 +16,27 @@ export async function benchWatching(stack: Stack, seconds: number): Promise<Row[
 }
 
 async function measure(stack: Stack, watchers: number, seconds: number): Promise<Row> {
-  const heardAtMs = new Map<string, number>();
-  const crowd = Array.from({ length: watchers }, () => new Watcher(stack));
-  await Promise.all(crowd.map(({ opened }) => opened));
-  crowd[0]!.onPath = (path) => heardAtMs.set(path, performance.now());
+  const receivedAtMs = new Map<string, number>();
+  const allWatchers = Array.from({ length: watchers }, () => new Watcher(stack));
+  await Promise.all(allWatchers.map(({ opened }) => opened));
+  allWatchers[0]!.onPath = (path) => receivedAtMs.set(path, performance.now());
   const answeredAtMs = await visitPaced(stack, seconds);
   const sent = answeredAtMs.size;
-  const untilMs = performance.now() + 30_000;
-  while (crowd.some(({ accounted }) => accounted < sent) && performance.now() < untilMs) {
+  const deadlineMs = performance.now() + 30_000;
+  while (allWatchers.some(({ accounted }) => accounted < sent) && performance.now() < deadlineMs) {
     await sleep(50);
   }
-  const late = [...answeredAtMs].map(([path, atMs]) => (heardAtMs.get(path) ?? Infinity) - atMs);
+  const late = [...answeredAtMs].map(([path, atMs]) => (receivedAtMs.get(path) ?? Infinity) - atMs);
   late.sort((a, b) => a - b);
   const quantile = (part: number) => Math.max(0, Math.round(late[Math.floor(sent * part)] ?? NaN));
-  for (const watcher of crowd) watcher.close();
+  for (const watcher of allWatchers) watcher.close();
   return {
     group: "watching",
     watchers,
     "requests/s": Math.round(sent / seconds),
     requests: sent,
-    "told all": crowd.filter(({ received }) => received === sent).length,
-    missed: crowd.reduce((sum, { missed }) => sum + missed, 0),
+    "received all": allWatchers.filter(({ received }) => received === sent).length,
+    missed: allWatchers.reduce((sum, { missed }) => sum + missed, 0),
     "late p50 ms": quantile(0.5),
     "late p99 ms": quantile(0.99),
   };
@@ -70,7 +70,7 @@ class Watcher {
     this.#socket.terminate();
   }
 
-  /** Reading each message as JSON two hundred times would be what is measured. */
+  /** Parsing each message in all two hundred watchers would use more CPU than the server, so only the first one does. */
   #received(text: string): void {
     if (text.startsWith('{"type":"sync"')) return this.#socket.send(text);
     if (text.startsWith('{"type":"missed"')) {
@@ -84,7 +84,7 @@ class Watcher {
   }
 }
 
-/** @returns when each was answered, by its path. */
+/** @returns the time of each response, by path. */
 async function visitPaced(stack: Stack, seconds: number): Promise<Map<string, number>> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 });
   const answeredAtMs = new Map<string, number>();
