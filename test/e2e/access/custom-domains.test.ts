@@ -10,7 +10,7 @@ import {
   type TestApi,
 } from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
-import { exchange, valueOf } from "../../harness/tunnel/raw-http.ts";
+import { exchange, findHeader } from "../../harness/tunnel/raw-http.ts";
 import { startResolver, type Resolver } from "../../harness/fakes/resolver.ts";
 
 let resolver: Resolver;
@@ -112,7 +112,7 @@ test("a body that went to the tunnel of before is asked for once more", async ()
       "POST / HTTP/1.1\r\nHost: posting.example\r\nContent-Length: 5\r\n\r\nhello",
     );
   const first = await post();
-  expect([first.status, valueOf(first.headers, "underpass-error")]).toEqual([503, "unavailable"]);
+  expect([first.status, findHeader(first.headers, "underpass-error")]).toEqual([503, "unavailable"]);
   const second = await post();
   expect([second.status, second.body.toString()]).toEqual([200, "blog"]);
 });

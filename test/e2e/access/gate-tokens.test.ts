@@ -3,12 +3,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { startHttpServer, type HttpServer } from "../../harness/fakes/listening.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
-  codeOf,
+  findErrorCode,
   startTunnelOwner,
   type OwnedTunnel,
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
-import { valueOf } from "../../harness/tunnel/raw-http.ts";
+import { findHeader } from "../../harness/tunnel/raw-http.ts";
 
 interface Pair {
   jwk: JWK;
@@ -81,16 +81,16 @@ describe("a tunnel that wants a token", () => {
     const { issuer } = newIssuer([first.jwk]);
     await wantToken({ allowed_issuers: [issuer], allowed_audiences: ["shop"] });
     const jwt = await token(issuer, { aud: "shop" });
-    for (let n = 0; n < 3; n++) expect(codeOf(await show(jwt))).toBe("passed");
-    expect(valueOf(origin.seen.at(-1)!.headers, "authorization")).toBe(`Bearer ${jwt}`);
+    for (let n = 0; n < 3; n++) expect(findErrorCode(await show(jwt))).toBe("passed");
+    expect(findHeader(origin.seen.at(-1)!.headers, "authorization")).toBe(`Bearer ${jwt}`);
 
     const refused = await show(await token(issuer, { aud: "desk" }));
-    expect([refused.status, codeOf(refused)]).toEqual([401, "unauthorized"]);
-    expect(valueOf(refused.headers, "www-authenticate")).toBe('Bearer error="invalid_token"');
+    expect([refused.status, findErrorCode(refused)]).toEqual([401, "unauthorized"]);
+    expect(findHeader(refused.headers, "www-authenticate")).toBe('Bearer error="invalid_token"');
     const bare = await shop.visit("/");
-    expect([bare.status, valueOf(bare.headers, "www-authenticate")]).toEqual([401, "Bearer"]);
+    expect([bare.status, findHeader(bare.headers, "www-authenticate")]).toEqual([401, "Bearer"]);
     for (const path of [`/?access_token=${jwt}`, `/?token=${jwt}`]) {
-      expect(codeOf(await shop.visit(path))).toBe("unauthorized");
+      expect(findErrorCode(await shop.visit(path))).toBe("unauthorized");
     }
   });
 
@@ -98,7 +98,7 @@ describe("a tunnel that wants a token", () => {
     const { issuer, name } = newIssuer([first.jwk]);
     await wantToken({ allowed_issuers: [issuer] });
     const tokens = await Promise.all(Array.from({ length: 30 }, (_, n) => token(issuer, { n })));
-    const codes = (await Promise.all(tokens.map(show))).map(codeOf);
+    const codes = (await Promise.all(tokens.map(show))).map(findErrorCode);
     expect(codes).toEqual(Array(30).fill("passed"));
     expect(fetched.filter((path) => path === `/${name}/jwks`)).toHaveLength(1);
   });
@@ -106,10 +106,10 @@ describe("a tunnel that wants a token", () => {
   test("knows a new issuer's key, and no key of another with the same name", async () => {
     const [a, b] = [newIssuer([first.jwk]), newIssuer([{ ...second.jwk, kid: "one" }])];
     await wantToken({ allowed_issuers: [a.issuer, b.issuer] });
-    expect(codeOf(await show(await token(a.issuer)))).toBe("passed");
-    expect(codeOf(await show(await token(b.issuer)))).toBe("unauthorized");
+    expect(findErrorCode(await show(await token(a.issuer)))).toBe("passed");
+    expect(findErrorCode(await show(await token(b.issuer)))).toBe("unauthorized");
     const ofB = await token(b.issuer, {}, { ...second, jwk: { ...second.jwk, kid: "one" } });
-    expect(codeOf(await show(ofB))).toBe("passed");
+    expect(findErrorCode(await show(ofB))).toBe("passed");
   });
 
   test("counts only requests with a token against its limit", async () => {
@@ -119,16 +119,16 @@ describe("a tunnel that wants a token", () => {
       { kind: "jwt_validation", allowed_issuers: [issuer] },
     ];
     await shop.put("policy", { actions });
-    for (let n = 0; n < 10; n++) expect(codeOf(await shop.visit("/"))).toBe("unauthorized");
-    expect(codeOf(await show(await token(issuer)))).toBe("passed");
+    for (let n = 0; n < 10; n++) expect(findErrorCode(await shop.visit("/"))).toBe("unauthorized");
+    expect(findErrorCode(await show(await token(issuer)))).toBe("passed");
   });
 
   test("takes this service's own where it names no issuer", async () => {
     await wantToken();
     const { accessToken } = owner.owner;
-    expect(codeOf(await show(accessToken))).toBe("passed");
-    expect(codeOf(await show(`${accessToken.slice(0, -4)}AAAA`))).toBe("unauthorized");
-    expect(codeOf(await show(await token("http://localhost")))).toBe("unauthorized");
+    expect(findErrorCode(await show(accessToken))).toBe("passed");
+    expect(findErrorCode(await show(`${accessToken.slice(0, -4)}AAAA`))).toBe("unauthorized");
+    expect(findErrorCode(await show(await token("http://localhost")))).toBe("unauthorized");
     expect(fetched).toEqual([]);
   });
 });
@@ -144,8 +144,8 @@ describe("an issuer", () => {
     const { issuer } = newIssuer(what);
     await wantToken({ allowed_issuers: [issuer] });
     const answer = await show(await token(issuer));
-    expect([answer.status, codeOf(answer)]).toEqual([503, "unavailable"]);
-    expect(Number(valueOf(answer.headers, "retry-after"))).toBeGreaterThan(0);
+    expect([answer.status, findErrorCode(answer)]).toEqual([503, "unavailable"]);
+    expect(Number(findHeader(answer.headers, "retry-after"))).toBeGreaterThan(0);
   });
 
   test("leads nowhere but to what was named", async () => {
@@ -153,7 +153,7 @@ describe("an issuer", () => {
     const location = `${issuers.origin}/${elsewhere}/.well-known/openid-configuration`;
     const { issuer } = newIssuer({ status: 302, location });
     await wantToken({ allowed_issuers: [issuer] });
-    expect(codeOf(await show(await token(issuer)))).toBe("unavailable");
+    expect(findErrorCode(await show(await token(issuer)))).toBe("unavailable");
     expect(fetched.filter((path) => path.startsWith(`/${elsewhere}/`))).toEqual([]);
   });
 
@@ -170,7 +170,7 @@ describe("an issuer", () => {
       const issuer = `https://${host}:${new URL(issuers.origin).port}`;
       expect((await rule(issuer)).status).toBe(200);
       const authorization = `Bearer ${await token(issuer)}`;
-      expect([host, codeOf(await desk.visit("/", { authorization }))]).toEqual([
+      expect([host, findErrorCode(await desk.visit("/", { authorization }))]).toEqual([
         host,
         "unavailable",
       ]);

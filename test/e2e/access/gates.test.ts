@@ -5,13 +5,13 @@ import { WebSocket, WebSocketServer } from "ws";
 import { waitUntil } from "../../harness/server/api.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
-  basic,
-  codeOf,
+  basicAuthorization,
+  findErrorCode,
   startTunnelOwner,
   type OwnedTunnel,
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
-import { exchange, valueOf, type Answer } from "../../harness/tunnel/raw-http.ts";
+import { exchange, findHeader, type Answer } from "../../harness/tunnel/raw-http.ts";
 
 let owner: TunnelOwner;
 let origin: RawOrigin;
@@ -33,17 +33,17 @@ beforeEach(async () => {
 
 const HTML = { accept: "text/html" };
 const PASSWORD = { username: "ann", password: "open sesame" };
-const ANN = basic("ann", "open sesame");
+const ANN = basicAuthorization("ann", "open sesame");
 const DENY = { kind: "deny", path_prefix: "/admin" };
-const line = ({ headers }: Answer, name: string) => valueOf(headers, name);
+const line = ({ headers }: Answer, name: string) => findHeader(headers, name);
 const policy = (...actions: object[]) => shop.put("policy", { actions });
-const codesOf = async (...visits: Promise<Answer>[]) => (await Promise.all(visits)).map(codeOf);
+const codesOf = async (...visits: Promise<Answer>[]) => (await Promise.all(visits)).map(findErrorCode);
 
 describe("a refusal", () => {
   test("is a page for people and JSON for programs, with a code for both", async () => {
     await policy(DENY);
     const page = await shop.visit("/admin", HTML);
-    expect([page.status, codeOf(page)]).toEqual([403, "forbidden"]);
+    expect([page.status, findErrorCode(page)]).toEqual([403, "forbidden"]);
     expect(page.body.toString()).toContain("<h1>Not allowed</h1>");
     expect(line(page, "content-security-policy")).toContain("default-src 'none'");
     const json = await shop.visit("/admin");
@@ -71,7 +71,7 @@ describe("a refusal", () => {
       "/admin/../admin",
     ];
     for (const path of [...spellings, ...more]) {
-      expect([path, codeOf(await shop.visit(path))]).toEqual([path, "forbidden"]);
+      expect([path, findErrorCode(await shop.visit(path))]).toEqual([path, "forbidden"]);
     }
     expect(origin.seen).toEqual([]);
     expect(await codesOf(shop.visit("/%2561dmin"), shop.visit("/ADMIN"))).toEqual([
@@ -89,18 +89,18 @@ describe("a password", () => {
   test("is asked for in the tunnel's name, taken from whoever has it, and spent", async () => {
     const asked = await shop.visit("/", HTML);
     expect([asked.status, line(asked, "www-authenticate")]).toEqual([401, 'Basic realm="shop"']);
-    expect(await codesOf(shop.visit("/", basic("ann", "open barley")))).toEqual(["unauthorized"]);
-    expect(await codesOf(shop.visit("/", basic("bob", "open sesame")))).toEqual(["unauthorized"]);
-    for (let n = 0; n < 3; n++) expect(codeOf(await shop.visit("/", ANN))).toBe("passed");
+    expect(await codesOf(shop.visit("/", basicAuthorization("ann", "open barley")))).toEqual(["unauthorized"]);
+    expect(await codesOf(shop.visit("/", basicAuthorization("bob", "open sesame")))).toEqual(["unauthorized"]);
+    for (let n = 0; n < 3; n++) expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
     expect(origin.seen).toHaveLength(3);
     for (const { headers } of origin.seen)
-      expect(valueOf(headers, "authorization")).toBeUndefined();
-    expect(await shop.listed()).toMatchObject({ authEnabled: true });
+      expect(findHeader(headers, "authorization")).toBeUndefined();
+    expect(await shop.getListed()).toMatchObject({ authEnabled: true });
   });
 
   test("is not taken from any other line, nor from two of the right one", async () => {
     const { authorization } = ANN;
-    const wrong = basic("ann", "wrong").authorization;
+    const wrong = basicAuthorization("ann", "wrong").authorization;
     const elsewhere: Record<string, string>[] = [
       { "proxy-authorization": authorization },
       { "proxy-authorization": authorization, authorization: wrong },
@@ -110,7 +110,7 @@ describe("a password", () => {
       { cookie: `authorization=${authorization}` },
     ];
     for (const lines of elsewhere) {
-      expect([lines, codeOf(await shop.visit("/", lines))]).toEqual([lines, "unauthorized"]);
+      expect([lines, findErrorCode(await shop.visit("/", lines))]).toEqual([lines, "unauthorized"]);
     }
     const absolute = `http://ann:open%20sesame@shop.localhost:${owner.api.server.port}/`;
     const answer = await shop.visit(absolute).catch(() => null);
@@ -119,25 +119,25 @@ describe("a password", () => {
   });
 
   test("that was changed or removed is so for the very next request", async () => {
-    expect(codeOf(await shop.visit("/", ANN))).toBe("passed");
+    expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
     await shop.put("auth", { user: "ann", password: "open barley" });
-    expect(codeOf(await shop.visit("/", ANN))).toBe("unauthorized");
-    expect(codeOf(await shop.visit("/", basic("ann", "open barley")))).toBe("passed");
+    expect(findErrorCode(await shop.visit("/", ANN))).toBe("unauthorized");
+    expect(findErrorCode(await shop.visit("/", basicAuthorization("ann", "open barley")))).toBe("passed");
     await shop.remove("auth");
-    expect(codeOf(await shop.visit("/", ANN))).toBe("passed");
+    expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
     // Now it is the local server's own.
-    expect(valueOf(origin.seen.at(-1)!.headers, "authorization")).toBe(ANN.authorization);
+    expect(findHeader(origin.seen.at(-1)!.headers, "authorization")).toBe(ANN.authorization);
   });
 
   test("stays right for those who have it while others guess from everywhere", async () => {
-    expect(codeOf(await shop.visit("/", ANN))).toBe("passed");
+    expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
     const guesses = Array.from({ length: 200 }, (_, n) =>
-      shop.visit("/", basic("ann", `guess ${n}`)),
+      shop.visit("/", basicAuthorization("ann", `guess ${n}`)),
     );
     const rights = Array.from({ length: 200 }, () => shop.visit("/", ANN));
     expect(await codesOf(...rights)).toEqual(Array(200).fill("passed"));
     const refused = await Promise.all(guesses);
-    expect(new Set(refused.map(codeOf))).toEqual(new Set(["unauthorized", "rate_limited"]));
+    expect(new Set(refused.map(findErrorCode))).toEqual(new Set(["unauthorized", "rate_limited"]));
     const limited = refused.find(({ status }) => status === 429)!;
     expect(Number(line(limited, "retry-after"))).toBeGreaterThan(0);
     expect(origin.seen).toHaveLength(201);
@@ -165,7 +165,7 @@ describe("what is between the edge and the object", () => {
     }
     for (const what of ["policy", "auth"]) await shop.remove(what);
     expect(
-      codeOf(await shop.visit("/admin", { "underpass-judged": '* {"code":"forbidden"}' })),
+      findErrorCode(await shop.visit("/admin", { "underpass-judged": '* {"code":"forbidden"}' })),
     ).toBe("passed");
   });
 
@@ -226,7 +226,7 @@ describe("what is between the edge and the object", () => {
           "/a%2fb//c?d=%zz",
           body.length,
         ]);
-        expect(valueOf(seen.headers, "x-forwarded-for")).toBe("127.0.0.1");
+        expect(findHeader(seen.headers, "x-forwarded-for")).toBe("127.0.0.1");
       }
     }
   });
@@ -240,7 +240,7 @@ describe("a policy", () => {
     expect(values.map(([, value]) => Buffer.from(value, "latin1").toString())).toEqual([
       "bl\u00fce",
     ]);
-    expect(await shop.listed()).toMatchObject({ policyActions: 1 });
+    expect(await shop.getListed()).toMatchObject({ policyActions: 1 });
   });
 
   test("counts requests of each address, whatever a visitor says of his", async () => {
@@ -254,7 +254,7 @@ describe("a policy", () => {
     );
     const answers = await Promise.all(visits);
     // A minute may have ended in between.
-    const passed = answers.filter((answer) => codeOf(answer) === "passed").length;
+    const passed = answers.filter((answer) => findErrorCode(answer) === "passed").length;
     expect([5, 10]).toContain(passed);
     expect(origin.seen).toHaveLength(passed);
     const refused = answers.find(({ status }) => status === 429)!;
@@ -275,7 +275,7 @@ describe("a policy", () => {
       while (!isOver) {
         const [expected, wasChanging] = [isDenied ? "forbidden" : "passed", isChanging];
         const changes = changed;
-        const code = codeOf(await shop.visit("/admin", ANN));
+        const code = findErrorCode(await shop.visit("/admin", ANN));
         if (wasChanging || isChanging || changes !== changed) continue;
         judged += 1;
         if (code !== expected) wrong.push(`${code} instead of ${expected}`);
@@ -304,7 +304,7 @@ describe("maintenance", () => {
   test("is a page with the owner's words, which are no markup, and JSON for programs", async () => {
     await shop.put("maintenance", { message: '<script>alert("x")</script> `back` at & noon' });
     const page = await shop.visit("/", HTML);
-    expect([page.status, codeOf(page)]).toEqual([503, "maintenance"]);
+    expect([page.status, findErrorCode(page)]).toEqual([503, "maintenance"]);
     expect(Number(line(page, "retry-after"))).toBeGreaterThan(0);
     expect(page.body.toString()).not.toContain("<script");
     expect(page.body.toString()).toContain(
@@ -317,17 +317,17 @@ describe("maintenance", () => {
     });
     expect(line(json, "content-type")).toBe("application/json");
     await shop.remove("maintenance");
-    expect(codeOf(await shop.visit("/"))).toBe("passed");
+    expect(findErrorCode(await shop.visit("/"))).toBe("passed");
   });
 
   test("is listed at once, ends with the last agent, and then is not listed any more", async () => {
     const desk = await owner.expose("desk", origin.port);
     await desk.put("maintenance");
-    expect(await desk.listed()).toMatchObject({ maintenance: true });
-    expect(codeOf(await desk.visit("/"))).toBe("maintenance");
+    expect(await desk.getListed()).toMatchObject({ maintenance: true });
+    expect(findErrorCode(await desk.visit("/"))).toBe("maintenance");
     await desk.agent.close();
-    await waitUntil(async () => codeOf(await desk.visit("/")) === "agent_offline");
-    await waitUntil(async () => !(await desk.listed()).maintenance);
+    await waitUntil(async () => findErrorCode(await desk.visit("/")) === "agent_offline");
+    await waitUntil(async () => !(await desk.getListed()).maintenance);
   });
 });
 
@@ -353,7 +353,7 @@ describe("a WebSocket", () => {
     await room.put("auth", PASSWORD);
     await room.put("policy", { actions: [DENY, { kind: "rate_limit", requests_per_minute: 2 }] });
     for (const known of [false, true]) {
-      expect([known, await open("/", basic("ann", "wrong one"))]).toEqual([known, 401]);
+      expect([known, await open("/", basicAuthorization("ann", "wrong one"))]).toEqual([known, 401]);
       expect([known, await open("/%61dmin", ANN)]).toEqual([known, 403]);
     }
     await room.put("policy", { actions: [DENY] });

@@ -13,21 +13,21 @@ import {
   TunnelBrowser,
   type GatedVisits,
 } from "../../harness/tunnel/gated-visits.ts";
-import { valueOf, type Answer } from "../../harness/tunnel/raw-http.ts";
+import { findHeader, type Answer } from "../../harness/tunnel/raw-http.ts";
 
 let visits: GatedVisits;
 let tunnel: ExposedTunnel;
 beforeAll(async () => {
   visits = await startGatedVisits();
-  tunnel = await visits.gated();
+  tunnel = await visits.exposeGated();
 });
 afterAll(() => visits?.[Symbol.asyncDispose]());
 beforeEach(() => {
-  visits.seat("ann@example.com");
+  visits.signInAs("ann@example.com");
   visits.origin.seen.length = 0;
 });
 
-const codeOf = ({ status, headers }: Answer) => [status, valueOf(headers, "underpass-error")];
+const codeOf = ({ status, headers }: Answer) => [status, findHeader(headers, "underpass-error")];
 const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
 const REFUSED = [401, "unauthorized"];
 const PASSED = [200, undefined];
@@ -37,9 +37,9 @@ const setsPass = ({ headers }: Pick<Visit, "headers">) =>
 
 /** Up to the address that the provider leads back to. */
 const callback = (browser: TunnelBrowser, to = tunnel) =>
-  visits.upTo(browser, to.url, "/edge-auth/callback");
+  visits.followUntil(browser, to.url, "/edge-auth/callback");
 /** Up to the address on the tunnel's own host that gives the pass. */
-const ticket = (browser: TunnelBrowser, to = tunnel) => visits.upTo(browser, to.url, TICKET_PATH);
+const ticket = (browser: TunnelBrowser, to = tunnel) => visits.followUntil(browser, to.url, TICKET_PATH);
 
 describe("an answer of the provider is good", () => {
   test("once", async () => {
@@ -91,7 +91,7 @@ describe("an answer of the provider is good", () => {
   });
 
   test("while there is a gate to come back to", async () => {
-    const other = await visits.gated();
+    const other = await visits.exposeGated();
     const ann = new TunnelBrowser();
     const back = await callback(ann, other);
     await visits.remove(other.tunnelId);
@@ -120,7 +120,7 @@ describe("a ticket is good", () => {
   });
 
   test("on the host of its tunnel alone, also within an organization", async () => {
-    const other = await visits.gated();
+    const other = await visits.exposeGated();
     const url = await ticket(new TunnelBrowser());
     const elsewhere = new URL(url);
     elsewhere.host = new URL(other.url).host;
@@ -131,7 +131,7 @@ describe("a ticket is good", () => {
   test("for whoever goes there, not for who only looks where a link leads", async () => {
     const url = await ticket(new TunnelBrowser());
     for (const method of ["HEAD", "POST", "OPTIONS"]) {
-      const answer = await visits.ask(
+      const answer = await visits.request(
         tunnel,
         "Content-Length: 0\r\n",
         url.pathname + url.search,
@@ -169,7 +169,7 @@ describe("a pass", () => {
   }
 
   test("is what these tests can make", async () => {
-    expect(codeOf(await visits.ask(tunnel, showing(await signed({}))))).toEqual(PASSED);
+    expect(codeOf(await visits.request(tunnel, showing(await signed({}))))).toEqual(PASSED);
   });
 
   test.each<[string, object, object]>([
@@ -180,40 +180,40 @@ describe("a pass", () => {
     ["is of no type", {}, { typ: undefined }],
   ])("that %s opens nothing", async (_, claims, header) => {
     const pass = await signed(claims, header);
-    expect(codeOf(await visits.ask(tunnel, showing(pass)))).toEqual(REFUSED);
+    expect(codeOf(await visits.request(tunnel, showing(pass)))).toEqual(REFUSED);
     expect(visits.origin.seen).toEqual([]);
   });
 
   test("of one tunnel opens no other, of the same organization or of another", async () => {
-    const pass = await visits.passOf("ann@example.com", tunnel);
-    expect(codeOf(await visits.ask(tunnel, showing(pass)))).toEqual(PASSED);
-    const others = [await visits.gated(), await visits.gated({}, await visits.api.owner())];
+    const pass = await visits.getPass("ann@example.com", tunnel);
+    expect(codeOf(await visits.request(tunnel, showing(pass)))).toEqual(PASSED);
+    const others = [await visits.exposeGated(), await visits.exposeGated({}, await visits.api.owner())];
     for (const other of others) {
-      expect(codeOf(await visits.ask(other, showing(pass)))).toEqual(REFUSED);
+      expect(codeOf(await visits.request(other, showing(pass)))).toEqual(REFUSED);
     }
   });
 
   test("is no access token, nor is an access token a pass", async () => {
-    const pass = await visits.passOf("ann@example.com", tunnel);
+    const pass = await visits.getPass("ann@example.com", tunnel);
     const bearer = createCaller(visits.api.server, { authorization: `Bearer ${pass}` });
     expect((await bearer.get("/auth/me")).status).toBe(401);
-    expect(codeOf(await visits.ask(tunnel, showing(visits.owner.accessToken)))).toEqual(REFUSED);
+    expect(codeOf(await visits.request(tunnel, showing(visits.owner.accessToken)))).toEqual(REFUSED);
     const asBearer = `Authorization: Bearer ${pass}\r\n`;
-    expect(codeOf(await visits.ask(tunnel, asBearer))).toEqual(REFUSED);
+    expect(codeOf(await visits.request(tunnel, asBearer))).toEqual(REFUSED);
   });
 
   test("is found beside others, in one line or two, and not beyond a bound", async () => {
-    const pass = `${COOKIE}=${await visits.passOf("ann@example.com", tunnel)}`;
+    const pass = `${COOKIE}=${await visits.getPass("ann@example.com", tunnel)}`;
     const junk = `${COOKIE}=junk`;
-    expect(codeOf(await visits.ask(tunnel, `Cookie: ${junk}; ${pass}\r\n`))).toEqual(PASSED);
+    expect(codeOf(await visits.request(tunnel, `Cookie: ${junk}; ${pass}\r\n`))).toEqual(PASSED);
     const lines = `Cookie: ${junk}\r\nCookie: ${pass}\r\n`;
-    expect(codeOf(await visits.ask(tunnel, lines))).toEqual(PASSED);
+    expect(codeOf(await visits.request(tunnel, lines))).toEqual(PASSED);
     const flood = Array(1_000).fill(junk).join("; ");
-    expect(codeOf(await visits.ask(tunnel, `Cookie: ${flood}; ${pass}\r\n`))).toEqual(REFUSED);
+    expect(codeOf(await visits.request(tunnel, `Cookie: ${flood}; ${pass}\r\n`))).toEqual(REFUSED);
     const upper = pass.replace(COOKIE, COOKIE.toUpperCase());
-    expect(codeOf(await visits.ask(tunnel, `Cookie: ${upper}\r\n`))).toEqual(REFUSED);
+    expect(codeOf(await visits.request(tunnel, `Cookie: ${upper}\r\n`))).toEqual(REFUSED);
     const host = pass.replace(COOKIE, `__Host-${COOKIE}`);
-    expect(codeOf(await visits.ask(tunnel, `Cookie: ${host}\r\n`))).toEqual(REFUSED);
+    expect(codeOf(await visits.request(tunnel, `Cookie: ${host}\r\n`))).toEqual(REFUSED);
   });
 
   test("is not made by what a visitor says of how the edge judged", async () => {
@@ -222,7 +222,7 @@ describe("a pass", () => {
       "underpass-sign-in: start",
       "underpass-gates: null",
     ]) {
-      expect([line, ...codeOf(await visits.ask(tunnel, `${line}\r\n`))]).toEqual([
+      expect([line, ...codeOf(await visits.request(tunnel, `${line}\r\n`))]).toEqual([
         line,
         ...REFUSED,
       ]);
@@ -249,7 +249,7 @@ describe("where a sign-in leads back to", () => {
     const ann = new TunnelBrowser();
     const start = new URL(`http://localhost:${visits.api.server.port}/edge-auth/start`);
     start.search = new URLSearchParams({ tunnel_id: tunnel.tunnelId, return_to: wish }).toString();
-    const last = await visits.upTo(ann, start, TICKET_PATH);
+    const last = await visits.followUntil(ann, start, TICKET_PATH);
     expect(last.host).toBe(new URL(tunnel.url).host);
     const { headers } = await ann.open(last);
     expect(headers.get("location")).toBe(`${tunnel.url}${target}`);
@@ -274,9 +274,9 @@ describe("where a sign-in leads back to", () => {
 });
 
 test("nobody starts a sign-in for a tunnel that has no gate, or is gone", async () => {
-  const ungated = await visits.gated();
+  const ungated = await visits.exposeGated();
   await visits.remove(ungated.tunnelId);
-  const gone = await visits.gated();
+  const gone = await visits.exposeGated();
   await visits.owner.delete(`/tunnels/${gone.tunnelId}`);
   const start = async (id: string) => {
     const { headers } = await visits.api.stranger.get(`/edge-auth/start?moved=1&tunnel_id=${id}`);

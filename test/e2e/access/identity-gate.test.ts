@@ -11,7 +11,7 @@ import {
   type GatedVisits,
 } from "../../harness/tunnel/gated-visits.ts";
 import { OK } from "../../harness/tunnel/origin.ts";
-import { valueOf, type Answer } from "../../harness/tunnel/raw-http.ts";
+import { findHeader, type Answer } from "../../harness/tunnel/raw-http.ts";
 
 let visits: GatedVisits;
 let browser: Browser;
@@ -27,18 +27,18 @@ beforeEach(() => {
   visits.origin.respond = () => OK;
 });
 
-const codeOf = ({ status, headers }: Answer) => [status, valueOf(headers, "underpass-error")];
+const codeOf = ({ status, headers }: Answer) => [status, findHeader(headers, "underpass-error")];
 const PASSED = [200, undefined];
 const REFUSED = [401, "unauthorized"];
 const showing = (pass: string) => `Cookie: ${COOKIE}=${pass}\r\n`;
 const HTML = "Accept: text/html\r\n";
 const cookiesSeen = () =>
-  visits.origin.seen.map(({ headers }) => valueOf(headers, "cookie") ?? null);
+  visits.origin.seen.map(({ headers }) => findHeader(headers, "cookie") ?? null);
 
 describe("a visitor who signs in", () => {
   test("lands where they wanted, on the tunnel's own host, and stays signed in", async () => {
-    const tunnel = await visits.gated();
-    visits.seat("ann@example.com");
+    const tunnel = await visits.exposeGated();
+    visits.signInAs("ann@example.com");
     const ann = new TunnelBrowser();
     const there = await ann.followRedirects(`${tunnel.url}/a//b?next=https://x.test/%20`);
     expect([there.status, there.body]).toEqual([200, "ok"]);
@@ -52,8 +52,8 @@ describe("a visitor who signs in", () => {
   });
 
   test("in a real browser, which keeps the pass for that host and from scripts", async () => {
-    const tunnel = await visits.gated();
-    visits.seat("ann@example.com");
+    const tunnel = await visits.exposeGated();
+    visits.signInAs("ann@example.com");
     const page = "<!doctype html><html lang=en><title>Shop</title><link rel=icon href=data:,>";
     visits.origin.respond = () =>
       `HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: ${page.length}\r\n\r\n${page}`;
@@ -75,11 +75,11 @@ describe("a visitor who signs in", () => {
   });
 
   test("in several tabs at once gets into each", async () => {
-    const tunnel = await visits.gated();
-    visits.seat("ann@example.com");
+    const tunnel = await visits.exposeGated();
+    visits.signInAs("ann@example.com");
     const ann = new TunnelBrowser();
-    const one = await visits.upTo(ann, `${tunnel.url}/one`, "/edge-auth/callback");
-    const two = await visits.upTo(ann, `${tunnel.url}/two`, "/edge-auth/callback");
+    const one = await visits.followUntil(ann, `${tunnel.url}/one`, "/edge-auth/callback");
+    const two = await visits.followUntil(ann, `${tunnel.url}/two`, "/edge-auth/callback");
     expect((await ann.followRedirects(one)).url).toBe(`${tunnel.url}/one`);
     expect((await ann.followRedirects(two)).url).toBe(`${tunnel.url}/two`);
   });
@@ -88,7 +88,7 @@ describe("a visitor who signs in", () => {
 describe("whoever is not on the way to a page is told, and led nowhere", () => {
   let tunnel: ExposedTunnel;
   beforeAll(async () => {
-    tunnel = await visits.gated();
+    tunnel = await visits.exposeGated();
   });
 
   test.each([
@@ -105,17 +105,17 @@ describe("whoever is not on the way to a page is told, and led nowhere", () => {
       `${HTML}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n`,
     ],
   ])("%s", async (_, method, headers) => {
-    const answer = await visits.ask(tunnel, headers, "/", method);
+    const answer = await visits.request(tunnel, headers, "/", method);
     expect(codeOf(answer)).toEqual(REFUSED);
-    expect(valueOf(answer.headers, "location")).toBeUndefined();
-    expect(valueOf(answer.headers, "underpass-sign-in")).toBeUndefined();
+    expect(findHeader(answer.headers, "location")).toBeUndefined();
+    expect(findHeader(answer.headers, "underpass-sign-in")).toBeUndefined();
     expect(JSON.parse(answer.body.toString())).toMatchObject({ error: "unauthorized" });
     expect(visits.origin.seen).toEqual([]);
   });
 
   test("but who only looks at a page is", async () => {
-    const answer = await visits.ask(tunnel, HTML, "/a?b", "HEAD");
-    const location = new URL(valueOf(answer.headers, "location")!);
+    const answer = await visits.request(tunnel, HTML, "/a?b", "HEAD");
+    const location = new URL(findHeader(answer.headers, "location")!);
     expect([answer.status, location.pathname]).toEqual([302, "/edge-auth/start"]);
     expect(Object.fromEntries(location.searchParams)).toEqual({
       tunnel_id: tunnel.tunnelId,
@@ -126,9 +126,9 @@ describe("whoever is not on the way to a page is told, and led nowhere", () => {
 
 describe("the lists", () => {
   test("are asked on each request: who is taken off is out with the next one", async () => {
-    const tunnel = await visits.gated({ allowed_emails: ["Ann@Example.com"] });
-    const pass = await visits.passOf("ann@example.com", tunnel);
-    const asks = async () => codeOf(await visits.ask(tunnel, showing(pass)));
+    const tunnel = await visits.exposeGated({ allowed_emails: ["Ann@Example.com"] });
+    const pass = await visits.getPass("ann@example.com", tunnel);
+    const asks = async () => codeOf(await visits.request(tunnel, showing(pass)));
     expect(await asks()).toEqual(PASSED);
     for (const [lists, outcome] of [
       [{ allowed_emails: ["bob@example.com"] }, [403, "forbidden"]],
@@ -140,42 +140,42 @@ describe("the lists", () => {
       expect([lists, await asks()]).toEqual([lists, outcome]);
     }
     await visits.remove(tunnel.tunnelId);
-    expect(codeOf(await visits.ask(tunnel))).toEqual(PASSED);
+    expect(codeOf(await visits.request(tunnel))).toEqual(PASSED);
     await visits.put(tunnel.tunnelId, {});
-    expect(codeOf(await visits.ask(tunnel))).toEqual(REFUSED);
+    expect(codeOf(await visits.request(tunnel))).toEqual(REFUSED);
   });
 
   test("name who is not on them, to people and to programs, who may come as somebody else", async () => {
-    const tunnel = await visits.gated({ allowed_emails: ["ann@example.com"] });
-    visits.seat("o'eve+x@example.com");
+    const tunnel = await visits.exposeGated({ allowed_emails: ["ann@example.com"] });
+    visits.signInAs("o'eve+x@example.com");
     const eve = new TunnelBrowser();
     const denied = await eve.followRedirects(`${tunnel.url}/a?b"<i>`);
     expect([denied.status, denied.headers.get("underpass-error")]).toEqual([403, "forbidden"]);
     expect(denied.body).toContain("o&#39;eve+x@example.com");
     expect(denied.headers.get("content-security-policy")).toContain("default-src 'none'");
     expect(eve.cookie(new URL(tunnel.url).hostname, COOKIE)).toBeUndefined();
-    visits.seat("ann@example.com");
+    visits.signInAs("ann@example.com");
     const again = /href="([^"]+)"/.exec(denied.body)![1]!.replaceAll("&amp;", "&");
     const atProvider = await eve.open(new URL(again, denied.url));
     expect(atProvider.location?.searchParams.get("prompt")).toBe("select_account");
 
     await visits.put(tunnel.tunnelId, {});
-    const pass = await visits.passOf("eve@example.com", tunnel);
+    const pass = await visits.getPass("eve@example.com", tunnel);
     await visits.put(tunnel.tunnelId, { allowed_emails: ["ann@example.com"] });
-    const page = await visits.ask(tunnel, showing(pass) + HTML, '/"><script>alert(1)</script>');
+    const page = await visits.request(tunnel, showing(pass) + HTML, '/"><script>alert(1)</script>');
     const text = page.body.toString();
     expect(codeOf(page)).toEqual([403, "forbidden"]);
     expect(text).toContain("eve@example.com");
     expect(text).not.toContain("<script");
     expect(text).toMatch(/href="http:[^"]+as_another=1"/);
-    const json = await visits.ask(tunnel, showing(pass));
+    const json = await visits.request(tunnel, showing(pass));
     expect(JSON.parse(json.body.toString())).toMatchObject({ error: "forbidden" });
     expect(json.body.toString()).toContain("eve@example.com");
   });
 
   test("count nobody whose address the provider does not vouch for", async () => {
-    const tunnel = await visits.gated();
-    visits.seat("ann@example.com", false);
+    const tunnel = await visits.exposeGated();
+    visits.signInAs("ann@example.com", false);
     const denied = await new TunnelBrowser().followRedirects(tunnel.url);
     expect([denied.status, denied.body.includes("email_not_verified")]).toEqual([403, true]);
     visits.provider.user = null;
@@ -187,8 +187,8 @@ describe("the lists", () => {
 
 describe("between the browser and us alone", () => {
   test("is the pass: other cookies reach the local server byte for byte", async () => {
-    const tunnel = await visits.gated();
-    const pass = `${COOKIE}=${await visits.passOf("ann@example.com", tunnel)}`;
+    const tunnel = await visits.exposeGated();
+    const pass = `${COOKIE}=${await visits.getPass("ann@example.com", tunnel)}`;
     visits.origin.seen.length = 0;
     for (const line of [
       `Cookie: ${pass}\r\n`,
@@ -197,72 +197,72 @@ describe("between the browser and us alone", () => {
       `Cookie: ${pass}\r\nCookie: a=1\r\n`,
       `Cookie: ${COOKIE}=stale; ${pass}; a=1\r\n`,
     ]) {
-      expect([line, codeOf(await visits.ask(tunnel, line))]).toEqual([line, PASSED]);
+      expect([line, codeOf(await visits.request(tunnel, line))]).toEqual([line, PASSED]);
     }
     expect(cookiesSeen()).toEqual([null, 'a="1, 2";b==%3B;  c=3', "a=1", "a=1", "a=1"]);
     await visits.remove(tunnel.tunnelId);
-    await visits.ask(tunnel, `Cookie: ${pass}; a=1\r\n`);
+    await visits.request(tunnel, `Cookie: ${pass}; a=1\r\n`);
     expect(cookiesSeen().at(-1)).toBe("a=1");
   });
 
   test("is its name: a local server can't set that cookie", async () => {
-    const tunnel = await visits.gated();
-    const pass = await visits.passOf("ann@example.com", tunnel);
+    const tunnel = await visits.exposeGated();
+    const pass = await visits.getPass("ann@example.com", tunnel);
     const lines = ["a=1", `${COOKIE}=x; Path=/`, `=${COOKIE}=y`, `__Host-${COOKIE}=z`, "b=2"]
       .map((line) => `set-cookie: ${line}\r\n`)
       .join("");
     visits.origin.respond = () => `HTTP/1.1 200 OK\r\n${lines}content-length: 0\r\n\r\n`;
-    const { headers } = await visits.ask(tunnel, showing(pass));
+    const { headers } = await visits.request(tunnel, showing(pass));
     const set = headers.filter(([name]) => name.toLowerCase() === "set-cookie");
     expect(set.map(([, value]) => value)).toEqual(["a=1", "b=2"]);
   });
 
   test("is the path of tickets, while there is a gate", async () => {
-    const tunnel = await visits.gated();
-    const pass = await visits.passOf("ann@example.com", tunnel);
+    const tunnel = await visits.exposeGated();
+    const pass = await visits.getPass("ann@example.com", tunnel);
     visits.origin.seen.length = 0;
-    const answer = await visits.ask(tunnel, showing(pass), TICKET_PATH);
+    const answer = await visits.request(tunnel, showing(pass), TICKET_PATH);
     expect(codeOf(answer)).toEqual([400, "invalid_token"]);
     await visits.remove(tunnel.tunnelId);
-    expect(codeOf(await visits.ask(tunnel, "", TICKET_PATH))).toEqual(PASSED);
+    expect(codeOf(await visits.request(tunnel, "", TICKET_PATH))).toEqual(PASSED);
     expect(visits.origin.seen.map(({ target }) => target)).toEqual([TICKET_PATH]);
   });
 });
 
 describe("the gate's place", () => {
   test("is behind maintenance and the password, before the policy", async () => {
-    const tunnel = await visits.gated({ allowed_emails: ["ann@example.com"] });
-    const pass = await visits.passOf("ann@example.com", tunnel);
+    const tunnel = await visits.exposeGated({ allowed_emails: ["ann@example.com"] });
+    const pass = await visits.getPass("ann@example.com", tunnel);
     const put = (what: string, body: object) =>
       visits.owner.send("PUT", `/tunnels/${tunnel.tunnelId}/${what}`, {
         headers: { "content-type": "application/json" },
         body: JSON.stringify(body),
       });
     const basic = `Authorization: Basic ${btoa("ann:open sesame")}\r\n`;
-    const ask = async (headers: string) => codeOf(await visits.ask(tunnel, headers, "/admin"));
+    const ask = async (headers: string) => codeOf(await visits.request(tunnel, headers, "/admin"));
     await put("policy", { actions: [{ kind: "deny", path_prefix: "/admin" }] });
     expect(await ask("")).toEqual(REFUSED);
     expect(await ask(showing(pass))).toEqual([403, "forbidden"]);
     await put("auth", { username: "ann", password: "open sesame" });
-    const answer = await visits.ask(tunnel, showing(pass) + HTML, "/admin");
-    expect(valueOf(answer.headers, "www-authenticate")).toMatch(/^Basic/);
-    expect((await visits.ask(tunnel, basic + HTML, "/admin")).status).toBe(302);
+    const answer = await visits.request(tunnel, showing(pass) + HTML, "/admin");
+    expect(findHeader(answer.headers, "www-authenticate")).toMatch(/^Basic/);
+    expect((await visits.request(tunnel, basic + HTML, "/admin")).status).toBe(302);
     expect(await ask(basic + showing(pass))).toEqual([403, "forbidden"]);
     await put("maintenance", {});
     expect(await ask(basic + showing(pass))).toEqual([503, "maintenance"]);
   });
 
   test("is on the service's own domain: custom ones are exempt", async () => {
-    const tunnel = await visits.gated();
+    const tunnel = await visits.exposeGated();
     const host = "shop.example.test";
     await visits.api.sql("insert into hostnames (host, tunnel_id) values ($1, $2)", [
       host,
       tunnel.tunnelId,
     ]);
-    expect(codeOf(await visits.ask(host))).toEqual(PASSED);
+    expect(codeOf(await visits.request(host))).toEqual(PASSED);
     const own = new URL(tunnel.url).hostname;
     for (const spelling of [own, own.toUpperCase(), `${own}.`, `${own}:1`, `${own}.:80`]) {
-      const answer = await visits.ask(spelling);
+      const answer = await visits.request(spelling);
       expect([spelling, answer.status === 200, visits.origin.seen.length]).toEqual([
         spelling,
         false,

@@ -1,10 +1,10 @@
-/** What stands before a `LiveTunnel`, set as the API sets it, and how visitors fare. Inside workerd. */
+/** A `LiveTunnel` with access settings, published as the API publishes them. For tests inside workerd. */
 import { GATES_HEADER, parseGates, type Gates } from "../../../access/gates.ts";
 import { ERROR_HEADER } from "../../../protocol/errors.ts";
 import type { PolicyAction } from "../../../protocol/schemas/access/policies.ts";
-import type { Asked, LiveTunnel, TestAgent } from "./live-tunnel.ts";
+import type { ReceivedRequest, LiveTunnel, TestAgent } from "./live-tunnel.ts";
 
-/** Nobody hashes in these tests: whether a password is right is the edge's word. */
+/** Nothing is hashed in these tests: they send the edge's verdict instead. */
 export const AUTH = {
   username: "ann",
   passwordHash: "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA",
@@ -17,7 +17,7 @@ export function newVersion(): number {
   return version;
 }
 
-/** @returns the version that they have. */
+/** @returns the version of the settings. */
 export async function publish(
   tunnel: LiveTunnel,
   actions: PolicyAction[],
@@ -39,31 +39,32 @@ export async function setMaintenance(
 }
 
 export interface VisitOutcome {
-  /** Of the refusal, or `passed`. */
+  /** The code of the refusal, or `passed`. */
   code: string | null;
-  answer: Response;
-  /** What the agent got, where it got anything. */
-  asked?: Asked;
+  response: Response;
+  /** The request that the agent received, if any. */
+  received?: ReceivedRequest;
 }
 
-export async function outcomeOf(
+/** Sends a visitor's request, to which the agent responds if it is admitted. */
+export async function runVisit(
   tunnel: LiveTunnel,
   agent: TestAgent,
   path: string,
   init?: RequestInit,
 ): Promise<VisitOutcome> {
   const visit = tunnel.visit(path, init);
-  const first = await Promise.race([visit, agent.asked()]);
-  if (first instanceof Response) return { code: first.headers.get(ERROR_HEADER), answer: first };
-  agent.answer(first.stream, 200, [], "passed");
-  const answer = await visit;
-  // An object that still has something to send does not sleep.
-  await answer.arrayBuffer();
-  return { code: "passed", answer, asked: first };
+  const first = await Promise.race([visit, agent.nextRequest()]);
+  if (first instanceof Response) return { code: first.headers.get(ERROR_HEADER), response: first };
+  agent.respond(first.stream, 200, [], "passed");
+  const response = await visit;
+  // An object that still has bytes to send does not hibernate.
+  await response.arrayBuffer();
+  return { code: "passed", response, received: first };
 }
 
-/** What an answer tells the edge; undefined: nothing. */
-export function gatesIn(answer: Response): Gates | null | undefined {
-  const line = answer.headers.get(GATES_HEADER);
-  return line === null ? undefined : parseGates(line);
+/** The policy update in a response; undefined: none. */
+export function readPolicyUpdate(response: Response): Gates | null | undefined {
+  const header = response.headers.get(GATES_HEADER);
+  return header === null ? undefined : parseGates(header);
 }

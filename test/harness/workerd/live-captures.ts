@@ -1,4 +1,4 @@
-/** What a tunnel has captured, for tests inside workerd. */
+/** The captures of a tunnel, for tests inside workerd. */
 import type {
   CaptureEvent,
   CaptureFilter,
@@ -8,23 +8,23 @@ import type {
 import { FRAME } from "../../../protocol/wire/frames.ts";
 import type { LiveTunnel, TestAgent } from "./live-tunnel.ts";
 
-export async function capturesOf(
+export async function listCaptures(
   tunnel: LiveTunnel,
   filter: Partial<CaptureFilter> = {},
 ): Promise<CaptureSummary[]> {
   return [...(await tunnel.stub.listCaptures({ limit: 500, ...filter }))];
 }
 
-/** The newest, in full. */
+/** The newest capture, in full. */
 export async function lastCapture(tunnel: LiveTunnel): Promise<CaptureEvent> {
-  const [newest] = await capturesOf(tunnel, { limit: 1 });
-  if (!newest) throw new Error("nothing was captured");
+  const [newest] = await listCaptures(tunnel, { limit: 1 });
+  if (!newest) throw new Error("the tunnel has no captures");
   return (await tunnel.stub.getCapture(newest.id))!;
 }
 
 let versions = 0;
 
-export async function setCapturing(
+export async function setCaptureSettings(
   tunnel: LiveTunnel,
   settings: Partial<CapturePolicy>,
 ): Promise<void> {
@@ -40,26 +40,26 @@ export async function setCapturing(
   });
 }
 
-export function textOf(base64: string): string {
+export function decodeBase64Text(base64: string): string {
   return new TextDecoder().decode(Uint8Array.from(atob(base64), (char) => char.charCodeAt(0)));
 }
 
-/** A visit that the agent answers, taken to its end. */
-export async function visited(
+/** A visitor's request that the agent responds to; the response is read to its end. */
+export async function completeVisit(
   tunnel: LiveTunnel,
   agent: TestAgent,
   path = "/",
   body = "",
 ): Promise<void> {
   const answer = tunnel.visit(path);
-  agent.answer(await nextRequest(agent), 200, [], body);
+  agent.respond(await nextRequest(agent), 200, [], body);
   await (await answer).text();
 }
 
-/** The stream of the next request, whatever credit came before it. */
+/** The stream of the next request. Frames before it, such as credit, are skipped. */
 export async function nextRequest(agent: TestAgent): Promise<number> {
   for (;;) {
-    const { type, stream } = await agent.anything();
+    const { type, stream } = await agent.nextFrame();
     if (type === FRAME.request) return stream;
   }
 }

@@ -1,4 +1,4 @@
-/** A Relay object with a link that a test plays itself. For tests inside workerd. */
+/** A Relay object whose relay is played by the test. For tests inside workerd. */
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
 import type { Relay } from "../../../durable-objects/relay.ts";
@@ -17,16 +17,16 @@ export class LiveRelay {
   readonly id = `relay-${crypto.randomUUID()}`;
   readonly stub = bindings.RELAY.getByName(this.id);
 
-  /** A link on which nothing was said yet. */
-  async connection(): Promise<TestRelayLink> {
+  /** A link before its hello. */
+  async connect(): Promise<TestRelayLink> {
     const answer = await this.stub.fetch(RELAY_LINK_URL, { headers: { upgrade: "websocket" } });
     if (!answer.webSocket) throw new Error(`refused with ${answer.status}`);
     return new TestRelayLink(answer.webSocket);
   }
 
-  /** A link whose relay said hello and was welcomed. */
+  /** A link after hello and welcome. */
   async link(hello: Partial<RelayHello> = {}): Promise<TestRelayLink> {
-    const link = await this.connection();
+    const link = await this.connect();
     link.hello({ relayId: this.id, ...hello });
     const welcome = await link.next();
     if (welcome.type !== "welcome") throw new Error(`${welcome.type} instead of a welcome`);
@@ -58,24 +58,24 @@ export class TestRelayLink extends TestSocket {
     this.socket.send(JSON.stringify({ type: "status", networks: [], tunnels: [], ...status }));
   }
 
-  /** The next message but those about reserved ports, which come at times of their own. */
+  /** The next message. Those about reserved ports are skipped, because they can arrive at any time. */
   async next(): Promise<ApiToRelayMessage> {
     for (;;) {
-      const message = ApiToRelayMessage.parse(JSON.parse(String(await this.message())));
+      const message = ApiToRelayMessage.parse(JSON.parse(String(await this.nextMessage())));
       if (message.type !== "ports") return message;
     }
   }
 
-  /** How many ports are reserved, as the relay is told. */
+  /** The next message about reserved ports. */
   async ports(): Promise<ApiToRelayMessage> {
     for (;;) {
-      const message = ApiToRelayMessage.parse(JSON.parse(String(await this.message())));
+      const message = ApiToRelayMessage.parse(JSON.parse(String(await this.nextMessage())));
       if (message.type === "ports") return message;
     }
   }
 }
 
-/** Of a network that is served over UDP, with one device. */
+/** The status of a network that is served over UDP, with one device. */
 export function networkStatus(
   networkId: string,
   change: Partial<NetworkStatus> = {},

@@ -1,6 +1,6 @@
 /**
- * A Tunnel object with an agent that a test plays itself, frame by frame, and visitors who come straight
- * to the object. For tests inside workerd.
+ * A Tunnel object. The test plays its agent, frame by frame, and sends visitors' requests directly to the object.
+ * For tests inside workerd.
  */
 import { env } from "cloudflare:workers";
 import { evictDurableObject } from "cloudflare:test";
@@ -44,18 +44,18 @@ export const HELLO = {
   connectionWindow: CONNECTION_WINDOW_BYTES,
 };
 
-export interface Ended {
+export interface SocketClose {
   code: number;
   reason: string;
 }
 
-/** A request as the agent sees it. */
-export interface Asked {
+/** A request as the agent receives it. */
+export interface ReceivedRequest {
   stream: number;
   flags: number;
   method: string;
   target: string;
-  /** Names and values in turn. */
+  /** Alternating header names and values. */
   pairs: string[];
 }
 
@@ -63,16 +63,16 @@ export class LiveTunnel {
   readonly id = crypto.randomUUID();
   readonly stub = bindings.TUNNEL.getByName(this.id);
 
-  /** An agent that said hello and was welcomed. */
+  /** An agent after hello and welcome. */
   async agent(admission: Partial<Admission> = {}): Promise<TestAgent> {
-    const agent = await this.connection(admission);
+    const agent = await this.connect(admission);
     agent.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     agent.welcome = Welcome.parse(parseJsonPayload((await agent.next(FRAME.welcome)).payload));
     return agent;
   }
 
-  /** A connection on which nothing was said yet. */
-  async connection(admission: Partial<Admission> = {}): Promise<TestAgent> {
+  /** An agent's connection before its hello. */
+  async connect(admission: Partial<Admission> = {}): Promise<TestAgent> {
     const full: Admission = {
       tunnelId: this.id,
       orgId: this.id,
@@ -93,7 +93,7 @@ export class LiveTunnel {
         [ADMISSION_HEADER]: JSON.stringify(full),
       },
     });
-    if (!answer.webSocket) throw new Refused(answer);
+    if (!answer.webSocket) throw new RefusedError(answer);
     return new TestAgent(answer.webSocket);
   }
 
@@ -104,19 +104,19 @@ export class LiveTunnel {
   /** A visitor's WebSocket, accepted by the agent. */
   async visitorSocket(agent: TestAgent): Promise<{ socket: TestSocket; stream: number }> {
     const answer = this.visit("/socket", { headers: { upgrade: "websocket" } });
-    const { stream } = await agent.asked();
-    agent.answer(stream, 101);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 101);
     const { webSocket } = await answer;
     return { socket: new TestSocket(webSocket!), stream };
   }
 
-  /** Puts the object to sleep; what comes next wakes a new instance, with the old sockets. */
+  /** Hibernates the object: the next event wakes a new instance with the same sockets. */
   sleep(): Promise<void> {
     return evictDurableObject(this.stub, { webSockets: "hibernate" });
   }
 }
 
-export class Refused extends Error {
+export class RefusedError extends Error {
   readonly answer: Response;
   constructor(answer: Response) {
     super(`refused with ${answer.status}`);
@@ -124,8 +124,8 @@ export class Refused extends Error {
   }
 }
 
-/** A queue that a test takes from as things arrive. */
-class Arrivals<Item> {
+/** A queue whose `next` waits for an item. */
+class TestQueue<Item> {
   readonly #items: Item[] = [];
   #waiting: ((item: Item) => void) | undefined;
 
@@ -147,17 +147,17 @@ class Arrivals<Item> {
   }
 }
 
-/** A WebSocket whose messages are taken one by one. */
+/** A WebSocket whose messages are read one by one. */
 export class TestSocket {
   readonly socket: WebSocket;
-  readonly closed: Promise<Ended>;
-  readonly #messages = new Arrivals<string | Uint8Array>();
+  readonly closed: Promise<SocketClose>;
+  readonly #messages = new TestQueue<string | Uint8Array>();
 
   constructor(socket: WebSocket) {
     this.socket = socket;
     socket.binaryType = "arraybuffer";
     socket.addEventListener("message", ({ data }) => {
-      this.received(typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer));
+      this.onMessage(typeof data === "string" ? data : new Uint8Array(data as ArrayBuffer));
     });
     this.closed = new Promise((resolve) => {
       socket.addEventListener("close", ({ code, reason }) => resolve({ code, reason }));
@@ -165,18 +165,18 @@ export class TestSocket {
     socket.accept();
   }
 
-  message(): Promise<string | Uint8Array> {
+  nextMessage(): Promise<string | Uint8Array> {
     return this.#messages.next();
   }
 
-  protected received(message: string | Uint8Array): void {
+  protected onMessage(message: string | Uint8Array): void {
     this.#messages.push(message);
   }
 }
 
 export class TestAgent extends TestSocket {
   welcome: Welcome | undefined;
-  readonly #frames = new Arrivals<Frame>();
+  readonly #frames = new TestQueue<Frame>();
 
   send(write: (writer: FrameWriter) => void): void {
     const writer = new FrameWriter();
@@ -191,42 +191,42 @@ export class TestAgent extends TestSocket {
     return frame;
   }
 
-  anything(): Promise<Frame> {
+  nextFrame(): Promise<Frame> {
     return this.#frames.next();
   }
 
-  /** How many frames came that nobody took. */
-  get untaken(): number {
+  /** How many frames were received and not read. */
+  get pendingFrames(): number {
     return this.#frames.size;
   }
 
-  async asked(): Promise<Asked> {
+  async nextRequest(): Promise<ReceivedRequest> {
     const { stream, flags, payload } = await this.next(FRAME.request);
     const [method = "", target = "", ...pairs] = parseRequestHead(payload)!;
     return { stream, flags, method, target, pairs };
   }
 
   /** The stream's next data frame, as text. */
-  async data(): Promise<{ text: string; isLast: boolean }> {
+  async nextData(): Promise<{ text: string; isLast: boolean }> {
     const { flags, payload } = await this.next(FRAME.data);
     return { text: new TextDecoder().decode(payload), isLast: (flags & FLAG.end) !== 0 };
   }
 
-  async coded(type: typeof FRAME.reset | typeof FRAME.close) {
+  async nextCode(type: typeof FRAME.reset | typeof FRAME.close) {
     const frame = await this.next(type);
     return { stream: frame.stream, ...parseCodeAndText(frame.payload)! };
   }
 
-  /** A head, and with a body the whole answer. */
-  answer(stream: number, status: number, pairs: string[] = [], body?: string): void {
+  /** Sends the head of a response and, if given, its whole body. */
+  respond(stream: number, status: number, pairs: string[] = [], body?: string): void {
     this.send((writer) => {
       writer.writeJson(FRAME.response, 0, stream, [status, ...pairs]);
       if (body !== undefined) writer.writeText(FRAME.data, FLAG.end, stream, body);
     });
   }
 
-  protected override received(message: string | Uint8Array): void {
-    if (typeof message === "string") return super.received(message);
+  protected override onMessage(message: string | Uint8Array): void {
+    if (typeof message === "string") return super.onMessage(message);
     readFrames(message, (frame) => this.#frames.push(frame));
   }
 }

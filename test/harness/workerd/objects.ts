@@ -1,4 +1,4 @@
-/** The Worker of the tests inside workerd: the objects themselves, and rows that only remember. */
+/** The Worker of the tests inside workerd: the real objects, and `Rows` in memory. */
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { JSONWebKeySet, JWK } from "jose";
 import type {
@@ -18,23 +18,23 @@ export { Receiver } from "../../../durable-objects/receiver.ts";
 export { Relay } from "../../../durable-objects/relay.ts";
 export { Tunnel } from "../../../durable-objects/tunnel.ts";
 
-/** What the objects told and asked, and what they are answered. */
+/** The calls that objects made, and the results that they get. */
 export const rows = {
   reports: [] as TunnelReport[],
   routes: new Map<string, Route>(),
-  /** Hosts whose row was read, once for each reading. */
+  /** The hosts and receivers whose rows were read, once for each call. */
   asked: [] as string[],
   receivers: new Map<string, ReceiverSettings>(),
   tokenKeys: [] as JWK[],
   endedSessions: new Set<string>(),
-  /** Whether sessions can't be asked for. */
+  /** Whether calls about sessions and relays fail. */
   areAway: false,
-  /** Of a tunnel whose time is not over yet. */
+  /** The milliseconds that tunnels have left. Others have expired. */
   left: new Map<string, number>(),
   /** Relays that are connected. */
   relays: new Map<string, RelayDescription>(),
   reservedPorts: { udp: 0, tcp: 0 },
-  /** Tunnels whose reports can't be taken. */
+  /** Tunnels whose reports fail. */
   failing: new Set<string>(),
 };
 
@@ -66,25 +66,25 @@ export class Rows
   }
 
   liveWatchers(_orgId: string, watchers: WatcherSession[]): Promise<string[]> {
-    if (rows.areAway) return Promise.reject(new Error("the rows are away"));
+    if (rows.areAway) return Promise.reject(new Error("the database is unavailable"));
     const live = watchers.map(({ sessionId }) => sessionId);
     return Promise.resolve(live.filter((id) => !rows.endedSessions.has(id)));
   }
 
   relayConnected(relay: RelayDescription): Promise<void> {
-    if (rows.areAway) return Promise.reject(new Error("the rows are away"));
+    if (rows.areAway) return Promise.reject(new Error("the database is unavailable"));
     rows.relays.set(relay.relayId, relay);
     return Promise.resolve();
   }
 
   relayDisconnected(relayId: string, epoch: string): Promise<void> {
-    if (rows.areAway) return Promise.reject(new Error("the rows are away"));
+    if (rows.areAway) return Promise.reject(new Error("the database is unavailable"));
     if (rows.relays.get(relayId)?.epoch === epoch) rows.relays.delete(relayId);
     return Promise.resolve();
   }
 
   countReservedPorts(): Promise<{ udp: number; tcp: number }> {
-    if (rows.areAway) return Promise.reject(new Error("the rows are away"));
+    if (rows.areAway) return Promise.reject(new Error("the database is unavailable"));
     return Promise.resolve(rows.reservedPorts);
   }
 

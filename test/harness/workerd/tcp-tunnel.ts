@@ -1,4 +1,4 @@
-/** A TCP tunnel inside workerd: its agent and its clients are played frame by frame, its relay message by message. */
+/** A TCP tunnel inside workerd. The test plays its agent and clients frame by frame, its relay message by message. */
 import {
   AGENT_STREAMS_URL,
   CLIENT_HEADER,
@@ -22,7 +22,7 @@ import {
 } from "../../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES, WIRE_MESSAGE_MAX_BYTES } from "../../../protocol/limits.ts";
 import { LiveRelay } from "./live-relay.ts";
-import { HELLO, LiveTunnel, Refused, TestAgent } from "./live-tunnel.ts";
+import { HELLO, LiveTunnel, RefusedError, TestAgent } from "./live-tunnel.ts";
 
 export const TCP_HELLO: Hello = { ...HELLO, capabilities: [TCP_CAPABILITY] };
 
@@ -31,14 +31,14 @@ export class TcpTunnel extends LiveTunnel {
 
   override async agent(admission: Partial<Admission> = {}, hello = TCP_HELLO): Promise<TestAgent> {
     const relay = { id: this.relay.id, port: 40_001 };
-    const agent = await this.connection({ url: "tcp://relay:40001", relay, ...admission });
+    const agent = await this.connect({ url: "tcp://relay:40001", relay, ...admission });
     agent.send((writer) => writer.writeJson(FRAME.hello, 0, 0, hello));
     agent.welcome = Welcome.parse(parseJsonPayload((await agent.next(FRAME.welcome)).payload));
     return agent;
   }
 
-  /** A client's connection on which nothing was said yet. */
-  async arrival(admission: Partial<ClientAdmission> = {}): Promise<TestClient> {
+  /** A client's connection before its hello. */
+  async connectClient(admission: Partial<ClientAdmission> = {}): Promise<TestClient> {
     const full: ClientAdmission = {
       tunnelId: this.id,
       address: "192.0.2.7",
@@ -53,16 +53,16 @@ export class TcpTunnel extends LiveTunnel {
         [CLIENT_HEADER]: JSON.stringify(full),
       },
     });
-    if (!answer.webSocket) throw new Refused(answer);
+    if (!answer.webSocket) throw new RefusedError(answer);
     return new TestClient(answer.webSocket);
   }
 
-  /** A client that was welcomed, and the stream that the agent was sent for it. */
+  /** A client after hello and welcome, and its stream at the agent. */
   async client(
     agent: TestAgent,
     admission: Partial<ClientAdmission> = {},
   ): Promise<{ client: TestClient; stream: number; peer: StreamPeer }> {
-    const client = await this.arrival(admission);
+    const client = await this.connectClient(admission);
     client.hello();
     const { stream, payload } = await agent.next(FRAME.connect);
     client.welcomed = ClientWelcome.parse(
@@ -72,7 +72,7 @@ export class TcpTunnel extends LiveTunnel {
   }
 }
 
-/** It speaks the same frames as an agent. */
+/** A client uses the same frames as an agent. */
 export class TestClient extends TestAgent {
   welcomed: ClientWelcome | undefined;
 
@@ -89,11 +89,11 @@ export class TestClient extends TestAgent {
   }
 
   async resetCode(): Promise<ResetCode> {
-    return (await this.coded(FRAME.reset)).code as ResetCode;
+    return (await this.nextCode(FRAME.reset)).code as ResetCode;
   }
 }
 
-/** Data frames, and messages of them, cut as the protocol asks for. */
+/** Sends data in frames and messages of the sizes that the protocol allows. */
 export function sendData(
   socket: TestAgent,
   stream: number,
@@ -114,14 +114,14 @@ export function sendData(
   } while (at < bytes.byteLength);
 }
 
-/** What arrives on a stream until so many bytes have, or its end. Other frames are left out. */
-export async function receive(socket: TestAgent, atMost = Infinity): Promise<Received> {
+/** Reads a stream's data up to a number of bytes or its end. Other frames are collected separately. */
+export async function receive(socket: TestAgent, atMost = Infinity): Promise<ReceivedBytes> {
   const parts: Uint8Array[] = [];
   let length = 0;
   let isEnded = false;
   const others: Frame[] = [];
   while (!isEnded && length < atMost) {
-    const frame = await socket.anything();
+    const frame = await socket.nextFrame();
     if (frame.type !== FRAME.data) others.push(frame);
     else {
       parts.push(frame.payload.slice());
@@ -138,7 +138,7 @@ export async function receive(socket: TestAgent, atMost = Infinity): Promise<Rec
   return { bytes, isEnded, others };
 }
 
-export interface Received {
+export interface ReceivedBytes {
   bytes: Uint8Array;
   isEnded: boolean;
   others: Frame[];
@@ -149,7 +149,7 @@ export async function nextCredit(socket: TestAgent): Promise<{ stream: number; b
   return { stream, bytes: parseCredit(payload)! };
 }
 
-/** A comparison of matchers looks at each byte as a property. */
-export function isSame(a: Uint8Array, b: Uint8Array): boolean {
+/** Faster than matchers, which compare each byte as a property. */
+export function isEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.byteLength === b.byteLength && a.every((byte, at) => byte === b[at]);
 }

@@ -53,8 +53,8 @@ export class TestWatcher extends TestSocket {
   /** Syncs that are not answered yet. */
   syncs: number[] = [];
 
-  protected override received(message: string | Uint8Array): void {
-    if (message === "pong") return super.received(message);
+  protected override onMessage(message: string | Uint8Array): void {
+    if (message === "pong") return super.onMessage(message);
     const parsed = JSON.parse(String(message)) as
       | NumberedMessage
       | Exclude<WatchMessage, { id: string }>

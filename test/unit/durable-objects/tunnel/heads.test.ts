@@ -9,7 +9,7 @@ import {
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import { FLAG } from "../../../../protocol/wire/frames.ts";
 
-/** A request as the platform gives it: Node's own class would not take all of these. */
+/** A request as the platform provides it: Node's own class rejects some of these. */
 function request(parts: {
   method?: string;
   url?: string;
@@ -47,7 +47,7 @@ describe("a request's head", () => {
     expect(getRequestTarget(url)).toBe(target);
   });
 
-  test("says whose request it is, whatever the visitor says of that", () => {
+  test("has the forwarding headers of this service, whatever the visitor sends", () => {
     const forged: [string, string][] = [
       "forwarded",
       "x-forwarded-for",
@@ -72,7 +72,7 @@ describe("a request's head", () => {
     });
   });
 
-  test("leaves out the hop's own lines, and those that Connection names", () => {
+  test("has no hop-by-hop headers, and none that Connection names", () => {
     const sent = headersSent([
       ["host", "shop.localhost"],
       ["connection", "Keep-Alive, X-Private"],
@@ -91,7 +91,7 @@ describe("a request's head", () => {
     ]);
   });
 
-  test("keeps the host even when Connection names it, and what we say of the visitor too", () => {
+  test("keeps the host and the forwarding headers even if Connection names them", () => {
     const sent = headersSent([
       ["host", "shop.localhost"],
       ["connection", "host, x-forwarded-for, x-forwarded-host"],
@@ -103,18 +103,18 @@ describe("a request's head", () => {
     });
   });
 
-  test("says nothing of an address that is not known", () => {
+  test("has no address if the address is unknown", () => {
     const { parts } = buildRequestHead(request({}), { address: "", proto: "http" });
     expect(parts).not.toContain("x-forwarded-for");
   });
 
-  test("tells whether a body follows", () => {
+  test("says whether a body follows", () => {
     expect(buildRequestHead(request({}), VISITOR).flags).toBe(FLAG.end);
     expect(buildRequestHead(request({ method: "POST", body: true }), VISITOR).flags).toBe(0);
     expect(buildRequestHead(request({ method: "HEAD" }), VISITOR).isHead).toBe(true);
   });
 
-  test("of a WebSocket is told apart, without the handshake's own lines", () => {
+  test("of a WebSocket is marked, and has no headers of the handshake", () => {
     const headers: [string, string][] = [
       ["upgrade", "WebSocket"],
       ["connection", "keep-alive, Upgrade"],
@@ -136,8 +136,8 @@ describe("a request's head", () => {
   });
 });
 
-describe("an answer's head", () => {
-  test("keeps Set-Cookie lines apart and can't pass for a failure of ours", () => {
+describe("a response's head", () => {
+  test("keeps Set-Cookie headers separate and cannot imitate an error of this service", () => {
     const headers = buildResponseHeaders([
       "Set-Cookie",
       "a=1",
@@ -154,7 +154,7 @@ describe("an answer's head", () => {
     ["a name with a space", ["a b", "1"]],
     ["a line break in a value", ["a", "1\r\nb: 2"]],
     ["a NUL in a value", ["a", "1\0"]],
-  ])("with %s is no answer", (_, pairs) => {
+  ])("with %s is not a valid response", (_, pairs) => {
     expect(() => buildResponseHeaders(pairs)).toThrow(TypeError);
   });
 
@@ -166,11 +166,11 @@ describe("an answer's head", () => {
     ["1e3", null],
     ["", null],
     ["9999999999999999", null],
-  ])("with the length %j announces %s bytes", (value, length) => {
+  ])("with the length %j has %s bytes", (value, length) => {
     expect(parseContentLength(new Headers([["content-length", value]]))).toBe(length);
   });
 
-  test("of 204, 205 and 304 has no body behind it", () => {
+  test("of 204, 205 and 304 has no body", () => {
     expect([200, 204, 205, 206, 304, 404].map(hasNoBody)).toEqual([
       false,
       true,

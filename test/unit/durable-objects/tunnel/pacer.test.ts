@@ -9,7 +9,7 @@ const MEGABIT = 125_000;
 const FRAME = 64 * 1024;
 const NOW = Date.UTC(2026, 0, 1);
 
-/** How many bytes pass within a time, when there is always a next frame. */
+/** How many bytes pass within a time, when a next frame is always ready. */
 function passedWithin(ms: number, pacer: Pacer, frame = FRAME): number {
   let nowMs = NOW;
   for (let passed = 0; ; passed += frame) {
@@ -28,21 +28,21 @@ describe("a pacer", () => {
     },
   );
 
-  test("keeps nobody waiting who stays below the rate", () => {
+  test("does not delay traffic below the rate", () => {
     const pacer = new Pacer(8);
     for (let at = 0; at < 10_000; at += 100) {
       expect(pacer.reserve(0.099 * 8 * MEGABIT, NOW + at)).toBe(0);
     }
   });
 
-  test("saves nothing up for later but a fraction of a second", () => {
+  test("allows a burst of only a fraction of a second", () => {
     const pacer = new Pacer(8);
     pacer.reserve(1, NOW - 3600_000);
     const atOnce = passedWithin(1, pacer);
     expect(atOnce).toBeLessThanOrEqual((PACE_BURST_MS / 1000) * 8 * MEGABIT + FRAME);
   });
 
-  test("gives back what late timers cost", () => {
+  test("compensates for late timers", () => {
     const pacer = new Pacer(8);
     let passed = 0;
     for (let nowMs = NOW; nowMs < NOW + 10_000; passed += FRAME) {
@@ -57,7 +57,7 @@ describe("queues of one pacer", () => {
   beforeEach(() => void vi.useFakeTimers({ now: NOW }));
   afterEach(() => void vi.useRealTimers());
 
-  test("pass at once what need not wait", () => {
+  test("pass bytes at once that need not wait", () => {
     const passed: string[] = [];
     const queue = new PacedQueue(new Pacer(8));
     queue.push(1_000, () => passed.push("small"));
@@ -65,7 +65,7 @@ describe("queues of one pacer", () => {
     expect(passed).toEqual(["small", "end"]);
   });
 
-  test("keep their order, and the end behind what waits", async () => {
+  test("keep their order, with the end after all waiting bytes", async () => {
     const passed: number[] = [];
     const queue = new PacedQueue(new Pacer(1));
     for (let n = 0; n < 10; n++) queue.push(FRAME, () => passed.push(n));
@@ -76,7 +76,7 @@ describe("queues of one pacer", () => {
     expect(Date.now() - NOW).toBeGreaterThan((9 * FRAME) / (MEGABIT / 1000) - PACE_BURST_MS - 10);
   });
 
-  test("take turns: what is small does not wait for all of another's", async () => {
+  test("take turns: a small queue does not wait for the whole of another", async () => {
     const pacer = new Pacer(8);
     const [large, small] = [new PacedQueue(pacer), new PacedQueue(pacer)];
     for (let n = 0; n < 100; n++) large.push(FRAME, () => undefined);
@@ -86,7 +86,7 @@ describe("queues of one pacer", () => {
     expect(passedAtMs - NOW).toBeLessThan((4 * FRAME) / (8 * (MEGABIT / 1000)));
   });
 
-  test("forget what nobody wants any longer", async () => {
+  test("drop their waiting parts when they are cleared", async () => {
     const queue = new PacedQueue(new Pacer(1));
     const passed: number[] = [];
     for (let n = 0; n < 10; n++) queue.push(FRAME, () => passed.push(n));

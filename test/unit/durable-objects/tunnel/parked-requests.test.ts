@@ -6,12 +6,12 @@ import {
   PARKED_REQUESTS_MAX,
 } from "../../../../durable-objects/tunnel/agents/parked-requests.ts";
 
-describe("how long a visitor may wait", () => {
-  test("is nothing where no agent was, or where it said that it goes", () => {
+describe("the grace period", () => {
+  test("is zero if no agent was connected, or if it announced that it goes away", () => {
     expect(getGracePeriodLeftMs(undefined, 5)).toBe(0);
   });
 
-  test("runs from the moment at which the agent was lost", () => {
+  test("starts when the agent was lost", () => {
     expect(getGracePeriodLeftMs({ goneAtMs: 1_000 }, 1_000)).toBe(GRACE_PERIOD_MS);
     expect(getGracePeriodLeftMs({ goneAtMs: 1_000 }, 4_000)).toBe(GRACE_PERIOD_MS - 3_000);
     expect(getGracePeriodLeftMs({ goneAtMs: 1_000 }, 1_000 + GRACE_PERIOD_MS)).toBe(0);
@@ -19,11 +19,11 @@ describe("how long a visitor may wait", () => {
   });
 });
 
-describe("parked visitors", () => {
+describe("parked requests", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  /** @returns whether each of the waits is over. */
+  /** @returns whether each request has stopped waiting. */
   function observed(waits: Promise<void>[]): () => Promise<boolean[]> {
     const over = waits.map(() => false);
     waits.forEach((wait, i) => void wait.then(() => (over[i] = true)));
@@ -33,7 +33,7 @@ describe("parked visitors", () => {
     };
   }
 
-  test("go on when an agent is there, all of them", async () => {
+  test("all continue when they are released", async () => {
     const parking = new ParkedRequests();
     const over = observed([parking.wait(1_000), parking.wait(1_000)]);
     expect(await over()).toEqual([false, false]);
@@ -43,7 +43,7 @@ describe("parked visitors", () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  test("wait no longer than they may", async () => {
+  test("wait no longer than their maximum", async () => {
     const parking = new ParkedRequests();
     const over = observed([parking.wait(1_000), parking.wait(0)]);
     expect(await over()).toEqual([false, true]);
@@ -54,7 +54,7 @@ describe("parked visitors", () => {
     expect(parking.size).toBe(0);
   });
 
-  test("are a bounded number: one more goes on at once", async () => {
+  test("are bounded: one more does not wait", async () => {
     const parking = new ParkedRequests();
     const waits = Array.from({ length: PARKED_REQUESTS_MAX }, () => parking.wait(1_000));
     const over = observed([...waits, parking.wait(1_000)]);

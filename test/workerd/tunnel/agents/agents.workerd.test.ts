@@ -12,7 +12,7 @@ import {
 import {
   HELLO,
   LiveTunnel,
-  Refused,
+  RefusedError,
   type TestAgent,
 } from "../../../harness/workerd/live-tunnel.ts";
 import { createRandom } from "../../../harness/random.ts";
@@ -38,10 +38,10 @@ describe("an agent", () => {
   test("has its heartbeat answered", async () => {
     const agent = await new LiveTunnel().agent();
     agent.socket.send(PING);
-    expect(await agent.message()).toBe(PONG);
+    expect(await agent.nextMessage()).toBe(PONG);
   });
 
-  test("that connects again takes the tunnel over at once, and the one before is told", async () => {
+  test("that reconnects serves at once, and its previous connection is closed as replaced", async () => {
     const tunnel = new LiveTunnel();
     const first = await tunnel.agent();
     const second = await tunnel.agent();
@@ -50,14 +50,14 @@ describe("an agent", () => {
       reason: expect.stringMatching(/^replaced: /),
     });
     const answer = tunnel.visit("/");
-    second.answer((await second.asked()).stream, 204);
+    second.respond((await second.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
   });
 
-  test("does not get a name that another credential is serving, until that one is gone", async () => {
+  test("with another credential is refused while an agent is connected", async () => {
     const tunnel = new LiveTunnel();
     const first = await tunnel.agent({ tokenNonce: "token-a" });
-    const second = await tunnel.connection({ tokenNonce: "token-b" });
+    const second = await tunnel.connect({ tokenNonce: "token-b" });
     second.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     expect((await second.closed).code).toBe(CLOSE.duplicate_name);
     first.socket.close(1000);
@@ -66,7 +66,7 @@ describe("an agent", () => {
   });
 });
 
-describe("a connection that does not begin with a good hello is closed", () => {
+describe("a connection that does not begin with a valid hello is closed", () => {
   const cases: Record<string, [send: (agent: TestAgent) => void, close: keyof typeof CLOSE]> = {
     "another version": [
       (agent) => agent.send((w) => w.writeJson(FRAME.hello, 0, 0, { ...HELLO, protocol: 2 })),
@@ -89,35 +89,35 @@ describe("a connection that does not begin with a good hello is closed", () => {
   };
 
   test.concurrent.each(Object.entries(cases))("%s", async (_, [send, name]) => {
-    const agent = await new LiveTunnel().connection();
+    const agent = await new LiveTunnel().connect();
     send(agent);
     const { code, reason } = await agent.closed;
     expect([code, reason.split(":")[0]]).toEqual([CLOSE[name], name]);
   });
 
-  test("nothing at all", async () => {
+  test("when it sends nothing", async () => {
     const tunnel = new LiveTunnel();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    const agent = await tunnel.connection();
+    const agent = await tunnel.connect();
     await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(HELLO_MAX_MS));
     vi.useRealTimers();
     expect((await agent.closed).reason).toBe("protocol_error: no hello");
   });
 
-  test("and a good hello that follows the bad one does not take the tunnel over", async () => {
+  test("and does not serve if a valid hello follows", async () => {
     const tunnel = new LiveTunnel();
     const serving = await tunnel.agent();
-    const bad = await tunnel.connection();
+    const bad = await tunnel.connect();
     bad.send((writer) => writer.writeCredit(1, 1));
     bad.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     expect((await bad.closed).code).toBe(CLOSE.protocol_error);
     const answer = tunnel.visit("/");
-    serving.answer((await serving.asked()).stream, 204);
+    serving.respond((await serving.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
   });
 });
 
-describe("what makes no sense ends its connection, and a visitor is told", () => {
+describe("a protocol violation closes the agent's connection, and its visitor gets an error", () => {
   /** Above the stream's reserve: less is forgotten at the end of a stream. */
   const SENT_BYTES = STREAM_RESERVE_BYTES + 1;
   const cases: Record<string, (agent: TestAgent, stream: number) => void> = {
@@ -138,8 +138,8 @@ describe("what makes no sense ends its connection, and a visitor is told", () =>
     "a body before its head": (agent, stream) =>
       agent.send((w) => w.writeText(FRAME.data, 0, stream, "body")),
     "a second head": (agent, stream) => {
-      agent.answer(stream, 200);
-      agent.answer(stream, 200);
+      agent.respond(stream, 200);
+      agent.respond(stream, 200);
     },
     "a head that is none": (agent, stream) =>
       agent.send((w) => w.writeJson(FRAME.response, 0, stream, ["200"])),
@@ -159,8 +159,8 @@ describe("what makes no sense ends its connection, and a visitor is told", () =>
     const agent = await tunnel.agent();
     const body = new Uint8Array(SENT_BYTES);
     const answer = tunnel.visit("/", { method: "POST", body });
-    const { stream } = await agent.asked();
-    await agent.data();
+    const { stream } = await agent.nextRequest();
+    await agent.nextData();
     send(agent, stream);
     const { code, reason } = await agent.closed;
     expect([code, reason.split(":")[0]]).toEqual([CLOSE.protocol_error, "protocol_error"]);
@@ -168,23 +168,23 @@ describe("what makes no sense ends its connection, and a visitor is told", () =>
     await (await answer).body?.cancel();
   });
 
-  test("and does nothing to another tunnel's agent", async () => {
+  test("and does not affect the agent of another tunnel", async () => {
     const [good, bad] = [new LiveTunnel(), new LiveTunnel()];
     const [agent, fuzzer] = [await good.agent(), await bad.agent()];
     fuzzer.socket.send(createRandom(6).bytes(100_000));
     expect((await fuzzer.closed).code).toBe(CLOSE.protocol_error);
     const answer = good.visit("/");
-    agent.answer((await agent.asked()).stream, 204);
+    agent.respond((await agent.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
   });
 });
 
-test("frames for a stream that is over are taken as late, not as wrong", async () => {
+test("frames for a stream that has ended are ignored", async () => {
   const tunnel = new LiveTunnel();
   const agent = await tunnel.agent();
   const answer = tunnel.visit("/");
-  const { stream } = await agent.asked();
-  agent.answer(stream, 200, [], "done");
+  const { stream } = await agent.nextRequest();
+  agent.respond(stream, 200, [], "done");
   agent.send((writer) => {
     writer.writeText(FRAME.data, 0, stream, "late");
     writer.writeCodeAndText(FRAME.reset, stream, 1, "late");
@@ -194,53 +194,53 @@ test("frames for a stream that is over are taken as late, not as wrong", async (
   });
   expect(await (await answer).text()).toBe("done");
   const next = tunnel.visit("/");
-  agent.answer((await agent.asked()).stream, 204);
+  agent.respond((await agent.nextRequest()).stream, 204);
   expect((await next).status).toBe(204);
 });
 
 describe("a tunnel", () => {
-  test("that is retired closes its agent for good and answers 404 for ever", async () => {
+  test("that is retired disconnects its agent permanently and answers 404 from then on", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const waiting = tunnel.visit("/");
-    await agent.asked();
+    await agent.nextRequest();
     await tunnel.stub.retire();
     expect((await agent.closed).code).toBe(CLOSE.tunnel_deleted);
     expect((await waiting).headers.get("underpass-error")).toBe("tunnel_not_found");
     expect((await tunnel.visit("/")).status).toBe(404);
-    await expect(tunnel.connection()).rejects.toThrow(Refused);
+    await expect(tunnel.connect()).rejects.toThrow(RefusedError);
     await tunnel.sleep();
     expect((await tunnel.visit("/")).status).toBe(404);
-    await expect(tunnel.connection()).rejects.toThrow(Refused);
+    await expect(tunnel.connect()).rejects.toThrow(RefusedError);
   });
 
-  test("ends the connections of a revoked credential and no other", async () => {
+  test("disconnects the agents of a revoked credential and no others", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ tokenNonce: "token-a" });
-    const early = await tunnel.connection({ tokenNonce: "token-b" });
+    const early = await tunnel.connect({ tokenNonce: "token-b" });
     await tunnel.stub.revokeCredential("token-b");
     expect((await early.closed).code).toBe(CLOSE.unauthorized);
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 204);
+    agent.respond((await agent.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
     await tunnel.stub.revokeCredential("token-a");
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
     expect((await tunnel.visit("/")).status).toBe(502);
   });
 
-  test("does not serve with a token that has expired meanwhile", async () => {
+  test("does not serve after the agent's token has expired", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ tokenExpiresAtMs: Date.now() - 1 });
     expect((await tunnel.visit("/")).headers.get("underpass-error")).toBe("agent_offline");
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
   });
 
-  test("lets what is in flight finish before it sends its agent away", async () => {
+  test("lets requests in flight finish before it disconnects its agent for a restart", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
-    agent.answer(stream, 200);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200);
     const { body } = await answer;
     agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "half, "));
     const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
@@ -248,7 +248,7 @@ describe("a tunnel", () => {
     const drained = tunnel.stub.drain();
     await agent.next(FRAME.goingAway);
     expect((await tunnel.visit("/")).headers.get("underpass-error")).toBe("unavailable");
-    await expect(tunnel.connection()).rejects.toThrow(Refused);
+    await expect(tunnel.connect()).rejects.toThrow(RefusedError);
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, "whole"));
     expect((await reader.read()).value).toBe("whole");
     expect((await reader.read()).done).toBe(true);

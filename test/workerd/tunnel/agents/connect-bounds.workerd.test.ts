@@ -1,4 +1,4 @@
-/** Clients of `underpass connect`: what they must keep to, and what a tunnel holds of them. */
+/** Clients of `underpass connect`: the rules that they must follow, and the bounds of memory. */
 
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
@@ -9,11 +9,11 @@ import {
   CONNECT_WINDOW_MIN_BYTES,
   CONNECT_WINDOWS_MAX_BYTES,
 } from "../../../../durable-objects/tunnel/tcp/clients.ts";
-import { Refused } from "../../../harness/workerd/live-tunnel.ts";
+import { RefusedError } from "../../../harness/workerd/live-tunnel.ts";
 
 import { createRandom } from "../../../harness/random.ts";
 import {
-  isSame,
+  isEqual,
   receive,
   sendData,
   TcpTunnel,
@@ -36,7 +36,7 @@ describe("a client must", () => {
   ])("%s", async (_, hello, code) => {
     const tunnel = new TcpTunnel();
     await tunnel.agent();
-    const client = await tunnel.arrival();
+    const client = await tunnel.connectClient();
     if (typeof hello === "function") client.write("no hello");
     else client.hello(hello);
     expect((await client.closed).code).toBe(code);
@@ -44,14 +44,14 @@ describe("a client must", () => {
 
   test("keep within its window", async () => {
     const { agent, client } = await connected();
-    // The agent takes nothing: what is beyond its window waits here, within the client's.
+    // The agent grants nothing: bytes beyond its window wait in the object, within the client's window.
     client.write(new Uint8Array(STREAM_WINDOW_BYTES));
     await receive(agent, STREAM_WINDOW_BYTES);
     client.write(new Uint8Array(STREAM_WINDOW_BYTES));
     client.write(new Uint8Array(STREAM_WINDOW_BYTES));
     const { others } = await receiveUntilReset(client);
     expect(others).toContain(FRAME.credit);
-    expect(await agent.coded(FRAME.reset)).toMatchObject({ code: RESET.protocolError });
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ code: RESET.protocolError });
   });
 
   test.each<[string, (client: TestClient) => void]>([
@@ -80,14 +80,14 @@ describe("a client must", () => {
 async function receiveUntilReset(client: TestClient) {
   const others: number[] = [];
   for (;;) {
-    const frame = await client.anything();
+    const frame = await client.nextFrame();
     if (frame.type === FRAME.reset) return { others };
     others.push(frame.type);
   }
 }
 
-describe("what is held", () => {
-  test("of a slow agent is the client's window, and goes on when there is credit", async () => {
+describe("the memory that is held", () => {
+  test("for a slow agent is bounded by the client's window, and is sent when there is credit", async () => {
     const { agent, client, stream } = await connected();
     const data = createRandom(6).bytes(2 * STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES);
     client.write(data.subarray(0, STREAM_WINDOW_BYTES));
@@ -95,22 +95,22 @@ describe("what is held", () => {
     client.write(data.subarray(STREAM_WINDOW_BYTES));
     agent.send((writer) => writer.writeCredit(stream, STREAM_WINDOW_BYTES));
     const rest = await receive(agent, data.byteLength - STREAM_WINDOW_BYTES);
-    expect(isSame(first.bytes, data.subarray(0, STREAM_WINDOW_BYTES))).toBe(true);
-    expect(isSame(rest.bytes, data.subarray(STREAM_WINDOW_BYTES))).toBe(true);
+    expect(isEqual(first.bytes, data.subarray(0, STREAM_WINDOW_BYTES))).toBe(true);
+    expect(isEqual(rest.bytes, data.subarray(STREAM_WINDOW_BYTES))).toBe(true);
   });
 
-  test("of a slow client is not granted to the agent, which must not go beyond its window", async () => {
+  test("for a slow client is not granted to the agent, which must respect its window", async () => {
     const { agent, client, stream } = await connected();
     sendData(agent, stream, new Uint8Array(STREAM_WINDOW_BYTES / 2));
     sendData(agent, stream, new Uint8Array(STREAM_WINDOW_BYTES / 2));
     await receive(client, STREAM_WINDOW_BYTES);
-    expect(agent.untaken).toBe(0);
+    expect(agent.pendingFrames).toBe(0);
     sendData(agent, stream, "x");
     expect((await agent.closed).code).toBe(CLOSE.protocol_error);
     expect(await client.resetCode()).toBe(RESET.agentOffline);
   });
 
-  test("for all clients of a tunnel together is bounded by the agent's connection window", async () => {
+  test("for all clients of a tunnel is bounded by the agent's connection window", async () => {
     const tunnel = new TcpTunnel();
     const agent = await tunnel.agent();
     const reserve = 17 * STREAM_RESERVE_BYTES;
@@ -129,13 +129,13 @@ describe("what is held", () => {
     expect((await agent.closed).code).toBe(CLOSE.protocol_error);
   });
 
-  test("of clients together is bounded by the windows that they are given, however many come", async () => {
+  test("for all clients is bounded by the sum of their windows, however many connect", async () => {
     const tunnel = new TcpTunnel();
     await tunnel.agent();
     const windows: number[] = [];
     const clients = [];
     for (let at = 0; at < CONNECT_CLIENTS_MAX; at++) {
-      const client = await tunnel.arrival();
+      const client = await tunnel.connectClient();
       clients.push(client);
       client.hello();
       const { payload } = await client.next(FRAME.welcome);
@@ -147,11 +147,11 @@ describe("what is held", () => {
     expect(Math.min(...windows)).toBe(CONNECT_WINDOW_MIN_BYTES);
     const sum = windows.reduce((total, window) => total + window, 0);
     expect(sum).toBeLessThanOrEqual(CONNECT_WINDOWS_MAX_BYTES);
-    const oneMore: unknown = await tunnel.arrival().catch((thrown: unknown) => thrown);
-    expect((oneMore as Refused).answer.headers.get("underpass-error")).toBe("rate_limited");
+    const oneMore: unknown = await tunnel.connectClient().catch((thrown: unknown) => thrown);
+    expect((oneMore as RefusedError).answer.headers.get("underpass-error")).toBe("rate_limited");
   });
 
-  test("in frames of one byte each costs no more than in large ones", async () => {
+  test("does not grow with the number of frames", async () => {
     const { agent, client, stream } = await connected();
     client.write(new Uint8Array(STREAM_WINDOW_BYTES));
     await receive(agent, STREAM_WINDOW_BYTES);
@@ -162,11 +162,11 @@ describe("what is held", () => {
           writer.writeBytes(FRAME.data, 0, CLIENT_STREAM, new Uint8Array([byte]));
       });
     }
-    // Behind this answer, all of them have arrived.
+    // This response follows all of them.
     client.socket.send(PING);
-    expect(await client.message()).toBe(PONG);
+    expect(await client.nextMessage()).toBe(PONG);
     agent.send((writer) => writer.writeCredit(stream, STREAM_WINDOW_BYTES));
     const { bytes } = await receive(agent, data.byteLength);
-    expect(isSame(bytes, data)).toBe(true);
+    expect(isEqual(bytes, data)).toBe(true);
   });
 });

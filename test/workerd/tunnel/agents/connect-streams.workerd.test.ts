@@ -1,4 +1,4 @@
-/** Clients of `underpass connect`: their bytes reach the agent and come back, within bounds and through sleep. */
+/** Clients of `underpass connect`: bytes in both directions, windows, and hibernation. */
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
@@ -9,11 +9,11 @@ import {
   STREAM_WINDOW_BYTES,
 } from "../../../../protocol/limits.ts";
 
-import { Refused } from "../../../harness/workerd/live-tunnel.ts";
+import { RefusedError } from "../../../harness/workerd/live-tunnel.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 import { createRandom } from "../../../harness/random.ts";
 import {
-  isSame,
+  isEqual,
   nextCredit,
   receive,
   sendData,
@@ -51,67 +51,67 @@ describe("a client's connection", () => {
     client.write("up");
     expect(await agent.next(FRAME.data)).toMatchObject({ stream, flags: 0 });
     sendData(agent, stream, "down");
-    expect(await client.data()).toEqual({ text: "down", isLast: false });
+    expect(await client.nextData()).toEqual({ text: "down", isLast: false });
   });
 
-  test("is ended in one direction and goes on in the other, until both have ended", async () => {
+  test("can end in one direction and continue in the other", async () => {
     const { agent, client, stream } = await connected();
     client.write("question", FLAG.end);
-    expect(await agent.data()).toEqual({ text: "question", isLast: true });
+    expect(await agent.nextData()).toEqual({ text: "question", isLast: true });
     sendData(agent, stream, "answer");
     sendData(agent, stream, "", FLAG.end);
-    expect(await client.data()).toEqual({ text: "answer", isLast: false });
-    expect(await client.data()).toEqual({ text: "", isLast: true });
+    expect(await client.nextData()).toEqual({ text: "answer", isLast: false });
+    expect(await client.nextData()).toEqual({ text: "", isLast: true });
     client.socket.close(1000);
     expect((await client.closed).code).toBe(1000);
-    expect(agent.untaken).toBe(0);
+    expect(agent.pendingFrames).toBe(0);
   });
 
-  test("carries megabytes both ways, whole, with credit that comes back", async () => {
+  test("carries megabytes both ways unchanged, with credit in both directions", async () => {
     const { agent, client, stream } = await connected();
     const data = createRandom(5).bytes(3 * STREAM_WINDOW_BYTES);
     const half = STREAM_WINDOW_BYTES / 2;
     for (let at = 0; at < data.byteLength; at += half) {
       client.write(data.subarray(at, at + half));
       const up = await receive(agent, half);
-      expect(isSame(up.bytes, data.subarray(at, at + half))).toBe(true);
+      expect(isEqual(up.bytes, data.subarray(at, at + half))).toBe(true);
       agent.send((writer) => writer.writeCredit(stream, half));
       sendData(agent, stream, up.bytes);
       // Credit for what went up arrives between what comes down.
-      expect(isSame((await receive(client, half)).bytes, up.bytes)).toBe(true);
+      expect(isEqual((await receive(client, half)).bytes, up.bytes)).toBe(true);
       client.credit(half);
       expect(await nextCredit(agent)).toEqual({ stream, bytes: half });
     }
   });
 
-  test("is reset for the agent when the client breaks it, closes early or is lost", async () => {
+  test("is reset for the agent when the client resets it, closes early or is lost", async () => {
     const tunnel = new TcpTunnel();
     const agent = await tunnel.agent();
     const broken = await tunnel.client(agent);
     broken.client.send((writer) =>
       writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, 1, "reset by peer"),
     );
-    expect(await agent.coded(FRAME.reset)).toMatchObject({
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({
       stream: broken.stream,
       code: RESET.cancelled,
     });
     expect((await broken.client.closed).code).toBe(1000);
     const early = await tunnel.client(agent);
     early.client.write("half", FLAG.end);
-    await agent.data();
+    await agent.nextData();
     early.client.socket.close(1000);
-    expect(await agent.coded(FRAME.reset)).toMatchObject({
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({
       stream: early.stream,
       code: RESET.cancelled,
     });
   });
 
-  test("is reset for the client as the agent reset it", async () => {
+  test("is reset for the client with the agent's code", async () => {
     const { agent, client, stream } = await connected();
     agent.send((writer) =>
       writer.writeCodeAndText(FRAME.reset, stream, RESET.originUnreachable, "refused"),
     );
-    expect(await client.coded(FRAME.reset)).toEqual({
+    expect(await client.nextCode(FRAME.reset)).toEqual({
       stream: CLIENT_STREAM,
       code: RESET.originUnreachable,
       text: "refused",
@@ -119,39 +119,41 @@ describe("a client's connection", () => {
     expect((await client.closed).code).toBe(1000);
   });
 
-  test("is reset with agentOffline when the agent goes, or none takes such streams", async () => {
+  test("is reset with agentOffline when the agent disconnects or does not support such streams", async () => {
     const { tunnel, agent, client } = await connected();
     agent.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "bye"));
     agent.socket.close(1000);
     expect(await client.resetCode()).toBe(RESET.agentOffline);
-    const nobody = await tunnel.arrival();
+    const nobody = await tunnel.connectClient();
     nobody.hello();
     expect(await nobody.resetCode()).toBe(RESET.agentOffline);
     await tunnel.agent({}, { ...HELLO_WITHOUT });
-    const old = await tunnel.arrival();
+    const old = await tunnel.connectClient();
     old.hello();
     expect(await old.resetCode()).toBe(RESET.agentOffline);
   });
 
-  test("waits for an agent that was lost a moment ago", async () => {
+  test("waits for an agent that disconnected recently", async () => {
     const { tunnel, agent } = await connected();
     agent.socket.close(1011, "lost");
     await vi.waitFor(
       async () => expect(await tunnel.stub.getPresence()).toMatchObject({ agent: null }),
       WAIT_OPTIONS,
     );
-    const client = await tunnel.arrival();
+    const client = await tunnel.connectClient();
     client.hello();
     const back = await tunnel.agent();
     await back.next(FRAME.connect);
     await client.next(FRAME.welcome);
   });
 
-  test("is refused by a tunnel that is stopped, over or full, and by its allowlist", async () => {
+  test("is refused by a tunnel that is stopped, retired or full, and by its allowlist", async () => {
     const tunnel = new TcpTunnel();
     const refusal = async (address = "192.0.2.7") => {
-      const error: unknown = await tunnel.arrival({ address }).catch((thrown: unknown) => thrown);
-      return error instanceof Refused ? error.answer.headers.get("underpass-error") : null;
+      const error: unknown = await tunnel
+        .connectClient({ address })
+        .catch((thrown: unknown) => thrown);
+      return error instanceof RefusedError ? error.answer.headers.get("underpass-error") : null;
     };
     await tunnel.agent();
     await tunnel.stub.publishSettings(settings(1, ["192.0.2.0/24", "2001:db8::/32"]));
@@ -166,17 +168,17 @@ describe("a client's connection", () => {
     expect(await refusal()).toBe("tunnel_not_found");
   });
 
-  test("ends when the allowlist no longer has its address, and only then", async () => {
+  test("ends when its address is removed from the allowlist", async () => {
     const { tunnel, agent, client, stream } = await connected();
     const other = await tunnel.client(agent, { address: "198.51.100.1" });
     await tunnel.stub.publishSettings(settings(1, ["192.0.2.7/32"]));
     expect((await other.client.closed).code).toBe(CLOSE.forbidden);
-    expect(await agent.coded(FRAME.reset)).toMatchObject({ stream: other.stream });
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream: other.stream });
     client.write("still here");
     expect((await agent.next(FRAME.data)).stream).toBe(stream);
   });
 
-  test("ends with its own token, revoked or expired", async () => {
+  test("ends when its token is revoked or expires", async () => {
     const { tunnel, agent, client } = await connected();
     const other = await tunnel.client(agent, {
       tokenNonce: "token-d",
@@ -185,67 +187,67 @@ describe("a client's connection", () => {
     await tunnel.stub.revokeCredential("token-c");
     expect((await client.closed).code).toBe(CLOSE.unauthorized);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 31_000 });
-    await agent.coded(FRAME.reset);
+    await agent.nextCode(FRAME.reset);
     sendData(agent, other.stream, "alive");
-    await other.client.data();
+    await other.client.nextData();
     other.client.write("alive");
     await agent.next(FRAME.data);
     await runDurableObjectAlarm(tunnel.stub);
     expect((await other.client.closed).code).toBe(CLOSE.unauthorized);
   });
 
-  test("is let go of when it has fallen silent, and kept while it sends heartbeats", async () => {
+  test("is closed when it is silent, and stays open while it sends heartbeats", async () => {
     const { tunnel, agent, client, stream } = await connected();
     const silent = await tunnel.client(agent);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
     sendData(agent, stream, "alive");
-    await client.data();
+    await client.nextData();
     client.write("alive");
     await agent.next(FRAME.data);
     await runDurableObjectAlarm(tunnel.stub);
     expect((await silent.client.closed).code).toBe(CLOSE.heartbeat_timeout);
-    expect((await agent.coded(FRAME.reset)).stream).toBe(silent.stream);
+    expect((await agent.nextCode(FRAME.reset)).stream).toBe(silent.stream);
     client.write("still");
     await agent.next(FRAME.data);
   });
 });
 
-describe("a tunnel that slept", () => {
-  test("carries its clients' streams on, in both directions and to their end", async () => {
+describe("a tunnel that hibernated", () => {
+  test("continues its clients' streams, in both directions and to their end", async () => {
     const { tunnel, agent, client, stream } = await connected();
     const other = await tunnel.client(agent);
     await tunnel.sleep();
     client.write("up");
     expect(await agent.next(FRAME.data)).toMatchObject({ stream });
     sendData(agent, other.stream, "down");
-    expect(await other.client.data()).toEqual({ text: "down", isLast: false });
+    expect(await other.client.nextData()).toEqual({ text: "down", isLast: false });
     await tunnel.sleep();
     client.write("", FLAG.end);
     expect(await agent.next(FRAME.data)).toMatchObject({ stream, flags: FLAG.end });
     await tunnel.sleep();
     sendData(agent, stream, "last", FLAG.end);
-    expect(await client.data()).toEqual({ text: "last", isLast: true });
+    expect(await client.nextData()).toEqual({ text: "last", isLast: true });
     await tunnel.sleep();
     other.client.socket.close(1000);
-    expect(await agent.coded(FRAME.reset)).toMatchObject({ stream: other.stream });
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream: other.stream });
     client.socket.close(1000);
     expect((await client.closed).code).toBe(1000);
   });
 
-  test("knows what is outstanding: windows are neither larger nor smaller than before", async () => {
+  test("restores its windows exactly", async () => {
     const { tunnel, agent, client, stream } = await connected();
     client.write(new Uint8Array(STREAM_WINDOW_BYTES));
     await receive(agent, STREAM_WINDOW_BYTES);
     sendData(agent, stream, new Uint8Array(STREAM_WINDOW_BYTES / 2));
     await receive(client, STREAM_WINDOW_BYTES / 2);
     await tunnel.sleep();
-    // The agent has granted nothing: this waits for its credit, and the agent's credit is no violation.
+    // The agent has granted nothing: these bytes wait for its credit, and the credit is not a violation.
     client.write("waits");
     client.credit(STREAM_WINDOW_BYTES / 2);
     expect(await nextCredit(agent)).toEqual({ stream, bytes: STREAM_WINDOW_BYTES / 2 });
-    expect(agent.untaken).toBe(0);
+    expect(agent.pendingFrames).toBe(0);
     agent.send((writer) => writer.writeCredit(stream, STREAM_WINDOW_BYTES));
-    expect(await agent.data()).toEqual({ text: "waits", isLast: false });
+    expect(await agent.nextData()).toEqual({ text: "waits", isLast: false });
     sendData(agent, stream, new Uint8Array(STREAM_WINDOW_BYTES));
     await receive(client, STREAM_WINDOW_BYTES);
     await tunnel.sleep();
@@ -266,7 +268,7 @@ test("connections and bytes are counted, and charged to the agent's token", asyn
   client.write("12345");
   await agent.next(FRAME.data);
   sendData(agent, stream, "123");
-  await client.data();
+  await client.nextData();
   const report = await tunnel.stub.sendReport();
   expect(report).toMatchObject({ bytesIn: 5, bytesOut: 3, requests: 1 });
   expect(report?.counters).toMatchObject({ "requests:tcp": 1 });
@@ -274,7 +276,7 @@ test("connections and bytes are counted, and charged to the agent's token", asyn
   expect(report?.spending).toMatchObject([{ tokenNonce: "token-a", bytes: 8, requests: 1 }]);
 });
 
-test("streams keep to the rate of the agent's token", async () => {
+test("streams are limited to the rate of the agent's token", async () => {
   const tunnel = new TcpTunnel();
   const agent = await tunnel.agent({ bandwidthLimitMbps: 8 });
   const { client, stream } = await tunnel.client(agent);
@@ -283,11 +285,11 @@ test("streams keep to the rate of the agent's token", async () => {
   sendData(agent, stream, new Uint8Array(STREAM_WINDOW_BYTES / 2), FLAG.end);
   const { bytes } = await receive(client);
   expect(bytes.byteLength).toBe(STREAM_WINDOW_BYTES);
-  // A megabyte a second, less what may pass at once.
+  // A megabyte a second, less the burst that may pass at once.
   expect(Date.now() - startedAtMs).toBeGreaterThan(700);
 });
 
-test("credit for the rest is given back to the agent when the client closes without it", async () => {
+test("the agent gets the remaining credit when the client closes without granting it", async () => {
   const { agent, client, stream } = await connected();
   client.write("", FLAG.end);
   await agent.next(FRAME.data);

@@ -11,13 +11,13 @@ import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
 afterEach(() => void vi.useRealTimers());
 
-describe("a tunnel that slept", () => {
+describe("a tunnel that hibernated", () => {
   test("is served by the same agent", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await tunnel.sleep();
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 200, [], "awake");
+    agent.respond((await agent.nextRequest()).stream, 200, [], "awake");
     expect(await (await answer).text()).toBe("awake");
   });
 
@@ -25,14 +25,14 @@ describe("a tunnel that slept", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await tunnel.sleep();
-    const other = await tunnel.connection({ tokenNonce: "token-b" });
+    const other = await tunnel.connect({ tokenNonce: "token-b" });
     other.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     expect((await other.closed).code).toBe(CLOSE.duplicate_name);
     await tunnel.agent();
     expect((await agent.closed).code).toBe(CLOSE.replaced);
   });
 
-  test("carries its visitors' WebSockets on, in both directions and to their end", async () => {
+  test("continues its visitors' WebSockets, in both directions and to their end", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const first = await tunnel.visitorSocket(agent);
@@ -41,11 +41,11 @@ describe("a tunnel that slept", () => {
     first.socket.socket.send("up");
     expect(await agent.next(FRAME.text)).toMatchObject({ stream: first.stream });
     agent.send((writer) => writer.writeText(FRAME.text, 0, second.stream, "down"));
-    expect(await second.socket.message()).toBe("down");
+    expect(await second.socket.nextMessage()).toBe("down");
     await agent.next(FRAME.credit);
     await tunnel.sleep();
     first.socket.socket.close(4001, "bye");
-    expect(await agent.coded(FRAME.close)).toEqual({
+    expect(await agent.nextCode(FRAME.close)).toEqual({
       stream: first.stream,
       code: 4001,
       text: "bye",
@@ -68,17 +68,17 @@ describe("a tunnel that slept", () => {
     const agent = await tunnel.agent();
     await tunnel.sleep();
     agent.socket.send(PING);
-    expect(await agent.message()).toBe(PONG);
+    expect(await agent.nextMessage()).toBe(PONG);
   });
 
-  test("goes on counting where it was", async () => {
+  test("continues its counts", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const visit = async () => {
       const answer = tunnel.visit("/", { method: "POST", body: "12345" });
-      const { stream } = await agent.asked();
-      while (!(await agent.data()).isLast);
-      agent.answer(stream, 200, [], "123");
+      const { stream } = await agent.nextRequest();
+      while (!(await agent.nextData()).isLast);
+      agent.respond(stream, 200, [], "123");
       await (await answer).text();
     };
     await visit();
@@ -89,43 +89,43 @@ describe("a tunnel that slept", () => {
     expect(report).toMatchObject({ requests: 2, bytesIn: 10, bytesOut: 6, agentConnected: true });
   });
 
-  test("refuses frames of streams that it no longer knows as late, not as wrong", async () => {
+  test("ignores late frames of streams that it no longer knows", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await tunnel.sleep();
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, 12, "from before"));
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 204);
+    agent.respond((await agent.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
   });
 });
 
-describe("an agent that fell silent", () => {
-  test("is let go by the next visit, and the visitor waits for its return", async () => {
+describe("an agent that is silent", () => {
+  test("is disconnected by the next request, which waits for it to reconnect", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
     const answer = tunnel.visit("/");
     expect((await agent.closed).code).toBe(CLOSE.heartbeat_timeout);
     const next = await tunnel.agent();
-    next.answer((await next.asked()).stream, 204);
+    next.respond((await next.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
   });
 
-  test("does not keep another credential out", async () => {
+  test("does not block another credential", async () => {
     const tunnel = new LiveTunnel();
     await tunnel.agent();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
     expect((await tunnel.agent({ tokenNonce: "token-b" })).welcome).toBeDefined();
   });
 
-  test("does not keep what is streaming through it", async () => {
+  test("does not leave responses open that stream through it", async () => {
     const tunnel = new LiveTunnel();
     vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
-    agent.answer(stream, 200, ["content-length", "100"]);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200, ["content-length", "100"]);
     const { body } = await answer;
     await runInDurableObject(tunnel.stub, () => {
       vi.advanceTimersByTime(HEARTBEAT_TIMEOUT_MS + 2_000);
@@ -134,7 +134,7 @@ describe("an agent that fell silent", () => {
     await expect(new Response(body).text()).rejects.toThrow();
   });
 
-  test("does not keep a visitor's WebSocket that says something", async () => {
+  test("does not leave a visitor's WebSocket open that sends a message", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const { socket } = await tunnel.visitorSocket(agent);
@@ -145,11 +145,11 @@ describe("an agent that fell silent", () => {
   });
 });
 
-describe("the tunnel's row is told", () => {
+describe("the tunnel's row is updated", () => {
   const reportsOf = (tunnel: LiveTunnel) =>
     rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id);
 
-  test("when an agent comes and when it goes, with growing numbers", async () => {
+  test("when an agent connects and disconnects, with increasing sequence numbers", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, WAIT_OPTIONS);
@@ -163,7 +163,7 @@ describe("the tunnel's row is told", () => {
     expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
   });
 
-  test("when an agent goes that nobody visited for long, and visitors wait for its return", async () => {
+  test("when an agent of an idle tunnel disconnects, and visitors wait for it to reconnect", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, WAIT_OPTIONS);
@@ -172,15 +172,15 @@ describe("the tunnel's row is told", () => {
     await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, WAIT_OPTIONS);
     const answer = tunnel.visit("/");
     const next = await tunnel.agent();
-    next.answer((await next.asked()).stream, 204);
+    next.respond((await next.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
   });
 
-  test("soon again when it could not be, also where something is kept for days", async () => {
+  test("again soon after a failure, also when the next alarm is days away", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 200, [], "");
+    agent.respond((await agent.nextRequest()).stream, 200, [], "");
     await (await answer).text();
     expect(await tunnel.stub.listCaptures({ limit: 1 })).toHaveLength(1);
     rows.failing.add(tunnel.id);
@@ -193,7 +193,7 @@ describe("the tunnel's row is told", () => {
     expect(reportsOf(tunnel).at(-1)).toMatchObject({ agentConnected: true, requests: 1 });
   });
 
-  test("what is true, by whoever asks", async () => {
+  test("on request, with the current state", async () => {
     const tunnel = new LiveTunnel();
     expect(await tunnel.stub.sendReport()).toBeNull();
     await tunnel.agent();
@@ -205,7 +205,7 @@ describe("the tunnel's row is told", () => {
 describe("a host name", () => {
   const newHost = () => crypto.randomUUID().slice(0, 8);
 
-  test("is read from its row once, and its route survives sleep", async () => {
+  test("is read from its row once, and its route survives hibernation", async () => {
     const host = newHost();
     rows.routes.set(host, { tunnelId: "tunnel-1", version: 1 });
     const stub = bindings.HOSTNAME.getByName(host);
@@ -215,7 +215,7 @@ describe("a host name", () => {
     expect(rows.asked.filter((asked) => asked === host)).toHaveLength(1);
   });
 
-  test("follows what is published, and never goes back", async () => {
+  test("follows published versions, and never an older one", async () => {
     const host = newHost();
     const stub = bindings.HOSTNAME.getByName(host);
     await stub.publish({ tunnelId: "tunnel-2", version: 2 });
@@ -226,7 +226,7 @@ describe("a host name", () => {
     expect(rows.asked).not.toContain(host);
   });
 
-  test("that nobody has costs nothing to keep", async () => {
+  test("without a tunnel stores nothing", async () => {
     const stub = bindings.HOSTNAME.getByName(newHost());
     expect(await stub.resolve()).toBeNull();
     await runInDurableObject(stub, async (_, { storage }) => {
@@ -236,7 +236,7 @@ describe("a host name", () => {
 });
 
 describe("an address on the sign-in routes", () => {
-  test("has a burst, then one request at a time, and sleep does not refill it", async () => {
+  test("has a burst, then one request at a time, and hibernation does not refill it", async () => {
     const stub = bindings.RATE_LIMITER.getByName(crypto.randomUUID());
     for (let i = 0; i < AUTH_RATE_BURST; i += 1) expect(await stub.take()).toBe(0);
     await evictDurableObject(stub);
@@ -245,7 +245,7 @@ describe("an address on the sign-in routes", () => {
     expect(waitMs).toBeLessThanOrEqual(AUTH_RATE_REFILL_MS);
   });
 
-  test("that stays away leaves nothing behind", async () => {
+  test("that sends no more requests leaves no storage behind", async () => {
     const stub = bindings.RATE_LIMITER.getByName(crypto.randomUUID());
     await stub.take();
     expect(await runDurableObjectAlarm(stub)).toBe(true);

@@ -1,9 +1,9 @@
-/** A tunnel that its owner stops and starts, and one whose time is over. */
+/** Tunnels that their owner stops and starts, and tunnels that expire. */
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { CLOSE } from "../../../../protocol/wire/close-codes.ts";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
-import { LiveTunnel, Refused } from "../../../harness/workerd/live-tunnel.ts";
+import { LiveTunnel, RefusedError } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
@@ -15,7 +15,7 @@ const START = { version: 2, isStopped: false };
 const codeOf = async (answer: Promise<Response>) => (await answer).headers.get(ERROR_HEADER);
 
 describe("a stopped tunnel", () => {
-  test("lets its agent go and says why, and takes no other", async () => {
+  test("disconnects its agent with the reason, and accepts no other", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await tunnel.stub.setStopState(STOP);
@@ -23,23 +23,23 @@ describe("a stopped tunnel", () => {
       code: CLOSE.tunnel_stopped,
       reason: "tunnel_stopped: the tunnel was stopped",
     });
-    await expect(tunnel.agent()).rejects.toThrow(Refused);
-    await expect(tunnel.agent({ tokenNonce: "token-b" })).rejects.toThrow(Refused);
+    await expect(tunnel.agent()).rejects.toThrow(RefusedError);
+    await expect(tunnel.agent({ tokenNonce: "token-b" })).rejects.toThrow(RefusedError);
   });
 
-  test("lets go of a connection too that has said nothing yet", async () => {
+  test("also disconnects an agent before its hello", async () => {
     const tunnel = new LiveTunnel();
-    const connection = await tunnel.connection();
+    const connection = await tunnel.connect();
     await tunnel.stub.setStopState(STOP);
     expect((await connection.closed).code).toBe(CLOSE.tunnel_stopped);
   });
 
-  test("is offline for its visitors at once: they wait for nobody", async () => {
+  test("is offline for visitors at once: they do not wait for an agent", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const unanswered = tunnel.visit("/");
-    await agent.asked();
-    // By this clock whoever waits for an agent waits for ever.
+    await agent.nextRequest();
+    // With this clock, a request that waits for an agent would wait forever.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     await tunnel.stub.setStopState(STOP);
     expect(await codeOf(unanswered)).toBe("agent_offline");
@@ -48,7 +48,7 @@ describe("a stopped tunnel", () => {
     expect(await (await next).text()).toContain("has stopped it");
   });
 
-  test("sends those home who wait for an agent that was lost", async () => {
+  test("refuses requests that wait for a lost agent", async () => {
     const tunnel = new LiveTunnel();
     (await tunnel.agent()).socket.close(1011);
     await vi.waitUntil(async () => !(await tunnel.stub.sendReport())?.agentConnected, WAIT_OPTIONS);
@@ -57,19 +57,19 @@ describe("a stopped tunnel", () => {
     expect(await codeOf(waiting)).toBe("agent_offline");
   });
 
-  test("is stopped after it slept, and serves again once it is started", async () => {
+  test("is still stopped after hibernation, and serves again after it was started", async () => {
     const tunnel = new LiveTunnel();
     await tunnel.stub.setStopState(STOP);
     await tunnel.sleep();
-    await expect(tunnel.agent()).rejects.toThrow(Refused);
+    await expect(tunnel.agent()).rejects.toThrow(RefusedError);
     await tunnel.stub.setStopState(START);
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 204);
+    agent.respond((await agent.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
   });
 
-  test("is what the later change says, in whatever order the changes arrive", async () => {
+  test("follows the later of two changes, in whatever order they arrive", async () => {
     const tunnel = new LiveTunnel();
     await tunnel.stub.setStopState(START);
     await tunnel.stub.setStopState(STOP);
@@ -79,11 +79,11 @@ describe("a stopped tunnel", () => {
   });
 });
 
-describe("a tunnel whose time is over", () => {
+describe("a tunnel that expires", () => {
   const alarmOf = (tunnel: LiveTunnel) =>
     runInDurableObject(tunnel.stub, (_, { storage }) => storage.getAlarm());
 
-  test("ends by its own alarm: its agent is told, its visitors find nothing", async () => {
+  test("expires by its own alarm: its agent is disconnected, its visitors get 404", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ endsAtMs: Date.now() - 1 });
     await runDurableObjectAlarm(tunnel.stub);
@@ -92,16 +92,16 @@ describe("a tunnel whose time is over", () => {
       reason: "tunnel_expired: the tunnel's time is over",
     });
     expect(await codeOf(tunnel.visit("/"))).toBe("tunnel_not_found");
-    await expect(tunnel.agent()).rejects.toThrow(Refused);
+    await expect(tunnel.agent()).rejects.toThrow(RefusedError);
   });
 
-  test("is awaited by the alarm from the agent's arrival on, after a report and sleep too", async () => {
+  test("keeps its alarm after a report and after hibernation", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + 600_000;
     const agent = await tunnel.agent({ endsAtMs });
     await vi.waitUntil(async () => (await alarmOf(tunnel)) === endsAtMs, WAIT_OPTIONS);
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 200, [], "seen");
+    agent.respond((await agent.nextRequest()).stream, 200, [], "seen");
     await (await answer).text();
     await vi.waitUntil(async () => (await alarmOf(tunnel))! < endsAtMs, WAIT_OPTIONS);
     await runDurableObjectAlarm(tunnel.stub);
@@ -109,14 +109,14 @@ describe("a tunnel whose time is over", () => {
     expect(await alarmOf(tunnel)).toBe(endsAtMs);
   });
 
-  test("is awaited where no agent ever came", async () => {
+  test("expires also if no agent ever connected", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + 600_000;
     await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs);
     expect(await alarmOf(tunnel)).toBe(endsAtMs);
   });
 
-  test("ends at the nearest of the ends that it was told", async () => {
+  test("expires at the earliest of the scheduled times", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + 600_000;
     await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs);
@@ -124,14 +124,14 @@ describe("a tunnel whose time is over", () => {
     expect(await alarmOf(tunnel)).toBe(endsAtMs);
   });
 
-  test("goes on while the rows' clock says that it is not: they are asked again then", async () => {
+  test("continues until it has expired by the database's clock, which is asked again then", async () => {
     const tunnel = new LiveTunnel();
     rows.left.set(tunnel.id, 60_000);
     const agent = await tunnel.agent({ endsAtMs: Date.now() - 1 });
     const askedAtMs = Date.now();
     await vi.waitUntil(async () => (await alarmOf(tunnel))! >= askedAtMs + 59_000, WAIT_OPTIONS);
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 204);
+    agent.respond((await agent.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
     rows.left.delete(tunnel.id);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });

@@ -5,7 +5,7 @@ import {
   GRACE_PERIOD_MS,
   PARKED_REQUESTS_MAX,
 } from "../../../../durable-objects/tunnel/agents/parked-requests.ts";
-import { capturesOf, lastCapture } from "../../../harness/workerd/live-captures.ts";
+import { listCaptures, lastCapture } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
 
@@ -17,31 +17,31 @@ async function lose(tunnel: LiveTunnel, agent: TestAgent): Promise<void> {
   await runInDurableObject(tunnel.stub, () => undefined);
 }
 
-describe("a visitor who comes while the agent is away for a moment", () => {
-  test.each(["GET", "POST"])("with %s is answered when it is back", async (method) => {
+describe("a visitor's request that arrives after the agent has disconnected", () => {
+  test.each(["GET", "POST"])("with %s is answered when the agent reconnects", async (method) => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     const body = method === "POST" ? "order" : undefined;
     const answer = tunnel.visit("/waits", { method, body });
     const agent = await tunnel.agent();
-    const { stream, target } = await agent.asked();
+    const { stream, target } = await agent.nextRequest();
     expect(target).toBe("/waits");
-    if (body) expect((await agent.data()).text).toBe(body);
-    agent.answer(stream, 204);
+    if (body) expect((await agent.nextData()).text).toBe(body);
+    agent.respond(stream, 204);
     expect((await answer).status).toBe(204);
   });
 
-  test("waits also where the object itself was restarted meanwhile", async () => {
+  test("waits also if the object was restarted", async () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     await tunnel.sleep();
     const answer = tunnel.visit("/");
     const agent = await tunnel.agent();
-    agent.answer((await agent.asked()).stream, 204);
+    agent.respond((await agent.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
   });
 
-  test("waits no longer than it may, and is told when to come back", async () => {
+  test("waits no longer than the grace period, and is then told when to retry", async () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
@@ -53,20 +53,20 @@ describe("a visitor who comes while the agent is away for a moment", () => {
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
   });
 
-  test("is not served when it has left meanwhile", async () => {
+  test("is not forwarded if the visitor has disconnected", async () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     const leaving = new AbortController();
     const answer = tunnel.visit("/left", { signal: leaving.signal }).catch(() => undefined);
-    await vi.waitUntil(async () => (await capturesOf(tunnel)).length === 1, WAIT_OPTIONS);
+    await vi.waitUntil(async () => (await listCaptures(tunnel)).length === 1, WAIT_OPTIONS);
     leaving.abort();
     await answer;
     const agent = await tunnel.agent();
     await vi.waitUntil(async () => (await lastCapture(tunnel)).state === "aborted", WAIT_OPTIONS);
-    expect(agent.untaken).toBe(0);
+    expect(agent.pendingFrames).toBe(0);
   });
 
-  test("is one of a bounded number", async () => {
+  test("is refused at once if too many are parked", async () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     let refused = 0;
@@ -78,18 +78,18 @@ describe("a visitor who comes while the agent is away for a moment", () => {
     await vi.waitUntil(() => refused === 3, WAIT_OPTIONS);
     const agent = await tunnel.agent();
     for (let i = 0; i < PARKED_REQUESTS_MAX; i += 1)
-      agent.answer((await agent.asked()).stream, 204);
+      agent.respond((await agent.nextRequest()).stream, 204);
     const statuses = await Promise.all(visits);
     expect(statuses.filter((status) => status === 204)).toHaveLength(PARKED_REQUESTS_MAX);
   });
 });
 
-describe("a visitor is refused at once", () => {
-  test("where no agent ever was", async () => {
+describe("a visitor's request is refused at once", () => {
+  test("if no agent has ever connected", async () => {
     expect((await new LiveTunnel().visit("/")).status).toBe(502);
   });
 
-  test("after an agent that said that it goes", async () => {
+  test("after an agent that announced that it goes away", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     agent.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "stopped"));

@@ -1,4 +1,4 @@
-/** A custom domain that has left a tunnel: its object sends visitors away, awake and asleep. */
+/** Custom domains that have moved away from a tunnel. */
 import { expect, test } from "vitest";
 import { CUSTOM_HOSTS_MAX } from "../../../../durable-objects/tunnel/proxy/custom-hosts.ts";
 import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
@@ -14,7 +14,7 @@ async function isRefused(tunnel: LiveTunnel, host = HOST): Promise<boolean> {
 const tell = (tunnel: LiveTunnel, version: number, isHere: boolean) =>
   tunnel.stub.setCustomHost(HOST, { version, isHere });
 
-test("visitors are sent away from when a domain leaves until it is back, and others never", async () => {
+test("requests for a domain are refused from when it moves away until it is back; others are not", async () => {
   const tunnel = new LiveTunnel();
   await tell(tunnel, 1, true);
   expect(await isRefused(tunnel)).toBe(false);
@@ -29,7 +29,7 @@ test("visitors are sent away from when a domain leaves until it is back, and oth
   expect(await isRefused(tunnel)).toBe(false);
 });
 
-test("news that comes late changes nothing", async () => {
+test("an update that arrives late changes nothing", async () => {
   const tunnel = new LiveTunnel();
   await tell(tunnel, 3, true);
   await tell(tunnel, 2, false);
@@ -39,14 +39,14 @@ test("news that comes late changes nothing", async () => {
   expect(await isRefused(tunnel)).toBe(true);
 });
 
-test("an object that slept remembers", async () => {
+test("an object that hibernated remembers the domains", async () => {
   const tunnel = new LiveTunnel();
   await tell(tunnel, 1, false);
   await tunnel.sleep();
   expect(await isRefused(tunnel)).toBe(true);
 });
 
-test("it remembers the latest only", async () => {
+test("an object remembers a bounded number of domains, the latest ones", async () => {
   const tunnel = new LiveTunnel();
   await tell(tunnel, 1, false);
   const told = Array.from({ length: CUSTOM_HOSTS_MAX }, (_, n) =>

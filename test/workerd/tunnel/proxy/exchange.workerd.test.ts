@@ -14,68 +14,68 @@ function reading(body: ReadableStream | null) {
 }
 
 describe("a request", () => {
-  test("reaches the agent as it is, and its answer the visitor", async () => {
+  test("reaches the agent unchanged, and the visitor gets the agent's response", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const pending = tunnel.visit("/a//b%2f?c=%zz", { headers: { "x-test": "1" } });
-    const asked = await agent.asked();
+    const asked = await agent.nextRequest();
     expect(asked).toMatchObject({ method: "GET", target: "/a//b%2f?c=%zz", flags: FLAG.end });
     expect(asked.pairs.join(" ")).toContain("x-test 1");
-    agent.answer(asked.stream, 418, ["x-answer", "2"], "short and stout");
+    agent.respond(asked.stream, 418, ["x-answer", "2"], "short and stout");
     const answer = await pending;
     expect([answer.status, answer.headers.get("x-answer")]).toEqual([418, "2"]);
     expect(await answer.text()).toBe("short and stout");
   });
 
-  test("streams its body before the visitor has finished it", async () => {
+  test("streams its body before it is complete", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const writer = writable.getWriter();
     const answer = tunnel.visit("/", { method: "POST", body: readable });
-    const { stream, flags } = await agent.asked();
+    const { stream, flags } = await agent.nextRequest();
     expect(flags).toBe(0);
     for (const text of ["one", "two"]) {
       void writer.write(new TextEncoder().encode(text));
-      expect(await agent.data()).toEqual({ text, isLast: false });
+      expect(await agent.nextData()).toEqual({ text, isLast: false });
     }
     void writer.close();
-    expect(await agent.data()).toEqual({ text: "", isLast: true });
-    agent.answer(stream, 204);
+    expect(await agent.nextData()).toEqual({ text: "", isLast: true });
+    agent.respond(stream, 204);
     expect((await answer).status).toBe(204);
   });
 
-  test("is cancelled at the agent when its visitor leaves", async () => {
+  test("is cancelled at the agent when its visitor disconnects", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const visitor = new AbortController();
     const answer = tunnel.visit("/", { signal: visitor.signal });
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     visitor.abort();
     await expect(answer).rejects.toThrow();
-    expect(await agent.coded(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
   });
 
-  test("that was answered early is told to stop sending", async () => {
+  test("that is answered early is not read to its end", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
     const answer = tunnel.visit("/", { method: "POST", body: readable });
-    const { stream } = await agent.asked();
-    agent.answer(stream, 413, [], "too much");
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 413, [], "too much");
     expect(await (await answer).text()).toBe("too much");
-    expect(await agent.coded(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
+    expect(await agent.nextCode(FRAME.reset)).toMatchObject({ stream, code: RESET.cancelled });
     await writable.abort().catch(() => undefined);
   });
 });
 
-describe("an answer", () => {
-  test("streams to the visitor piece by piece", async () => {
+describe("a response", () => {
+  test("streams to the visitor chunk by chunk", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
-    agent.answer(stream, 200, ["content-type", "text/html"]);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200, ["content-type", "text/html"]);
     const reader = reading((await answer).body);
     for (const text of ["<p>one", "<p>two", "<p>three"]) {
       agent.send((writer) => writer.writeText(FRAME.data, 0, stream, text));
@@ -85,12 +85,12 @@ describe("an answer", () => {
     expect((await reader.read()).done).toBe(true);
   });
 
-  test("that is cut off is never taken for whole where its length is known", async () => {
+  test("of known length that is truncated is never taken for complete", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
-    agent.answer(stream, 200, ["content-length", "10"]);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200, ["content-length", "10"]);
     agent.send((writer) => {
       writer.writeText(FRAME.data, 0, stream, "half.");
       writer.writeCodeAndText(FRAME.reset, stream, RESET.originFailed, "");
@@ -98,16 +98,16 @@ describe("an answer", () => {
     await expect((await answer).text()).rejects.toThrow();
   });
 
-  test("that is shorter or longer than it said is a failure, and the next one is not", async () => {
+  test("whose length is wrong is a failure, and the next one is not", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     for (const body of ["four", "sixsix"]) {
       const answer = tunnel.visit("/");
-      agent.answer((await agent.asked()).stream, 200, ["content-length", "5"], body);
+      agent.respond((await agent.nextRequest()).stream, 200, ["content-length", "5"], body);
       expect(await errorOf(answer)).toBe("origin_failed");
     }
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 200, ["content-length", "5"], "fives");
+    agent.respond((await agent.nextRequest()).stream, 200, ["content-length", "5"], "fives");
     expect(await (await answer).text()).toBe("fives");
   });
 
@@ -118,11 +118,11 @@ describe("an answer", () => {
     ["a switch of protocols", 101, []],
     ["a header name that is none", 200, ["a b", "c"]],
     ["a header value that is none", 200, ["a", "b\r\nc: d"]],
-  ])("with %s is a failure of the local server's", async (_, status, pairs) => {
+  ])("with %s is a failure of the local server", async (_, status, pairs) => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, status, pairs, "body");
+    agent.respond((await agent.nextRequest()).stream, status, pairs, "body");
     expect((await answer).status).toBe(502);
     expect(await errorOf(answer)).toBe("origin_failed");
   });
@@ -133,26 +133,26 @@ describe("an answer", () => {
     [RESET.originFailed, 502, "origin_failed"],
     [RESET.protocolError, 502, "origin_failed"],
     [999, 502, "origin_failed"],
-  ])("that does not come, with the reset %i, is a %i %s", async (code, status, error) => {
+  ])("that is replaced by the reset %i is a %i %s", async (code, status, error) => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/", { method: "POST", body: "x" });
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, code, "why"));
     expect((await answer).status).toBe(status);
     expect(await errorOf(answer)).toBe(error);
   });
 
-  test("can't pass itself off as a failure of the service's", async () => {
+  test("cannot imitate an error of this service", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
     const pairs = ["Underpass-Error", "tunnel_not_found"];
-    agent.answer((await agent.asked()).stream, 404, pairs, "mine");
+    agent.respond((await agent.nextRequest()).stream, 404, pairs, "mine");
     expect(await errorOf(answer)).toBeNull();
   });
 
-  test("to HEAD, with 204, 205 and 304 has no body and leaves nothing behind", async () => {
+  test("to HEAD, and with 204, 205 and 304, has no body and leaves nothing behind", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const cases = [
@@ -163,8 +163,8 @@ describe("an answer", () => {
     ] as const;
     for (const [method, status] of cases) {
       const answer = tunnel.visit("/", { method });
-      const { stream } = await agent.asked();
-      agent.answer(stream, status, ["content-length", "1000000"]);
+      const { stream } = await agent.nextRequest();
+      agent.respond(stream, status, ["content-length", "1000000"]);
       agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
       expect((await answer).status).toBe(status);
       expect(await (await answer).text()).toBe("");
@@ -173,18 +173,18 @@ describe("an answer", () => {
 });
 
 describe("when the agent is lost or replaced", () => {
-  test("a request that may be repeated is, once, by the agent that comes next", async () => {
+  test("a request that may be repeated is sent to the next agent, once", async () => {
     const tunnel = new LiveTunnel();
     const first = await tunnel.agent();
     const answer = tunnel.visit("/again", { headers: { "x-nonce": "1" } });
-    await first.asked();
+    await first.nextRequest();
     const second = await tunnel.agent();
-    const asked = await second.asked();
+    const asked = await second.nextRequest();
     expect(asked.target).toBe("/again");
     const third = await tunnel.agent();
     expect((await second.closed).code).toBe(CLOSE.replaced);
     expect(await errorOf(answer)).toBe("agent_offline");
-    expect(third.untaken).toBe(0);
+    expect(third.pendingFrames).toBe(0);
   });
 
   test.each([
@@ -196,39 +196,39 @@ describe("when the agent is lost or replaced", () => {
     const tunnel = new LiveTunnel();
     const first = await tunnel.agent();
     const answer = tunnel.visit("/", { method, body });
-    await first.asked();
+    await first.nextRequest();
     const second = await tunnel.agent();
     expect(await errorOf(answer)).toBe("agent_offline");
     const probe = tunnel.visit("/probe");
-    const asked = await second.asked();
+    const asked = await second.nextRequest();
     expect(asked.target).toBe("/probe");
-    second.answer(asked.stream, 204);
+    second.respond(asked.stream, 204);
     await probe;
   });
 
-  test("an answer that had begun is cut, and not asked for again", async () => {
+  test("a response that has begun is truncated, and not requested again", async () => {
     const tunnel = new LiveTunnel();
     const first = await tunnel.agent();
     const answer = tunnel.visit("/");
-    const { stream } = await first.asked();
-    first.answer(stream, 200, ["content-length", "100"]);
+    const { stream } = await first.nextRequest();
+    first.respond(stream, 200, ["content-length", "100"]);
     const { body } = await answer;
     const second = await tunnel.agent();
     await expect(new Response(body).text()).rejects.toThrow();
-    expect(second.untaken).toBe(0);
+    expect(second.pendingFrames).toBe(0);
   });
 
-  test("what an agent refused goes to the next one, whatever its method", async () => {
+  test("a request that an agent refused goes to the next one, whatever its method", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/", { method: "DELETE" });
-    const first = await agent.asked();
+    const first = await agent.nextRequest();
     agent.send((writer) =>
       writer.writeCodeAndText(FRAME.reset, first.stream, RESET.refused, "leaving"),
     );
-    const second = await agent.asked();
+    const second = await agent.nextRequest();
     expect(second).toMatchObject({ method: "DELETE", target: "/" });
-    agent.answer(second.stream, 204);
+    agent.respond(second.stream, 204);
     expect((await answer).status).toBe(204);
   });
 });
@@ -238,8 +238,8 @@ describe("windows", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
-    agent.answer(stream, 200, pairs);
+    const { stream } = await agent.nextRequest();
+    agent.respond(stream, 200, pairs);
     return { tunnel, agent, stream, answer: await answer };
   }
 
@@ -256,21 +256,21 @@ describe("windows", () => {
     expect(granted).toBe(bytes);
   }
 
-  test("hold back nothing that fits them", async () => {
+  test("do not delay bytes that fit into them", async () => {
     const { agent, stream, answer } = await streaming();
     sendBytes(agent, stream, STREAM_WINDOW_BYTES);
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
     expect((await answer.arrayBuffer()).byteLength).toBe(STREAM_WINDOW_BYTES);
   });
 
-  test("end the connection of an agent that sends a byte more", async () => {
+  test("close the connection of an agent that exceeds them by a byte", async () => {
     const { agent, stream, answer } = await streaming();
     sendBytes(agent, stream, STREAM_WINDOW_BYTES + 1);
     expect((await agent.closed).code).toBe(CLOSE.protocol_error);
     await answer.body?.cancel();
   });
 
-  test("are granted again as the visitor takes the bytes, all of them in the end", async () => {
+  test("are granted again as the visitor reads, completely in the end", async () => {
     const { agent, stream, answer } = await streaming();
     sendBytes(agent, stream, STREAM_WINDOW_BYTES);
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
@@ -278,12 +278,12 @@ describe("windows", () => {
     await expectGranted(agent, STREAM_WINDOW_BYTES);
   });
 
-  test("are granted again when the visitor leaves an answer that was all sent", async () => {
+  test("are granted again when the visitor disconnects from a response that was sent completely", async () => {
     const { tunnel, agent, stream, answer } = await streaming();
     sendBytes(agent, stream, STREAM_WINDOW_BYTES);
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ""));
     const next = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 204);
+    agent.respond((await agent.nextRequest()).stream, 204);
     await next;
     const reader = answer.body!.getReader();
     await reader.read();
@@ -295,23 +295,23 @@ describe("windows", () => {
     ["a body where none belongs", 205, []],
     ["another length than it said", 200, ["content-length", "7"]],
     ["a head that is no HTTP", 999, []],
-  ])("are granted again when an answer has %s", async (_, status, pairs) => {
+  ])("are granted again when a response has %s", async (_, status, pairs) => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     const body = "x".repeat(2 * STREAM_RESERVE_BYTES);
-    agent.answer(stream, status, pairs, body);
+    agent.respond(stream, status, pairs, body);
     await answer;
     await expectGranted(agent, body.length);
   });
 
-  test("stop an upload that the agent does not read, and let it go on with its credit", async () => {
+  test("pause an upload that the agent does not read, and continue it with its credit", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const body = new Uint8Array(STREAM_WINDOW_BYTES + 5);
     const answer = tunnel.visit("/", { method: "POST", body });
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     let received = 0;
     while (received < STREAM_WINDOW_BYTES)
       received += (await agent.next(FRAME.data)).payload.byteLength;
@@ -320,8 +320,8 @@ describe("windows", () => {
     expect((await agent.next(FRAME.data)).payload.byteLength).toBe(3);
     agent.send((writer) => writer.writeCredit(stream, 3));
     expect((await agent.next(FRAME.data)).payload.byteLength).toBe(2);
-    expect((await agent.data()).isLast).toBe(true);
-    agent.answer(stream, 204);
+    expect((await agent.nextData()).isLast).toBe(true);
+    agent.respond(stream, 204);
     await answer;
   });
 });

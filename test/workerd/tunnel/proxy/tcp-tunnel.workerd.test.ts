@@ -1,10 +1,10 @@
-/** A TCP tunnel and its relay: what the relay carried is counted once, and what ends an agent ends it there, too. */
+/** A TCP tunnel and its relay: traffic is counted once, and revocations reach the relay. */
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ERROR_HEADER } from "../../../../protocol/errors.ts";
 import type { ApiToRelayMessage, TunnelUsage } from "../../../../protocol/relay/link.ts";
 import type { TestRelayLink } from "../../../harness/workerd/live-relay.ts";
-import { Refused } from "../../../harness/workerd/live-tunnel.ts";
+import { RefusedError } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
 import { TcpTunnel } from "../../../harness/workerd/tcp-tunnel.ts";
 
@@ -22,7 +22,7 @@ const usage = (tunnel: TcpTunnel, change: Partial<TunnelUsage> = {}): TunnelUsag
 });
 const month = new Date().toISOString().slice(0, 7);
 
-describe("what a relay carried is counted", () => {
+describe("traffic through a relay is counted", () => {
   test("once, however often and in whatever order the totals are reported", async () => {
     const tunnel = new TcpTunnel();
     await tunnel.agent();
@@ -39,7 +39,7 @@ describe("what a relay carried is counted", () => {
     expect(minute).toMatchObject({ requests: 3, bytesIn: 35, bytesOut: 40 });
   });
 
-  test("once through an eviction of the object, which loses nothing of it", async () => {
+  test("once across an eviction of the object", async () => {
     const tunnel = new TcpTunnel();
     await tunnel.agent();
     await tunnel.stub.addRelayedUsage(usage(tunnel));
@@ -54,7 +54,7 @@ describe("what a relay carried is counted", () => {
     expect(report?.spending).toEqual([spent]);
   });
 
-  test("for the token whose agent carried it, also when none is connected", async () => {
+  test("for the token of its agent, also when none is connected", async () => {
     const tunnel = new TcpTunnel();
     const agent = await tunnel.agent();
     await tunnel.stub.addRelayedUsage(usage(tunnel, { tokenNonce: "token-b" }));
@@ -66,7 +66,7 @@ describe("what a relay carried is counted", () => {
     expect(last.some(({ tokenNonce }) => tokenNonce === "token-a")).toBe(false);
   });
 
-  test("for a tunnel that remembers a bounded number of associations, the newest ones", async () => {
+  test("for a bounded number of associations, the newest ones", async () => {
     const tunnel = new TcpTunnel();
     for (let at = 0; at < 200; at++) {
       await tunnel.stub.addRelayedUsage(usage(tunnel, { source: `epoch-1/${at}` }));
@@ -78,7 +78,7 @@ describe("what a relay carried is counted", () => {
   });
 });
 
-describe("an agent's end is told to the relay:", () => {
+describe("the relay is notified when", () => {
   const revoke = (tunnel: TcpTunnel, change: object): object => ({
     type: "revoke",
     kind: "tunnel",
@@ -128,7 +128,7 @@ describe("an agent's end is told to the relay:", () => {
     await agent.closed;
   });
 
-  test("but not that its connection was lost, or that the same agent came back", async () => {
+  test("but not when the connection was lost or the same agent reconnects", async () => {
     const tunnel = new TcpTunnel();
     const link = await tunnel.relay.link();
     const lost = await tunnel.agent();
@@ -139,7 +139,7 @@ describe("an agent's end is told to the relay:", () => {
     expect(await link.next()).toMatchObject({ reason: "tunnel_stopped" });
   });
 
-  test("served at another port from now on, where it was before", async () => {
+  test("the tunnel moves to another port, at the previous relay", async () => {
     const tunnel = new TcpTunnel();
     const link = await tunnel.relay.link();
     await tunnel.agent();
@@ -161,7 +161,7 @@ describe("the allowlist of a TCP tunnel", () => {
     message.type === "allowed_cidrs" ? message.cidrs : undefined;
   const nextCidrs = async (link: TestRelayLink) => cidrsIn(await link.next());
 
-  test("is told to its relay, and an old one never after a new one", async () => {
+  test("is sent to its relay, and an old one never after a new one", async () => {
     const tunnel = new TcpTunnel();
     const link = await tunnel.relay.link();
     await tunnel.agent();
@@ -184,10 +184,10 @@ test("an HTTP request to a TCP tunnel finds no tunnel", async () => {
   expect((await tunnel.visit("/")).status).toBe(404);
 });
 
-test("a tunnel that was retired takes no clients and no agents", async () => {
+test("a retired tunnel accepts no clients and no agents", async () => {
   const tunnel = new TcpTunnel();
   await tunnel.agent();
   await tunnel.stub.retire();
-  await expect(tunnel.arrival()).rejects.toBeInstanceOf(Refused);
-  await expect(tunnel.agent()).rejects.toBeInstanceOf(Refused);
+  await expect(tunnel.connectClient()).rejects.toBeInstanceOf(RefusedError);
+  await expect(tunnel.agent()).rejects.toBeInstanceOf(RefusedError);
 });

@@ -28,16 +28,16 @@ describe("a visitor's WebSocket", () => {
       expect(frame).toMatchObject({ stream, flags: 0 });
       expect(new TextDecoder().decode(frame.payload)).toBe(text);
       agent.send((writer) => writer.writeText(FRAME.text, 0, stream, text));
-      expect(await socket.message()).toBe(text);
+      expect(await socket.nextMessage()).toBe(text);
       if (text !== "") await agent.next(FRAME.credit);
     }
     socket.socket.send(new Uint8Array([0, 255]));
     expect([...(await agent.next(FRAME.binary)).payload]).toEqual([0, 255]);
     agent.send((writer) => writer.writeBytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
-    expect(await socket.message()).toEqual(new Uint8Array([1, 2]));
+    expect(await socket.nextMessage()).toEqual(new Uint8Array([1, 2]));
   });
 
-  test("gets a message that came in parts as one, and sends a large one in parts", async () => {
+  test("joins a message that arrives in parts, and sends a large one in parts", async () => {
     const { agent, socket, stream } = await connected();
     const message = createRandom(7).bytes(3 * FRAME_DATA_MAX_BYTES + 1);
     for (let at = 0; at < message.byteLength; at += FRAME_DATA_MAX_BYTES) {
@@ -46,7 +46,7 @@ describe("a visitor's WebSocket", () => {
       agent.send((writer) => writer.writeBytes(FRAME.binary, flags, stream, part));
       await agent.next(FRAME.credit);
     }
-    const received = (await socket.message()) as Uint8Array;
+    const received = (await socket.nextMessage()) as Uint8Array;
     expect(received.byteLength).toBe(message.byteLength);
     expect(received.every((byte, i) => byte === message[i])).toBe(true);
 
@@ -82,19 +82,19 @@ describe("a visitor's WebSocket", () => {
   test.each([
     [1000, "done"],
     [4321, "of my own"],
-  ])("tells the local server of the visitor's %i %s", async (code, reason) => {
+  ])("forwards the visitor's %i %s to the local server", async (code, reason) => {
     const { agent, socket, stream } = await connected();
     socket.socket.close(code, reason);
-    expect(await agent.coded(FRAME.close)).toEqual({ stream, code, text: reason });
+    expect(await agent.nextCode(FRAME.close)).toEqual({ stream, code, text: reason });
     expect(await socket.closed).toMatchObject({ code });
   });
 
-  test("sends what was said before the Close before the Close", async () => {
+  test("sends all earlier messages before the Close", async () => {
     const { agent, socket } = await connected();
     socket.socket.send("last words");
     socket.socket.close(1000);
     expect(new TextDecoder().decode((await agent.next(FRAME.text)).payload)).toBe("last words");
-    await agent.coded(FRAME.close);
+    await agent.nextCode(FRAME.close);
   });
 
   test("closes when its agent is replaced, because its stream is gone", async () => {
@@ -103,7 +103,7 @@ describe("a visitor's WebSocket", () => {
     expect((await socket.closed).code).toBe(1012);
   });
 
-  test("closes when the agent gives the stream up", async () => {
+  test("closes when the agent resets the stream", async () => {
     const { agent, socket, stream } = await connected();
     agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, RESET.originFailed, ""));
     expect((await socket.closed).code).toBe(1011);
@@ -118,7 +118,7 @@ describe("a visitor's WebSocket", () => {
       "closes",
       (agent, stream) => agent.send((w) => w.writeCodeAndText(FRAME.close, stream, 1000, "")),
     ],
-  ])("sends nothing that waits for credit once the local server %s", async (_, end) => {
+  ])("drops messages that wait for credit after the local server %s", async (_, end) => {
     const { tunnel, agent, socket, stream } = await connected();
     socket.socket.send(new Uint8Array(2 * STREAM_WINDOW_BYTES));
     let sent = 0;
@@ -126,27 +126,27 @@ describe("a visitor's WebSocket", () => {
     end(agent, stream);
     await socket.closed;
     const answer = tunnel.visit("/");
-    let next = await agent.anything();
-    if (next.type === FRAME.close) next = await agent.anything();
+    let next = await agent.nextFrame();
+    if (next.type === FRAME.close) next = await agent.nextFrame();
     expect(next.type).toBe(FRAME.request);
-    agent.answer(next.stream, 204);
+    agent.respond(next.stream, 204);
     await answer;
   });
 
-  test("closes on text that is not UTF-8, and the agent hears of it", async () => {
+  test("closes on text that is not UTF-8, and resets the agent's stream", async () => {
     const { agent, socket, stream } = await connected();
     agent.send((writer) => writer.writeBytes(FRAME.text, 0, stream, new Uint8Array([0xc3, 0x28])));
     expect((await socket.closed).code).toBe(1007);
-    expect((await agent.coded(FRAME.reset)).code).toBe(RESET.protocolError);
+    expect((await agent.nextCode(FRAME.reset)).code).toBe(RESET.protocolError);
   });
 
-  test("closes on a message above the limit, and the agent hears of it", async () => {
+  test("closes on a message above the limit, and resets the agent's stream", async () => {
     const { agent, socket, stream } = await connected();
     const part = new Uint8Array(512 * 1024);
     for (let sent = 0; sent <= SOCKET_MESSAGE_MAX_BYTES; sent += part.byteLength)
       agent.send((writer) => writer.writeBytes(FRAME.binary, FLAG.more, stream, part));
     expect((await socket.closed).code).toBe(1009);
-    while ((await agent.anything()).type === FRAME.credit);
+    while ((await agent.nextFrame()).type === FRAME.credit);
   });
 });
 
@@ -155,31 +155,31 @@ describe("a WebSocket's handshake", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const answer = tunnel.visit("/chat?a", init);
-    return { agent, answer, asked: await agent.asked() };
+    return { agent, answer, asked: await agent.nextRequest() };
   }
 
-  test("is told apart from a request, and settles the subprotocol", async () => {
+  test("is marked as a WebSocket, and negotiates the subprotocol", async () => {
     const headers = { ...upgrade.headers, "sec-websocket-protocol": "a, b" };
     const { agent, answer, asked } = await asking({ headers });
     expect(asked).toMatchObject({ flags: FLAG.socket, target: "/chat?a" });
     expect(asked.pairs.join(" ")).toContain("sec-websocket-protocol a, b");
-    agent.answer(asked.stream, 101, ["sec-websocket-protocol", "b"]);
+    agent.respond(asked.stream, 101, ["sec-websocket-protocol", "b"]);
     const { status, headers: answered } = await answer;
     expect([status, answered.get("sec-websocket-protocol")]).toEqual([101, "b"]);
   });
 
-  test("that is refused passes on the refusal", async () => {
+  test("that is refused forwards the refusal", async () => {
     const { agent, answer, asked } = await asking();
-    agent.answer(asked.stream, 401, ["www-authenticate", "Basic"], "who are you?");
+    agent.respond(asked.stream, 401, ["www-authenticate", "Basic"], "who are you?");
     const { status, headers } = await answer;
     expect([status, headers.get("www-authenticate")]).toEqual([401, "Basic"]);
     expect(await (await answer).text()).toBe("who are you?");
   });
 
-  test("that is refused at length leaves nothing of the window taken", async () => {
+  test("that is refused with a long body returns the whole window", async () => {
     const { agent, answer, asked } = await asking();
     const body = "x".repeat(2 * STREAM_RESERVE_BYTES);
-    agent.answer(asked.stream, 403, [], body);
+    agent.respond(asked.stream, 403, [], body);
     expect(await (await answer).text()).toBe(body);
     expect(parseCredit((await agent.next(FRAME.credit)).payload)).toBe(body.length);
   });
@@ -187,9 +187,9 @@ describe("a WebSocket's handshake", () => {
   test.each([
     ["a status", 999, []],
     ["a header line", 403, ["a b", "c"]],
-  ])("that is refused with %s that HTTP does not have is a failure", async (_, status, pairs) => {
+  ])("that is refused with an invalid %s is a failure", async (_, status, pairs) => {
     const { agent, answer, asked } = await asking();
-    agent.answer(asked.stream, status, pairs, "no");
+    agent.respond(asked.stream, status, pairs, "no");
     expect((await answer).headers.get("underpass-error")).toBe("origin_failed");
   });
 
@@ -204,7 +204,7 @@ describe("a WebSocket's handshake", () => {
     expect((await answer).headers.get("underpass-error")).toBe(error);
   });
 
-  test("loses nothing that the local server says right behind its yes", async () => {
+  test("keeps messages that the local server sends right after its 101", async () => {
     const { agent, answer, asked } = await asking();
     agent.send((writer) => {
       writer.writeJson(FRAME.response, 0, asked.stream, [101]);
@@ -213,11 +213,11 @@ describe("a WebSocket's handshake", () => {
       writer.writeCodeAndText(FRAME.close, asked.stream, 4000, "enough");
     });
     const socket = new TestSocket((await answer).webSocket!);
-    expect([await socket.message(), await socket.message()]).toEqual(["one", "two"]);
+    expect([await socket.nextMessage(), await socket.nextMessage()]).toEqual(["one", "two"]);
     expect((await socket.closed).code).toBe(4000);
   });
 
-  test("that is given up right behind the yes closes the visitor's end", async () => {
+  test("that is reset right after the 101 closes the visitor's WebSocket", async () => {
     const { agent, answer, asked } = await asking();
     agent.send((writer) => {
       writer.writeJson(FRAME.response, 0, asked.stream, [101]);
