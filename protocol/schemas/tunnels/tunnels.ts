@@ -39,6 +39,8 @@ export const CreateTunnel = z
     }
   });
 
+export type CreateTunnel = z.output<typeof CreateTunnel>;
+
 /** The query of an agent's connection. */
 export const ConnectQuery = z
   .object({

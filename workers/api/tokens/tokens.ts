@@ -203,7 +203,7 @@ tokens.openapi(
 );
 
 function toTokenTarget(c: ApiContext, nonce: string) {
-  return { nonce, mayEndOthers: hasPermission(c.var.principal.role, "tokens:write-others") };
+  return { nonce, mayRevokeOthers: hasPermission(c.var.principal.role, "tokens:write-others") };
 }
 
 function othersToken(): ApiError {

@@ -38,7 +38,7 @@ import { resumeTunnel } from "../../store/tunnels/resume.ts";
 import { findTokenRefusal } from "../../store/tokens/spending.ts";
 import { PLAN_TERMS } from "../../store/billing/plans.ts";
 import { ConnectionRefusal } from "./refusals.ts";
-import { markDisconnected } from "../../store/tunnels/tunnels.ts";
+import { markDisconnected } from "../../store/tunnels/reports.ts";
 
 export async function admit(env: Env, request: AgentRequest): Promise<AgentVerdict> {
   try {
@@ -123,9 +123,9 @@ async function register(
       allowedCidrs: query.allow,
     });
     if ("ok" in registration) return registration;
-    const { refuse } = registration;
+    const { refusal } = registration;
     const mayTryAnother = query.subdomain === undefined && tries < RANDOM_NAME_MAX_TRIES;
-    if (refuse !== "duplicate_name" || !mayTryAnother) throw toRefusal(refuse, label, query);
+    if (refusal !== "duplicate_name" || !mayTryAnother) throw toRefusal(refusal, label, query);
   }
 }
 

@@ -25,15 +25,12 @@ import { publicUrl, tcpUrl, type Config } from "../../config/config.ts";
 import { ApiError } from "../../errors.ts";
 import { confirmTunnel } from "../../store/tunnels/object-sync.ts";
 import type { PortRefusal } from "../../store/networks/relay-ports.ts";
-import type { WantedPort } from "../../store/tunnels/tcp-ports.ts";
+import { deleteTunnel, setStopped, type StopResult } from "../../store/tunnels/lifecycle.ts";
 import {
   createTunnel,
-  deleteTunnel,
-  listTunnelsById,
   listTunnels,
-  setStopped,
+  listTunnelsById,
   type ListedTunnel,
-  type StopResult,
 } from "../../store/tunnels/tunnels.ts";
 import { allow } from "../guard.ts";
 import {
@@ -159,12 +156,8 @@ function toStatus(stopped: StopResult): Tunnel["status"] {
   }
 }
 
-async function createWithFreeName(
-  c: ApiContext,
-  request: z.output<typeof CreateTunnel>,
-): Promise<ListedTunnel> {
-  const { subdomain, localPort, protocol, ttlSeconds, relayId, publicPort } = request;
-  const wantedPort = { relayId, port: publicPort };
+async function createWithFreeName(c: ApiContext, request: CreateTunnel): Promise<ListedTunnel> {
+  const { subdomain, ...fields } = request;
   const projectSlug = request.projectSlug ?? DEFAULT_PROJECT_SLUG;
   for (let tries = 1; ; tries++) {
     const name = subdomain ?? generateRandomName();
@@ -174,24 +167,21 @@ async function createWithFreeName(
     const taken = new ApiError("duplicate_name", `The subdomain ${label} is taken.`);
     if (isReservedLabel(label)) throw taken;
 
-    const made = { name, label, projectSlug, protocol, localPort, ttlSeconds, wantedPort };
-    const row = await createTunnel(c.var.db, getMemberActor(c), made);
+    const tunnel = { ...fields, name, label, projectSlug };
+    const row = await createTunnel(c.var.db, getMemberActor(c), tunnel);
     if (row === "project_not_found") throw notFound("project", "slug");
-    if (typeof row === "object") {
-      const defaults = { authEnabled: false, edgeAuthEnabled: false, policyActions: 0 };
-      return { ...row, projectSlug, ...defaults, customDomains: [] };
-    }
-    if (row !== "duplicate_name") throw toPortError(row, wantedPort);
+    if (typeof row === "object") return row;
+    if (row !== "duplicate_name") throw toPortError(row, request);
     if (subdomain !== undefined || tries === RANDOM_NAME_MAX_TRIES) throw taken;
   }
 }
 
-function toPortError(refusal: PortRefusal, { port, relayId }: WantedPort): ApiError {
+function toPortError(refusal: PortRefusal, { publicPort, relayId }: CreateTunnel): ApiError {
   switch (refusal) {
     case "unknown_relay":
       return invalidField("relayId", `names an unknown relay: ${relayId} has never connected`);
     case "port_taken":
-      return new ApiError("duplicate_name", `The port ${port} is taken.`);
+      return new ApiError("duplicate_name", `The port ${publicPort} is taken.`);
     case "port_outside_range":
       return invalidField("publicPort", "is not in the port range of the relay");
     case "no_relay":
@@ -218,8 +208,10 @@ async function withFreshStatus(c: ApiContext, rows: ListedTunnel[]): Promise<Lis
 }
 
 /** A TCP tunnel that was created before relays existed has no port until its agent connects. */
-function getPublicUrl(config: Config, row: ListedTunnel): string {
-  const { subdomain, protocol, publicPort, relayHost } = row;
+function getPublicUrl(
+  config: Config,
+  { subdomain, protocol, publicPort, relayHost }: ListedTunnel,
+): string {
   const host = `${subdomain}.${config.SERVICE_DOMAIN}`;
   if (protocol !== "tcp") return publicUrl(config, host);
   return relayHost === null || publicPort === null
@@ -227,30 +219,10 @@ function getPublicUrl(config: Config, row: ListedTunnel): string {
     : tcpUrl(relayHost, publicPort);
 }
 
-function toTunnel(config: Config, row: ListedTunnel): Tunnel {
-  const { id, name, subdomain, projectSlug, status, protocol, localPort, agentConnected } = row;
-  const { authEnabled, edgeAuthEnabled, maintenance, policyActions, customDomains } = row;
-  const { bytesIn, bytesOut, totalRequests } = row;
+function toTunnel(config: Config, { relayHost, ...row }: ListedTunnel): Tunnel {
   return {
-    id,
-    name,
-    subdomain,
-    projectSlug,
-    publicUrl: getPublicUrl(config, row),
-    status,
-    protocol,
-    localPort,
-    publicPort: row.publicPort,
-    allowedCidrs: row.allowedCidrs,
-    agentConnected,
-    authEnabled,
-    edgeAuthEnabled,
-    maintenance,
-    policyActions,
-    customDomains,
-    bytesIn,
-    bytesOut,
-    totalRequests,
+    ...row,
+    publicUrl: getPublicUrl(config, { relayHost, ...row }),
     createdAt: row.createdAt.toISOString(),
     expiresAt: row.expiresAt?.toISOString() ?? null,
     lastSeenAt: row.lastSeenAt?.toISOString() ?? null,

@@ -1,6 +1,6 @@
 /**
- * What an owner puts before a tunnel. The row says what it is, and each change of it has the next version;
- * the tunnel's object keeps the newest and is told in the change's outbox.
+ * The gates of tunnels. Each change of a row's gates has the next settings version; the tunnel's object receives the new
+ * settings through the outbox and applies the newest.
  */
 import { and, eq, isNotNull, isNull, ne, or, sql, type Column, type SQL } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
@@ -12,36 +12,36 @@ import type { Change, Database } from "../database.ts";
 import { lockPlanAndRole, type MemberActor } from "../locks.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
+import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
-/** `changed_unheard`: it is made, and its object will hear of it, but has not yet. */
 export type GateChange =
   | "changed"
   | "not_found"
-  /** The tunnel is of protocol `tcp`, and what was to be changed speaks HTTP. */
+  /** The tunnel is of protocol `tcp`, and the setting applies to HTTP only. */
   | "not_http"
   | "upgrade_required";
 
-/** @param plan as it stays until the commit. */
-type Values = (plan: PlanState) => PgUpdateSetSource<typeof tunnels>;
+/** @param plan does not change before the commit. */
+type ColumnValues = (plan: PlanState) => PgUpdateSetSource<typeof tunnels>;
 
-/** @param auth null: none. */
+/** @param auth null removes the password. */
 export function setBasicAuth(
   db: Database,
   actor: MemberActor,
   id: string,
   auth: { username: string; passwordHash: string } | null,
 ): Promise<GateChange> {
-  const left = { feature: "identityGate", column: tunnels.identityGate } as const;
-  const values: Values = (plan) => ({
+  const otherGate = { feature: "identityGate", column: tunnels.identityGate } as const;
+  const columns: ColumnValues = (plan) => ({
     basicAuthUsername: auth?.username ?? null,
     basicAuthHash: auth?.passwordHash ?? null,
-    ...(auth ? {} : { isBeyondPlan: remainsBeyondPlan(plan, left) }),
+    ...(auth ? {} : { isBeyondPlan: remainsBeyondPlan(plan, otherGate) }),
   });
   const action = auth ? "tunnel_password_set" : "tunnel_password_removed";
-  return changeGates(db, actor, id, values, action, enqueueSettings, auth ? "tunnelPassword" : null);
+  return changeGates(db, actor, id, { columns, action, needs: auth ? "tunnelPassword" : null });
 }
 
-/** @param identityGate who of those who sign in may pass. null: there is no such gate. */
+/** @param identityGate the users who may pass after signing in. null removes the gate. */
 export function setIdentityGate(
   db: Database,
   actor: MemberActor,
@@ -49,25 +49,25 @@ export function setIdentityGate(
   identityGate: AllowList | null,
 ): Promise<GateChange> {
   const action = identityGate ? "tunnel_edge_auth_set" : "tunnel_edge_auth_removed";
-  const left = { feature: "tunnelPassword", column: tunnels.basicAuthHash } as const;
-  const values: Values = (plan) => ({
+  const otherGate = { feature: "tunnelPassword", column: tunnels.basicAuthHash } as const;
+  const columns: ColumnValues = (plan) => ({
     identityGate,
-    ...(identityGate ? {} : { isBeyondPlan: remainsBeyondPlan(plan, left) }),
+    ...(identityGate ? {} : { isBeyondPlan: remainsBeyondPlan(plan, otherGate) }),
   });
   const needs = identityGate ? "identityGate" : null;
-  return changeGates(db, actor, id, values, action, enqueueSettings, needs);
+  return changeGates(db, actor, id, { columns, action, needs });
 }
 
-/** While what is left is there, and the plan lacks it. */
+/** When one gate is removed, the tunnel stays closed only if the plan lacks the other gate and the tunnel has it. */
 function remainsBeyondPlan(
   plan: PlanState,
-  left: { feature: Feature; column: Column },
+  otherGate: { feature: Feature; column: Column },
 ): SQL<boolean> {
-  if (mayUse(left.feature, plan, new Date())) return sql`false`;
-  return sql`${tunnels.isBeyondPlan} and ${isNotNull(left.column)}`;
+  if (mayUse(otherGate.feature, plan, new Date())) return sql`false`;
+  return sql`${tunnels.isBeyondPlan} and ${isNotNull(otherGate.column)}`;
 }
 
-/** @param policy null: none. */
+/** @param policy null removes it. */
 export function setPolicy(
   db: Database,
   actor: MemberActor,
@@ -75,10 +75,10 @@ export function setPolicy(
   policy: TrafficPolicy | null,
 ): Promise<GateChange> {
   const action = policy ? "tunnel_policy_set" : "tunnel_policy_removed";
-  return changeGates(db, actor, id, () => ({ policy }), action, enqueueSettings);
+  return changeGates(db, actor, id, { columns: () => ({ policy }), action });
 }
 
-/** @param message null: the page's own. */
+/** @param message null shows the default text. */
 export function setMaintenance(
   db: Database,
   actor: MemberActor,
@@ -86,20 +86,17 @@ export function setMaintenance(
   { isOn, message }: { isOn: boolean; message: string | null },
 ): Promise<GateChange> {
   const action = isOn ? "tunnel_maintenance_started" : "tunnel_maintenance_ended";
-  return changeGates(
-    db,
-    actor,
-    id,
-    () => ({ maintenance: isOn }),
+  return changeGates(db, actor, id, {
+    columns: () => ({ maintenance: isOn }),
     action,
-    ({ enqueue }, row) => {
+    enqueueUpdate: ({ enqueue }, row) => {
       const maintenance = { version: row.settingsVersion, isOn, message };
       enqueue({ kind: "tunnel_maintenance", payload: { tunnelId: id, maintenance } });
     },
-  );
+  });
 }
 
-/** Holds for tunnels of every protocol. @param allowedCidrs canonical. null: visitors come from anywhere. */
+/** For tunnels of every protocol. @param allowedCidrs canonical; null allows every address. */
 export function setAllowedCidrs(
   db: Database,
   actor: MemberActor,
@@ -107,10 +104,14 @@ export function setAllowedCidrs(
   allowedCidrs: string[] | null,
 ): Promise<GateChange> {
   const action = allowedCidrs ? "tunnel_ip_allowlist_set" : "tunnel_ip_allowlist_removed";
-  return changeGates(db, actor, id, () => ({ allowedCidrs }), action, enqueueSettings, null, "any");
+  return changeGates(db, actor, id, {
+    columns: () => ({ allowedCidrs }),
+    action,
+    appliesTo: "any",
+  });
 }
 
-/** @returns undefined when there is no such tunnel, null when its visitors come from anywhere. */
+/** @returns undefined when there is no such tunnel, null when every address is allowed. */
 export async function findAllowedCidrs(
   { query }: Database,
   orgId: string,
@@ -136,7 +137,7 @@ export async function findPolicy(
   return row?.policy;
 }
 
-/** For visitors, who have no organization. @returns null when there is no such tunnel, or no gate. */
+/** For visitors, who have no organization. @returns null when there is no such tunnel or it has no identity gate. */
 export async function findIdentityGate(
   { query }: Database,
   id: string,
@@ -149,8 +150,8 @@ export async function findIdentityGate(
 }
 
 /**
- * For a plan that an organization has from now on: where it lacks what stands before a tunnel, nobody gets
- * through, and where it has it again, the gates work as they were set.
+ * After a change of the organization's plan. A tunnel with a gate that the plan lacks refuses every visitor; when the plan
+ * has the gate again, it works as it was set.
  */
 export async function applyPlanToGates(
   change: Change,
@@ -164,7 +165,7 @@ export async function applyPlanToGates(
   const isBeyondPlan = sql<boolean>`${lacks ?? sql`false`}`;
   const changed = await change.tx
     .update(tunnels)
-    .set({ isBeyondPlan, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+    .set({ isBeyondPlan, settingsVersion: NEXT_SETTINGS_VERSION })
     .where(
       and(
         liveTunnels(orgId),
@@ -176,27 +177,34 @@ export async function applyPlanToGates(
   for (const row of changed) enqueueSettings(change, row);
 }
 
+interface GateUpdate {
+  columns: ColumnValues;
+  action: AuditAction;
+  /** The feature that the plan must have. */
+  needs?: Feature | null;
+  /** The protocols of the tunnels that can have this setting. */
+  appliesTo?: "http" | "any";
+  enqueueUpdate?: (change: Change, row: TunnelRow) => void;
+}
+
 /**
- * @param needs what the plan must have for it.
- * @param appliesTo the protocols of tunnels that can have it.
+ * Updates a tunnel's gates, the audit log and the tunnel's object. The organization's plan is locked, so that a change of
+ * the plan comes before or after this one.
  */
 async function changeGates(
   db: Database,
   actor: MemberActor,
   id: string,
-  values: Values,
-  action: AuditAction,
-  enqueueUpdate: (change: Change, row: TunnelRow) => void,
-  needs: Feature | null = null,
-  appliesTo: "http" | "any" = "http",
+  update: GateUpdate,
 ): Promise<GateChange> {
+  const { columns, action, needs, appliesTo = "http", enqueueUpdate = enqueueSettings } = update;
   return db.transaction(
     async (change) => {
       const plan = await lockPlanAndRole(change.tx, actor);
       if (needs && !mayUse(needs, plan, new Date())) return "upgrade_required";
       const [row] = await change.tx
         .update(tunnels)
-        .set({ ...values(plan), settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+        .set({ ...columns(plan), settingsVersion: NEXT_SETTINGS_VERSION })
         .where(liveTunnel(actor.orgId, id))
         .returning();
       if (!row) return "not_found";

@@ -89,7 +89,11 @@ export function usdCentsFor({ bytes, requests }: { bytes: number; requests: numb
 }
 
 /** When a tunnel that is made now ends: as asked, and no later than its plan allows. null: never. */
-export function getTunnelExpiry(plan: Plan, askedSeconds: number | undefined, now: Date): Date | null {
+export function getTunnelExpiry(
+  plan: Plan,
+  askedSeconds: number | undefined,
+  now: Date,
+): Date | null {
   const granted = PLAN_TERMS[plan].tunnelTtlSeconds;
   if (granted === null && askedSeconds === undefined) return null;
   const seconds = Math.min(askedSeconds ?? Infinity, granted ?? TUNNEL_TTL_MAX_SECONDS);

@@ -66,7 +66,11 @@ function isReservedByOther(orgId: string): SQL {
  * Keeps a name for an organization, which may have a tunnel there already. The row is made before it is
  * asked, so that there is one to lock: who wants the same name waits, whichever of both ways they go.
  */
-export async function reserveHostname({ tx }: Change, host: string, orgId: string): Promise<boolean> {
+export async function reserveHostname(
+  { tx }: Change,
+  host: string,
+  orgId: string,
+): Promise<boolean> {
   await tx.insert(hostnames).values({ host }).onConflictDoNothing();
   const [row] = await tx
     .select({ tunnelId: hostnames.tunnelId, isHeldFrom: isReservedByOther(orgId) })

@@ -1,16 +1,17 @@
 /**
- * What of a tunnel's requests is kept. The row says what its owner wants, the organization's plan for how
- * long; the tunnel's object is told both in the change's outbox, with the tunnel's next version.
+ * How a tunnel's requests are captured. The tunnel's row has its owner's settings, the organization's plan the retention;
+ * the tunnel's object receives both together, with the tunnel's next settings version.
  */
-import { and, eq, ne, sql } from "drizzle-orm";
+import { and, eq, ne } from "drizzle-orm";
 import { CaptureSettings } from "../../../protocol/schemas/inspector/captures.ts";
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { Change, Database } from "../database.ts";
-import { type GateChange } from "../access/gates.ts";
+import type { GateChange } from "../access/gates.ts";
 import type { MemberActor } from "../locks.ts";
 import { organizations } from "../tables/organizations.ts";
-import { tunnels } from "../tables/tunnels.ts";
+import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
+import { NEXT_SETTINGS_VERSION } from "../tunnels/settings-version.ts";
 
 const DEFAULT_SETTINGS = CaptureSettings.parse({});
 
@@ -21,73 +22,59 @@ export async function findCaptureSettings(
   id: string,
 ): Promise<CaptureSettings | undefined> {
   const [row] = await query
-    .select({ capturing: tunnels.captureSettings })
+    .select({ captureSettings: tunnels.captureSettings })
     .from(tunnels)
     .where(liveTunnel(orgId, id));
-  return row && (row.capturing ?? DEFAULT_SETTINGS);
+  return row && (row.captureSettings ?? DEFAULT_SETTINGS);
 }
 
 export async function setCaptureSettings(
   db: Database,
   actor: MemberActor,
   id: string,
-  capturing: CaptureSettings,
+  captureSettings: CaptureSettings,
 ): Promise<GateChange> {
   const { orgId } = actor;
   return db.changeAs(
     actor,
     async (change) => {
-      const changed = await change.tx
+      const [row] = await change.tx
         .update(tunnels)
-        .set({ capturing, settingsVersion: NEXT_VERSION })
+        .set({ captureSettings, settingsVersion: NEXT_SETTINGS_VERSION })
         .where(liveTunnel(orgId, id))
-        .returning(CAPTURE_COLUMNS);
-      if (changed.length === 0) return "not_found";
-      if (changed[0]!.protocol === "tcp") return change.rollback("not_http");
+        .returning();
+      if (!row) return "not_found";
+      if (row.protocol === "tcp") return change.rollback("not_http");
       change.audit(actor, "tunnel_inspector_set", id);
-      await enqueueCapturePolicies(change, orgId, changed);
+      await enqueueCapturePolicies(change, orgId, [row]);
       return "changed";
     },
     { requireDelivery: true },
   );
 }
 
-/** For a plan that the organization has from now on. */
+/** After a change of the organization's plan. */
 export async function applyPlanToRetention(change: Change, orgId: string): Promise<void> {
-  const changed = await change.tx
+  const rows = await change.tx
     .update(tunnels)
-    .set({ settingsVersion: NEXT_VERSION })
+    .set({ settingsVersion: NEXT_SETTINGS_VERSION })
     .where(and(liveTunnels(orgId), ne(tunnels.status, "expired")))
-    .returning(CAPTURE_COLUMNS);
-  if (changed.length > 0) await enqueueCapturePolicies(change, orgId, changed);
-}
-
-const NEXT_VERSION = sql`${tunnels.settingsVersion} + 1`;
-const CAPTURE_COLUMNS = {
-  id: tunnels.id,
-  version: tunnels.settingsVersion,
-  capturing: tunnels.captureSettings,
-  protocol: tunnels.protocol,
-};
-
-interface CaptureRow {
-  id: string;
-  version: number;
-  capturing: CaptureSettings | null;
+    .returning();
+  if (rows.length > 0) await enqueueCapturePolicies(change, orgId, rows);
 }
 
 async function enqueueCapturePolicies(
   { tx, enqueue }: Change,
   orgId: string,
-  changed: CaptureRow[],
+  rows: TunnelRow[],
 ): Promise<void> {
   const [org] = await tx
     .select({ plan: organizations.plan })
     .from(organizations)
     .where(eq(organizations.id, orgId));
   const retentionDays = PLAN_TERMS[org!.plan].inspectorRetentionDays;
-  for (const { id: tunnelId, version, capturing: wanted } of changed) {
-    const capturing = { ...(wanted ?? DEFAULT_SETTINGS), version, retentionDays };
+  for (const { id: tunnelId, settingsVersion: version, captureSettings } of rows) {
+    const capturing = { ...(captureSettings ?? DEFAULT_SETTINGS), version, retentionDays };
     enqueue({ kind: "tunnel_capturing", payload: { tunnelId, capturing } });
   }
 }

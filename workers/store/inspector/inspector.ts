@@ -1,4 +1,4 @@
-/** Captured requests are with the tunnels that they were made to; rows say whose those are. */
+/** Captured requests are stored in tunnels' objects; the rows say which tunnels an organization may read them from. */
 import { and, desc, sql } from "drizzle-orm";
 import { getCaptureKey } from "../../../protocol/capture-id.ts";
 import { prepared, type Database } from "../database.ts";
@@ -6,7 +6,7 @@ import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { liveTunnel, liveTunnels } from "../tunnels/live-tunnels.ts";
 
-/** The newest of an organization are looked for at as many of its tunnels: those that were served last. */
+/** A list of captures reads at most this many tunnels: those that were served most recently. */
 const INSPECTOR_MAX_TUNNELS = 100;
 
 export interface InspectedTunnel {
@@ -27,7 +27,7 @@ const recentlyServed = prepared((query) =>
     .prepare("list_inspected_tunnels"),
 );
 
-/** Those that are served now, then those that were served last. */
+/** Connected tunnels first, then the most recently served ones. */
 export function listInspectedTunnels(db: Database, org: string): Promise<InspectedTunnel[]> {
   return recentlyServed(db).execute({ orgId: org });
 }
@@ -57,7 +57,7 @@ const byKey = prepared((query) =>
     .prepare("list_tunnels_of_capture"),
 );
 
-/** Which tunnels a captured request can be of: one, as good as always. */
+/** The tunnels that can have captured a request: its id ends like theirs. There is almost always only one. */
 export function listTunnelsOfCapture(
   db: Database,
   org: string,
@@ -68,7 +68,7 @@ export function listTunnelsOfCapture(
 
 export type ClearResult = "cleared" | "not_found";
 
-/** Of everything that came so far. */
+/** Deletes the requests that a tunnel has captured so far. */
 export async function clearCaptures(
   db: Database,
   actor: MemberActor,
@@ -92,7 +92,7 @@ export async function clearCaptures(
   );
 }
 
-/** Written before it is sent: what reaches a local server is in the log, whatever comes of it. */
+/** Called before the request is sent, so that every replay that reaches a local server is in the audit log. */
 export function recordReplay(
   db: Database,
   actor: MemberActor,

@@ -1,20 +1,20 @@
-/** Whoever may no longer see what happens on tunnels stops seeing it at once. */
+/** A watcher whose session has ended is disconnected at once. */
 import { eq } from "drizzle-orm";
 import type { Change } from "../database.ts";
 import { memberships } from "../tables/organizations.ts";
 
-/** A session can watch each organization that its person is a member of. */
+/** A session can watch every organization that its user belongs to. */
 export async function enqueueWatchingEnded(
   { tx, enqueue }: Change,
   userId: string,
   sessionIds: string[],
 ): Promise<void> {
   if (sessionIds.length === 0) return;
-  const homes = await tx
+  const organizations = await tx
     .select({ orgId: memberships.orgId })
     .from(memberships)
     .where(eq(memberships.userId, userId));
-  for (const { orgId } of homes) {
+  for (const { orgId } of organizations) {
     enqueue({ kind: "watching_ended", payload: { orgId, whose: { sessionIds } } });
   }
 }

@@ -29,24 +29,27 @@ export interface EventFilter {
   actor?: { id: string } | { email: string } | undefined;
 }
 
-const organizationEvents = preparedList("list_events", inOrganization(auditEvents), (query, isOnPage) =>
-  query
-    .select(COLUMNS)
-    .from(auditEvents)
-    .leftJoin(users, eq(users.id, auditEvents.userId))
-    .where(
-      and(
-        isOnPage,
-        // A number: not every year that a timestamp can have is one in PostgreSQL's spelling.
-        ifGiven(
-          "since",
-          (ms) => sql`${auditEvents.createdAt} >= to_timestamp(${ms}::float8 / 1000)`,
+const organizationEvents = preparedList(
+  "list_events",
+  inOrganization(auditEvents),
+  (query, isOnPage) =>
+    query
+      .select(COLUMNS)
+      .from(auditEvents)
+      .leftJoin(users, eq(users.id, auditEvents.userId))
+      .where(
+        and(
+          isOnPage,
+          // A number: not every year that a timestamp can have is one in PostgreSQL's spelling.
+          ifGiven(
+            "since",
+            (ms) => sql`${auditEvents.createdAt} >= to_timestamp(${ms}::float8 / 1000)`,
+          ),
+          ifGiven("action", (action) => sql`${auditEvents.action} = ${action}::text`),
+          ifGiven("actorId", (id) => sql`${auditEvents.userId} = ${id}::uuid`),
+          ifGiven("actorEmail", (email) => sql`${users.email} = ${email}::text`),
         ),
-        ifGiven("action", (action) => sql`${auditEvents.action} = ${action}::text`),
-        ifGiven("actorId", (id) => sql`${auditEvents.userId} = ${id}::uuid`),
-        ifGiven("actorEmail", (email) => sql`${users.email} = ${email}::text`),
       ),
-    ),
 );
 
 function ifGiven(name: string, condition: (value: SQL) => SQL): SQL {

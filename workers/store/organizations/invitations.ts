@@ -181,7 +181,9 @@ async function lockInvitation(tx: Transaction, tokenHash: string) {
     .select({ org: organizations, invitation: invitations })
     .from(invitations)
     .innerJoin(organizations, eq(organizations.id, invitations.orgId))
-    .where(and(eq(invitations.tokenHash, tokenHash), isAcceptable(), isNull(organizations.deletedAt)))
+    .where(
+      and(eq(invitations.tokenHash, tokenHash), isAcceptable(), isNull(organizations.deletedAt)),
+    )
     .for("no key update", { of: organizations });
   return found;
 }

@@ -24,7 +24,7 @@ import {
 } from "../tables/organizations.ts";
 import { revokeTokens } from "../tokens/tokens.ts";
 import { deleteTraffic } from "../metrics/traffic.ts";
-import { deleteTunnels } from "../tunnels/tunnels.ts";
+import { deleteTunnels } from "../tunnels/lifecycle.ts";
 import type { OwnOrganization } from "./own-organization.ts";
 
 /** Organizations that one person owns. */

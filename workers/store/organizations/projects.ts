@@ -14,7 +14,7 @@ import {
   type NewToken,
   type TokenRow,
 } from "../tokens/tokens.ts";
-import { deleteTunnels } from "../tunnels/tunnels.ts";
+import { deleteTunnels } from "../tunnels/lifecycle.ts";
 
 export type ProjectRow = typeof projects.$inferSelect;
 

@@ -12,6 +12,8 @@ import {
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
+import { PROVIDERS } from "../../../protocol/schemas/accounts/providers.ts";
+import { isOneOf } from "./checks.ts";
 import { timestamptz } from "./columns.ts";
 
 export const users = pgTable(
@@ -60,7 +62,7 @@ export const emailCodes = pgTable(
 export const identities = pgTable(
   "identities",
   {
-    provider: text({ enum: ["idp_a", "idp_b"] }).notNull(),
+    provider: text({ enum: PROVIDERS }).notNull(),
     /** Whose subjects these are: another issuer in the settings is another world. */
     issuer: text().notNull(),
     subject: text().notNull(),
@@ -72,7 +74,7 @@ export const identities = pgTable(
   (table) => [
     primaryKey({ columns: [table.provider, table.issuer, table.subject] }),
     uniqueIndex("identities_user_id_key").on(table.userId, table.provider, table.issuer),
-    check("identities_provider", sql`${table.provider} in ('idp_a', 'idp_b')`),
+    check("identities_provider", isOneOf(table.provider, PROVIDERS)),
   ],
 );
 

@@ -10,13 +10,15 @@ import {
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
+import { isOneOf } from "./checks.ts";
 import { timestamptz } from "./columns.ts";
 import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
 import { organizations } from "./organizations.ts";
 
 /** `mock`: of a rehearsal, which no provider knows of. */
-const source = () => text({ enum: ["payments", "mock"] }).notNull();
+const SOURCES = ["payments", "mock"] as const;
+const source = () => text({ enum: SOURCES }).notNull();
 
 /** Who an organization is at the payment provider. Changes of what it pays for take turns on this row. */
 export const billingCustomers = pgTable(
@@ -32,7 +34,7 @@ export const billingCustomers = pgTable(
   (table) => [
     primaryKey({ columns: [table.orgId, table.source] }),
     uniqueIndex("billing_customers_customer_id_key").on(table.customerId),
-    check("billing_customers_source", sql`${table.source} in ('payments', 'mock')`),
+    check("billing_customers_source", isOneOf(table.source, SOURCES)),
   ],
 );
 
@@ -65,13 +67,10 @@ export const subscriptions = pgTable(
     index("subscriptions_overdue_idx")
       .on(table.overdueSince)
       .where(sql`${table.isEntitling} and ${table.status} = 'past_due'`),
-    check("subscriptions_source", sql`${table.source} in ('payments', 'mock')`),
-    check("subscriptions_plan", sql`${table.plan} in ('pro', 'team')`),
-    check("subscriptions_cycle", sql`${table.cycle} in ('monthly', 'yearly')`),
-    check(
-      "subscriptions_status",
-      sql`${table.status} in ('trialing', 'active', 'past_due', 'canceled', 'unpaid', 'incomplete', 'incomplete_expired', 'paused')`,
-    ),
+    check("subscriptions_source", isOneOf(table.source, SOURCES)),
+    check("subscriptions_plan", isOneOf(table.plan, PAID_PLANS)),
+    check("subscriptions_cycle", isOneOf(table.cycle, BILLING_CYCLES)),
+    check("subscriptions_status", isOneOf(table.status, SUBSCRIPTION_STATUSES)),
   ],
 );
 

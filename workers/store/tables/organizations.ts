@@ -10,6 +10,8 @@ import {
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
+import { ROLES } from "../../../protocol/roles.ts";
+import { isOneOf } from "./checks.ts";
 import { timestamptz } from "./columns.ts";
 import { users } from "./accounts.ts";
 import { PLANS } from "../../../protocol/plans.ts";
@@ -31,7 +33,7 @@ export const organizations = pgTable(
     uniqueIndex("organizations_slug_key")
       .on(table.slug)
       .where(sql`${table.deletedAt} is null`),
-    check("organizations_plan", sql`${table.plan} in ('free', 'pro', 'team', 'enterprise')`),
+    check("organizations_plan", isOneOf(table.plan, PLANS)),
     check(
       "organizations_approval_status",
       sql`${table.approvalStatus} in ('approved', 'pending', 'rejected')`,
@@ -48,13 +50,13 @@ export const memberships = pgTable(
     orgId: uuid()
       .notNull()
       .references(() => organizations.id, { onDelete: "cascade" }),
-    role: text({ enum: ["owner", "admin", "member", "viewer"] }).notNull(),
+    role: text({ enum: ROLES }).notNull(),
     createdAt: timestamptz().notNull().defaultNow(),
   },
   (table) => [
     primaryKey({ columns: [table.userId, table.orgId] }),
     index("memberships_org_id_idx").on(table.orgId),
-    check("memberships_role", sql`${table.role} in ('owner', 'admin', 'member', 'viewer')`),
+    check("memberships_role", isOneOf(table.role, ROLES.toReversed())),
   ],
 );
 
@@ -67,7 +69,7 @@ export const invitations = pgTable(
       .references(() => organizations.id, { onDelete: "cascade" }),
     /** As `users.email`: only the account with this address can accept. */
     email: text().notNull(),
-    role: text({ enum: ["owner", "admin", "member", "viewer"] }).notNull(),
+    role: text({ enum: ROLES }).notNull(),
     /** SHA-256 in hex. */
     tokenHash: text().notNull(),
     invitedBy: uuid().references(() => users.id, { onDelete: "set null" }),
@@ -83,7 +85,7 @@ export const invitations = pgTable(
       .where(sql`${table.acceptedAt} is null and ${table.revokedAt} is null`),
     index("invitations_org_id_idx").on(table.orgId, table.createdAt),
     index("invitations_expires_at_idx").on(table.expiresAt),
-    check("invitations_role", sql`${table.role} in ('owner', 'admin', 'member', 'viewer')`),
+    check("invitations_role", isOneOf(table.role, ROLES.toReversed())),
   ],
 );
 

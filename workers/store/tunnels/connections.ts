@@ -1,4 +1,4 @@
-/** Agents' connections, which no row knows: what is written is that somebody ended one. */
+/** Agents' connections have no rows. Only the end of one by a user is recorded, in the audit log. */
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { tunnels } from "../tables/tunnels.ts";
@@ -6,6 +6,7 @@ import { liveTunnel } from "./live-tunnels.ts";
 
 export type ConnectionEnd = "ended" | "not_found";
 
+/** @returns "not_found" when there is no such tunnel; an unknown agent is not an error. */
 export async function endConnection(
   db: Database,
   actor: MemberActor,

@@ -1,4 +1,4 @@
-/** Where rows and live state meet: a row whose news is old is set right by asking the tunnel itself. */
+/** Brings rows and Durable Objects into agreement: rows are corrected by objects' reports, objects receive routes. */
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Env } from "../../env.ts";
 import { hostnameObject, organizationObject, tunnelObject } from "../../objects.ts";
@@ -7,33 +7,33 @@ import { listStaleTunnelIds } from "../metrics/metrics.ts";
 import type { RouteChange } from "../outbox-messages.ts";
 import { recordSpending } from "../tokens/spending.ts";
 import type { ServedTunnels } from "../tokens/tokens.ts";
-import { markDisconnected, saveReport } from "./tunnels.ts";
+import { markDisconnected, saveReport } from "./reports.ts";
 
-/** Afterwards the tunnel's row says what is true. */
+/** Updates the tunnel's row with a report of its object. */
 export async function confirmTunnel(env: Env, db: Database, tunnelId: string): Promise<void> {
   const report = await tunnelObject(env, tunnelId).sendReport();
   if (!report) await markDisconnected(db, tunnelId);
 }
 
 /**
- * How many agents serve an organization's tunnels now. Rows that say "connected" of others are set right; one
- * whose tunnel can't be asked stays as it is.
+ * Counts the agents that serve an organization's tunnels now. Rows of other tunnels that say "connected" are corrected,
+ * except where the tunnel's object does not answer.
  */
 export async function countAgents(env: Env, db: Database, orgId: string): Promise<number> {
   const connections = await organizationObject(env, orgId).listConnections();
-  const served = connections.map(({ tunnelId }) => tunnelId);
-  const doubtful = await listStaleTunnelIds(db, orgId, served);
-  await Promise.allSettled(doubtful.map((id) => confirmTunnel(env, db, id)));
+  const servedIds = connections.map(({ tunnelId }) => tunnelId);
+  const staleIds = await listStaleTunnelIds(db, orgId, servedIds);
+  await Promise.allSettled(staleIds.map((id) => confirmTunnel(env, db, id)));
   return connections.length;
 }
 
 /**
- * Tells where a host leads from now on. Whoever is asked for it knows better before the host leads there, and
- * whoever is not asked any more after it.
+ * Publishes the tunnel that a host leads to. The new tunnel's object accepts the host before requests are sent there;
+ * the previous tunnel's object refuses it afterwards.
  */
 export async function publishRoute(env: Env, change: RouteChange): Promise<void> {
   const { host, tunnelId, version, from } = change;
-  // A label of the service's own domain leads to one tunnel until that ends.
+  // A subdomain of the service leads to the same tunnel until that tunnel ends.
   const isCustom = host.includes(".");
   if (isCustom && tunnelId !== null) {
     await tunnelObject(env, tunnelId).setCustomHost(host, { version, isHere: true });
@@ -44,7 +44,7 @@ export async function publishRoute(env: Env, change: RouteChange): Promise<void>
   }
 }
 
-/** What a tunnel says of itself, with what follows from it. */
+/** Saves a tunnel's report, and disconnects agents whose tokens it takes over their budget. */
 export async function applyReport(env: Env, db: Database, report: TunnelReport): Promise<void> {
   await saveReport(db, report);
   if (report.spending.length === 0) return;
@@ -53,8 +53,11 @@ export async function applyReport(env: Env, db: Database, report: TunnelReport):
   }
 }
 
-/** Disconnects the agents of a token whose budget is spent. */
-export async function disconnectOverBudget(env: Env, { tokenNonce, tunnelIds }: ServedTunnels): Promise<void> {
+/** Disconnects the agents of a token that has spent its budget. */
+export async function disconnectOverBudget(
+  env: Env,
+  { tokenNonce, tunnelIds }: ServedTunnels,
+): Promise<void> {
   await Promise.all(
     tunnelIds.map(async (id) => tunnelObject(env, id).disconnectOverBudget(tokenNonce)),
   );

@@ -1,4 +1,4 @@
-/** An agent comes with a token and asks for a name: the rows' side of that, decided in one transaction. */
+/** An agent connects with a token and asks for a name: one transaction finds or creates its tunnel, or refuses. */
 import { and, eq, lt, ne, sql } from "drizzle-orm";
 import { TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
 import type { Plan } from "../../../protocol/plans.ts";
@@ -12,7 +12,9 @@ import { organizations } from "../tables/organizations.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tunnels, type TunnelRow } from "../tables/tunnels.ts";
 import { reserveTunnelPort, type TunnelWithRelay } from "./tcp-ports.ts";
-import { expireTunnel, findProjectId, insertTunnel } from "./tunnels.ts";
+import { expireTunnel } from "./lifecycle.ts";
+import { NEXT_SETTINGS_VERSION } from "./settings-version.ts";
+import { findProjectId, insertTunnel } from "./tunnels.ts";
 import { liveTunnels } from "./live-tunnels.ts";
 
 export interface RegistrationRequest {
@@ -26,11 +28,11 @@ export interface RegistrationRequest {
   protocol: TunnelRow["protocol"];
   localPort: number;
   ttlSeconds: number | undefined;
-  /** The tunnel that the agent served before. */
+  /** The tunnel that the agent served before it reconnected. */
   resumeTunnelId: string | undefined;
-  /** Of protocol `tcp`: the public port that the agent wants. */
+  /** The public port that the agent wants, for protocol `tcp`. */
   remotePort: number | undefined;
-  /** Of protocol `tcp`: blocks that visitors may come from. Left out: as they are. */
+  /** CIDR blocks that visitors may come from, for protocol `tcp`. undefined: unchanged. */
   allowedCidrs: string[] | undefined;
 }
 
@@ -44,13 +46,13 @@ export type RegistrationRefusal =
   | "tunnel_expired"
   | "tunnel_stopped"
   | "duplicate_name"
-  /** The name has a tunnel that carries HTTP, and the agent TCP, or the reverse. */
+  /** The tunnel with this name carries HTTP and the agent wants TCP, or the reverse. */
   | "other_protocol"
   | PortRefusal
   | "served_by_another"
   | "quota_exceeded";
 
-/** `plan` is the organization's. */
+/** `plan` is the plan of the organization. */
 export interface Registered {
   ok: TunnelWithRelay;
   plan: Plan;
@@ -59,61 +61,70 @@ export interface Registered {
 export type Registration =
   | Registered
   | {
-      refuse: RegistrationRefusal;
-      /** Tunnels whose rows led to it and may be out of date: their objects know better. */
+      refusal: RegistrationRefusal;
+      /** Tunnels whose rows caused the refusal and may be stale: their objects have the current status. */
       staleTunnelIds: string[];
     };
 
 /**
- * Finds or makes the tunnel. From here on its row says that the agent is connected, so that of two agents
- * who want a token's last place one is refused; the tunnel's object corrects it when that turns out wrong.
+ * Finds or creates the tunnel, and marks it as connected in the same transaction: of two agents that ask for the last
+ * tunnel of a token's quota, one is refused. If the agent does not connect after all, the tunnel's object corrects the row.
  */
 export function registerTunnel(db: Database, request: RegistrationRequest): Promise<Registration> {
   return db.transaction(async (change) => {
     const { tx } = change;
-    // Before the token's row: whoever deletes a project locks them in this order.
+    // The deletion of a project locks the project before its tokens too.
     const projectId = await findProjectId(tx, request.orgId, request.projectSlug);
     const token = await lockToken(change, request);
-    if (typeof token === "string") return refused(token);
-    if (projectId === null) return refused("project_not_found");
+    if (typeof token === "string") return refuse(token);
+    if (projectId === null) return refuse("project_not_found");
     if ((await findOverBudget(tx, eq(tokens.id, token.id))).length > 0) {
-      return refused("over_budget");
+      return refuse("over_budget");
     }
 
     const existing = await lockLiveTunnel(change, request);
-    if (existing?.stoppedAt) return refused("tunnel_stopped");
+    if (existing?.stoppedAt) return refuse("tunnel_stopped");
     const isOther = existing?.id !== request.resumeTunnelId;
-    const over = isOther ? await findResumeError(change, request) : null;
-    if (over !== null) return refused(over);
+    const resumeError = isOther ? await findResumeError(change, request) : null;
+    if (resumeError !== null) return refuse(resumeError);
 
-    const isTaken = and(
+    const isOtherServed = and(
       eq(tunnels.connectedTokenId, token.id),
       eq(tunnels.agentConnected, true),
       ne(tunnels.subdomain, request.label),
     );
-    if ((await tx.$count(tunnels, isTaken)) >= token.tunnelQuota) {
-      const doubted = await tx
+    if ((await tx.$count(tunnels, isOtherServed)) >= token.tunnelQuota) {
+      const stale = await tx
         .select({ id: tunnels.id })
         .from(tunnels)
-        .where(and(isTaken, isStatusStale()));
-      return refused("quota_exceeded", doubted);
+        .where(and(isOtherServed, isStatusStale()));
+      return refuse("quota_exceeded", stale);
     }
 
-    if (existing && existing.projectId !== projectId) return refused("duplicate_name");
+    if (existing && existing.projectId !== projectId) return refuse("duplicate_name");
     const isTcp = request.protocol === "tcp";
-    if (existing && (existing.protocol === "tcp") !== isTcp) return refused("other_protocol");
+    if (existing && (existing.protocol === "tcp") !== isTcp) return refuse("other_protocol");
     if (existing?.agentConnected && existing.connectedTokenId !== token.id) {
-      return refused("served_by_another", [existing]);
+      return refuse("served_by_another", [existing]);
     }
     const now = new Date();
-    const ends = {
+    const expiry = {
       expiresAt: getTunnelExpiry(token.plan, request.ttlSeconds, now),
-      askedEnd: getRequestedExpiry(request.ttlSeconds, now),
+      requestedExpiresAt: getRequestedExpiry(request.ttlSeconds, now),
     };
     const actor = { orgId: request.orgId, userId: token.createdBy, ip: request.ip };
+    const { name, label, protocol, localPort } = request;
     const tunnel =
-      existing ?? (await insertTunnel(change, actor, { ...request, ...ends }, projectId));
-    if (!tunnel) return change.rollback(refused("duplicate_name"));
+      existing ??
+      (await insertTunnel(change, actor, {
+        name,
+        label,
+        protocol,
+        localPort,
+        ...expiry,
+        projectId,
+      }));
+    if (!tunnel) return change.rollback(refuse("duplicate_name"));
 
     const [row] = await tx
       .update(tunnels)
@@ -124,10 +135,10 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
         agentConnected: true,
         lastSeenAt: sql`now()`,
         status: "active",
-        // An agent that comes back must not put the end off.
+        // A reconnecting agent can bring the expiry forward, but not postpone it.
         ...(request.ttlSeconds !== undefined && {
-          expiresAt: getEarlier(tunnel.expiresAt, ends.expiresAt),
-          askedEnd: getEarlier(tunnel.askedEnd, ends.askedEnd),
+          expiresAt: getEarlier(tunnel.expiresAt, expiry.expiresAt),
+          requestedExpiresAt: getEarlier(tunnel.requestedExpiresAt, expiry.requestedExpiresAt),
         }),
       })
       .where(eq(tunnels.id, tunnel.id))
@@ -135,12 +146,12 @@ export function registerTunnel(db: Database, request: RegistrationRequest): Prom
     if (!isTcp) return { ok: { ...row!, relayHost: null }, plan: token.plan };
     await updateAllowedCidrs(change, actor, row!, request);
     const withPort = await reserveTunnelPort(change, tunnel, { port: request.remotePort });
-    if (typeof withPort === "string") return change.rollback(refused(withPort));
+    if (typeof withPort === "string") return change.rollback(refuse(withPort));
     return { ok: withPort, plan: token.plan };
   });
 }
 
-/** An agent that comes back does not overwrite what was set since it came first. */
+/** A reconnecting agent does not overwrite the allowlist, which may have been changed since it first connected. */
 async function updateAllowedCidrs(
   change: Change,
   actor: OrganizationActor,
@@ -151,18 +162,18 @@ async function updateAllowedCidrs(
   if (JSON.stringify(allowedCidrs) === JSON.stringify(tunnel.allowedCidrs)) return;
   const [row] = await change.tx
     .update(tunnels)
-    .set({ allowedCidrs, settingsVersion: sql`${tunnels.settingsVersion} + 1` })
+    .set({ allowedCidrs, settingsVersion: NEXT_SETTINGS_VERSION })
     .where(eq(tunnels.id, tunnel.id))
     .returning();
   change.audit(actor, "tunnel_ip_allowlist_set", tunnel.id);
   enqueueSettings(change, row!);
 }
 
-function refused(refusal: RegistrationRefusal, doubted: { id: string }[] = []): Registration {
-  return { refuse: refusal, staleTunnelIds: doubted.map(({ id }) => id) };
+function refuse(refusal: RegistrationRefusal, stale: { id: string }[] = []): Registration {
+  return { refusal, staleTunnelIds: stale.map(({ id }) => id) };
 }
 
-/** Agents of one token take turns from here on. */
+/** The lock makes registrations with one token wait for each other. */
 async function lockToken({ tx }: Change, { orgId, tokenNonce }: RegistrationRequest) {
   const [token] = await tx
     .select({
@@ -183,7 +194,7 @@ async function lockToken({ tx }: Change, { orgId, tokenNonce }: RegistrationRequ
   return token;
 }
 
-/** One whose time is over ends here, however late the scheduled job is. */
+/** A tunnel whose expiry has been reached expires here if the scheduled job has not run yet. @returns null for it. */
 async function lockLiveTunnel(
   change: Change,
   { orgId, label }: RegistrationRequest,
@@ -201,7 +212,7 @@ async function lockLiveTunnel(
   return tunnel;
 }
 
-/** Why the tunnel that an agent comes back to is not there: it must not be made anew behind its owner's back. */
+/** Why an agent can't resume its tunnel. A tunnel that its owner deleted must not be created again by a reconnect. */
 async function findResumeError(
   { tx }: Change,
   { orgId, resumeTunnelId }: RegistrationRequest,

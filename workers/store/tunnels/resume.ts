@@ -1,7 +1,7 @@
 /**
- * An agent that comes back to the tunnel it serves, after a lost connection or a restart of the server. Its
- * place is counted already and its row is its own: one statement takes it in, so that a thousand who come
- * back at once need not take turns on the row of their token.
+ * An agent reconnects to the tunnel that it serves, after a lost connection or a restart of the server. It already counts
+ * towards its token's quota, so a single statement suffices: a thousand agents that reconnect at once do not wait for
+ * a lock on their token's row.
  */
 import { and, eq, getTableColumns, isNull, sql, type SQL } from "drizzle-orm";
 import type { Database } from "../database.ts";
@@ -13,13 +13,13 @@ import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { liveTunnels } from "./live-tunnels.ts";
 
-/** @returns null where anything else is so: then it registers like everybody. */
+/** @returns null when any condition does not hold; then the agent registers as a new one does. */
 export async function resumeTunnel(
   { query }: Database,
   request: RegistrationRequest,
 ): Promise<Registered | null> {
   const { orgId, tokenNonce, resumeTunnelId, label, projectSlug, ttlSeconds } = request;
-  // Another time to live is another end.
+  // A time to live changes the tunnel's expiry, which only a registration does.
   if (resumeTunnelId === undefined || ttlSeconds !== undefined) return null;
   const isTcp = request.protocol === "tcp";
   if ((await findOverBudget(query, eq(tokens.nonce, tokenNonce))).length > 0) return null;
@@ -69,7 +69,7 @@ export async function resumeTunnel(
   return { ok: tunnel, plan };
 }
 
-/** The tunnel has the port that its agent wants, and its relay still hands it out. */
+/** The tunnel has the port that its agent wants, and the port is still in its relay's range. */
 function hasWantedPort(wanted: number | undefined): SQL {
   const isWanted = wanted === undefined ? sql`true` : eq(tunnels.publicPort, wanted);
   return sql`${isWanted} and exists (select from ${relays} where ${relays.id} = ${tunnels.relayId}

@@ -1,4 +1,4 @@
-/** The public TCP ports of tunnels of protocol `tcp`: reserved with the tunnel, released with its end. */
+/** The public TCP ports of tunnels of protocol `tcp`: reserved when a tunnel is created, released when it ends. */
 import { and, eq, inArray, isNull, sql } from "drizzle-orm";
 import type { Change } from "../database.ts";
 import { reservePort, type PortRefusal } from "../networks/relay-ports.ts";
@@ -10,10 +10,10 @@ export interface WantedPort {
   port?: number | undefined;
 }
 
-/** A tunnel and where its visitors connect to. */
+/** A tunnel, and the relay that its visitors connect to. */
 export type TunnelWithRelay = TunnelRow & { relayHost: string | null };
 
-/** @returns the tunnel as it is now. One that has a port keeps it, unless another one is wanted. */
+/** @returns the updated tunnel. It keeps the port that it has, unless a different one is wanted. */
 export async function reserveTunnelPort(
   change: Change,
   tunnel: Pick<TunnelRow, "id" | "orgId">,
@@ -38,7 +38,7 @@ export async function reserveTunnelPort(
   return { ...row!, relayHost: relay!.host };
 }
 
-/** For tunnels that end: others get their ports after the cool-down. */
+/** For tunnels that end. Other organizations can reserve the ports after the cool-down. */
 export async function releaseTunnelPorts({ tx }: Change, tunnelIds: string[]): Promise<void> {
   if (tunnelIds.length === 0) return;
   await tx

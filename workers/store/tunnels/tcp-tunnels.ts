@@ -1,4 +1,4 @@
-/** Tunnels of protocol `tcp` as agents' tokens see them: who may serve one at its relay, who may connect to it. */
+/** Tunnels of protocol `tcp`: which token's agent may serve one at its relay, and which tokens may connect to it. */
 import { and, eq, sql } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { findOverBudget } from "../tokens/spending.ts";
@@ -13,7 +13,7 @@ export type TokenRefusal =
   "token_unknown" | "token_revoked" | "organization_not_approved" | "over_budget";
 export type TunnelRefusal = "not_found" | "not_tcp" | "tunnel_expired" | "tunnel_stopped";
 
-/** What an agent needs to serve a tunnel at its relay. */
+/** A tunnel, with what an agent needs to serve it at its relay. */
 export interface ServedTunnel {
   id: string;
   relay: { id: string; url: string; host: string };
@@ -22,9 +22,9 @@ export interface ServedTunnel {
 }
 
 /**
- * The tunnel that a token's agent serves, or served last.
+ * Finds the tunnel that a token's agent serves, or served last.
  *
- * @returns "served_by_another" when the tunnel is the organization's and another token's agent serves it.
+ * @returns "served_by_another" when the agent of another token of the organization serves it.
  */
 export async function findServedTunnel(
   db: Database,
@@ -36,13 +36,13 @@ export async function findServedTunnel(
   const row = await findTcpTunnel(db, token.orgId, { id: tunnelId });
   if (typeof row === "string") return row;
   if (row.connectedTokenId !== usable.id) return "served_by_another";
-  // Its agent registers first, which reserves the port.
+  // The port is reserved when its agent registers, which has not happened yet.
   if (row.publicPort === null || row.relay === null) return "served_by_another";
   const { id, relay, publicPort: port, allowedCidrs } = row;
   return { id, relay, port, allowedCidrs };
 }
 
-/** A tunnel that a client wants to connect to. */
+/** A tunnel that a client of `underpass connect` asks for. */
 export interface StreamTarget {
   id: string;
   localPort: number;
@@ -50,7 +50,7 @@ export interface StreamTarget {
   projectSlug: string;
 }
 
-/** @param which a tunnel's id, or its subdomain. */
+/** @param which the tunnel's id or its subdomain. */
 export async function findStreamTarget(
   db: Database,
   token: PresentedToken,
@@ -61,7 +61,7 @@ export async function findStreamTarget(
   return findTcpTunnel(db, token.orgId, which);
 }
 
-/** By what the rows say now: a signature outlives a revocation. */
+/** Reads the token's row: the token's signature remains valid after a revocation. */
 async function findUsableToken(
   { query }: Database,
   { orgId, nonce }: PresentedToken,
@@ -107,7 +107,7 @@ async function findTcpTunnel(
     .innerJoin(projects, eq(projects.id, tunnels.projectId))
     .leftJoin(relays, eq(relays.id, tunnels.relayId))
     .where(and(liveTunnels(orgId), isWanted))
-    // A name can have been that of several, of which at most one is not over.
+    // Several tunnels can have had a subdomain; at most one of them has not expired.
     .orderBy(sql`${tunnels.status} = 'expired'`)
     .limit(1);
   if (!row) return "not_found";
