@@ -245,10 +245,13 @@ async function requireProof(
     );
   }
   if (texts.some((text) => equalInConstantTime(text, verificationToken))) return;
-  const found = texts.length === 0 ? "There is no TXT record" : "None of the TXT records matches";
+  const problem =
+    texts.length === 0
+      ? `There is no TXT record at ${name}.`
+      : `No TXT record at ${name} has the right value.`;
   throw new ApiError(
     "verification_failed",
-    `${found} at ${name}. Publish a TXT record with the value ${verificationToken} there.`,
+    `${problem} Publish a TXT record with the value ${verificationToken} there.`,
   );
 }
 
