@@ -13,7 +13,7 @@ import {
   type ResetCode,
 } from "../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../protocol/limits.ts";
-import { readWith } from "../sockets/socket-reader.ts";
+import { setReceiver } from "../sockets/socket-reader.ts";
 import { reset } from "../sockets/splice.ts";
 
 export interface FrameSpliceOptions {
@@ -22,9 +22,9 @@ export interface FrameSpliceOptions {
   windows: SendWindows;
   send(write: (writer: FrameWriter) => void): void;
   /** Both directions have ended and all bytes are delivered. */
-  completed(): void;
+  onComplete(): void;
   /** The local connection broke; the other end is to be told. `completed` does not follow. */
-  broken(code: ResetCode, reason: string): void;
+  onBreak(code: ResetCode, reason: string): void;
 }
 
 export class FrameSplice {
@@ -47,7 +47,7 @@ export class FrameSplice {
   constructor(socket: Socket, options: FrameSpliceOptions) {
     this.#socket = socket;
     this.#options = options;
-    readWith(socket, (bytes) => this.#read(bytes));
+    setReceiver(socket, (bytes) => this.#read(bytes));
     socket.on("end", () => {
       this.#hasSocketEnded = true;
       if (this.#unsent.length === 0) this.#sendEnd();
@@ -92,11 +92,11 @@ export class FrameSplice {
   #read(bytes: Uint8Array): boolean {
     this.bytesFromSocket += bytes.length;
     this.#unsent = bytes;
-    return this.#sendWhatMay();
+    return this.#sendAvailable();
   }
 
   /** @returns whether everything is sent. Otherwise it goes on, and reading with it, when there is credit. */
-  #sendWhatMay(): boolean {
+  #sendAvailable(): boolean {
     const { id, windows } = this.#options;
     while (this.#unsent.length > 0) {
       const available = windows.available(id);
@@ -114,7 +114,7 @@ export class FrameSplice {
   }
 
   #resumeSending(): void {
-    if (this.#isClosed || !this.#sendWhatMay()) return;
+    if (this.#isClosed || !this.#sendAvailable()) return;
     if (this.#hasSocketEnded) this.#sendEnd();
     else this.#socket.resume();
   }
@@ -149,13 +149,13 @@ export class FrameSplice {
     this.#isSocketDone = !hadError && readableEnded && writableFinished;
     if (this.#isSocketDone) return this.#completeIfDone();
     this.#isClosed = true;
-    this.#options.broken(RESET.originFailed, problem);
+    this.#options.onBreak(RESET.originFailed, problem);
   }
 
   /** The local connection may be closed while the last of its bytes wait for credit. */
   #completeIfDone(): void {
     if (this.#isClosed || !this.#isSocketDone || !this.#isEndSent) return;
     this.#isClosed = true;
-    this.#options.completed();
+    this.#options.onComplete();
   }
 }

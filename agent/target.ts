@@ -13,7 +13,7 @@ export interface Target {
  * @returns null for anything else, a path or query included: the visitor's own target is what is asked for.
  */
 export function parseTarget(text: string): Target | null {
-  const url = urlOf(text.trim());
+  const url = parseUrl(text.trim());
   if (!url || (url.protocol !== "http:" && url.protocol !== "https:")) return null;
   if ((url.pathname !== "/" && url.pathname !== "") || url.search || url.hash) return null;
   if (url.username || url.password || url.hostname === "") return null;
@@ -23,7 +23,7 @@ export function parseTarget(text: string): Target | null {
   return { scheme, host: url.hostname, port, origin: url.origin };
 }
 
-function urlOf(text: string): URL | null {
+function parseUrl(text: string): URL | null {
   const portOnly = /^\d+$/.test(text);
   const withHost = portOnly ? `http://localhost:${text}` : text;
   const withScheme = /^[a-z][a-z0-9+.-]*:\/\//i.test(withHost) ? withHost : `http://${withHost}`;
@@ -38,7 +38,7 @@ function urlOf(text: string): URL | null {
  * How a name is looked up. `localhost` is both loopback addresses, whatever the machine's resolver says:
  * half of all local servers listen on one of them only. The first that answers is taken.
  */
-export function lookupFor(target: Pick<Target, "host">) {
+export function getLookup(target: Pick<Target, "host">) {
   if (target.host !== "localhost") return undefined;
   const both = [
     { address: "127.0.0.1", family: 4 },

@@ -1,4 +1,4 @@
-/** The relay's WebSocket to the API (protocol/relay/link.ts): made again whenever it is lost. */
+/** The relay's WebSocket to the API (protocol/relay/link.ts), which reconnects whenever it is lost. */
 import { WebSocket } from "ws";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
@@ -23,7 +23,7 @@ export interface ApiLinkOptions {
   secret: string;
   hello: RelayHello;
   log: Log;
-  /** The API has welcomed the relay: what it is told next has everything. */
+  /** Called when the API has welcomed the relay: the next status must be complete. */
   onWelcome(): void;
   onMessage(message: Exclude<ApiToRelayMessage, { type: "welcome" }>): void;
 }
@@ -36,7 +36,7 @@ export class ApiLink implements LinkState {
   #isClosed = false;
   #retryMs = LINK_RETRY_MIN_MS;
   #retry: NodeJS.Timeout | undefined;
-  /** Logged once, not with each try. */
+  /** The last problem, which is logged once and not with every attempt. */
   #problem = "";
 
   constructor(options: ApiLinkOptions) {
@@ -87,14 +87,14 @@ export class ApiLink implements LinkState {
     });
   }
 
-  /** @returns false when there is no link. */
+  /** @returns false when the relay is not connected. */
   send(status: RelayStatus): boolean {
     if (!this.#isConnected || !this.#socket) return false;
     this.#socket.send(JSON.stringify(status));
     return true;
   }
 
-  /** Resolves when the connection is closed, soon. */
+  /** Resolves when the connection is closed, after `CLOSE_MAX_MS` at the latest. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#retry);
@@ -112,8 +112,8 @@ export class ApiLink implements LinkState {
     if (text === RELAY_PONG) return;
     const message = ApiToRelayMessage.safeParse(parseJson(text)).data;
     if (!message) {
-      // A later version of the API may say what this one does not know.
-      this.#options.log.warn("a message of the API is not understood");
+      // A later version of the API may send messages that this version does not know.
+      this.#options.log.warn("ignored an unknown message from the API");
       return;
     }
     if (message.type !== "welcome") return this.#options.onMessage(message);
@@ -130,10 +130,10 @@ export class ApiLink implements LinkState {
     this.#isConnected = false;
     if (this.#isClosed) return;
     if (wasConnected || problem !== this.#problem) {
-      this.#options.log.warn("not connected to the API, and trying again", { error: problem });
+      this.#options.log.warn("not connected to the API, retrying", { error: problem });
     }
     this.#problem = problem;
-    // Jitter, so that relays don't all come back in the same moment.
+    // Jitter, so that relays don't all reconnect at the same time.
     this.#retry = setTimeout(() => this.connect(), this.#retryMs * (0.5 + Math.random() / 2));
     this.#retryMs = Math.min(this.#retryMs * 2, LINK_RETRY_MAX_MS);
   }

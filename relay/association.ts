@@ -1,17 +1,17 @@
-/** An agent that serves one port: what networks and tunnels have in common. */
+/** An agent that serves one port: the interface that networks and tunnels have in common. */
 import type { AgentToRelayMessage, RelayToAgentMessage } from "../protocol/relay/control.ts";
 import type { NetworkStatus, TunnelUsage } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 
-/** The messages that an association gets; tickets are looked at before. */
+/** The messages that an association handles; tickets are handled by the control connection. */
 export type AssociationMessage = Exclude<AgentToRelayMessage, { type: "ticket" }>;
 
 /** The agent's control connection, as an association sees it. */
 export interface AgentConnection {
   send(message: RelayToAgentMessage): void;
-  /** Binary WebSocket messages. */
+  /** Sends a binary WebSocket message. */
   sendBinary(bytes: Uint8Array): void;
-  /** Bytes that wait to be sent. */
+  /** Bytes that are queued to be sent. */
   readonly bufferedAmount: number;
 }
 
@@ -22,18 +22,18 @@ export interface Association {
   /** Binds the port. @throws the system's error when that fails. */
   listen(): Promise<void>;
   handleMessage(message: AssociationMessage): void;
-  /** @returns false for bytes that are no datagrams. */
+  /** @returns false for bytes that are not datagrams. */
   handleDatagrams(bytes: Buffer): boolean;
   /** A later ticket for the same port. */
   renew(ticket: RelayTicket): void;
-  /** Called each second. @param now milliseconds since the epoch. */
+  /** Called every second. @param now milliseconds since the epoch. */
   sweep(now: number): void;
-  /** The agent is gone: gives the port up. Connections that need no agent's control connection may go on. */
+  /** The agent disconnected: unbinds the port. Connections that do not need its control connection may continue. */
   release(): void;
-  /** Gives the port up and ends everything. */
+  /** Unbinds the port and ends everything. */
   close(): void;
-  /** Of a tunnel. */
+  /** Only for a tunnel. */
   usage?(): TunnelUsage;
-  /** Of a network, now. */
+  /** Only for a network: its current status. */
   networkStatus?(now: number): NetworkStatus;
 }

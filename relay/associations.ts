@@ -1,4 +1,4 @@
-/** The agents that serve ports of this relay: who gets a port, and until when. */
+/** The agents that serve ports of this relay: decides which agent gets a port, and until when. */
 import { randomInt } from "node:crypto";
 import type { CloseName } from "../protocol/wire/close-codes.ts";
 import { RELAY_TICKET_GRACE_MS } from "../protocol/relay/limits.ts";
@@ -10,8 +10,8 @@ import {
   ASSOCIATIONS_MAX,
   OWN_PORT_CONNECTIONS_MAX,
   TICKET_CLOCK_TOLERANCE_MS,
-  TICKET_LIFE_MAX_MS,
-  TICKET_OVERDUE_MS,
+  TICKET_LIFETIME_MAX_MS,
+  TICKET_RENEWAL_MAX_MS,
 } from "./limits.ts";
 import { getErrorMessage, type Log } from "./log.ts";
 import type { Metrics, TcpTotals } from "./metrics.ts";
@@ -39,10 +39,10 @@ export interface Refusal {
   message: string;
 }
 
-/** What the registry needs to know of the link to the API. */
+/** The state of the link to the API. */
 export interface LinkState {
   readonly isConnected: boolean;
-  /** Milliseconds since the epoch; null: never in this run. */
+  /** Milliseconds since the epoch; null if never in this run. */
   readonly connectedAt: number | null;
 }
 
@@ -71,18 +71,18 @@ export class Associations {
   readonly #records = new NetworkRecords();
   readonly #allowlistUpdates = new AllowlistUpdates({
     maxEntries: ALLOWLIST_UPDATES_MAX,
-    maxAgeMs: TICKET_LIFE_MAX_MS,
+    maxAgeMs: TICKET_LIFETIME_MAX_MS,
   });
   /** By kind and port. */
   readonly #byPort = new Map<string, Entry>();
   /** One change of a port at a time. */
   readonly #changes = new Map<string, Promise<unknown>>();
   readonly #byNumber = new Map<number, Entry>();
-  /** Tunnels without an agent whose connections go on. */
+  /** Tunnels whose agent disconnected while connections were open. */
   readonly #released = new Set<TunnelAssociation>();
   #isClosed = false;
   readonly #endedTcp: TcpTotals = { connections: 0, bytesIn: 0, bytesOut: 0 };
-  /** Called with an association that has ended. */
+  /** Called when an association has ended. */
   onEnd: (association: Association) => void = () => {};
 
   constructor(options: AssociationsOptions) {
@@ -96,25 +96,25 @@ export class Associations {
     return this.#flowIds.size;
   }
 
-  /** Of all TCP tunnels since the relay started. */
+  /** Totals of all TCP tunnels since the relay started. */
   get tcpTotals(): TcpTotals {
     const totals = { ...this.#endedTcp };
     for (const association of this.all()) addTcpTotals(totals, association);
     return totals;
   }
 
-  /** With an agent, and those without whose connections go on. */
+  /** All associations, including those without an agent whose connections continue. */
   all(): Association[] {
     return [...[...this.#byPort.values()].map((entry) => entry.association), ...this.#released];
   }
 
-  /** How long after its end a ticket is still good: only while the API that would renew it is away. */
+  /** How long a ticket is accepted after its expiry: only while the API that would renew it can't be reached. */
   get graceMs(): number {
     const { isConnected, connectedAt } = this.#options.link;
     return connectedAt !== null && !isConnected ? RELAY_TICKET_GRACE_MS : 0;
   }
 
-  /** Gives an agent its port. An agent that has it already makes way, unless its generation is higher. */
+  /** Gives an agent its port. It replaces the agent that serves the port, unless that one's generation is higher. */
   async open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
     const port = toPortKey(ticket);
     const earlier = this.#changes.get(port);
@@ -127,7 +127,7 @@ export class Associations {
     }
   }
 
-  /** @returns null when the ticket is taken. */
+  /** @returns null when the ticket is accepted. */
   renew(association: Association, ticket: RelayTicket): Refusal | null {
     const current = association.ticket;
     if (toPortKey(ticket) !== toPortKey(current) || ticket.sub !== current.sub) {
@@ -177,7 +177,7 @@ export class Associations {
     return association instanceof TunnelAssociation ? association : undefined;
   }
 
-  /** Called each second. */
+  /** Called every second. */
   sweep(now: number): void {
     for (const { association, agent } of [...this.#byPort.values()]) {
       if (now > this.#getExpiryMs(association.ticket)) {
@@ -199,7 +199,7 @@ export class Associations {
   closeAll(): void {
     this.#isClosed = true;
     for (const { association, agent } of [...this.#byPort.values()]) {
-      this.#end(association, agent, "going_away", "the relay stops");
+      this.#end(association, agent, "going_away", "the relay is stopping");
     }
     for (const association of this.#released) {
       association.close();
@@ -208,14 +208,14 @@ export class Associations {
     this.#released.clear();
   }
 
-  // ── Inside ──
+  // ── Private ──
 
   async #open(ticket: RelayTicket, agent: Agent): Promise<Association | Refusal> {
     const { settings, revocations, log } = this.#options;
     const key = toPortKey(ticket);
-    if (this.#isClosed) return { refused: "going_away", message: "the relay stops" };
+    if (this.#isClosed) return { refused: "going_away", message: "the relay is stopping" };
     if (ticket.port < settings.firstPort || ticket.port > settings.lastPort) {
-      return { refused: "invalid_request", message: "the port is not one of this relay's" };
+      return { refused: "invalid_request", message: "the port does not belong to this relay" };
     }
     const revocation = revocations.find(ticket);
     if (revocation) return { refused: revocation.reason, message: "the ticket was revoked" };
@@ -224,11 +224,15 @@ export class Associations {
       return { refused: "replaced", message: "a newer agent serves this port" };
     }
     if (!current && this.#byPort.size >= ASSOCIATIONS_MAX) {
-      return { refused: "going_away", message: "the relay serves as many agents as it can" };
+      return {
+        refused: "going_away",
+        message: "the relay serves as many agents as it can: try again later",
+      };
     }
-    if (current) this.#end(current.association, current.agent, "replaced", "by a newer agent");
+    if (current)
+      this.#end(current.association, current.agent, "replaced", "a newer agent serves this port");
     const association = this.#create(this.#withLatestCidrs(ticket), agent);
-    // Known from now on: a revocation may come while the port is being bound.
+    // Registered before the port is bound: a revocation may arrive meanwhile.
     const entry = { association, agent };
     this.#byPort.set(key, entry);
     this.#byNumber.set(association.number, entry);
@@ -237,13 +241,16 @@ export class Associations {
     } catch (error) {
       this.#remove(association);
       association.close();
-      log.error("a port can't be bound", { port: ticket.port, error: getErrorMessage(error) });
-      return { refused: "internal", message: `port ${ticket.port} can't be bound at the relay` };
+      log.error("could not bind a port", { port: ticket.port, error: getErrorMessage(error) });
+      return { refused: "internal", message: `the relay could not bind port ${ticket.port}` };
     }
     if (this.#byPort.get(key) !== entry) {
-      // It has got its close code already.
+      // The agent has already got its close code.
       association.close();
-      return { refused: "connection_ended", message: "ended while the port was being bound" };
+      return {
+        refused: "connection_ended",
+        message: "the connection was ended while the port was being bound",
+      };
     }
     return association;
   }
@@ -282,7 +289,7 @@ export class Associations {
     return { ...ticket, cidrs: this.#allowlistUpdates.getEffectiveCidrs(ticket) };
   }
 
-  /** Random: it must not name another agent after a restart either. */
+  /** Random, so that it does not name another agent after a restart. */
   #generateNumber(): number {
     for (;;) {
       const number = randomInt(1, U32);
@@ -297,7 +304,7 @@ export class Associations {
     agent.close(name, message);
   }
 
-  /** @returns false when another has its port, or none. */
+  /** @returns false when the association does not have its port any more. */
   #remove(association: Association): boolean {
     const key = toPortKey(association.ticket);
     if (this.#byPort.get(key)?.association !== association) return false;
@@ -312,10 +319,10 @@ export class Associations {
     const expiresAt = exp * 1_000 + TICKET_CLOCK_TOLERANCE_MS;
     if (connectedAt === null) return expiresAt;
     if (!isConnected) return expiresAt + RELAY_TICKET_GRACE_MS;
-    // The API is back, and the agent may ask it again.
+    // The API can be reached again, so the agent can request a new ticket.
     return Math.max(
       expiresAt,
-      Math.min(connectedAt + TICKET_OVERDUE_MS, expiresAt + RELAY_TICKET_GRACE_MS),
+      Math.min(connectedAt + TICKET_RENEWAL_MAX_MS, expiresAt + RELAY_TICKET_GRACE_MS),
     );
   }
 }

@@ -1,4 +1,4 @@
-/** One agent's control connection (protocol/relay/control.ts): its messages, its heartbeat, its end. */
+/** One agent's control connection (protocol/relay/control.ts): its messages, its heartbeat and its close. */
 import type { RawData, WebSocket } from "ws";
 import { CLOSE, type CloseName } from "../protocol/wire/close-codes.ts";
 import {
@@ -12,7 +12,7 @@ import type { Association } from "./association.ts";
 import { CONTROL_BACKLOG_MAX_BYTES } from "./limits.ts";
 import { getErrorMessage, type Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
-import { KeysUnavailable, type TicketVerifier } from "./tickets.ts";
+import { KeysUnavailableError, type TicketVerifier } from "./tickets.ts";
 
 export interface ControlOptions {
   associations: Associations;
@@ -31,7 +31,7 @@ export class ControlConnection implements Agent {
   #association: Association | undefined;
   #lastReceivedAt = Date.now();
   #isClosed = false;
-  /** Messages are handled one after the other, although a ticket takes a moment to check. */
+  /** Tickets are handled one after the other, although their verification is asynchronous. */
   #handling: Promise<void> = Promise.resolve();
 
   constructor(socket: WebSocket, options: ControlOptions) {
@@ -47,7 +47,7 @@ export class ControlConnection implements Agent {
 
   // ── Called by the server ──
 
-  /** @param bearer the ticket; null: none was shown. */
+  /** @param bearer the ticket; null when the request had none. */
   async start(bearer: string | null): Promise<void> {
     const ticket = await this.#verify(bearer);
     if (ticket === null || this.#isClosed) return;
@@ -94,7 +94,7 @@ export class ControlConnection implements Agent {
     this.#options.associations.release(association);
   }
 
-  // ── Inside ──
+  // ── Private ──
 
   #handleMessage(data: RawData, isBinary: boolean): void {
     this.#lastReceivedAt = Date.now();
@@ -102,12 +102,13 @@ export class ControlConnection implements Agent {
     const bytes = data as Buffer;
     if (isBinary) {
       if (this.#association && !this.#association.handleDatagrams(bytes)) {
-        this.close("protocol_error", "that is no row of datagrams");
+        this.close("protocol_error", "the binary message is not a sequence of datagrams");
       }
       return;
     }
     const message = AgentToRelayMessage.safeParse(parseJson(bytes.toString())).data;
-    if (!message) return this.close("protocol_error", "that is no message of an agent");
+    if (!message)
+      return this.close("protocol_error", "the message is not one that an agent may send");
     if (message.type !== "ticket") {
       this.#association?.handleMessage(message);
       return;
@@ -122,8 +123,8 @@ export class ControlConnection implements Agent {
     try {
       ticket = await this.#options.tickets.verify(text);
     } catch (error) {
-      // The agent keeps what it has; the next ticket may come at a better time.
-      this.#options.log.warn("a ticket can't be checked", { error: getErrorMessage(error) });
+      // The association keeps its ticket; the next one may be verified again.
+      this.#options.log.warn("could not verify a ticket", { error: getErrorMessage(error) });
       return;
     }
     if (!ticket) return this.close("unauthorized", "the ticket is not valid at this relay");
@@ -138,9 +139,9 @@ export class ControlConnection implements Agent {
       if (!ticket) this.#refuse("unauthorized", "the ticket is not valid at this relay");
       return ticket;
     } catch (error) {
-      const isKnown = error instanceof KeysUnavailable;
-      this.#options.log.warn("a ticket can't be checked", { error: getErrorMessage(error) });
-      this.#refuse("internal", isKnown ? error.message : "the ticket can't be checked");
+      const isKnown = error instanceof KeysUnavailableError;
+      this.#options.log.warn("could not verify a ticket", { error: getErrorMessage(error) });
+      this.#refuse("internal", isKnown ? error.message : "the ticket could not be verified");
       return null;
     }
   }

@@ -1,4 +1,4 @@
-/** Bounds of the relay that nobody else needs to know. Those shared with agents are in protocol/relay/limits.ts. */
+/** Bounds of the relay alone. Those shared with agents are in protocol/relay/limits.ts. */
 import { RELAY_TICKET_GRACE_MS, RELAY_TICKET_SECONDS } from "../protocol/relay/limits.ts";
 import { MINUTE_MS } from "../shared/time.ts";
 
@@ -10,21 +10,21 @@ export const ASSOCIATIONS_MAX = 10_000;
 /** Sockets of the relay's own TCP port: control and data connections. */
 export const OWN_PORT_CONNECTIONS_MAX = 65_536;
 /**
- * Connections of one TCP port that the kernel keeps for the relay: so many half-open ones, beyond which Linux
- * answers SYNs with cookies and keeps nothing, and so many that wait to be accepted. Room for all visitors or
- * agents that come at once after a restart; Node.js has 511 by default. Linux cuts it to net.core.somaxconn.
+ * The kernel's backlog of one TCP port: this many half-open connections, beyond which Linux answers SYNs with cookies,
+ * and this many that wait to be accepted. Enough for all visitors or agents that connect at once after a restart.
+ * The default of Node.js is 511. Linux caps it at net.core.somaxconn.
  */
 export const LISTEN_BACKLOG = 1_024;
-/** Tickets that are being checked at a time. */
+/** Tickets that are verified at a time. */
 export const PENDING_UPGRADES_MAX = 1_024;
-/** An agent that stopped reading its JSON messages is disconnected beyond this. */
+/** An agent that does not read its JSON messages is disconnected beyond this. */
 export const CONTROL_BACKLOG_MAX_BYTES = 4 * 1024 * 1024;
-/** For clocks that differ a little. */
+/** Tolerated difference between clocks. */
 export const TICKET_CLOCK_TOLERANCE_MS = 10_000;
-/** An agent whose ticket ended while the API was away has this time to bring a new one. */
-export const TICKET_OVERDUE_MS = 30_000;
-/** How long a ticket can be shown after it was signed: its life, the grace, and clocks that differ. */
-export const TICKET_LIFE_MAX_MS = RELAY_TICKET_SECONDS * 2_000 + RELAY_TICKET_GRACE_MS;
+/** How long an agent whose ticket expired while the API was unreachable may take to bring a new one. */
+export const TICKET_RENEWAL_MAX_MS = 30_000;
+/** How long a ticket can be used after it was signed: its lifetime, the grace period and clock differences. */
+export const TICKET_LIFETIME_MAX_MS = RELAY_TICKET_SECONDS * 2_000 + RELAY_TICKET_GRACE_MS;
 export const ASSOCIATION_SWEEP_INTERVAL_MS = 1_000;
 /** How long the close messages to agents may take when the relay stops. */
 export const STOP_MAX_MS = 2_000;
@@ -33,7 +33,7 @@ export const STOP_MAX_MS = 2_000;
 
 export const JWKS_FETCH_MAX_MS = 5_000;
 export const JWKS_MAX_BYTES = 256 * 1024;
-/** Keys are fetched again after this, so that a key that was withdrawn is forgotten. */
+/** Keys are fetched again after this, so that a withdrawn key becomes invalid. */
 export const JWKS_MAX_AGE_MS = 10 * MINUTE_MS;
 /** At most one fetch in this time, whatever key ids tickets name. */
 export const JWKS_REFETCH_MIN_MS = 2_000;
@@ -49,8 +49,8 @@ export const LINK_WELCOME_MAX_MS = 10_000;
 export const LINK_STATUS_MAX_BYTES = 256 * 1024;
 /** A live network is reported at least this often, so that "last seen" does not grow old. */
 export const NETWORK_STATUS_MAX_AGE_MS = 30_000;
-/** The last totals of an association that ended are reported again after a new hello within this. */
-export const ENDED_USAGE_KEPT_MS = 10 * MINUTE_MS;
+/** How long the last totals of an ended association are reported again after a new hello. */
+export const ENDED_USAGE_RETENTION_MS = 10 * MINUTE_MS;
 export const ENDED_USAGE_MAX = 10_000;
 export const REVOCATIONS_MAX = 10_000;
 export const ALLOWLIST_UPDATES_MAX = 10_000;
@@ -58,14 +58,14 @@ export const ALLOWLIST_UPDATES_MAX = 10_000;
 // ── UDP ──
 
 export const UDP_BUFFER_BYTES = 4 * 1024 * 1024;
-/** Datagrams that the kernel does not take are queued by Node.js: beyond this they are dropped. */
+/** Node.js queues datagrams that the kernel does not accept: beyond this they are dropped. */
 export const UDP_SEND_QUEUE_MAX_BYTES = 1024 * 1024;
-/** Without a BIND for this long datagrams go over the WebSocket: three were missed. */
+/** Without a BIND for this long, three are missing, and datagrams are sent over the WebSocket. */
 export const BINDING_MAX_AGE_MS = 50_000;
-/** Datagrams of a flow that the agent may not know yet take the WebSocket, behind the message that names it. */
+/** For this long, datagrams of a new flow are sent over the WebSocket, after the message that announces the flow. */
 export const FLOW_ANNOUNCEMENT_MS = 1_000;
 export const FLOW_SWEEP_INTERVAL_MS = 5_000;
-/** A peer that started a handshake and never showed that it gets our answers. */
+/** For a peer that started a handshake but has not shown that it receives our responses. */
 export const UNCONFIRMED_FLOW_IDLE_MAX_MS = 30_000;
 /** First handshake messages from one address (IPv6: /64) at a port: WireGuard itself sends one each 5 s. */
 export const INITIATIONS_PER_SECOND = 10;
@@ -73,16 +73,16 @@ export const INITIATIONS_BURST = 20;
 export const INITIATION_SOURCES_MAX = 4_096;
 export const NEW_FLOWS_PER_SECOND = 20;
 export const NEW_FLOWS_BURST = 200;
-/** Data of peers that may belong to no session, for all of a port together. */
+/** Data of peers that may have no session, for all peers of a port together. */
 export const UNPROVEN_DATA_PER_SECOND = 500;
 export const UNPROVEN_DATA_BURST = 1_000;
 /** How long a receiver index of the server lets a peer move to another address. */
 export const RECEIVER_INDEX_MAX_AGE_MS = 240_000;
 export const RECEIVER_INDICES_PER_PORT_MAX = 65_536;
-/** What may pass at once beyond the rate: 100 ms of it, and never less than this. */
+/** The burst beyond the rate: 100 ms of the rate, and never less than the bytes below. */
 export const RATE_BURST_MS = 100;
 export const RATE_BURST_MIN_BYTES = 256 * 1024;
-/** One WebSocket message carries at most so much of the datagrams of one turn. */
+/** The datagrams of one turn are sent in WebSocket messages of at most this. */
 export const WEBSOCKET_BATCH_MAX_BYTES = 64 * 1024;
 export const DEVICES_PER_NETWORK_MAX = 4_096;
 /** Networks whose counters outlive their association. */

@@ -10,7 +10,7 @@ export interface Log {
 }
 
 export function createLog(stream: NodeJS.WritableStream): Log {
-  // The reader of the log went away, which is no reason to stop.
+  // The relay continues when the reader of its log is gone.
   stream.on("error", () => {});
   const write =
     (level: Level) =>

@@ -1,4 +1,4 @@
-/** `npm run relay`: public TCP and UDP ports for agents that can't have any (docs/relay-protocol.md). */
+/** `npm run relay`: public TCP and UDP ports for agents that have none of their own (docs/relay-protocol.md). */
 import { randomBytes } from "node:crypto";
 import { lookup } from "node:dns/promises";
 import { RELAY_STATUS_INTERVAL_MS } from "../protocol/relay/limits.ts";
@@ -6,7 +6,11 @@ import { formatHostAndPort } from "../protocol/relay/settings.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
 import { ApiLink } from "./api-link.ts";
 import { Associations } from "./associations.ts";
-import { ASSOCIATION_SWEEP_INTERVAL_MS, REVOCATIONS_MAX, TICKET_LIFE_MAX_MS } from "./limits.ts";
+import {
+  ASSOCIATION_SWEEP_INTERVAL_MS,
+  REVOCATIONS_MAX,
+  TICKET_LIFETIME_MAX_MS,
+} from "./limits.ts";
 import { createLog, getErrorMessage } from "./log.ts";
 import { Metrics } from "./metrics.ts";
 import { Revocations } from "./revocations.ts";
@@ -26,7 +30,7 @@ async function main(given: RelaySettings): Promise<void> {
   const reporter = new StatusReporter();
   const revocations = new Revocations({
     maxEntries: REVOCATIONS_MAX,
-    maxAgeMs: TICKET_LIFE_MAX_MS,
+    maxAgeMs: TICKET_LIFETIME_MAX_MS,
   });
   const tickets = new TicketVerifier({
     relayId: settings.id,
@@ -47,8 +51,8 @@ async function main(given: RelaySettings): Promise<void> {
     },
     log,
     onWelcome() {
-      void tickets.prepare();
-      reporter.forgetSent();
+      void tickets.prefetchKeys();
+      reporter.resetSent();
       report(true);
     },
     onMessage(message) {
@@ -63,7 +67,7 @@ async function main(given: RelaySettings): Promise<void> {
     },
   });
   const associations = new Associations({ settings, epoch, link, revocations, metrics, log });
-  associations.onEnd = (association) => reporter.end(association, Date.now());
+  associations.onEnd = (association) => reporter.recordEnd(association, Date.now());
   function report(isFirst = false): void {
     if (!link.isConnected) return;
     for (const message of reporter.collect(associations.all(), Date.now(), isFirst)) {
@@ -107,14 +111,14 @@ async function main(given: RelaySettings): Promise<void> {
     await associations.agentSocket.listen(settings.bind, settings.ownPort);
   } catch (error) {
     const where = formatHostAndPort(settings.bind, settings.ownPort);
-    throw new Error(`the relay can't listen at ${where}: ${getErrorMessage(error)}`, {
+    throw new Error(`the relay can't listen on ${where}: ${getErrorMessage(error)}`, {
       cause: error,
     });
   }
   log.info("relay started", {
     ...{ relayId: settings.id, bind: settings.bind, port: settings.ownPort },
     ...{ firstPort: settings.firstPort, lastPort: settings.lastPort, url: settings.url },
-    // What the system gave, which may be less than was asked for.
+    // The kernel may grant smaller buffers than requested.
     ...{ udpBuffers: associations.agentSocket.buffers },
   });
   link.connect();
@@ -132,7 +136,7 @@ async function main(given: RelaySettings): Promise<void> {
   log.info("relay stopped");
 }
 
-/** A host name of this machine as its address. */
+/** Resolves a host name of this machine to its address. */
 async function resolveBind(bind: string): Promise<string> {
   try {
     return (await lookup(bind)).address;
@@ -141,7 +145,7 @@ async function resolveBind(bind: string): Promise<string> {
   }
 }
 
-/** Resolves with the first signal, or when the process that started this one is gone. */
+/** Resolves with the first signal, or when the parent process has exited. */
 async function waitUntilStopped(parentPid: number | undefined): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => resolve());

@@ -1,6 +1,6 @@
-/** What the relay counts, and its text for Prometheus (exposition format 0.0.4). */
+/** The relay's metrics, and their text for Prometheus (exposition format 0.0.4). */
 
-/** Why a datagram was not passed on. */
+/** Why a datagram was dropped. */
 const DROP_REASONS = [
   /** From a client: not WireGuard, or of a wrong length. */
   "not_wireguard",
@@ -9,22 +9,22 @@ const DROP_REASONS = [
   "initiation_rate",
   "new_flow_rate",
   "flow_limit",
-  /** A handshake answer or cookie from an address without a flow, or for an index that the server never sent. */
+  /** A handshake response or cookie from an address without a flow, or for an index that the server never sent. */
   "unknown_peer",
   "unknown_index",
-  /** Data of peers that nothing has shown to have a session. */
+  /** Data of peers that have not been shown to have a session. */
   "unproven_rate",
-  /** The ticket's Mbit/s. */
+  /** Beyond the ticket's Mbit/s. */
   "rate",
-  /** To a peer that has not shown that it gets our answers: never more bytes than it sent. */
+  /** To a peer that has not shown that it receives our responses: it is never sent more bytes than it sent. */
   "unconfirmed_peer",
-  /** No agent is bound, or its WebSocket has too much waiting. */
+  /** No agent is bound, or too much is queued on its WebSocket. */
   "agent_backlog",
   "send_queue",
   "too_large",
-  /** From an agent's side: a flow that is unknown or another association's. */
+  /** From an agent: a flow that is unknown or belongs to another association. */
   "unknown_flow",
-  /** Not from the address that the association is bound to. */
+  /** From another address than the association is bound to. */
   "unbound_address",
   "bad_bind",
   "replayed_bind",
@@ -32,7 +32,7 @@ const DROP_REASONS = [
 ] as const;
 export type DropReason = (typeof DROP_REASONS)[number];
 
-/** Of visitors' connections to TCP tunnels. `bytesIn` came from visitors. */
+/** Totals of visitors' connections to TCP tunnels. `bytesIn` came from visitors. */
 export interface TcpTotals {
   connections: number;
   bytesIn: number;
@@ -53,14 +53,14 @@ export class Metrics {
     DropReason,
     number
   >;
-  /** Of WireGuard: from clients to agents, and back. */
+  /** WireGuard datagrams from remote peers to agents, and back. */
   datagramsIn = 0;
   datagramsOut = 0;
   bytesIn = 0;
   bytesOut = 0;
-  /** As the API said last; null while it has not. */
+  /** As last sent by the API; null until then. */
   reservedPorts: { udp: number; tcp: number } | null = null;
-  /** Agents that were refused, by close name. */
+  /** Number of refused agents by the name of the close code. */
   readonly refused = new Map<string, number>();
 
   drop(reason: DropReason): void {

@@ -1,4 +1,4 @@
-/** What is counted for a network over all associations of this run: devices and handshakes for another key. */
+/** Counters of a network over all associations of this run: devices and handshakes for another key. */
 import { DEVICES_PER_NETWORK_MAX, NETWORK_RECORDS_MAX } from "./limits.ts";
 import type { PeerTraffic } from "./udp/flows.ts";
 import { BoundedMap } from "../shared/bounded-map.ts";
@@ -27,7 +27,7 @@ export class NetworkRecord {
 export class NetworkRecords {
   readonly #records = new BoundedMap<string, NetworkRecord>(NETWORK_RECORDS_MAX);
 
-  /** The record of a network; that of the network which was asked for least recently makes room. */
+  /** @returns the record of a network. When there are too many, the least recently used is dropped. */
   getOrCreate(networkId: string): NetworkRecord {
     const record = this.#records.get(networkId) ?? new NetworkRecord();
     this.#records.set(networkId, record);

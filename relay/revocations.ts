@@ -1,4 +1,4 @@
-/** Which tickets the API took back: remembered for as long as such a ticket could be shown. */
+/** Tickets that the API has revoked, stored for as long as such a ticket could be used. */
 import type { Revocation } from "../protocol/relay/link.ts";
 import type { RelayTicket } from "../protocol/relay/ticket.ts";
 import { BoundedMap } from "../shared/bounded-map.ts";
@@ -8,7 +8,7 @@ export interface RevocationsOptions {
   maxAgeMs: number;
 }
 
-/** Whether a revocation is about this ticket. */
+/** Whether a revocation applies to this ticket. */
 export function isRevokedBy(ticket: RelayTicket, revocation: Revocation): boolean {
   const { kind, id, tokenNonce, untilGeneration } = revocation;
   if (id === undefined && tokenNonce === undefined) return false;
@@ -22,7 +22,7 @@ export function isRevokedBy(ticket: RelayTicket, revocation: Revocation): boolea
 
 export class Revocations {
   readonly #maxAgeMs: number;
-  /** By what they are about, in the order in which they came. */
+  /** By the network, tunnel or token that they apply to, oldest first. */
   readonly #entries: BoundedMap<string, { revocation: Revocation; addedAt: number }>;
 
   constructor({ maxEntries, maxAgeMs }: RevocationsOptions) {
@@ -45,7 +45,7 @@ export class Revocations {
     }
   }
 
-  /** @returns undefined for a ticket that was not taken back. */
+  /** @returns undefined for a ticket that is not revoked. */
   find(ticket: RelayTicket): Revocation | undefined {
     for (const key of [
       JSON.stringify([ticket.kind, ticket.sub, undefined]),

@@ -24,7 +24,7 @@ import { parseBearerSecret, parseBearerToken } from "../shared/bearer-token.ts";
 export interface RelayServerOptions extends ControlOptions {
   bind: string;
   port: number;
-  /** Of the operator, for `/metrics`. */
+  /** The operator's, for `/metrics`. */
   secret: string;
   health(): Record<string, unknown>;
   metricsText(): string;
@@ -69,7 +69,7 @@ export class RelayServer {
     await once(this.#server, "listening");
   }
 
-  /** Resolves when the connections of agents are closed, or soon. */
+  /** Resolves when the connections of agents are closed, or after `STOP_MAX_MS`. */
   async close(): Promise<void> {
     const closed = once(this.#server, "close");
     this.#server.close();
@@ -91,7 +91,7 @@ export class RelayServer {
       return end(response, 200, "application/json", `${health}\n`);
     }
     if (path === "/metrics") {
-      // To others than the operator it is as if there were none.
+      // For other callers the path does not exist.
       if (!this.#isOperator(request)) return end(response, 404, "text/plain", "not found\n");
       const type = "text/plain; version=0.0.4; charset=utf-8";
       return end(response, 200, type, this.#options.metricsText());
@@ -103,7 +103,7 @@ export class RelayServer {
     end(response, 404, "text/plain", "not found\n");
   }
 
-  /** On this machine, and not by way of a proxy on it; or with the relay's secret. */
+  /** The caller has the relay's secret, or is on this machine and not forwarded by a proxy on it. */
   #isOperator(request: IncomingMessage): boolean {
     const secret = parseBearerSecret(request.headers.authorization);
     if (secret !== null) return equalInConstantTime(secret, this.#options.secret);

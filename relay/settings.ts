@@ -24,8 +24,8 @@ const Environment = z.object({
     .regex(/^[A-Za-z0-9.:[\]-]+$/, "must be a host name")
     .optional(),
   RELAY_SECRET: z
-    .string({ error: "must be the secret that the API has" })
-    .min(RELAY_SECRET_MIN_CHARS, `must have ${RELAY_SECRET_MIN_CHARS} characters or more`),
+    .string({ error: "must be the same secret as the API's RELAY_SECRET" })
+    .min(RELAY_SECRET_MIN_CHARS, `must have at least ${RELAY_SECRET_MIN_CHARS} characters`),
   RELAY_HOST: RelayHost.default("127.0.0.1"),
   RELAY_PORT_RANGE: RelayPortRange.prefault(RELAY_PORT_RANGE_DEFAULT),
   RELAY_BIND: RelayHost.default("0.0.0.0"),
@@ -37,21 +37,21 @@ export interface RelaySettings {
   id: string;
   /** Without a trailing slash. */
   apiUrl: string;
-  /** Host header for the API, when its URL names an address. */
+  /** The Host header for the API, when its URL has an IP address. */
   apiHost: string | undefined;
-  /** Shared with the API: proves the relay to it, and is what keys of flow tags are derived from. */
+  /** Shared with the API: authenticates the relay, and keys of flow tags are derived from it. */
   secret: string;
-  /** What remote peers and visitors are given. */
+  /** The host for remote peers and visitors. */
   host: string;
   /** The relay's own port, TCP and UDP. */
   ownPort: number;
-  /** The ports that the API hands out. */
+  /** The ports for tunnels and networks. */
   firstPort: number;
   lastPort: number;
   bind: string;
-  /** What agents connect to. */
+  /** The URL that agents connect to. */
   url: string;
-  /** Process id of what started this one, to end with it; undefined: it runs alone. */
+  /** Process id of the parent, with which the relay exits; undefined when it runs alone. */
   parentPid: number | undefined;
 }
 
@@ -61,7 +61,7 @@ export class SettingsError extends Error {
 
 /** @throws SettingsError with one line that names each variable with a bad value. */
 export function readSettings(environment: NodeJS.ProcessEnv): RelaySettings {
-  // An empty value is how `.env` files and containers say "not set".
+  // In `.env` files and containers an empty value means "not set".
   const given: Record<string, string> = {};
   for (const [name, value] of Object.entries(environment)) {
     if (value?.trim()) given[name] = value.trim();

@@ -1,8 +1,8 @@
-/** What the API is told of networks and tunnels: what changed, and everything after a new link. */
+/** The status of networks and tunnels for the API: the changes, and everything after a reconnect. */
 import type { NetworkStatus, RelayStatus, TunnelUsage } from "../protocol/relay/link.ts";
 import type { Association } from "./association.ts";
 import {
-  ENDED_USAGE_KEPT_MS,
+  ENDED_USAGE_RETENTION_MS,
   ENDED_USAGE_MAX,
   LINK_STATUS_MAX_BYTES,
   NETWORK_RECORDS_MAX,
@@ -12,20 +12,20 @@ import { dropOldest } from "../shared/bounded-map.ts";
 
 interface ReportEntry<Item> {
   item: Item;
-  /** What of it was sent, to see a change. */
+  /** The last text that was sent, to detect changes. */
   text: string;
   sentAt: number;
 }
 
 export class StatusReporter {
-  /** By network, with those that went offline in this run. */
+  /** By network, including those that went offline in this run. */
   readonly #networks = new Map<string, ReportEntry<NetworkStatus>>();
   /** By source. */
   readonly #tunnels = new Map<string, ReportEntry<TunnelUsage>>();
   readonly #ended = new Map<string, { usage: TunnelUsage; endedAt: number }>();
 
   /** An association ended: its network is offline, its totals are the last ones. @param now milliseconds. */
-  end(association: Association, now: number): void {
+  recordEnd(association: Association, now: number): void {
     const usage = association.usage?.();
     if (usage) {
       this.#ended.set(usage.source, { usage: { ...usage, openConnections: 0 }, endedAt: now });
@@ -41,16 +41,16 @@ export class StatusReporter {
     }
   }
 
-  /** After a new link is made: the API knows nothing of this run yet. */
-  forgetSent(): void {
+  /** After a reconnect: the API has no status of this run yet. */
+  resetSent(): void {
     for (const reported of [...this.#networks.values(), ...this.#tunnels.values()]) {
       reported.text = "";
     }
   }
 
   /**
-   * @param isFirst after a hello: one message is made even when there is nothing to say.
-   * @returns messages with what changed since the last call.
+   * @param isFirst after a hello: at least one message is returned, even without changes.
+   * @returns messages with the changes since the last call.
    */
   collect(associations: Iterable<Association>, now: number, isFirst = false): RelayStatus[] {
     const networks: NetworkStatus[] = [];
@@ -82,7 +82,7 @@ export class StatusReporter {
       const text = JSON.stringify(usage);
       if (hasChanged(this.#tunnels, source, usage, text, now, Infinity)) tunnels.push(usage);
       liveSources.add(source);
-      if (now - endedAt > ENDED_USAGE_KEPT_MS) this.#ended.delete(source);
+      if (now - endedAt > ENDED_USAGE_RETENTION_MS) this.#ended.delete(source);
     }
     for (const source of this.#tunnels.keys()) {
       if (!liveSources.has(source)) this.#tunnels.delete(source);

@@ -1,4 +1,4 @@
-/** Checks relay tickets (protocol/relay/ticket.ts) against the API's public keys, which it fetches and caches. */
+/** Verifies relay tickets (protocol/relay/ticket.ts) with the API's public keys, which it fetches and caches. */
 import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,8 +23,8 @@ export interface TicketOptions {
   now(): number;
 }
 
-/** Keys can't be had, so nobody knows whether the ticket is good: to be tried again, unlike a bad one. */
-export class KeysUnavailable extends Error {
+/** The keys could not be fetched, so the ticket may be valid: the agent should retry, unlike with an invalid ticket. */
+export class KeysUnavailableError extends Error {
   override name = "KeysUnavailable";
 }
 
@@ -32,7 +32,7 @@ export class TicketVerifier {
   readonly #options: TicketOptions;
   #keys: ReturnType<typeof createLocalJWKSet> | undefined;
   #fetchedAt = -Infinity;
-  #triedAt = -Infinity;
+  #fetchStartedAt = -Infinity;
   #fetching: Promise<void> | undefined;
 
   constructor(options: TicketOptions) {
@@ -40,7 +40,7 @@ export class TicketVerifier {
   }
 
   /**
-   * @param graceMs how long after its end a ticket is still taken.
+   * @param graceMs how long after its expiry a ticket is still accepted.
    * @returns null for a ticket that is not valid at this relay.
    * @throws KeysUnavailable
    */
@@ -49,23 +49,23 @@ export class TicketVerifier {
     if (now - this.#fetchedAt > JWKS_MAX_AGE_MS) await this.#refresh();
     let ticket = await this.#check(text, graceMs);
     if (ticket === "unknown_key" && this.#fetchedAt < now) {
-      // It may be signed with a key of this minute: refused for good only by a key set newer than the ticket.
+      // It may be signed with a new key, so it is only refused with a key set newer than this call.
       await this.#refresh(true);
       ticket = await this.#check(text, graceMs);
       if (ticket === "unknown_key" && this.#fetchedAt < now) {
-        throw new KeysUnavailable("the API's keys could not be fetched");
+        throw new KeysUnavailableError("the API's keys could not be fetched");
       }
     }
     return ticket === "unknown_key" ? null : ticket;
   }
 
-  /** Fetches the keys, so that the first agent need not wait for them. */
-  async prepare(): Promise<void> {
+  /** Fetches the keys, so that the first agent does not have to wait for them. */
+  async prefetchKeys(): Promise<void> {
     await this.#refresh();
   }
 
   async #check(text: string, graceMs: number): Promise<RelayTicket | "unknown_key" | null> {
-    if (!this.#keys) throw new KeysUnavailable("the API's keys could not be fetched yet");
+    if (!this.#keys) throw new KeysUnavailableError("the API's keys could not be fetched yet");
     try {
       const { payload } = await jwtVerify(text, this.#keys, {
         algorithms: ["ES256"],
@@ -84,18 +84,18 @@ export class TicketVerifier {
   }
 
   /**
-   * Never rejects: without an answer the keys stay as they are.
-   * @param mayWait when keys were fetched a moment ago, they are fetched again later, once for all who wait.
+   * Never rejects: without a response the keys stay as they are.
+   * @param mayWait if the keys were just fetched, waits until they may be fetched again, once for all callers.
    */
   async #refresh(mayWait = false): Promise<void> {
     const options = this.#options;
     if (this.#fetching) return this.#fetching;
     const minMs = this.#keys ? JWKS_REFETCH_MIN_MS : JWKS_FIRST_FETCH_MIN_MS;
-    const waitMs = this.#triedAt + minMs - options.now();
+    const waitMs = this.#fetchStartedAt + minMs - options.now();
     if (waitMs > 0 && !mayWait) return;
     this.#fetching = sleep(Math.max(0, waitMs), undefined, { ref: false })
       .then(() => {
-        this.#triedAt = options.now();
+        this.#fetchStartedAt = options.now();
         return options.fetchKeys();
       })
       .then((answer) => {
@@ -125,7 +125,7 @@ export async function fetchJwks(apiUrl: string, host: string | undefined): Promi
       response.on("error", reject);
       response.on("end", () => {
         if (response.statusCode !== 200) {
-          reject(new Error(`the key set answered ${response.statusCode}`));
+          reject(new Error(`the key set was answered with status ${response.statusCode}`));
           return;
         }
         try {

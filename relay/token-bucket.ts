@@ -1,4 +1,4 @@
-/** A token bucket, with its clock as an argument. */
+/** A token bucket that gets the time as an argument. */
 export class TokenBucket {
   #perMs: number;
   #burst: number;
@@ -6,8 +6,8 @@ export class TokenBucket {
   #filledAt: number;
 
   /**
-   * @param perSecond tokens that come back each second.
-   * @param burst how many there are at most, and at first.
+   * @param perSecond tokens that are added every second.
+   * @param burst the capacity, with which it starts.
    * @param now milliseconds.
    */
   constructor(perSecond: number, burst: number, now: number) {
@@ -17,7 +17,7 @@ export class TokenBucket {
     this.#filledAt = now;
   }
 
-  /** Takes tokens if there are any. A single datagram that is larger than the rest passes: the debt is paid later. */
+  /** Takes tokens if any are left. One datagram may take more than are left: the balance becomes negative. */
   take(tokens: number, now: number): boolean {
     if (now > this.#filledAt) {
       this.#tokens = Math.min(this.#burst, this.#tokens + (now - this.#filledAt) * this.#perMs);

@@ -53,7 +53,7 @@ const Worker = WorkerSettings.omit({ HOSTED: true, SETUP_CODE_HASH: true }).exte
   TOKEN_SIGNING_KEY: WorkerSettings.shape.TOKEN_SIGNING_KEY.optional(),
   RELAY_SECRET: z
     .string()
-    .min(RELAY_SECRET_MIN_CHARS, `must have ${RELAY_SECRET_MIN_CHARS} characters or more`)
+    .min(RELAY_SECRET_MIN_CHARS, `must have at least ${RELAY_SECRET_MIN_CHARS} characters`)
     .optional(),
 });
 

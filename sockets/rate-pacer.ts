@@ -1,12 +1,12 @@
 /**
- * Keeps the streams of one tunnel and direction to a rate, together: a token bucket whose bytes are granted to
- * the streams in turn. A stream that has used up its grant stops reading, so that its sender is slowed down by
- * TCP and nothing piles up here.
+ * Limits all streams of one tunnel in one direction to a common rate: a token bucket whose bytes are granted to the
+ * streams in turn. A stream that has used up its grant stops reading, so that TCP slows its sender down and nothing is
+ * buffered here.
  */
 const BYTES_PER_MEGABIT = 125_000;
-/** What may pass at once after a pause. */
+/** How much of the rate may pass at once after a pause. */
 const BURST_MS = 100;
-/** The part that one stream is granted at a time, in milliseconds of the rate and in bytes. */
+/** The size of one grant, in milliseconds of the rate, and its bounds in bytes. */
 const GRANT_MS = 5;
 const GRANT_MIN_BYTES = 4 * 1024;
 const GRANT_MAX_BYTES = 256 * 1024;
@@ -38,12 +38,12 @@ export class RatePacer {
     this.#serveWaiting();
   }
 
-  /** @param resume called when the stream may go on after `passed` answered false. */
+  /** @param resume called when the stream may continue after `consume` returned false. */
   stream(resume: () => void): PacedStream {
     return new PacedStream(this, resume);
   }
 
-  /** @returns what the stream gets now; 0 when it has to wait for its turn, which ends with `resume`. */
+  /** @returns the granted bytes; 0 when the stream has to wait for its turn, and is then granted bytes by `grant`. */
   request(stream: PacedStream): number {
     this.#refill();
     if (this.#waiting.length === 0 && this.#balance >= this.#grantBytes) {
@@ -55,7 +55,7 @@ export class RatePacer {
     return 0;
   }
 
-  /** A stream ended: what it did not use, or (negative) what it passed beyond its grants. */
+  /** A stream ended. @param bytes that it did not use; negative for bytes beyond its grants. */
   settle(stream: PacedStream, bytes: number): void {
     this.#balance = Math.min(this.#balance + bytes, this.#capacity);
     const at = this.#waiting.indexOf(stream);
@@ -89,7 +89,7 @@ export class RatePacer {
     while (this.#waiting.length > 0 && this.#balance >= this.#grantBytes) {
       const stream = this.#waiting.shift()!;
       this.#balance -= this.#grantBytes;
-      // One that passed a large chunk pays for it over several turns.
+      // A stream that passed a large chunk pays for it over several turns.
       if (!stream.granted(this.#grantBytes)) this.#waiting.push(stream);
     }
     this.#schedule();
@@ -106,7 +106,7 @@ export class PacedStream {
     this.#resume = resume;
   }
 
-  /** @returns whether the stream may go on reading; otherwise `resume` follows. */
+  /** Records bytes that have passed. @returns whether the stream may go on reading; if not, `resume` is called later. */
   consume(bytes: number): boolean {
     this.#allowance -= bytes;
     while (this.#allowance <= 0) {
@@ -117,7 +117,7 @@ export class PacedStream {
     return true;
   }
 
-  /** Called by the pacer. @returns whether that was enough to go on. */
+  /** Called by the pacer. @returns whether that was enough to continue. */
   granted(bytes: number): boolean {
     this.#allowance += bytes;
     if (this.#allowance <= 0) return false;

@@ -1,20 +1,20 @@
 /**
- * Joins two sockets: what one receives the other sends, with backpressure both ways. An end of one side (FIN)
- * ends that direction alone, as TCP does it; a reset or a lost connection resets the other side.
+ * Joins two sockets: each sends what the other receives, with backpressure in both directions. A FIN ends only its own
+ * direction, as in TCP; a reset or a lost connection resets the other side.
  */
 import type { Socket } from "node:net";
 import type { PacedStream, RatePacer } from "./rate-pacer.ts";
-import { readWith } from "./socket-reader.ts";
+import { setReceiver } from "./socket-reader.ts";
 
 /** `highWaterMark` of servers whose sockets are spliced. */
 export const SPLICED_SOCKET_BUFFER_BYTES = 16 * 1024;
 
 export interface SpliceOptions {
-  /** Of what the first socket receives, and of what the second does. */
+  /** They limit what each of the two sockets receives. */
   pacers?: { fromFirst: RatePacer; fromSecond: RatePacer };
-  /** Was read from the first socket before, and goes to the second one ahead of the rest. */
+  /** Bytes already read from the first socket: sent to the second one before the rest. */
   unreadFromFirst?: Uint8Array;
-  /** Both sockets are closed. */
+  /** Called when both sockets are closed. */
   onClose(): void;
 }
 
@@ -26,7 +26,7 @@ export class Splice {
   readonly #options: SpliceOptions;
   #openSockets = 2;
 
-  /** @param first both are paused, and were made with `allowHalfOpen`. */
+  /** Both sockets are paused, and were created with `allowHalfOpen`. */
   constructor(first: Socket, second: Socket, options: SpliceOptions) {
     this.#first = first;
     this.#second = second;
@@ -48,7 +48,7 @@ export class Splice {
     return this.#fromSecond.bytes;
   }
 
-  /** Ends both sides at once, with resets. */
+  /** Resets both connections at once. */
   reset(): void {
     reset(this.#first);
     reset(this.#second);
@@ -56,7 +56,7 @@ export class Splice {
 
   #watch(socket: Socket, other: Socket): void {
     if (socket.closed) return queueMicrotask(() => this.#handleClose(false, other));
-    // The close event that follows says the same.
+    // The close event that follows has the same information.
     socket.on("error", () => undefined);
     socket.once("close", (hadError) => {
       const isComplete = !hadError && socket.readableEnded && socket.writableFinished;
@@ -79,9 +79,9 @@ class Direction {
   readonly #source: Socket;
   readonly #destination: Socket;
   readonly #pacedStream: PacedStream | undefined;
-  /** The system has not taken all that was written. */
+  /** The kernel has not accepted all written bytes yet. */
   #isBlocked = false;
-  /** The rate is used up. */
+  /** The rate limit is reached. */
   #isPaced = false;
 
   constructor(source: Socket, destination: Socket, pacer: RatePacer | undefined) {
@@ -94,17 +94,17 @@ class Direction {
   }
 
   start(unread: Uint8Array | undefined): void {
-    readWith(this.#source, (bytes) => this.#pass(bytes));
+    setReceiver(this.#source, (bytes) => this.#pass(bytes));
     this.#source.on("end", () => this.#destination.end());
-    const goesOn = unread === undefined || unread.length === 0 || this.#pass(unread);
-    if (goesOn) this.#source.resume();
+    const shouldContinue = unread === undefined || unread.length === 0 || this.#pass(unread);
+    if (shouldContinue) this.#source.resume();
   }
 
   end(): void {
     this.#pacedStream?.end();
   }
 
-  /** The bytes may be overwritten after the next read, so there is none until they are written. */
+  /** The next read would overwrite the bytes, so the source is paused until they are written. */
   #pass(bytes: Uint8Array): boolean {
     this.bytes += bytes.length;
     this.#destination.write(bytes, this.#handleWritten);
@@ -124,7 +124,7 @@ class Direction {
   }
 }
 
-/** Ends a connection with a TCP reset where that is possible: inside TLS, and while a FIN is on its way, it is not. */
+/** Ends a connection with a TCP reset where that is possible: not inside TLS, and not after a FIN. */
 export function reset(socket: Socket): void {
   if (socket.destroyed) return;
   const isShuttingDown = socket.writableEnded && !socket.writableFinished;

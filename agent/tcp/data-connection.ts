@@ -11,7 +11,7 @@ import { HELLO_MAX_MS } from "../../protocol/limits.ts";
 import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { VisitorHead } from "../../protocol/relay/control.ts";
 import { STREAM_UPGRADE } from "../../protocol/relay/datagrams.ts";
-import { connectSocket, connectTlsSocket, readWith } from "../../sockets/socket-reader.ts";
+import { connectSocket, connectTlsSocket, setReceiver } from "../../sockets/socket-reader.ts";
 
 /** The head that the relay writes before a visitor's first byte. */
 const STREAM_HEAD_MAX_BYTES = 1_024;
@@ -29,11 +29,11 @@ export interface RelayEndpoint {
 
 export interface DataConnectionEvents {
   /** The relay took it; it waits for a visitor. */
-  idle(): void;
+  onIdle(): void;
   /** @param socket paused @param unread the visitor's first bytes, if they came already */
-  assigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
+  onAssigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
   /** It ended before it was given a visitor. Nothing follows. */
-  failed(reason: string): void;
+  onFailed(reason: string): void;
 }
 
 export class DataConnection {
@@ -76,7 +76,7 @@ export class DataConnection {
     const lines = Object.entries(upgradeHeaders(url, endpoint)).map(([k, v]) => `${k}: ${v}\r\n`);
     socket.write(`GET ${url.pathname} HTTP/1.1\r\n${lines.join("")}\r\n`);
     this.#use(socket);
-    readWith(socket, (bytes) => this.#read(bytes));
+    setReceiver(socket, (bytes) => this.#read(bytes));
     socket.resume();
   }
 
@@ -97,7 +97,7 @@ export class DataConnection {
       socket.allowHalfOpen = true;
       this.#use(socket);
       this.#upgraded();
-      readWith(socket, (bytes) => this.#read(bytes));
+      setReceiver(socket, (bytes) => this.#read(bytes));
       if (head.length === 0 || this.#read(head)) socket.resume();
     });
     upgrade.end();
@@ -115,7 +115,7 @@ export class DataConnection {
   #upgraded(): void {
     clearTimeout(this.#timer);
     this.#state = "idle";
-    this.#events.idle();
+    this.#events.onIdle();
   }
 
   // ── Reading ──
@@ -162,7 +162,7 @@ export class DataConnection {
     const socket = this.#socket!;
     socket.off("error", this.#broken).off("end", this.#ended).off("close", this.#ended);
     socket.on("error", () => undefined);
-    this.#events.assigned(head, socket.pause(), bytes.subarray(end));
+    this.#events.onAssigned(head, socket.pause(), bytes.subarray(end));
     return false;
   }
 
@@ -174,7 +174,7 @@ export class DataConnection {
   #fail(reason: string): void {
     if (this.#state === "done") return;
     this.close();
-    this.#events.failed(reason);
+    this.#events.onFailed(reason);
   }
 }
 

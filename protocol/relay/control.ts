@@ -1,8 +1,8 @@
 /**
  * The control connection between an agent and a relay: a WebSocket at `/agent` of the relay, with a ticket as
  * the bearer and `RELAY_SUBPROTOCOL` as its protocol. Text messages are the JSON objects below; binary
- * messages, for networks alone, carry datagrams (relay-datagrams.ts). Refusals and ends are close codes of
- * close-codes.ts. docs/relay-protocol.md has the whole.
+ * messages carry datagrams (datagrams.ts) and are only for networks. Refusals and ends are close codes
+ * (wire/close-codes.ts). docs/relay-protocol.md describes the whole protocol.
  */
 import { z } from "zod";
 
@@ -20,14 +20,14 @@ export type Flow = z.infer<typeof Flow>;
 const NetworkWelcome = z.object({
   type: z.literal("welcome"),
   kind: z.literal("network"),
-  /** Of this run of the relay. */
+  /** Identifies this run of the relay. */
   epoch: z.string(),
   association: z.int().min(1).max(0xffff_ffff),
-  /** Of BIND and BOUND: 32 bytes in base64. */
+  /** The key of BIND and BOUND: 32 bytes in base64. */
   key: z.string(),
-  /** Where BIND and DATA go, on the host of the control connection. */
+  /** The relay's port for BIND and DATA, on the host of the control connection. */
   udpPort: z.int(),
-  /** What remote peers reach: `host:port`. */
+  /** The address for remote peers: `host:port`. */
   publicEndpoint: z.string(),
 });
 
@@ -50,7 +50,7 @@ export const RelayToAgentMessage = z.union([
   z.object({ type: z.literal("flow"), flow: Flow }),
   /** The relay forgot the flow. */
   z.object({ type: z.literal("flow_closed"), id: z.int() }),
-  /** Visitors wait: open so many data connections beyond the pool. */
+  /** Visitors are waiting: open `count` data connections beyond the pool. */
   z.object({ type: z.literal("open"), count: z.int().min(1) }),
 ]);
 export type RelayToAgentMessage = z.infer<typeof RelayToAgentMessage>;
@@ -62,30 +62,30 @@ export const AgentToRelayMessage = z.discriminatedUnion("type", [
   z.object({ type: z.literal("ticket"), ticket: z.string().max(8_192) }),
   /** After a welcome: flows of an earlier association that still have a local socket. */
   z.object({ type: z.literal("resume"), association: z.int(), flows: z.array(Flow).max(4_096) }),
-  /** Which device speaks on a flow: its public key, where the agent can tell. */
+  /** The public key of a flow's device, when the agent knows it. */
   z.object({ type: z.literal("device"), flow: z.int(), publicKey: z.string().max(44) }),
-  /** What the agent measures, each `RELAY_STATUS_INTERVAL_MS` while something changes. */
+  /** The agent's measurements, every `RELAY_STATUS_INTERVAL_MS` while they change. */
   z.object({
     type: z.literal("path"),
     transport: z.enum(["udp", "websocket"]),
     latencyMs: z.number().min(0).nullable(),
-    /** Of the datagrams of the last minute, 0 to 1; null while none came. */
+    /** The loss of the last minute's datagrams, 0 to 1; null without datagrams. */
     loss: z.number().min(0).max(1).nullable(),
-    /** Whether something listens where the agent forwards to. */
+    /** Whether a server listens on the port that the agent forwards to. */
     isLocalListening: z.boolean(),
   }),
 ]);
 export type AgentToRelayMessage = z.infer<typeof AgentToRelayMessage>;
 
 /**
- * What the relay writes on a data connection before a visitor's first byte: a u16 (big-endian), and so many
- * bytes of this as JSON.
+ * The head that the relay writes on a data connection before a visitor's first byte: its length as a u16 (big-endian),
+ * then this object as JSON.
  */
 export const VisitorHead = z.object({
   /** The visitor's. */
   address: z.string(),
   port: z.int(),
-  /** What the visitor connected to, for the PROXY protocol. */
+  /** The address that the visitor connected to, for the PROXY protocol. */
   localAddress: z.string(),
   localPort: z.int(),
 });

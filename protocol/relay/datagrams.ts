@@ -12,10 +12,10 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
 import { DATAGRAM_HEADER_BYTES, RELAY_MAC_BYTES } from "./limits.ts";
 
-/** BIND is padded to this, and BOUND is never longer: the relay amplifies nothing. */
+/** BIND is padded to this, and BOUND is never longer, so that the relay can't be used for amplification. */
 export const BIND_BYTES = 64;
 
-/** Offered and answered in `Sec-WebSocket-Protocol` of an agent's control connection. */
+/** Offered and accepted in `Sec-WebSocket-Protocol` of an agent's control connection. */
 export const RELAY_SUBPROTOCOL = "underpass-relay.v1";
 /** The token of the HTTP Upgrade (RFC 9110 §7.8) that opens a data connection for one TCP visitor. */
 export const STREAM_UPGRADE = "underpass-stream.v1";
@@ -23,9 +23,9 @@ export const STREAM_UPGRADE = "underpass-stream.v1";
 export const DATAGRAM = {
   /** A WireGuard datagram of one flow, either way. */
   data: 0x10,
-  /** Agent to relay: "datagrams of this association go to the address that this came from". */
+  /** Agent to relay: "send datagrams of this association to the source address of this one". */
   bind: 0x11,
-  /** The relay's answer. */
+  /** The relay's response. */
   bound: 0x12,
 } as const;
 
@@ -33,7 +33,7 @@ export interface DatagramHeader {
   type: number;
   /** Sequence number over UDP, payload length in a WebSocket message. */
   u16: number;
-  /** Which remote peer; for BIND and BOUND the association. */
+  /** The remote peer; for BIND and BOUND the association. */
   flow: number;
 }
 
@@ -52,8 +52,8 @@ export function readDatagramHeader(bytes: Uint8Array, at = 0): DatagramHeader | 
 }
 
 /**
- * Splits a binary WebSocket message into its datagrams. `payload` is a view: copy what must outlive the turn.
- * @returns false when the message is not a row of whole datagrams; those before the fault were delivered.
+ * Splits a binary WebSocket message into its datagrams. `payload` is a view: copy it to use it after the call.
+ * @returns false when the message is not a sequence of whole datagrams; those before the error were delivered.
  */
 export function readDatagrams(
   message: Uint8Array,
@@ -79,7 +79,7 @@ export function readDatagrams(
 const BIND_SIGNED_BYTES = DATAGRAM_HEADER_BYTES + 8;
 const BOUND_SIGNED_BYTES = BIND_SIGNED_BYTES + 16 + 2;
 
-/** @param counter greater than in any BIND of this association before. */
+/** @param counter greater than in all earlier BINDs of this association. */
 export function writeBind(association: number, counter: number, key: Uint8Array): Uint8Array {
   const bytes = new Uint8Array(BIND_BYTES);
   writeDatagramHeader(bytes, 0, { type: DATAGRAM.bind, u16: 0, flow: association });
@@ -97,7 +97,7 @@ export function readBind(bytes: Uint8Array, key: Uint8Array): number | null {
   return readCounter(bytes, DATAGRAM_HEADER_BYTES);
 }
 
-/** @param address that the BIND came from: 16 bytes, IPv4 as `::ffff:a.b.c.d`. */
+/** @param address the source address of the BIND: 16 bytes, IPv4 as `::ffff:a.b.c.d`. */
 export function writeBound(
   association: number,
   counter: number,

@@ -1,4 +1,4 @@
-/** Bounds that the relay, the agent and the API share: of tickets, datagrams, flows and TCP connections. */
+/** Bounds that the relay, the agent and the API share, for tickets, datagrams, flows and TCP connections. */
 import { MINUTE_MS } from "../../shared/time.ts";
 
 // ── Tickets ──
@@ -13,9 +13,9 @@ export const RELAY_TICKET_GRACE_MS = 10 * MINUTE_MS;
 export const DATAGRAM_HEADER_BYTES = 8;
 /** Truncated HMAC-SHA-256 (RFC 2104 §5: at least half of the hash). */
 export const RELAY_MAC_BYTES = 16;
-/** More than this waiting on the WebSocket, and datagrams are dropped: they would arrive too late anyway. */
+/** When more than this is queued on the WebSocket, datagrams are dropped: they would arrive too late anyway. */
 export const WEBSOCKET_DATAGRAM_QUEUE_MAX_MS = 50;
-/** The same in bytes, where the rate is not known yet. */
+/** The same in bytes, while the rate is not known yet. */
 export const WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES = 64 * 1024;
 export const RELAY_HEARTBEAT_INTERVAL_MS = 5_000;
 export const RELAY_HEARTBEAT_TIMEOUT_MS = 13_000;
@@ -27,13 +27,13 @@ export const FLOW_IDLE_MAX_MS = 200_000;
 
 // ── TCP ──
 
-/** Visitors who wait for a data connection of the agent. */
+/** Visitors that wait for a data connection of the agent. */
 export const STREAM_BACKLOG_MAX = 1_024;
-/** TCP keep-alive begins after this silence, so that an end that is gone is noticed. */
+/** TCP keep-alive begins after this idle time, so that a dead peer is detected. */
 export const STREAM_KEEP_ALIVE_MS = 15_000;
 
 // ── The relay and the API ──
 
 export const RELAY_STATUS_INTERVAL_MS = 2_000;
-/** A message of the link between a relay and the API. */
+/** For a message of the link between a relay and the API. */
 export const RELAY_LINK_MESSAGE_MAX_BYTES = 1024 * 1024;

@@ -1,32 +1,35 @@
 /**
  * The link between a relay and the API: a WebSocket at `/relays/connect?relay_id=…` of the API, opened by the
- * relay with `RELAY_SECRET` as the bearer. Messages are the JSON objects below. The relay needs no other way in: what the
- * API has to say (a revocation) goes the same way back.
+ * relay with `RELAY_SECRET` as the bearer. Messages are the JSON objects below. The API sends its own messages (such as
+ * revocations) over the same connection, so that the relay needs no open port for them.
  */
 import { z } from "zod";
 
-/** Text that the platform answers without waking the object: see frames.ts. */
+/** Texts that the platform answers without waking the object: see frames.ts. */
 export { PING as RELAY_PING, PONG as RELAY_PONG } from "../wire/frames.ts";
 
 export const RELAY_ID = z
   .string()
-  .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "must be lower-case letters, digits and hyphens");
+  .regex(
+    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
+    "must have 1 to 63 lower-case letters, digits or hyphens, with no hyphen at the start or the end",
+  );
 
-/** Of `/relays/connect`: says which relay connects before its hello does, which must name the same. */
+/** The query of `/relays/connect`: the hello that follows must have the same id. */
 export const RelayConnectQuery = z.object({ relay_id: RELAY_ID });
 
 export const RelayHello = z.object({
   type: z.literal("hello"),
   relayId: RELAY_ID,
   version: z.string().max(50),
-  /** What remote peers and TCP visitors are given. */
+  /** The host for remote peers and TCP visitors. */
   host: z.string().min(1).max(253),
-  /** What agents open their control connection at: `ws://…` or `wss://…`, without a path. */
+  /** The URL of agents' control connections: `ws://…` or `wss://…`, without a path. */
   url: z.url({ protocol: /^wss?$/ }),
-  /** The ports it hands out: its own, the first of its range, is not among them. */
+  /** The ports for tunnels and networks, without the relay's own port, the first of its range. */
   firstPort: z.int().min(1).max(65_535),
   lastPort: z.int().min(1).max(65_535),
-  /** Of this run. */
+  /** Identifies this run of the relay. */
   epoch: z.string().max(100),
 });
 export type RelayHello = z.infer<typeof RelayHello>;
@@ -52,7 +55,7 @@ export const NetworkStatus = z.object({
   latencyMs: z.number().nullable(),
   loss: z.number().nullable(),
   lastSeenAtMs: z.number(),
-  /** null while no agent told. */
+  /** null while no agent has reported it. */
   isLocalListening: z.boolean().nullable(),
   /** First messages of a handshake for another server key: a device uses an old configuration. */
   wrongKeyHandshakes: z.int(),
@@ -60,7 +63,7 @@ export const NetworkStatus = z.object({
 });
 export type NetworkStatus = z.infer<typeof NetworkStatus>;
 
-/** Totals of one association since it began, so that a report that arrives twice counts once. */
+/** Totals of one association since it began, so that a report that arrives twice is counted once. */
 export const TunnelUsage = z.object({
   tunnelId: z.uuid(),
   /** `epoch/association` */
@@ -74,7 +77,7 @@ export const TunnelUsage = z.object({
 });
 export type TunnelUsage = z.infer<typeof TunnelUsage>;
 
-/** What changed since the last one; the first after a hello has everything. */
+/** The changes since the last status; the first status after a hello is complete. */
 export const RelayStatus = z.object({
   type: z.literal("status"),
   networks: z.array(NetworkStatus),
@@ -84,7 +87,7 @@ export type RelayStatus = z.infer<typeof RelayStatus>;
 
 export const RelayToApiMessage = z.discriminatedUnion("type", [RelayHello, RelayStatus]);
 
-/** Names of close codes that end an association for a reason of the API's. */
+/** The close codes with which the API can end an association. */
 export const REVOCATION_REASONS = [
   "unauthorized",
   "BUDGET_EXCEEDED",
@@ -98,11 +101,11 @@ export const REVOCATION_REASONS = [
 
 export const ApiToRelayMessage = z.discriminatedUnion("type", [
   z.object({ type: z.literal("welcome") }),
-  /** Ends associations, and refuses tickets that were signed before. */
+  /** Ends associations, and revokes tickets that were signed before. */
   z.object({
     type: z.literal("revoke"),
     kind: z.enum(["network", "tunnel"]),
-    /** Of the network or tunnel; left out: all of the token's. */
+    /** The network or tunnel. Default: all of the token's. */
     id: z.uuid().optional(),
     tokenNonce: z.string().optional(),
     reason: z.enum(REVOCATION_REASONS),
@@ -117,7 +120,7 @@ export const ApiToRelayMessage = z.discriminatedUnion("type", [
     /** When it was sent: a ticket of a higher generation carries a later list. Milliseconds since the epoch. */
     asOfMs: z.int(),
   }),
-  /** How many of the relay's ports are reserved, for its metrics: after a hello, and each half minute. */
+  /** How many of the relay's ports are reserved, for its metrics: sent after a hello and every 30 seconds. */
   z.object({ type: z.literal("ports"), reservedUdp: z.int(), reservedTcp: z.int() }),
 ]);
 export type ApiToRelayMessage = z.infer<typeof ApiToRelayMessage>;

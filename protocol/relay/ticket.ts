@@ -1,10 +1,10 @@
 /**
- * A relay ticket: a JWT (RFC 7519) of five minutes that the API signs with the key of its access tokens and a
- * relay checks against `/.well-known/jwks.json`. It says which port an agent may serve, and under which bounds.
+ * A relay ticket: a JWT (RFC 7519), valid for five minutes, that the API signs with the key of its access tokens and a
+ * relay verifies with `/.well-known/jwks.json`. It allows an agent to serve one port, within bounds.
  */
 import { z } from "zod";
 
-/** The `typ` of its header (RFC 8725 §3.11): no other JWT of ours can be taken for a ticket. */
+/** The `typ` of its header (RFC 8725 §3.11): no other JWT of the service can be used as a ticket. */
 export const RELAY_TICKET_TYPE = "relay-ticket+jwt";
 
 export function toRelayAudience(relayId: string): string {
@@ -17,11 +17,11 @@ const TicketClaims = z.object({
   org: z.uuid(),
   /** The port that is reserved for it. */
   port: z.int().min(1).max(65_535),
-  /** Of two agents for one port the one with the higher generation serves. Milliseconds since the epoch. */
+  /** Of two agents for one port, the one with the higher generation serves it. Milliseconds since the epoch. */
   generation: z.int().min(0),
   /** Megabits a second, in each direction. */
   mbps: z.int().min(1),
-  /** The capability token that asked, so that its revocation finds the association. Hexadecimal. */
+  /** Of the capability token that requested the ticket, so that its revocation finds the association. Hexadecimal. */
   nonce: z.string(),
   /** Seconds since the epoch. */
   exp: z.int(),
@@ -29,7 +29,7 @@ const TicketClaims = z.object({
 
 export const NetworkTicket = TicketClaims.extend({
   kind: z.literal("network"),
-  /** Of the WireGuard server behind the agent: 32 bytes in base64. */
+  /** The key of the WireGuard server behind the agent: 32 bytes in base64. */
   server_public_key: z.string(),
 });
 export type NetworkTicket = z.infer<typeof NetworkTicket>;

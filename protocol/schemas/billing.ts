@@ -1,5 +1,6 @@
 /** Paid plans: the checkout, and the billing page of an owner. */
 import { z } from "zod";
+import { LIMITED_RESOURCES } from "../over-limits.ts";
 import { BILLING_CYCLES, PAID_PLANS, PLANS } from "../plans.ts";
 import { Instant } from "./scalars.ts";
 
@@ -29,7 +30,7 @@ export type PortalSession = z.infer<typeof PortalSession>;
 
 /** Resources beyond an organization's plan: they remain stored, but do not work. */
 export const OverLimit = z.object({
-  what: z.enum(["reserved_subdomains", "tunnel_passwords", "identity_gates", "master_keys"]),
+  what: z.enum(LIMITED_RESOURCES),
   count: z.int(),
   allowed: z.int(),
 });

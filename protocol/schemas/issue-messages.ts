@@ -113,11 +113,11 @@ const FORMAT_NAMES: Record<string, string> = {
 function describeFormat(issue: Issue<"invalid_format">): string {
   switch (issue.format) {
     case "starts_with":
-      return `must start with "${issue.prefix}"`;
+      return `must start with "${String(issue.prefix)}"`;
     case "ends_with":
-      return `must end with "${issue.suffix}"`;
+      return `must end with "${String(issue.suffix)}"`;
     case "includes":
-      return `must contain "${issue.includes}"`;
+      return `must contain "${String(issue.includes)}"`;
     default: {
       const name = FORMAT_NAMES[issue.format];
       return name === undefined ? "has the wrong format" : `must be ${name}`;

@@ -1,6 +1,6 @@
 /**
- * Allowlists of TCP tunnels that the API has pushed. A ticket carries the list as it was when it was signed, and
- * may be on its way while the list changes: of the two the later one holds.
+ * Allowlists of TCP tunnels that the API has pushed. A ticket contains the list as it was when the ticket was signed, and
+ * the list can change before the ticket is used: of the two lists the later one applies.
  */
 import type { TunnelTicket } from "../../protocol/relay/ticket.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
@@ -9,7 +9,7 @@ type Cidrs = string[] | null;
 
 export interface AllowlistUpdatesOptions {
   maxEntries: number;
-  /** How long a ticket from before an update can still be shown, in milliseconds. */
+  /** How long a ticket from before an update can still be used, in milliseconds. */
   maxAgeMs: number;
 }
 
@@ -23,7 +23,7 @@ export class AllowlistUpdates {
     this.#updates = new BoundedMap(maxEntries);
   }
 
-  /** @param asOfMs when the API sent it. @returns false when a later one came before. */
+  /** @param asOfMs when the API sent it. @returns false when a later update is known. */
   add(tunnelId: string, cidrs: Cidrs, asOfMs: number): boolean {
     const known = this.#updates.get(tunnelId);
     if (known && known.asOfMs > asOfMs) return false;
@@ -35,7 +35,7 @@ export class AllowlistUpdates {
     return true;
   }
 
-  /** The blocks that hold for the agent of a ticket; null: visitors may come from anywhere. */
+  /** @returns the blocks that apply to the agent of a ticket; null when visitors may come from anywhere. */
   getEffectiveCidrs({ sub, cidrs, generation }: TunnelTicket): Cidrs {
     const update = this.#updates.get(sub);
     return update && update.asOfMs >= generation ? update.cidrs : cidrs;

@@ -1,4 +1,4 @@
-/** Brings visitors and the agent's data connections together: whichever comes first waits for the other. */
+/** Matches visitors with the agent's data connections: whichever arrives first waits for the other. */
 import type { Socket } from "node:net";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset } from "../../sockets/splice.ts";
@@ -10,9 +10,9 @@ export interface PoolLimits {
 }
 
 export interface PoolEvents {
-  /** The visitor and its data connection. */
+  /** A visitor has got a data connection. */
   onMatch(visitor: Socket, connection: Socket): void;
-  /** No data connection came in time, or too many visitors wait. The visitor was reset. */
+  /** No data connection arrived in time, or too many visitors are waiting. The visitor was reset. */
   onRefuse(visitor: Socket, reason: "no_agent_connection" | "backlog"): void;
   /** More data connections are needed, beyond those that the agent keeps ready. */
   onDemand(count: number): void;
@@ -26,11 +26,11 @@ interface WaitingVisitor {
 export class ConnectionPool {
   readonly #limits: PoolLimits;
   readonly #events: PoolEvents;
-  /** Each with the listener that drops it. */
+  /** Each with the listener that removes it. */
   readonly #idle = new Map<Socket, () => void>();
-  /** In the order of their arrival, which is that of their deadlines. */
+  /** In the order of their arrival, and so of their deadlines. */
   #waiting: WaitingVisitor[] = [];
-  #unrequested = 0;
+  #unrequestedVisitors = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
@@ -56,11 +56,11 @@ export class ConnectionPool {
     }
     this.#waiting.push({ visitor, untilMs: Date.now() + this.#limits.waitMaxMs });
     this.#scheduleExpiry();
-    this.#request();
+    this.#requestConnections();
   }
 
   addConnection(connection: Socket): void {
-    // Its visitor may have been reset since.
+    // The visitor may have disconnected meanwhile.
     for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
       if (!next.visitor.destroyed)
         return this.#events.onMatch(next.visitor, adoptSocket(connection));
@@ -71,7 +71,7 @@ export class ConnectionPool {
       connection.destroy();
     };
     this.#idle.set(connection, drop);
-    // The agent says nothing before it is given a visitor: whatever comes is an end or a mistake.
+    // The agent sends nothing before the connection has a visitor: any event is its end or an error.
     connection.on("data", drop).on("end", drop).on("error", drop).on("close", drop);
     connection.resume();
   }
@@ -96,12 +96,12 @@ export class ConnectionPool {
   }
 
   /** One message for all visitors of a turn of the event loop. */
-  #request(): void {
-    this.#unrequested += 1;
-    if (this.#unrequested > 1) return;
+  #requestConnections(): void {
+    this.#unrequestedVisitors += 1;
+    if (this.#unrequestedVisitors > 1) return;
     setImmediate(() => {
-      const count = Math.min(this.#unrequested, this.#waiting.length);
-      this.#unrequested = 0;
+      const count = Math.min(this.#unrequestedVisitors, this.#waiting.length);
+      this.#unrequestedVisitors = 0;
       if (count > 0 && !this.#isClosed) this.#events.onDemand(count);
     });
   }

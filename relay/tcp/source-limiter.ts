@@ -1,4 +1,4 @@
-/** Bounds what one source address may do at a tunnel's port: connections at a time, and new ones a second. */
+/** Limits each source address at a tunnel's port: connections at a time, and new connections a second. */
 import { getAddressGroup } from "../../shared/address-group.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 
@@ -17,7 +17,7 @@ interface Source {
 
 export class SourceLimiter {
   readonly #limits: SourceLimits;
-  /** In the order in which they were last seen. */
+  /** By address group, the least recently seen first. */
   readonly #sources: BoundedMap<string, Source>;
 
   constructor(limits: SourceLimits) {
@@ -25,7 +25,7 @@ export class SourceLimiter {
     this.#sources = new BoundedMap(limits.sourcesMax);
   }
 
-  /** Counts a connection in. @returns false when the address has to wait; nothing is counted then. */
+  /** Counts a new connection. @returns false when the address is over its limits; nothing is counted then. */
   admit(address: string, nowMs: number): boolean {
     const group = getAddressGroup(address);
     const source = this.#sources.get(group) ?? {

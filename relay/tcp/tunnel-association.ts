@@ -1,4 +1,4 @@
-/** An agent that serves a TCP tunnel: its public port, and the key of its data connections. */
+/** An agent that serves a TCP tunnel: the tunnel's public port, and the key of the agent's data connections. */
 import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { TunnelWelcome } from "../../protocol/relay/control.ts";
@@ -16,9 +16,9 @@ export interface TunnelAssociationOptions {
   ticket: TunnelTicket;
   number: number;
   epoch: string;
-  /** The address to listen at. */
+  /** The address to listen on. */
   bind: string;
-  /** What visitors are given. */
+  /** The host for visitors. */
   host: string;
   connection: AgentConnection;
   connections: ConnectionCount;
@@ -79,7 +79,7 @@ export class TunnelAssociation implements Association {
   }
 
   handleMessage(): void {
-    // Flows, devices and paths are of networks alone.
+    // Flows, devices and paths exist only for networks.
   }
 
   handleDatagrams(): boolean {
@@ -94,7 +94,7 @@ export class TunnelAssociation implements Association {
   }
 
   sweep(): void {
-    // Connections have timers of their own.
+    // Connections have their own timers.
   }
 
   release(): void {

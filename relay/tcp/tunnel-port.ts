@@ -18,14 +18,14 @@ import { MINUTE_MS } from "../../shared/time.ts";
 
 const STREAM_CONNECTIONS_PER_TUNNEL_MAX = 2_048;
 const STREAM_WAIT_MAX_MS = 10_000;
-/** Idle data connections that the relay keeps at most: those that an agent opens beyond are closed. */
+/** The maximum number of idle data connections: those that an agent opens beyond it are closed. */
 const STREAM_IDLE_MAX = 64;
 /** Visitors of one address (IPv6: of one /64) at a tunnel at a time. */
 const STREAM_CONNECTIONS_PER_SOURCE_MAX = 1_536;
-/** New connections of one address at a tunnel: so many at once, then this many a second. */
+/** New connections of one address at a tunnel: a burst, then a number a second. */
 const STREAM_SOURCE_BURST = 1_536;
 const STREAM_SOURCE_PER_SECOND = 256;
-/** Addresses whose connections a tunnel counts; beyond, the one that was seen longest ago is forgotten. */
+/** Addresses whose connections a tunnel counts; beyond that, the least recently seen is forgotten. */
 const STREAM_SOURCES_MAX = 4_096;
 
 /** Refusals are counted, and logged no more often than this. */
@@ -63,14 +63,14 @@ export interface TunnelPortOptions {
   ticket: TunnelTicket;
   association: number;
   streamKey: string;
-  /** The address to listen at: `0.0.0.0`, `::`, or one of the machine's. */
+  /** The address to listen on: `0.0.0.0`, `::`, or one of the machine's. */
   bind: string;
   log: { info(message: string, fields?: Record<string, unknown>): void };
-  /** Left out: those of protocol/relay/limits.ts. */
+  /** Default: `DEFAULT_LIMITS`. */
   limits?: Partial<TunnelPortLimits>;
-  /** Left out: only the tunnel's own bounds hold. */
+  /** Default: only the tunnel's own limits apply. */
   connections?: ConnectionCount;
-  /** Asks the agent for so many data connections beyond its pool. */
+  /** Requests `count` data connections beyond the pool from the agent. */
   sendOpen(count: number): void;
 }
 
@@ -85,7 +85,7 @@ export type TunnelPortRefusal =
 export class TunnelPort {
   readonly association: number;
   readonly streamKey: string;
-  /** Of visitors who were refused since the port was bound. */
+  /** The number of refused visitors since the port was bound. */
   readonly refusals: Record<TunnelPortRefusal, number> = {
     address_not_allowed: 0,
     source_limit: 0,
@@ -105,7 +105,7 @@ export class TunnelPort {
   #isReleased = false;
   #connections = 0;
   #openConnections = 0;
-  /** Of splices that have ended. */
+  /** Totals of splices that have ended. */
   #endedBytes = { in: 0, out: 0 };
   #loggedRefusalAtMs = -Infinity;
 
@@ -159,7 +159,7 @@ export class TunnelPort {
 
   /**
    * A data connection of the agent, upgraded and answered with 101.
-   * @param head bytes that came with the upgrade: there must be none.
+   * @param head bytes after the upgrade request, which must be empty.
    */
   takeDataConnection(socket: Socket, head: Buffer): void {
     if (head.length > 0 || this.#isReleased) return void socket.destroy();
@@ -169,7 +169,7 @@ export class TunnelPort {
     this.#pool.addConnection(socket);
   }
 
-  /** @param cidrs from the next connection on; null: visitors may come from anywhere. */
+  /** @param cidrs apply from the next connection on; null when visitors may come from anywhere. */
   setAllowedCidrs(cidrs: string[] | null): void {
     this.#allowedCidrs = cidrs;
   }
@@ -191,14 +191,14 @@ export class TunnelPort {
     return { connections, openConnections, bytesIn, bytesOut };
   }
 
-  /** Data connections that are ready for the next visitors. */
+  /** The number of data connections that are ready for visitors. */
   get idleConnections(): number {
     return this.#pool.idle;
   }
 
   /**
-   * Gives the port up and lets connections that are open end by themselves: for an agent whose control
-   * connection was lost, and whose data connections may well go on. `close` may follow.
+   * Unbinds the port, while open connections continue: for an agent whose control connection was lost, but whose data
+   * connections may still work. `close` may follow.
    */
   release(): void {
     if (this.#isReleased) return;
@@ -207,7 +207,7 @@ export class TunnelPort {
     this.#pool.close();
   }
 
-  /** Gives the port up and resets every connection: the tunnel may not be served any longer. */
+  /** Unbinds the port and resets every connection: the tunnel may no longer be served. */
   close(): void {
     this.release();
     for (const splice of this.#splices) splice.reset();
@@ -215,7 +215,7 @@ export class TunnelPort {
     this.#pacers.fromSecond.close();
   }
 
-  // ── Inside ──
+  // ── Private ──
 
   #counts() {
     return { connections: this.#connections, openConnections: this.#openConnections };
@@ -238,7 +238,7 @@ export class TunnelPort {
     this.#pool.addVisitor(visitor);
   }
 
-  /** In this order: an address that is not allowed must not use up what others need. */
+  /** In this order: an address that is not allowed must not use up the limits of others. */
   #findRefusal(address: string): TunnelPortRefusal | null {
     const { connections } = this.#options;
     if (this.#allowedCidrs !== null && !isAddressIn(address, this.#allowedCidrs))
@@ -287,7 +287,7 @@ export class TunnelPort {
   }
 }
 
-/** A u16 (big-endian) and so many bytes of JSON: see protocol/relay/control.ts. */
+/** The length as a u16 (big-endian), then JSON: see protocol/relay/control.ts. */
 function encodeHead(head: VisitorHead): Buffer {
   const json = Buffer.from(JSON.stringify(head));
   const length = Buffer.alloc(2);
@@ -295,7 +295,7 @@ function encodeHead(head: VisitorHead): Buffer {
   return Buffer.concat([length, json]);
 }
 
-/** An IPv4 address that a socket for both families shows as IPv6 is written as IPv4. Empty: the visitor has left. */
+/** Writes an IPv4-mapped IPv6 address of a dual-stack socket as IPv4. @returns "" when the visitor has disconnected. */
 function toPlainAddress(address: string | undefined): string {
   return (address ?? "").replace(/^::ffff:(?=\d+\.)/i, "");
 }

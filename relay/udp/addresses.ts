@@ -1,17 +1,17 @@
-/** Addresses as sockets show them, as people write them, and as 16 bytes. */
+/** Converts addresses between the forms of sockets, of text and of 16 bytes. */
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 
 const MAPPED = "::ffff:";
 
-/** A socket for both families shows IPv4 addresses as `::ffff:a.b.c.d`: @returns `a.b.c.d` for those. */
+/** @returns `a.b.c.d` for `::ffff:a.b.c.d`, which is how a dual-stack socket writes an IPv4 address. */
 export function toPlainAddress(address: string): string {
   return address.startsWith(MAPPED) && address.includes(".")
     ? address.slice(MAPPED.length)
     : address;
 }
 
-/** The address as a socket of the family sends to it. */
+/** @returns the address in the form in which a socket of the family can send to it. */
 export function toSocketAddress(address: string, isIpv6Socket: boolean): string {
   return isIpv6Socket && isIPv4(address) ? `${MAPPED}${address}` : address;
 }

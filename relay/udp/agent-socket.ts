@@ -1,6 +1,6 @@
 /**
- * The relay's own UDP port, which all agents of networks share: BIND and DATA come in, BOUND and DATA go out
- * (protocol/relay/datagrams.ts). A datagram of a source that is not bound gets no answer.
+ * The relay's own UDP port, which all agents of networks share: it receives BIND and DATA, and sends BOUND and
+ * DATA (protocol/relay/datagrams.ts). A datagram from an unbound source gets no response.
  */
 import type { RemoteInfo, Socket } from "node:dgram";
 import { DATAGRAM, readBind, writeBound } from "../../protocol/relay/datagrams.ts";
@@ -12,24 +12,24 @@ import { bindUdp, isSendQueueFull, readUdpBuffers, type UdpBuffers } from "./soc
 
 const DATAGRAM_MAX_BYTES = 65_535;
 
-/** Where an association's agent is, by its last BIND. */
+/** The address of an association's agent, from its last BIND. */
 export interface Binding {
-  /** As the socket shows it. */
+  /** In the form of the socket. */
   address: string;
   port: number;
   counter: number;
   at: number;
 }
 
-/** What the socket knows of an association. */
+/** The agent of a network, as this socket uses it. */
 export interface NetworkAgent {
   readonly number: number;
-  /** Of BIND and BOUND. */
+  /** The key of BIND and BOUND. */
   readonly key: Uint8Array;
   readonly binding: Binding | null;
-  /** A BIND of a counter that rose. */
+  /** Called for a BIND with a higher counter. */
   setBinding(binding: Binding): void;
-  /** A datagram of the bound agent for a flow; the payload begins at `offset`. */
+  /** Called for a datagram of the bound agent; the payload begins at `offset`. */
   receiveFromAgent(flow: number, message: Buffer, offset: number, now: number): void;
 }
 
@@ -38,7 +38,7 @@ export class AgentSocket {
   readonly #flows: FlowIds<NetworkAgent>;
   readonly #metrics: Metrics;
   #socket: Socket | undefined;
-  /** What goes out is put together here: the kernel has copied it when `send` returns. */
+  /** Datagrams are assembled here: the kernel has copied them when `send` returns. */
   #outgoing = Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
 
   constructor(flows: FlowIds<NetworkAgent>, metrics: Metrics) {
@@ -69,7 +69,7 @@ export class AgentSocket {
     this.#agents.delete(agent.number);
   }
 
-  /** Sends a datagram of a flow to its agent. The kernel's queue may drop it, as any. */
+  /** Sends a datagram of a flow to its agent. Like any datagram it can be dropped. */
   sendData(binding: Binding, flow: number, sequence: number, payload: Buffer): void {
     const socket = this.#socket;
     if (!socket) return;
@@ -86,7 +86,7 @@ export class AgentSocket {
     bytes[7] = flow;
     payload.copy(bytes, DATAGRAM_HEADER_BYTES);
     socket.send(bytes, 0, length, binding.port, binding.address);
-    // The kernel was busy, so Node.js sends it later, from this memory.
+    // The kernel did not accept it, so Node.js sends it later, from this memory.
     if (socket.getSendQueueCount() > 0) this.#outgoing = Buffer.allocUnsafeSlow(DATAGRAM_MAX_BYTES);
   }
 

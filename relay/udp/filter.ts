@@ -1,16 +1,16 @@
 /**
- * What a network's public port takes from the internet, and from whom. Everything else is dropped and never
- * answered:
+ * The messages that a network's public port accepts, and from which peers. Everything else is dropped without a
+ * response:
  *
- * | message                            | taken from                                                           |
+ * | message                            | accepted from                                                        |
  * | ---------------------------------- | -------------------------------------------------------------------- |
- * | initiation with the server's mac1  | anybody, at a bounded rate for each source                           |
+ * | initiation with the server's mac1  | any address, at a limited rate for each source                       |
  * | response, cookie                   | a known flow, for an index that the server sent                      |
  * | transport                          | a known flow, or a new address with an index of the last 4 minutes   |
  *
- * An association that has just begun does not know the indices of sessions that go on, so for
- * `FLOW_LENIENCY_MS` it takes transport messages from new addresses, at a bounded rate for all of them together
- * until the server answers: WireGuard sends data only to an address that has proved itself.
+ * A new association does not know the indices of existing sessions, so for `FLOW_LENIENCY_MS` it accepts transport
+ * messages from new addresses, at a limited rate for all of them together until the server responds: WireGuard sends
+ * data only to an address that has authenticated itself.
  */
 import { getAddressGroup } from "../../shared/address-group.ts";
 import {
@@ -37,7 +37,7 @@ import {
 } from "./wireguard.ts";
 import { BoundedMap } from "../../shared/bounded-map.ts";
 
-/** After a restart: peers that the relay does not know yet may go on with data (WireGuard type 4). */
+/** For this long after a restart, peers that the relay does not know yet may send data (WireGuard type 4). */
 export const FLOW_LENIENCY_MS = 180_000;
 
 /**
@@ -46,11 +46,11 @@ export const FLOW_LENIENCY_MS = 180_000;
  */
 export type FilterVerdict = "pass" | "confirmed" | "unproven" | { drop: DropReason };
 
-/** What the filter needs to know of a flow. */
+/** The properties of a flow that the filter uses. */
 export interface KnownFlow {
-  /** Whether its peer has shown that it gets what is sent to it: its address is not a forged one. */
+  /** Whether the peer has shown that it receives what is sent to it, so that its address is not forged. */
   isConfirmed: boolean;
-  /** It began as `unproven`, and nothing has shown yet that it belongs to a session of the server. */
+  /** Whether the flow began as `unproven` and has not been shown to belong to a session of the server yet. */
   isUnproven: boolean;
 }
 
@@ -69,9 +69,9 @@ export class WireGuardFilter {
   readonly #startedAt: number;
   readonly #indices = new ReceiverIndices(RECEIVER_INDICES_PER_PORT_MAX, RECEIVER_INDEX_MAX_AGE_MS);
   readonly #newFlows: TokenBucket;
-  /** Data of flows that nothing has shown to belong to a session: anybody can send it. */
+  /** For data of flows that have not been shown to belong to a session: anyone can send it. */
   readonly #unproven: TokenBucket;
-  /** By address group; the least recently made is forgotten first. */
+  /** By address group; the oldest is dropped first. */
   readonly #sources = new BoundedMap<string, TokenBucket>(INITIATION_SOURCES_MAX);
   #mac1Key: Uint8Array;
 
@@ -87,7 +87,7 @@ export class WireGuardFilter {
     this.#mac1Key = getMac1Key(serverPublicKey);
   }
 
-  /** @param flow of the address and port that the message came from. @param address without port. */
+  /** @param flow the flow of the message's source address and port. @param address without port. */
   checkFromPeer(
     message: Uint8Array,
     flow: KnownFlow | undefined,
@@ -118,7 +118,7 @@ export class WireGuardFilter {
     }
   }
 
-  /** Learns from a message that the server sends. @returns its type, 0 when it is not WireGuard. */
+  /** Records the indices of a message that the server sends. @returns its type; 0 when it is not WireGuard. */
   recordFromServer(message: Uint8Array, now: number): number {
     const type = getMessageType(message);
     if (type === WIREGUARD.initiation || type === WIREGUARD.response) {

@@ -1,6 +1,6 @@
 /**
- * Tags of flows: the agent keeps them for the relay, which has no disk, and hands them back after a restart.
- * The key comes from what the relay is started with, so the next run can check what this one made.
+ * Tags of flows: the relay stores nothing, so the agent stores them and sends them back after a restart of the relay.
+ * The key is derived from the relay's settings, so that the next run can verify the tags of this one.
  */
 import { createHmac, hkdfSync } from "node:crypto";
 import { equalBytesInConstantTime } from "../../shared/constant-time.ts";
@@ -9,7 +9,7 @@ import { RELAY_MAC_BYTES } from "../../protocol/relay/limits.ts";
 const KEY_LABEL = "underpass-relay.v1 flow tags";
 
 export interface TaggedFlow {
-  /** Of the association that the tag is for. */
+  /** The association that the tag is for. */
   association: number;
   networkId: string;
   id: number;
@@ -25,7 +25,7 @@ export class FlowTags {
     this.#key = Buffer.from(hkdfSync("sha256", relaySecret, relayId, KEY_LABEL, 32));
   }
 
-  /** In base64. */
+  /** @returns the tag in base64. */
   create(flow: TaggedFlow): string {
     return this.#mac(flow).toString("base64");
   }

@@ -13,27 +13,27 @@ export interface PeerTraffic {
 
 export class Flow implements PeerTraffic {
   readonly id: number;
-  /** As its socket shows it. */
+  /** In the form of the socket. */
   readonly address: string;
   readonly port: number;
   rxBytes = 0;
   txBytes = 0;
   lastHandshakeAtMs: number | null = null;
-  /** The part of them that its device's totals have already. */
-  countedRxBytes = 0;
-  countedTxBytes = 0;
-  /** Of the peer's last datagram. */
+  /** The bytes that are already part of the device's totals. */
+  attributedRxBytes = 0;
+  attributedTxBytes = 0;
+  /** When the peer sent its last datagram. */
   lastSeenAt: number;
   readonly createdAt: number;
-  /** Whether the peer has shown that it gets what is sent to it. */
+  /** Whether the peer has shown that it receives what is sent to it. */
   isConfirmed: boolean;
-  /** Whether it may belong to no session of the server: see filter.ts. */
+  /** Whether it may not belong to a session of the server: see filter.ts. */
   isUnproven = false;
-  /** Whether the agent has answered on it, and so knows it. */
+  /** Whether the agent has sent a datagram on it, and so knows it. */
   isKnownToAgent = false;
-  /** A handshake response passed and no transport message yet: from the server, or from the peer. */
+  /** The sender of a handshake response that no transport message has followed yet. */
   pendingHandshake: "from_server" | "from_peer" | null = null;
-  /** Public key of the device in base64, once the agent has said it. */
+  /** Public key of the device in base64, once the agent has sent it. */
   device: string | null = null;
 
   constructor(id: number, address: string, port: number, isConfirmed: boolean, now: number) {
@@ -46,7 +46,7 @@ export class Flow implements PeerTraffic {
   }
 }
 
-/** Ids of all flows of the relay, whose number is bounded too. */
+/** The ids of all flows of the relay, and the bound on their number. */
 export class FlowIds<Owner> {
   readonly #owners = new Map<number, Owner>();
   readonly #maxFlows: number;
@@ -70,7 +70,7 @@ export class FlowIds<Owner> {
     return this.#owners.get(id);
   }
 
-  /** @returns an id that nobody has; the chance that it was used before is small. */
+  /** @returns an unused id; it is unlikely to have been used before. */
   generate(): number {
     for (;;) {
       const id = this.#random();
@@ -90,7 +90,7 @@ export class FlowIds<Owner> {
 export interface FlowTableOptions<Owner> {
   ids: FlowIds<Owner>;
   maxFlows: number;
-  /** What the relay's ids lead to for a flow of this table. */
+  /** @returns the owner that is stored with the flow's id. */
   getOwner(flow: Flow): Owner;
   onClose(flow: Flow): void;
 }
@@ -98,9 +98,9 @@ export interface FlowTableOptions<Owner> {
 export class FlowTable<Owner> {
   readonly #options: FlowTableOptions<Owner>;
   readonly #byId = new Map<number, Flow>();
-  /** Two steps, because that needs no new string for each datagram. */
+  /** By address, then by port, which needs no new string for each datagram. */
   readonly #byAddress = new Map<string, Map<number, Flow>>();
-  /** Datagrams come in rows from the same peer. */
+  /** A cache: consecutive datagrams are often from the same peer. */
   #last: Flow | undefined;
 
   constructor(options: FlowTableOptions<Owner>) {
@@ -128,8 +128,8 @@ export class FlowTable<Owner> {
   }
 
   /**
-   * Adds a flow; when there are too many, the least useful one of this table makes room.
-   * @param id of a flow that existed before a restart; left out: a new one.
+   * Adds a flow; when there are too many, the least useful flow of this table is closed.
+   * @param id of a flow that existed before a restart. Default: a new id.
    * @returns null when there is no room.
    */
   open(
@@ -175,16 +175,16 @@ export class FlowTable<Owner> {
     for (const flow of this.#byId.values()) this.close(flow);
   }
 
-  /** Peers that have not shown that they get our answers go first: their addresses may be forged. */
+  /** Peers that have not shown that they receive our responses come first: their addresses may be forged. */
   #findLeastUseful(): Flow | undefined {
     let victim: Flow | undefined;
     for (const flow of this.#byId.values()) {
-      const isLess =
+      const isLessUseful =
         victim === undefined ||
         (flow.isConfirmed === victim.isConfirmed
           ? flow.lastSeenAt < victim.lastSeenAt
           : !flow.isConfirmed);
-      if (isLess) victim = flow;
+      if (isLessUseful) victim = flow;
     }
     return victim;
   }

@@ -1,4 +1,4 @@
-/** An agent that serves a private network: its public UDP port, the flows on it, and the way to the agent. */
+/** An agent that serves a private network: the public UDP port, its flows, and the transport to the agent. */
 import { randomBytes } from "node:crypto";
 import type { RemoteInfo, Socket } from "node:dgram";
 import { isIP } from "node:net";
@@ -38,11 +38,11 @@ export interface NetworkAssociationOptions {
   ticket: NetworkTicket;
   number: number;
   epoch: string;
-  /** The address to listen at. */
+  /** The address to listen on. */
   bind: string;
-  /** What peers are given. */
+  /** The host for remote peers. */
   host: string;
-  /** Where BIND and DATA of agents go. */
+  /** The relay's port for BIND and DATA of agents. */
   udpPort: number;
   connection: AgentConnection;
   agentSocket: AgentSocket;
@@ -67,7 +67,7 @@ export class NetworkAssociation implements Association, NetworkAgent {
   #socket: Socket | undefined;
   #isIpv6 = false;
   #transport: "udp" | "websocket" = "websocket";
-  /** Once the agent has said which transport it uses, a BIND alone changes nothing: it may be a probe. */
+  /** Once the agent has chosen a transport, a BIND alone does not change it: it may be a probe. */
   #isTransportChosen = false;
   #path: PathMessage | undefined;
   #sequence = 0;
@@ -232,7 +232,7 @@ export class NetworkAssociation implements Association, NetworkAgent {
     socket.send(message, offset, length, flow.port, flow.address);
   }
 
-  // ── Inside ──
+  // ── Private ──
 
   #receiveFromPeer(message: Buffer, { address, port }: RemoteInfo): void {
     const now = Date.now();
@@ -262,7 +262,7 @@ export class NetworkAssociation implements Association, NetworkAgent {
 
   #sendToAgent(flow: Flow, message: Buffer, now: number): void {
     const { binding } = this;
-    // UDP may overtake the message that names the flow.
+    // Over UDP the datagram could overtake the message that announces the flow.
     const isKnown = flow.isKnownToAgent || now - flow.createdAt > FLOW_ANNOUNCEMENT_MS;
     if (isKnown && binding && this.#getTransport(now) === "udp") {
       this.#sequence = (this.#sequence + 1) & 0xffff;
@@ -306,13 +306,13 @@ export class NetworkAssociation implements Association, NetworkAgent {
   #resume(association: number, { id, address, port, tag }: FlowMessage): void {
     const { tags, flowIds, connection } = this.#options;
     const tagged = { association, networkId: this.#ticket.sub, id, address, port };
-    const isGood = isIP(address) !== 0 && port > 0 && tags.verify(tagged, tag);
-    if (!isGood || flowIds.find(id) !== undefined) {
+    const isValid = isIP(address) !== 0 && port > 0 && tags.verify(tagged, tag);
+    if (!isValid || flowIds.find(id) !== undefined) {
       connection.send({ type: "flow_closed", id });
       return;
     }
     const socketAddress = toSocketAddress(address, this.#isIpv6);
-    // The agent's socket for the restored flow is the one that its WireGuard server knows.
+    // The WireGuard server knows the local socket of the restored flow, not that of the newer one.
     const newer = this.#flows.find(socketAddress, port);
     if (newer) this.#flows.close(newer);
     const flow = this.#flows.open(socketAddress, port, true, Date.now(), id);
@@ -338,15 +338,15 @@ export class NetworkAssociation implements Association, NetworkAgent {
     flow.device = publicKey;
   }
 
-  /** Moves what a flow has counted to its device. */
+  /** Adds the flow's new traffic to the totals of its device. */
   #addTrafficToDevice(flow: Flow): void {
     if (flow.device === null) return;
     const device = this.#options.record.getOrCreateDevice(flow.device);
     if (!device) return;
-    device.rxBytes += flow.rxBytes - flow.countedRxBytes;
-    device.txBytes += flow.txBytes - flow.countedTxBytes;
-    flow.countedRxBytes = flow.rxBytes;
-    flow.countedTxBytes = flow.txBytes;
+    device.rxBytes += flow.rxBytes - flow.attributedRxBytes;
+    device.txBytes += flow.txBytes - flow.attributedTxBytes;
+    flow.attributedRxBytes = flow.rxBytes;
+    flow.attributedTxBytes = flow.txBytes;
     const handshakeAt = flow.lastHandshakeAtMs;
     if (handshakeAt !== null && handshakeAt > (device.lastHandshakeAtMs ?? 0)) {
       device.lastHandshakeAtMs = handshakeAt;
@@ -358,7 +358,7 @@ export class NetworkAssociation implements Association, NetworkAgent {
   }
 }
 
-/** A handshake is complete with the first transport message of the side that got the response. */
+/** A handshake is complete with the first transport message of the side that received the response. */
 function trackHandshake(
   flow: Flow,
   type: number,

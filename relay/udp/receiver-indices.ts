@@ -1,11 +1,11 @@
 /**
- * The indices by which a WireGuard server wants to be answered, read from the handshake messages that it
- * sends. A peer that shows one of them has seen what the server sent.
+ * The receiver indices that a WireGuard server has chosen, read from the handshake messages that it sends. A peer that
+ * uses one of them has received what the server sent.
  */
 import { BoundedMap } from "../../shared/bounded-map.ts";
 export class ReceiverIndices {
   readonly #maxAgeMs: number;
-  /** When each was sent, the oldest first. */
+  /** By index, when it was sent; the oldest first. */
   readonly #sentAt: BoundedMap<number, number>;
 
   constructor(maxEntries: number, maxAgeMs: number) {

@@ -1,11 +1,11 @@
-/** UDP sockets as the relay uses them: with large buffers, and without a DNS look-up for each datagram. */
+/** The relay's UDP sockets: with large buffers, and without a DNS look-up for each datagram. */
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
 import { UDP_BUFFER_BYTES, UDP_SEND_QUEUE_MAX_BYTES } from "../limits.ts";
 
 export interface UdpBuffers {
-  /** What the system gave, in bytes, which may be less than was asked for. */
+  /** The sizes that the kernel granted, which may be less than requested. */
   receiveBytes: number;
   sendBytes: number;
 }
@@ -17,10 +17,10 @@ export async function bindUdp(bind: string, port: number): Promise<Socket> {
     type,
     recvBufferSize: UDP_BUFFER_BYTES,
     sendBufferSize: UDP_BUFFER_BYTES,
-    // Only addresses are sent to. The default would go through dns.lookup each time.
+    // Datagrams are only sent to addresses. The default would call dns.lookup each time.
     lookup: (address, _options, callback) => callback(null, address, type === "udp6" ? 6 : 4),
   });
-  // Without a DNS look-up it listens before `bind` returns.
+  // Without a DNS look-up the event can occur before `bind` returns.
   const listening = once(socket, "listening");
   socket.bind({ port, address: bind });
   try {
@@ -29,7 +29,7 @@ export async function bindUdp(bind: string, port: number): Promise<Socket> {
     socket.close();
     throw error;
   }
-  // Errors of single datagrams (no route, too large) are losses, as UDP has them.
+  // Errors of single datagrams (no route, too large) count as loss.
   socket.on("error", () => {});
   return socket;
 }
@@ -38,7 +38,7 @@ export function readUdpBuffers(socket: Socket): UdpBuffers {
   return { receiveBytes: socket.getRecvBufferSize(), sendBytes: socket.getSendBufferSize() };
 }
 
-/** Whether what the kernel did not take yet, and Node.js keeps, is so much that datagrams are dropped. */
+/** Whether Node.js has queued so many bytes that the kernel did not accept that datagrams should be dropped. */
 export function isSendQueueFull(socket: Socket): boolean {
   return socket.getSendQueueSize() > UDP_SEND_QUEUE_MAX_BYTES;
 }

@@ -1,6 +1,6 @@
 /**
- * Datagrams to an agent inside binary WebSocket messages, while UDP does not get through. Those of one turn
- * of the event loop share a message. Nothing waits here for longer: what would, is dropped.
+ * Sends datagrams to an agent in binary WebSocket messages, while UDP is blocked. Those of one turn of the event loop
+ * share a message. Datagrams that would have to wait longer are dropped.
  */
 import type { WebSocket } from "ws";
 import { DATAGRAM, writeDatagramHeader } from "../../protocol/relay/datagrams.ts";
@@ -26,16 +26,16 @@ export class WebSocketDatagrams {
     this.#socket = socket;
   }
 
-  /** @param now milliseconds. @returns false when too much waits already, and the datagram is dropped. */
+  /** @param now milliseconds. @returns false when too much is queued, and the datagram is dropped. */
   add(flow: number, payload: Uint8Array, now: number): boolean {
     this.#measure(now);
     if (this.#socket.bufferedAmount + this.#batchBytes > this.#queueMaxBytes) return false;
     const length = DATAGRAM_HEADER_BYTES + payload.byteLength;
-    // The length in a message's header has 16 bits.
+    // The length in the header has 16 bits.
     if (payload.byteLength > 0xffff) return false;
     if (this.#batchBytes + length > this.#batch.length) {
       this.flush();
-      // The message before still belongs to the socket.
+      // The socket still uses the memory of the previous message.
       this.#batch = Buffer.allocUnsafeSlow(Math.max(length, WEBSOCKET_BATCH_MAX_BYTES));
     }
     writeDatagramHeader(this.#batch, this.#batchBytes, {
@@ -50,7 +50,7 @@ export class WebSocketDatagrams {
     return true;
   }
 
-  /** Sends what was added, before a message that must come after it. */
+  /** Sends the batch now, before a message that must follow it. */
   flush(): void {
     clearImmediate(this.#flush);
     this.#flush = undefined;
@@ -60,7 +60,7 @@ export class WebSocketDatagrams {
     this.#batchBytes = 0;
   }
 
-  /** The bound follows what passed in the last second, so that it is about the same time at every rate. */
+  /** The limit follows the rate of the last second, so that it is about the same delay at every rate. */
   #measure(now: number): void {
     const elapsedMs = now - this.#windowStartedAt;
     if (elapsedMs < RATE_WINDOW_MS) return;

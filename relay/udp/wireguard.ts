@@ -15,14 +15,14 @@ const MAC1_AT = INITIATION_BYTES - 32;
 const MAC_BYTES = 16;
 const MAC1_LABEL = toUtf8("mac1----");
 
-/** @returns one of `WIREGUARD`, or 0 when type and length don't belong together. */
+/** @returns one of `WIREGUARD`, or 0 when type and length do not match. */
 export function getMessageType(message: Uint8Array): number {
   const { byteLength } = message;
   // Three reserved bytes follow the type and are zero.
   if (byteLength < TRANSPORT_MIN_BYTES || message[1] !== 0 || message[2] !== 0 || message[3] !== 0)
     return 0;
   switch (message[0]) {
-    // Implementations differ in padding: the length modulo 16 says nothing.
+    // Implementations pad differently, so the length modulo 16 is not checked.
     case WIREGUARD.transport:
       return WIREGUARD.transport;
     case WIREGUARD.initiation:
@@ -36,12 +36,12 @@ export function getMessageType(message: Uint8Array): number {
   }
 }
 
-/** Of an initiation or a response: the index by which the sender wants to be answered. */
+/** @returns the sender index of an initiation or a response, which the reply must use. */
 export function getSenderIndex(message: Uint8Array): number {
   return readU32(message, 4);
 }
 
-/** Of a response, a cookie or a transport message of this type. */
+/** @returns the receiver index of a response, a cookie or a transport message. */
 export function getReceiverIndex(message: Uint8Array, type: number): number {
   return readU32(message, type === WIREGUARD.response ? 8 : 4);
 }

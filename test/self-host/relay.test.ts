@@ -34,7 +34,7 @@ test("a relay whose port is taken does not keep the server from starting, and st
   const other = createServer((socket) => socket.destroy()).listen(first, "127.0.0.1");
   await once(other, "listening");
   await using server = await relayedServer(first);
-  const problem = `relay: the relay can't listen at 127.0.0.1:${first}`;
+  const problem = `relay: the relay can't listen on 127.0.0.1:${first}`;
   expect(server.output.split(problem)).toHaveLength(2);
   other.close();
   await vi.waitUntil(

@@ -1,6 +1,6 @@
 /**
- * A relay in a process of its own, which a test can stop and start again, and the path that agents take to it:
- * TCP and UDP go through proxies that can fail.
+ * A relay in a process of its own, which a test can stop and restart. Agents reach it through TCP and UDP proxies that
+ * can be made to fail.
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
@@ -9,14 +9,14 @@ import { ROOT } from "../../../self-host/build/build.ts";
 import { waitUntil, type TestApi } from "../server/api.ts";
 import { reservePorts } from "../ports.ts";
 import {
-  startRelay as startTcpProxy,
-  type Relay as TcpProxy,
-} from "../tunnel/faulty-connection.ts";
+  startFaultyProxy as startTcpProxy,
+  type FaultyProxy as TcpProxy,
+} from "../tunnel/faulty-proxy.ts";
 import { startUdpProxy, type UdpProxy } from "../relay/udp-proxy.ts";
 
 /**
- * Another address of this machine, so that the proxies have the relay's own port numbers. macOS has no other
- * one of IPv4.
+ * Another address of this machine, so that the proxies can use the relay's port numbers. macOS has no second loopback
+ * address for IPv4.
  */
 const PROXY_ADDRESS = process.platform === "linux" ? "127.0.0.2" : "::1";
 const PORTS = 12;
@@ -26,30 +26,30 @@ export interface RelayProcessOptions {
   /** `http://127.0.0.1:<port>` of the API. */
   apiUrl: string;
   secret: string;
-  /** How many ports it hands out, beside its own. */
+  /** Number of public ports, in addition to the relay's own port. */
   ports?: number;
-  /** Its own, the others follow; otherwise any that are free. */
+  /** The relay's own port, which the public ports follow; by default free ones. */
   port?: number;
-  /** Where it listens, when agents are to reach it without the proxies. */
+  /** The address to listen on, if agents reach the relay without the proxies. */
   address?: string;
-  /** What stands before its command: `ip netns exec …`. */
+  /** Words before the command: `ip netns exec …`. */
   prefix?: string[];
   env?: Record<string, string>;
 }
 
 export interface RelayProcess extends AsyncDisposable {
   id: string;
-  /** Its own port, of TCP and UDP. */
+  /** The relay's own port, TCP and UDP. */
   port: number;
-  /** The agent's path: control connection, and datagrams. */
+  /** The proxies for agents: control connection and datagrams. */
   tcp: TcpProxy;
   udp: UdpProxy;
   readonly pid: number;
   readonly output: string;
   start(): Promise<void>;
-  /** `SIGKILL`: it can't take leave of anybody. */
+  /** With `SIGKILL` it can't close its connections. */
   stop(signal?: NodeJS.Signals): Promise<void>;
-  /** A value of its metrics by name and labels, as they are written; undefined when there is none. */
+  /** Returns a metric by name and labels in the text format; undefined when it does not exist. */
   metric(name: string): Promise<number | undefined>;
 }
 
@@ -83,7 +83,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
     await healthy();
   }
 
-  /** Resolves once it listens. */
+  /** Resolves when the relay listens. */
   async function healthy(): Promise<void> {
     await waitUntil(async () => {
       if (child?.exitCode !== null) throw new Error(`the relay ended:\n${output}`);
@@ -126,7 +126,7 @@ export async function startRelayProcess(options: RelayProcessOptions): Promise<R
   };
 }
 
-/** Resolves once the API knows the relay and would hand out its ports. */
+/** Resolves when the API knows the relay and assigns its ports. */
 export async function waitUntilLinked(api: TestApi, relay: RelayProcess): Promise<void> {
   const text = "select id from relays where id = $1 and connected_epoch is not null";
   try {

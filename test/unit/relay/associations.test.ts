@@ -8,7 +8,7 @@ import type { RelayToAgentMessage } from "../../../protocol/relay/control.ts";
 import type { RelayTicket } from "../../../protocol/relay/ticket.ts";
 import type { Association } from "../../../relay/association.ts";
 import { type Agent, Associations, type LinkState } from "../../../relay/associations.ts";
-import { TICKET_CLOCK_TOLERANCE_MS, TICKET_OVERDUE_MS } from "../../../relay/limits.ts";
+import { TICKET_CLOCK_TOLERANCE_MS, TICKET_RENEWAL_MAX_MS } from "../../../relay/limits.ts";
 import { Metrics } from "../../../relay/metrics.ts";
 import { Revocations } from "../../../relay/revocations.ts";
 import { readSettings } from "../../../relay/settings.ts";
@@ -100,9 +100,9 @@ test("while the API is away it stays for a grace, and for a moment after the API
   expect(agent.closed).toBeNull();
   link.isConnected = true;
   link.connectedAt = expiresAt + 100_000;
-  associations.sweep(link.connectedAt + TICKET_OVERDUE_MS);
+  associations.sweep(link.connectedAt + TICKET_RENEWAL_MAX_MS);
   expect(agent.closed).toBeNull();
-  associations.sweep(link.connectedAt + TICKET_OVERDUE_MS + 1);
+  associations.sweep(link.connectedAt + TICKET_RENEWAL_MAX_MS + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 

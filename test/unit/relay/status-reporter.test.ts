@@ -51,7 +51,7 @@ test("after a hello everything is sent, and one message even when there is nothi
   const reporter = new StatusReporter();
   expect(reporter.collect([], 0, true)).toEqual([{ type: "status", networks: [], tunnels: [] }]);
   reporter.collect([network(), tunnel(1)], 0);
-  reporter.forgetSent();
+  reporter.resetSent();
   const [message] = reporter.collect([network(), tunnel(1)], 1, true);
   expect(message).toMatchObject({ networks: [{ networkId: ID }], tunnels: [{ tunnelId: ID }] });
 });
@@ -59,12 +59,12 @@ test("after a hello everything is sent, and one message even when there is nothi
 test("a network whose agent left is offline, unless another one serves it by then", () => {
   const reporter = new StatusReporter();
   reporter.collect([network()], 0);
-  reporter.end(network(), 5);
+  reporter.recordEnd(network(), 5);
   expect(reporter.collect([], 6)[0]?.networks).toEqual([
     expect.objectContaining({ state: "offline", latencyMs: null, lastSeenAtMs: 5 }),
   ]);
   expect(reporter.collect([], 7)).toHaveLength(0);
-  reporter.end(network(), 8);
+  reporter.recordEnd(network(), 8);
   expect(reporter.collect([network()], 9)[0]?.networks).toEqual([
     expect.objectContaining({ state: "udp" }),
   ]);
@@ -73,13 +73,13 @@ test("a network whose agent left is offline, unless another one serves it by the
 test("the last totals of a tunnel are sent once, and again over a new link", () => {
   const reporter = new StatusReporter();
   reporter.collect([tunnel(1)], 0);
-  reporter.end(tunnel(9), 1);
+  reporter.recordEnd(tunnel(9), 1);
   const [message] = reporter.collect([], 2);
   expect(message?.tunnels).toEqual([
     expect.objectContaining({ bytesIn: 9, openConnections: 0, source: "epoch/1" }),
   ]);
   expect(reporter.collect([], 3)).toHaveLength(0);
-  reporter.forgetSent();
+  reporter.resetSent();
   expect(reporter.collect([], 4, true)[0]?.tunnels).toHaveLength(1);
 });
 

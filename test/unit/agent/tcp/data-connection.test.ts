@@ -6,7 +6,7 @@ import { connect, type AddressInfo, type Socket } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
 import { DataConnection } from "../../../../agent/tcp/data-connection.ts";
 import type { VisitorHead } from "../../../../protocol/relay/control.ts";
-import { readWith } from "../../../../sockets/socket-reader.ts";
+import { setReceiver } from "../../../../sockets/socket-reader.ts";
 import { selfSignedCertificate } from "../../../harness/fakes/certificate.ts";
 
 const HEAD: VisitorHead = {
@@ -66,15 +66,15 @@ function open(url: string): Promise<Outcome> {
     new DataConnection(
       { url, association: 7, streamKey: "key" },
       {
-        idle: () => (outcome.idle = true),
-        failed: (failure) => resolve({ ...outcome, failure }),
-        assigned(head, socket, unread) {
+        onIdle: () => (outcome.idle = true),
+        onFailed: (failure) => resolve({ ...outcome, failure }),
+        onAssigned(head, socket, unread) {
           let received = Buffer.from(unread).toString();
           const take = (more: string): void => {
             received += more;
             if (received.endsWith(".")) resolve({ ...outcome, head, socket, received });
           };
-          readWith(socket, (bytes) => {
+          setReceiver(socket, (bytes) => {
             take(Buffer.from(bytes).toString());
             return true;
           });

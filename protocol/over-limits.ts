@@ -1,0 +1,28 @@
+/**
+ * The resources that an organization can have more of than its plan includes, each with what happens to them: the mail
+ * about a downgrade and the billing page say it in the same text. This file imports no library, because browser pages
+ * import it too.
+ */
+const NOTES = {
+  reserved_subdomains: (count: number, allowed: number) =>
+    `Reserved subdomains: you keep all ${count}. The plan includes ${allowed}, so you can't reserve more.`,
+  tunnel_passwords: (count: number) =>
+    `Tunnels with a password: ${count}. They refuse all visitors until you upgrade the plan or remove the password.`,
+  identity_gates: (count: number) =>
+    `Tunnels that require visitors to sign in: ${count}. They refuse all visitors until you upgrade the plan or remove that requirement.`,
+  master_keys: (count: number) =>
+    `Master keys: ${count}. They can't mint tokens until you upgrade the plan.`,
+};
+
+type LimitedResource = keyof typeof NOTES;
+export const LIMITED_RESOURCES = Object.keys(NOTES) as LimitedResource[];
+
+interface OverLimit {
+  what: LimitedResource;
+  count: number;
+  allowed: number;
+}
+
+export function describeOverLimit({ what, count, allowed }: OverLimit): string {
+  return NOTES[what](count, allowed);
+}
