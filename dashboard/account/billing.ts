@@ -1,9 +1,11 @@
-/** What the organization's plan is, what is paid for it, and what it has beyond it. For owners. */
+/** The organization's plan, its subscription, and the resources beyond the plan. For owners. */
+import { describeOverLimit } from "../../protocol/over-limits.ts";
 import {
   PAID_PLANS,
   BILLING_CYCLES,
   type BillingCycle,
   type PaidPlan,
+  type Plan,
 } from "../../protocol/plans.ts";
 import type {
   Billing,
@@ -15,28 +17,30 @@ import { h, time, type Child } from "../ui/element.ts";
 import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
 
-/** How often, and how many times, the page of the account looks whether what was just paid for is there. */
-const PAID_LOOK_INTERVAL_MS = 2_000;
-const PAID_LOOKS_MAX = 60;
+/** How often, and how many times, the page checks whether a payment has been confirmed. */
+const PAYMENT_CHECK_INTERVAL_MS = 2_000;
+const PAYMENT_CHECKS_MAX = 60;
 
-/** @param showAgain what else on the page depends on the plan. */
+/** @param showAgain renders the other parts of the page that depend on the plan. */
 export function billingSection(showAgain: () => Promise<void>): Section {
-  let looks = 0;
+  let checks = 0;
   return section("Plan and billing", async (self) => {
     const billing = await call<Billing>("GET", "/billing");
     const { mode, overLimits, status } = billing;
     const content: Child[] = [rows([planRow(billing)]), ...overLimits.map(overLimitNotice)];
     if (hasJustPaid()) {
       if (status === "active" || status === "trialing") forgetPayment();
-      else if ((looks += 1) <= PAID_LOOKS_MAX) {
-        content.unshift(h("p", { role: "note" }, "The payment is being confirmed. A moment …"));
-        // The provider tells the server by itself, now or in a moment.
+      else if ((checks += 1) <= PAYMENT_CHECKS_MAX) {
+        content.unshift(
+          h("p", { role: "note" }, "The payment is being confirmed. This can take a moment."),
+        );
+        // The provider notifies the server, usually within seconds.
         setTimeout(() => {
           if (self.element.isConnected) void self.reload().catch(() => {});
-        }, PAID_LOOK_INTERVAL_MS);
+        }, PAYMENT_CHECK_INTERVAL_MS);
       }
     }
-    if (mode === "none") return [...content, h("p", {}, "This server sells no plans.")];
+    if (mode === "none") return [...content, h("p", {}, "Plans can't be bought on this server.")];
     const portal = self.button("Invoices and payment", async () => {
       const { portal_url } = await call<PortalSession>("POST", "/billing/portal");
       location.assign(portal_url);
@@ -52,8 +56,10 @@ export function billingSection(showAgain: () => Promise<void>): Section {
 
   function cancelButton(self: Section): HTMLElement {
     return self.asking("Cancel the plan", {
-      title: "Cancel the plan at once?",
-      about: [h("p", {}, "Nothing is deleted. What the plan alone gives stops working.")],
+      title: "Cancel the plan now?",
+      about: [
+        h("p", {}, "Nothing is deleted. Features that only this plan includes stop working."),
+      ],
       submit: "Cancel the plan now",
       kind: "danger",
       async act() {
@@ -64,7 +70,7 @@ export function billingSection(showAgain: () => Promise<void>): Section {
   }
 }
 
-/** The checkout leads back to this address. */
+/** The checkout redirects to this page with this fragment. */
 function hasJustPaid(): boolean {
   return new URLSearchParams(location.hash.slice(1)).has("paid");
 }
@@ -79,12 +85,12 @@ function planRow({ plan, status, cycle, ...billing }: Billing): Row {
   const about: Child[] = [h("strong", {}, NAMES[plan])];
   if (status !== null) about.push(badge(status.replaceAll("_", " ")));
   if (status === "active" && cycle !== null) {
-    const words = cancelAtPeriodEnd ? "canceled: it stays" : `paid ${cycle}`;
-    about.push(detail(words, ...until));
+    const text = cancelAtPeriodEnd ? "canceled, active" : `paid ${cycle}`;
+    about.push(detail(text, ...until));
   }
   if (grace !== null) {
-    const words = "A payment did not go through. The plan stays until ";
-    about.push(h("p", { role: "alert" }, words, time(grace), "."));
+    const text = "A payment did not go through. You keep the plan until ";
+    about.push(h("p", { role: "alert" }, text, time(grace), "."));
   }
   return { about };
 }
@@ -106,27 +112,22 @@ function offers({ plan, cycle, status, prices }: Billing, self: Section): Row[] 
 function buyButton(self: Section, plan: PaidPlan, cycle: BillingCycle): HTMLElement {
   const label = `Pay ${cycle}`;
   const pressed = self.button(label, async () => {
-    const asked = { plan, billing_cycle: cycle };
+    const purchase = { plan, billing_cycle: cycle };
     location.assign(
-      (await call<CheckoutSession>("POST", "/billing/checkout-session", asked)).checkout_url,
+      (await call<CheckoutSession>("POST", "/billing/checkout-session", purchase)).checkout_url,
     );
   });
   pressed.setAttribute("aria-label", `${label} for ${NAMES[plan]}`);
   return pressed;
 }
 
-const NAMES = { free: "Free", pro: "Pro", team: "Team", enterprise: "Enterprise" };
-
-function overLimitNotice({ what, count, allowed }: OverLimit): Child {
-  return h("p", { role: "note" }, OVER_LIMIT[what](count, allowed));
-}
-
-const OVER_LIMIT: Record<OverLimit["what"], (count: number, allowed: number) => string> = {
-  reserved_subdomains: (count, allowed) =>
-    `Reserved subdomains: ${count}, where the plan has ${allowed}. You keep them, and can't reserve others.`,
-  tunnel_passwords: (count) =>
-    `Tunnels with a password that turn visitors away, because the plan has no passwords: ${count}.`,
-  identity_gates: (count) =>
-    `Tunnels with a sign-in that turn visitors away, because the plan has no sign-in: ${count}.`,
-  master_keys: (count) => `Master keys that mint no tokens, because the plan has none: ${count}.`,
+const NAMES: Record<Plan, string> = {
+  free: "Free",
+  pro: "Pro",
+  team: "Team",
+  enterprise: "Enterprise",
 };
+
+function overLimitNotice(overLimit: OverLimit): Child {
+  return h("p", { role: "note" }, describeOverLimit(overLimit));
+}

@@ -5,11 +5,11 @@ import { h, time } from "../ui/element.ts";
 import { selectField, textField } from "../ui/form.ts";
 import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
-import { rolesToGive } from "./members.ts";
+import { getGrantableRoles } from "./members.ts";
 
 export function invitationsSection({ active_org: org }: Me): Section {
   const path = `/orgs/${org.id}/invitations`;
-  const roles = rolesToGive(org.role);
+  const roles = getGrantableRoles(org.role);
 
   return section("Invitations", async (self) => {
     const open = await call<Invitation[]>("GET", path);

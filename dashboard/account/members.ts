@@ -1,4 +1,5 @@
 /** Who belongs to the organization. */
+import { ROLES, type Role } from "../../protocol/roles.ts";
 import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
 import type { Member } from "../../protocol/schemas/organizations/organizations.ts";
 import { h, time, type Child } from "../ui/element.ts";
@@ -6,16 +7,14 @@ import { selectField } from "../ui/form.ts";
 import { badge, detail, rows, section, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
 
-export type Role = Member["role"];
-
-/** What somebody in a role may give; the API decides, this saves a click that leads nowhere. */
-export function rolesToGive(role: Role): readonly Role[] {
-  if (role === "owner") return ["viewer", "member", "admin", "owner"];
-  return role === "admin" ? ["viewer", "member", "admin"] : [];
+/** The roles that a member may grant. The API enforces this; the page only hides choices that it would refuse. */
+export function getGrantableRoles(role: Role): readonly Role[] {
+  if (role === "owner") return ROLES;
+  return role === "admin" ? ROLES.filter((other) => other !== "owner") : [];
 }
 
 export function membersSection({ user, active_org: org }: Me, showAgain: () => Promise<void>) {
-  const roles = rolesToGive(org.role);
+  const roles = getGrantableRoles(org.role);
 
   return section("Members", async (self) => {
     const members = await call<Member[]>("GET", `/orgs/${org.id}/members`);

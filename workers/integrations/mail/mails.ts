@@ -3,7 +3,7 @@
  * their links do not track who follows them.
  */
 import { PAYMENT_GRACE_MS } from "../../limits.ts";
-import type { OverLimit } from "../../../protocol/schemas/billing.ts";
+import { describeOverLimit } from "../../../protocol/over-limits.ts";
 import type { Config } from "../../config/config.ts";
 import type { Downgrade, PlanReason } from "../../store/billing/plan-changes.ts";
 import { DAY_MS } from "../../../shared/time.ts";
@@ -122,17 +122,6 @@ const REASONS: Record<PlanReason, string> = {
   paused: "The subscription is paused.",
 };
 
-const OVER_LIMIT_NOTES: Record<OverLimit["what"], (count: number, allowed: number) => string> = {
-  reserved_subdomains: (count, allowed) =>
-    `Reserved subdomains: you keep all ${count}. The plan includes ${allowed}, so you can't reserve more.`,
-  tunnel_passwords: (count) =>
-    `Tunnels with a password: ${count}. They refuse all visitors until you upgrade the plan or remove the password.`,
-  identity_gates: (count) =>
-    `Tunnels that require visitors to sign in: ${count}. They refuse all visitors until you upgrade the plan or remove that requirement.`,
-  master_keys: (count) =>
-    `Master keys: ${count}. They can't mint tokens until you upgrade the plan.`,
-};
-
 export function downgradeMail(to: string, downgrade: Downgrade, config: Config): Mail {
   const { organization, from, to: plan, reason, overLimits } = downgrade;
   return composeMail(
@@ -141,7 +130,7 @@ export function downgradeMail(to: string, downgrade: Downgrade, config: Config):
     [
       `The plan of “${organization}” has changed from ${from} to ${plan}. ${REASONS[reason]}`,
       "Nothing was deleted. Tunnels now end after the maximum lifetime of the new plan.",
-      ...overLimits.map(({ what, count, allowed }) => OVER_LIMIT_NOTES[what](count, allowed)),
+      ...overLimits.map(describeOverLimit),
     ],
     { label: "Plan and billing", url: config.publicOrigin },
   );
