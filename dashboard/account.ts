@@ -1,4 +1,4 @@
-/** GET /: the account of whoever is signed in, and the organization that they act for. */
+/** GET /: the signed-in user's account, and their active organization. */
 import type { Me } from "../protocol/schemas/accounts/accounts.ts";
 import { billingSection } from "./account/billing.ts";
 import { eventsSection } from "./account/events.ts";

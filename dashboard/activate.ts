@@ -1,4 +1,4 @@
-/** GET /activate: a person lets a machine in. */
+/** GET /activate: a person approves the sign-in of a machine's command line. */
 import type { PendingDevice } from "../protocol/schemas/accounts/devices.ts";
 import { h } from "./ui/element.ts";
 import { form, textField } from "./ui/form.ts";
@@ -6,13 +6,13 @@ import { openPage } from "./page.ts";
 import { call } from "./session.ts";
 import { showStep } from "./ui/view.ts";
 
-const TITLE = "Let a machine in";
-/** Of the first step only: whoever goes on from there types the next one. */
-const asked = new URLSearchParams(location.search).get("code") ?? "";
+const TITLE = "Connect a machine";
+/** For the first step only: further codes are typed in. */
+const initialCode = new URLSearchParams(location.search).get("code") ?? "";
 
 openPage({
   title: TITLE,
-  intro: "Sign in, then check the code that your command line shows.",
+  intro: "Sign in, then compare the code with the one that your command line shows.",
   show: ({ active_org: { name } }) => enter(name),
 });
 
@@ -23,7 +23,7 @@ function enter(organization: string): void {
     autocapitalize: "characters",
     spellcheck: "false",
     placeholder: "BCDF-GHJK",
-    value: asked,
+    value: initialCode,
   };
   const step = form({
     fields: [textField("code", "Code from your command line", attributes)],
@@ -34,7 +34,7 @@ function enter(organization: string): void {
     },
   });
   showStep(TITLE, step);
-  if (asked) step.requestSubmit();
+  if (initialCode) step.requestSubmit();
 }
 
 function approve(organization: string, { label, user_code: code }: PendingDevice): void {
@@ -44,7 +44,7 @@ function approve(organization: string, { label, user_code: code }: PendingDevice
       "p",
       {},
       h("strong", { id: "machine" }, label),
-      " asks to open tunnels for ",
+      " requests access to open tunnels for ",
       h("strong", {}, organization),
       ". It shows this code:",
     ),
@@ -54,7 +54,7 @@ function approve(organization: string, { label, user_code: code }: PendingDevice
       submit: "Approve",
       async act() {
         await call("POST", "/auth/cli/authorize", { device_code: code });
-        const goesOn = "Your command line goes on by itself; you can close this page.";
+        const goesOn = "Your command line continues by itself. You can close this page.";
         showStep(TITLE, h("p", { role: "status" }, `Done. ${goesOn}`));
       },
     }),

@@ -1,25 +1,25 @@
-/** A page for somebody who is signed in: it finds out who, asks if it must, and begins again when that ends. */
+/** A page that requires a sign-in: it resumes the session or asks to sign in, and starts again when the session ends. */
 import type { Me } from "../protocol/schemas/accounts/accounts.ts";
-import { takeArrival, type Arrival } from "./arrival.ts";
+import { takeUrlParameters, type UrlParameters } from "./url-parameters.ts";
 import { button, h } from "./ui/element.ts";
-import { wordsOf } from "./request.ts";
+import { getErrorMessage } from "./request.ts";
 import { call, onSessionEnd, resumeSession } from "./session.ts";
 import { signIn } from "./sign-in.ts";
 import { showStep } from "./ui/view.ts";
 
 export interface Page {
-  /** Of the step that asks who it is. */
+  /** The title of the sign-in step. */
   title: string;
   intro?: string;
   show(me: Me): void;
 }
 
 /** @param arrival of a page that has taken it already. */
-export function openPage(page: Page, arrival = takeArrival()): void {
+export function openPage(page: Page, arrival = takeUrlParameters()): void {
   void begin(page, arrival, noticeOf(arrival.failure));
 }
 
-/** Shows the page again, as the account is by now. */
+/** Loads the account and shows the page again. */
 export async function showPage(page: Page): Promise<void> {
   page.show(await call<Me>("GET", "/auth/me"));
 }
@@ -28,7 +28,7 @@ const NOTHING = { signedIn: false, challenge: null };
 
 async function begin(
   page: Page,
-  { signedIn, challenge }: Pick<Arrival, "signedIn" | "challenge">,
+  { signedIn, challenge }: Pick<UrlParameters, "signedIn" | "challenge">,
   notice = "",
 ): Promise<void> {
   onSessionEnd(() => {});
@@ -41,13 +41,13 @@ async function begin(
   } catch (error) {
     const retry = () => void begin(page, { signedIn, challenge }, notice);
     const again = button("Try again", retry, { class: "plain" });
-    const words = h("p", { role: "alert" }, wordsOf(error));
-    showStep("That did not work", words, h("div", { class: "actions" }, again));
+    const words = h("p", { role: "alert" }, getErrorMessage(error));
+    showStep("Something went wrong", words, h("div", { class: "actions" }, again));
   }
 }
 
 function noticeOf(failure: string | null): string {
   if (failure === null) return "";
-  if (failure === "access_denied") return "The provider says that you did not agree.";
-  return "The provider could not sign you in. Try again, or another way.";
+  if (failure === "access_denied") return "The sign-in was denied at the provider.";
+  return "The provider could not sign you in. Try again, or sign in another way.";
 }

@@ -1,8 +1,8 @@
-/** One request to the API, and what its failures are to a person. */
+/** One request to the API, and its errors as messages for the user. */
 import type { ErrorBody } from "../protocol/errors.ts";
 
-/** A failure with its code and the words for whoever sits there. */
-export class Problem extends Error {
+/** An error of the API with its code, and a message for the user. */
+export class RequestError extends Error {
   readonly code: ErrorBody["error"] | "unreachable";
   readonly fields: { path: string; message: string }[];
   readonly retryAfterSeconds: number | undefined;
@@ -15,7 +15,7 @@ export class Problem extends Error {
   }
 }
 
-/** @throws Problem for every answer that is not a success, and for none at all. */
+/** @throws RequestError when the response is an error, or there is none. */
 export async function send<Answer>(
   method: string,
   path: string,
@@ -29,18 +29,18 @@ export async function send<Answer>(
   const [response, answer] = await fetch(path, init)
     .then(async (got): Promise<[Response, unknown]> => [got, await got.json()])
     .catch(() => {
-      throw new Problem({});
+      throw new RequestError({});
     });
-  if (!response.ok) throw new Problem(answer as ErrorBody);
+  if (!response.ok) throw new RequestError(answer as ErrorBody);
   return answer as Answer;
 }
 
-/** What a person is told of a failure. */
-export function wordsOf(error: unknown): string {
-  if (!(error instanceof Problem)) {
+/** The message to show to the user. */
+export function getErrorMessage(error: unknown): string {
+  if (!(error instanceof RequestError)) {
     reportError(error);
-    return "Something went wrong on this page. Reload it.";
+    return "Something went wrong on this page. Please reload it.";
   }
   if (error.retryAfterSeconds === undefined) return error.message;
-  return `${error.message} Try again in ${error.retryAfterSeconds} s.`;
+  return `${error.message} Try again in ${error.retryAfterSeconds} seconds.`;
 }

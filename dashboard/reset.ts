@@ -1,14 +1,14 @@
-/** GET /reset: whoever has the token from the mail sets a new password. */
-import { takeArrival } from "./arrival.ts";
+/** GET /reset: sets a new password with the token from the email. */
+import { takeUrlParameters } from "./url-parameters.ts";
 import { h, type Child } from "./ui/element.ts";
 import { form, newPasswordField } from "./ui/form.ts";
-import { Problem, send, wordsOf } from "./request.ts";
+import { RequestError, send, getErrorMessage } from "./request.ts";
 import { showStep } from "./ui/view.ts";
 
-const { token } = takeArrival();
+const { token } = takeUrlParameters();
 if (token === null) {
-  const about = "Open the link in the mail again. It works for one hour, and once.";
-  showStep("This link is not whole", h("p", {}, about), toSignIn("To sign in"));
+  const about = "Open the link in the email again. It is valid for one hour and works once.";
+  showStep("This link is incomplete", h("p", {}, about), toSignIn("Go to sign-in"));
 } else {
   askForPassword(token);
 }
@@ -28,11 +28,11 @@ async function reset(token: string, password: string): Promise<void> {
   try {
     await send("POST", "/auth/reset", { token, new_password: password });
   } catch (error) {
-    if (!(error instanceof Problem) || error.code !== "invalid_token") throw error;
-    const about = h("p", { role: "alert" }, wordsOf(error));
-    return showStep("This link is no longer good", about, toSignIn("Ask for another"));
+    if (!(error instanceof RequestError) || error.code !== "invalid_token") throw error;
+    const about = h("p", { role: "alert" }, getErrorMessage(error));
+    return showStep("This link is no longer valid", about, toSignIn("Request a new link"));
   }
-  const words = "Your password is set, and everybody who was signed in with the old one is out.";
+  const words = "Your new password is set. All sessions were signed out.";
   showStep("Done", h("p", { role: "status" }, words), toSignIn("Sign in"));
 }
 

@@ -1,77 +1,77 @@
 /**
- * Who is signed in. The access token is in this page's memory and nowhere else: the next page gets its own
- * by the refresh cookie, which no script can read.
+ * The session of the page. The access token is only in this page's memory: the next page gets its own with the refresh
+ * cookie, which no script can read.
  */
 import { ACCESS_TOKEN_SECONDS } from "../protocol/limits.ts";
 import type { AccessToken } from "../protocol/schemas/accounts/accounts.ts";
-import { keep, kept } from "./kept.ts";
-import { Problem, send } from "./request.ts";
+import { writeStored, readStored } from "./browser-storage.ts";
+import { RequestError, send } from "./request.ts";
 
-/** A page renews its token this long before it ends. */
+/** How long before its expiry the access token is renewed. */
 const ACCESS_TOKEN_RENEW_EARLY_SECONDS = 60;
 
 /**
- * Not a secret: says that there is a session to renew, so that a stranger's visit asks for none, and changes
- * with the account or organization, so that other tabs notice.
+ * Not a secret. Its presence says that there may be a session to renew, so that other visits don't send a request. Its
+ * value changes with the account and organization, so that other tabs notice.
  */
-const MARK = "underpass-session";
+const STORAGE_KEY = "underpass-session";
 
 let token: string | null = null;
 let renewal: Promise<boolean> | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
-let ended: (why: string) => void = () => {};
+let notifySessionEnd: (why: string) => void = () => {};
 
-/** @param act once the session is over, wherever it was ended. */
+/** @param act runs when the session has ended, here or elsewhere. */
 export function onSessionEnd(act: (why: string) => void): void {
-  ended = act;
+  notifySessionEnd = act;
 }
 
-/** Somebody signed in, or went to another organization. */
+/** Called after a sign-in or a switch to another organization. */
 export function beginSession(accessToken: string): void {
-  hold(accessToken);
-  markAnew();
+  setAccessToken(accessToken);
+  updateMark();
 }
 
 export async function signOut(): Promise<void> {
   await call("POST", "/auth/logout");
-  endSession("You are signed out.");
+  endSession("You have been signed out.");
 }
 
 function endSession(why: string): void {
   clearTimeout(timer);
   token = null;
   mark(null);
-  ended(why);
+  notifySessionEnd(why);
 }
 
 /**
- * @param isSure a session was begun elsewhere a moment ago.
- * @returns false where nobody is signed in.
+ * @param isSure whether a session was started just before, on another page.
+ * @returns false when nobody is signed in.
  */
 export async function resumeSession(isSure: boolean): Promise<boolean> {
   if (!isSure && !isMarked()) return false;
   const isKnown = await renew(token);
-  if (isKnown && isSure) markAnew();
+  if (isKnown && isSure) updateMark();
   return isKnown;
 }
 
-/** As whoever is signed in. An access token that has ended is renewed, once. */
+/** Sends a request as the signed-in user. An expired access token is renewed once. */
 export async function call<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
   const used = token;
   try {
     return await send<Answer>(method, path, body, used);
   } catch (error) {
-    const isRefused = error instanceof Problem && error.code === "unauthorized";
+    const isRefused = error instanceof RequestError && error.code === "unauthorized";
     if (!isRefused || used === null) throw error;
-    // The page begins again: nobody waits for this answer any longer.
+    // The page shows the sign-in again, so the result of this call is no longer needed.
     if (!(await renew(used))) return new Promise(() => {});
     return send<Answer>(method, path, body, token);
   }
 }
 
 /**
- * For a call that shows a password: its 401 is about that. Repeating it would count as a second wrong guess,
- * so the session is looked at first.
+ * For a call that sends a password: its 401 is about the password. Repeating it would count as a second wrong guess, so
+ * the session is checked first.
  */
 export async function callWithProof<Answer>(path: string, body: unknown): Promise<Answer> {
   await call("GET", "/auth/me");
@@ -79,8 +79,8 @@ export async function callWithProof<Answer>(path: string, body: unknown): Promis
 }
 
 /**
- * Once, however many calls find at the same moment that the token has ended.
- * @returns false when the session is over.
+ * Renews once, even when several calls find at the same time that the token has expired.
+ * @returns false when the session has ended.
  */
 function renew(used: string | null): Promise<boolean> {
   if (token !== used) return Promise.resolve(token !== null);
@@ -90,36 +90,36 @@ function renew(used: string | null): Promise<boolean> {
 
 async function fetchToken(): Promise<boolean> {
   try {
-    hold((await send<AccessToken>("POST", "/auth/refresh")).access_token);
+    setAccessToken((await send<AccessToken>("POST", "/auth/refresh")).access_token);
     return true;
   } catch (error) {
-    if (!(error instanceof Problem) || error.code !== "unauthorized") throw error;
-    endSession("Your session has ended. Sign in again.");
+    if (!(error instanceof RequestError) || error.code !== "unauthorized") throw error;
+    endSession("Your session has expired. Please sign in again.");
     return false;
   }
 }
 
-function hold(accessToken: string): void {
+function setAccessToken(accessToken: string): void {
   token = accessToken;
   clearTimeout(timer);
-  // When it fails, the next call finds out, and says so.
+  // When it fails, the next call reports the error.
   const renewSoon = () => void renew(accessToken).catch(() => {});
   timer = setTimeout(renewSoon, (ACCESS_TOKEN_SECONDS - ACCESS_TOKEN_RENEW_EARLY_SECONDS) * 1000);
 }
 
 function isMarked(): boolean {
-  return kept("localStorage", MARK) !== null;
+  return readStored("localStorage", STORAGE_KEY) !== null;
 }
 
-function markAnew(): void {
+function updateMark(): void {
   mark(String(Date.now()));
 }
 
 function mark(value: string | null): void {
-  keep("localStorage", MARK, value);
+  writeStored("localStorage", STORAGE_KEY, value);
 }
 
-/** What the page shows is somebody else's by now, or another organization's. */
+/** Another tab has changed the account or the organization. */
 window.addEventListener("storage", ({ key }) => {
-  if (key === MARK) location.reload();
+  if (key === STORAGE_KEY) location.reload();
 });

@@ -1,4 +1,4 @@
-/** From a stranger to somebody who is signed in: the same steps on every page that wants to know who it is. */
+/** The steps of signing in, the same on every page that requires it. */
 import type { AccountSummary, MfaRequired } from "../protocol/schemas/accounts/accounts.ts";
 import type { ProviderName, Providers } from "../protocol/schemas/accounts/providers.ts";
 import { button, h, whileBusy, type Child } from "./ui/element.ts";
@@ -11,24 +11,24 @@ import {
   passwordField,
   recoveryCodeField,
 } from "./ui/form.ts";
-import { send, wordsOf } from "./request.ts";
+import { send, getErrorMessage } from "./request.ts";
 import { beginSession } from "./session.ts";
 import { showStep } from "./ui/view.ts";
 
 export interface SignInOptions {
   title: string;
-  /** Why the page asks. */
+  /** Why the page requires a sign-in. */
   intro?: string;
-  /** What happened just before. */
+  /** A message about the previous action. */
   notice: string;
-  /** From a provider that leads on to the second factor. */
+  /** The challenge of a sign-in through a provider that requires a second factor. */
   challenge: string | null;
 }
 
-/** @returns once a session has begun. */
+/** Resolves when a session has started. */
 export function signIn(options: SignInOptions): Promise<void> {
   return new Promise((resolve) => {
-    const steps = stepsTo((accessToken) => {
+    const steps = createSteps((accessToken) => {
       beginSession(accessToken);
       resolve();
     }, options);
@@ -42,7 +42,7 @@ interface Start {
   notice?: string;
 }
 
-function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOptions) {
+function createSteps(done: (accessToken: string) => void, { title, intro }: SignInOptions) {
   async function logIn(email: string, password: string): Promise<void> {
     const answer = await send<AccountSummary | MfaRequired>("POST", "/auth/login", {
       email,
@@ -81,9 +81,9 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
     const again = button("Start again", () => password());
     const byCode = () =>
       showStep(
-        "Second factor",
+        "Two-factor authentication",
         form({
-          fields: [codeField("Code from your authenticator")],
+          fields: [codeField("Code from your authenticator app")],
           submit: "Continue",
           act: (value) => pass({ code: digits(value("code")) }),
         }),
@@ -92,13 +92,17 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
     const byRecoveryCode = () =>
       showStep(
         "Recovery code",
-        h("p", {}, "One of the codes that you were shown with your second factor. It works once."),
+        h(
+          "p",
+          {},
+          "Enter one of the recovery codes that you stored when you set up two-factor authentication. Each works once.",
+        ),
         form({
           fields: [recoveryCodeField()],
           submit: "Continue",
           act: (value) => pass({ recovery_code: value("recovery_code") }),
         }),
-        h("div", { class: "links" }, button("Use your authenticator", byCode), again),
+        h("div", { class: "links" }, button("Use your authenticator app", byCode), again),
       );
     byCode();
   }
@@ -118,7 +122,7 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
       h(
         "div",
         { class: "links" },
-        button("I have an account", () => password({ email: typed })),
+        button("I already have an account", () => password({ email: typed })),
       ),
     );
   }
@@ -128,15 +132,15 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
     const another = button("Send another code", () => {
       void whileBusy(another, async () => {
         status.textContent = await send("POST", "/auth/resend-verify-otp", { email }).then(
-          () => "Sent. Earlier codes no longer work.",
-          wordsOf,
+          () => "Sent. Earlier codes are no longer valid.",
+          getErrorMessage,
         );
       });
     });
     const back = button("Back", () => signUp(email));
     showStep(
-      "Check your mail",
-      h("p", {}, "We sent a mail to ", h("strong", {}, email), ". It has a code of 6 digits."),
+      "Check your email",
+      h("p", {}, "We sent an email to ", h("strong", {}, email), ". It contains a 6-digit code."),
       form({
         fields: [codeField("Code")],
         submit: "Confirm",
@@ -153,7 +157,7 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
   function forgot(typed: string): void {
     showStep(
       "Forgot your password?",
-      h("p", {}, "We mail you a link to set a new one."),
+      h("p", {}, "We will email you a link to set a new one."),
       form({
         fields: [emailField(typed)],
         submit: "Send the link",
@@ -161,9 +165,9 @@ function stepsTo(done: (accessToken: string) => void, { title, intro }: SignInOp
           const email = value("email");
           await send("POST", "/auth/forgot", { email });
           showStep(
-            "Check your mail",
+            "Check your email",
             h("p", {}, "If ", h("strong", {}, email), " has an account, a link is on its way."),
-            h("p", {}, "It works for one hour, and once."),
+            h("p", {}, "It is valid for one hour and works once."),
             h(
               "div",
               { class: "links" },
@@ -192,12 +196,12 @@ const PROVIDER_NAMES: Record<ProviderName, string> = {
 
 let providers: Promise<Child[]> | undefined;
 
-/** Stays empty until it is known which there are, and where there are none. */
+/** Stays empty until the providers are known, and where none is configured. */
 function providerLinks(): HTMLElement {
   const place = h("div", { class: "providers" });
   providers ??= send<Providers>("GET", "/auth/providers").then(
     (answer) => answer.providers.map(providerLink),
-    // The form is there all the same.
+    // Signing in with a password still works.
     () => [],
   );
   void providers.then((links) => place.append(...links));

@@ -14,10 +14,10 @@ export function invitationsSection({ active_org: org }: Me): Section {
   return section("Invitations", async (self) => {
     const open = await call<Invitation[]>("GET", path);
     const invite = self.asking("Invite somebody", {
-      title: `Invite to ${org.name}`,
+      title: `Invite somebody to ${org.name}`,
       about: [],
       fields: [
-        textField("email", "E-mail address", { type: "email", autocomplete: "off" }),
+        textField("email", "Email address", { type: "email", autocomplete: "off" }),
         selectField("role", "Role", roles, "member"),
       ],
       submit: "Send the invitation",
@@ -26,24 +26,26 @@ export function invitationsSection({ active_org: org }: Me): Section {
       },
     });
     return [
-      open.length > 0 ? rows(open.map((one) => rowOf(one, self))) : h("p", {}, "None are open."),
+      open.length > 0
+        ? rows(open.map((one) => buildRow(one, self)))
+        : h("p", {}, "There are no open invitations."),
       ...(roles.length > 0 ? [h("div", { class: "actions" }, invite)] : []),
     ];
   });
 
-  function rowOf({ id, email, role, expires_at: end }: Invitation, self: Section): Row {
-    const about = [h("strong", {}, email), badge(role), detail("good until ", time(end))];
+  function buildRow({ id, email, role, expires_at: end }: Invitation, self: Section): Row {
+    const about = [h("strong", {}, email), badge(role), detail("valid until ", time(end))];
     if (roles.length === 0) return { about };
     const revoke = self.asking(
-      "Take back",
+      "Revoke",
       {
-        title: "Take the invitation back?",
+        title: "Revoke the invitation?",
         about: [h("p", {}, "The link that ", h("strong", {}, email), " was sent stops working.")],
-        submit: "Take back",
+        submit: "Revoke",
         kind: "danger",
         act: async () => void (await call("DELETE", `${path}/${id}`)),
       },
-      { "aria-label": `Take back the invitation of ${email}` },
+      { "aria-label": `Revoke the invitation of ${email}` },
     );
     return { about, actions: [revoke] };
   }

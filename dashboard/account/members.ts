@@ -53,7 +53,7 @@ export function membersSection({ user, active_org: org }: Me, showAgain: () => P
         title: "Remove from the organization?",
         about: [
           h("p", {}, h("strong", {}, email), ` loses access to ${org.name} at once.`),
-          h("p", {}, "Tokens that this person minted end too, and the tunnels on them."),
+          h("p", {}, "Tokens that this person minted are revoked, and their tunnels stop."),
         ],
         submit: "Remove",
         kind: "danger",
@@ -67,7 +67,7 @@ export function membersSection({ user, active_org: org }: Me, showAgain: () => P
   function leave(self: Section): Child {
     return self.asking("Leave", {
       title: `Leave ${org.name}?`,
-      about: [h("p", {}, "Tokens that you minted in it end too, and the tunnels on them.")],
+      about: [h("p", {}, "Tokens that you minted in it are revoked, and their tunnels stop.")],
       submit: "Leave",
       kind: "danger",
       async act() {

@@ -49,6 +49,6 @@ export function organizationsSection(me: Me, showAgain: () => Promise<void>): Se
 }
 
 const APPROVAL = {
-  pending: "It waits for approval: until then its tunnels stay closed.",
-  rejected: "It was not approved: its tunnels stay closed.",
+  pending: "Waiting for approval. Until then, its tunnels stay closed.",
+  rejected: "Not approved. Its tunnels stay closed.",
 };

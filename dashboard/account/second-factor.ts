@@ -9,15 +9,15 @@ import { call, callWithProof } from "../session.ts";
 
 /** @param turnedOn other sessions have ended. */
 export function secondFactorSection(turnedOn: () => Promise<void>): Section {
-  return section("Second factor", async (self) => {
+  return section("Two-factor authentication", async (self) => {
     const { mfa_enabled: isOn } = await call<Me>("GET", "/auth/me");
     return isOn
       ? [
-          h("p", {}, "On: signing in takes a code of your authenticator, too."),
+          h("p", {}, "On: signing in also requires a code from your authenticator app."),
           actions(button("Turn off", () => askForProof(self, "password"), { class: "plain" })),
         ]
       : [
-          h("p", {}, "Off: whoever knows your password can sign in."),
+          h("p", {}, "Off: anybody who knows your password can sign in."),
           actions(self.button("Set up", () => enroll(self))),
         ];
   });
@@ -28,11 +28,11 @@ export function secondFactorSection(turnedOn: () => Promise<void>): Section {
     self.replace(
       h("p", {}, "Scan this with an authenticator app, then enter the code that it shows."),
       ...qrImage(uri),
-      h("p", {}, "Without a camera, type the secret in:"),
+      h("p", {}, "If you can't scan it, enter this secret:"),
       h("p", { class: "shown code" }, secret.replaceAll(/.{4}(?=.)/g, "$& ")),
       h("p", {}, h("a", { href: uri }, "Open it in an app on this device")),
       form({
-        fields: [codeField("Code from your authenticator")],
+        fields: [codeField("Code from your authenticator app")],
         submit: "Turn on",
         beside: [cancel(self)],
         async act(value) {
@@ -48,9 +48,9 @@ export function secondFactorSection(turnedOn: () => Promise<void>): Section {
   function showRecoveryCodes(self: Section, codes: string[]): void {
     const list = h("ol", { class: "codes" }, ...codes.map((code) => h("li", {}, code)));
     self.replace(
-      h("p", {}, "The second factor is on. Your other sessions are signed out."),
-      h("p", {}, "Keep these recovery codes where your authenticator isn't. Each works once."),
-      h("p", {}, h("strong", {}, "They are not shown again.")),
+      h("p", {}, "Two-factor authentication is on. Your other sessions were signed out."),
+      h("p", {}, "Store these recovery codes separately from your authenticator. Each works once."),
+      h("p", {}, h("strong", {}, "They will not be shown again.")),
       list,
       actions(
         ...copyButton(self, codes.join("\n")),
@@ -64,7 +64,7 @@ function askForProof(self: Section, kind: "password" | "recovery_code"): void {
   const isPassword = kind === "password";
   const other = isPassword ? "recovery_code" : "password";
   self.replace(
-    h("p", {}, "Turn it off? Its recovery codes end too."),
+    h("p", {}, "Turn it off? Your recovery codes will no longer work."),
     form({
       fields: [isPassword ? passwordField("Your password") : recoveryCodeField()],
       submit: "Turn off",
@@ -72,7 +72,7 @@ function askForProof(self: Section, kind: "password" | "recovery_code"): void {
       beside: [cancel(self)],
       async act(value) {
         await callWithProof("/auth/mfa/disable", { [kind]: value(kind) });
-        await self.refresh("The second factor is off.");
+        await self.refresh("Two-factor authentication is off.");
       },
     }),
     h(

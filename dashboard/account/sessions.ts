@@ -23,7 +23,7 @@ function rowOf({ id, device, ip, createdAt, lastSeenAt, current }: Session, self
     "Sign out",
     {
       title: "Sign this session out?",
-      about: [h("p", {}, h("strong", {}, name), ` at ${ip} is out at once.`)],
+      about: [h("p", {}, h("strong", {}, name), ` at ${ip} will be signed out at once.`)],
       submit: "Sign out",
       kind: "danger",
       act: async () => void (await call("DELETE", `/auth/sessions/${id}`)),

@@ -1,7 +1,7 @@
 /** A form: labelled fields, one button, and what is wrong said where it is wrong. */
 import { PASSWORD_MIN_CHARS } from "../../protocol/limits.ts";
 import { h, whileBusy, type Attributes, type Child } from "./element.ts";
-import { Problem, wordsOf } from "../request.ts";
+import { RequestError, getErrorMessage } from "../request.ts";
 
 export interface Field {
   /** As the API calls it: what it says is wrong with it is shown there. */
@@ -29,7 +29,7 @@ export function textField(
 }
 
 export function emailField(value = ""): Field {
-  return textField("email", "E-mail address", { type: "email", autocomplete: "username", value });
+  return textField("email", "Email address", { type: "email", autocomplete: "username", value });
 }
 
 export function passwordField(label: string): Field {
@@ -41,7 +41,7 @@ export function newPasswordField(name: string, label: string): Field {
     type: "password",
     autocomplete: "new-password",
     minlength: String(PASSWORD_MIN_CHARS),
-    hint: `At least ${PASSWORD_MIN_CHARS} characters. A few words in a row are good.`,
+    hint: `At least ${PASSWORD_MIN_CHARS} characters. A few random words work well.`,
   });
 }
 
@@ -124,7 +124,7 @@ export function form({ fields = [], submit, beside = [], kind = "primary", act }
 
 /** @returns what is left to say of it, once the fields have said theirs. */
 function complainOf(error: unknown, fields: Field[]): string {
-  if (!(error instanceof Problem)) return wordsOf(error);
+  if (!(error instanceof RequestError)) return getErrorMessage(error);
   const faulty = fields.filter(({ name }) => error.fields.some(({ path }) => path === name));
   for (const field of faulty) {
     const { message = "" } = error.fields.find(({ path }) => path === field.name) ?? {};
@@ -132,5 +132,5 @@ function complainOf(error: unknown, fields: Field[]): string {
     field.complain(/^[a-z]/.test(message) ? `It ${message}.` : message);
   }
   faulty[0]?.control.focus();
-  return faulty.length > 0 ? "" : wordsOf(error);
+  return faulty.length > 0 ? "" : getErrorMessage(error);
 }

@@ -1,7 +1,7 @@
 /** A part of a page that has something of its own to show, and shows it anew after each change. */
 import { ask, type Question } from "./dialog.ts";
 import { button, h, whileBusy, type Attributes, type Child } from "./element.ts";
-import { wordsOf } from "../request.ts";
+import { getErrorMessage } from "../request.ts";
 
 export interface Section {
   element: HTMLElement;
@@ -31,7 +31,7 @@ export function section(title: string, load: (self: Section) => Promise<Child[]>
   async function attempt(act: () => Promise<void>): Promise<void> {
     problem.textContent = "";
     news.textContent = "";
-    await act().catch((error: unknown) => (problem.textContent = wordsOf(error)));
+    await act().catch((error: unknown) => (problem.textContent = getErrorMessage(error)));
   }
 
   const self: Section = {

@@ -3,7 +3,13 @@ import { expect, test } from "vitest";
 import type { Session } from "../../../protocol/schemas/accounts/accounts.ts";
 import { ACCESS_TOKEN_SECONDS } from "../../../protocol/limits.ts";
 import { newEmail } from "../../harness/server/api.ts";
-import { answerDialog, getSection, clickButton, signIn, usePages } from "../../harness/browser/pages.ts";
+import {
+  answerDialog,
+  getSection,
+  clickButton,
+  signIn,
+  usePages,
+} from "../../harness/browser/pages.ts";
 
 const pages = usePages();
 
@@ -12,7 +18,7 @@ test("an invitation is sent, followed and accepted", async () => {
   const guest = await pages.api.owner();
   const page = await pages.openAs(owner.email);
   await clickButton(page, "Invite somebody");
-  await page.getByLabel("E-mail address").fill(guest.email);
+  await page.getByLabel("Email address").fill(guest.email);
   await page.getByLabel("Role").selectOption("admin");
   await answerDialog(page, "Send the invitation");
   await getSection(page, "Invitations").getByText(guest.email).waitFor();
@@ -25,8 +31,8 @@ test("an invitation is sent, followed and accepted", async () => {
 
   const joining = await pages.openAs(guest.email, link);
   await clickButton(joining, "Accept the invitation");
-  await joining.getByText(/You are in .*, as admin/).waitFor();
-  await clickButton(joining, "Go there");
+  await joining.getByText(/You are now a member of .*, as admin/).waitFor();
+  await clickButton(joining, "Open the organization");
   await getSection(joining, "Members").getByText(owner.email).waitFor();
   await getSection(joining, "Members").getByText("admin").waitFor();
 });
@@ -36,12 +42,12 @@ test("an invitation is taken back once that is confirmed", async () => {
   const email = newEmail();
   await owner.post(`/orgs/${owner.orgId}/invitations`, { email, role: "viewer" });
   const page = await pages.openAs(owner.email);
-  await clickButton(page, `Take back the invitation of ${email}`);
+  await clickButton(page, `Revoke the invitation of ${email}`);
   await answerDialog(page, "Cancel");
   await getSection(page, "Invitations").getByText(email).waitFor();
-  await clickButton(page, `Take back the invitation of ${email}`);
-  await answerDialog(page, "Take back");
-  await getSection(page, "Invitations").getByText("None are open.").waitFor();
+  await clickButton(page, `Revoke the invitation of ${email}`);
+  await answerDialog(page, "Revoke");
+  await getSection(page, "Invitations").getByText("There are no open invitations.").waitFor();
 });
 
 test("a session is signed out at once, after a question", async () => {
@@ -111,8 +117,10 @@ test("members are given roles and removed by whoever may, and others see no butt
 
   const modest = await pages.openAs(viewer.email);
   await getSection(modest, "Members").getByText(owner.email).waitFor();
-  expect(await getSection(modest, "Members").getByRole("button").allTextContents()).toEqual(["Leave"]);
-  await getSection(modest, "Invitations").getByText("None are open.").waitFor();
+  expect(await getSection(modest, "Members").getByRole("button").allTextContents()).toEqual([
+    "Leave",
+  ]);
+  await getSection(modest, "Invitations").getByText("There are no open invitations.").waitFor();
   expect(await getSection(modest, "Invitations").getByRole("button").count()).toBe(0);
 });
 
@@ -141,7 +149,7 @@ test("everything has a name for screen readers and fits a narrow screen", async 
   await page.setViewportSize({ width: 360, height: 740 });
   await getSection(page, "Sessions").getByText("this one").waitFor();
   await clickButton(page, "Set up");
-  await page.getByLabel("Code from your authenticator").waitFor();
+  await page.getByLabel("Code from your authenticator app").waitFor();
   expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(360);
   const spoken = await page.locator("body").ariaSnapshot();
   expect(spoken).toContain('- heading "Your account" [level=1]');

@@ -85,7 +85,7 @@ test("a person lets in the machine that waits, and then it opens tunnels", async
 
   const { page, problems, hosts } = await openPage(browser);
   await page.goto(address);
-  await page.getByLabel("E-mail address").fill(owner.email);
+  await page.getByLabel("Email address").fill(owner.email);
   await page.getByLabel("Password").fill("not the password");
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("alert").filter({ hasText: "Wrong" }).waitFor();
@@ -111,7 +111,7 @@ test("a person lets in the machine that waits, and then it opens tunnels", async
 test("the page for letting machines in tells of a wrong code, and takes no script or style but its own", async () => {
   const { page, problems } = await openPage(browser);
   await page.goto(`http://localhost:${api.server.port}/activate`);
-  await page.getByLabel("E-mail address").fill(owner.email);
+  await page.getByLabel("Email address").fill(owner.email);
   await page.getByLabel("Password").fill(owner.password);
   await page.keyboard.press("Enter");
   await page.getByLabel("Code from your command line").fill("BCDF-GHJK");

@@ -51,7 +51,7 @@ const leastContrast = (canvas: number) => `(() => {
 
 describe.each(CODES)("the page of %s", (code) => {
   test("is whole by itself, has a heading and a language, and can be read in either theme", async () => {
-    const { page, complaints } = await openPage(browser);
+    const { page, problems } = await openPage(browser);
     const answer = errorPage(asked(BROWSER), code);
     const asks: string[] = [];
     await page.route("**", async (route) => {
@@ -70,7 +70,7 @@ describe.each(CODES)("the page of %s", (code) => {
     expect(await page.locator("main h1").allTextContents()).toEqual([await page.title()]);
     expect(await page.locator("footer").textContent()).toContain(`${STATUS_BY_CODE[code]} ${code}`);
     expect(new Set(asks)).toEqual(new Set([ADDRESS]));
-    expect(complaints).toEqual([]);
+    expect(problems).toEqual([]);
     await page.close();
   });
 

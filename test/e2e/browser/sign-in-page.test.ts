@@ -2,7 +2,13 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { newEmail, PASSWORD } from "../../harness/server/api.ts";
-import { waitForAccountPage, getSection, clickButton, signIn, usePages } from "../../harness/browser/pages.ts";
+import {
+  waitForAccountPage,
+  getSection,
+  clickButton,
+  signIn,
+  usePages,
+} from "../../harness/browser/pages.ts";
 import { generateCode, enableSecondFactor } from "../../harness/browser/second-factor.ts";
 
 const pages = usePages();
@@ -17,8 +23,8 @@ test("a newcomer signs up with the mailed code and is in, also after a reload", 
   const email = newEmail();
   const page = await pages.open("/");
   await clickButton(page, "Create an account");
-  expect(await focused(page)).toBe("E-mail address");
-  await page.getByLabel("E-mail address").fill(email);
+  expect(await focused(page)).toBe("Email address");
+  await page.getByLabel("Email address").fill(email);
   await page.getByLabel("Password").fill("passwordpassword");
   await clickButton(page, "Create account");
   await page.getByText("It is among the most common passwords.").waitFor();
@@ -49,7 +55,7 @@ test("a wrong password is told of, and the right one leads on", async () => {
   await signIn(page, email);
   await waitForAccountPage(page);
   await clickButton(page, "Sign out");
-  await says(page, "You are signed out.");
+  await says(page, "You have been signed out.");
   await page.reload();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
 });
@@ -58,7 +64,7 @@ test("whoever forgot the password sets another by the link in the mail, once", a
   const { email } = await pages.api.owner();
   const page = await pages.open("/");
   await clickButton(page, "Forgot your password?");
-  await page.getByLabel("E-mail address").fill(email);
+  await page.getByLabel("Email address").fill(email);
   await clickButton(page, "Send the link");
   await page.getByText("a link is on its way").waitFor();
 
@@ -75,19 +81,19 @@ test("whoever forgot the password sets another by the link in the mail, once", a
   const again = await pages.open(link);
   await again.getByLabel("New password").fill("a third horse, a third staple");
   await clickButton(again, "Set the password");
-  await again.getByRole("heading", { name: "This link is no longer good" }).waitFor();
+  await again.getByRole("heading", { name: "This link is no longer valid" }).waitFor();
 });
 
 test("the second factor is set up, asked for, and turned off by a recovery code", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.openAs(email);
-  const factor = getSection(page, "Second factor");
+  const factor = getSection(page, "Two-factor authentication");
   await clickButton(page, "Set up");
   await factor.getByRole("img", { name: "QR code" }).waitFor();
   const secret = (await factor.locator(".shown").textContent())?.replaceAll(" ", "") ?? "";
-  await page.getByLabel("Code from your authenticator").fill(generateCode(secret));
+  await page.getByLabel("Code from your authenticator app").fill(generateCode(secret));
   await clickButton(page, "Turn on");
-  await page.getByText("They are not shown again.").waitFor();
+  await page.getByText("They will not be shown again.").waitFor();
   const recoveryCodes = await factor.getByRole("listitem").allTextContents();
   expect(recoveryCodes).toHaveLength(10);
   await clickButton(page, "I have stored them");
@@ -95,10 +101,10 @@ test("the second factor is set up, asked for, and turned off by a recovery code"
 
   await clickButton(page, "Sign out");
   await signIn(page, email);
-  await page.getByLabel("Code from your authenticator").fill("123456");
+  await page.getByLabel("Code from your authenticator app").fill("123456");
   await clickButton(page, "Continue");
   await complains(page, "The code is wrong");
-  await page.getByLabel("Code from your authenticator").fill(generateCode(secret, 1));
+  await page.getByLabel("Code from your authenticator app").fill(generateCode(secret, 1));
   await clickButton(page, "Continue");
   await waitForAccountPage(page);
 
@@ -106,7 +112,7 @@ test("the second factor is set up, asked for, and turned off by a recovery code"
   await clickButton(page, "Use a recovery code");
   await page.getByLabel("Recovery code").fill(recoveryCodes[3] ?? "");
   await clickButton(page, "Turn off");
-  await says(page, "The second factor is off.");
+  await says(page, "Two-factor authentication is off.");
 });
 
 test("a machine is let in by somebody with a second factor", async () => {
@@ -149,7 +155,7 @@ test("a provider does not get past the second factor", async () => {
   pages.provider.user = { sub: owner.email, email: owner.email, email_verified: true };
   const page = await pages.open("/");
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
-  await page.getByLabel("Code from your authenticator").fill(generateCode(secret, 1));
+  await page.getByLabel("Code from your authenticator app").fill(generateCode(secret, 1));
   expect(page.url()).toBe(`${pages.origin}/`);
   await clickButton(page, "Continue");
   await waitForAccountPage(page);
@@ -159,7 +165,7 @@ test("whoever refuses at the provider is back where it began, and told so", asyn
   pages.provider.user = null;
   const page = await pages.open("/");
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
-  await says(page, "The provider says that you did not agree.");
+  await says(page, "The sign-in was denied at the provider.");
   expect(page.url()).toBe(`${pages.origin}/`);
 });
 

@@ -3,10 +3,14 @@ import bundled from "@sparticuz/chromium";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { WAIT_MAX_MS } from "../timeouts.ts";
 
-/** What the bundled build sets for lambdas, and what would make a test of security say less. */
-const UNWANTED_FLAGS = ["--single-process", "--disable-web-security", "--allow-running-insecure-content"];
+/** Flags that the bundled build sets for serverless platforms, or that would weaken security tests. */
+const UNWANTED_FLAGS = [
+  "--single-process",
+  "--disable-web-security",
+  "--allow-running-insecure-content",
+];
 
-/** @param domain a domain of which every name is this machine's; `localhost` always is one. */
+/** @param domain a domain whose names all resolve to this machine, as those of `localhost` always do. */
 export async function openBrowser(domain = "localhost"): Promise<Browser> {
   return chromium.launch({
     executablePath: await bundled.executablePath(),
@@ -19,9 +23,9 @@ export async function openBrowser(domain = "localhost"): Promise<Browser> {
 
 export interface OpenedPage {
   page: Page;
-  /** Errors of the console and of scripts, and violations of the page's own policy. */
+  /** Console errors and warnings, script errors, and violations of the content security policy. */
   problems: string[];
-  /** Hosts that anything was asked of. */
+  /** Hosts that the page sent requests to. */
   hosts: Set<string>;
 }
 

@@ -1,10 +1,10 @@
-/** A browser reduced to what signing in needs: cookies by host, and redirects that can be looked at. */
+/** A minimal browser for sign-in tests: it stores cookies by host and lets a test inspect each redirect. */
 export interface Visit {
   url: string;
   status: number;
   headers: Headers;
   body: string;
-  /** Where a redirect leads. */
+  /** The target of a redirect. */
   location: URL | null;
 }
 
@@ -32,8 +32,11 @@ export class CookieBrowser {
     };
   }
 
-  /** Follows redirects up to the first answer that is none, or to the address that `isEnd` names. */
-  async followRedirects(url: string | URL, isEnd: (url: URL) => boolean = () => false): Promise<Visit> {
+  /** Follows redirects until a response is no redirect, or `isEnd` accepts its target. */
+  async followRedirects(
+    url: string | URL,
+    isEnd: (url: URL) => boolean = () => false,
+  ): Promise<Visit> {
     let visit = await this.open(url);
     while (visit.location !== null && !isEnd(visit.location)) {
       visit = await this.open(visit.location);

@@ -1,4 +1,4 @@
-/** The service's own pages as a person uses them, in a browser that keeps an eye on what they do. */
+/** Opens the service's own pages in a real browser, and checks after each test that they caused no errors. */
 import type { Browser, Page } from "playwright-core";
 import PostalMime from "postal-mime";
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
@@ -10,17 +10,17 @@ export interface Pages {
   api: TestApi;
   origin: string;
   provider: IdentityProvider;
-  /** In a browser of its own: nobody is signed in. */
+  /** Opens a page without being signed in. */
   open(path: string): Promise<Page>;
-  /** The same, and somebody signs in. */
+  /** Opens a page and signs in. */
   openAs(email: string, path?: string): Promise<Page>;
-  /** In the newest mail to an address that has one to this page. */
+  /** Returns the link to this page from the newest mail to the address that has one. */
   findMailedLink(page: string, email: string): Promise<string>;
 }
 
 /**
- * For one test file. After each test no page has complained of anything but of failures that it showed, and
- * none has asked anything of anybody but the service and, where somebody signs in there, the provider.
+ * For one test file. After each test it checks that no page logged errors, except failed requests that it handled, and
+ * that pages sent requests only to the service and to the identity provider.
  */
 export function usePages(settings: Record<string, string> = {}): Pages {
   let browser: Browser;
@@ -78,12 +78,12 @@ export function usePages(settings: Record<string, string> = {}): Pages {
 }
 
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
-  await page.getByLabel("E-mail address").fill(email);
+  await page.getByLabel("Email address").fill(email);
   await page.getByLabel("Password").fill(password);
   await clickButton(page, "Sign in");
 }
 
-/** At rest: what a part still loads can move or replace what a test is about to press. */
+/** Waits until every section has loaded: content that arrives later can move or replace a button. */
 export async function waitForAccountPage(page: Page): Promise<void> {
   await page.getByRole("heading", { name: "Your account", exact: true }).waitFor();
   await page.getByText("Loading…").first().waitFor({ state: "detached" });
@@ -93,12 +93,12 @@ export async function clickButton(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name, exact: true }).click();
 }
 
-/** A part of the page of the account. */
+/** A section of the account page. */
 export function getSection(page: Page, name: string) {
   return page.getByRole("region", { name, exact: true });
 }
 
-/** What waits in front of everything else, answered. */
+/** Clicks a button of the open dialog, and waits until the dialog has closed. */
 export async function answerDialog(page: Page, name: string): Promise<void> {
   const dialog = page.getByRole("dialog");
   await dialog.getByRole("button", { name, exact: true }).click();

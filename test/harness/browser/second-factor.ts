@@ -1,23 +1,29 @@
-/** Somebody's authenticator and their list of recovery codes, kept as a person keeps them. */
+/** A person's authenticator app and recovery codes. */
 import { TOTP } from "otpauth";
 import type { MfaRequired } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { MfaEnabled, PendingSecret } from "../../../protocol/schemas/accounts/mfa.ts";
 import type { z } from "zod";
-import { createCaller, getFirstCookie, type Person, type Reply, type TestApi } from "../server/api.ts";
+import {
+  createCaller,
+  getFirstCookie,
+  type Person,
+  type Reply,
+  type TestApi,
+} from "../server/api.ts";
 
 export interface SecondFactor {
   secret: string;
   recoveryCodes: string[];
-  /** The code that confirmed it. */
+  /** The code that confirmed the enrollment; it can't be used again. */
   spentCode: string;
 }
 
-/** What the authenticator shows, or showed or will show so many steps from now. */
+/** The code that the authenticator shows now, or so many 30-second steps later. */
 export function generateCode(secret: string, steps = 0): string {
   return new TOTP({ secret }).generate({ timestamp: Date.now() + steps * 30_000 });
 }
 
-/** Six digits that the authenticator shows at no time near. */
+/** Six digits that the authenticator does not show at any time near now. */
 export function generateWrongCode(secret: string): string {
   const shown = new Set([-2, -1, 0, 1, 2, 3].map((steps) => generateCode(secret, steps)));
   return ["000000", "000001", "000002", "000003", "000004", "000005", "000006"].find(
@@ -54,7 +60,7 @@ export function confirm(
   return createCaller(api.server, headers).post("/auth/mfa/enroll/verify", body);
 }
 
-/** Confirmed by the code of now: the next one that counts is the next step's. */
+/** Confirms with the current code, so the next valid code is that of the next step. */
 export async function enableSecondFactor(api: TestApi, person: Person): Promise<SecondFactor> {
   const { secret, cookie } = await enroll(person);
   const code = generateCode(secret);
@@ -63,7 +69,7 @@ export async function enableSecondFactor(api: TestApi, person: Person): Promise<
   return { secret, recoveryCodes: body.recovery_codes, spentCode: code };
 }
 
-/** A new sign-in, up to the second factor. */
+/** Signs in with the password. @returns the token for the second step. */
 export async function startChallenge(api: TestApi, { email, password }: Person): Promise<string> {
   const { body } = await api.stranger.post<MfaRequired>("/auth/login", { email, password });
   return body.challenge_token;

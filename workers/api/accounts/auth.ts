@@ -25,7 +25,7 @@ import {
   verifyPassword,
 } from "../../identity/accounts/passwords.ts";
 import { keyedHashes } from "../../identity/encryption.ts";
-import { entitlementsOf } from "../../store/billing/plans.ts";
+import { getEntitlements } from "../../store/billing/plans.ts";
 import {
   findUserByEmail,
   resendCode,
@@ -153,7 +153,7 @@ auth.openapi(
   }),
   (c) => {
     const { config, principal, accessToken } = c.var;
-    const entitlements = entitlementsOf(principal, config.HOSTED, new Date());
+    const entitlements = getEntitlements(principal, config.HOSTED, new Date());
     const summary = toAccountSummary(principal, accessToken);
     return c.json({ ...summary, mfa_enabled: principal.mfaEnabled, entitlements }, 200);
   },

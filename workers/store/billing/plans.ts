@@ -111,7 +111,7 @@ export function mayUse(feature: Feature, { plan, trialEndsAt }: PlanState, now: 
   return PLAN_TERMS[plan][feature] || (isOnTrial && FEATURES_OF_TRIAL.has(feature));
 }
 
-export function entitlementsOf(standing: PlanState, hosted: boolean, now: Date): Entitlements {
+export function getEntitlements(standing: PlanState, hosted: boolean, now: Date): Entitlements {
   const { plan, trialEndsAt } = standing;
   const terms = PLAN_TERMS[plan];
   return {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { entitlementsOf, mayUse, getTunnelExpiry } from "../../../../workers/store/billing/plans.ts";
+import { getEntitlements, mayUse, getTunnelExpiry } from "../../../../workers/store/billing/plans.ts";
 
 const NOW = new Date("2026-01-01T00:00:00Z");
 const HOUR = 3600;
@@ -29,7 +29,7 @@ test.each([
     plan: named,
     trial_ends_at: trial,
     ...terms
-  } = entitlementsOf({ plan, trialEndsAt: null }, true, NOW);
+  } = getEntitlements({ plan, trialEndsAt: null }, true, NOW);
   expect([named, trial]).toEqual([plan, null]);
   expect(terms).toEqual({
     tunnel_ttl_seconds: granted[0],
@@ -47,7 +47,7 @@ test("a trial grants a tunnel's password until its end, and nothing else", () =>
   expect(mayUse("tunnelPassword", trial, trial.trialEndsAt)).toBe(false);
   expect(mayUse("identityGate", trial, NOW)).toBe(false);
   expect(mayUse("masterKeys", trial, NOW)).toBe(false);
-  const { max_reserved_subdomains: names, tunnel_ttl_seconds: ttl } = entitlementsOf(
+  const { max_reserved_subdomains: names, tunnel_ttl_seconds: ttl } = getEntitlements(
     trial,
     true,
     NOW,
@@ -57,5 +57,5 @@ test("a trial grants a tunnel's password until its end, and nothing else", () =>
 
 test("on one's own server master keys are for every plan", () => {
   const free = { plan: "free", trialEndsAt: null } as const;
-  expect(entitlementsOf(free, false, NOW).master_keys).toBe(true);
+  expect(getEntitlements(free, false, NOW).master_keys).toBe(true);
 });

@@ -1,22 +1,22 @@
 /**
- * What the address brought along. Secrets are taken out of it before anything else happens: the address bar,
- * the history and whatever reads either never have them for longer.
+ * The parameters in the page's URL. They are removed from it before anything else happens, so that secrets stay neither
+ * in the address bar nor in the history.
  */
-export interface Arrival {
-  /** A provider said who it is. */
+export interface UrlParameters {
+  /** A sign-in through a provider succeeded. */
   signedIn: boolean;
-  /** It did, and a second factor is asked for. */
+  /** The challenge of the second factor that this sign-in still requires. */
   challenge: string | null;
-  /** RFC 6749's code of what went wrong there. */
+  /** The error code of RFC 6749 when the sign-in at the provider failed. */
   failure: string | null;
-  /** Of a link in a mail. */
+  /** The token of a link in an email. */
   token: string | null;
 }
 
-export function takeArrival(): Arrival {
+export function takeUrlParameters(): UrlParameters {
   const { pathname, searchParams: query, hash } = new URL(location.href);
   const fragment = new URLSearchParams(hash.slice(1));
-  const arrival = {
+  const parameters = {
     signedIn: query.has("oauth_token"),
     challenge: query.get("mfa_challenge"),
     failure: query.get("oauth_error"),
@@ -26,5 +26,5 @@ export function takeArrival(): Arrival {
   fragment.delete("token");
   const rest = [query.size > 0 ? `?${query}` : "", fragment.size > 0 ? `#${fragment}` : ""];
   history.replaceState(null, "", pathname + rest.join(""));
-  return arrival;
+  return parameters;
 }

@@ -1,9 +1,9 @@
-/** Small things that the browser keeps for a page. Where it refuses to, they last as long as the page. */
-type Where = "localStorage" | "sessionStorage";
+/** Small values in the browser's storage. Where the browser refuses access, they last as long as the page. */
+type StorageArea = "localStorage" | "sessionStorage";
 
 const memory = new Map<string, string>();
 
-export function keep(where: Where, name: string, value: string | null): void {
+export function writeStored(where: StorageArea, name: string, value: string | null): void {
   try {
     if (value === null) window[where].removeItem(name);
     else window[where].setItem(name, value);
@@ -13,7 +13,7 @@ export function keep(where: Where, name: string, value: string | null): void {
   }
 }
 
-export function kept(where: Where, name: string): string | null {
+export function readStored(where: StorageArea, name: string): string | null {
   try {
     return window[where].getItem(name);
   } catch {
