@@ -22,7 +22,7 @@ import type {
 import { redactHeaders } from "./redaction.ts";
 import { headerPairs } from "../../../shared/header-lines.ts";
 
-/** What is recorded, by the owner's current settings. */
+/** The owner's current settings: which parts of an exchange are recorded. */
 export interface CaptureOptions {
   bodies: boolean;
   redact: ReadonlySet<string>;

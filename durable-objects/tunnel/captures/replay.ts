@@ -56,7 +56,7 @@ export async function consumeResponse(
     const { body } = await response;
     await body?.pipeTo(new WritableStream(), { signal: abort.signal });
   } catch {
-    // The response broke off or was aborted. What was received is recorded.
+    // The response broke off or was aborted. The received part is recorded.
   } finally {
     clearTimeout(timer);
   }

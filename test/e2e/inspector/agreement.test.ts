@@ -1,4 +1,4 @@
-/** However one asks what passed through a tunnel, the answer is what its visitors counted themselves. */
+/** All reports of a tunnel's traffic agree with what its visitors counted themselves. */
 import { Agent, createServer, request, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -12,7 +12,7 @@ import {
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
 import { createRandom } from "../../harness/random.ts";
-import { inspect } from "../../harness/tunnel/visited-tunnel.ts";
+import { listCaptures } from "../../harness/tunnel/visited-tunnel.ts";
 
 const REQUESTS = 5_000;
 const AT_ONCE = 32;
@@ -25,7 +25,7 @@ let tunnel: OwnedTunnel;
 const connections = new Agent({ keepAlive: true, maxSockets: AT_ONCE });
 
 beforeAll(async () => {
-  // Answers with the status and as many bytes as the path says.
+  // Responds with the status and the number of bytes that the path names.
   site = createServer((asked, answer) => {
     const [, status, length] = (asked.url ?? "").split("/");
     asked.resume().on("end", () => {
@@ -51,7 +51,7 @@ interface Counted {
   byClass: Record<string, number>;
 }
 
-/** @returns what the visitors themselves counted. */
+/** @returns the visitors' own counts. */
 async function visitMany(): Promise<Counted> {
   const random = createRandom(9);
   const counted: Counted = { requests: 0, bytesIn: 0, bytesOut: 0, byClass: {} };
@@ -88,10 +88,13 @@ function visit(path: string, sent: string): Promise<{ status: number; bytes: num
   });
 }
 
-async function inspected(): Promise<Counted> {
+async function countCaptured(): Promise<Counted> {
   const all: CaptureSummary[] = [];
   for (let after: string | undefined; ; after = all.at(-1)!.id) {
-    const { body } = await inspect(owner, { limit: 500, ...(after !== undefined && { after }) });
+    const { body } = await listCaptures(owner, {
+      limit: 500,
+      ...(after !== undefined && { after }),
+    });
     all.push(...body);
     if (body.length < 500) break;
   }
@@ -109,14 +112,14 @@ async function inspected(): Promise<Counted> {
   };
 }
 
-async function series(metric: string, window: string): Promise<number> {
+async function sumSeries(metric: string, window: string): Promise<number> {
   const path = `/metrics/timeseries?metric=${metric}&window=${window}`;
   const { body } = await owner.get<SeriesPoint[]>(path);
   return body.reduce((sum, { value }) => sum + value, 0);
 }
 
-/** The samples of one family, by what their one label says. */
-function samples(exposition: string, family: string): Record<string, number> {
+/** The samples of one family by the value of their only label. */
+function readSamples(exposition: string, family: string): Record<string, number> {
   const lines = exposition.matchAll(new RegExp(`^${family}(?:\\{\\w+="(\\w+)"\\})? (\\d+)$`, "gm"));
   return Object.fromEntries([...lines].map(([, label = "all", value]) => [label, Number(value)]));
 }
@@ -130,7 +133,7 @@ test(
     expect(requests).toBe(REQUESTS);
     expect(
       await waitUntil(async () => {
-        const found = await inspected();
+        const found = await countCaptured();
         return found.requests >= requests && found.bytesOut >= bytesOut && found;
       }, 60_000),
     ).toEqual(counted);
@@ -144,17 +147,17 @@ test(
       bytes_in_last_24h: bytesIn,
       bytes_out_last_24h: bytesOut,
     });
-    expect(await tunnel.listed()).toMatchObject({ totalRequests: requests, bytesIn, bytesOut });
+    expect(await tunnel.getListed()).toMatchObject({ totalRequests: requests, bytesIn, bytesOut });
     for (const window of ["1h", "24h", "7d", "30d"]) {
       const sums = [];
       for (const metric of ["requests", "bytes_in", "bytes_out"])
-        sums.push(await series(metric, window));
+        sums.push(await sumSeries(metric, window));
       expect([window, ...sums]).toEqual([window, requests, bytesIn, bytesOut]);
     }
     const { body: exposition } = await owner.get<string>("/metrics/prometheus");
-    expect(samples(exposition, "underpass_requests_total")).toMatchObject(byClass);
-    expect(samples(exposition, "underpass_bytes_in_total")).toEqual({ all: bytesIn });
-    expect(samples(exposition, "underpass_bytes_out_total")).toEqual({ all: bytesOut });
+    expect(readSamples(exposition, "underpass_requests_total")).toMatchObject(byClass);
+    expect(readSamples(exposition, "underpass_bytes_in_total")).toEqual({ all: bytesIn });
+    expect(readSamples(exposition, "underpass_bytes_out_total")).toEqual({ all: bytesOut });
     const { body: usage } = await owner.get("/usage");
     expect(usage).toMatchObject({ requests, bytes: bytesIn + bytesOut });
   },

@@ -1,4 +1,4 @@
-/** What a tunnel's row says of its traffic is what its visitors counted themselves. */
+/** The counters in a tunnel's row agree with what its visitors counted themselves. */
 import { once } from "node:events";
 import { Agent, createServer, request, type IncomingMessage, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,8 +7,14 @@ import { WebSocket, WebSocketServer } from "ws";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { Metrics, SeriesPoint } from "../../../protocol/schemas/metrics.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
-import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
-import { faultsOf, readExposition } from "../../harness/formats/exposition.ts";
+import {
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
+import { findProblems, readExposition } from "../../harness/formats/exposition.ts";
 import { createRandom } from "../../harness/random.ts";
 
 const BODY_MAX_BYTES = 100_000;
@@ -26,7 +32,7 @@ let token: Buffer;
 const connections = new Agent({ keepAlive: true });
 
 beforeAll(async () => {
-  // Answers with as many bytes as the path says, if it says any, and echoes WebSocket messages.
+  // Responds with the number of bytes that the path names, if any, and echoes WebSocket messages.
   site = createServer((asked, answer) => {
     if (asked.url === "/never") return;
     asked.resume().on("end", () => answer.end(Buffer.alloc(Number(asked.url?.slice(1)))));
@@ -76,7 +82,7 @@ async function counted(subdomain: string): Promise<Counted> {
   return { totalRequests, bytesIn, bytesOut };
 }
 
-/** Waits until no count is less than that. */
+/** Waits until every count has reached its minimum. */
 function untilCounted(subdomain: string, least: Counted): Promise<Counted> {
   return waitUntil(async () => {
     const now = await counted(subdomain).catch(() => undefined);
@@ -89,7 +95,7 @@ function untilCounted(subdomain: string, least: Counted): Promise<Counted> {
   });
 }
 
-function sumOf(parts: Counted[]): Counted {
+function sumCounts(parts: Counted[]): Counted {
   const sum = { totalRequests: 0, bytesIn: 0, bytesOut: 0 };
   for (const { totalRequests, bytesIn, bytesOut } of parts) {
     sum.totalRequests += totalRequests;
@@ -99,7 +105,7 @@ function sumOf(parts: Counted[]): Counted {
   return sum;
 }
 
-/** The same of the whole organization, in each of the ways in which it can be read. */
+/** The organization's counts, from each place where they can be read. */
 async function countedElsewhere(): Promise<Record<string, Counted>> {
   const { body: metrics } = await owner.get<Metrics>("/metrics");
   const sumOfSeries = async (metric: string) => {
@@ -109,7 +115,7 @@ async function countedElsewhere(): Promise<Record<string, Counted>> {
   };
   const { body: text } = await owner.get<string>("/metrics/prometheus");
   const exposition = readExposition(text);
-  expect(faultsOf(exposition)).toEqual([]);
+  expect(findProblems(exposition)).toEqual([]);
   return {
     metrics: {
       totalRequests: metrics.requests_last_24h,
@@ -134,7 +140,7 @@ async function countedElsewhere(): Promise<Record<string, Counted>> {
   };
 }
 
-test("every request and every byte is in the row once the next report is due", async () => {
+test("every request and every byte is in the row after the next report", async () => {
   const tunnel = await share("exact");
   const random = createRandom(1);
   const size = () => random.below(BODY_MAX_BYTES);
@@ -152,7 +158,7 @@ test("every request and every byte is in the row once the next report is due", a
   socket.close();
   parts.push({ totalRequests: 1, bytesIn: BODY_MAX_BYTES, bytesOut: BODY_MAX_BYTES });
 
-  const sum = sumOf(parts);
+  const sum = sumCounts(parts);
   expect(await untilCounted("exact", sum)).toEqual(sum);
   // One transaction writes all of them.
   const elsewhere = await countedElsewhere();
@@ -160,28 +166,28 @@ test("every request and every byte is in the row once the next report is due", a
   await tunnel.close();
 });
 
-test("a kill -9 loses nothing that the row has shown, and invents nothing", async () => {
+test("a kill -9 loses nothing that the row has shown, and adds nothing", async () => {
   const tunnel = await share("killed");
   const visits = (count: number) =>
     Promise.all(Array.from({ length: count }, () => visit("killed", 1_000, 2_000)));
-  const shown = sumOf(await visits(20));
+  const shown = sumCounts(await visits(20));
   await untilCounted("killed", shown);
   const before = await countedElsewhere();
-  const lost = sumOf(await visits(20));
+  const lost = sumCounts(await visits(20));
   const reconnected = once(tunnel.events, "reconnected");
   process.kill(await api.server.getPid("workerd"), "SIGKILL");
   await reconnected;
 
-  const least = sumOf([shown, ...(await visits(1))]);
+  const least = sumCounts([shown, ...(await visits(1))]);
   const counts = await untilCounted("killed", least);
-  const most = sumOf([least, lost]);
+  const most = sumCounts([least, lost]);
   for (const count of ["totalRequests", "bytesIn", "bytesOut"] as const) {
     expect(counts[count]).toBeGreaterThanOrEqual(least[count]);
     expect(counts[count]).toBeLessThanOrEqual(most[count]);
   }
   const after = await countedElsewhere();
   for (const [where, { totalRequests, bytesIn, bytesOut }] of Object.entries(before)) {
-    // Of the whole organization: what other tunnels carried has not changed.
+    // Counts of the whole organization: other tunnels' traffic has not changed.
     const beside = totalRequests - shown.totalRequests;
     expect(after[where]!.totalRequests).toBeGreaterThan(totalRequests);
     expect(after[where]!.totalRequests).toBeLessThanOrEqual(most.totalRequests + beside);
@@ -191,7 +197,7 @@ test("a kill -9 loses nothing that the row has shown, and invents nothing", asyn
   await tunnel.close();
 });
 
-test("who was refused and who left is counted by its reason, of the caller's organization alone", async () => {
+test("refused and disconnected visitors are counted by reason, in their organization only", async () => {
   const by = await api.owner();
   const its = Buffer.from((await mintToken(by)).wireBytes, "base64");
   const tunnel = await share("refusing", its);
@@ -211,7 +217,7 @@ test("who was refused and who left is counted by its reason, of the caller's org
   const asked = once(site, "request");
   const left = ask("/never").on("error", () => undefined);
   await asked;
-  // By a reset: workerd takes a mere end of what a visitor sends for one who still listens.
+  // By a reset: workerd treats a visitor that only ends its sending side as still reading.
   left.socket!.resetAndDestroy();
   await by.put(`/tunnels/${tunnel.tunnelId}/maintenance`, {});
   for (let n = 0; n < 3; n += 1) {
@@ -219,8 +225,10 @@ test("who was refused and who left is counted by its reason, of the caller's org
     answer.resume();
     expect(answer.statusCode).toBe(503);
   }
-  await waitUntil(async () => (await scrape(by)).sum("underpass_tunnel_requests_total", labels) === 6);
-  // One transaction writes all of it; a scrape reads its families one by one, so the next one has all of it.
+  await waitUntil(
+    async () => (await scrape(by)).sum("underpass_tunnel_requests_total", labels) === 6,
+  );
+  // One transaction writes everything, but a scrape reads its families one by one, so only the next scrape is complete.
   const told = await scrape(by);
   const ofTunnel = (code: string) =>
     told.value("underpass_tunnel_requests_total", { ...labels, code });
@@ -236,7 +244,7 @@ test("who was refused and who left is counted by its reason, of the caller's org
   await tunnel.close();
 });
 
-test("a scrape after a crash counts no agent that did not come back", async () => {
+test("a scrape after a crash does not count agents that have not reconnected", async () => {
   const by = await api.owner();
   const its = Buffer.from((await mintToken(by)).wireBytes, "base64");
   const [gone, back] = [await share("gone", its), await share("back", its)];
@@ -250,7 +258,7 @@ test("a scrape after a crash counts no agent that did not come back", async () =
   await gone.close();
   await reconnected;
   expect(await agents()).toBe(1);
-  // Rows are believed for a while: an agent that has just registered is not on the list yet either.
+  // Rows are trusted for a while: an agent that has just registered is not on the list yet either.
   await waitUntil(async () => (await by.get<Metrics>("/metrics")).body.active_tunnels === 1);
   await back.close();
 });

@@ -1,18 +1,24 @@
-/** Deliveries from a vendor to a local server, by the command that people run; and what survives what. */
+/** Deliveries from a vendor to a local server through `underpass webhooks`, also after crashes of either side. */
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryPage, Receiver, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { ROOT } from "../../../self-host/build/build.ts";
 import { runAgent, type RunningAgent } from "../../harness/tunnel/agent.ts";
-import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 import { createTemporaryDir } from "../../harness/directories.ts";
 import { startHookServer, type HookServer } from "../../harness/fakes/hook-server.ts";
 import { canOpenTerminals, typeCommand } from "../../harness/terminal.ts";
 import { deliver, createReceiver } from "../../harness/fakes/vendor.ts";
 
 const PATIENCE_MS = 60_000;
-/** Of the tests that wait for several things, one after the other. */
+/** For tests with several waits. */
 const LONG_TEST_MS = 240_000;
 
 let api: TestApi;
@@ -25,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const forwarding = (receiver: string, hooks: HookServer, ...more: string[]) =>
+const startForwarding = (receiver: string, hooks: HookServer, ...more: string[]) =>
   runAgent(
     [
       ...["webhooks", receiver, "--forward", `http://localhost:${hooks.port}/hook?of=shop`],
@@ -34,24 +40,24 @@ const forwarding = (receiver: string, hooks: HookServer, ...more: string[]) =>
     { token },
   );
 
-const bodiesOf = ({ received }: HookServer) => received.map(({ body }) => body.toString());
-const acknowledgedOf = async ({ id }: Receiver) =>
+const getBodies = ({ received }: HookServer) => received.map(({ body }) => body.toString());
+const getAcknowledged = async ({ id }: Receiver) =>
   (await owner.get<ReceiverState>(`/webhook-receivers/${id}`)).body.acknowledged;
-const deliveriesOf = ({ stdout }: RunningAgent) =>
+const getDeliveries = ({ stdout }: RunningAgent) =>
   stdout
     .split("\n")
     .filter((line) => line.includes('"delivery"'))
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-const accepted = async (receiver: Receiver, id: string) => {
+const deliverAccepted = async (receiver: Receiver, id: string) => {
   const { status } = await deliver(api.server, receiver, { id, body: id });
   if (status !== 200) throw new Error(`${id}: ${status}`);
 };
 
 describe("underpass webhooks", () => {
-  test("brings each delivery with its own header lines and bytes, and tells of it", async () => {
+  test("forwards each delivery with its headers and bytes, and reports it", async () => {
     await using hooks = await startHookServer();
     const receiver = await createReceiver(owner, "code_host", "bytes");
-    await using agent = await forwarding("bytes", hooks);
+    await using agent = await startForwarding("bytes", hooks);
     expect(await agent.event("ready")).toEqual({
       event: "ready",
       receiverId: receiver.id,
@@ -61,8 +67,8 @@ describe("underpass webhooks", () => {
     const body = Buffer.from(Array.from({ length: 100_000 }, (_, at) => (at * 13) % 256));
     const headers = { "content-type": "application/x-vendor", "x-github-event": "push" };
     await deliver(api.server, receiver, { body, id: "g-1", headers });
-    const { durationMs, receivedAt, ...told } = await agent.event("delivery");
-    expect(told).toEqual({
+    const { durationMs, receivedAt, ...reported } = await agent.event("delivery");
+    expect(reported).toEqual({
       event: "delivery",
       id: "g-1",
       outcome: "delivered",
@@ -80,71 +86,71 @@ describe("underpass webhooks", () => {
       "x-github-delivery": "g-1",
       "x-hub-signature-256": expect.stringMatching(/^sha256=[0-9a-f]{64}$/),
     });
-    await waitUntil(async () => (await acknowledgedOf(receiver)) === "1", PATIENCE_MS);
+    await waitUntil(async () => (await getAcknowledged(receiver)) === "1", PATIENCE_MS);
     agent.child.kill("SIGINT");
     expect(await agent.exit).toBe(0);
   });
 
   test(
-    "brings what came while it was closed, in order, and nothing twice",
+    "forwards deliveries that arrived while it was stopped, in order and once",
     async () => {
       await using hooks = await startHookServer();
       const receiver = await createReceiver(owner, undefined, "closed");
-      for (const id of ["c-1", "c-2", "c-3"]) await accepted(receiver, id);
+      for (const id of ["c-1", "c-2", "c-3"]) await deliverAccepted(receiver, id);
       {
-        await using agent = await forwarding(receiver.id, hooks);
+        await using agent = await startForwarding(receiver.id, hooks);
         await waitUntil(() => Promise.resolve(hooks.received.length === 3), PATIENCE_MS);
         agent.child.kill("SIGTERM");
         expect(await agent.exit).toBe(0);
       }
-      expect(await acknowledgedOf(receiver)).toBe("3");
-      for (const id of ["c-4", "c-5"]) await accepted(receiver, id);
-      await using agent = await forwarding(receiver.id, hooks);
+      expect(await getAcknowledged(receiver)).toBe("3");
+      for (const id of ["c-4", "c-5"]) await deliverAccepted(receiver, id);
+      await using agent = await startForwarding(receiver.id, hooks);
       await waitUntil(() => Promise.resolve(hooks.received.length >= 5), PATIENCE_MS);
-      await accepted(receiver, "c-6");
+      await deliverAccepted(receiver, "c-6");
       await waitUntil(() => Promise.resolve(hooks.received.length >= 6), PATIENCE_MS);
-      expect(bodiesOf(hooks)).toEqual(["c-1", "c-2", "c-3", "c-4", "c-5", "c-6"]);
+      expect(getBodies(hooks)).toEqual(["c-1", "c-2", "c-3", "c-4", "c-5", "c-6"]);
       expect(agent.stderr).toBe("");
     },
     LONG_TEST_MS,
   );
 
   test(
-    "that dies in the middle goes on where it was: nothing is left out, nothing changes places",
+    "continues after a crash without skipping or reordering deliveries",
     async () => {
       await using hooks = await startHookServer();
       const receiver = await createReceiver(owner, undefined, "dies");
       const ids = Array.from({ length: 60 }, (_, n) => `d-${n}`);
-      for (const id of ids) await accepted(receiver, id);
-      for (const deaths of [20, 40]) {
-        await using agent = await forwarding("dies", hooks);
-        await waitUntil(() => Promise.resolve(hooks.received.length >= deaths), PATIENCE_MS);
+      for (const id of ids) await deliverAccepted(receiver, id);
+      for (const count of [20, 40]) {
+        await using agent = await startForwarding("dies", hooks);
+        await waitUntil(() => Promise.resolve(hooks.received.length >= count), PATIENCE_MS);
         agent.child.kill("SIGKILL");
         await agent.exit;
       }
-      await using agent = await forwarding("dies", hooks);
-      await waitUntil(() => Promise.resolve(bodiesOf(hooks).includes("d-59")), PATIENCE_MS);
+      await using agent = await startForwarding("dies", hooks);
+      await waitUntil(() => Promise.resolve(getBodies(hooks).includes("d-59")), PATIENCE_MS);
       agent.child.kill("SIGINT");
       await agent.exit;
-      const bodies = bodiesOf(hooks);
+      const bodies = getBodies(hooks);
       expect([...new Set(bodies)]).toEqual(ids);
-      // Whoever died could not say what it had just done: two deliveries each time, at the most.
+      // Each crash repeats at most the two deliveries that were not acknowledged yet.
       expect(bodies.length).toBeLessThanOrEqual(ids.length + 4);
     },
     LONG_TEST_MS,
   );
 
   test(
-    "waits for a local server that does not listen, and keeps the order",
+    "waits for a local server that does not listen, and preserves the order",
     async () => {
       await using hooks = await startHookServer();
       await hooks.close();
       const receiver = await createReceiver(owner, undefined, "waits");
-      await using agent = await forwarding("waits", hooks);
+      await using agent = await startForwarding("waits", hooks);
       await agent.event("ready");
-      for (const id of ["w-1", "w-2"]) await accepted(receiver, id);
-      await waitUntil(() => Promise.resolve(deliveriesOf(agent).length >= 3), PATIENCE_MS);
-      expect(deliveriesOf(agent)[0]).toMatchObject({
+      for (const id of ["w-1", "w-2"]) await deliverAccepted(receiver, id);
+      await waitUntil(() => Promise.resolve(getDeliveries(agent).length >= 3), PATIENCE_MS);
+      expect(getDeliveries(agent)[0]).toMatchObject({
         id: "w-1",
         outcome: "retrying",
         status: null,
@@ -152,24 +158,24 @@ describe("underpass webhooks", () => {
       });
       await hooks.listen();
       await waitUntil(() => Promise.resolve(hooks.received.length === 2), PATIENCE_MS);
-      expect(bodiesOf(hooks)).toEqual(["w-1", "w-2"]);
+      expect(getBodies(hooks)).toEqual(["w-1", "w-2"]);
     },
     LONG_TEST_MS,
   );
 
   test(
-    "tries five times where it is refused, says that it puts a delivery aside, and goes on",
+    "tries a refused delivery five times, reports that it is put aside, and continues",
     async () => {
       await using hooks = await startHookServer();
       hooks.respond = ({ body }) => (body.toString() === "poison" ? 500 : 204);
       const receiver = await createReceiver(owner, undefined, "refused");
-      await accepted(receiver, "poison");
-      await accepted(receiver, "fine");
-      await using agent = await forwarding("refused", hooks);
-      await waitUntil(() => Promise.resolve(bodiesOf(hooks).includes("fine")), PATIENCE_MS);
-      await waitUntil(() => Promise.resolve(deliveriesOf(agent).length === 6), PATIENCE_MS);
-      expect(bodiesOf(hooks)).toEqual([...Array<string>(5).fill("poison"), "fine"]);
-      expect(deliveriesOf(agent).map(({ outcome, attempt }) => [outcome, attempt])).toEqual([
+      await deliverAccepted(receiver, "poison");
+      await deliverAccepted(receiver, "fine");
+      await using agent = await startForwarding("refused", hooks);
+      await waitUntil(() => Promise.resolve(getBodies(hooks).includes("fine")), PATIENCE_MS);
+      await waitUntil(() => Promise.resolve(getDeliveries(agent).length === 6), PATIENCE_MS);
+      expect(getBodies(hooks)).toEqual([...Array<string>(5).fill("poison"), "fine"]);
+      expect(getDeliveries(agent).map(({ outcome, attempt }) => [outcome, attempt])).toEqual([
         ["retrying", 1],
         ["retrying", 2],
         ["retrying", 3],
@@ -177,27 +183,27 @@ describe("underpass webhooks", () => {
         ["put_aside", 5],
         ["delivered", 1],
       ]);
-      await waitUntil(async () => (await acknowledgedOf(receiver)) === "2", PATIENCE_MS);
+      await waitUntil(async () => (await getAcknowledged(receiver)) === "2", PATIENCE_MS);
     },
     LONG_TEST_MS,
   );
 
   test(
-    "starts earlier with --since, and takes back nothing that was acknowledged",
+    "starts earlier with --since, and does not undo acknowledgements",
     async () => {
       await using hooks = await startHookServer();
       const receiver = await createReceiver(owner, undefined, "since");
-      for (const id of ["s-1", "s-2"]) await accepted(receiver, id);
+      for (const id of ["s-1", "s-2"]) await deliverAccepted(receiver, id);
       await owner.post(`/webhook-receivers/${receiver.id}/ack`, { cursor: "2" });
       {
-        await using agent = await forwarding("since", hooks, "--since", "all");
+        await using agent = await startForwarding("since", hooks, "--since", "all");
         await waitUntil(() => Promise.resolve(hooks.received.length === 2), PATIENCE_MS);
         agent.child.kill("SIGINT");
         await agent.exit;
       }
-      expect(bodiesOf(hooks)).toEqual(["s-1", "s-2"]);
-      expect(await acknowledgedOf(receiver)).toBe("2");
-      await using agent = await forwarding("since", hooks, "--since", "1h");
+      expect(getBodies(hooks)).toEqual(["s-1", "s-2"]);
+      expect(await getAcknowledged(receiver)).toBe("2");
+      await using agent = await startForwarding("since", hooks, "--since", "1h");
       await waitUntil(() => Promise.resolve(hooks.received.length === 4), PATIENCE_MS);
       expect(agent.stderr).toBe("");
     },
@@ -205,7 +211,7 @@ describe("underpass webhooks", () => {
   );
 
   test.skipIf(!canOpenTerminals())(
-    "shows a person where deliveries go, each of them, and what became of it",
+    "shows in a terminal where deliveries go, and the outcome of each",
     async () => {
       await using hooks = await startHookServer();
       const receiver = await createReceiver(owner, undefined, "screen");
@@ -219,8 +225,10 @@ describe("underpass webhooks", () => {
         atTerminal: true,
       });
       await typed.waitForOutput(/State +online/, PATIENCE_MS);
-      await typed.waitForOutput(new RegExp(`hooks/${receiver.id} -> http://localhost:${hooks.port}/hook`));
-      await accepted(receiver, "evt_shown");
+      await typed.waitForOutput(
+        new RegExp(`hooks/${receiver.id} -> http://localhost:${hooks.port}/hook`),
+      );
+      await deliverAccepted(receiver, "evt_shown");
       await typed.waitForOutput(/Delivered +1\s+200 evt_shown \d+ ms/, PATIENCE_MS);
       expect(await typed.interrupt()).toBe(0);
       await rm(home, { recursive: true });
@@ -229,19 +237,19 @@ describe("underpass webhooks", () => {
   );
 
   test(
-    "ends with 1 where it is refused for good, and says why",
+    "exits with 1 when it is refused permanently, with the reason",
     async () => {
       await using hooks = await startHookServer();
       const receiver = await createReceiver(owner, undefined, "ends");
-      const outcomeOf = async (agent: RunningAgent) => [
+      const waitForRejection = async (agent: RunningAgent) => [
         await agent.exit,
         (await agent.event("rejected")).reason,
       ];
-      await using unknown = await forwarding("nobody's", hooks);
-      expect(await outcomeOf(unknown)).toEqual([1, "not_found"]);
+      await using unknown = await startForwarding("nobody's", hooks);
+      expect(await waitForRejection(unknown)).toEqual([1, "not_found"]);
       const stranger = await mintToken(await api.owner());
       const strangersToken = Buffer.from(stranger.wireBytes, "base64");
-      await using elses = await runAgent(
+      await using foreign = await runAgent(
         ["webhooks", receiver.id, "--forward", "1", "--json"].concat([
           "--server",
           api.server.url,
@@ -250,17 +258,17 @@ describe("underpass webhooks", () => {
         ]),
         { token: strangersToken },
       );
-      expect(await outcomeOf(elses)).toEqual([1, "not_found"]);
-      await using deleted = await forwarding("ends", hooks);
+      expect(await waitForRejection(foreign)).toEqual([1, "not_found"]);
+      await using deleted = await startForwarding("ends", hooks);
       await deleted.event("ready");
       await owner.delete(`/webhook-receivers/${receiver.id}`);
-      expect(await outcomeOf(deleted)).toEqual([1, "not_found"]);
+      expect(await waitForRejection(deleted)).toEqual([1, "not_found"]);
     },
     LONG_TEST_MS,
   );
 
   test(
-    "ends with 2 when it is called wrongly",
+    "exits with 2 for invalid arguments",
     async () => {
       await using hooks = await startHookServer();
       await createReceiver(owner, "payments", "twins");
@@ -282,9 +290,9 @@ describe("underpass webhooks", () => {
   );
 });
 
-describe("a server that dies", () => {
+describe("a server that crashes", () => {
   test(
-    "loses no delivery that it acknowledged, and keeps each once",
+    "loses no delivery that it accepted, and stores each once",
     async () => {
       const receiver = await createReceiver(owner, "payments", "dies hard");
       const read = async () => {
@@ -293,10 +301,10 @@ describe("a server that dies", () => {
         return status === 200 && body.events.map(({ id }) => id);
       };
       const acknowledged = new Set<string>();
-      let isOver = false;
-      // As a vendor does: what was not acknowledged is delivered again.
+      let isDone = false;
+      // Like a vendor: a delivery without a 200 is sent again.
       const vendor = async (name: string): Promise<void> => {
-        for (let n = 0; !isOver; n += 1) {
+        for (let n = 0; !isDone; n += 1) {
           const body = JSON.stringify({ id: `${name}-${n}` });
           await waitUntil(async () => {
             const answer = await deliver(api.server, receiver, { body }).catch(() => null);
@@ -306,55 +314,55 @@ describe("a server that dies", () => {
         }
       };
       const vendors = ["a", "b", "c", "d"].map(vendor);
-      for (let death = 1; death <= 3; death += 1) {
+      for (let crash = 1; crash <= 3; crash += 1) {
         const goal = acknowledged.size + 40;
         await waitUntil(() => Promise.resolve(acknowledged.size >= goal), PATIENCE_MS);
         const pid = await api.server.getPid("workerd");
         process.kill(pid, "SIGKILL");
         await waitUntil(async () => (await api.server.getPid("workerd")) !== pid, PATIENCE_MS);
       }
-      isOver = true;
+      isDone = true;
       await Promise.all(vendors);
-      const kept = await waitUntil(read, PATIENCE_MS);
-      expect(new Set(kept).size).toBe(kept.length);
-      expect(new Set(kept)).toEqual(acknowledged);
+      const stored = await waitUntil(read, PATIENCE_MS);
+      expect(new Set(stored).size).toBe(stored.length);
+      expect(new Set(stored)).toEqual(acknowledged);
       expect(acknowledged.size).toBeGreaterThan(100);
     },
     LONG_TEST_MS,
   );
 
   test(
-    "is waited for by the agent, which then goes on",
+    "is waited for by the agent, which then continues",
     async () => {
       await using hooks = await startHookServer();
       const receiver = await createReceiver(owner, undefined, "restarts");
-      await using agent = await forwarding("restarts", hooks);
+      await using agent = await startForwarding("restarts", hooks);
       await agent.event("ready");
-      await accepted(receiver, "before");
+      await deliverAccepted(receiver, "before");
       await waitUntil(() => Promise.resolve(hooks.received.length === 1), PATIENCE_MS);
       process.kill(await api.server.getPid("workerd"), "SIGKILL");
       await agent.event("reconnected");
       await waitUntil(
         () =>
-          accepted(receiver, "after").then(
+          deliverAccepted(receiver, "after").then(
             () => true,
             () => false,
           ),
         PATIENCE_MS,
       );
-      await waitUntil(() => Promise.resolve(bodiesOf(hooks).includes("after")), PATIENCE_MS);
-      expect(new Set(bodiesOf(hooks))).toEqual(new Set(["before", "after"]));
+      await waitUntil(() => Promise.resolve(getBodies(hooks).includes("after")), PATIENCE_MS);
+      expect(new Set(getBodies(hooks))).toEqual(new Set(["before", "after"]));
     },
     LONG_TEST_MS,
   );
 });
 
-test("a server that stops answers a reader who waits, and stops", async () => {
+test("a stopping server answers a waiting reader, and stops", async () => {
   await using other = await startApi({ shared: false });
   const person = await other.owner();
   const receiver = await createReceiver(person);
   const waiting = person.get<DeliveryPage>(`/webhook-receivers/${receiver.id}/events?wait=30`);
-  // The reader is in: what was asked after it was answered before it.
+  // A later request has been answered, so the reader is waiting.
   await person.get(`/webhook-receivers/${receiver.id}`);
   const stopped = other.server.stop();
   const { status, body } = await waiting;

@@ -1,4 +1,4 @@
-/** What visitors asked, as the API tells it afterwards. */
+/** Captured requests in the API. */
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,10 +10,10 @@ import { HttpArchive } from "../../harness/formats/http-archive.ts";
 import { startTunnelOwner, type TunnelOwner } from "../../harness/tunnel/owned-tunnel.ts";
 import { createRandom } from "../../harness/random.ts";
 import {
-  inspect,
-  inspectedWhen,
-  inspectOne,
-  visitedTunnel,
+  listCaptures,
+  waitForCaptures,
+  getCapture,
+  startVisitedTunnel,
   type Query,
   type VisitedTunnel,
 } from "../../harness/tunnel/visited-tunnel.ts";
@@ -26,27 +26,31 @@ let shop: VisitedTunnel;
 beforeAll(async () => {
   owned = await startTunnelOwner();
   owner = owned.owner;
-  shop = await visitedTunnel(owned, "inspected");
+  shop = await startVisitedTunnel(owned, "inspected");
 });
 afterAll(() => owned.stop());
 
 const times = <Item>(count: number, make: (at: number) => Item) =>
   Array.from({ length: count }, (_, at) => make(at));
 
-const isOver = ({ state }: CaptureSummary) => state !== "open";
+const hasEnded = ({ state }: CaptureSummary) => state !== "open";
 
-/** Walks from page to page, to the end. */
-async function paged(query: Query, limit: number): Promise<CaptureSummary[]> {
+/** Reads all pages. */
+async function readAllPages(query: Query, limit: number): Promise<CaptureSummary[]> {
   const all: CaptureSummary[] = [];
   for (;;) {
     const last = all.at(-1);
-    const { body } = await inspect(owner, { ...query, limit, ...(last && { after: last.id }) });
+    const { body } = await listCaptures(owner, {
+      ...query,
+      limit,
+      ...(last && { after: last.id }),
+    });
     all.push(...body);
     if (body.length < limit) return all;
   }
 }
 
-test("a request is listed with what came of it, and read with all that passed", async () => {
+test("a request is listed with its outcome, and can be read with everything that was sent", async () => {
   const { id: tunnel_id, origin } = shop;
   origin.respond = () =>
     "HTTP/1.1 201 Created\r\ncontent-length: 5\r\nx-answer: yes\r\nset-cookie: a=b\r\n\r\nthere";
@@ -55,7 +59,7 @@ test("a request is listed with what came of it, and read with all that passed", 
     "POST /orders/7?a=%20b&",
     "content-type: text/plain\r\nauthorization: Bearer secret\r\nx-asked: yes\r\ncontent-length: 4\r\n\r\nhere",
   );
-  const [summary] = await inspectedWhen(owner, { tunnel_id, path: "/orders/7" }, 1);
+  const [summary] = await waitForCaptures(owner, { tunnel_id, path: "/orders/7" }, 1);
   expect(summary).toEqual({
     id: expect.any(String),
     tunnel_id,
@@ -74,7 +78,7 @@ test("a request is listed with what came of it, and read with all that passed", 
     replay_of: null,
   });
   expect(summary!.timestamp >= before).toBe(true);
-  expect(await inspectOne(owner, summary!.id)).toMatchObject({
+  expect(await getCapture(owner, summary!.id)).toMatchObject({
     ...summary,
     query: "a=%20b&",
     request_headers: {
@@ -87,16 +91,19 @@ test("a request is listed with what came of it, and read with all that passed", 
     response_body: Buffer.from("there").toString("base64"),
     truncated: { request: false, response: false },
   });
-  expect(await inspectOne(owner, summary!.id.toUpperCase())).toMatchObject({ id: summary!.id });
+  expect(await getCapture(owner, summary!.id.toUpperCase())).toMatchObject({ id: summary!.id });
 });
 
 describe("the list", () => {
   const METHODS = ["GET", "POST", "PUT", "DELETE"];
   const STATUSES = [200, 204, 301, 404, 418, 500, 503];
 
-  test("has what its filters ask for, whatever they are", { timeout: 240_000 }, async () => {
+  test("matches any combination of filters", { timeout: 240_000 }, async () => {
     const random = createRandom(5);
-    const tunnels = [await visitedTunnel(owned, "one"), await visitedTunnel(owned, "two")];
+    const tunnels = [
+      await startVisitedTunnel(owned, "one"),
+      await startVisitedTunnel(owned, "two"),
+    ];
     for (const { origin } of tunnels) {
       origin.respond = ({ target }) => {
         const status = /\d{3}$/.exec(target)![0];
@@ -110,9 +117,11 @@ describe("the list", () => {
     });
     await Promise.all(visits);
     for (const { id } of tunnels)
-      await waitUntil(async () => (await inspect(owner, { tunnel_id: id })).body.every(isOver));
+      await waitUntil(async () =>
+        (await listCaptures(owner, { tunnel_id: id })).body.every(hasEnded),
+      );
     const ids = tunnels.map(({ id }) => id);
-    const lists = ids.map((tunnel_id) => inspect(owner, { tunnel_id, limit: 500 }));
+    const lists = ids.map((tunnel_id) => listCaptures(owner, { tunnel_id, limit: 500 }));
     const all = (await Promise.all(lists))
       .flatMap(({ body }) => body)
       .sort((a, b) => (a.id < b.id ? 1 : -1));
@@ -121,13 +130,13 @@ describe("the list", () => {
 
     for (let i = 0; i < 60; i++) {
       const query: Query = { limit: 1 + random.below(100), since };
-      const moment = random.pick(all);
+      const picked = random.pick(all);
       if (random.below(2)) query.tunnel_id = random.pick(ids);
       if (random.below(2)) query.method = random.pick([...METHODS, "get", "PATCH"]);
       if (random.below(2)) query.status = random.pick(["2xx", "4XX", "5xx", "1xx", 404, 418, 599]);
       if (random.below(2)) query.path = random.pick(["a", "/A", "%", "_", "/2", "b%20", "?", "s="]);
-      if (random.below(3) === 0) query.since = moment.timestamp;
-      if (random.below(3) === 0) query.after = moment.id;
+      if (random.below(3) === 0) query.since = picked.timestamp;
+      if (random.below(3) === 0) query.after = picked.id;
       const expected = all.filter(
         (one) =>
           (query.tunnel_id === undefined || one.tunnel_id === query.tunnel_id) &&
@@ -140,31 +149,34 @@ describe("the list", () => {
           one.timestamp >= String(query.since) &&
           (query.after === undefined || one.id < query.after),
       );
-      const { body } = await inspect(owner, query);
+      const { body } = await listCaptures(owner, query);
       expect([query, body]).toEqual([query, expected.slice(0, Number(query.limit))]);
     }
   });
 
   test(
-    "is read page by page, nothing twice, nothing left out, while more come",
+    "is read page by page without repeats or gaps while new requests arrive",
     { timeout: 240_000 },
     async () => {
-      const tunnels = [await visitedTunnel(owned, "left"), await visitedTunnel(owned, "right")];
-      // Together, so that many have one time.
+      const tunnels = [
+        await startVisitedTunnel(owned, "left"),
+        await startVisitedTunnel(owned, "right"),
+      ];
+      // Concurrently, so that many have the same timestamp.
       await Promise.all(times(150, (at) => tunnels[at % 2]!.send(`GET /n/${at}`)));
       const { id: tunnel_id } = tunnels[0]!;
-      await inspectedWhen(owner, { path: "/n/" }, 150);
-      const whole = (await inspect(owner, { path: "/n/", limit: 500 })).body;
+      await waitForCaptures(owner, { path: "/n/" }, 150);
+      const whole = (await listCaptures(owner, { path: "/n/", limit: 500 })).body;
       expect(new Set(whole.map(({ path }) => path)).size).toBe(150);
       expect(whole).toEqual(whole.toSorted((a, b) => (a.id < b.id ? 1 : -1)));
 
       for (const limit of [1, 7, 75, 150, 500]) {
         const meanwhile = tunnels[1]!.send("GET /later");
-        const some = limit === 1 ? { path: "/n/1" } : { path: "/n/" };
-        const expected = whole.filter(({ path }) => path.startsWith(some.path));
-        expect([limit, await paged(some, limit)]).toEqual([limit, expected]);
+        const query = limit === 1 ? { path: "/n/1" } : { path: "/n/" };
+        const expected = whole.filter(({ path }) => path.startsWith(query.path));
+        expect([limit, await readAllPages(query, limit)]).toEqual([limit, expected]);
         const ofOne = expected.filter((one) => one.tunnel_id === tunnel_id);
-        expect([limit, await paged({ ...some, tunnel_id }, limit)]).toEqual([limit, ofOne]);
+        expect([limit, await readAllPages({ ...query, tunnel_id }, limit)]).toEqual([limit, ofOne]);
         await meanwhile;
       }
     },
@@ -187,18 +199,21 @@ describe("the list", () => {
     { since: "yesterday" },
     { since: "1767225600" },
   ])("refuses %j", async (query) => {
-    const { status, body } = await inspect(owner, query);
+    const { status, body } = await listCaptures(owner, query);
     expect([status, body]).toEqual([400, expect.objectContaining({ error: "invalid_request" })]);
   });
 
-  test("of a tunnel that never had a visitor, or an agent, is empty", async () => {
+  test("is empty for a tunnel that never had a visitor or an agent", async () => {
     const { body: tunnel } = await owner.post<{ id: string }>("/tunnels", { localPort: 1 });
-    expect(await inspect(owner, { tunnel_id: tunnel.id })).toMatchObject({ status: 200, body: [] });
+    expect(await listCaptures(owner, { tunnel_id: tunnel.id })).toMatchObject({
+      status: 200,
+      body: [],
+    });
   });
 });
 
-describe("exported", () => {
-  const archiveOf = async (path: string) => {
+describe("an export", () => {
+  const exportArchive = async (path: string) => {
     const { status, body, headers } = await owner.get(path);
     expect([status, headers.get("content-disposition")]).toEqual([
       200,
@@ -207,13 +222,13 @@ describe("exported", () => {
     return HttpArchive.parse(body).log.entries;
   };
 
-  test("what a query lists is an archive of it", async () => {
-    const { id: tunnel_id, origin, send } = await visitedTunnel(owned, "exported");
+  test("has the requests that the query lists", async () => {
+    const { id: tunnel_id, origin, send } = await startVisitedTunnel(owned, "exported");
     origin.respond = ({ target }) =>
       `HTTP/1.1 200 OK\r\ncontent-length: ${target.length}\r\n\r\n${target}`;
     for (const path of ["/1", "/2", "/3"]) await send(`GET ${path}`);
-    const listed = await inspectedWhen(owner, { tunnel_id }, 3);
-    const entries = await archiveOf(`/inspector/har?tunnel_id=${tunnel_id}&limit=2`);
+    const listed = await waitForCaptures(owner, { tunnel_id }, 3);
+    const entries = await exportArchive(`/inspector/har?tunnel_id=${tunnel_id}&limit=2`);
     expect(
       entries.map(({ _id, request, response }) => [_id, request.url, response.content.text]),
     ).toEqual(
@@ -221,60 +236,60 @@ describe("exported", () => {
         .slice(0, 2)
         .map(({ id, path }) => [id, owned.api.server.tunnelUrl("exported") + path, path]),
     );
-    const [one, ...others] = await archiveOf(`/inspector/${listed[2]!.id}/har`);
+    const [one, ...others] = await exportArchive(`/inspector/${listed[2]!.id}/har`);
     expect([one?._id, others]).toEqual([listed[2]!.id, []]);
-    expect(await archiveOf(`/inspector/har?tunnel_id=${tunnel_id}&method=PUT`)).toEqual([]);
+    expect(await exportArchive(`/inspector/har?tunnel_id=${tunnel_id}&method=PUT`)).toEqual([]);
   });
 
   test(
-    "a large one goes out whole, without the bodies that it has no room for",
+    "has every request even if it is large, without the bodies beyond its maximum size",
     { timeout: 120_000 },
     async () => {
-      const { id: tunnel_id, origin, send } = await visitedTunnel(owned, "large");
+      const { id: tunnel_id, origin, send } = await startVisitedTunnel(owned, "large");
       const body = "x".repeat(512 * 1024);
       origin.respond = () => `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
       const COUNT = 75;
       for (let at = 0; at < COUNT; at++) await send(`GET /${at}`);
-      await inspectedWhen(owner, { tunnel_id }, COUNT);
-      const entries = await archiveOf(`/inspector/har?tunnel_id=${tunnel_id}`);
+      await waitForCaptures(owner, { tunnel_id }, COUNT);
+      const entries = await exportArchive(`/inspector/har?tunnel_id=${tunnel_id}`);
       expect(entries).toHaveLength(COUNT);
-      const kept = entries.filter(({ response }) => response.content.text === body);
-      expect(kept.length).toBeGreaterThanOrEqual(60);
-      expect(kept.length).toBeLessThan(COUNT);
-      for (const { response } of entries.slice(kept.length)) {
+      const complete = entries.filter(({ response }) => response.content.text === body);
+      expect(complete.length).toBeGreaterThanOrEqual(60);
+      expect(complete.length).toBeLessThan(COUNT);
+      for (const { response } of entries.slice(complete.length)) {
         expect(response.content).toMatchObject({
           size: body.length,
-          comment: expect.stringMatching(/^left out/),
+          comment: expect.stringMatching(/^omitted/),
         });
       }
     },
   );
 
-  test("a command that is run sends the same through the tunnel", async () => {
-    const { id: tunnel_id, origin, send } = await visitedTunnel(owned, "command");
+  test("as a command sends the same request through the tunnel", async () => {
+    const { id: tunnel_id, origin, send } = await startVisitedTunnel(owned, "command");
     const body = `it's "$(id)" @file\n`;
     const lines = [`content-length: ${body.length}`, "content-type: x/y", "x-quote: '\"$(id)"];
     await send("PUT /a/../b'c?d=[1-2]", `${lines.join("\r\n")}\r\n\r\n${body}`);
-    const [summary] = await inspectedWhen(owner, { tunnel_id }, 1);
+    const [summary] = await waitForCaptures(owner, { tunnel_id }, 1);
     const reply = await owner.get<string>(`/inspector/${summary!.id}/curl`);
     expect(reply.headers.get("content-type")).toMatch(/^text\/plain/);
     const { stdout } = await run("sh", ["-c", reply.body]);
     expect(stdout).toBe("ok");
     const [first, again] = origin.seen;
-    const about = ({ method, target, headers, body }: (typeof origin.seen)[number]) => [
+    const describeRequest = ({ method, target, headers, body }: (typeof origin.seen)[number]) => [
       method,
       target,
       headers.map(([name, value]) => [name.toLowerCase(), value]).sort(),
       body.toString(),
     ];
-    expect(about(again!)).toEqual(about(first!));
+    expect(describeRequest(again!)).toEqual(describeRequest(first!));
   });
 
-  test("a command of a body that was cut is refused", async () => {
-    const { id: tunnel_id, send } = await visitedTunnel(owned, "cut");
+  test("as a command is refused if the body was cut", async () => {
+    const { id: tunnel_id, send } = await startVisitedTunnel(owned, "cut");
     const body = "x".repeat(600 * 1024);
     await send("POST /", `content-length: ${body.length}\r\n\r\n${body}`);
-    const [summary] = await inspectedWhen(owner, { tunnel_id }, 1);
+    const [summary] = await waitForCaptures(owner, { tunnel_id }, 1);
     expect(await owner.get(`/inspector/${summary!.id}/curl`)).toMatchObject({
       status: 409,
       body: { error: "conflict" },
@@ -283,7 +298,7 @@ describe("exported", () => {
 });
 
 describe("captured requests", () => {
-  const everyWay = (id: string, tunnelId: string) =>
+  const listCalls = (id: string, tunnelId: string) =>
     [
       ["GET", `/inspector/${id}`],
       ["GET", `/inspector/${id}/har`],
@@ -294,52 +309,52 @@ describe("captured requests", () => {
       ["DELETE", `/inspector?tunnel_id=${tunnelId}`],
     ] as const;
 
-  test("of another organization are missing, and stay", async () => {
+  test("of another organization are not found, and are not changed", async () => {
     await shop.send("GET /ours");
-    const [{ id }] = (await inspectedWhen(owner, { path: "/ours" }, 1)) as [CaptureSummary];
+    const [{ id }] = (await waitForCaptures(owner, { path: "/ours" }, 1)) as [CaptureSummary];
     const stranger = await owned.api.owner();
-    for (const [method, path] of everyWay(id, shop.id)) {
+    for (const [method, path] of listCalls(id, shop.id)) {
       expect([path, (await stranger.send(method, path)).status]).toEqual([path, 404]);
     }
-    expect((await inspect(stranger)).body).toEqual([]);
-    expect((await inspect(stranger, { after: id })).body).toEqual([]);
+    expect((await listCaptures(stranger)).body).toEqual([]);
+    expect((await listCaptures(stranger, { after: id })).body).toEqual([]);
     expect(HttpArchive.parse((await stranger.get("/inspector/har")).body).log.entries).toEqual([]);
-    expect(await inspectOne(owner, id)).toMatchObject({ path: "/ours" });
+    expect(await getCapture(owner, id)).toMatchObject({ path: "/ours" });
   });
 
-  test("that never were are missing", async () => {
+  test("that do not exist are not found", async () => {
     for (const id of [new CaptureIds(shop.id).next(Date.now()), crypto.randomUUID()]) {
-      for (const [method, path] of everyWay(id, crypto.randomUUID())) {
+      for (const [method, path] of listCalls(id, crypto.randomUUID())) {
         expect([path, (await owner.send(method, path)).status]).toEqual([path, 404]);
       }
     }
   });
 
-  test("are read by viewers, who can't clear them or send them again", async () => {
+  test("can be read by viewers, who can't clear or replay them", async () => {
     await shop.send("GET /viewed");
-    const [{ id }] = (await inspectedWhen(owner, { path: "/viewed" }, 1)) as [CaptureSummary];
+    const [{ id }] = (await waitForCaptures(owner, { path: "/viewed" }, 1)) as [CaptureSummary];
     const viewer = await owned.api.colleague(owner, "viewer");
     const statuses = [];
-    for (const [method, path] of everyWay(id, shop.id)) {
+    for (const [method, path] of listCalls(id, shop.id)) {
       statuses.push((await viewer.send(method, path)).status);
     }
     expect(statuses).toEqual([200, 200, 200, 403, 200, 200, 403]);
   });
 
-  test("are cleared for good, of that tunnel alone, and the next ones are kept", async () => {
+  test("are cleared permanently, of one tunnel only, and later ones are stored", async () => {
     const [one, other] = [
-      await visitedTunnel(owned, "cleared"),
-      await visitedTunnel(owned, "kept-captures"),
+      await startVisitedTunnel(owned, "cleared"),
+      await startVisitedTunnel(owned, "kept-captures"),
     ];
     await Promise.all(times(20, () => Promise.all([one.send("GET /"), other.send("GET /")])));
-    const [{ id }] = (await inspectedWhen(owner, { tunnel_id: one.id }, 20)) as [CaptureSummary];
+    const [{ id }] = (await waitForCaptures(owner, { tunnel_id: one.id }, 20)) as [CaptureSummary];
     const { status, body } = await owner.delete(`/inspector?tunnel_id=${one.id}`);
     expect([status, body]).toEqual([200, { ok: true }]);
-    expect((await inspect(owner, { tunnel_id: one.id })).body).toEqual([]);
+    expect((await listCaptures(owner, { tunnel_id: one.id })).body).toEqual([]);
     expect((await owner.get(`/inspector/${id}`)).status).toBe(404);
-    await inspectedWhen(owner, { tunnel_id: other.id }, 20);
+    await waitForCaptures(owner, { tunnel_id: other.id }, 20);
     await one.send("GET /next");
-    await inspectedWhen(owner, { tunnel_id: one.id }, 1);
+    await waitForCaptures(owner, { tunnel_id: one.id }, 1);
     const { body: events } = await owner.get<AuditEvent[]>(
       "/events?action=tunnel_captures_cleared",
     );
@@ -347,18 +362,20 @@ describe("captured requests", () => {
     expect((await owner.delete("/inspector")).status).toBe(400);
   });
 
-  test("are gone with their tunnel", async () => {
-    const gone = await visitedTunnel(owned, "gone-captures");
-    await gone.send("GET /");
-    const [{ id }] = (await inspectedWhen(owner, { tunnel_id: gone.id }, 1)) as [CaptureSummary];
-    await owner.delete(`/tunnels/${gone.id}`);
+  test("are deleted with their tunnel", async () => {
+    const deleted = await startVisitedTunnel(owned, "gone-captures");
+    await deleted.send("GET /");
+    const [{ id }] = (await waitForCaptures(owner, { tunnel_id: deleted.id }, 1)) as [
+      CaptureSummary,
+    ];
+    await owner.delete(`/tunnels/${deleted.id}`);
     expect((await owner.get(`/inspector/${id}`)).status).toBe(404);
-    expect((await inspect(owner, { tunnel_id: gone.id })).status).toBe(404);
+    expect((await listCaptures(owner, { tunnel_id: deleted.id })).status).toBe(404);
   });
 
-  test("are not sent again on a server that does not allow it", async () => {
+  test("are not replayed on a server that does not allow it", async () => {
     await shop.send("GET /once");
-    const [{ id }] = (await inspectedWhen(owner, { path: "/once" }, 1)) as [CaptureSummary];
+    const [{ id }] = (await waitForCaptures(owner, { path: "/once" }, 1)) as [CaptureSummary];
     expect(await owner.post(`/inspector/${id}/replay`)).toMatchObject({
       status: 501,
       body: { error: "replay_disabled" },

@@ -1,4 +1,4 @@
-/** A captured request is sent once more: what the local server gets, and what is said of its answer. */
+/** Replays of captured requests: what the local server receives, and how the responses are compared. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { WebSocket } from "ws";
 import type { AuditEvent } from "../../../protocol/schemas/organizations/audit.ts";
@@ -7,13 +7,13 @@ import type { ReplayResult } from "../../../protocol/schemas/inspector/replays.t
 import { waitUntil, type Person } from "../../harness/server/api.ts";
 import { startTunnelOwner, type TunnelOwner } from "../../harness/tunnel/owned-tunnel.ts";
 import { createRandom } from "../../harness/random.ts";
-import { valueOf } from "../../harness/tunnel/raw-http.ts";
-import { OK, type Seen } from "../../harness/tunnel/origin.ts";
+import { findHeader } from "../../harness/tunnel/raw-http.ts";
+import { OK, type SeenRequest } from "../../harness/tunnel/origin.ts";
 import {
-  inspect,
-  inspectedWhen,
-  inspectOne,
-  visitedTunnel,
+  listCaptures,
+  waitForCaptures,
+  getCapture,
+  startVisitedTunnel,
   type VisitedTunnel,
 } from "../../harness/tunnel/visited-tunnel.ts";
 
@@ -23,14 +23,14 @@ let shop: VisitedTunnel;
 beforeAll(async () => {
   owned = await startTunnelOwner({ env: { ALLOW_REPLAY: "true" } });
   owner = owned.owner;
-  shop = await visitedTunnel(owned, "shop");
+  shop = await startVisitedTunnel(owned, "shop");
   await shop.put("inspector", { allowReplay: true });
 });
 afterAll(() => owned.stop());
 
 let visits = 0;
-/** One request, captured, that nothing else is like. @returns it, as it was listed. */
-async function captured(
+/** Sends one unique request. @returns its capture, as it is listed. */
+async function captureRequest(
   method = "GET",
   rest: Buffer | string = "\r\n",
   tunnel = shop,
@@ -39,23 +39,23 @@ async function captured(
   const path = `/visit/${visits}`;
   tunnel.origin.seen.length = 0;
   await tunnel.send(`${method} ${path}?q=%20`, rest);
-  const [summary] = await inspectedWhen(owner, { tunnel_id: tunnel.id, path }, 1);
+  const [summary] = await waitForCaptures(owner, { tunnel_id: tunnel.id, path }, 1);
   return summary!;
 }
 
 const replay = (id: string, edits?: object) =>
   owner.post<ReplayResult>(`/inspector/${id}/replay`, edits);
 
-/** Lines that say where a request comes from are not the visitor's. */
-const isVisitors = (name: string) =>
+/** False for headers that the service adds. */
+const isVisitorHeader = (name: string) =>
   !name.startsWith("x-forwarded-") && name !== "underpass-replay";
-const linesOf = ({ headers }: Seen) =>
+const getVisitorHeaders = ({ headers }: SeenRequest) =>
   headers
     .map(([name, value]): [string, string] => [name.toLowerCase(), value])
-    .filter(([name]) => isVisitors(name))
+    .filter(([name]) => isVisitorHeader(name))
     .sort();
 
-describe("the local server gets", () => {
+describe("the local server receives", () => {
   const random = createRandom(2);
   const withLength = (bytes: Uint8Array, lines = "") =>
     Buffer.concat([Buffer.from(`content-length: ${bytes.length}\r\n${lines}\r\n`), bytes]);
@@ -72,7 +72,7 @@ describe("the local server gets", () => {
     ["PATCH", withLength(random.bytes(512 * 1024))],
     ["PURGE", chunked("one", "two")],
   ])("the same again, byte for byte, and what it is: %s", async (method, rest) => {
-    const original = await captured(method, rest);
+    const original = await captureRequest(method, rest);
     const { status, body } = await replay(original.id);
     expect([status, body]).toEqual([
       200,
@@ -84,18 +84,18 @@ describe("the local server gets", () => {
     ]);
     const [first, again, ...others] = shop.origin.seen;
     expect(others).toEqual([]);
-    const isChunked = valueOf(first!.headers, "transfer-encoding") !== undefined;
+    const isChunked = findHeader(first!.headers, "transfer-encoding") !== undefined;
     expect([again!.method, again!.target]).toEqual([first!.method, first!.target]);
     expect(again!.body.equals(first!.body)).toBe(true);
     const framing = ["transfer-encoding", "content-length"];
-    const lines = (seen: Seen) =>
-      linesOf(seen).filter(([name]) => !isChunked || !framing.includes(name));
+    const lines = (seen: SeenRequest) =>
+      getVisitorHeaders(seen).filter(([name]) => !isChunked || !framing.includes(name));
     expect(lines(again!)).toEqual(lines(first!));
-    expect(valueOf(first!.headers, "underpass-replay")).toBeUndefined();
-    expect(valueOf(again!.headers, "underpass-replay")).toBe(original.id);
+    expect(findHeader(first!.headers, "underpass-replay")).toBeUndefined();
+    expect(findHeader(again!.headers, "underpass-replay")).toBe(original.id);
 
-    const replayed = await inspectOne(owner, body.id);
-    const { id, tunnel_id, path, query } = await inspectOne(owner, original.id);
+    const replayed = await getCapture(owner, body.id);
+    const { id, tunnel_id, path, query } = await getCapture(owner, original.id);
     expect(replayed).toMatchObject({
       tunnel_id,
       method,
@@ -106,9 +106,9 @@ describe("the local server gets", () => {
     });
   });
 
-  test("what was edited, and the rest as it was", async () => {
+  test("the edits and the unchanged rest", async () => {
     const lines = "content-type: text/plain\r\nx-kept: 1\r\nx-changed: old\r\nx-gone: 1\r\n";
-    const original = await captured("POST", withLength(Buffer.from("old body"), lines));
+    const original = await captureRequest("POST", withLength(Buffer.from("old body"), lines));
     const edits = {
       method: "PUT",
       path: "/other/%2f",
@@ -123,7 +123,7 @@ describe("the local server gets", () => {
       "/other/%2f?a=b&c",
       edits.body,
     ]);
-    const said = Object.fromEntries(linesOf(again));
+    const said = Object.fromEntries(getVisitorHeaders(again));
     expect(said).toMatchObject({
       "content-type": "text/plain",
       "x-kept": "1",
@@ -132,7 +132,7 @@ describe("the local server gets", () => {
     });
     expect(Buffer.from(said["x-added"]!, "latin1").toString()).toBe("žluť");
     expect(said).not.toHaveProperty("x-gone");
-    expect(await inspectOne(owner, body.id)).toMatchObject({
+    expect(await getCapture(owner, body.id)).toMatchObject({
       method: "PUT",
       path: "/other/%2f",
       query: "a=b&c",
@@ -142,44 +142,47 @@ describe("the local server gets", () => {
 
   test.each([
     ["no query", { query: null }, { target: /^\/visit\/\d+$/ }],
-    ["an empty one", { query: "" }, { target: /^\/visit\/\d+\?$/ }],
-    ["another path with the query as it was", { path: "/" }, { target: /^\/\?q=%20$/ }],
+    ["an empty query", { query: "" }, { target: /^\/visit\/\d+\?$/ }],
+    ["another path with the same query", { path: "/" }, { target: /^\/\?q=%20$/ }],
     [
       "any bytes",
       { body_base64: Buffer.from([0, 255, 10]).toString("base64") },
       { body: Buffer.from([0, 255, 10]) },
     ],
-    ["no body any more", { body: "" }, { body: Buffer.alloc(0) }],
+    ["an empty body", { body: "" }, { body: Buffer.alloc(0) }],
   ])("%s", async (_what, edits, expected) => {
-    const original = await captured("POST", withLength(Buffer.from("body")));
+    const original = await captureRequest("POST", withLength(Buffer.from("body")));
     expect((await replay(original.id, edits)).status).toBe(200);
     const again = shop.origin.seen[1]!;
     if ("target" in expected) expect(again.target).toMatch(expected.target);
     else expect(again.body).toEqual(expected.body);
   });
 
-  test("nothing that was redacted, unless it is given anew", async () => {
-    const original = await captured("GET", "authorization: Bearer secret\r\ncookie: a=b\r\n\r\n");
+  test("no redacted headers, unless they are given again", async () => {
+    const original = await captureRequest(
+      "GET",
+      "authorization: Bearer secret\r\ncookie: a=b\r\n\r\n",
+    );
     await replay(original.id);
     await replay(original.id, { headers: { authorization: "Bearer other" } });
     const [first, again, edited] = shop.origin.seen;
-    expect(valueOf(first!.headers, "authorization")).toBe("Bearer secret");
-    expect(Object.fromEntries(linesOf(again!))).not.toHaveProperty("authorization");
-    expect(Object.fromEntries(linesOf(again!))).not.toHaveProperty("cookie");
-    expect(valueOf(edited!.headers, "authorization")).toBe("Bearer other");
+    expect(findHeader(first!.headers, "authorization")).toBe("Bearer secret");
+    expect(Object.fromEntries(getVisitorHeaders(again!))).not.toHaveProperty("authorization");
+    expect(Object.fromEntries(getVisitorHeaders(again!))).not.toHaveProperty("cookie");
+    expect(findHeader(edited!.headers, "authorization")).toBe("Bearer other");
   });
 
-  test("a replay of a replay, which names the one that it repeats", async () => {
-    const original = await captured();
+  test("a replay of a replay, which names the replay that it repeats", async () => {
+    const original = await captureRequest();
     const { body: first } = await replay(original.id);
     const { body: second } = await replay(first.id);
     expect([first.replay_of, second.replay_of]).toEqual([original.id, first.id]);
-    const said = shop.origin.seen.map(({ headers }) => valueOf(headers, "underpass-replay"));
+    const said = shop.origin.seen.map(({ headers }) => findHeader(headers, "underpass-replay"));
     expect(said).toEqual([undefined, original.id, first.id]);
   });
 
-  test("no such line from a visitor", async () => {
-    await captured("GET", "underpass-replay: 1\r\nUnderpass_Replay: 2\r\n\r\n");
+  test("no replay header from a visitor", async () => {
+    await captureRequest("GET", "underpass-replay: 1\r\nUnderpass_Replay: 2\r\n\r\n");
     const lines = shop.origin.seen[0]!.headers.map(([name]) => name.toLowerCase());
     expect(lines.filter((name) => /underpass.replay/.test(name))).toEqual([]);
   });
@@ -193,12 +196,12 @@ describe("the comparison", () => {
   const answer = (status: number, body: string, lines = "") =>
     `HTTP/1.1 ${status} X\r\ncontent-length: ${body.length}\r\n${lines}\r\n${body}`;
 
-  test("tells what a change of the local server has changed", async () => {
+  test("shows the differences that a change of the local server has caused", async () => {
     answers(
       answer(500, '{"error":"no","at":1}', "x-a: 1\r\nx-b: 1\r\n"),
       answer(200, '{"at":1,"ok":true}', "x-b: 2\r\nx-c: 1\r\n"),
     );
-    const { id } = await captured();
+    const { id } = await captureRequest();
     const { body } = await replay(id);
     expect(body.comparison).toMatchObject({
       same: false,
@@ -221,8 +224,8 @@ describe("the comparison", () => {
     });
   });
 
-  test("is of what came, where the answer breaks off or nothing comes", async () => {
-    const original = await captured("GET", "\r\n", await breaking("breaking"));
+  test("covers the received part if the response breaks off or is missing", async () => {
+    const original = await captureRequest("GET", "\r\n", await breaking("breaking"));
     const { status, body } = await replay(original.id);
     expect([status, body.comparison]).toEqual([
       200,
@@ -232,7 +235,7 @@ describe("the comparison", () => {
 
   /** Answers one visitor, and then nobody. */
   async function breaking(name: string): Promise<VisitedTunnel> {
-    const tunnel = await visitedTunnel(owned, name);
+    const tunnel = await startVisitedTunnel(owned, name);
     await tunnel.put("inspector", { allowReplay: true });
     let isFirst = true;
     tunnel.origin.respond = (_seen, socket) => {
@@ -277,11 +280,11 @@ const REFUSED = [
   { body: "", body_base64: "" },
 ];
 
-describe("is refused:", () => {
+describe("a replay is refused:", () => {
   test.each(REFUSED.map((edits) => [JSON.stringify(edits).slice(0, 60), edits]))(
     "%s",
     async (_shown, edits) => {
-      const { id } = await captured();
+      const { id } = await captureRequest();
       expect(await replay(id, edits as object)).toMatchObject({
         status: 400,
         body: { error: "invalid_request" },
@@ -290,9 +293,9 @@ describe("is refused:", () => {
     },
   );
 
-  test("a body that was cut, unless another one is given", async () => {
+  test("of a cut body, unless another one is given", async () => {
     const body = "x".repeat(512 * 1024 + 1);
-    const { id } = await captured("POST", `content-length: ${body.length}\r\n\r\n${body}`);
+    const { id } = await captureRequest("POST", `content-length: ${body.length}\r\n\r\n${body}`);
     expect(await replay(id)).toMatchObject({
       status: 409,
       body: { error: "conflict", message: expect.stringContaining("not complete") },
@@ -302,21 +305,21 @@ describe("is refused:", () => {
     expect(shop.origin.seen[1]!.body.toString()).toBe("short");
   });
 
-  test("a WebSocket", async () => {
+  test("of a WebSocket", async () => {
     shop.origin.respond = () => "HTTP/1.1 404 X\r\ncontent-length: 0\r\n\r\n";
     const host = `shop.localhost:${owned.api.server.port}`;
     const socket = new WebSocket(`ws://127.0.0.1:${owned.api.server.port}/socket`, {
       headers: { host },
     });
     await new Promise((resolve) => socket.on("error", resolve));
-    const [{ id }] = (await inspectedWhen(owner, { path: "/socket" }, 1)) as [CaptureSummary];
+    const [{ id }] = (await waitForCaptures(owner, { path: "/socket" }, 1)) as [CaptureSummary];
     expect(await replay(id)).toMatchObject({ status: 409, body: { error: "conflict" } });
     shop.origin.respond = () => OK;
   });
 
-  test("of a tunnel that does not allow it, as none does by itself", async () => {
-    const tunnel = await visitedTunnel(owned, "closed");
-    const { id } = await captured("GET", "\r\n", tunnel);
+  test("of a tunnel that does not allow it, which is the default", async () => {
+    const tunnel = await startVisitedTunnel(owned, "closed");
+    const { id } = await captureRequest("GET", "\r\n", tunnel);
     const refused = { status: 501, body: { error: "replay_disabled" } };
     expect(await replay(id)).toMatchObject(refused);
     await tunnel.put("inspector", { allowReplay: true });
@@ -326,17 +329,17 @@ describe("is refused:", () => {
   });
 
   test("while no agent is connected", async () => {
-    const tunnel = await visitedTunnel(owned, "offline");
+    const tunnel = await startVisitedTunnel(owned, "offline");
     await tunnel.put("inspector", { allowReplay: true });
-    const { id } = await captured("GET", "\r\n", tunnel);
+    const { id } = await captureRequest("GET", "\r\n", tunnel);
     await tunnel.agent.close();
-    await waitUntil(async () => !(await tunnel.listed()).agentConnected);
+    await waitUntil(async () => !(await tunnel.getListed()).agentConnected);
     expect(await replay(id)).toMatchObject({ status: 502, body: { error: "agent_offline" } });
   });
 });
 
-test("it is a member's to send again, and in the audit log", async () => {
-  const { id, tunnel_id } = await captured();
+test("a member may replay requests, and the audit log has each replay", async () => {
+  const { id, tunnel_id } = await captureRequest();
   const member = await owned.api.colleague(owner, "member");
   const viewer = await owned.api.colleague(owner, "viewer");
   expect((await viewer.post(`/inspector/${id}/replay`)).status).toBe(403);
@@ -344,6 +347,6 @@ test("it is a member's to send again, and in the audit log", async () => {
   const query = `action=tunnel_request_replayed&actor=${member.userId}`;
   const { body: events } = await owner.get<AuditEvent[]>(`/events?${query}`);
   expect(events).toMatchObject([{ resourceId: tunnel_id, metadata: { capture: id } }]);
-  const { body: listed } = await inspect(viewer, { tunnel_id, limit: 1 });
+  const { body: listed } = await listCaptures(viewer, { tunnel_id, limit: 1 });
   expect(listed).toMatchObject([{ id: body.id, replay_of: id, client_ip: expect.any(String) }]);
 });

@@ -1,4 +1,4 @@
-/** Requests watched as they happen, on a whole server: by Node.js, by a browser, by whoever may not. */
+/** Requests watched as they happen, on a complete server: by Node.js, by a browser, and by clients that are refused. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { WebSocket as AnySocket } from "ws";
@@ -16,18 +16,13 @@ import {
 } from "../../harness/server/api.ts";
 import { openBrowser, openPage } from "../../harness/browser/browser.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
-import {
-  exampleSource,
-  loadExample,
-  NodeWatcher,
-  type Watch,
-} from "../../harness/tunnel/watcher.ts";
+import { readExample, loadExample, NodeWatcher, type Watch } from "../../harness/tunnel/watcher.ts";
 
 let api: TestApi;
 let site: Server;
 let watchByExample: Watch;
 const agents: ExposedTunnel[] = [];
-/** Until then an answer to /slow is on the way. */
+/** Until it resolves, the response to /slow is pending. */
 const released = Promise.withResolvers<void>();
 
 beforeAll(async () => {
@@ -43,7 +38,7 @@ afterAll(async () => {
   await api.stop();
 });
 
-async function exposed(owner: Person): Promise<ExposedTunnel> {
+async function exposeSite(owner: Person): Promise<ExposedTunnel> {
   const { wireBytes } = await mintToken(owner);
   const token = Buffer.from(wireBytes, "base64");
   const { port } = site.address() as AddressInfo;
@@ -63,8 +58,8 @@ async function watch(by: Person): Promise<NodeWatcher> {
   return watcher;
 }
 
-/** An upgrade that may be refused. */
-function knock(
+/** Tries an upgrade. */
+function tryUpgrade(
   protocols: string[],
   query = "",
 ): Promise<{ status: number; protocol: string; error: string | undefined }> {
@@ -87,13 +82,13 @@ function knock(
   });
 }
 
-test("the documented example hears of a request as the inspector lists it", async () => {
+test("the documented example receives a request as the inspector lists it", async () => {
   const owner = await api.owner();
-  const agent = await exposed(owner);
+  const agent = await exposeSite(owner);
   using watcher = await watch(owner);
   expect((await visit(agent, "/shown?q=1")).status).toBe(200);
-  const heard = await watcher.hears("/shown");
-  expect(CaptureSummary.parse(heard)).toMatchObject({
+  const received = await watcher.waitForRequest("/shown");
+  expect(CaptureSummary.parse(received)).toMatchObject({
     tunnel_id: agent.tunnelId,
     method: "GET",
     status: 200,
@@ -104,90 +99,90 @@ test("the documented example hears of a request as the inspector lists it", asyn
   expect(watcher.missed).toBe(0);
 });
 
-test("the same example hears it in a browser", async () => {
+test("the documented example works in a browser", async () => {
   const owner = await api.owner();
-  const agent = await exposed(owner);
+  const agent = await exposeSite(owner);
   const browser = await openBrowser();
   try {
     const { page, problems } = await openPage(browser);
     await page.goto(`${api.server.url}/health`);
-    const source = (await exampleSource()).replace("export ", "");
+    const source = (await readExample()).replace("export ", "");
     await page.evaluate(
-      `window.heard = [];
+      `window.received = [];
       ${source}
       const socket = watch(location.origin, ${JSON.stringify(owner.accessToken)}, (request) => {
-        if (request.state === "complete") heard.push(request.path);
+        if (request.state === "complete") received.push(request.path);
       });
       new Promise((resolve) => socket.addEventListener("open", resolve)).then(() => socket.protocol)`,
     );
     for (const path of ["/one", "/two", "/three"]) await visit(agent, path);
-    await page.waitForFunction("heard.length === 3");
-    expect(await page.evaluate("heard")).toEqual(["/one", "/two", "/three"]);
+    await page.waitForFunction("received.length === 3");
+    expect(await page.evaluate("received")).toEqual(["/one", "/two", "/three"]);
     expect(problems).toEqual([]);
   } finally {
     await browser.close();
   }
 });
 
-test("one tunnel is watched alone, and several requests come in one message when asked for", async () => {
+test("a watcher of one tunnel receives only its requests, and several in one message on request", async () => {
   const owner = await api.owner();
-  const [agent, other] = [await exposed(owner), await exposed(owner)];
+  const [agent, other] = [await exposeSite(owner), await exposeSite(owner)];
   const url = `${api.server.url.replace("http", "ws")}/inspector/ws?batch=1&tunnel_id=${agent.tunnelId}`;
   const socket = new AnySocket(url, [`bearer.${owner.accessToken}`]);
-  const heard: CaptureSummary[] = [];
+  const received: CaptureSummary[] = [];
   socket.on("message", (data: Buffer) => {
     const message = JSON.parse(data.toString()) as { type: string; requests: CaptureSummary[] };
     expect(message.type).toBe("requests");
-    heard.push(...message.requests);
+    received.push(...message.requests);
   });
   await new Promise((resolve) => socket.on("open", resolve));
   await visit(other, "/elsewhere");
   await Promise.all(Array.from({ length: 20 }, (_, i) => visit(agent, `/${i}`)));
-  const paths = () => heard.filter(({ state }) => state === "complete").map(({ path }) => path);
+  const paths = () => received.filter(({ state }) => state === "complete").map(({ path }) => path);
   await waitUntil(() => Promise.resolve(paths().length === 20), 30_000);
   expect(paths().sort()).toEqual(Array.from({ length: 20 }, (_, i) => `/${i}`).sort());
   socket.close();
 });
 
-test("the protocol that is granted is one that was offered, and never the token if it need not be", async () => {
+test("the selected protocol was offered, and is the token only if there is no other", async () => {
   const { accessToken } = await api.owner();
   const bearer = `bearer.${accessToken}`;
-  expect(await knock([bearer])).toMatchObject({ status: 101, protocol: bearer });
-  expect(await knock([bearer, "underpass.inspector"])).toMatchObject({
+  expect(await tryUpgrade([bearer])).toMatchObject({ status: 101, protocol: bearer });
+  expect(await tryUpgrade([bearer, "underpass.inspector"])).toMatchObject({
     status: 101,
     protocol: "underpass.inspector",
   });
 });
 
-test("nobody is let in without a good token, to another's tunnel, or by a query that means nothing", async () => {
+test("a watch needs a valid token, a tunnel of the organization and a valid query", async () => {
   const owner = await api.owner();
   const stranger = await api.owner();
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
   const mine = `bearer.${owner.accessToken}`;
   const theirs = `bearer.${stranger.accessToken}`;
   const unauthorized = { status: 401, error: "unauthorized" };
-  expect(await knock([])).toMatchObject(unauthorized);
-  expect(await knock(["underpass.inspector"])).toMatchObject(unauthorized);
-  expect(await knock(["bearer.x"])).toMatchObject(unauthorized);
-  expect(await knock([`${mine.slice(0, -4)}AAAA`])).toMatchObject(unauthorized);
-  expect(await knock([mine], "?tunnel_id=x")).toMatchObject({ status: 400 });
-  expect(await knock([mine], `?tunnel_id=${tunnel.id}`)).toMatchObject({ status: 101 });
-  expect(await knock([theirs], `?tunnel_id=${tunnel.id}`)).toMatchObject({
+  expect(await tryUpgrade([])).toMatchObject(unauthorized);
+  expect(await tryUpgrade(["underpass.inspector"])).toMatchObject(unauthorized);
+  expect(await tryUpgrade(["bearer.x"])).toMatchObject(unauthorized);
+  expect(await tryUpgrade([`${mine.slice(0, -4)}AAAA`])).toMatchObject(unauthorized);
+  expect(await tryUpgrade([mine], "?tunnel_id=x")).toMatchObject({ status: 400 });
+  expect(await tryUpgrade([mine], `?tunnel_id=${tunnel.id}`)).toMatchObject({ status: 101 });
+  expect(await tryUpgrade([theirs], `?tunnel_id=${tunnel.id}`)).toMatchObject({
     status: 404,
     error: "not_found",
   });
-  // A token elsewhere than among the protocols is none.
+  // A token is accepted only as a protocol.
   expect((await owner.get("/inspector/ws")).status).toBe(401);
   const headers = { "sec-websocket-protocol": mine };
   expect((await api.stranger.send("GET", "/inspector/ws", { headers })).status).toBe(426);
   await owner.post("/auth/logout");
-  expect(await knock([mine])).toMatchObject(unauthorized);
+  expect(await tryUpgrade([mine])).toMatchObject(unauthorized);
 });
 
-test("watching ends with the session, and with the membership", async () => {
+test("a watch ends with the session and with the membership", async () => {
   const owner = await api.owner();
   const viewer = await api.colleague(owner, "viewer");
-  const agent = await exposed(owner);
+  const agent = await exposeSite(owner);
   const [first, second, theirs] = [await watch(owner), await watch(owner), await watch(viewer)];
   await owner.delete(`/orgs/${owner.orgId}/members/${viewer.userId}`);
   expect(await theirs.closed).toEqual({ code: 4401, reason: "session_ended" });
@@ -196,31 +191,31 @@ test("watching ends with the session, and with the membership", async () => {
   await owner.post("/auth/logout");
   for (const watcher of [first, second]) expect((await watcher.closed).code).toBe(4401);
   await visit(agent, "/after");
-  await other.hears("/after");
+  await other.waitForRequest("/after");
   for (const watcher of [first, second, theirs]) expect(watcher.requests).toEqual([]);
 });
 
-test("watching goes on after a kill -9 of workerd for whoever comes back", async () => {
+test("a watcher that reconnects after a kill -9 of workerd receives requests again", async () => {
   const owner = await api.owner();
-  const agent = await exposed(owner);
+  const agent = await exposeSite(owner);
   const before = await watch(owner);
   await visit(agent, "/before");
-  await before.hears("/before");
+  await before.waitForRequest("/before");
   process.kill(await api.server.getPid("workerd"), "SIGKILL");
   await before.closed;
   using after = await waitUntil(() => watch(owner).catch(() => undefined), 60_000);
   await waitUntil(async () => (await visit(agent, "/back")).status === 200, 60_000);
-  await after.hears("/back");
+  await after.waitForRequest("/back");
 });
 
-test("a stop of the server tells the watchers to come back, and is not held up by them", async () => {
+test("a stopping server asks its watchers to reconnect, and does not wait for them", async () => {
   const [owner, other] = [await api.owner(), await api.owner()];
-  const agent = await exposed(owner);
+  const agent = await exposeSite(owner);
   const watcher = await watch(owner);
   const slow = visit(agent, "/slow");
   const stopped = api.server.stop();
   expect(await watcher.closed).toEqual({ code: 4503, reason: "going_away" });
-  expect(await knock([`bearer.${other.accessToken}`])).toMatchObject({
+  expect(await tryUpgrade([`bearer.${other.accessToken}`])).toMatchObject({
     status: 503,
     error: "unavailable",
   });

@@ -1,4 +1,4 @@
-/** What vendors deliver, and by which secrets it is believed. */
+/** Deliveries from vendors, and the secrets that verify them. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryPage, Receiver, Validator } from "../../../protocol/schemas/webhooks.ts";
 import { startApi, type Person, type TestApi } from "../../harness/server/api.ts";
@@ -13,12 +13,12 @@ beforeAll(async () => {
 afterAll(() => api.stop());
 
 const VALIDATORS: Validator[] = ["code_host", "chat_app", "payments", "generic_hmac_sha256"];
-const eventsOf = async (id: string) =>
+const readEvents = async (id: string) =>
   (await owner.get<DeliveryPage>(`/webhook-receivers/${id}/events`)).body;
-const idsOf = async (id: string) => (await eventsOf(id)).events.map((event) => event.id);
+const readIds = async (id: string) => (await readEvents(id)).events.map((event) => event.id);
 
 describe("a delivery", () => {
-  test.each(VALIDATORS)("of %s is kept byte for byte with its header lines", async (validator) => {
+  test.each(VALIDATORS)("of %s is stored byte for byte with its headers", async (validator) => {
     const receiver = await createReceiver(owner, validator);
     const body = '{ "id":"evt_1",  "text": "Grüße\\u0000 ✓", "n": 1.0 }\r\n';
     const answer = await deliver(api.server, receiver, {
@@ -27,7 +27,7 @@ describe("a delivery", () => {
       headers: { "x-vendor-note": "a note", "content-type": "application/json; charset=utf-8" },
     });
     expect(answer.status).toBe(200);
-    const { events, cursor } = await eventsOf(receiver.id);
+    const { events, cursor } = await readEvents(receiver.id);
     expect(events).toHaveLength(1);
     const [event] = events;
     expect(Buffer.from(event!.body, "base64").toString()).toBe(body);
@@ -41,18 +41,18 @@ describe("a delivery", () => {
     expect(Date.parse(event!.receivedAt)).toBeLessThanOrEqual(Date.now());
   });
 
-  test("of bytes that are no text is kept as they are, compressed ones too", async () => {
+  test("that is not text is stored unchanged, also if it is compressed", async () => {
     const receiver = await createReceiver(owner);
     const body = Buffer.from(Array.from({ length: 70_000 }, (_, at) => (at * 7) % 256));
     const headers = { "content-encoding": "gzip", "content-type": "application/octet-stream" };
     expect((await deliver(api.server, receiver, { body, headers })).status).toBe(200);
-    const [event] = (await eventsOf(receiver.id)).events;
+    const [event] = (await readEvents(receiver.id)).events;
     expect(Buffer.from(event!.body, "base64").equals(body)).toBe(true);
     expect(event!.headers["content-encoding"]).toBe("gzip");
   });
 
   test.each(VALIDATORS)(
-    "of %s with a wrong signature is refused and not kept",
+    "of %s with a wrong signature is refused and not stored",
     async (validator) => {
       const receiver = await createReceiver(owner, validator);
       for (const delivering of [
@@ -74,24 +74,27 @@ describe("a delivery", () => {
           "unauthorized",
         ]);
       }
-      expect(await idsOf(receiver.id)).toEqual([]);
+      expect(await readIds(receiver.id)).toEqual([]);
     },
   );
 
-  test.each(VALIDATORS)("of %s that comes twenty times at once is kept once", async (validator) => {
-    const receiver = await createReceiver(owner, validator);
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        deliver(api.server, receiver, { id: "evt_1", body: '{"id":"evt_1"}' }),
-      ),
-    );
-    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));
-    expect(await idsOf(receiver.id)).toEqual(["evt_1"]);
-    await deliver(api.server, receiver, { id: "evt_2", body: '{"id":"evt_2"}' });
-    expect(await idsOf(receiver.id)).toEqual(["evt_1", "evt_2"]);
-  });
+  test.each(VALIDATORS)(
+    "of %s that arrives twenty times at once is stored once",
+    async (validator) => {
+      const receiver = await createReceiver(owner, validator);
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, () =>
+          deliver(api.server, receiver, { id: "evt_1", body: '{"id":"evt_1"}' }),
+        ),
+      );
+      expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200));
+      expect(await readIds(receiver.id)).toEqual(["evt_1"]);
+      await deliver(api.server, receiver, { id: "evt_2", body: '{"id":"evt_2"}' });
+      expect(await readIds(receiver.id)).toEqual(["evt_1", "evt_2"]);
+    },
+  );
 
-  test("to nobody is missing, whatever it is signed with", async () => {
+  test("to an unknown receiver gets 404, whatever it is signed with", async () => {
     const gone = await createReceiver(owner);
     expect((await deliver(api.server, gone)).status).toBe(200);
     await owner.delete(`/webhook-receivers/${gone.id}`);
@@ -102,7 +105,7 @@ describe("a delivery", () => {
     expect((await api.stranger.get(`/hooks/${gone.id}`)).status).toBe(405);
   });
 
-  test("of 1 MiB is kept, and of more is refused so that its vendor reads why", async () => {
+  test("of 1 MiB is stored, and a larger one is refused with an error that its vendor can read", async () => {
     const receiver = await createReceiver(owner);
     const most = Buffer.alloc(1024 * 1024, "m");
     expect((await deliver(api.server, receiver, { body: most, id: "most" })).status).toBe(200);
@@ -111,35 +114,35 @@ describe("a delivery", () => {
       expect([bytes, answer.status]).toEqual([bytes, 413]);
       expect(await answer.json()).toMatchObject({ error: "payload_too_large" });
     }
-    const { events } = await eventsOf(receiver.id);
+    const { events } = await readEvents(receiver.id);
     expect(events.map(({ id }) => id)).toEqual(["most"]);
     expect(Buffer.from(events[0]!.body, "base64").equals(most)).toBe(true);
   });
 
-  test("that asks a chat app's question gets its challenge back and is no event", async () => {
+  test("with a chat app's challenge gets it back and is not an event", async () => {
     const receiver = await createReceiver(owner, "chat_app");
     const body = JSON.stringify({ type: "url_verification", challenge: "c-123" });
     const answer = await deliver(api.server, receiver, { body });
     expect([answer.status, await answer.json()]).toEqual([200, { challenge: "c-123" }]);
     expect((await deliver(api.server, receiver, { body, secret: "another" })).status).toBe(401);
-    expect(await idsOf(receiver.id)).toEqual([]);
+    expect(await readIds(receiver.id)).toEqual([]);
     const event = await deliver(api.server, receiver, { body: '{"event_id":"Ev1"}' });
     expect([event.status, await event.text()]).toEqual([200, ""]);
   });
 
-  test("says nothing of who knocked: addresses that we add are not in its header lines", async () => {
+  test("has no headers with addresses that the service added", async () => {
     const receiver = await createReceiver(owner);
     await deliver(api.server, receiver, { headers: { "x-forwarded-for": "10.0.0.1" } });
-    const [event] = (await eventsOf(receiver.id)).events;
+    const [event] = (await readEvents(receiver.id)).events;
     expect(event!.headers["x-forwarded-for"]).toBeUndefined();
   });
 });
 
-describe("a secret that is replaced", () => {
+describe("a replaced secret", () => {
   const rotate = (id: string, secret: string, overlapHours?: number) =>
     owner.post<Receiver>(`/webhook-receivers/${id}/rotate`, { secret, overlapHours });
 
-  test("is good beside the new one for a while, and the one before it is not", async () => {
+  test("stays valid beside the new one for a while, and the one before it does not", async () => {
     const receiver = await createReceiver(owner);
     const statusWith = async (secret: string) =>
       (await deliver(api.server, receiver, { secret })).status;
@@ -153,7 +156,7 @@ describe("a secret that is replaced", () => {
     expect(await Promise.all([SECRET, "second", "third"].map(statusWith))).toEqual([401, 200, 200]);
   });
 
-  test("without an overlap ends with the very next delivery", async () => {
+  test("without an overlap is invalid from the next delivery on", async () => {
     const receiver = await createReceiver(owner, "payments");
     expect((await deliver(api.server, receiver)).status).toBe(200);
     const { body } = await rotate(receiver.id, "new", 0);
@@ -162,7 +165,7 @@ describe("a secret that is replaced", () => {
     expect((await deliver(api.server, receiver, { secret: "new" })).status).toBe(200);
   });
 
-  test("is forgotten once its time is over", async () => {
+  test("is deleted once it has expired", async () => {
     const receiver = await createReceiver(owner);
     await rotate(receiver.id, "second", 1);
     await rotate(receiver.id, "third", 0);
@@ -178,7 +181,7 @@ describe("a secret that is replaced", () => {
     expect((await deliver(api.server, receiver, { secret: "third" })).status).toBe(200);
   });
 
-  test("is refused when it can't be one", async () => {
+  test("must be replaced by a valid one", async () => {
     const { id } = await createReceiver(owner);
     for (const body of [
       {},
@@ -191,14 +194,14 @@ describe("a secret that is replaced", () => {
   });
 });
 
-test("a receiver whose object was not told is found by its first delivery", async () => {
+test("a receiver whose object has no settings yet accepts its first delivery", async () => {
   const [row] = await api.sql<{ id: string }>(
     `insert into webhook_receivers (org_id, name, validator, secret)
-     select org_id, 'untold', validator, secret from webhook_receivers
+     select org_id, 'unpublished', validator, secret from webhook_receivers
      where id = $1 returning id`,
     [(await createReceiver(owner)).id],
   );
-  const untold = { id: row!.id, validator: "generic_hmac_sha256" } as const;
-  expect((await deliver(api.server, untold, { id: "first" })).status).toBe(200);
-  expect(await idsOf(untold.id)).toEqual(["first"]);
+  const unpublished = { id: row!.id, validator: "generic_hmac_sha256" } as const;
+  expect((await deliver(api.server, unpublished, { id: "first" })).status).toBe(200);
+  expect(await readIds(unpublished.id)).toEqual(["first"]);
 });

@@ -1,4 +1,4 @@
-/** Webhook receivers through the API: made, read, acknowledged, deleted. */
+/** Webhook receivers in the API: created, read, acknowledged, deleted. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DeliveryPage, Receiver, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import {
@@ -19,22 +19,22 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-const eventsOf = async (id: string, query = "", by: { get: Person["get"] } = owner) =>
+const readEvents = async (id: string, query = "", by: { get: Person["get"] } = owner) =>
   (await by.get<DeliveryPage>(`/webhook-receivers/${id}/events${query}`)).body;
-const idsOf = async (id: string, query = "") =>
-  (await eventsOf(id, query)).events.map((event) => event.id);
+const readIds = async (id: string, query = "") =>
+  (await readEvents(id, query)).events.map((event) => event.id);
 
 describe("a receiver", () => {
-  test("is made, listed, read and deleted, and its secret is never shown", async () => {
+  test("is created, listed, read and deleted, and its secret is never shown", async () => {
     const person = await api.owner();
-    const made = await person.post<Receiver>("/webhook-receivers", {
+    const created = await person.post<Receiver>("/webhook-receivers", {
       validator: "payments",
       secret: "whsec_never_shown",
       name: "Payments of the shop",
     });
-    expect(made.status).toBe(201);
-    const { id } = made.body;
-    expect(made.body).toEqual({
+    expect(created.status).toBe(201);
+    const { id } = created.body;
+    expect(created.body).toEqual({
       id,
       name: "Payments of the shop",
       validator: "payments",
@@ -42,9 +42,14 @@ describe("a receiver", () => {
       previousSecretUntil: null,
       createdAt: expect.any(String),
     });
-    expect((await person.get<Receiver[]>("/webhook-receivers")).body).toEqual([made.body]);
+    expect((await person.get<Receiver[]>("/webhook-receivers")).body).toEqual([created.body]);
     const state = await person.get<ReceiverState>(`/webhook-receivers/${id}`);
-    expect(state.body).toEqual({ ...made.body, kept: 0, lastReceivedAt: null, acknowledged: "0" });
+    expect(state.body).toEqual({
+      ...created.body,
+      kept: 0,
+      lastReceivedAt: null,
+      acknowledged: "0",
+    });
 
     expect((await person.delete(`/webhook-receivers/${id}`)).status).toBe(200);
     expect((await person.delete(`/webhook-receivers/${id}`)).status).toBe(404);
@@ -58,7 +63,7 @@ describe("a receiver", () => {
     expect(api.server.output).not.toContain("whsec_never_shown");
   });
 
-  test("rests with its secret sealed", async () => {
+  test("has its secret stored encrypted", async () => {
     const { id } = await createReceiver(owner);
     const [row] = await api.sql<{ secret: string }>(
       "select secret from webhook_receivers where id = $1",
@@ -75,7 +80,7 @@ describe("a receiver", () => {
     [{ secret: "x".repeat(1_001) }, "secret"],
     [{ name: "\n" }, "name"],
     [{ name: 7 }, "name"],
-  ])("is not made of %j", async (change, field) => {
+  ])("is not created from %j", async (change, field) => {
     const right = { validator: "payments", secret: "s", name: "n" };
     const body = field in change ? { ...right, ...change } : { ...right, [field]: undefined };
     const { status, body: error } = await owner.post<{ error: string; fields: { path: string }[] }>(
@@ -86,7 +91,7 @@ describe("a receiver", () => {
     expect(error.fields.map(({ path }) => path)).toContain(field);
   });
 
-  test("is one of at most a hundred, however many are made at once", async () => {
+  test("is one of at most a hundred, however many are created at once", async () => {
     const person = await api.owner();
     await api.sql(
       `insert into webhook_receivers (org_id, name, validator, secret)
@@ -94,32 +99,32 @@ describe("a receiver", () => {
       [person.orgId],
     );
     const body = { validator: "payments", secret: "s", name: "more" };
-    const made = await Promise.all(
+    const created = await Promise.all(
       Array.from({ length: 6 }, () => person.post("/webhook-receivers", body)),
     );
-    expect(made.map(({ status }) => status).sort()).toEqual([201, 201, 201, 409, 409, 409]);
+    expect(created.map(({ status }) => status).sort()).toEqual([201, 201, 201, 409, 409, 409]);
   });
 });
 
 describe("reading", () => {
-  test("goes on from a cursor, page by page, in the order of arrival", async () => {
+  test("continues from a cursor, page by page, in the order of arrival", async () => {
     const receiver = await createReceiver(owner);
     for (const id of ["e-1", "e-2", "e-3", "e-4", "e-5"])
       await deliver(api.server, receiver, { id });
-    const first = await eventsOf(receiver.id, "?limit=2");
+    const first = await readEvents(receiver.id, "?limit=2");
     expect(first.events.map(({ id }) => id)).toEqual(["e-1", "e-2"]);
     expect(first.events[1]!.cursor).toBe(first.cursor);
-    const second = await eventsOf(receiver.id, `?limit=2&after=${first.cursor}`);
+    const second = await readEvents(receiver.id, `?limit=2&after=${first.cursor}`);
     expect(second.events.map(({ id }) => id)).toEqual(["e-3", "e-4"]);
-    const third = await eventsOf(receiver.id, `?after=${second.cursor}`);
+    const third = await readEvents(receiver.id, `?after=${second.cursor}`);
     expect(third.events.map(({ id }) => id)).toEqual(["e-5"]);
-    expect(await eventsOf(receiver.id, `?after=${third.cursor}`)).toEqual({
+    expect(await readEvents(receiver.id, `?after=${third.cursor}`)).toEqual({
       events: [],
       cursor: third.cursor,
     });
     const since = third.events[0]!.receivedAt;
-    expect((await idsOf(receiver.id, `?since=${since}`)).at(-1)).toBe("e-5");
-    expect(await idsOf(receiver.id, "?since=2999-01-01T00:00:00Z")).toEqual([]);
+    expect((await readIds(receiver.id, `?since=${since}`)).at(-1)).toBe("e-5");
+    expect(await readIds(receiver.id, "?since=2999-01-01T00:00:00Z")).toEqual([]);
     for (const query of ["after=x", "after=-1", "limit=0", "limit=1001", "wait=31", "since=now"]) {
       const { status } = await owner.get(`/webhook-receivers/${receiver.id}/events?${query}`);
       expect([query, status]).toEqual([query, 400]);
@@ -128,20 +133,20 @@ describe("reading", () => {
 
   test("waits for the next delivery when asked to", async () => {
     const receiver = await createReceiver(owner);
-    const waiting = eventsOf(receiver.id, "?wait=30");
+    const waiting = readEvents(receiver.id, "?wait=30");
     await deliver(api.server, receiver, { id: "late" });
     expect((await waiting).events.map(({ id }) => id)).toEqual(["late"]);
-    expect((await eventsOf(receiver.id, "?wait=0.1&after=1")).events).toEqual([]);
+    expect((await readEvents(receiver.id, "?wait=0.1&after=1")).events).toEqual([]);
   });
 
-  test("tells whoever lost the right to read while waiting nothing of what came", async () => {
+  test("returns nothing to a reader that loses access while it waits", async () => {
     const receiver = await createReceiver(owner);
     const token = await mintToken(owner);
     const agent = createCaller(api.server, { authorization: `Bearer ${token.wireBytes}` });
     const guest = await api.colleague(owner, "viewer");
     const path = `/webhook-receivers/${receiver.id}/events`;
     const waiting = [agent.get(`${path}?wait=30`), guest.get(`${path}?wait=30`)];
-    // Both are in, or find the door closed: either way they must not read on.
+    // Both are waiting now, or will be refused: in either case they must read nothing.
     expect((await agent.get(path)).status).toBe(200);
     expect((await guest.get(path)).status).toBe(200);
     await owner.delete(`/tokens/${token.nonce}`);
@@ -150,10 +155,10 @@ describe("reading", () => {
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401]);
   });
 
-  test("is acknowledged by cursor, which only moves on", async () => {
+  test("is acknowledged by a cursor that never moves back", async () => {
     const receiver = await createReceiver(owner);
     for (const id of ["a-1", "a-2"]) await deliver(api.server, receiver, { id });
-    const { events } = await eventsOf(receiver.id);
+    const { events } = await readEvents(receiver.id);
     const acknowledge = (cursor: string) =>
       owner.post<{ cursor: string }>(`/webhook-receivers/${receiver.id}/ack`, { cursor });
     expect((await acknowledge(events[1]!.cursor)).body).toEqual({ cursor: events[1]!.cursor });
@@ -165,12 +170,12 @@ describe("reading", () => {
     expect(body.lastReceivedAt).toBe(events[1]!.receivedAt);
   });
 
-  test("takes an agent's token that is confined to nothing, until it is revoked", async () => {
+  test("accepts an unrestricted agent token until it is revoked", async () => {
     const receiver = await createReceiver(owner);
     await deliver(api.server, receiver, { id: "for-agents" });
     const token = await mintToken(owner);
     const agent = createCaller(api.server, { authorization: `Bearer ${token.wireBytes}` });
-    expect((await eventsOf(receiver.id, "", agent)).events).toHaveLength(1);
+    expect((await readEvents(receiver.id, "", agent)).events).toHaveLength(1);
     expect((await agent.get(`/webhook-receivers/${receiver.id}`)).status).toBe(200);
     expect((await agent.get<Receiver[]>("/webhook-receivers")).body.map(({ id }) => id)).toContain(
       receiver.id,
@@ -190,15 +195,15 @@ describe("reading", () => {
     expect((await agent.get(`/webhook-receivers/${receiver.id}/events`)).status).toBe(401);
   });
 
-  test("takes no token that is for some names, one project, another organization or minting", async () => {
+  test("refuses tokens for some names, one project, another organization or minting", async () => {
     const { id } = await createReceiver(owner);
     const path = `/webhook-receivers/${id}/events`;
     const statusWith = async (bearer: string) =>
       (await createCaller(api.server, { authorization: `Bearer ${bearer}` }).get(path)).status;
     const named = await mintToken(owner, { allowedSubdomains: ["api"] });
-    await owner.post("/projects", { slug: "confined", name: "Confined" });
+    await owner.post("/projects", { slug: "restricted", name: "Restricted" });
     const { body: ofProject } = await owner.post<{ wireBytes: string }>(
-      "/projects/confined/tokens",
+      "/projects/restricted/tokens",
       {
         name: "t",
       },
@@ -219,7 +224,7 @@ describe("reading", () => {
   });
 });
 
-test("an organization that ends takes its receivers and what was delivered to them along", async () => {
+test("a deleted organization's receivers are deleted with their deliveries", async () => {
   const person = await api.owner();
   const receiver = await createReceiver(person);
   expect((await deliver(api.server, receiver)).status).toBe(200);

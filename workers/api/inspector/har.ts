@@ -34,8 +34,8 @@ export async function buildHarEntry(event: CaptureEvent, options: HarOptions) {
   return {
     startedDateTime: event.timestamp,
     time: wait + receive,
-    buildRequest: request(event, options),
-    buildResponse: await response(event, options),
+    request: buildRequest(event, options),
+    response: await buildResponse(event, options),
     cache: {},
     timings: { send: 0, wait, receive },
     _id: event.id,
@@ -48,7 +48,7 @@ export async function buildHarEntry(event: CaptureEvent, options: HarOptions) {
   };
 }
 
-function request(event: CaptureEvent, { origin, isComplete }: HarOptions) {
+function buildRequest(event: CaptureEvent, { origin, isComplete }: HarOptions) {
   const { method, path, query, request_headers: headers } = event;
   return {
     method,
@@ -71,19 +71,19 @@ function buildPostData(event: CaptureEvent, isComplete: boolean) {
     ...(isComplete ? [] : [OMITTED]),
     ...(event.truncated.request ? [describeCut(bytes.length, event.request_size)] : []),
   ];
-  const buildContent = text ?? event.request_body;
+  const content = text ?? event.request_body;
   return {
     postData: {
       mimeType: findHeader(event.request_headers, "content-type") ?? "application/octet-stream",
       params: [],
-      text: isComplete ? buildContent : "",
+      text: isComplete ? content : "",
       ...(text === null && isComplete ? { _encoding: "base64" } : {}),
       ...toComment(notes),
     },
   };
 }
 
-async function response(event: CaptureEvent, options: HarOptions) {
+async function buildResponse(event: CaptureEvent, options: HarOptions) {
   const { response_headers: headers } = event;
   return {
     // Browsers write 0 for a request without a response.
@@ -92,7 +92,7 @@ async function response(event: CaptureEvent, options: HarOptions) {
     httpVersion: "HTTP/1.1",
     cookies: parseSetCookies(findHeader(headers, "set-cookie")),
     headers: toNameValues(headers),
-    content: await content(event, options.isComplete),
+    content: await buildContent(event, options.isComplete),
     redirectURL: findHeader(headers, "location") ?? "",
     headersSize: -1,
     bodySize: event.response_size,
@@ -100,7 +100,7 @@ async function response(event: CaptureEvent, options: HarOptions) {
 }
 
 /** Decompressed, as the format requires. A body that can't be is as it was sent, with a comment that says so. */
-async function content(event: CaptureEvent, isComplete: boolean) {
+async function buildContent(event: CaptureEvent, isComplete: boolean) {
   const { response_headers: headers, response_body: body } = event;
   const sent = fromBase64(body) ?? new Uint8Array();
   const coding = findHeader(headers, "content-encoding");

@@ -1,4 +1,4 @@
-/** What a tunnel could not tell its relay is told later, as it was. */
+/** Notices that a tunnel could not send to its relay are sent later, unchanged. */
 import { describe, expect, test } from "vitest";
 import type { ObjectBindings } from "../../../../durable-objects/bindings.ts";
 import { RelayControl } from "../../../../durable-objects/tunnel/tcp/relay-control.ts";
@@ -6,16 +6,16 @@ import type { Revocation } from "../../../../protocol/relay/link.ts";
 
 const TUNNEL = "00000000-0000-4000-8000-000000000000";
 
-function newControl() {
-  const kept = new Map<string, unknown>();
-  const told: [string, Revocation][] = [];
+function createControl() {
+  const stored = new Map<string, unknown>();
+  const sent: [string, Revocation][] = [];
   const state = { isAway: true };
   const cidrs: (string[] | null)[] = [];
   const relays = {
     getByName: (relayId: string) => ({
       revoke: (revocation: Revocation) => {
         if (state.isAway) return Promise.reject(new Error("away"));
-        told.push([relayId, revocation]);
+        sent.push([relayId, revocation]);
         return Promise.resolve();
       },
       setAllowedCidrs: async (_: string, blocks: string[] | null) => {
@@ -26,17 +26,17 @@ function newControl() {
     }),
   } as unknown as ObjectBindings["RELAY"];
   const kv = {
-    get: (key: string) => structuredClone(kept.get(key)),
-    put: (key: string, value: unknown) => void kept.set(key, structuredClone(value)),
-    delete: (key: string) => kept.delete(key),
+    get: (key: string) => structuredClone(stored.get(key)),
+    put: (key: string, value: unknown) => void stored.set(key, structuredClone(value)),
+    delete: (key: string) => stored.delete(key),
   } as unknown as SyncKvStorage;
   const open = () => new RelayControl(kv, relays, () => TUNNEL);
-  return { open, told, state, cidrs };
+  return { open, sent, state, cidrs };
 }
 
-describe("a revocation that the relay's object did not take", () => {
-  test("fails, so that whoever asked asks again, and is told then, with the time of the first", async () => {
-    const { open, told, state } = newControl();
+describe("a revocation that the relay's object did not receive", () => {
+  test("fails so that the caller retries, and is sent later with the time of the first attempt", async () => {
+    const { open, sent, state } = createControl();
     const control = open();
     control.setPort({ id: "main", port: 40_001 });
     const before = Date.now();
@@ -44,18 +44,18 @@ describe("a revocation that the relay's object did not take", () => {
     const after = Date.now();
     state.isAway = false;
     await open().flush();
-    expect(told).toHaveLength(1);
-    const [relayId, revocation] = told[0]!;
+    expect(sent).toHaveLength(1);
+    const [relayId, revocation] = sent[0]!;
     expect(relayId).toBe("main");
     expect(revocation).toMatchObject({ id: TUNNEL, tokenNonce: "token-a" });
     expect(revocation.untilGeneration).toBeGreaterThanOrEqual(before);
     expect(revocation.untilGeneration).toBeLessThanOrEqual(after);
     await open().flush();
-    expect(told).toHaveLength(1);
+    expect(sent).toHaveLength(1);
   });
 
-  test("is kept for the relay that the tunnel has left, and there are never many", async () => {
-    const { open, told, state } = newControl();
+  test("is stored for the tunnel's previous relay, up to a bound", async () => {
+    const { open, sent, state } = createControl();
     const control = open();
     control.setPort({ id: "old", port: 40_001 });
     control.setPort({ id: "old", port: 40_001 });
@@ -65,22 +65,22 @@ describe("a revocation that the relay's object did not take", () => {
     }
     state.isAway = false;
     await control.revoke("tunnel_deleted");
-    expect(told.length).toBeLessThanOrEqual(16);
-    expect(told.at(-1)).toMatchObject(["new", { reason: "tunnel_deleted" }]);
+    expect(sent.length).toBeLessThanOrEqual(16);
+    expect(sent.at(-1)).toMatchObject(["new", { reason: "tunnel_deleted" }]);
   });
 });
 
-test("a tunnel without a relay has nothing to tell", async () => {
-  const { open, told } = newControl();
+test("a tunnel without a relay sends nothing", async () => {
+  const { open, sent } = createControl();
   const control = open();
   expect(control.isTcp).toBe(false);
   await control.revoke("tunnel_deleted");
   await control.setAllowedCidrs(() => null);
-  expect(told).toEqual([]);
+  expect(sent).toEqual([]);
 });
 
-test("of two allowlists the newer one is told last", async () => {
-  const { open, cidrs } = newControl();
+test("of two allowlists the newer one is sent last", async () => {
+  const { open, cidrs } = createControl();
   const control = open();
   control.setPort({ id: "main", port: 40_001 });
   let current: string[] | null = ["192.0.2.0/24"];
