@@ -2,7 +2,7 @@ import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { kCurrentWorker } from "miniflare";
 import { defineConfig, type Plugin } from "vitest/config";
 
-/** As workerd and the bundle do: a `.wasm` file is a module that is compiled already. */
+/** Imports a `.wasm` file as a compiled module, as workerd does. */
 const wasmModules: Plugin = {
   name: "wasm-modules",
   enforce: "pre",
@@ -13,10 +13,10 @@ export default new WebAssembly.Module(readFileSync(${JSON.stringify(id)}));`;
   },
 };
 
-/** Only ends what will not end by itself: a busy machine is no failure. */
-const PATIENCE = { testTimeout: 120_000, hookTimeout: 240_000 };
+/** Long, so that a busy machine does not fail a test. */
+const TIMEOUTS = { testTimeout: 120_000, hookTimeout: 240_000 };
 
-/** They add interfaces to this machine, at which browsers give up what they are loading: these run alone. */
+/** These tests add network interfaces, at which browsers abort page loads, so they run after all others. */
 const CHANGES_THE_NETWORK = [
   "test/e2e/networks/namespaces.test.ts",
   "test/e2e/tcp/syn-flood.test.ts",
@@ -24,7 +24,7 @@ const CHANGES_THE_NETWORK = [
 
 export default defineConfig({
   test: {
-    // Tests wait for other processes most of the time: more of them than cores keep two cores busy.
+    // Tests mostly wait for other processes: more workers than cores keep the cores busy.
     maxWorkers: 4,
     projects: [
       {
@@ -35,9 +35,9 @@ export default defineConfig({
           exclude: ["test/**/*.workerd.test.ts", ...CHANGES_THE_NETWORK],
           globalSetup: "test/harness/build.ts",
           server: { deps: { inline: [/\.wasm$/] } },
-          // Loading the harness anew for each file takes a minute of each core.
+          // Loading the harness again for each file would take a minute of each core.
           isolate: false,
-          ...PATIENCE,
+          ...TIMEOUTS,
         },
       },
       {
@@ -48,7 +48,7 @@ export default defineConfig({
           globalSetup: "test/harness/build.ts",
           sequence: { groupOrder: 1 },
           server: { deps: { inline: [/\.wasm$/] } },
-          ...PATIENCE,
+          ...TIMEOUTS,
         },
       },
       {
@@ -70,7 +70,7 @@ export default defineConfig({
             },
           }),
         ],
-        test: { name: "workerd", include: ["test/**/*.workerd.test.ts"], ...PATIENCE },
+        test: { name: "workerd", include: ["test/**/*.workerd.test.ts"], ...TIMEOUTS },
       },
     ],
   },

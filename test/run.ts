@@ -1,10 +1,9 @@
 /**
- * `npm test`: types, lint, formatting, then every test. Its last line is the count that CI reads; each of
- * the checks before the tests counts as one.
+ * `npm test`: types, lint, formatting, then all tests. Its last line is the count that CI reads; each of the checks
+ * before the tests counts as one.
  *
- * The tests share two or four cores with dozens of servers and browsers. A file that fails among them is run
- * once more by itself, and said to have been: what fails alone too is broken, and what does not is named, so
- * that somebody mends it.
+ * The tests share a few cores with dozens of servers and browsers. A file that fails is run again by itself. If it
+ * fails again, it counts as failed. If it passes, it is reported as UNSTEADY, so that the cause can be fixed.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -16,7 +15,7 @@ const CHECKS = [
   ["types", "npm", ["run", "--silent", "types"]],
   ["lint and formatting", "npm", ["run", "--silent", "lint"]],
 ] as const;
-/** More than these fail for a reason. */
+/** When more files fail, the cause is not the load, and none is retried. */
 const RETRY_MAX_FILES = 8;
 
 function run(command: string, args: readonly string[], env = process.env): Promise<boolean> {
@@ -27,14 +26,19 @@ function run(command: string, args: readonly string[], env = process.env): Promi
   });
 }
 
-/** What became of each file; of the runner itself, when it left nothing or failed without a failed test. */
+/** Returns the outcome of each file, and one for the runner if it failed for another reason than a failed test. */
 async function runTests(args: string[]): Promise<Outcome[]> {
   const directory = mkdtempSync(join(tmpdir(), "underpass-test-"));
   const path = join(directory, "outcomes.json");
   const reporters = ["--reporter=default", "--reporter=./test/harness/outcomes.ts"];
   const command = ["--no-install", "vitest", "run", ...reporters, ...args];
   const isGreen = await run("npx", command, { ...process.env, [OUTCOMES_PATH]: path });
-  const failed = { file: UNKNOWN_FILE, passed: 0, failures: ["the test runner failed"], skipped: 0 };
+  const failed = {
+    file: UNKNOWN_FILE,
+    passed: 0,
+    failures: ["the test runner failed"],
+    skipped: 0,
+  };
   try {
     const outcomes = JSON.parse(readFileSync(path, "utf8")) as Outcome[];
     return isGreen || outcomes.some(hasFailed) ? outcomes : [...outcomes, failed];
@@ -49,12 +53,12 @@ function hasFailed({ failures }: Outcome): boolean {
   return failures.length > 0;
 }
 
-/** The outcomes after a second try of the files that failed. */
+/** Runs failed files again. @returns the outcomes after that. */
 async function retryFailed(outcomes: Outcome[]): Promise<Outcome[]> {
   const files = outcomes.filter(hasFailed).map(({ file }) => file);
-  const isTooMuch = files.length > RETRY_MAX_FILES || files.includes(UNKNOWN_FILE);
-  if (files.length === 0 || isTooMuch) return outcomes;
-  console.log(`\nOnce more, alone: ${files.join(", ")}\n`);
+  const canRetry = files.length <= RETRY_MAX_FILES && !files.includes(UNKNOWN_FILE);
+  if (files.length === 0 || !canRetry) return outcomes;
+  console.log(`\nRetrying alone: ${files.join(", ")}\n`);
   const second = await runTests(["--maxWorkers=1", ...files]);
   return outcomes.map((first) => {
     const again = second.find(({ file }) => file === first.file);

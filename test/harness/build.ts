@@ -1,14 +1,13 @@
 /**
- * Before any test of the node projects, once for all of them: the bundles that the tests serve and run are of
- * today's sources, the browser is unpacked once, not by two test files at the same moment, and servers need not
- * make databases.
+ * Runs once before the tests of the node projects: builds the bundles, unpacks the browser, so that two test files do
+ * not do it at the same time, and prepares a database, so that servers need not create one.
  */
 import browser from "@sparticuz/chromium";
 import { build } from "../../self-host/build/build.ts";
 import { isDatabasePrepared, prepareDatabase } from "./directories.ts";
 import { startServerPool } from "./server/server-pool.ts";
 
-/** @returns what is done after all tests. */
+/** @returns the teardown after all tests. */
 export async function setup(): Promise<(() => Promise<void>) | undefined> {
   if (isDatabasePrepared()) return undefined;
   const [removeDatabase] = await Promise.all([

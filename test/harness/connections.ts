@@ -1,9 +1,11 @@
 /**
- * How `fetch` keeps connections in tests, for whoever imports this: for less time than any server here
- * does. One that its server has just given up fails a request that nobody may repeat.
+ * On import, makes `fetch` keep idle connections for less time than any server of the tests does. A request on a
+ * connection that its server has just closed would fail, and not every request may be repeated.
  */
 import { Agent, setGlobalDispatcher } from "undici";
 
 const KEEP_ALIVE_MS = 1_000;
 
-setGlobalDispatcher(new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS }));
+setGlobalDispatcher(
+  new Agent({ keepAliveTimeout: KEEP_ALIVE_MS, keepAliveMaxTimeout: KEEP_ALIVE_MS }),
+);

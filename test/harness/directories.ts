@@ -1,4 +1,4 @@
-/** Directories of tests: new ones, and for servers such as have their database already. */
+/** Temporary directories for tests, and data directories with a prepared database for servers. */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ import type { Log } from "../../self-host/log.ts";
 import { connectDatabase, migrate } from "../../self-host/postgres/migrate.ts";
 import { startPostgres } from "../../self-host/postgres/postgres.ts";
 
-/** Processes in which tests run are started after the preparation, and inherit its environment. */
+/** Processes that run tests are started after the preparation and inherit this variable. */
 const PREPARED = "UNDERPASS_TEST_PREPARED_DIR";
 
 export const silentLog: Log = { info() {}, warn() {}, error() {}, forward() {} };
@@ -19,11 +19,10 @@ export async function createTemporaryDir(): Promise<string> {
 }
 
 /**
- * Makes a cluster with today's schema, before all tests: to copy it takes a moment, where making one takes
- * seconds of both cores. There are no keys and no rows in it, so that each server is as new as one that made
- * its own.
+ * Creates a cluster with the current schema before all tests, because copying one is much faster than creating one. It
+ * contains no keys and no rows, so a server on a copy behaves like one that created its own.
  *
- * @returns what removes it after them.
+ * @returns a function that removes it.
  */
 export async function prepareDatabase(): Promise<() => Promise<void>> {
   const dir = await createTemporaryDir();
@@ -44,18 +43,18 @@ export async function prepareDatabase(): Promise<() => Promise<void>> {
   return () => rm(dir, { recursive: true, force: true });
 }
 
-/** Whether `prepareDatabase` has run before the tests. */
+/** Returns whether `prepareDatabase` has run before the tests. */
 export function isDatabasePrepared(): boolean {
   return process.env[PREPARED] !== undefined;
 }
 
-/** A data directory for a server that is not about the making of its database. */
+/** Creates a data directory with a copy of the prepared database. */
 export async function createPreparedDir(): Promise<string> {
   const dir = await createTemporaryDir();
   const prepared = process.env[PREPARED];
-  // Benchmarks start servers too, and prepare nothing.
+  // Benchmarks start servers without preparation.
   if (prepared === undefined) return dir;
-  // With owners and modes: PostgreSQL runs as another user when the tests are root's.
+  // Preserves owners and modes, because PostgreSQL runs as another user when root runs the tests.
   const [from, to] = [join(prepared, "postgres"), join(dir, "postgres")];
   await promisify(execFile)("cp", ["-a", from, to]);
   await cp(join(prepared, "secrets.json"), join(dir, "secrets.json"));

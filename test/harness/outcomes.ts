@@ -1,21 +1,21 @@
-/** A reporter of the test runner: leaves what became of each test file where test/run.ts reads it. */
+/** A reporter of the test runner: writes the outcome of each test file to where test/run.ts reads it. */
 import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
 import type { SerializedError } from "vitest";
 import type { Reporter, TestModule } from "vitest/node";
 
 export interface Outcome {
-  /** From the root of the repository. */
+  /** Path from the root of the repository. */
   file: string;
   passed: number;
-  /** Names of tests, and of what failed beside them: a hook, an import, an error that nobody caught. */
+  /** Names of failed tests, and messages of other errors: of hooks, of imports, and uncaught ones. */
   failures: string[];
   skipped: number;
 }
 
 export const OUTCOMES_PATH = "UNDERPASS_TEST_OUTCOMES";
-/** For an error that no file is known to have thrown. */
-export const UNKNOWN_FILE = "(beside the tests)";
+/** For an error whose file is unknown. */
+export const UNKNOWN_FILE = "(outside the tests)";
 
 export default class Outcomes implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], uncaught: readonly SerializedError[]): void {
@@ -24,7 +24,7 @@ export default class Outcomes implements Reporter {
       const { VITEST_TEST_PATH: path } = error as { VITEST_TEST_PATH?: string };
       const thrower = outcomes.get(path ?? UNKNOWN_FILE);
       const outcome = thrower ?? { file: UNKNOWN_FILE, passed: 0, failures: [], skipped: 0 };
-      outcome.failures.push(`not caught: ${error.message}`);
+      outcome.failures.push(`uncaught error: ${error.message}`);
       if (!thrower) outcomes.set(UNKNOWN_FILE, outcome);
     }
     writeFileSync(process.env[OUTCOMES_PATH] ?? "", JSON.stringify([...outcomes.values()]));

@@ -1,6 +1,6 @@
 /**
- * Ports for servers that start listening after the test chose the number. Systems use those above 32767 for outgoing
- * connections, so one of them that is free now may be in use when the server starts.
+ * Ports for servers that start listening after the test has chosen the number. Systems use ports above 32767 for
+ * outgoing connections, so one of those that is free now may be in use when the server starts.
  */
 import { once } from "node:events";
 import { createServer } from "node:net";
@@ -9,34 +9,34 @@ const FIRST = 10_000;
 const LAST = 32_767;
 const WORKERS_MAX = 16;
 
-/** Each of the processes that run tests at the same time has a part of them to itself. */
+/** Each of the processes that run tests at the same time uses a range of its own. */
 const size = Math.floor((LAST - FIRST) / WORKERS_MAX);
 const first = FIRST + (Number(process.env.VITEST_POOL_ID ?? 0) % WORKERS_MAX) * size;
-let drawn = Math.floor(Math.random() * size);
-/** Drawing one port or a row of them takes turns: two rows drawn at once would share ports. */
-let turn: Promise<unknown> = Promise.resolve();
+let offset = Math.floor(Math.random() * size);
+/** The end of the last search. Searches run one after the other, because two at once could return the same ports. */
+let lastSearch: Promise<unknown> = Promise.resolve();
 
-/** @returns a port at which nobody listens, and which this process gives to nobody else. */
+/** @returns a free port that no other test of this run gets. */
 export function reservePort(): Promise<number> {
   return reservePorts(1);
 }
 
-/** @returns the first of `count` ports in a row, as `ownPort` does one. */
+/** @returns the first of `count` consecutive free ports. */
 export function reservePorts(count: number): Promise<number> {
-  const drawing = turn.then(() => drawPorts(count));
-  turn = drawing.catch(() => undefined);
-  return drawing;
+  const search = lastSearch.then(() => findPorts(count));
+  lastSearch = search.catch(() => undefined);
+  return search;
 }
 
-async function drawPorts(count: number): Promise<number> {
-  let row = 0;
+async function findPorts(count: number): Promise<number> {
+  let consecutive = 0;
   for (let tries = 0; tries < size; tries += 1) {
-    drawn += 1;
-    const port = first + (drawn % size);
-    row = (await isFree(port)) ? (drawn % size === 0 ? 1 : row + 1) : 0;
-    if (row === count) return port - count + 1;
+    offset += 1;
+    const port = first + (offset % size);
+    consecutive = (await isFree(port)) ? (offset % size === 0 ? 1 : consecutive + 1) : 0;
+    if (consecutive === count) return port - count + 1;
   }
-  throw new Error(`no ${count} ports in a row are free from ${first} to ${first + size}`);
+  throw new Error(`no ${count} consecutive ports are free from ${first} to ${first + size}`);
 }
 
 async function isFree(port: number): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** Random choices that are the same in every run, so that a failure can be repeated. */
+/** Pseudorandom choices that are the same in every run, so that a failure can be reproduced. */
 export interface Random {
   /** A whole number from 0 to `below` - 1. */
   below(below: number): number;

@@ -1,4 +1,4 @@
-/** How long a test waits for what must come. It only ends a wait in vain: a busy machine is no failure. */
+/** Limit of a wait for something that must happen. Long, so that a busy machine does not fail a test. */
 export const WAIT_MAX_MS = 60_000;
-/** For `vi.waitUntil` and `expect.poll`, which give up after a second by themselves. */
+/** For `vi.waitUntil` and `expect.poll`, whose default is one second. */
 export const WAIT_OPTIONS = { timeout: WAIT_MAX_MS, interval: 25 };

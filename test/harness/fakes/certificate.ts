@@ -1,4 +1,4 @@
-/** A certificate of this machine's own, for servers of tests that speak TLS: made when it is asked for. */
+/** Creates self-signed certificates for TLS servers of tests. */
 import { generateKeyPairSync, randomBytes, sign } from "node:crypto";
 
 export interface Certificate {
@@ -31,7 +31,7 @@ const COMMON_NAME = oid("550403");
 const SUBJECT_ALT_NAME = oid("551d11");
 const BASIC_CONSTRAINTS = oid("551d13");
 
-/** For `localhost` and 127.0.0.1, signed by itself: whoever trusts it trusts nothing else by it. */
+/** For `localhost` and 127.0.0.1. It can't sign other certificates, so trusting it adds no other trust. */
 export function selfSignedCertificate(): Certificate {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = der(

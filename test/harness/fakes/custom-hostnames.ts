@@ -1,4 +1,4 @@
-/** Cloudflare's API for custom hostnames, as far as the service calls it. */
+/** Fakes the part of Cloudflare's API for custom hostnames that the service calls. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
 import { startHttpServer } from "./listening.ts";
@@ -9,9 +9,9 @@ export interface CustomHostnames extends AsyncDisposable {
   hostnames: Map<string, string>;
   /** Method and path of each call. */
   calls: string[];
-  /** Instead of doing what it is asked, until it is undefined again. */
+  /** While set, every call is answered with this error. */
   failure: { status: number; code: number } | undefined;
-  /** Waited for before an answer to a call of this method. */
+  /** Awaited before each call is handled. */
   before: (method: string) => Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** A local server that webhooks are brought to: it remembers what it was sent, and answers as it is told. */
+/** A local server for forwarded webhooks: it records the requests, and the test chooses its responses. */
 import { createServer, type Server } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -12,13 +12,13 @@ export interface ReceivedHook {
 
 export interface HookServer extends AsyncDisposable {
   port: number;
-  /** In the order in which they came. */
+  /** In the order of arrival. */
   received: ReceivedHook[];
-  /** The status of the next answers. */
+  /** Chooses the status of each response. */
   respond: (hooked: ReceivedHook) => number;
-  /** Nothing listens from here on. */
+  /** Stops listening. */
   close(): Promise<void>;
-  /** On the same port again. */
+  /** Listens on the same port again. */
   listen(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** A real provider of OpenID Connect, where everybody who comes is signed in at once. */
+/** A real OpenID Connect provider that signs every user in without asking. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair } from "jose";
 import { Provider } from "oidc-provider";
@@ -8,11 +8,11 @@ export type ProviderUser = { sub: string; email?: string; email_verified?: boole
 
 export interface IdentityProvider extends AsyncDisposable {
   issuer: string;
-  /** What a server needs to know of it. */
+  /** Settings for a server that uses this provider. */
   settings: Record<string, string>;
-  /** Its client's address, which is known once that server listens. */
+  /** Registers the client. The redirect URI is known as soon as the server listens. */
   register(redirectUri: string): Promise<void>;
-  /** Who sits at the browser. null: somebody who refuses. */
+  /** The user who signs in; null: the user denies access. */
   user: ProviderUser | null;
 }
 

@@ -1,4 +1,4 @@
-/** HTTP servers of a test's own, each on a free port of this machine. */
+/** HTTP servers of tests, each on a free port of this machine. */
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-/** A real SMTP server in the test process, and what it was brought. */
+/** A real SMTP server in the test process that stores the mails it receives. */
 import { once } from "node:events";
 import type { Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
@@ -8,27 +8,27 @@ import { reservePort } from "../ports.ts";
 
 export interface ReceivedMail extends Email {
   raw: string;
-  /** Of the envelope, whatever the headers say. */
+  /** The recipients of the envelope, which can differ from the headers. */
   recipients: string[];
   session: SMTPServerSession;
 }
 
-/** What it says to a recipient: a reply of SMTP, or nothing from the first moment on. */
+/** How it handles a recipient: accepts, sends this SMTP reply, or already fails when a client connects. */
 export type Behavior = "takes" | "is silent" | "hangs up" | `${4 | 5}${number} ${string}`;
 
 export interface MailServer extends AsyncDisposable {
   port: number;
   mails: ReceivedMail[];
   behavior: Behavior;
-  /** Connections that were opened so far. */
+  /** Number of connections opened so far. */
   connections: number;
-  /** Refuses connections from now on, and breaks those that there are. */
+  /** Closes all connections and stops listening. */
   stop(): Promise<void>;
-  /** On the same port as before. */
+  /** Listens on the same port again. */
   start(): Promise<void>;
 }
 
-/** Without TLS and passwords, unless the options say how. */
+/** Without TLS and authentication, unless the options enable them. */
 export async function startMailServer(options: SMTPServerOptions = {}): Promise<MailServer> {
   let smtp: SMTPServer | undefined;
   const server: MailServer = {
@@ -38,7 +38,7 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
     connections: 0,
     async start() {
       smtp = new SMTPServer({ ...standard(server), ...options });
-      // A connection that breaks is its client's to notice.
+      // A broken connection is handled by the client under test.
       smtp.on("error", () => {});
       smtp.server.on("connection", (socket: Socket) => {
         if (server.behavior === "hangs up") socket.end();

@@ -1,6 +1,6 @@
 /**
- * A provider of OpenID Connect that can be told to lie, one lie at a time. What it is not told to lie about
- * it does as it must: codes are good once, and only with their client, address and verifier.
+ * An OpenID Connect provider whose responses a test can override one by one. Everything else conforms to the standard:
+ * a code is valid once, and only with its client, redirect URI and verifier.
  */
 import { createHash } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -12,12 +12,12 @@ export type Claims = Record<string, unknown>;
 
 export interface ProviderOverrides {
   claims?: (honest: Claims) => Claims;
-  /** Instead of signing them as it should. */
+  /** Replaces the correct signing of the claims. */
   idToken?: (claims: Claims) => Promise<string | undefined>;
   userinfo?: Claims;
-  /** In the answer that the browser carries. */
+  /** The `iss` parameter of the authorization response. */
   iss?: string;
-  /** How these paths answer. */
+  /** Replaces the responses of these paths. */
   responses?: Record<string, (response: ServerResponse) => void>;
 }
 
@@ -26,12 +26,12 @@ export interface MaliciousProvider extends AsyncDisposable {
   secret: string;
   settings: Record<string, string>;
   overrides: ProviderOverrides;
-  /** Of whoever signs in next. */
+  /** The address of the next user who signs in. */
   email: string;
   key: { kid: string; privateKey: CryptoKey; jwk: JWK };
-  /** Another key takes the place of the one that there is. */
+  /** Replaces the signing key. */
   rotateKey(alg?: string): Promise<void>;
-  /** Paths, in the order in which they were asked for. */
+  /** In the order of the requests. */
   requestedPaths: string[];
 }
 
@@ -83,7 +83,7 @@ export async function startMaliciousProvider(): Promise<MaliciousProvider> {
       jwks_uri: `${server.origin}/keys`,
       token_endpoint_auth_methods_supported: ["client_secret_post"],
       authorization_response_iss_parameter_supported: true,
-      // It would like them all to be believed.
+      // Claims to support insecure algorithms too.
       id_token_signing_alg_values_supported: ["RS256", "ES256", "EdDSA", "HS256", "none", "None"],
     };
   }

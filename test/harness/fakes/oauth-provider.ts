@@ -1,4 +1,4 @@
-/** A provider of OAuth 2 as code hosts are: it says who somebody is at an API of its own. */
+/** An OAuth 2 provider like those of code hosts: the user's identity comes from its API. */
 import { createHash } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { startHttpServer } from "./listening.ts";
@@ -6,7 +6,7 @@ import { json } from "./malicious-provider.ts";
 
 export interface OAuthProvider extends AsyncDisposable {
   settings: Record<string, string>;
-  /** What its API says of whoever is at the browser. */
+  /** The API's response about the user who signs in. */
   user: unknown;
   emails: unknown;
   /** Headers of the requests to its API. */
@@ -53,7 +53,7 @@ export async function startOAuthProvider(): Promise<OAuthProvider> {
     }
   });
 
-  /** Failures have status 200, as at the largest of them. */
+  /** Errors have status 200, as with the largest code host. */
   function exchange(asked: URLSearchParams): object {
     const grant = grants.get(asked.get("code") ?? "");
     grants.delete(asked.get("code") ?? "");

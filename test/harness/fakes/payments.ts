@@ -1,6 +1,6 @@
 /**
- * A payment provider's API over HTTP, as far as we use it: what was asked for is there again, the same
- * idempotency key is answered the same, and its events are signed by its own library.
+ * Fakes the part of the payment provider's API that the service uses. A repeated idempotency key gets the same
+ * response, and events are signed by the provider's own library.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Stripe } from "stripe";
@@ -11,14 +11,14 @@ export const PRICES = {
   pro: { monthly: "price_pro_monthly", yearly: "price_pro_yearly" },
   team: { monthly: "price_team_monthly", yearly: "price_team_yearly" },
 };
-/** In seconds, as the provider dates what it tells. */
+/** In seconds, as in the provider's events. */
 export const NOW = Math.floor(Date.now() / 1000);
 const WEBHOOK_SECRET = "whsec_test";
 
 export interface Call {
   method: string;
   path: string;
-  /** Of a form, by the names that it was sent with. */
+  /** Form fields by name. */
   fields: Record<string, string>;
   idempotencyKey: string | undefined;
   authorization: string | undefined;
@@ -35,14 +35,14 @@ export interface SubscriptionState {
 }
 
 export interface PaymentProvider extends AsyncDisposable {
-  /** For a server that uses it. */
+  /** Settings for a server that uses this provider. */
   settings: Record<string, string>;
   calls: Call[];
-  /** What it says of a subscription when it is asked. */
+  /** The subscriptions that the API returns, by id. */
   subscriptions: Map<string, object>;
-  /** While it is set, every call is answered with this status. */
+  /** While set, every call is answered with this status. */
   outage: number | null;
-  /** What happens between its finding an answer and our having it. */
+  /** Awaited after the response was determined and before it is sent. */
   beforeResponse: ((call: Call) => Promise<void>) | null;
 }
 
@@ -119,7 +119,7 @@ export async function startPaymentProvider(): Promise<PaymentProvider> {
   return provider;
 }
 
-/** A subscription as the provider writes it. */
+/** A subscription in the provider's format. */
 export function buildSubscription({
   id,
   customer,
@@ -153,7 +153,7 @@ export function createEvent(type: string, object: object, at = Math.floor(Date.n
   };
 }
 
-/** As the provider posts it. @param signedAt in seconds. */
+/** The webhook request of the provider. @param signedAt in seconds. */
 export function buildDelivery(
   event: object,
   { secret = WEBHOOK_SECRET, signedAt = Math.floor(Date.now() / 1000) } = {},

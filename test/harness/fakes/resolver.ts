@@ -1,4 +1,4 @@
-/** A resolver that is asked by DNS over HTTPS (RFC 8484), with the records and the faults that a test gives it. */
+/** A DNS over HTTPS resolver (RFC 8484) with the records and errors that a test chooses. */
 import { buffer } from "node:stream/consumers";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { startHttpServer } from "./listening.ts";
@@ -10,7 +10,7 @@ export interface Question {
   id: number;
   name: string;
   type: number;
-  /** As it came, to be echoed. */
+  /** The encoded question, to be echoed in the response. */
   bytes: Buffer;
 }
 
@@ -19,7 +19,7 @@ export interface Resolver extends AsyncDisposable {
   questions: Question[];
   /** TXT records; `CNAME <name>` is an alias. A name that is missing does not exist. */
   records: Record<string, string[]>;
-  /** Takes the next questions over, as whoever is broken does. */
+  /** While set, it handles all questions, for example with broken responses. */
   override: ((question: Question, response: ServerResponse) => void) | undefined;
 }
 
@@ -69,11 +69,11 @@ export interface MessageOptions {
   isQuery?: boolean;
   question?: Buffer;
   records?: Buffer[];
-  /** How many records the header says there are. */
+  /** The number of records in the header, if it differs from the actual one. */
   count?: number;
 }
 
-/** A whole answer. */
+/** A complete response. */
 export function message(asked: Question, shape: MessageOptions = {}): Buffer {
   const { id = asked.id, rcode = 0, records = [], question = asked.bytes } = shape;
   const header = Buffer.alloc(12);
@@ -85,13 +85,13 @@ export function message(asked: Question, shape: MessageOptions = {}): Buffer {
   return Buffer.concat([header, question, ...records]);
 }
 
-/** @param strings the pieces of at most 255 bytes that the text is in. */
+/** @param strings the parts of the text, each of at most 255 bytes. */
 export function encodeTxt(name: string, strings: string[]): Buffer {
   const pieces = strings.map((piece) => Buffer.concat([uint8(piece.length), Buffer.from(piece)]));
   return encodeRecord(name, TYPE.TXT, Buffer.concat(pieces));
 }
 
-/** Of the class IN, with a TTL of 0. @param name as text, or as bytes that may hold pointers. */
+/** A record of class IN with a TTL of 0. @param name as text, or as bytes that may contain pointers. */
 export function encodeRecord(name: string | Buffer, type: number, data: Buffer): Buffer {
   const owner = typeof name === "string" ? encodeName(name) : name;
   const fixed = Buffer.concat([uint16(type), uint16(1), Buffer.alloc(4), uint16(data.length)]);
@@ -106,7 +106,7 @@ export function encodeName(name: string): Buffer {
   ]);
 }
 
-/** To where the name of the question stands. */
+/** A compression pointer to the name in the question. */
 export const POINTER_TO_QUESTION = Buffer.from([0xc0, 12]);
 
 export function encodeQuestion(name: string, type: number = TYPE.TXT): Buffer {

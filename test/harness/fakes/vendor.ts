@@ -1,16 +1,16 @@
-/** Vendors that deliver to a receiver, each signing in its way. */
+/** Vendors that deliver webhooks to a receiver, each with its own signature scheme. */
 import { createHmac } from "node:crypto";
 import type { Receiver, Validator } from "../../../protocol/schemas/webhooks.ts";
 import type { Person } from "../server/api.ts";
 
 export interface DeliveryOptions {
   body?: string | Buffer;
-  /** What the vendor calls the delivery, where it says so in a header line. */
+  /** The delivery id, for vendors that send it in a header. */
   id?: string;
   secret?: string;
-  /** Seconds since 1970 by the vendor's clock. */
+  /** The vendor's time, in seconds since the epoch. */
   time?: number;
-  /** Over those that the vendor sends. */
+  /** Added to the vendor's headers, or replacing them. */
   headers?: Record<string, string>;
 }
 
@@ -30,7 +30,7 @@ export async function createReceiver(
   return reply.body;
 }
 
-/** @param server where the API answers: a receiver's own URL names a host that Node does not resolve. */
+/** @param server the API's address, because Node.js does not resolve the host name in a receiver's URL. */
 export function deliver(
   server: { url: string },
   { id, validator }: Pick<Receiver, "id" | "validator">,

@@ -1,4 +1,4 @@
-/** Prometheus' text format read back, and held against the rules of `promtool check metrics`. */
+/** Parses Prometheus' text format, and checks it with the rules of `promtool check metrics`. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
@@ -27,7 +27,7 @@ const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/;
 const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)/y;
 const SUFFIXES = /_(bucket|sum|count)$/;
 
-/** @throws where a line is none of the format, or out of its place. */
+/** @throws Error for a line that is invalid or in the wrong place. */
 export function readExposition(text: string): Exposition {
   if (!text.endsWith("\n")) throw new Error("the last line has no end");
   const families = new Map<string, Family>();
@@ -86,29 +86,29 @@ function readSample(line: string): Sample {
   return { name, labels, value };
 }
 
-/** What `promtool check metrics` would find fault with. */
-export function faultsOf({ families }: Exposition): string[] {
-  const faults: string[] = [];
+/** What `promtool check metrics` would report. */
+export function findProblems({ families }: Exposition): string[] {
+  const problems: string[] = [];
   for (const { name, type, help, samples } of families.values()) {
-    const fault = (text: string) => void faults.push(`${name}: ${text}`);
-    if (!NAME.test(name)) fault("no name");
-    if (help === "") fault("no help");
-    if (!["counter", "gauge", "histogram"].includes(type)) fault(`type ${type}`);
-    if (name.includes(type)) fault("the type is in the name");
-    if (/[A-Z]/.test(name)) fault("camel case");
-    if ((type === "counter") !== name.endsWith("_total")) fault("_total is for counters");
-    if (type !== "histogram" && SUFFIXES.test(name)) fault("a suffix of histograms");
+    const problem = (text: string) => void problems.push(`${name}: ${text}`);
+    if (!NAME.test(name)) problem("no name");
+    if (help === "") problem("no help");
+    if (!["counter", "gauge", "histogram"].includes(type)) problem(`type ${type}`);
+    if (name.includes(type)) problem("the type is in the name");
+    if (/[A-Z]/.test(name)) problem("camel case");
+    if ((type === "counter") !== name.endsWith("_total")) problem("_total is for counters");
+    if (type !== "histogram" && SUFFIXES.test(name)) problem("a suffix of histograms");
     if (/_(milliseconds|ms|minutes|hours|kilobytes|megabytes|bits|percent)(_|$)/.test(name)) {
-      fault("not a base unit");
+      problem("not a base unit");
     }
-    if (samples.some(({ value }) => value < 0)) fault("below zero");
-    if (samples.some(({ labels }) => "le" in labels) && type !== "histogram") fault("label le");
-    if (type === "histogram") faults.push(...faultsOfHistogram(name, samples));
+    if (samples.some(({ value }) => value < 0)) problem("below zero");
+    if (samples.some(({ labels }) => "le" in labels) && type !== "histogram") problem("label le");
+    if (type === "histogram") problems.push(...findHistogramProblems(name, samples));
   }
-  return faults;
+  return problems;
 }
 
-function faultsOfHistogram(name: string, samples: Sample[]): string[] {
+function findHistogramProblems(name: string, samples: Sample[]): string[] {
   const buckets = samples.filter((sample) => sample.name === `${name}_bucket`);
   const bounds = buckets.map(({ labels }) => (labels.le === "+Inf" ? Infinity : Number(labels.le)));
   const counts = buckets.map(({ value }) => value);
@@ -117,7 +117,7 @@ function faultsOfHistogram(name: string, samples: Sample[]): string[] {
       (value, at) => at === 0 || value > values[at - 1]! || (!strictly && value === values[at - 1]),
     );
   const one = (suffix: string) => samples.filter((sample) => sample.name === name + suffix);
-  const faults = [
+  const problems = [
     !grows(bounds, true) && "bounds out of order",
     !grows(counts, false) && "buckets are not cumulative",
     bounds.at(-1) !== Infinity && "no bucket +Inf",
@@ -125,10 +125,10 @@ function faultsOfHistogram(name: string, samples: Sample[]): string[] {
     (one("_count").length !== 1 || one("_count")[0]!.value !== counts.at(-1)) &&
       "count is not +Inf",
   ];
-  return faults.filter((fault) => fault !== false).map((fault) => `${name}: ${fault}`);
+  return problems.filter((problem) => problem !== false).map((problem) => `${name}: ${problem}`);
 }
 
-/** What the real tool says; null where it is not installed. */
+/** The output of the real tool; null when it is not installed. */
 export async function promtool(text: string): Promise<{ code: number; output: string } | null> {
   const child = spawn("promtool", ["check", "metrics"], { stdio: ["pipe", "pipe", "pipe"] });
   const failed = once(child, "error").then(() => null);

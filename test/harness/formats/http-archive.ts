@@ -1,6 +1,6 @@
 /**
- * HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): every field that it asks for, of its type, and no
- * other without an underscore.
+ * HAR 1.2 (http://www.softwareishard.com/blog/har-12-spec/): every required field with its type, and no
+ * other field without an underscore.
  */
 import { z } from "zod";
 

@@ -1,7 +1,7 @@
 /**
  * A program for network namespaces: `echo.ts serve ADDRESS PORT` answers UDP datagrams with themselves;
  * `echo.ts ask ADDRESS PORT INTERVAL_MS` sends one each interval and prints a line of JSON for each answer,
- * `{"sequence", "ms"}`. Both go on until they are ended.
+ * `{"sequence", "ms"}`. Both run until they are stopped.
  */
 import { createSocket } from "node:dgram";
 

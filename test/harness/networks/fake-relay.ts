@@ -1,4 +1,4 @@
-/** The UDP side of a relay, bare: it answers BIND and keeps what came. For tests of the agent's UDP path. */
+/** A minimal UDP side of a relay for tests of the agent's UDP path: it answers BIND and stores what it receives. */
 import { randomBytes } from "node:crypto";
 import { createSocket, type RemoteInfo } from "node:dgram";
 import { once } from "node:events";
@@ -15,16 +15,16 @@ export interface FakeRelay extends AsyncDisposable {
   port: number;
   association: number;
   key: Buffer;
-  /** Counters of good BINDs, as they came. */
+  /** Counters of valid BINDs, in the order of arrival. */
   binds: number[];
-  /** The ports that they came from. */
+  /** Their source ports. */
   sources: number[];
   datagrams: { flow: number; payload: string }[];
   /** A `false` leaves BINDs unanswered. */
   isAnswering: boolean;
-  /** Sends a datagram to where the last BIND came from. */
+  /** Sends a datagram to the source of the last BIND. */
   send(flow: number, payload: string, sequence?: number): void;
-  /** Any bytes, to the same address. */
+  /** Sends any bytes to the same address. */
   sendRaw(bytes: Uint8Array): void;
 }
 

@@ -1,4 +1,4 @@
-/** `wg` and `wg-quick` that keep their interfaces in files and write down how they were called. */
+/** Fakes of `wg` and `wg-quick` that store their interfaces in files and record how they were called. */
 import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { vi } from "vitest";
@@ -52,7 +52,7 @@ if (program === "wg-quick" && args[0] === "strip") {
 }
 `;
 
-/** Puts them first on this process's PATH, until the test's environment is restored. */
+/** Puts the fakes first on this process's PATH until the test's environment is restored. */
 export async function fakeWireGuard(): Promise<FakeWireGuard> {
   const dir = await createTemporaryDir();
   await mkdir(join(dir, "interfaces"));

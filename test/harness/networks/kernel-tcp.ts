@@ -1,4 +1,4 @@
-/** What Linux says about the TCP of a process and of its network namespace. */
+/** Reads Linux's information about the TCP connections of a process and of its network namespace. */
 import { readdir, readFile } from "node:fs/promises";
 
 export interface ProcessUse {
@@ -19,7 +19,7 @@ export async function readProcessUse(pid: number): Promise<ProcessUse> {
   };
 }
 
-/** @returns how many connections to the port wait for the last step of their handshake, without SYN cookies. */
+/** @returns the number of half-open connections to the port, without those that use SYN cookies. */
 export async function countHalfOpen(pid: number, port: number): Promise<number> {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   const lines = (await readFile(`/proc/${pid}/net/tcp`, "latin1")).split("\n");

@@ -1,16 +1,16 @@
 /**
- * Machines of a test's own: network namespaces of Linux, joined by a bridge on which this process can be
- * reached. Names carry the process's id, so that several can run at once.
+ * Virtual machines for tests: Linux network namespaces, joined by a bridge on which this process can be reached. Their
+ * names contain the process id, so that several test runs can use them at the same time.
  */
 import { execFileSync, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { once } from "node:events";
 
 export interface Namespaces extends AsyncDisposable {
-  /** Of this process, as the machines reach it. */
+  /** The address of this process on the bridge. */
   address: string;
   machine(name: string): Machine;
-  /** Joins two machines directly: a bridge costs each datagram some microseconds of its sender. */
+  /** Connects two machines directly: a bridge costs the sender some microseconds per datagram. */
   connect(one: string, other: string): [CableEnd, CableEnd];
 }
 
@@ -24,7 +24,7 @@ export interface Machine {
   address: string;
   /** Its end of the cable. */
   link: string;
-  /** What stands before a command that is to run there. */
+  /** The words before a command that run it on this machine. */
   prefix: string[];
   run(command: string, args: string[], input?: string): string;
   start(command: string, args: string[], env?: Record<string, string>): ChildProcess;
@@ -32,7 +32,7 @@ export interface Machine {
 
 const STOP_TRIES_MAX = 20;
 
-/** @returns why they can't be used here, or undefined. */
+/** @returns why network namespaces can't be used here, or undefined. */
 export function findNamespaceProblem(): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "needs root on Linux";
   try {
@@ -49,7 +49,7 @@ export function findNamespaceProblem(): string | undefined {
   return undefined;
 }
 
-/** Kept from other processes of this machine by the process's id: 198.18.0.0/15 is for tests (RFC 2544). */
+/** The process id selects a network in 198.18.0.0/15, which is reserved for tests (RFC 2544). */
 export function createNamespaces(names: string[]): Namespaces {
   const id = process.pid % 100_000;
   const net = `198.${18 + (id & 1)}.${(id >> 1) & 0xff}`;
@@ -58,7 +58,7 @@ export function createNamespaces(names: string[]): Namespaces {
   const started = new Set<ChildProcess>();
   let cables = 0;
 
-  /** Whatever runs there still would keep the namespace and its interfaces alive. */
+  /** Processes that still run would keep the namespace and its interfaces alive. */
   function killAll(signal: string): boolean {
     const pids = names.flatMap((name) => {
       const { stdout } = spawnSync("ip", ["netns", "pids", `u${id}${name}`], { encoding: "utf8" });
@@ -69,7 +69,7 @@ export function createNamespaces(names: string[]): Namespaces {
   }
 
   function remove(): void {
-    // Asked to end, wireguard-go removes its control socket. It is given a moment, and no more.
+    // On SIGTERM wireguard-go removes its control socket. After a short time the processes are killed.
     for (let tries = 0; killAll(tries < STOP_TRIES_MAX ? "TERM" : "KILL"); tries += 1)
       spawnSync("sleep", ["0.05"]);
     for (const name of names) spawnSync("ip", ["netns", "del", `u${id}${name}`]);
@@ -112,7 +112,7 @@ export function createNamespaces(names: string[]): Namespaces {
     remove();
     throw error;
   }
-  // A test that is interrupted leaves nothing behind either.
+  // Removes the namespaces also when the test run is interrupted.
   process.once("exit", remove);
 
   return {
@@ -121,7 +121,7 @@ export function createNamespaces(names: string[]): Namespaces {
     connect(one, other) {
       cables += 1;
       const ends = [one, other].map((name, index) => {
-        // TEST-NET-1 (RFC 5737), which nobody else sees.
+        // TEST-NET-1 (RFC 5737), visible to these two machines only.
         const address = `192.0.2.${cables * 4 + index + 1}`;
         return { name, address, link: `u${id}c${cables}${"ab"[index]}` };
       }) as [CableEnd & { name: string }, CableEnd & { name: string }];

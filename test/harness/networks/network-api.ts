@@ -1,4 +1,4 @@
-/** The API's routes of private networks in memory, for tests of the agent. It keeps every request as it came. */
+/** The API's routes for private networks in memory, for tests of the agent. It records every request. */
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -12,9 +12,9 @@ export interface NetworkApiServer extends AsyncDisposable {
   devices: Device[];
   /** Method, path, headers and body of each request. */
   requests: string[];
-  /** Further lines of the configurations. */
+  /** Added to the configurations. */
   extraLine: string;
-  /** Answers the agent that asks for a ticket; by default there is no relay. */
+  /** Answers requests for a relay ticket; by default there is no relay. */
   relayAccess: (network: PrivateNetwork) => Promise<RelayAccess>;
   addNetwork(name: string, cidr?: string): PrivateNetwork;
   addDevice(name: string, publicKey: string): Device;

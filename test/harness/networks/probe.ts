@@ -1,4 +1,4 @@
-/** What a stranger can send to a relay: any datagrams, and any tickets. */
+/** Sends arbitrary datagrams and tickets to a relay, as an unauthenticated client can. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { WebSocket } from "ws";
@@ -11,14 +11,14 @@ import {
 
 export interface Probe extends AsyncDisposable {
   port: number;
-  /** Everything that came. */
+  /** All datagrams received. */
   received: Buffer[];
   readonly sentBytes: number;
   readonly receivedBytes: number;
   send(bytes: Uint8Array, port: number): void;
 }
 
-/** A UDP socket that sends anything to ports of this machine, and keeps all answers. */
+/** A UDP socket that sends any bytes to ports of this machine and stores all responses. */
 export async function openProbe(): Promise<Probe> {
   const socket = createSocket("udp4");
   socket.bind(0, "127.0.0.1");
@@ -47,7 +47,7 @@ export async function openProbe(): Promise<Probe> {
   };
 }
 
-/** How a relay answers to a ticket: the status of its HTTP answer, a close code, or `welcome`. */
+/** Presents a ticket to a relay. @returns its HTTP status, a close code, or `welcome`. */
 export async function presentTicket(
   relayPort: number,
   ticket: string | undefined,

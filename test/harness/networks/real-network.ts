@@ -26,7 +26,7 @@ export interface RealNetwork extends AsyncDisposable {
   client: Machine;
   server: Machine;
   api: TestApi;
-  /** The API, as the machines reach it. */
+  /** The API's URL for the machines. */
   url: string;
   owner: Person;
   token: Buffer;
@@ -36,7 +36,7 @@ export interface RealNetwork extends AsyncDisposable {
   startRelay(options: Partial<RelayProcessOptions>): Promise<RelayProcess>;
 }
 
-/** @param machines further ones. @param relayOptions of the relay that is started. */
+/** @param machines names of additional machines. @param relayOptions for the relay that is started. */
 export async function startRealNetwork(
   machines: string[] = [],
   relayOptions: (namespaces: Namespaces) => Partial<RelayProcessOptions> = () => ({}),
@@ -98,7 +98,7 @@ export async function startRealNetwork(
   }
 }
 
-/** A WireGuard interface in a namespace, by wireguard-go. It ends with the namespace. */
+/** Adds a WireGuard interface to a namespace with wireguard-go. It is removed with the namespace. */
 export async function addInterface(
   machine: Machine,
   name: string,
@@ -107,7 +107,7 @@ export async function addInterface(
   machine.start("wireguard-go", ["-f", name], { LOG_LEVEL: "error" });
   await waitUntil(() => Promise.resolve(hasInterface(machine, name)));
   const listen = port === undefined ? "" : `listen-port ${port}`;
-  // wg reads keys from files alone, and a pipe of Node.js is none.
+  // wg reads keys only from files, and a pipe of Node.js is a socket.
   const command = `f=$(mktemp) && cat > $f && wg set ${name} ${listen} private-key $f; rm $f`;
   machine.run("sh", ["-c", command], `${privateKey}\n`);
   machine.run("ip", ["addr", "add", address, "dev", name]);
@@ -123,7 +123,7 @@ function hasInterface(machine: Machine, name: string): boolean {
   }
 }
 
-/** Answers at an address of a machine's WireGuard interface. */
+/** Starts an echo server at an address of a machine's WireGuard interface. */
 export async function startEcho(machine: Machine, address: string): Promise<void> {
   const child = machine.start(process.execPath, [ECHO, "serve", address, String(ECHO_PORT)]);
   await new Promise((resolve) => child.stdout?.once("data", resolve));
@@ -136,7 +136,7 @@ export interface Pings {
   stop(): void;
 }
 
-/** Asks all the time. */
+/** Sends a ping in each interval until it is stopped. */
 export function startPings(machine: Machine, address: string, intervalMs: number): Pings {
   const args = [ECHO, "ask", address, String(ECHO_PORT), String(intervalMs)];
   const child = machine.start(process.execPath, args);
@@ -148,7 +148,7 @@ export function startPings(machine: Machine, address: string, intervalMs: number
   return { child, roundTrips, stop: () => void child.kill("SIGKILL") };
 }
 
-/** Writes a configuration that only root may read, as wg-quick wants it. @returns its path. */
+/** Writes a configuration that only root can read, as wg-quick requires. @returns its path. */
 export function writeConfig(dir: string, name: string, config: string): string {
   const path = join(dir, `${name}.conf`);
   writeFileSync(path, config, { mode: 0o600 });

@@ -1,4 +1,4 @@
-/** A network in an API in memory, behind a real relay, whose server is a WireGuard peer of the test. */
+/** A network in an in-memory API, behind a real relay. Its server is a WireGuard peer of the test. */
 import { randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,15 +13,15 @@ export interface ServedNetwork extends AsyncDisposable {
   relay: TestRelay;
   api: NetworkApiServer;
   network: PrivateNetwork;
-  /** It echoes. */
+  /** Echoes all payloads. */
   server: WireGuardPeer;
-  /** A home with the server's key, as --setup leaves it, and a token. */
+  /** A home directory with a token and the server's key, as --setup stores it. */
   home: string;
-  /** What stands behind `underpass`. */
+  /** The arguments of `underpass`. */
   args: string[];
-  /** Runs `underpass vpn home` with these options too. */
+  /** Runs `underpass vpn home` with these additional options. */
   vpn(...options: string[]): Promise<RunningAgent>;
-  /** A device called `laptop` that completed a handshake through the relay, and was answered. */
+  /** Returns a device named `laptop` that has completed a handshake through the relay and received a response. */
   connectDevice(): Promise<WireGuardPeer>;
 }
 

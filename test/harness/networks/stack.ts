@@ -1,6 +1,6 @@
 /**
- * Private networks as people run them: a server, a relay, agents that run `underpass vpn`, and WireGuard
- * servers behind them. The relay is a process of its own, so that it can fail alone.
+ * Complete private networks: a server, a relay, agents that run `underpass vpn`, and WireGuard servers behind them. The
+ * relay is a process of its own, so that it can fail alone.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -23,14 +23,14 @@ export interface NetworkStack extends AsyncDisposable {
   owner: Person;
   token: Buffer;
   relay: RelayProcess;
-  /** Another relay of the same server. */
+  /** Starts another relay of the same server. */
   startRelay(id: string, options?: Partial<RelayProcessOptions>): Promise<RelayProcess>;
-  /** A network whose WireGuard server is registered and listens, and echoes. No agent runs yet. */
+  /** Creates a network whose WireGuard server is registered, listens and echoes. No agent runs yet. */
   createNetwork(options?: NetworkOptions): Promise<TestNetwork>;
 }
 
 export interface NetworkOptions {
-  /** The first one's by default. */
+  /** By default the first relay. */
   relayId?: string;
   owner?: Person;
 }
@@ -39,18 +39,18 @@ export interface TestNetwork extends AsyncDisposable {
   id: string;
   name: string;
   server: WireGuardPeer;
-  /** Where clients reach the server: the relay's port. */
+  /** The server's address for clients: the relay's port. */
   endpoint: Endpoint;
   read(): Promise<PrivateNetwork>;
   /** Runs `underpass vpn <network> --json`. */
   vpn(options?: { token?: Uint8Array; args?: string[] }): Promise<RunningAgent>;
-  /** Runs it, and waits until the API says that datagrams go this way. */
+  /** Runs the agent, and waits until the API reports this transport. */
   serve(transport?: "udp" | "websocket"): Promise<RunningAgent>;
-  /** Resolves once the API describes the network's relay so. */
+  /** Resolves when the API reports this state of the network's relay. */
   waitForRelayState(state: PrivateNetwork["relay"]["state"]): Promise<void>;
-  /** Another server with a key of its own takes the port of the one there is, and is registered. */
+  /** Replaces the server by one with another key on the same port, and registers it. */
   replaceServer(): Promise<WireGuardPeer>;
-  /** A client that completed a handshake through the relay, and has been answered since. */
+  /** Returns a client that has completed a handshake through the relay and received a response. */
   connectClient(through?: Endpoint): Promise<WireGuardPeer>;
 }
 
@@ -123,7 +123,7 @@ async function createNetwork(
   const endpoint = { address, port: Number(port) };
   const token = await newToken(owner);
 
-  // With the server's key the agent can tell which device speaks.
+  // With the server's key the agent can identify devices.
   const config = join(api.server.dataDir, `${name}.conf`);
   const text = `[Interface]\nPrivateKey = ${server.privateKey}\n`;
   await writeFile(config, text, { mode: 0o600 });
@@ -165,7 +165,7 @@ async function createNetwork(
       const client = await createPeer();
       peers.push(client);
       await client.handshake(through, server.publicKey);
-      // The server sends nothing in a session before it has got something.
+      // The server sends nothing in a session before it has received data.
       await ping(client);
       return client;
     },

@@ -1,8 +1,7 @@
 /**
- * A program for network namespaces: `syn-flood.ts ADDRESS PORT PER_SECOND SOURCE…` begins so many connections a
- * second, from the source addresses in turn, and gives each up soon after. Where the machine drops the SYN-ACKs
- * that answer them, none is ever completed or reset. Each second it prints a line of JSON, `{"sent"}`, and goes
- * on until it is ended.
+ * A program for network namespaces: `syn-flood.ts ADDRESS PORT PER_SECOND SOURCE…` begins so many connections per
+ * second, from the source addresses in turn, and destroys each shortly after. On a machine that drops the SYN-ACKs, none
+ * is ever completed or reset. Each second it prints a line of JSON, `{"sent"}`, until it is stopped.
  */
 import { connect, type Socket } from "node:net";
 
@@ -13,7 +12,7 @@ let sent = 0;
 let last: Socket[] = [];
 
 setInterval(() => {
-  // Their SYNs have left: Node.js connects a tick after `connect`.
+  // Their SYNs have been sent: Node.js connects a tick after `connect`.
   for (const socket of last) socket.destroy();
   last = Array.from({ length: batchSize }, () => {
     sent += 1;

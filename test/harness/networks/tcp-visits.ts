@@ -1,7 +1,6 @@
 /**
- * A program for network namespaces: `tcp-visits.ts ADDRESS PORT COUNT INTERVAL_MS` makes so many connections to a
- * server that echoes, one each interval. For each it prints a line of JSON: `{"ms"}` until the echo was
- * complete, or `{"problem"}`.
+ * A program for network namespaces: `tcp-visits.ts ADDRESS PORT COUNT INTERVAL_MS` opens so many connections to an echo
+ * server, one per interval. For each it prints a line of JSON: `{"ms"}` until the echo was complete, or `{"problem"}`.
  */
 import { once } from "node:events";
 import { connect } from "node:net";

@@ -1,4 +1,4 @@
-/** Traffic between a WireGuard client and a server that echoes. */
+/** Traffic between a WireGuard client and an echoing server. */
 import { vi } from "vitest";
 import { WAIT_OPTIONS } from "../timeouts.ts";
 import type { WireGuardPeer } from "../wireguard/peer.ts";
@@ -7,7 +7,7 @@ let messages = 0;
 const RESENT_AFTER_MS = 250;
 
 /**
- * Sends a text until its echo has come back.
+ * Sends a text repeatedly until its echo arrives.
  * @returns how often it was sent.
  */
 export async function ping(client: WireGuardPeer, to?: string): Promise<number> {
@@ -27,7 +27,7 @@ export async function ping(client: WireGuardPeer, to?: string): Promise<number> 
 }
 
 /**
- * The other way: the server sends a text again and again until the client has it.
+ * In the other direction: the server sends a text repeatedly until the client receives it.
  * @returns how often it was sent.
  */
 export async function push(server: WireGuardPeer, client: WireGuardPeer): Promise<number> {
@@ -47,8 +47,8 @@ export async function push(server: WireGuardPeer, client: WireGuardPeer): Promis
 }
 
 /**
- * Sends so many messages, a few each millisecond, and waits until no more echoes come.
- * @returns how many of them came back.
+ * Sends so many messages, a few each millisecond, and waits until no more echoes arrive.
+ * @returns the number of echoes.
  */
 export async function exchangeMany(client: WireGuardPeer, count: number): Promise<number> {
   messages += 1;
@@ -59,7 +59,7 @@ export async function exchangeMany(client: WireGuardPeer, count: number): Promis
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
   const echoed = () => client.texts().filter((text) => text.startsWith(mark)).length;
-  // What came back by the time that later messages have made the whole way is all that will.
+  // Echoes that have not arrived when those of later messages have are lost.
   for (let last = 0; last < 5 && echoed() < count; last += 1) await ping(client);
   return echoed();
 }

@@ -1,9 +1,13 @@
-/** An agent's side of a relay, bare: what a test of the relay itself says and hears. */
+/** A minimal agent for tests of the relay: sends and receives single messages and datagrams. */
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { vi } from "vitest";
 import { WebSocket } from "ws";
-import type { AgentToRelayMessage, RelayToAgentMessage, NetworkWelcome } from "../../../protocol/relay/control.ts";
+import type {
+  AgentToRelayMessage,
+  RelayToAgentMessage,
+  NetworkWelcome,
+} from "../../../protocol/relay/control.ts";
 import {
   DATAGRAM,
   RELAY_SUBPROTOCOL,
@@ -25,9 +29,9 @@ export interface ReceivedDatagram {
 export class RelayAgent implements AsyncDisposable {
   readonly messages: RelayToAgentMessage[] = [];
   readonly datagrams: ReceivedDatagram[] = [];
-  /** Counters that BOUND answered. */
+  /** Counters of the received BOUNDs. */
   readonly bound: number[] = [];
-  /** Everything that came over UDP, in bytes. */
+  /** Bytes received over UDP. */
   udpBytes = 0;
   closed: { code: number; reason: string } | null = null;
   readonly socket: WebSocket;
@@ -56,7 +60,7 @@ export class RelayAgent implements AsyncDisposable {
     this.socket.on("error", () => {});
   }
 
-  /** The welcome, once it is there; fails when the relay closes instead. */
+  /** Resolves with the welcome; rejects when the relay closes instead. */
   async welcome<Kind extends "network" | "tunnel">(kind: Kind) {
     await this.until(() => this.messages.length > 0);
     const [welcome] = this.messages;
@@ -80,7 +84,7 @@ export class RelayAgent implements AsyncDisposable {
     return this.closed!;
   }
 
-  /** Waits for a condition; fails when the relay closes before. */
+  /** Waits for a condition; rejects when the relay closes first. */
   async until(condition: () => boolean): Promise<void> {
     await vi.waitUntil(() => {
       if (condition()) return true;
@@ -89,7 +93,7 @@ export class RelayAgent implements AsyncDisposable {
     }, WAIT_OPTIONS);
   }
 
-  /** A UDP socket, bound to the association by a BIND that was answered. */
+  /** A UDP socket that a BIND has bound to the association. */
   async bind(welcome: NetworkWelcome): Promise<Socket> {
     const udp = createSocket("udp4");
     udp.on("message", (message) => this.#receive(message, welcome));
@@ -117,7 +121,7 @@ export class RelayAgent implements AsyncDisposable {
     this.socket.send(toDatagram(flow, payload.byteLength, payload));
   }
 
-  /** The flow of a peer's port, once the relay has named it. */
+  /** The flow of a peer's port, once the relay has announced it. */
   async flow(port: number) {
     const find = () =>
       this.messages.findLast((message) => message.type === "flow" && message.flow.port === port);

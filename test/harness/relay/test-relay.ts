@@ -1,6 +1,6 @@
 /**
- * A real relay for a test: the same command as `npm run relay`, in a process of its own, with an API that
- * the test plays: it publishes a key of its own, signs tickets with it, and is the other end of the link.
+ * A real relay for a test: the same command as `npm run relay`, in a process of its own, with a fake API, which
+ * publishes a key of its own, signs tickets with it, and is the other end of the link.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
@@ -38,7 +38,7 @@ const PORTS = 20;
 type Key = Awaited<ReturnType<typeof generateKeyPair>>["privateKey"];
 
 export interface TicketOptions {
-  /** For a ticket that is wrong in this: its JWT `typ`, its audience, its key, its key id. */
+  /** For a ticket with a wrong JWT `typ`, audience, key or key id. */
   typ?: string;
   audience?: string;
   key?: Key;
@@ -47,7 +47,7 @@ export interface TicketOptions {
 
 export interface TestRelay extends AsyncDisposable {
   id: string;
-  /** `ws://127.0.0.1:<port>`: where agents connect. */
+  /** `ws://127.0.0.1:<port>`, for agents. */
   url: string;
   /** `http://127.0.0.1:<port>` */
   httpUrl: string;
@@ -57,10 +57,10 @@ export interface TestRelay extends AsyncDisposable {
   ports: number[];
   secret: string;
   api: FakeApi;
-  /** Everything that it printed so far. */
+  /** Its output so far. */
   readonly output: string;
   readonly pid: number;
-  /** A signed ticket for a network: what is left out is made up. */
+  /** A signed ticket for a network, with defaults for missing claims. */
   networkTicket(claims?: Partial<NetworkTicket>, options?: TicketOptions): Promise<string>;
   tunnelTicket(claims?: Partial<TunnelTicket>, options?: TicketOptions): Promise<string>;
   /** The value of a metric, with its labels as they are written: `name{label="value"}`. */
@@ -72,10 +72,10 @@ export interface TestRelay extends AsyncDisposable {
 }
 
 export interface TestRelayOptions {
-  /** Settings over those that suit most tests. */
+  /** Settings that replace the defaults for tests. */
   env?: Record<string, string>;
   id?: string;
-  /** Of another relay's, which both then connect to. */
+  /** The fake API of another relay: both relays connect to it. */
   api?: FakeApi;
 }
 
@@ -187,11 +187,11 @@ function commonClaims(ports: number[]) {
 export interface FakeApi extends AsyncDisposable {
   url: string;
   secret: string;
-  /** Hellos of relays, in the order in which they came. */
+  /** Hellos of relays, in order of arrival. */
   hellos: RelayHello[];
   /** Status messages since the start, in order. */
   statuses: RelayStatus[];
-  /** How many links there are now. */
+  /** The number of open links. */
   readonly links: number;
   /** How often keys were fetched. */
   keyFetches: number;
@@ -204,13 +204,13 @@ export interface FakeApi extends AsyncDisposable {
     claims: NetworkTicket | TunnelTicket,
     options?: TicketOptions,
   ): Promise<string>;
-  /** To all relays. Resolves when they have got it. */
+  /** Sends to all relays. Resolves when they have received it. */
   send(message: ApiToRelayMessage): Promise<void>;
   revoke(revocation: Partial<Revocation> & Pick<Revocation, "kind">): Promise<void>;
-  /** An outage: links are cut, and nothing answers until `resume`. */
+  /** Starts an outage: links are cut, and requests fail until `resume`. */
   pause(): void;
   resume(): void;
-  /** A new signing key, in place of the one before. */
+  /** Replaces the signing key. */
   rotateKey(): Promise<void>;
 }
 
@@ -285,7 +285,7 @@ export async function startFakeApi(secret: string): Promise<FakeApi> {
     async send(message) {
       for (const link of links) {
         link.send(JSON.stringify(message));
-        // Its pong comes after it has read the message.
+        // The relay sends its pong after it has read the message.
         const pong = once(link, "pong");
         link.ping();
         await pong;

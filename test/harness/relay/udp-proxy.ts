@@ -18,22 +18,22 @@ export interface UdpFaults {
   /** Parts of 1. */
   loss?: number;
   duplicates?: number;
-  /** Of datagrams that are held back until so many others have passed: `REORDER_DISTANCE`. */
+  /** The part of datagrams that are held back until `REORDER_DISTANCE` others have passed. */
   reordered?: number;
   delayMs?: number;
-  /** Of the random choices. */
+  /** The seed of the random choices. */
   seed?: number;
 }
 
 export interface UdpProxy extends AsyncDisposable {
   port: number;
-  /** Datagrams that came in, before any fault. */
+  /** Received datagrams, before any fault. */
   readonly passed: Record<Direction, number>;
   setFaults(faults: UdpFaults): void;
   /** Drops everything from now on, in one direction or in both. */
   block(direction?: Direction): void;
   unblock(): void;
-  /** The NAT forgets its mappings: clients reach the server from new ports, and old ports lead nowhere. */
+  /** Drops the NAT's mappings: clients get new ports, and old ports stop working. */
   rebind(): Promise<void>;
   /** Every datagram on its way to the server, for tests that replay it. */
   onDatagram: ((direction: Direction, bytes: Buffer) => void) | undefined;
@@ -47,11 +47,11 @@ interface Mapping {
 }
 
 const REORDER_DISTANCE = 3;
-/** One that is held back goes on after this, when no others come. */
+/** A datagram that is held back is sent after this when no others arrive. */
 const REORDER_MAX_MS = 50;
 const RANDOM_STEPS = 10_000;
 
-/** @param at where it listens: any port of 127.0.0.1 when left out. */
+/** @param at the address to listen on. Default: any port of 127.0.0.1. */
 export async function startUdpProxy(serverPort: number, at?: Address): Promise<UdpProxy> {
   const mappings = new Map<string, Mapping>();
   const blocked = new Set<Direction>();

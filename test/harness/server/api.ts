@@ -1,6 +1,6 @@
 /**
- * The API as its callers know it: people with accounts in organizations, machines with tokens. Behind it is
- * a whole self-hosted server, with a database that a test can look into.
+ * Callers of the API for tests: people with accounts in organizations, and machines with tokens. The API is that of a
+ * complete self-hosted server, whose database a test can query.
  */
 import { readdir, readFile } from "node:fs/promises";
 import { request } from "node:http";
@@ -52,7 +52,7 @@ export interface Person extends Caller {
 
 export type Role = "viewer" | "member" | "admin" | "owner";
 
-/** How an agent's attempt to connect ended. */
+/** The outcome of an agent's attempt to connect. */
 export interface ConnectionAttempt {
   /** Set while the connection is open. */
   socket: WebSocket | undefined;
@@ -64,9 +64,9 @@ export interface ConnectionAttempt {
 export interface TestApi extends AsyncDisposable {
   server: TestServer;
   stranger: Caller;
-  /** Somebody who signed up, confirmed the address and logged in. */
+  /** Creates a person who has signed up, confirmed the address and logged in. */
   owner(): Promise<Person>;
-  /** Another person in the organization of `of`. */
+  /** Creates another person in the organization of `of`. */
   colleague(of: Person, role: Role): Promise<Person>;
   logIn(email: string, password: string): Promise<Person>;
   /** The newest code that was mailed to an address. */
@@ -78,7 +78,7 @@ export interface TestApi extends AsyncDisposable {
     query: Record<string, string | number>,
     options?: { protocols?: string[] },
   ): Promise<ConnectionAttempt>;
-  /** What the server does by itself once a minute. */
+  /** Runs the scheduled job, which otherwise runs once a minute. */
   runCron(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -92,7 +92,7 @@ export function newEmail(): string {
 }
 
 export interface ApiOptions extends ServerOptions {
-  /** Takes a server of the pool, which other test files used before. The default where there are no options. */
+  /** Uses a server of the pool, which other test files have used before. The default if there are no other options. */
   shared?: boolean;
 }
 
@@ -101,7 +101,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   const server = await (isShared ? leaseServer(options.env) : startServer(options));
   const database = new pg.Client({ connectionString: await server.databaseUrl() });
   await database.connect();
-  // The server is stopped while this connection is idle.
+  // When the server stops, this idle connection breaks.
   database.on("error", () => {});
   const stranger = createCaller(server, {});
 
@@ -118,7 +118,9 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   }
 
   async function getMailedCode(email: string): Promise<string> {
-    return waitUntil(async () => /^Subject: (\d{6}) /m.exec((await readMailsTo(email)).at(-1) ?? "")?.[1]);
+    return waitUntil(
+      async () => /^Subject: (\d{6}) /m.exec((await readMailsTo(email)).at(-1) ?? "")?.[1],
+    );
   }
 
   async function logIn(email: string, password: string): Promise<Person> {
@@ -209,7 +211,7 @@ export function createCaller(server: TestServer, headers: Record<string, string>
   };
 }
 
-/** `name=value` of the first cookie that an answer sets. */
+/** `name=value` of the first cookie that a response sets. */
 export function getFirstCookie(headers: Headers): string {
   return headers.getSetCookie()[0]?.split(";")[0] ?? "";
 }
@@ -235,7 +237,7 @@ function runCron(server: TestServer): Promise<void> {
   });
 }
 
-/** Says hello, as agents do. Resolves with the welcome, or with the Close that came instead. */
+/** Connects and sends the hello of an agent. Resolves after the welcome, or with the close code. */
 function connectAgent(
   server: TestServer,
   bearer: string | undefined,
@@ -255,7 +257,7 @@ function connectAgent(
   );
   return new Promise((resolve, reject) => {
     socket.on("error", reject);
-    // Who is silent for long is taken for gone.
+    // An agent that sends nothing for long is disconnected.
     const heartbeat = setInterval(() => {
       if (socket.readyState === WebSocket.OPEN) socket.send(PING);
     }, HEARTBEAT_INTERVAL_MS);
@@ -280,7 +282,7 @@ function hello(): Uint8Array {
   return writer.take();
 }
 
-/** Asks again until there is an answer. */
+/** Repeats `ask` until it returns a value that is not undefined, null or false. */
 export async function waitUntil<Value>(
   ask: () => Promise<Value | undefined | null | false>,
   maxMs = 60_000,

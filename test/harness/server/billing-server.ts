@@ -1,4 +1,4 @@
-/** A whole server that sells plans, its payment provider, and organizations that buy them. */
+/** A complete server that sells plans, its payment provider, and organizations that buy them. */
 import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { Billing, CheckoutSession } from "../../../protocol/schemas/billing.ts";
 import { startApi, type Person, type Reply, type TestApi } from "./api.ts";
@@ -13,7 +13,7 @@ import {
   type SubscriptionState,
 } from "../fakes/payments.ts";
 
-/** An organization that the provider knows. */
+/** An organization with a customer id at the provider. */
 export interface Customer {
   owner: Person;
   id: string;
@@ -23,13 +23,13 @@ export interface BillingServer {
   api: TestApi;
   provider: PaymentProvider;
   checkout(owner: Person, body?: object): Promise<Reply<CheckoutSession>>;
-  /** One that has not paid yet. */
+  /** Creates a customer that has not paid yet. */
   newCustomer(): Promise<Customer>;
   newSubscriptionId(): string;
   sendEvent(event: object, options?: Parameters<typeof buildDelivery>[1]): Promise<Reply<object>>;
-  /** The provider tells it as it is from now on, and says the same when it is asked. @param seconds from now. */
+  /** Changes a subscription at the provider and sends its event. @param seconds the event's time, from now. */
   sendState(state: SubscriptionState, seconds: number, type?: string): Promise<void>;
-  /** An hour ago. */
+  /** Buys a plan, with events of an hour ago. */
   buy(customer: Customer, price?: string): Promise<SubscriptionState>;
   getBilling(customer: Customer): Promise<Billing>;
   getPlan(customer: Customer): Promise<string>;
@@ -62,7 +62,9 @@ export async function startBillingServer(): Promise<BillingServer> {
   async function sendState(state: SubscriptionState, seconds: number, type = "updated") {
     const object = buildSubscription(state);
     provider.subscriptions.set(state.id, object);
-    const { status } = await sendEvent(createEvent(`customer.subscription.${type}`, object, NOW + seconds));
+    const { status } = await sendEvent(
+      createEvent(`customer.subscription.${type}`, object, NOW + seconds),
+    );
     if (status !== 200) throw new Error(`an event was answered with ${status}`);
   }
 

@@ -1,6 +1,6 @@
 /**
- * The Worker as it is when it is hosted: the bundle in workerd with settings alone, and no gateway for its
- * mail. Behind the protocol of its database is a PostgreSQL of its own.
+ * The Worker with the configuration of the hosted service: the bundle in workerd with settings only and without a
+ * gateway for mail. Its database is a PostgreSQL of its own, behind a gateway that speaks Neon's protocol.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,17 +24,17 @@ import { reservePort } from "../ports.ts";
 export interface HostedService extends AsyncDisposable {
   url: string;
   sql<Row>(text: string, values?: unknown[]): Promise<Row[]>;
-  /** What the cron trigger does. */
+  /** Runs the scheduled job, as the cron trigger does. */
   runCron(): Promise<void>;
-  /** Everything that the Worker logged so far. */
+  /** The Worker's log so far. */
   output(): string;
-  /** A mail as a change leaves it behind. */
+  /** Adds a mail to the outbox, as a change does. */
   queueMail(mail: { to: string; subject: string; text: string; html: string }): Promise<void>;
 }
 
 export interface HostedOptions {
   settings: Record<string, string>;
-  /** In PEM: believed besides those that browsers believe. */
+  /** A certificate in PEM, trusted in addition to those that browsers trust. */
   trusted?: string;
 }
 
@@ -121,7 +121,7 @@ export async function startHosted({
   };
 }
 
-/** Nothing is there that delivers mail for it, and a test's certificate counts. */
+/** Removes the gateway for mail, and trusts the certificate of a test. */
 function toHostedConfiguration(text: string, trusted: string): string {
   const [mailGateway = ""] = /^.*"MAIL_GATEWAY".*\n/m.exec(text) ?? [];
   const trust = trusted === "" ? "" : `, trustedCertificates = [${JSON.stringify(trusted)}]`;

@@ -1,6 +1,6 @@
-/** Requests that no client sends by mistake: what a schema asks for, with one part of it replaced. */
+/** Generates invalid requests: examples that match a schema, with one part replaced. */
 
-/** As much of JSON Schema as the API's own document uses. */
+/** The part of JSON Schema that the API's own document uses. */
 export interface Schema {
   type?: string;
   enum?: unknown[];
@@ -42,7 +42,7 @@ export const HOSTILE_STRINGS = [
   "-infinity",
 ];
 
-/** In JSON's own spelling: some of it no program would write. */
+/** As JSON text, because `JSON.stringify` would not write some of them. */
 const HOSTILE_NUMBERS = ["-1", "-0", "1.5", "1e308", "1e400", "2147483648", "9007199254740993"];
 const OTHER_TYPES = [
   "null",
@@ -56,7 +56,7 @@ const OTHER_TYPES = [
   `${"[".repeat(10_000)}${"]".repeat(10_000)}`,
 ];
 
-/** By format, and by the names of fields whose schema does not show what they want. */
+/** By format, and by name for fields whose schema does not describe their format. */
 const EXAMPLES: Record<string, string> = {
   uuid: "00000000-0000-4000-8000-000000000000",
   email: "somebody@example.com",
@@ -67,7 +67,7 @@ const EXAMPLES: Record<string, string> = {
   start_time: "2026-01-01T00:00:00Z",
 };
 
-/** One for each alternative that there is in it. */
+/** Generates one example for each alternative in the schema. */
 export function generateExamples(schema: Schema, name = ""): unknown[] {
   if (schema.enum) return schema.enum.slice(0, 1);
   const alternatives = schema.oneOf ?? schema.anyOf;
@@ -88,7 +88,9 @@ export function generateExamples(schema: Schema, name = ""): unknown[] {
 }
 
 function generateObjects(properties: [string, Schema][]): Record<string, unknown>[] {
-  const fields = properties.map(([name, schema]) => [name, generateExamples(schema, name)] as const);
+  const fields = properties.map(
+    ([name, schema]) => [name, generateExamples(schema, name)] as const,
+  );
   const count = Math.max(1, ...fields.map(([, values]) => values.length));
   return Array.from({ length: count }, (_, at) =>
     Object.fromEntries(fields.map(([name, values]) => [name, values[at % values.length]])),
@@ -96,8 +98,8 @@ function generateObjects(properties: [string, Schema][]): Record<string, unknown
 }
 
 /**
- * Bodies in JSON of which one part, however deep, is not what the schema asks for. A field that can be left
- * out is tried without the others of its kind: some exclude each other.
+ * Generates JSON bodies in which one part, at any depth, does not match the schema. Each optional field is tested
+ * without the other optional fields, because some exclude each other.
  */
 export function generateInvalidBodies(schema: Schema): string[] {
   const { properties = {}, required = [] } = schema;
@@ -111,7 +113,9 @@ export function generateInvalidBodies(schema: Schema): string[] {
   const optional = fields.map(([name]) => name).filter((name) => !required.includes(name));
   return [
     ...generateExamples(schema).map(withDuplicateKeys),
-    ...generateExamples(objectWith()).flatMap((example) => replaceParts(example, listPaths(example))),
+    ...generateExamples(objectWith()).flatMap((example) =>
+      replaceParts(example, listPaths(example)),
+    ),
     ...optional.flatMap((name) =>
       generateExamples(objectWith(name)).flatMap((example) =>
         replaceParts(
@@ -123,7 +127,7 @@ export function generateInvalidBodies(schema: Schema): string[] {
   ];
 }
 
-/** Every key twice, and one that prototypes have. */
+/** Writes every key twice, and adds `__proto__`. */
 function withDuplicateKeys(example: unknown): string {
   const text = JSON.stringify(example);
   return text === "{}"

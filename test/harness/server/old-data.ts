@@ -71,7 +71,7 @@ export async function createOldDataDir(
   return { dataDir, shiftMs, rowCounts };
 }
 
-/** Replaces today's schema by that of the record. Migrations are history: an edited one is an error. */
+/** Replaces the current schema by that of the record. Migrations must never change: an edited one is an error. */
 async function applyMigrations(client: pg.Client, migrations: OldMigration[]): Promise<void> {
   const files = readMigrationFiles({ migrationsFolder: join(ROOT, "migrations") });
   await client.query("drop schema public cascade; drop schema drizzle cascade");
@@ -102,7 +102,7 @@ async function countRows(client: pg.Client): Promise<Map<string, number>> {
   return counts;
 }
 
-/** Otherwise recorded sessions, invitations and traffic would expire some day, and this test with them. */
+/** Otherwise recorded sessions, invitations and traffic would expire at some time, and the test would fail. */
 async function shiftTimestamps(
   client: pg.Client,
   tables: string[],
@@ -110,7 +110,7 @@ async function shiftTimestamps(
 ): Promise<void> {
   const hoursMs = Math.floor(shiftMs / HOUR_MS) * HOUR_MS;
   for (const table of tables) {
-    // A token's signed bytes have its times too; it was issued for a hundred years.
+    // The signed bytes of a token contain its times too. These tokens are valid for a hundred years.
     if (table === "tokens") continue;
     const { rows } = await client.query<{ name: string }>(
       `select column_name as name from information_schema.columns

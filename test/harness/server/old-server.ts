@@ -22,7 +22,7 @@ export type TokenName =
   "laptop" | "webOnly" | "master" | "staging" | "revoked" | "rotatedAway" | "rotated" | "spent";
 
 export interface OldServer extends OldRecord {
-  /** Secrets that its users, machines and vendors hold, of which the rows have hashes at most. */
+  /** Secrets of its users, machines and vendors. The rows contain at most their hashes. */
   notes: {
     password: string;
     ids: Record<"org" | "web" | "gated" | "signIn" | "tcp" | "reserved", string>;

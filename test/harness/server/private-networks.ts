@@ -1,4 +1,4 @@
-/** Private networks through the API, for tests of it. */
+/** Creates private networks through the API. */
 import { randomBytes } from "node:crypto";
 import type { DeviceEnrollment, PrivateNetwork } from "../../../protocol/schemas/networks.ts";
 import type { z } from "zod";
@@ -6,7 +6,7 @@ import type { Caller } from "./api.ts";
 
 export type Enrolled = z.infer<typeof DeviceEnrollment>;
 
-/** What `wg pubkey` could have written: 32 bytes in base64. */
+/** A key in the format of `wg pubkey`: 32 bytes in base64. */
 export function newKey(): string {
   return randomBytes(32).toString("base64");
 }

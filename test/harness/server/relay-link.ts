@@ -1,4 +1,4 @@
-/** A relay's link to a whole server, played by a test: it describes itself, reports, and hears what it must know. */
+/** A relay's link to a complete server, with the test in the role of the relay: it sends reports and receives messages. */
 import { WebSocket } from "ws";
 import {
   RELAY_PING,
@@ -11,13 +11,13 @@ import { RELAY_HEARTBEAT_INTERVAL_MS } from "../../../protocol/relay/limits.ts";
 import type { TestServer } from "./server.ts";
 
 export const RELAY_SECRET = "a secret that only relays and this service know";
-/** For `startApi`: a server that the relay is played for. */
+/** Settings for `startApi`. */
 export const RELAY_ENV = { RELAY_SECRET, LOCAL_RELAY: "off" };
 
 export class RelayLink implements Disposable {
   readonly hello: RelayHello;
   readonly received: ApiToRelayMessage[] = [];
-  /** As the relay was told last. */
+  /** The last message about reserved ports. */
   reservedPorts: ApiToRelayMessage | undefined;
   readonly closed: Promise<{ code: number; reason: string }>;
   readonly #socket: WebSocket;
@@ -33,7 +33,7 @@ export class RelayLink implements Disposable {
     void this.closed.then(() => clearInterval(this.#heartbeat));
   }
 
-  /** @throws what the server answered in place of a WebSocket, as `Unexpected server response: 401`. */
+  /** @throws if the server does not accept the WebSocket, for example `Unexpected server response: 401`. */
   static async connect(
     server: Pick<TestServer, "port">,
     change: Partial<RelayHello> & { secret?: string } = {},

@@ -1,4 +1,4 @@
-/** The routes of the API as its own document tells them, for tests that walk all of them. */
+/** The routes of the API from its OpenAPI document, for tests that cover all of them. */
 import type { Caller, TestApi } from "./api.ts";
 
 export interface Route {
@@ -27,7 +27,7 @@ export function formatRoute({ method, path }: Pick<Route, "method" | "path">): s
   return `${method} ${path}`;
 }
 
-/** These take credentials of their own, which no person has. */
+/** These require credentials of agents or relays, not of people. */
 const FOR_MACHINES = new Set([
   "/agent/connect",
   "/agent/streams",
@@ -39,7 +39,7 @@ export function isGuarded({ security, path }: Route): boolean {
   return security !== undefined && !FOR_MACHINES.has(path);
 }
 
-/** A value for every parameter that there is: a new one must be thought of here. */
+/** A value for every parameter, which names nothing that exists. Add new parameters here. */
 const UNKNOWN_VALUES: Record<string, string> = {
   "{id}": "00000000-0000-4000-8000-000000000000",
   "{user_id}": "00000000-0000-4000-8000-000000000000",
@@ -50,7 +50,7 @@ const UNKNOWN_VALUES: Record<string, string> = {
   "{slug}": "nowhere",
 };
 
-/** @param values what parameters stand for; those left out name nothing that exists. */
+/** @param values of parameters; missing ones are replaced by values that name nothing that exists. */
 export function buildPath({ path }: Route, values: Record<string, string> = {}): string {
   return path.replace(/\{\w+\}/g, (name) => {
     const value = values[name] ?? UNKNOWN_VALUES[name];
@@ -60,7 +60,7 @@ export function buildPath({ path }: Route, values: Record<string, string> = {}):
   });
 }
 
-/** Without a body, unless one is given. */
+/** Sends a request, by default without a body. @returns the status. */
 export async function requestStatus(
   route: Route,
   by: Caller,

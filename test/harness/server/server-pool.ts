@@ -1,8 +1,8 @@
 /**
- * Servers with the default settings, which test files use one after the other: starting one takes longer than most
- * tests do. The process of the test runner starts and keeps them; each file has one to itself until it stops it. What
- * earlier files wrote is still there: tests make organizations of their own, and no two files use the same name for a
- * tunnel or a domain, which the pool checks.
+ * Servers with default settings that test files use one after the other, because starting one takes longer than most
+ * tests. The process of the test runner starts them; each file uses one exclusively until it stops it. Rows of earlier
+ * files remain, so each test creates organizations of its own, and no two files use the same name for a tunnel or a
+ * domain, which the pool checks.
  */
 import { appendFileSync, closeSync, openSync, readSync, statSync } from "node:fs";
 import { createServer, request, type IncomingMessage } from "node:http";
@@ -13,7 +13,7 @@ import pg from "pg";
 import { createTemporaryDir } from "../directories.ts";
 import { createTestServer, startServer, type TestServer } from "./server.ts";
 
-/** Processes in which tests run are started after the pool, and inherit its environment. */
+/** Processes that run tests are started after the pool and inherit this variable. */
 const POOL_SOCKET = "UNDERPASS_TEST_SERVER_POOL";
 const OUTPUT_FILE = "output.log";
 
@@ -29,11 +29,11 @@ interface Lease {
 interface LeaseReturn {
   id: number;
   file: string;
-  /** Public names that the file's tests took. */
+  /** Public names that the file's tests used. */
   names: string[];
 }
 
-/** @returns what stops all servers. */
+/** @returns a function that stops all servers. */
 export async function startServerPool(): Promise<() => Promise<void>> {
   const servers: { key: string; isFree: boolean; started: Promise<TestServer> }[] = [];
   const fileByName = new Map<string, string>();
@@ -57,7 +57,9 @@ export async function startServerPool(): Promise<() => Promise<void>> {
   const listener = createServer((incoming, answer) => {
     const handle = async (): Promise<unknown> => {
       const body = await json(incoming);
-      return incoming.url === "/lease" ? lease(body as Settings) : returnServer(body as LeaseReturn);
+      return incoming.url === "/lease"
+        ? lease(body as Settings)
+        : returnServer(body as LeaseReturn);
     };
     handle().then(
       (body) => answer.end(JSON.stringify(body ?? {})),
@@ -92,7 +94,7 @@ async function startLogged(env: Settings): Promise<TestServer> {
   return server;
 }
 
-/** A server that nobody else uses until it is stopped, which gives it back. */
+/** Leases a server for exclusive use. `stop` returns it to the pool. */
 export async function leaseServer(env: Settings = {}): Promise<TestServer> {
   const socketPath = process.env[POOL_SOCKET];
   // Benchmarks run without a pool.
@@ -116,15 +118,15 @@ export async function leaseServer(env: Settings = {}): Promise<TestServer> {
       await call(socketPath, "/return", { id, file, names } satisfies LeaseReturn);
       return null;
     },
-    kill: () => Promise.reject(new Error("others use this server: start one of your own")),
+    kill: () => Promise.reject(new Error("this server is shared: start one with shared: false")),
   });
   return server;
 }
 
-/** The runner knows the file only while one of its tests runs, and servers are started before. */
+/** Reads the test file from the stack, because servers are started before the runner reports a current test. */
 function findTestFile(stack = ""): string {
   const file = /(test\/[\w./-]+\.test\.ts)/.exec(stack)?.[1];
-  if (file === undefined) throw new Error(`no test file among its callers:\n${stack}`);
+  if (file === undefined) throw new Error(`no test file in the stack:\n${stack}`);
   return file;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A real self-hosted server for a test: the same command as `npm start`, in a process of its own, on a
- * free port and a directory of its own.
+ * A real self-hosted server for a test: the same command as `npm start`, in a process of its own, with a free port and
+ * a new data directory.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -13,17 +13,17 @@ import { createPreparedDir, createTemporaryDir } from "../directories.ts";
 import { reservePort, reservePorts } from "../ports.ts";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
-/** Only ends a wait for what will not come. */
+/** Ends a wait for a server that does not start. */
 const READY_MAX_MS = 150_000;
 
 export interface ServerOptions {
-  /** Settings by their names, over those that suit most tests. */
+  /** Settings by name, in addition to the defaults for tests. */
   env?: Record<string, string>;
-  /** Starts its relay too, on ports of its own. */
+  /** Also starts the relay, on free ports. */
   relay?: boolean;
-  /** Of an earlier server, to start again on; otherwise a new one, removed with the server. */
+  /** The directory of an earlier server; by default a new one, which is removed when the server stops. */
   dataDir?: string;
-  /** Gets what the server prints, as it comes. */
+  /** Receives the output of the server as it is printed. */
   onOutput?: (text: string) => void;
 }
 
@@ -31,19 +31,19 @@ export interface TestServer extends AsyncDisposable {
   /** `http://127.0.0.1:<port>`: the API. */
   url: string;
   port: number;
-  /** The address of a tunnel: browsers and curl resolve it, Node does not. */
+  /** The URL of a tunnel: browsers and curl resolve its host, Node.js does not. */
   tunnelUrl(subdomain: string): string;
   dataDir: string;
-  /** Everything that it printed so far. */
+  /** All output so far. */
   readonly output: string;
-  /** What the first account is made with, while there is none. */
+  /** The code for creating the first account, while there is none. */
   setupCode: string | undefined;
-  /** Of the embedded database, for a test that looks behind the API. */
+  /** The URL of the embedded database. */
   databaseUrl(): Promise<string>;
   getPid(part: "server" | "workerd" | "postgres"): Promise<number>;
-  /** Resolves with the exit code once it is gone. */
+  /** Resolves with the exit code when the server has exited. */
   stop(signal?: NodeJS.Signals): Promise<number | null>;
-  /** `kill -9` of the server alone: its children go on, as they would. */
+  /** Kills only the server with `kill -9`: its children keep running. */
   kill(): Promise<void>;
 }
 
@@ -151,7 +151,7 @@ export interface ExitResult {
   stderr: string;
 }
 
-/** A start that is expected to fail. */
+/** Starts a server that is expected to exit with an error. */
 export async function startExpectingFailure(env: Record<string, string>): Promise<ExitResult> {
   return launch(env).exit;
 }
@@ -160,13 +160,13 @@ interface ServerProcess {
   child: ChildProcess;
   exit: Promise<ExitResult>;
   output: () => string;
-  /** The log entry with this message: the one there is, or the next. */
+  /** Resolves with the log entry that has this message. */
   waitForLine(message: string): Promise<Record<string, unknown>>;
 }
 
 function launch(env: Record<string, string>, onOutput?: (text: string) => void): ServerProcess {
   const child = spawn(process.execPath, [join(ROOT, "self-host/start.ts")], {
-    // Away from any .env of the checkout, and from the environment of whoever runs the tests.
+    // Ignores a .env file of the checkout and the environment of the test run.
     cwd: tmpdir(),
     env: {
       PATH: process.env.PATH,

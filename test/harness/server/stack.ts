@@ -1,4 +1,4 @@
-/** A whole self-hosted server with an account, and tunnels to it. */
+/** A complete self-hosted server with an account, and tunnels of an agent in this process. */
 import { type ExposedTunnel, type ExposeOptions, expose } from "../../../agent/expose.ts";
 import { SetupResult } from "../../../protocol/schemas/accounts/devices.ts";
 import { exchange, type Answer } from "../tunnel/raw-http.ts";
@@ -7,9 +7,9 @@ import { startServer, type ServerOptions, type TestServer } from "./server.ts";
 export interface Stack {
   server: TestServer;
   token: Buffer;
-  /** A tunnel, kept by an agent in this process. */
+  /** Opens a tunnel with an agent in this process. */
   expose(options: Partial<ExposeOptions>): Promise<ExposedTunnel>;
-  /** One request to a tunnel. `headers` are further lines, each with its line break. */
+  /** Sends a request to a tunnel. `headers` are additional lines, each with its line break. */
   visit(subdomain: string, path?: string, headers?: string, method?: string): Promise<Answer>;
   stop(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export async function startStack(options: ServerOptions = {}): Promise<Stack> {
   };
 }
 
-/** The first account of a server. @returns a token of it, which may do everything. */
+/** Creates the first account of a server. @returns an unrestricted token of it. */
 export async function createFirstAccount(server: TestServer): Promise<Buffer> {
   const answer = await fetch(`${server.url}/setup`, {
     method: "POST",

@@ -4,22 +4,22 @@
  */
 import { createHash } from "node:crypto";
 import { OK, type RawOrigin, type Respond } from "./origin.ts";
-import { exchange, valueOf } from "./raw-http.ts";
+import { exchange, findHeader } from "./raw-http.ts";
 
 /** RFC 9110 §7.6.1: of the connection, not of the message. */
 const HOP_BY_HOP = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
 /** What the tunnel says of the visitor. */
 const ADDED = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
 
-export interface Observed {
+export interface Observation {
   /** null: nothing reached the local server. */
   seen: { method: string; target: string; headers: Record<string, string>; body: string } | null;
   answer: { status: number; headers: Record<string, string>; cookies: string[]; body: string };
 }
 
-export interface Compared {
-  direct: Observed;
-  tunnelled: Observed;
+export interface Comparison {
+  direct: Observation;
+  tunnelled: Observation;
 }
 
 export interface Row {
@@ -33,7 +33,7 @@ export interface Row {
 }
 
 /** The bytes of a request, each character of its head one byte. */
-export function requestBytes(host: string, row: Row): Buffer {
+export function buildRequest(host: string, row: Row): Buffer {
   const { method = "GET", target = "/", lines = [], body = "" } = row;
   const head = [`${method} ${target} HTTP/1.1`, `Host: ${host}`, ...lines, "", ""].join("\r\n");
   return Buffer.concat([Buffer.from(head, "latin1"), Buffer.from(body)]);
@@ -42,32 +42,32 @@ export function requestBytes(host: string, row: Row): Buffer {
 export async function compare(
   row: Row,
   through: { origin: RawOrigin; port: number; host: string },
-): Promise<Compared> {
+): Promise<Comparison> {
   const { origin, port, host } = through;
-  const request = requestBytes(host, row);
-  const observe = async (to: number): Promise<Observed> => {
+  const request = buildRequest(host, row);
+  const observe = async (to: number): Promise<Observation> => {
     origin.seen.length = 0;
     origin.respond = row.respond ?? (() => OK);
     const answer = await exchange(to, request);
     const [seen, again] = origin.seen;
     if (again) throw new Error("the local server was asked twice");
-    const isMeasured = /chunked/i.test(valueOf(answer.headers, "transfer-encoding") ?? "");
+    const isMeasured = /chunked/i.test(findHeader(answer.headers, "transfer-encoding") ?? "");
     return {
       seen: seen
         ? {
             method: seen.method,
             target: seen.target,
-            headers: normal(seen.headers, ADDED),
-            body: shown(seen.body),
+            headers: normalize(seen.headers, ADDED),
+            body: summarize(seen.body),
           }
         : null,
       answer: {
         status: answer.status,
-        headers: normal(answer.headers, isMeasured ? ["content-length"] : []),
+        headers: normalize(answer.headers, isMeasured ? ["content-length"] : []),
         cookies: answer.headers
           .filter(([name]) => name.toLowerCase() === "set-cookie")
           .map(([, value]) => value),
-        body: shown(answer.body),
+        body: summarize(answer.body),
       },
     };
   };
@@ -75,13 +75,13 @@ export async function compare(
 }
 
 /** Short bodies as they are, long ones by what tells them apart. */
-function shown(body: Buffer): string {
+function summarize(body: Buffer): string {
   if (body.length <= 1_000) return body.toString("latin1");
   return `${body.length} bytes: ${createHash("sha256").update(body).digest("hex")}`;
 }
 
 /** Names in lower case and repeated ones joined, as RFC 9110 §5.3 lets every hop do. */
-function normal(headers: [string, string][], without: string[]): Record<string, string> {
+function normalize(headers: [string, string][], without: string[]): Record<string, string> {
   const normalized: Record<string, string> = {};
   for (const [mixed, value] of headers) {
     const name = mixed.toLowerCase();

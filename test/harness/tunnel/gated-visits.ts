@@ -26,17 +26,17 @@ export interface GatedVisits extends AsyncDisposable {
   provider: IdentityProvider;
   origin: RawOrigin;
   /** A tunnel to the local server, with a gate. */
-  gated(lists?: Lists, by?: Person): Promise<ExposedTunnel>;
+  exposeGated(lists?: Lists, by?: Person): Promise<ExposedTunnel>;
   put(tunnelId: string, lists: object, by?: Person): Promise<Reply<GateState>>;
   remove(tunnelId: string): Promise<Reply<GateState>>;
   /** Whoever sits at the browsers from now on. */
-  seat(email: string, verified?: boolean): void;
+  signInAs(email: string, verified?: boolean): void;
   /** Up to a redirect to a path that contains this, which is not followed. */
-  upTo(browser: CookieBrowser, url: string | URL, path: string): Promise<URL>;
+  followUntil(browser: CookieBrowser, url: string | URL, path: string): Promise<URL>;
   /** In by the whole way. @returns the pass. */
-  passOf(email: string, tunnel: ExposedTunnel): Promise<string>;
+  getPass(email: string, tunnel: ExposedTunnel): Promise<string>;
   /** One request, its header lines each with its line break. */
-  ask(
+  request(
     tunnel: ExposedTunnel | string,
     headers?: string,
     path?: string,
@@ -75,7 +75,7 @@ export async function startGatedVisits(env: Record<string, string> = {}): Promis
       body: JSON.stringify({ allowed_domains: [], allowed_emails: [], ...lists }),
     });
   }
-  async function gated(lists: Lists = {}, by = owner): Promise<ExposedTunnel> {
+  async function exposeGated(lists: Lists = {}, by = owner): Promise<ExposedTunnel> {
     const { wireBytes } = await mintToken(by);
     const token = Buffer.from(wireBytes, "base64");
     const tunnel = await expose({ port: origin.port, server: api.server.url, token });
@@ -84,13 +84,17 @@ export async function startGatedVisits(env: Record<string, string> = {}): Promis
     if (set.status !== 200) throw new Error(`no gate: ${JSON.stringify(set.body)}`);
     return tunnel;
   }
-  async function upTo(browser: CookieBrowser, url: string | URL, path: string): Promise<URL> {
+  async function followUntil(
+    browser: CookieBrowser,
+    url: string | URL,
+    path: string,
+  ): Promise<URL> {
     const isEnd = ({ pathname }: URL) => pathname.includes(path);
     const { location, status, body } = await browser.followRedirects(url, isEnd);
     if (!location) throw new Error(`no way to ${path}: ${status} ${body}`);
     return location;
   }
-  function seat(email: string, verified = true): void {
+  function signInAs(email: string, verified = true): void {
     provider.user = { sub: `of ${email}`, email, email_verified: verified };
   }
   return {
@@ -98,20 +102,20 @@ export async function startGatedVisits(env: Record<string, string> = {}): Promis
     owner,
     provider,
     origin,
-    gated,
+    exposeGated,
     put,
     remove: (tunnelId) => owner.delete(`/tunnels/${tunnelId}/edge-auth`),
-    seat,
-    upTo,
-    async passOf(email, tunnel) {
-      seat(email);
+    signInAs,
+    followUntil,
+    async getPass(email, tunnel) {
+      signInAs(email);
       const browser = new TunnelBrowser();
       await browser.followRedirects(tunnel.url);
       const pass = browser.cookie(new URL(tunnel.url).hostname, COOKIE);
       if (pass === undefined) throw new Error(`${email} was not let in`);
       return pass;
     },
-    ask(tunnel, headers = "", path = "/", method = "GET") {
+    request(tunnel, headers = "", path = "/", method = "GET") {
       const host = typeof tunnel === "string" ? tunnel : new URL(tunnel.url).host;
       const request = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\n${headers}\r\n`;
       return exchange(api.server.port, request);

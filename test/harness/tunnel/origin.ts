@@ -1,19 +1,19 @@
 /** A local server behind a tunnel that keeps what it saw, byte for byte, and answers what it is told. */
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
-import { framingOf, MessageReader, type Message } from "./raw-http.ts";
+import { getFraming, MessageReader, type Message } from "./raw-http.ts";
 
-export interface Seen extends Message {
+export interface SeenRequest extends Message {
   method: string;
   target: string;
 }
 
 /** @returns the bytes of the answer, or nothing when it wrote to the socket itself. */
-export type Respond = (seen: Seen, socket: Socket) => Buffer | string | void;
+export type Respond = (seen: SeenRequest, socket: Socket) => Buffer | string | void;
 
 export interface RawOrigin {
   port: number;
-  seen: Seen[];
+  seen: SeenRequest[];
   respond: Respond;
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export async function startRawOrigin(respond: Respond = () => OK): Promise<RawOr
     const reader = new MessageReader(socket);
     for (let head = await reader.head(); head; head = await reader.head()) {
       const [method = "", target = ""] = head.startLine.split(" ");
-      const body = await reader.body(framingOf(head.headers));
+      const body = await reader.body(getFraming(head.headers));
       const seen = { ...head, method, target, body, interim: [] };
       origin.seen.push(seen);
       const answer = origin.respond(seen, socket);

@@ -2,7 +2,7 @@
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken, startApi, type Person, type Reply, type TestApi } from "../server/api.ts";
-import { exchange, valueOf, type Answer } from "./raw-http.ts";
+import { exchange, findHeader, type Answer } from "./raw-http.ts";
 import type { ServerOptions } from "../server/server.ts";
 
 export interface OwnedTunnel {
@@ -11,7 +11,7 @@ export interface OwnedTunnel {
   /** `PUT /tunnels/{id}/<what>`. */
   put(what: string, body?: object): Promise<Reply<{ error?: string }>>;
   remove(what: string): Promise<Reply<unknown>>;
-  listed(): Promise<Tunnel>;
+  getListed(): Promise<Tunnel>;
   /** One request. `lines` are further header lines. */
   visit(path?: string, lines?: Record<string, string>, method?: string): Promise<Answer>;
 }
@@ -45,7 +45,7 @@ export async function startTunnelOwner(options: ServerOptions = {}): Promise<Tun
           body: JSON.stringify(body),
         }),
       remove: (what) => owner.delete(`/tunnels/${id}/${what}`),
-      async listed() {
+      async getListed() {
         const { body } = await owner.get<Tunnel[]>("/tunnels");
         return body.find((tunnel) => tunnel.id === id)!;
       },
@@ -69,11 +69,11 @@ export async function startTunnelOwner(options: ServerOptions = {}): Promise<Tun
 }
 
 /** What the service itself said, or `passed` where the local server answered. */
-export function codeOf({ headers }: Answer): string {
-  return valueOf(headers, "underpass-error") ?? "passed";
+export function findErrorCode({ headers }: Answer): string {
+  return findHeader(headers, "underpass-error") ?? "passed";
 }
 
-export function basic(username: string, password: string): { authorization: string } {
+export function basicAuthorization(username: string, password: string): { authorization: string } {
   const text = Buffer.from(`${username}:${password}`).toString("base64");
   return { authorization: `Basic ${text}` };
 }

@@ -48,7 +48,7 @@ export class MessageReader {
 
   /** The start line and the header lines; null at the end of the connection. */
   async head(): Promise<Omit<Message, "body" | "interim"> | null> {
-    const end = await this.#until(() => this.#buffer.indexOf("\r\n\r\n"));
+    const end = await this.#waitFor(() => this.#buffer.indexOf("\r\n\r\n"));
     if (end < 0) return null;
     const [startLine = "", ...lines] = this.#take(end + 4)
       .subarray(0, end)
@@ -69,7 +69,8 @@ export class MessageReader {
       case "length": {
         framing.left ??= framing.length;
         if (framing.left === 0) return null;
-        if ((await this.#until(() => (this.#buffer.length > 0 ? 0 : -1))) < 0) throw this.#cut();
+        if ((await this.#waitFor(() => (this.#buffer.length > 0 ? 0 : -1))) < 0)
+          throw this.#endedEarly();
         const chunk = this.#take(Math.min(framing.left, this.#buffer.length));
         framing.left -= chunk.length;
         return chunk;
@@ -87,7 +88,7 @@ export class MessageReader {
         return null;
       }
       case "close":
-        if ((await this.#until(() => (this.#buffer.length > 0 ? 0 : -1))) < 0) return null;
+        if ((await this.#waitFor(() => (this.#buffer.length > 0 ? 0 : -1))) < 0) return null;
         return this.#take(this.#buffer.length);
     }
   }
@@ -104,31 +105,32 @@ export class MessageReader {
     const interim: number[] = [];
     for (;;) {
       const head = await this.head();
-      if (!head) throw this.#cut();
+      if (!head) throw this.#endedEarly();
       const status = Number(head.startLine.split(" ")[1]);
       if (status < 200 && status !== 101) {
         interim.push(status);
         continue;
       }
-      const body = await this.body(framingOf(head.headers, method, status));
+      const body = await this.body(getFraming(head.headers, method, status));
       return { ...head, status, body, interim };
     }
   }
 
-  #cut(): Error {
+  #endedEarly(): Error {
     return this.#error ?? new Error("the connection ended early");
   }
 
   async #line(): Promise<string> {
-    const end = await this.#until(() => this.#buffer.indexOf("\r\n"));
-    if (end < 0) throw this.#cut();
+    const end = await this.#waitFor(() => this.#buffer.indexOf("\r\n"));
+    if (end < 0) throw this.#endedEarly();
     return this.#take(end + 2)
       .subarray(0, end)
       .toString("latin1");
   }
 
   async #exactly(length: number): Promise<Buffer> {
-    if ((await this.#until(() => (this.#buffer.length >= length ? 0 : -1))) < 0) throw this.#cut();
+    if ((await this.#waitFor(() => (this.#buffer.length >= length ? 0 : -1))) < 0)
+      throw this.#endedEarly();
     return this.#take(length);
   }
 
@@ -156,7 +158,7 @@ export class MessageReader {
   }
 
   /** @returns what `find` found, or -1 when the connection ended first. */
-  async #until(find: () => number): Promise<number> {
+  async #waitFor(find: () => number): Promise<number> {
     for (;;) {
       const at = find();
       if (at >= 0 || this.#ended || this.#error) return at;
@@ -174,16 +176,16 @@ export class MessageReader {
   }
 }
 
-export function framingOf(headers: [string, string][], method?: string, status?: number): Framing {
+export function getFraming(headers: [string, string][], method?: string, status?: number): Framing {
   if (method === "HEAD" || status === 204 || status === 304 || status === 101)
     return { kind: "none" };
-  if (/chunked/i.test(valueOf(headers, "transfer-encoding") ?? "")) return { kind: "chunked" };
-  const length = valueOf(headers, "content-length");
+  if (/chunked/i.test(findHeader(headers, "transfer-encoding") ?? "")) return { kind: "chunked" };
+  const length = findHeader(headers, "content-length");
   if (length !== undefined) return { kind: "length", length: Number(length) };
   return { kind: status === undefined ? "none" : "close" };
 }
 
-export function valueOf(headers: [string, string][], name: string): string | undefined {
+export function findHeader(headers: [string, string][], name: string): string | undefined {
   return headers.find(([known]) => known.toLowerCase() === name)?.[1];
 }
 

@@ -70,7 +70,9 @@ export class ScriptedConnection {
   }
 
   /** What becomes of a request: an answer, or the code of a reset. */
-  async outcomeOf(stream: number): Promise<{ status: number; body: string } | { reset: number }> {
+  async waitForOutcome(
+    stream: number,
+  ): Promise<{ status: number; body: string } | { reset: number }> {
     let status = 0;
     let body = "";
     for (;;) {
@@ -112,9 +114,7 @@ export async function startScriptedTunnel(originPort: number): Promise<ScriptedT
     token: Buffer.from("token"),
     hostMode: parseHostMode("preserve"),
     insecureUpstream: false,
-    subdomain: undefined,
-    project: undefined,
-    ttlSeconds: undefined,
+    settings: {},
   });
   async function greeted(): Promise<ScriptedConnection> {
     const [socket] = (await once(server, "connection")) as [WebSocket];

@@ -11,7 +11,10 @@ export interface VisitedTunnel extends OwnedTunnel {
   send: (startLine: string, rest?: Buffer | string) => Promise<Answer>;
 }
 
-export async function visitedTunnel(owned: TunnelOwner, subdomain: string): Promise<VisitedTunnel> {
+export async function startVisitedTunnel(
+  owned: TunnelOwner,
+  subdomain: string,
+): Promise<VisitedTunnel> {
   const origin = await startRawOrigin();
   const tunnel = await owned.expose(subdomain, origin.port);
   const host = `${subdomain}.localhost:${owned.api.server.port}`;
@@ -27,19 +30,23 @@ export async function visitedTunnel(owned: TunnelOwner, subdomain: string): Prom
 
 export type Query = Record<string, string | number>;
 
-export function inspect(by: Person, query: Query = {}): Promise<Reply<CaptureSummary[]>> {
+export function listCaptures(by: Person, query: Query = {}): Promise<Reply<CaptureSummary[]>> {
   const params = Object.entries(query).map(([name, value]) => [name, String(value)]);
   return by.get(`/inspector?${new URLSearchParams(params as [string, string][]).toString()}`);
 }
 
 /** Waits until so many are over. */
-export function inspectedWhen(by: Person, query: Query, count: number): Promise<CaptureSummary[]> {
+export function waitForCaptures(
+  by: Person,
+  query: Query,
+  count: number,
+): Promise<CaptureSummary[]> {
   return waitUntil(async () => {
-    const { body } = await inspect(by, { limit: 500, ...query });
+    const { body } = await listCaptures(by, { limit: 500, ...query });
     return body.length === count && body.every(({ state }) => state !== "open") && body;
   }, 60_000);
 }
 
-export async function inspectOne(by: Person, id: string): Promise<CaptureEvent> {
+export async function getCapture(by: Person, id: string): Promise<CaptureEvent> {
   return (await by.get<CaptureEvent>(`/inspector/${id}`)).body;
 }

@@ -12,7 +12,7 @@ export type Watch = (
   onMissed: (count: number) => void,
 ) => WebSocket;
 
-export async function exampleSource(): Promise<string> {
+export async function readExample(): Promise<string> {
   const text = await readFile(join(ROOT, "docs/live-view.md"), "utf8");
   const source = /## Watching[^]*?```js\n([^]*?)```/.exec(text)?.[1];
   if (source === undefined) throw new Error("docs/live-view.md has no example of a watcher");
@@ -20,7 +20,7 @@ export async function exampleSource(): Promise<string> {
 }
 
 export async function loadExample(): Promise<Watch> {
-  const url = `data:text/javascript,${encodeURIComponent(await exampleSource())}`;
+  const url = `data:text/javascript,${encodeURIComponent(await readExample())}`;
   return ((await import(/* @vite-ignore */ url)) as { watch: Watch }).watch;
 }
 
@@ -48,7 +48,7 @@ export class NodeWatcher implements Disposable {
   }
 
   /** The first request of this path that is over. */
-  hears(path: string): Promise<CaptureSummary> {
+  waitForRequest(path: string): Promise<CaptureSummary> {
     const isIt = (request: CaptureSummary) => request.path === path && request.state !== "open";
     return waitUntil(() => Promise.resolve(this.requests.find(isIt)), 30_000);
   }

@@ -1,4 +1,4 @@
-/** The functions that WireGuard is made of, under the names of its paper (§5.4: wireguard.com/papers/wireguard.pdf). */
+/** WireGuard's cryptographic functions, with the names of its paper (§5.4: wireguard.com/papers/wireguard.pdf). */
 import {
   createCipheriv,
   createDecipheriv,
@@ -40,7 +40,7 @@ export function dh(privateKey: Uint8Array, publicKey: Uint8Array): Uint8Array {
   });
 }
 
-/** PKCS #8 (RFC 8410 §7): unlike a JWK, it needs no public key beside the private one. */
+/** PKCS #8 (RFC 8410 §7): unlike a JWK, it does not require the public key as well. */
 const PKCS8_PREFIX = Buffer.from("302e020100300506032b656e04220420", "hex");
 
 function toPrivateKeyObject(privateKey: Uint8Array) {
@@ -118,7 +118,7 @@ function toNonce(counter: number): Uint8Array {
 
 let lastTimestamp = 0n;
 
-/** TAI64N: seconds and nanoseconds, never the same twice in this process. */
+/** TAI64N: seconds and nanoseconds, strictly increasing within this process. */
 export function timestamp(): Uint8Array {
   const now = BigInt(Date.now()) * 1_000_000n;
   lastTimestamp = now > lastTimestamp ? now : lastTimestamp + 1n;

@@ -25,7 +25,7 @@ const LABEL_MAC1 = Buffer.from("mac1----");
 const MACS_BYTES = 2 * MAC_BYTES;
 const EMPTY = new Uint8Array();
 
-/** The keys of one session, from the view of one end. */
+/** The keys of one session at one end. */
 export interface SessionKeys {
   send: Uint8Array;
   receive: Uint8Array;
@@ -61,7 +61,7 @@ export function writeInitiation(own: KeyPair, remote: Uint8Array, index: number)
 }
 
 export interface ReceivedInitiation {
-  /** The initiator's. */
+  /** The initiator's public key. */
   publicKey: Uint8Array;
   index: number;
   timestamp: Uint8Array;
@@ -69,7 +69,7 @@ export interface ReceivedInitiation {
   state: NoiseState;
 }
 
-/** @returns null when it is not meant for this key, or not whole. */
+/** @returns null when the message is not for this key, or invalid. */
 export function readInitiation(own: KeyPair, message: Buffer): ReceivedInitiation | null {
   if (message.byteLength !== INITIATION_BYTES || !hasMac1(message, own.publicKey)) return null;
   const state = start(own.publicKey);
@@ -174,7 +174,7 @@ function decryptAndHash(
   return plaintext;
 }
 
-/** mac2 stays zero: that is what a message has while its receiver is not under load (§5.4.4). */
+/** mac2 stays zero, as it must while the receiver is not under load (§5.4.4). */
 function writeMac1(message: Uint8Array, receiver: Uint8Array): void {
   const at = message.byteLength - MACS_BYTES;
   message.set(mac(hash(LABEL_MAC1, receiver), message.subarray(0, at)), at);

@@ -1,4 +1,4 @@
-/** Echo requests (RFC 792) in IPv4 packets, for peers that take nothing but IP. */
+/** Echo requests (RFC 792) in IPv4 packets, for peers that accept only IP packets. */
 const IPV4_HEADER_BYTES = 20;
 const ICMP_HEADER_BYTES = 8;
 const PROTOCOL_ICMP = 1;
@@ -20,10 +20,10 @@ export function writeEchoRequest(from: string, to: string, sequence: number, tex
   return Buffer.concat([header, icmp]);
 }
 
-/** @returns null for a packet that is no echo reply. */
+/** @returns null for a packet that is not an echo reply. */
 export function readEchoReply(packet: Buffer): { sequence: number; text: string } | null {
   if (packet[9] !== PROTOCOL_ICMP || packet[IPV4_HEADER_BYTES] !== ECHO.reply) return null;
-  // WireGuard pads packets: their own length says where they end.
+  // WireGuard pads packets: the length field says where the packet ends.
   const icmp = packet.subarray(IPV4_HEADER_BYTES, packet.readUInt16BE(2));
   return {
     sequence: icmp.readUInt16BE(6),

@@ -1,7 +1,7 @@
 /**
- * A WireGuard peer in user space, for tests: it starts handshakes and answers them, and follows a remote peer
- * to whatever address its newest message comes from. Payloads are any bytes; for a peer of the kernel or
- * wireguard-go they must be IP packets. It does nothing by itself: no timer rekeys or keeps alive.
+ * A WireGuard peer in user space for tests: it initiates and answers handshakes, and sends to the source address of a
+ * remote peer's newest message. Payloads are any bytes; for a peer in the kernel or wireguard-go they must be IP
+ * packets. It has no timers for rekeying or keepalives.
  */
 import { randomInt } from "node:crypto";
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
@@ -27,13 +27,13 @@ export interface PeerOptions {
   /** In base64, as `wg genkey` prints it; otherwise a new one. */
   privateKey?: string;
   listenPort?: number;
-  /** Of its own socket; 127.0.0.1 by default. */
+  /** The address of its socket; 127.0.0.1 by default. */
   address?: string;
   /** In base64, for all remote peers. */
   presharedKey?: string;
-  /** Public keys that it answers, as `wg set … peer` allows them; everybody's by default. */
+  /** Public keys of allowed peers, as with `wg set … peer`; by default all. */
   allowed?: string[];
-  /** Sends each payload back to whom it came from. */
+  /** Sends each payload back to its sender. */
   echo?: boolean;
 }
 
@@ -52,9 +52,9 @@ interface PeerEvents {
 interface Remote {
   publicKey: string;
   endpoint: Endpoint;
-  /** Those that messages are accepted from, the newest last. */
+  /** Sessions that messages are accepted from, the newest last. */
   sessions: Session[];
-  /** The one to send with. */
+  /** The session to send with. */
   current: Session | undefined;
   lastTimestamp: Uint8Array;
   handshakes: number;
@@ -66,7 +66,7 @@ interface PendingInitiation {
 }
 
 const SESSIONS_MAX = 3;
-/** A lost initiation or response is made good by the next: WireGuard waits for 5 s, which no test needs. */
+/** Delay before a lost initiation or response is repeated. WireGuard waits for 5 s, which would slow tests down. */
 const INITIATION_INTERVAL_MS = 500;
 
 export async function createPeer(options: PeerOptions = {}): Promise<WireGuardPeer> {
@@ -78,12 +78,12 @@ export async function createPeer(options: PeerOptions = {}): Promise<WireGuardPe
 export class WireGuardPeer implements AsyncDisposable {
   /** In base64. */
   readonly publicKey: string;
-  /** All payloads that were accepted, in the order of their arrival; keepalives are none. */
+  /** All accepted payloads in the order of arrival, without keepalives. */
   readonly received: ReceivedPayload[] = [];
   /** Messages that no session accepted. */
   readonly rejected = { forged: 0, replayed: 0, unknown: 0 };
   readonly events = new EventEmitter<PeerEvents>();
-  /** A `false` leaves initiations unanswered, as a server that is down does. */
+  /** `false` leaves initiations unanswered, like a server that is down. */
   isAnswering = true;
 
   readonly #options: PeerOptions;
@@ -92,7 +92,7 @@ export class WireGuardPeer implements AsyncDisposable {
   readonly #remotes = new Map<string, Remote>();
   readonly #sessions = new Map<number, { session: Session; remote: Remote }>();
   readonly #pending = new Map<number, PendingInitiation>();
-  /** Indices of initiations that were answered, or repeated and then answered: one of them is enough. */
+  /** Indices of initiations that need no further response, because one of the same handshake was answered. */
   readonly #superseded = new Set<number>();
   #socket: Socket | undefined;
 
@@ -118,7 +118,7 @@ export class WireGuardPeer implements AsyncDisposable {
 
   // ── Sending ──
 
-  /** Initiates a handshake, again and again until it is answered. A second one with the same peer is a rekey. */
+  /** Initiates a handshake, repeatedly until it is answered. A second one with the same peer is a rekey. */
   async handshake(endpoint: Endpoint, publicKey: string): Promise<void> {
     const remote = this.#getOrAddRemote(publicKey, endpoint);
     remote.endpoint = endpoint;
@@ -138,7 +138,7 @@ export class WireGuardPeer implements AsyncDisposable {
     return initiation.message;
   }
 
-  /** @param to left out: the only remote peer. */
+  /** @param to by default the only remote peer. */
   send(payload: Uint8Array | string, to?: string): void {
     const remote = this.#getRemote(to);
     this.sendRaw(this.encryptPayload(payload, to), remote.endpoint);
@@ -160,14 +160,14 @@ export class WireGuardPeer implements AsyncDisposable {
     this.#socket?.send(bytes, port, address);
   }
 
-  // ── What it knows ──
+  // ── State ──
 
-  /** Where the remote peer was last. */
+  /** The last address of the remote peer. */
   endpoint(of?: string): Endpoint {
     return this.#getRemote(of).endpoint;
   }
 
-  /** Completed ones with a remote peer, in either role. */
+  /** Number of completed handshakes with a remote peer, in either role. */
   handshakes(of?: string): number {
     return this.#getRemote(of).handshakes;
   }
@@ -178,7 +178,7 @@ export class WireGuardPeer implements AsyncDisposable {
       .map(({ payload }) => payload.toString());
   }
 
-  /** Resolves once a payload with this text has arrived. */
+  /** Resolves when a payload with this text has arrived. */
   async waitForPayload(text: string): Promise<void> {
     if (this.texts().includes(text)) return;
     await this.#waitForEvent("payload", ({ payload }) => payload.toString() === text);
@@ -193,9 +193,9 @@ export class WireGuardPeer implements AsyncDisposable {
       if (matches(argument as PeerEvents[Name][0])) return;
   }
 
-  // ── Its socket ──
+  // ── Socket ──
 
-  /** Takes a new source port, as a client does that changes its network. */
+  /** Uses a new source port, like a client that changes its network. */
   async rebind(): Promise<void> {
     await this.close();
     await this.bind(0);
@@ -203,7 +203,7 @@ export class WireGuardPeer implements AsyncDisposable {
 
   async bind(port: number): Promise<void> {
     const socket = createSocket({ type: "udp4", recvBufferSize: 4 * 2 ** 20 });
-    // A connected path that is gone answers with ICMP: to a peer that is a loss as any other.
+    // An ICMP error of a broken path is an ordinary loss to a peer.
     socket.on("error", () => undefined);
     socket.bind(port, this.#options.address ?? "127.0.0.1");
     await once(socket, "listening");

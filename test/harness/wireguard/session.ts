@@ -1,4 +1,4 @@
-/** One WireGuard session after its handshake: data messages, and the window against replays (§5.4.6). */
+/** One WireGuard session after its handshake: data messages and the replay window (§5.4.6). */
 import { AEAD_TAG_BYTES, decrypt, encrypt } from "./crypto.ts";
 import { MESSAGE, type SessionKeys } from "./handshake.ts";
 
@@ -7,7 +7,7 @@ export const DATA_OVERHEAD_BYTES = HEADER_BYTES + AEAD_TAG_BYTES;
 const WINDOW_MESSAGES = 8_192;
 
 export class Session {
-  /** By which the other end addresses it. */
+  /** The index by which the other end addresses this session. */
   readonly index: number;
   readonly #remoteIndex: number;
   readonly #keys: SessionKeys;
@@ -39,7 +39,7 @@ export class Session {
   }
 }
 
-/** Takes each counter once, and none that is too far behind the highest. */
+/** Accepts each counter once, and none that is too far below the highest. */
 export class ReplayWindow {
   readonly #seen = new Set<number>();
   #highest = -1;

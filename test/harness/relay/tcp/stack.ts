@@ -1,4 +1,4 @@
-/** TCP tunnels as people run them: a server, a relay in a process of its own, `underpass tcp`, a local server. */
+/** The whole stack of TCP tunnels: a server, a relay in a process of its own, `underpass tcp`, a local server. */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { runAgent, type RunningAgent } from "../../tunnel/agent.ts";

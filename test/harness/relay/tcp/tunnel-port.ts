@@ -1,4 +1,4 @@
-/** A relay's port of a TCP tunnel by itself, with an agent of the test's own: plain sockets on both sides. */
+/** A single port of a TCP tunnel, without the rest of the relay, with plain sockets as visitors and as the agent. */
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { VisitorHead } from "../../../../protocol/relay/control.ts";
@@ -8,9 +8,9 @@ import { reservePort } from "../../ports.ts";
 export interface TestTunnelPort extends AsyncDisposable {
   port: TunnelPort;
   number: number;
-  /** How many data connections the port has asked for. */
+  /** How many data connections the port has requested. */
   readonly asked: number;
-  /** A data connection. It is given the next visitor who has none. */
+  /** Opens a data connection, which gets the next waiting visitor. */
   openDataConnection(): Promise<Socket>;
   /** A visitor's connection. */
   visit(): Promise<Socket>;
@@ -22,7 +22,7 @@ export interface TunnelPortSettings {
   cidrs?: string[];
   mbps?: number;
   limits?: Partial<TunnelPortLimits>;
-  /** Opens data connections that the port asks for, and calls this with each. */
+  /** Opens the data connections that the port requests, and calls this with each. */
   serve?: (connection: Socket) => void;
 }
 
@@ -117,7 +117,7 @@ export async function readAll(socket: Socket): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** @returns the error code with which the connection ended, or null where it ended without. */
+/** @returns the error code with which the connection ended; null when it ended without an error. */
 export async function endOf(socket: Socket): Promise<string | null> {
   let code: string | null = null;
   socket.on("error", (error: NodeJS.ErrnoException) => (code = error.code ?? "unknown"));

@@ -7,7 +7,7 @@ interface Bodies {
 }
 
 /** @param bodies as bytes; sizes and base64 follow from them. */
-export function captured(event: Partial<CaptureEvent>, bodies: Bodies = {}): CaptureEvent {
+export function buildCapture(event: Partial<CaptureEvent>, bodies: Bodies = {}): CaptureEvent {
   const sent = Buffer.from(bodies.sent ?? "");
   const answered = Buffer.from(bodies.answered ?? "");
   return {

@@ -2,7 +2,7 @@
 import { once } from "node:events";
 import { connect, createServer, isIPv6, type AddressInfo, type Socket } from "node:net";
 
-export interface Relay extends AsyncDisposable {
+export interface FaultyProxy extends AsyncDisposable {
   url: string;
   /** How many connections were made over it so far. */
   readonly connections: number;
@@ -13,10 +13,10 @@ export interface Relay extends AsyncDisposable {
 }
 
 /** @param at where it listens: any port of 127.0.0.1 when left out. */
-export async function startRelay(
+export async function startFaultyProxy(
   port: number,
   at = { host: "127.0.0.1", port: 0 },
-): Promise<Relay> {
+): Promise<FaultyProxy> {
   const pairs = new Set<[Socket, Socket]>();
   let connections = 0;
   const server = createServer((near) => {
