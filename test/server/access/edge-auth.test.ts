@@ -70,7 +70,7 @@ test("is put, replaced whole, listed, removed and logged", async () => {
   ]);
 });
 
-test("is kept as providers' addresses are compared, each entry once", async () => {
+test("stores normalized addresses without duplicates", async () => {
   const allowed_emails = [" Ann@Example.COM ", "ann@example.com", "ｂob@example.com"];
   const allowed_domains = [
     "EXAMPLE.com",
@@ -137,7 +137,7 @@ describe("is refused", () => {
     expect((await put({ ...NOBODY, provider: 1 })).body.error).toBe("invalid_request");
   });
 
-  test("for a tunnel of others, one that is gone, and to viewers", async () => {
+  test("for a tunnel of another organization, a deleted tunnel, and to viewers", async () => {
     const stranger = await api.owner();
     expect((await put(NOBODY, id, stranger)).status).toBe(404);
     expect((await stranger.delete(`/tunnels/${id}/edge-auth`)).status).toBe(404);
@@ -148,7 +148,7 @@ describe("is refused", () => {
     expect((await owner.delete(`/tunnels/${gone}/edge-auth`)).status).toBe(404);
   });
 
-  test("on the plan free, also during a trial, and is taken off on any", async () => {
+  test("on the free plan, even during a trial, but can be removed on any plan", async () => {
     const person = await api.owner();
     const tunnelId = await newTunnel(person);
     const plan = (values: string) =>
@@ -164,7 +164,7 @@ describe("is refused", () => {
     expect((await person.delete(`/tunnels/${tunnelId}/edge-auth`)).status).toBe(200);
   });
 
-  test("where no provider is set up, and nobody is sent to one", async () => {
+  test("when no provider is configured, and visitors are not redirected", async () => {
     await using bare = await startApi();
     const person = await bare.owner();
     const { body } = await person.post<Tunnel>("/tunnels", { localPort: 1 });
@@ -177,7 +177,7 @@ describe("is refused", () => {
   });
 });
 
-test("starting to sign in is limited by address, the provider's answers are not", async () => {
+test("starting a sign-in is rate limited by address, the provider's callback is not", async () => {
   await using strict = await startApi({ env: { ...PROVIDER, AUTH_RATE_LIMIT: "on" } });
   const ask = (path: string) => strict.stranger.get<Refusal>(`/edge-auth/${path}`);
   const start = `start?moved=1&tunnel_id=${crypto.randomUUID()}`;

@@ -43,7 +43,7 @@ const JWT = {
 };
 
 describe("a traffic policy", () => {
-  test("is kept as it was put, replaced whole, and removed", async () => {
+  test("is stored as sent, replaced as a whole, and removed", async () => {
     const id = await newTunnel();
     const path = `/tunnels/${id}/policy`;
     expect((await owner.get(path)).body).toEqual({ id, policy: null });
@@ -119,7 +119,7 @@ describe("a traffic policy", () => {
       { actions: [{ ...JWT, allowed_issuers: [] }] },
       "actions[0].allowed_issuers",
     ],
-  ])("is refused with %s, and the answer says where", async (_, policy, field) => {
+  ])("is refused with %s, and the response names the field", async (_, policy, field) => {
     const id = await newTunnel();
     const { status, body } = await put(`/tunnels/${id}/policy`, policy);
     expect([status, body.error, body.fields[0]?.path]).toEqual([400, "bad_policy", field]);
@@ -186,7 +186,7 @@ describe("a password", () => {
     });
   });
 
-  test("is for plans that have it, and for trials", async () => {
+  test("requires a plan that includes it, or a trial", async () => {
     const person = await api.owner();
     const id = await newTunnel(person);
     const set = () =>
@@ -233,7 +233,7 @@ describe("maintenance", () => {
     ]);
   });
 
-  test("says no more than 500 characters", async () => {
+  test("has a message of at most 500 characters", async () => {
     const path = `/tunnels/${await newTunnel()}/maintenance`;
     expect((await put(path, { message: "a".repeat(500) })).status).toBe(200);
     expect(await put(path, { message: "a".repeat(501) })).toMatchObject({
@@ -243,7 +243,7 @@ describe("maintenance", () => {
   });
 });
 
-describe("what stands before a tunnel", () => {
+describe("the gates of a tunnel", () => {
   const CHANGES: [string, string, object][] = [
     ["PUT", "policy", { actions: [] }],
     ["DELETE", "policy", {}],
@@ -258,17 +258,20 @@ describe("what stands before a tunnel", () => {
       body: JSON.stringify(body),
     });
 
-  test.each(CHANGES)("is nobody else's to change: %s %s", async (...change) => {
-    const id = await newTunnel();
-    expect((await send(await api.colleague(owner, "viewer"), id, change)).status).toBe(403);
-    const stranger = await api.owner();
-    expect((await send(stranger, id, change)).status).toBe(404);
-    expect((await stranger.get(`/tunnels/${id}/policy`)).status).toBe(404);
-    await owner.delete(`/tunnels/${id}`);
-    expect((await send(owner, id, change)).status).toBe(404);
-  });
+  test.each(CHANGES)(
+    "cannot be changed by another organization or a viewer: %s %s",
+    async (...change) => {
+      const id = await newTunnel();
+      expect((await send(await api.colleague(owner, "viewer"), id, change)).status).toBe(403);
+      const stranger = await api.owner();
+      expect((await send(stranger, id, change)).status).toBe(404);
+      expect((await stranger.get(`/tunnels/${id}/policy`)).status).toBe(404);
+      await owner.delete(`/tunnels/${id}`);
+      expect((await send(owner, id, change)).status).toBe(404);
+    },
+  );
 
-  test("is the last of twenty changes at once that was made, in the row and in the object", async () => {
+  test("are those of the last of twenty concurrent changes, in the row and in the object", async () => {
     const id = await newTunnel();
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -285,7 +288,7 @@ describe("what stands before a tunnel", () => {
     expect(await actionsOn(id)).toHaveLength(21);
   });
 
-  test("is not said to be in force before the tunnel was told", async () => {
+  test("are reported as in force only after the tunnel was updated", async () => {
     const id = await newTunnel();
     // What no object takes.
     await api.sql(`update tunnels set policy = '{"actions":[{"kind":"none"}]}' where id = $1`, [

@@ -7,7 +7,7 @@ import { mintToken } from "../../harness/server/api.ts";
 import { startRawOrigin, OK, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import {
   startTunnelOwner,
-  codeOf,
+  findErrorCode,
   type OwnedTunnel,
   type TunnelOwner,
 } from "../../harness/tunnel/owned-tunnel.ts";
@@ -41,7 +41,7 @@ beforeEach(async () => {
 
 const allow = (...cidrs: string[]) => shop.put("ip-allowlist", { cidrs });
 const visitFrom = async (address: string, lines: Record<string, string> = {}) =>
-  codeOf(await shop.visit("/", { "x-forwarded-for": address, ...lines }));
+  findErrorCode(await shop.visit("/", { "x-forwarded-for": address, ...lines }));
 const read = async () =>
   (await owned.owner.get<Allowlist>(`/tunnels/${shop.id}/ip-allowlist`)).body;
 
@@ -52,9 +52,9 @@ describe("an allowlist", () => {
     const set = await allow("192.0.2.77/24", "2001:DB8:0::1/32", "198.51.100.7", "192.0.2.0/24");
     expect([set.status, set.body]).toEqual([200, { id: shop.id, cidrs }]);
     expect(await read()).toEqual({ id: shop.id, cidrs });
-    expect((await shop.listed()).allowedCidrs).toEqual(cidrs);
+    expect((await shop.getListed()).allowedCidrs).toEqual(cidrs);
     expect((await shop.remove("ip-allowlist")).body).toEqual({ id: shop.id, cidrs: null });
-    expect((await shop.listed()).allowedCidrs).toBe(null);
+    expect((await shop.getListed()).allowedCidrs).toBe(null);
   });
 
   test.each([
@@ -71,7 +71,7 @@ describe("an allowlist", () => {
     expect((await read()).cidrs).toEqual(["192.0.2.0/24"]);
   });
 
-  test("is written into the log of the organization", async () => {
+  test("is recorded in the audit log", async () => {
     await allow("192.0.2.0/24");
     await shop.remove("ip-allowlist");
     const { body } =
@@ -82,7 +82,7 @@ describe("an allowlist", () => {
     ]);
   });
 
-  test("is not a viewer's to set, and nobody's of another organization", async () => {
+  test("cannot be set by viewers, nor by another organization", async () => {
     const path = `/tunnels/${shop.id}/ip-allowlist`;
     const viewer = await owned.api.colleague(owned.owner, "viewer");
     expect((await viewer.get(path)).status).toBe(200);
@@ -96,7 +96,7 @@ describe("an allowlist", () => {
 });
 
 describe("a visitor", () => {
-  test("gets through from a block of the list only, from the next request on", async () => {
+  test("is allowed only from a block of the list, from the next request on", async () => {
     expect(await visitFrom("203.0.113.9")).toBe("passed");
     await allow("192.0.2.0/24", "2001:db8::/32");
     for (const address of ["192.0.2.1", "192.0.2.255", "::ffff:192.0.2.1", "2001:db8:ffff::1"]) {
@@ -117,7 +117,7 @@ describe("a visitor", () => {
       "x-forwarded-for": "203.0.113.9",
       accept: "text/html",
     });
-    expect([refused.status, codeOf(refused)]).toEqual([403, "forbidden"]);
+    expect([refused.status, findErrorCode(refused)]).toEqual([403, "forbidden"]);
     expect(refused.body.toString()).toContain("from your network");
     // By now the edge judges, too: a list that changes holds at once all the same.
     for (let n = 0; n < 3; n++) {
@@ -129,14 +129,14 @@ describe("a visitor", () => {
     expect(await visitFrom("203.0.113.9")).toBe("unauthorized");
   });
 
-  test("meets maintenance first, whatever its address", async () => {
+  test("gets the maintenance response first, from any address", async () => {
     await allow("192.0.2.0/24");
     await shop.put("maintenance");
     expect(await visitFrom("203.0.113.9")).toBe("maintenance");
     expect(await visitFrom("192.0.2.9")).toBe("maintenance");
   });
 
-  test("of a custom domain meets the same list", async () => {
+  test("of a custom domain is checked against the same list", async () => {
     const { api, owner } = owned;
     const { body: domain } = await owner.post<{ id: string }>("/domains", {
       domain: "shop.example",
@@ -144,7 +144,7 @@ describe("a visitor", () => {
     await api.sql("update domains set verified_at = now() where id = $1", [domain.id]);
     await owner.put(`/domains/${domain.id}/bind`, { tunnel_id: shop.id });
     const visit = async (address: string) =>
-      codeOf(
+      findErrorCode(
         await exchange(
           api.server.port,
           `GET / HTTP/1.1\r\nHost: shop.example\r\nX-Forwarded-For: ${address}\r\n\r\n`,
@@ -158,7 +158,7 @@ describe("a visitor", () => {
   });
 });
 
-test("the list of a TCP tunnel is told to its relay", async () => {
+test("the relay receives the list of a TCP tunnel", async () => {
   const { api, owner } = owned;
   using relay = await RelayLink.connect(api.server);
   const { body } = await owner.post<Tunnel & ErrorBody>("/tunnels", {

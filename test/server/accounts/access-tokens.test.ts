@@ -51,11 +51,11 @@ async function statusWith(token: string): Promise<number> {
   return (await caller.get("/auth/me")).status;
 }
 
-test("what the tests sign with is the service's own key", async () => {
+test("the tests sign with the key of the service", async () => {
   expect(await statusWith(await signed({}))).toBe(200);
 });
 
-test("the key set has the public half of it, and nothing of the private one", async () => {
+test("the key set contains only the public key", async () => {
   const { body } = await api.stranger.get<{ keys: JWK[] }>("/.well-known/jwks.json");
   expect(body.keys).toEqual([
     { kty: "EC", crv: "P-256", x: jwk.x, y: jwk.y, kid: jwk.kid, use: "sig", alg: "ES256" },
@@ -96,7 +96,7 @@ test("HS256 keyed with the public key is refused", async () => {
   }
 });
 
-test("a key that the token brings along is not used", async () => {
+test("a key in the header of the token is not used", async () => {
   const other = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const brought = other.publicKey.export({ format: "jwk" });
   for (const header of [
@@ -166,13 +166,13 @@ test.each([
   ["that is a list", () => `[${textOf()}]`],
   ["that is cut", () => textOf().slice(0, -1)],
   ["that is empty", () => ""],
-])("a well signed payload %s is refused", async (_, payload) => {
+])("a correctly signed payload %s is refused", async (_, payload) => {
   expect(await statusWith(await signedText(textOf()))).toBe(200);
   expect(await statusWith(await signedText(payload()))).toBe(401);
 });
 const textOf = () => JSON.stringify(claims);
 
-test("a well signed token opens no organization that its user is not a member of", async () => {
+test("a correctly signed token does not open an organization without a membership", async () => {
   const other = await api.owner();
   const token = await signed({ org: other.orgId });
   expect(await statusWith(token)).toBe(401);
@@ -182,7 +182,7 @@ test("a well signed token opens no organization that its user is not a member of
   expect(await statusWith(await signed({ sub: other.userId }))).toBe(401);
 });
 
-test("another spelling of a revoked token is as revoked", async () => {
+test("another encoding of a revoked token is revoked too", async () => {
   const person = await api.owner();
   const [header, payload, signature] = person.accessToken.split(".") as [string, string, string];
   // The last letter of 64 bytes carries four bits that say nothing.
@@ -199,7 +199,7 @@ test("another spelling of a revoked token is as revoked", async () => {
 });
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-test("a role in the token grants nothing: the row's counts", async () => {
+test("the role of the membership counts, not the role in the token", async () => {
   const viewer = await api.colleague(owner, "viewer");
   const promoted = await new SignJWT({ ...claimsOf(viewer), role: "owner" })
     .setProtectedHeader({ ...HEADER, kid: jwk.kid })
@@ -220,7 +220,7 @@ test.each([
   expect(await statusWith(`${unsigned}.${toBase64Url(signature)}`)).toBe(401);
 });
 
-test("a token cut, padded or with another letter is refused", async () => {
+test("a truncated, padded or modified token is refused", async () => {
   const [header, payload, signature] = owner.accessToken.split(".") as [string, string, string];
   const changed = signature.startsWith("A") ? `B${signature.slice(1)}` : `A${signature.slice(1)}`;
   for (const token of [
@@ -235,7 +235,7 @@ test("a token cut, padded or with another letter is refused", async () => {
   }
 });
 
-test("other credentials of ours are no access tokens", async () => {
+test("other credentials of the service are not accepted as access tokens", async () => {
   const person = await api.owner();
   const { wireBytes } = await mintToken(person);
   await api.stranger.post("/auth/forgot", { email: person.email });
@@ -260,7 +260,7 @@ test("other credentials of ours are no access tokens", async () => {
   }
 });
 
-test("a token that the key of capability tokens signed is no access token", async () => {
+test("a token signed with the key of capability tokens is not accepted as an access token", async () => {
   const secrets = await readFile(join(api.server.dataDir, "secrets.json"), "utf8");
   const { TOKEN_SIGNING_KEY } = JSON.parse(secrets) as { TOKEN_SIGNING_KEY: string };
   const other = JSON.parse(TOKEN_SIGNING_KEY) as JWK & { kid: string };

@@ -38,7 +38,7 @@ function withoutRequestId({ status, body, headers }: Reply<unknown>) {
 const bodyAndStatus = ({ status, body }: Reply<unknown>) => ({ status, body });
 
 describe("signing up", () => {
-  test("mails a code that makes an account with an organization of its own", async () => {
+  test("sends a code by email that creates an account with its own organization", async () => {
     const email = newEmail();
     expect(await signUp(email)).toMatchObject({
       status: 201,
@@ -77,7 +77,7 @@ describe("signing up", () => {
     expect(fromBase64(hash!)).toEqual(new Uint8Array(oracle));
   });
 
-  test("answers the same for an address that has an account, and tells that address", async () => {
+  test("gives the same response for an address with an account, and notifies that address", async () => {
     const { email } = await api.owner();
     const again = await signUp(email, "another good password");
     expect(withoutRequestId(again)).toEqual(withoutRequestId(await signUp(newEmail())));
@@ -88,7 +88,7 @@ describe("signing up", () => {
     expect((await logIn(email)).status).toBe(200);
   });
 
-  test("counts the password of whoever asked for the code that is entered", async () => {
+  test("sets the password of the sign-up whose code is entered", async () => {
     const email = newEmail();
     await signUp(email, "the thief's password");
     const stale = await api.getMailedCode(email);
@@ -136,7 +136,7 @@ describe("signing up", () => {
     });
   });
 
-  test("twenty times at once makes one account, whose newest code is the good one", async () => {
+  test("twenty times at once creates one account, for which only the newest code is valid", async () => {
     const email = newEmail();
     const replies = await Promise.all(Array.from({ length: 20 }, () => signUp(email)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([201]));
@@ -161,14 +161,14 @@ describe("signing up", () => {
     expect(tried.filter((status) => status === 200)).toHaveLength(1);
   });
 
-  test("takes another spelling of an address for the same address", async () => {
+  test("treats another spelling of an address as the same address", async () => {
     const email = newEmail();
     await signUp(` ${email.toUpperCase()} `);
     await verify(email, await api.getMailedCode(email));
     expect((await logIn(email.toUpperCase())).status).toBe(200);
   });
 
-  test("takes another composition of the same letters for the same password", async () => {
+  test("accepts a password in another Unicode composition", async () => {
     const email = newEmail();
     await signUp(email, "cafe\u0301 au lait, svp");
     await verify(email, await api.getMailedCode(email));
@@ -177,7 +177,7 @@ describe("signing up", () => {
 });
 
 describe("a code", () => {
-  test("fails in one way, whatever is wrong with it", async () => {
+  test("fails with the same response, whatever the reason", async () => {
     const email = newEmail();
     await signUp(email);
     const code = await api.getMailedCode(email);
@@ -195,7 +195,7 @@ describe("a code", () => {
     }
   });
 
-  test("is burned by five wrong guesses, however many arrive at once", async () => {
+  test("is void after five wrong guesses, also concurrent ones", async () => {
     const email = newEmail();
     await signUp(email);
     const code = await api.getMailedCode(email);
@@ -211,7 +211,7 @@ describe("a code", () => {
     expect(attempts).toBe(5);
   });
 
-  test("is guessed at twenty times an hour, however often another one is asked for", async () => {
+  test("allows twenty guesses an hour, however many codes are requested", async () => {
     const email = newEmail();
     await signUp(email);
     for (let codes = 0; codes < 4; codes++) {
@@ -229,7 +229,7 @@ describe("a code", () => {
     expect((await verify(email, code)).status).toBe(200);
   });
 
-  test("is not found by guessing on while it is right, nor confirmed twice", async () => {
+  test("cannot be found by continuing to guess, nor used twice", async () => {
     const email = newEmail();
     await signUp(email);
     const code = await api.getMailedCode(email);
@@ -262,7 +262,7 @@ describe("a code", () => {
     expect(plain).not.toContain(row!.code_hash);
   });
 
-  test("is good once, however many enter it at once", async () => {
+  test("is valid once, even when it is entered concurrently", async () => {
     const email = newEmail();
     await signUp(email);
     const code = await api.getMailedCode(email);
@@ -275,7 +275,7 @@ describe("a code", () => {
     expect(organizations).toHaveLength(1);
   });
 
-  test("is void once another is asked for", async () => {
+  test("is void after another one is requested", async () => {
     const email = newEmail();
     await signUp(email);
     const first = await api.getMailedCode(email);
@@ -290,7 +290,7 @@ describe("a code", () => {
     expect((await verify(email, second)).status).toBe(200);
   });
 
-  test("is good for ten minutes", async () => {
+  test("is valid for ten minutes", async () => {
     const email = newEmail();
     await signUp(email);
     const code = await api.getMailedCode(email);
@@ -301,7 +301,7 @@ describe("a code", () => {
     expect((await verify(email, code)).status).toBe(400);
   });
 
-  test("asked for again by an address that has none is answered alike", async () => {
+  test("requested for an address without a sign-up gives the same response", async () => {
     const known = newEmail();
     await signUp(known);
     const replies = await Promise.all(
@@ -312,7 +312,7 @@ describe("a code", () => {
 });
 
 describe("logging in", () => {
-  test("fails in one way: no account, wrong password, address not confirmed", async () => {
+  test("fails with the same response: no account, wrong password, address not verified", async () => {
     const { email } = await api.owner();
     const unconfirmed = newEmail();
     await signUp(unconfirmed);
@@ -326,7 +326,7 @@ describe("logging in", () => {
     expect(early).toEqual(wrong);
   });
 
-  test("sets a cookie that only /auth sees and no script", async () => {
+  test("sets a cookie that is sent only to /auth and hidden from scripts", async () => {
     const { email } = await api.owner();
     const [cookie] = (await logIn(email)).headers.getSetCookie();
     expect(cookie).toMatch(
@@ -336,7 +336,7 @@ describe("logging in", () => {
 });
 
 describe("the account", () => {
-  test("says who is signed in and what the plan grants", async () => {
+  test("shows who is signed in and what the plan includes", async () => {
     const owner = await api.owner();
     const { status, body } = await owner.get<Me>("/auth/me");
     expect(status).toBe(200);
@@ -359,7 +359,7 @@ describe("the account", () => {
     });
   });
 
-  test("is signed out at once by logging out: bearer and cookie alike", async () => {
+  test("is signed out at once by logging out, with bearer and cookie", async () => {
     const owner = await api.owner();
     const reply = await owner.post("/auth/logout");
     expect(reply).toMatchObject({ status: 200, body: { ok: true } });
@@ -368,7 +368,7 @@ describe("the account", () => {
     expect((await refresh(owner.cookie)).status).toBe(401);
   });
 
-  test("is out of an organization the moment its membership ends", async () => {
+  test("loses access to an organization as soon as its membership ends", async () => {
     const owner = await api.owner();
     await api.sql("delete from memberships where user_id = $1", [owner.userId]);
     expect((await owner.get("/auth/me")).status).toBe(401);

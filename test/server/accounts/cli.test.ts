@@ -32,7 +32,7 @@ const approve = (code: string, by = owner) =>
   by.post<Collected>("/auth/cli/authorize", { device_code: code });
 
 describe("the device flow", () => {
-  test("starts with a code for the machine and one for its person", async () => {
+  test("starts with a code for the machine and one for its user", async () => {
     const started = await start();
     expect(started).toMatchObject({
       user_code: expect.stringMatching(/^[B-DF-HJ-NP-TV-Z]{4}-[B-DF-HJ-NP-TV-Z]{4}$/),
@@ -44,7 +44,7 @@ describe("the device flow", () => {
     expect(fromBase64(started.device_code)).toHaveLength(32);
   });
 
-  test("hands the machine the token that its person approved, once", async () => {
+  test("hands the approved token to the machine once", async () => {
     const { device_code, user_code } = await start("my laptop");
     expect(await poll(device_code)).toMatchObject({
       status: 400,
@@ -73,7 +73,7 @@ describe("the device flow", () => {
     expect(token.expiresAt - token.issuedAt).toBe(90 * 24 * 3600);
   });
 
-  test("tells a machine that asks too often to slow down", async () => {
+  test("answers slow_down to a machine that polls too often", async () => {
     const { device_code } = await start();
     await poll(device_code);
     expect(await poll(device_code)).toMatchObject({
@@ -82,14 +82,14 @@ describe("the device flow", () => {
     });
   });
 
-  test("approves once, however many approve at once", async () => {
+  test("is approved once, also by concurrent approvals", async () => {
     const { user_code } = await start();
     const replies = await Promise.all(Array.from({ length: 20 }, () => approve(user_code)));
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(replies.filter(({ status }) => status === 400)).toHaveLength(19);
   });
 
-  test("hands over once, however many collect at once", async () => {
+  test("hands the token over once, also to concurrent polls", async () => {
     const { device_code, user_code } = await start();
     await approve(user_code);
     const replies = await Promise.all(Array.from({ length: 20 }, () => poll(device_code)));
@@ -97,7 +97,7 @@ describe("the device flow", () => {
     expect(replies.filter(({ status }) => status === 410)).toHaveLength(19);
   });
 
-  test("hands over nothing that was revoked in the meantime", async () => {
+  test("does not hand over a token that was revoked in the meantime", async () => {
     const { device_code } = await start("regretted");
     await approve(device_code);
     const { body } = await owner.get<{ name: string; nonce: string }[]>("/tokens");
@@ -112,7 +112,7 @@ describe("the device flow", () => {
     expect((await poll(device_code)).status).toBe(410);
   });
 
-  test("lets nobody approve who may not mint", async () => {
+  test("can only be approved with the permission to mint tokens", async () => {
     const viewer = await api.colleague(owner, "viewer");
     const { user_code } = await start();
     expect((await approve(user_code, viewer)).status).toBe(403);
@@ -120,14 +120,14 @@ describe("the device flow", () => {
   });
 
   test.each(["", "XXXX", "AAAA-EEEE", "BCDF-GHJK", "' or true --"])(
-    "knows nothing of the code %j",
+    "refuses the unknown code %j",
     async (code) => {
       expect(await approve(code)).toMatchObject({ status: 400, body: { error: "invalid_code" } });
       expect(await poll(code)).toMatchObject({ status: 410 });
     },
   );
 
-  test("keeps no code in the clear that a machine could be impersonated with", async () => {
+  test("stores no plain text code with which a machine could be impersonated", async () => {
     const { device_code } = await start();
     const rows = await api.sql("select * from device_codes");
     expect(JSON.stringify(rows)).not.toContain(device_code);

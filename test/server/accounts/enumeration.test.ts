@@ -45,16 +45,19 @@ test.each([
   ["/auth/resend-verify-otp", {}, 200],
   ["/auth/forgot", {}, 202],
   ["/auth/verify-email-otp", { code: "no code" }, 400],
-])("POST %s %j answers %d, the same for everybody", async (path, fields, status) => {
-  const unknown = seen(await api.stranger.post(path, { ...fields, email: newEmail() }));
-  expect(unknown.status).toBe(status);
-  for (const [kind, email] of Object.entries(addresses)) {
-    const known = seen(await api.stranger.post(path, { ...fields, email }));
-    expect([kind, known]).toEqual([kind, unknown]);
-  }
-});
+])(
+  "POST %s %j gives the same response with and without an account: %d",
+  async (path, fields, status) => {
+    const unknown = seen(await api.stranger.post(path, { ...fields, email: newEmail() }));
+    expect(unknown.status).toBe(status);
+    for (const [kind, email] of Object.entries(addresses)) {
+      const known = seen(await api.stranger.post(path, { ...fields, email }));
+      expect([kind, known]).toEqual([kind, unknown]);
+    }
+  },
+);
 
-test("the right password of an account that can't be logged in to looks like a wrong one", async () => {
+test("the right password of an account that cannot log in looks like a wrong one", async () => {
   const [wrong, right] = await Promise.all([
     api.stranger.post("/auth/login", { email: newEmail(), password: PASSWORD }),
     api.stranger.post("/auth/login", { email: addresses.unconfirmed, password: PASSWORD }),
@@ -62,7 +65,7 @@ test("the right password of an account that can't be logged in to looks like a w
   expect(seen(right)).toEqual(seen(wrong));
 });
 
-test("signing up leaves the same rows behind for everybody: a code, an event, a mail", async () => {
+test("signing up creates the same rows with and without an account: a code, an event, an email", async () => {
   const outcomes = [];
   for (const email of [addresses.confirmed!, addresses.unconfirmed!, newEmail()]) {
     const rows = async () => {
@@ -81,7 +84,7 @@ test("signing up leaves the same rows behind for everybody: a code, an event, a 
   expect(outcomes).toEqual(outcomes.map(() => ({ events: 1, codes: 1 })));
 });
 
-test("a code for an account that is confirmed already confirms nothing, even the right one", async () => {
+test("a code for an account that is already verified has no effect, even the right one", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);
@@ -104,7 +107,7 @@ test("a code for an account that is confirmed already confirms nothing, even the
 });
 
 test.each(["/auth/signup", "/auth/login", "/auth/forgot", "/auth/resend-verify-otp"])(
-  "POST %s refuses an address that no database could look up",
+  "POST %s refuses an address that the database cannot store",
   async (path) => {
     const email = "some\0body@example.com";
     const { status, body } = await api.stranger.post(path, { email, password: PASSWORD });

@@ -81,7 +81,7 @@ describe("a mail", () => {
     await waitUntil(async () => (await waiting(service)).length === 0);
   });
 
-  test("arrives as it was written: accents, lines that are dots, lines that are long", async () => {
+  test("arrives unchanged: accents, lines of dots, long lines", async () => {
     const text = `Grüße 🚇\n.\n..two\n${"long ".repeat(500)}\nFrom here on =20 it ends.\n`;
     const subject = `Einladung von ${"Größe 🚇 ".repeat(30)}`.trim();
     await service.queueMail({ ...MAIL, subject, text, html: `<p>${text}</p>` });
@@ -100,7 +100,7 @@ describe("a mail", () => {
     "One\nBcc: eve@example.com",
     "One\u2028Bcc: eve@example.com",
     "=?UTF-8?Q?=0D=0ABcc:_eve@example.com?=",
-  ])("can't be given a header by its subject: %j", async (subject) => {
+  ])("gets no header from its subject: %j", async (subject) => {
     await service.queueMail({ ...MAIL, subject });
     await service.runCron();
     const [mail] = smtp.mails;
@@ -110,7 +110,7 @@ describe("a mail", () => {
     expect(mail?.raw.split("\r\n\r\n")[0]).not.toMatch(/^Bcc/im);
   });
 
-  test("can't be given another recipient by its address", async () => {
+  test("gets no other recipient from its address", async () => {
     await service.queueMail({ ...MAIL, to: "to@example.com>\r\nRCPT TO:<eve@example.com" });
     await service.queueMail({ ...MAIL, to: "to@example.com, eve@example.com" });
     await service.runCron();
@@ -139,14 +139,14 @@ describe("a mail", () => {
     expect(await waiting(service)).toEqual([]);
   });
 
-  test("to somebody whom the server does not know is given up at once", async () => {
+  test("to an unknown recipient is given up at once", async () => {
     smtp.behavior = "550 5.1.1 no such user";
     await service.queueMail(MAIL);
     await service.runCron();
     expect(await waiting(service)).toEqual([]);
   });
 
-  test("is tried again when the server hangs up, and the Worker goes on", async () => {
+  test("is sent again after the server disconnects, and the Worker keeps running", async () => {
     smtp.behavior = "hangs up";
     await service.queueMail(MAIL);
     const startedAt = Date.now();
@@ -157,7 +157,7 @@ describe("a mail", () => {
     expect((await fetch(`${service.url}/health`)).status).toBe(200);
   });
 
-  test("is given up in time when the server says nothing, and the others go on", async () => {
+  test("times out when the server does not respond, without delaying other emails", async () => {
     smtp.behavior = "is silent";
     await service.queueMail(MAIL);
     const startedAt = Date.now();
@@ -178,7 +178,7 @@ describe("with a password", () => {
   test.each([
     ["smtps", "127.0.0.1", { secure: true }],
     ["smtp", "127.0.0.1", {}],
-  ])("%s://…@%s is logged in to, over TLS", async (scheme, host, options) => {
+  ])("logs in to %s://…@%s over TLS", async (scheme, host, options) => {
     await using smtp = await startMailServer({ ...withPassword, ...options });
     await using service = await startHosted({
       settings: { SMTP_URL: `${scheme}://${LOGIN}@${host}:${smtp.port}` },
@@ -214,7 +214,7 @@ describe("with a password", () => {
   });
 });
 
-test("without a mail server a mail waits, and the log says why", async () => {
+test("without a mail server an email waits, and the log says why", async () => {
   await using service = await startHosted({ settings: {} });
   await service.queueMail(MAIL);
   await service.runCron();

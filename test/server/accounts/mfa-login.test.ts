@@ -57,7 +57,7 @@ function withoutRequestId({ status, body, headers }: Reply<unknown>) {
 }
 
 describe("with a second factor on, a password", () => {
-  test("leads to a challenge and to nothing else", async () => {
+  test("gives a challenge and nothing else", async () => {
     owner = await personWithMfa();
     const { email, password } = owner;
     const { status, body, headers } = await api.stranger.post<MfaRequired>("/auth/login", {
@@ -73,7 +73,7 @@ describe("with a second factor on, a password", () => {
     expect(JSON.stringify(rows)).not.toContain(body.challenge_token);
   });
 
-  test("that is wrong leads to the same 401 as without one", async () => {
+  test("that is wrong gives the same 401 as without a second factor", async () => {
     owner = await personWithMfa();
     const plain = await api.owner();
     const [guarded, open] = await Promise.all(
@@ -84,7 +84,7 @@ describe("with a second factor on, a password", () => {
     expect(withoutRequestId(guarded!)).toEqual(withoutRequestId(open!));
   });
 
-  test("opens neither the account nor a machine's request nor a session by its challenge", async () => {
+  test("gives a challenge that opens neither the account, nor a device request, nor a session", async () => {
     owner = await personWithMfa();
     const challenge = await startChallenge(api, owner);
     const asBearer = createCaller(api.server, { authorization: `Bearer ${challenge}` });
@@ -100,7 +100,7 @@ describe("with a second factor on, a password", () => {
 });
 
 describe("the second factor", () => {
-  test("signs in by a code of the authenticator, as a password alone does elsewhere", async () => {
+  test("signs in with a code of the authenticator", async () => {
     owner = await personWithMfa();
     const reply = await pass(await startChallenge(api, owner), {
       code: generateCode(owner.secret, 1),
@@ -118,7 +118,7 @@ describe("the second factor", () => {
     expect((await createCaller(api.server, { cookie }).post("/auth/refresh")).status).toBe(200);
   });
 
-  test("signs in by a recovery code, however it is typed, and the account's events say so", async () => {
+  test("signs in with a recovery code in any spelling, which the audit log records", async () => {
     owner = await personWithMfa();
     const typed = owner.recoveryCodes[3]!.toUpperCase().replaceAll("-", " ");
     const reply = await pass(await startChallenge(api, owner), { recovery_code: typed });
@@ -133,7 +133,7 @@ describe("the second factor", () => {
     );
   });
 
-  test("is one of the two, not both and not none", async () => {
+  test("is either a code or a recovery code, not both and not neither", async () => {
     owner = await personWithMfa();
     const challenge = await startChallenge(api, owner);
     const code = generateCode(owner.secret, 1);
@@ -146,7 +146,7 @@ describe("the second factor", () => {
     expect((await pass(challenge, { code })).status).toBe(200);
   });
 
-  test("fails in one way, whatever is wrong", async () => {
+  test("fails with the same response, whatever the reason", async () => {
     owner = await personWithMfa();
     const [used, ...unused] = owner.recoveryCodes as [string, ...string[]];
     const consumed = await startChallenge(api, owner);
@@ -176,7 +176,7 @@ describe("the second factor", () => {
     ).toBe(200);
   });
 
-  test("ends with a reset of the password: its challenge was the old one's", async () => {
+  test("cannot be passed after a password reset with a challenge of the old password", async () => {
     owner = await personWithMfa();
     const challenge = await startChallenge(api, owner);
     await api.sql("insert into password_resets values ($1, $2, now() + interval '1 hour')", [
@@ -192,12 +192,12 @@ describe("the second factor", () => {
   });
 });
 
-describe("a sign-in that is on its way", () => {
+describe("a sign-in in progress", () => {
   test.each([
     ["to a session", "a second factor is turned on", false, "mfa_secret = 'v1.a.b.c'"],
     ["to a session", "the password changes", false, "password_hash = 'another'"],
     ["to a challenge", "the password changes", true, "password_hash = 'another'"],
-  ])("%s does not arrive when meanwhile %s", async (_, __, guarded, change) => {
+  ])("%s does not complete when in the meantime %s", async (_, __, guarded, change) => {
     const { userId, email, password } = guarded ? await personWithMfa() : await api.owner();
     await api.sql("begin");
     await api.sql(`update users set ${change} where id = $1`, [userId]);
@@ -246,7 +246,7 @@ describe("twenty at once", () => {
 });
 
 describe("guessing", () => {
-  test("burns a challenge with the fifth wrong code: the sixth is refused though it is right", async () => {
+  test("voids a challenge after five wrong codes: the right one is refused too", async () => {
     owner = await personWithMfa();
     const challenge = await startChallenge(api, owner);
     await guess(challenge, 5);
@@ -257,7 +257,7 @@ describe("guessing", () => {
     expect((await pass(next, { code: generateCode(owner.secret, 1) })).status).toBe(200);
   });
 
-  test("has five tries at a challenge, however many arrive at once", async () => {
+  test("allows five attempts for a challenge, also concurrent ones", async () => {
     owner = await personWithMfa();
     const challenge = await startChallenge(api, owner);
     const code = generateWrongCode(owner.secret);
@@ -266,7 +266,7 @@ describe("guessing", () => {
     expect(await failedEvents()).toHaveLength(5);
   });
 
-  test("has ten tries at an account, over as many challenges as there may be", async () => {
+  test("allows ten attempts for an account, over all its challenges", async () => {
     owner = await personWithMfa();
     const challenges = await Promise.all(
       Array.from({ length: 10 }, () => startChallenge(api, owner)),
@@ -291,7 +291,7 @@ describe("guessing", () => {
     expect((await pass(await startChallenge(api, owner), recovery)).status).toBe(200);
   });
 
-  test("starts anew after a success, and leaves no challenge with more than five tries", async () => {
+  test("starts counting again after a success, but no challenge allows more than five attempts", async () => {
     owner = await personWithMfa();
     const guessed = await startChallenge(api, owner);
     await guess(guessed, 4);

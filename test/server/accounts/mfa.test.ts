@@ -54,7 +54,7 @@ describe("enrolling", () => {
     expect((await owner.get<Me>("/auth/me")).body.mfa_enabled).toBe(false);
   });
 
-  test("keeps the secret, sealed, in a cookie that only /auth/mfa sees and no script", async () => {
+  test("stores the encrypted secret in a cookie that is sent only to /auth/mfa and hidden from scripts", async () => {
     const { secret, setCookie } = await enroll(await api.owner());
     expect(setCookie).toMatch(
       /^underpass-mfa=v1\.[^;]+; Max-Age=900; Path=\/auth\/mfa; HttpOnly; SameSite=Lax$/,
@@ -62,7 +62,7 @@ describe("enrolling", () => {
     expect(setCookie).not.toContain(secret);
   });
 
-  test("is confirmed by a code, with the cookie or with the secret in the body", async () => {
+  test("is confirmed with a code, and the cookie or the secret in the body", async () => {
     for (const form of ["cookie", "body"]) {
       const owner = await api.owner();
       const { secret, cookie } = await enroll(owner);
@@ -81,7 +81,7 @@ describe("enrolling", () => {
     }
   });
 
-  test("prefers the secret in the body to the cookie's", async () => {
+  test("prefers the secret in the body to the one in the cookie", async () => {
     const owner = await api.owner();
     const first = await enroll(owner);
     const second = await enroll(owner);
@@ -89,7 +89,7 @@ describe("enrolling", () => {
     expect((await confirm(api, owner, second.cookie, body)).status).toBe(200);
   });
 
-  test("is not confirmed by a wrong code, nor by one from too long ago", async () => {
+  test("is not confirmed with a wrong or an old code", async () => {
     const owner = await api.owner();
     const { secret, cookie } = await enroll(owner);
     for (const code of [
@@ -107,7 +107,7 @@ describe("enrolling", () => {
     expect((await stored(owner)).mfa_secret).toBeNull();
   });
 
-  test("is not confirmed without the cookie, with a broken one or somebody else's", async () => {
+  test("is not confirmed without the cookie, with a broken one, or with that of another account", async () => {
     const owner = await api.owner();
     const { secret, cookie } = await enroll(owner);
     const other = await api.owner();
@@ -125,7 +125,7 @@ describe("enrolling", () => {
     }
   });
 
-  test("is not confirmed a quarter of an hour later", async () => {
+  test("expires after a quarter of an hour", async () => {
     const owner = await api.owner();
     const { secret } = await enroll(owner);
     const secrets = await readFile(join(api.server.dataDir, "secrets.json"), "utf8");
@@ -142,7 +142,7 @@ describe("enrolling", () => {
   });
 
   test.each(["", "GEZDGNBV", "not base32!", "1".repeat(32)])(
-    "refuses %j for a secret",
+    "refuses the secret %j",
     async (secret) => {
       const owner = await api.owner();
       expect(
@@ -154,7 +154,7 @@ describe("enrolling", () => {
     },
   );
 
-  test("a second time needs turning it off first", async () => {
+  test("is only possible again after turning it off", async () => {
     const owner = await api.owner();
     const { cookie, secret } = await enroll(owner);
     await enableSecondFactor(api, owner);
@@ -165,7 +165,7 @@ describe("enrolling", () => {
     );
   });
 
-  test("confirmed by twenty at once has one winner, whose recovery codes count", async () => {
+  test("confirmed by twenty concurrent requests succeeds once, with one set of recovery codes", async () => {
     const owner = await api.owner();
     const { secret, cookie } = await enroll(owner);
     const code = generateCode(secret);
@@ -186,7 +186,7 @@ describe("enrolling", () => {
     expect(passed.status).toBe(200);
   });
 
-  test("is told to the account's address when it goes on, and when it goes off", async () => {
+  test("notifies the address of the account when it is turned on, and when it is turned off", async () => {
     const person = await api.owner();
     await enableSecondFactor(api, person);
     const subjects = async () =>
@@ -194,13 +194,17 @@ describe("enrolling", () => {
         (mail) => /^Subject: (.*second factor.*)$/m.exec(mail)?.[1] ?? [],
       );
     await waitUntil(async () => (await subjects()).length === 1);
-    expect(await subjects()).toEqual(["Two-factor authentication for your Underpass account is on"]);
+    expect(await subjects()).toEqual([
+      "Two-factor authentication for your Underpass account is on",
+    ]);
     await person.post("/auth/mfa/disable", { password: person.password });
     await waitUntil(async () => (await subjects()).length === 2);
-    expect((await subjects()).at(-1)).toBe("Two-factor authentication for your Underpass account is off");
+    expect((await subjects()).at(-1)).toBe(
+      "Two-factor authentication for your Underpass account is off",
+    );
   });
 
-  test("ends the account's other sessions, and not the one that did it", async () => {
+  test("ends the other sessions of the account", async () => {
     const owner = await api.owner();
     const elsewhere = await api.logIn(owner.email, owner.password);
     await enableSecondFactor(api, owner);
@@ -213,7 +217,7 @@ describe("enrolling", () => {
 });
 
 describe("what is stored", () => {
-  test("is a sealed secret and hashes of the recovery codes", async () => {
+  test("is an encrypted secret and hashes of the recovery codes", async () => {
     const owner = await api.owner();
     const { secret, recoveryCodes } = await enableSecondFactor(api, owner);
     const { mfa_secret: sealed } = await stored(owner);
@@ -232,7 +236,7 @@ describe("what is stored", () => {
 describe("turning it off", () => {
   const disable = (person: Person, body?: object) => person.post("/auth/mfa/disable", body);
 
-  test("takes the password or a recovery code", async () => {
+  test("accepts the password or a recovery code", async () => {
     for (const form of ["password", "recovery_code"]) {
       const owner = await api.owner();
       const { secret, recoveryCodes, spentCode } = await enableSecondFactor(api, owner);
@@ -256,7 +260,7 @@ describe("turning it off", () => {
     }
   });
 
-  test("takes nothing wrong, and says what it needs", async () => {
+  test("refuses wrong proofs, and says what it requires", async () => {
     const owner = await api.owner();
     const { secret } = await enableSecondFactor(api, owner);
     for (const [body, word] of [
@@ -280,7 +284,7 @@ describe("turning it off", () => {
     expect(await eventsOf(owner, "mfa_failed")).toHaveLength(2);
   });
 
-  test("is a conflict when it is not on", async () => {
+  test("fails with a conflict when it is not on", async () => {
     const owner = await api.owner();
     expect(await disable(owner, { password: owner.password })).toMatchObject({
       status: 409,
@@ -288,7 +292,7 @@ describe("turning it off", () => {
     });
   });
 
-  test("looks at ten wrong passwords an hour, however many arrive at once", async () => {
+  test("verifies ten wrong passwords an hour, also concurrent ones", async () => {
     const owner = await api.owner();
     await enableSecondFactor(api, owner);
     const replies = await Promise.all(
@@ -304,7 +308,7 @@ describe("turning it off", () => {
     expect((await disable(owner, { password: owner.password })).status).toBe(200);
   });
 
-  test("ends sign-ins that wait for a second factor", async () => {
+  test("ends sign-ins that are waiting for the second factor", async () => {
     const owner = await api.owner();
     const { recoveryCodes, secret } = await enableSecondFactor(api, owner);
     const challenge = await startChallenge(api, owner);
@@ -315,7 +319,7 @@ describe("turning it off", () => {
     }
   });
 
-  test("by twenty at once with one recovery code happens once", async () => {
+  test("by twenty concurrent requests with one recovery code happens once", async () => {
     const owner = await api.owner();
     const { recoveryCodes } = await enableSecondFactor(api, owner);
     const replies = await Promise.all(
@@ -326,7 +330,7 @@ describe("turning it off", () => {
   });
 });
 
-test("hosted behind https the cookie is Secure, and guessing is slowed down by address", async () => {
+test("behind https the cookie is Secure, and guessing is rate limited by address", async () => {
   await using slow = await startApi({
     env: { AUTH_RATE_LIMIT: "on", PUBLIC_SCHEME: "https" },
   });

@@ -66,26 +66,26 @@ async function expectNobody(visit: Visit): Promise<void> {
   expect(await api.sql("select 1 from users where email = $1", [provider.email])).toEqual([]);
 }
 
-describe("an ID token is believed when it is", () => {
+describe("an ID token is accepted when it is", () => {
   test.each(["RS256", "ES256", "EdDSA"])("signed with %s", async (alg) => {
     await provider.rotateKey(alg);
     expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
   });
 
-  test("for us among others, and says so", async () => {
+  test("for this service among others, with azp", async () => {
     provider.overrides = {
       claims: (claims) => ({ ...claims, aud: ["x", "client"], azp: "client" }),
     };
     expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
   });
 
-  test("without the address, which is then asked for", async () => {
+  test("without the address, which is then requested", async () => {
     provider.overrides = claim({ email: undefined });
     expect(outcomeOf(await signIn())).toEqual(SIGNED_IN);
     expect(provider.requestedPaths.at(-1)).toBe("/userinfo");
   });
 
-  test("signed with a key that is newer than those we know: they are looked at once more", async () => {
+  test("signed with a newer key than the cached ones, which are then fetched again", async () => {
     await signIn();
     await provider.rotateKey();
     provider.requestedPaths.length = 0;
@@ -111,7 +111,7 @@ async function signWith(claims: Claims, key: CryptoKey, header: object): Promise
 }
 const foreignKey = () => generateKeyPair("RS256", { extractable: true });
 
-describe("an ID token is not believed when", () => {
+describe("an ID token is refused when", () => {
   const attacks: [string, () => ProviderOverrides][] = [
     ["nobody signed it", () => ({ idToken: unsigned("none") })],
     ["nobody signed it, in capitals", () => ({ idToken: unsigned("None") })],
@@ -220,7 +220,7 @@ describe("an ID token is not believed when", () => {
   });
 });
 
-describe("a provider that answers nonsense is not there:", () => {
+describe("a provider with an invalid response is unavailable:", () => {
   type Answer = NonNullable<ProviderOverrides["responses"]>[string];
   const page: Answer = (response) => void response.end("<h1>no</h1>");
   const failure: Answer = (response) => void response.writeHead(500).end();
@@ -250,7 +250,7 @@ describe("a provider that answers nonsense is not there:", () => {
     await expectNobody(visit);
   });
 
-  test("and what it answered is not in the log, but that it failed is, with the request's id", async () => {
+  test("and the log has the failure with the request id, but not the response", async () => {
     const idToken = () => Promise.resolve("not-a-token-but-secret");
     provider.overrides = { idToken };
     const { headers, body } = await signIn();
@@ -260,7 +260,7 @@ describe("a provider that answers nonsense is not there:", () => {
     expect(body).not.toContain("JWT");
   });
 
-  test("a silence, in front of or within an answer", async () => {
+  test("no response, or one that stops halfway", async () => {
     const silence: Answer = () => {};
     const pause: Answer = (response) =>
       void response.writeHead(200, { "content-type": "application/json" }).write('{"a":');
@@ -272,7 +272,7 @@ describe("a provider that answers nonsense is not there:", () => {
     expect(performance.now() - before).toBeLessThan(5 * PROVIDER_CALL_MAX_MS);
   });
 
-  test("one that refuses our secret: the log says so", async () => {
+  test("one that refuses the client secret, which the log says", async () => {
     const refuse: Answer = (response) => json(response, { error: "invalid_client" }, 400);
     provider.overrides = { responses: { "/token": refuse } };
     const visit = await signIn();
@@ -282,15 +282,15 @@ describe("a provider that answers nonsense is not there:", () => {
   });
 });
 
-describe("an answer is refused that", () => {
-  test("another issuer gave", async () => {
+describe("a callback is refused that", () => {
+  test("is from another issuer", async () => {
     provider.overrides = { iss: "https://evil.test" };
     const visit = await signIn();
     expect(outcomeOf(visit)).toEqual([400, "invalid_request"]);
     await expectNobody(visit);
   });
 
-  test("carries a code of somebody else's sign-in: the provider wants its verifier", async () => {
+  test("has a code of another sign-in: the provider requires its verifier", async () => {
     const thief = new CookieBrowser();
     const stolen = await answerIn(thief);
     const browser = new CookieBrowser();
@@ -307,7 +307,7 @@ describe("an answer is refused that", () => {
   });
 });
 
-test("a provider that names itself otherwise than the settings do, or is not there, is not used", async () => {
+test("a provider with another issuer than configured, or one that is unreachable, is not used", async () => {
   for (const issuer of [`${provider.issuer}/other`, "http://127.0.0.1:9"]) {
     await using other = await startApi({ env: { ...provider.settings, IDP_A_ISSUER: issuer } });
     const start = `http://localhost:${other.server.port}/auth/oauth/idp_a/start`;

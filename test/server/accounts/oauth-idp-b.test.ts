@@ -56,7 +56,7 @@ const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpas
 const usersWith = (email: string) =>
   api.sql<{ id: string }>("select id from users where email = $1", [email]);
 
-test("the primary address makes an account, and the number of the user is who it is", async () => {
+test("the primary address creates an account, which is identified by the user id", async () => {
   const email = somebody();
   const { location } = await signIn();
   expect([location?.pathname, [...location!.searchParams.keys()]]).toEqual([
@@ -73,7 +73,7 @@ test("the primary address makes an account, and the number of the user is who it
   expect(await api.sql("select 1 from sessions where user_id = $1", [user!.id])).toHaveLength(2);
 });
 
-test("asks as code hosts want it: with an agent's name, for JSON, with the token in a header", async () => {
+test("sends a User-Agent, accepts JSON, and sends the token in a header", async () => {
   somebody();
   idpB.headers.length = 0;
   await signIn();
@@ -95,7 +95,7 @@ test("an account with the address is linked, from both providers", async () => {
   expect(links).toHaveLength(2);
 });
 
-test("of twenty first sign-ins of one person at both providers at once there is one account", async () => {
+test("twenty concurrent first sign-ins of one person at both providers create one account", async () => {
   const email = somebody();
   idpA.email = email;
   const attempts = [];
@@ -111,7 +111,7 @@ test("of twenty first sign-ins of one person at both providers at once there is 
   expect(await api.sql("select 1 from identities where user_id = $1", [user!.id])).toHaveLength(2);
 });
 
-describe("without a primary address that is confirmed there is no account:", () => {
+describe("without a verified primary address there is no account:", () => {
   const address = { email: "x@example.com", primary: true, verified: true };
   test.each([
     ["none", []],
@@ -135,7 +135,7 @@ describe("without a primary address that is confirmed there is no account:", () 
   });
 });
 
-describe("an API that answers nonsense is not there:", () => {
+describe("an API with an invalid response is unavailable:", () => {
   test.each([
     ["a user without an id", { login: "x" }, undefined],
     ["a user whose id is empty", { id: "" }, undefined],
@@ -155,7 +155,7 @@ describe("an API that answers nonsense is not there:", () => {
   });
 });
 
-describe("an answer is refused that", () => {
+describe("a callback is refused that", () => {
   const REFUSED = [400, "invalid_request"];
 
   test.each([
@@ -175,7 +175,7 @@ describe("an answer is refused that", () => {
     expect(browser.cookie("localhost", "underpass-oauth")).toBeUndefined();
   });
 
-  test("carries a code of somebody else's sign-in", async () => {
+  test("has a code of another sign-in", async () => {
     somebody();
     const stolen = (await answerFrom("idp_b", new CookieBrowser())).searchParams.get("code")!;
     const answer = await answerFrom("idp_b");
@@ -183,7 +183,7 @@ describe("an answer is refused that", () => {
     expect(outcomeOf(await browser.open(answer))).toEqual(REFUSED);
   });
 
-  test("comes twice", async () => {
+  test("is repeated", async () => {
     somebody();
     const answer = await answerFrom("idp_b");
     const cookie = browser.cookie("localhost", "underpass-oauth")!;
@@ -193,7 +193,7 @@ describe("an answer is refused that", () => {
   });
 });
 
-test("the provider's refusal leads back with its code", async () => {
+test("a refusal of the provider redirects back with its code", async () => {
   const answer = await answerFrom("idp_b");
   answer.searchParams.delete("code");
   answer.searchParams.set("error", "access_denied");
@@ -201,7 +201,7 @@ test("the provider's refusal leads back with its code", async () => {
   expect(location?.href).toBe(`${origin}/tunnels?oauth_error=access_denied`);
 });
 
-test("on a server with a public name its address is that name's, the cookie secure, and five at once are enough", async () => {
+test("on a hosted server the redirect URI has the public name, the cookie is Secure, and five sign-ins at once are the limit", async () => {
   await using other = await startApi({
     env: {
       ...idpB.settings,

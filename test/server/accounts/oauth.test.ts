@@ -69,7 +69,7 @@ async function actionsOf(userId: string): Promise<string[]> {
   return rows.map(({ action }) => action);
 }
 
-test("whoever is new gets an account, an organization, a session, and lands where they wanted", async () => {
+test("a new user gets an account, an organization and a session, and is redirected to the requested page", async () => {
   const person = someone();
   const { status, location, headers } = await signIn(person, "/tunnels?sort=name#top");
   expect(status).toBe(302);
@@ -92,7 +92,7 @@ test("whoever is new gets an account, an organization, a session, and lands wher
   expect(await api.readMailsTo(person.email!)).toEqual([]);
 });
 
-test("whoever comes again is the same account, whatever has become of the address", async () => {
+test("a returning user gets the same account, even after the address has changed", async () => {
   const person = someone();
   const first = (await signIn(person)).location!.searchParams.get("oauth_token")!;
   for (const email of [undefined, newEmail()]) {
@@ -103,7 +103,7 @@ test("whoever comes again is the same account, whatever has become of the addres
   }
 });
 
-test("an account with the address is linked, keeps its password, and is told by mail", async () => {
+test("an existing account with the address is linked, retains its password, and is notified by email", async () => {
   const owner = await api.owner();
   const { location } = await signIn(someone({ email: owner.email.toUpperCase() }));
   const token = location!.searchParams.get("oauth_token")!;
@@ -116,7 +116,7 @@ test("an account with the address is linked, keeps its password, and is told by 
   expect(mail).toContain(new URL(provider.issuer).host);
 });
 
-test("a stranger's sign-up that waits for the owner of the address gets nothing", async () => {
+test("a pending sign-up by someone else for the same address gets no access", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);
@@ -134,7 +134,7 @@ test("a stranger's sign-up that waits for the owner of the address gets nothing"
   expect(await api.sql("select 1 from memberships where user_id = $1", [id])).toHaveLength(1);
 });
 
-test("of twenty first sign-ins of one person at once there is one account and one organization", async () => {
+test("twenty concurrent first sign-ins of one person create one account and one organization", async () => {
   const person = someone();
   const attempts = [];
   for (let tab = 0; tab < 20; tab++) {
@@ -166,7 +166,7 @@ test("another account of the provider with the same address is refused", async (
   expect([status, JSON.parse(body)]).toMatchObject([403, { error: "forbidden" }]);
 });
 
-test("a second factor is asked for, and there is no session before it", async () => {
+test("the second factor is required before there is a session", async () => {
   const owner = await api.owner();
   const { body: pending } = await owner.post<{ secret_base32: string }>("/auth/mfa/enroll");
   const secret_base32 = pending.secret_base32;
@@ -191,7 +191,7 @@ test("a second factor is asked for, and there is no session before it", async ()
   expect((await accountOf(passed.body.access_token)).id).toBe(owner.userId);
 });
 
-describe("an address that the provider does not vouch for", () => {
+describe("an address that the provider has not verified", () => {
   test.each([
     ["is not confirmed there", { email_verified: false }],
     ["is not said to be confirmed", { email_verified: undefined }],
@@ -208,15 +208,15 @@ describe("an address that the provider does not vouch for", () => {
   });
 });
 
-test("a look-alike address does not lead to the account that it is normalised to", async () => {
+test("an address with look-alike characters does not open the account that it resembles", async () => {
   const owner = await api.owner();
   const email = `\u{ff50}${owner.email.slice(1)}`;
   expect(email.normalize("NFKC")).toBe(owner.email);
   expect((await signIn(someone({ email }))).status).toBe(403);
 });
 
-describe("the provider's refusal", () => {
-  test("leads back with its code, and nothing else of it", async () => {
+describe("a refusal of the provider", () => {
+  test("redirects back with its code only", async () => {
     const { status, location } = await signIn(null, "/tunnels?a=b");
     expect([status, location?.href]).toEqual([
       302,
@@ -224,7 +224,7 @@ describe("the provider's refusal", () => {
     ]);
   });
 
-  test("in words of its own is a server error", async () => {
+  test("with an unknown code becomes server_error", async () => {
     const answer = await answerFor(null);
     answer.searchParams.set("error", "<script>");
     const { location } = await browser.open(answer);
@@ -232,10 +232,10 @@ describe("the provider's refusal", () => {
   });
 });
 
-describe("an answer is good", () => {
+describe("a callback is valid", () => {
   const refused = { error: "invalid_request" };
 
-  test("once: the cookie is gone then, and the provider takes no code twice", async () => {
+  test("once: the cookie is cleared, and the provider accepts no code twice", async () => {
     const answer = await answerFor(someone());
     const cookie = browser.cookie("localhost", "underpass-oauth")!;
     expect((await browser.open(answer)).status).toBe(302);
@@ -247,7 +247,7 @@ describe("an answer is good", () => {
     expect([stolen.status, JSON.parse(stolen.body)]).toMatchObject([400, refused]);
   });
 
-  test("in the browser that asked for it", async () => {
+  test("only in the browser that started the sign-in", async () => {
     const answer = await answerFor(someone());
     const victim = new CookieBrowser();
     expect((await victim.open(answer)).status).toBe(400);
@@ -273,7 +273,7 @@ describe("an answer is good", () => {
     expect(browser.cookie("localhost", "underpass-oauth")).toBeUndefined();
   });
 
-  test("not with a cookie that is not ours", async () => {
+  test("not with a cookie of another server", async () => {
     for (const forged of ["x", "v1.a.b.c", "%7B%7D"]) {
       const answer = await answerFor(someone());
       browser.setCookie("localhost", "underpass-oauth", forged);
@@ -283,7 +283,7 @@ describe("an answer is good", () => {
 });
 
 describe("starting", () => {
-  test("asks for what it must, and remembers it in a cookie for these routes alone", async () => {
+  test("sends the required parameters, and stores the attempt in a cookie for these routes", async () => {
     const { status, location, headers } = await browser.open(origin + START);
     expect([status, location?.origin]).toEqual([302, provider.issuer]);
     expect(Object.fromEntries(location!.searchParams)).toEqual({
@@ -304,14 +304,14 @@ describe("starting", () => {
     expect(headers.get("referrer-policy")).toBe("no-referrer");
   });
 
-  test("on another of the service's hosts leads to the first one, once", async () => {
+  test("on another host of the service redirects to the first host, once", async () => {
     const { location } = await browser.open(`${api.server.url}${START}?return_to=/a`);
     expect(location?.href).toBe(`${origin}${START}?return_to=%2Fa&moved=1`);
     const stuck = await browser.open(`${api.server.url}${location!.pathname}${location!.search}`);
     expect(stuck.location?.origin).toBe(provider.issuer);
   });
 
-  test("trusts no header for the address that the provider leads back to", async () => {
+  test("trusts no header for the redirect URI", async () => {
     const forgeries: Record<string, string>[] = [
       { "x-forwarded-host": "evil.test" },
       { "x-forwarded-proto": "https", "x-forwarded-port": "444" },
@@ -327,7 +327,7 @@ describe("starting", () => {
   });
 
   test.each(["//evil.test", "/\\evil.test", "https:evil.test", "javascript:alert(1)", "/%09/evil"])(
-    "with a wish to return to %s ends at home",
+    "with the return path %s redirects to the start page",
     async (wish) => {
       const { location } = await signIn(someone(), wish);
       expect([location?.origin, location?.pathname]).toEqual([origin, "/"]);
@@ -336,7 +336,7 @@ describe("starting", () => {
 });
 
 describe("a failure", () => {
-  test("is a page for a browser, and says nothing of what it was sent", async () => {
+  test("is a page for a browser that contains no parameter of the request", async () => {
     const injected = encodeURIComponent("<script>alert(1)</script>");
     const { status, body, headers } = await browser.open(
       `${origin}/auth/oauth/idp_a/callback?error=${injected}&error_description=${injected}&state=x`,
@@ -350,12 +350,12 @@ describe("a failure", () => {
   });
 });
 
-test("which providers there are is told to anybody", async () => {
+test("the list of providers is public", async () => {
   expect((await api.stranger.get("/auth/providers")).body).toEqual({ providers: ["idp_a"] });
 });
 
 test.each(["start", "callback", "callback?code=x&state=y"])(
-  "a provider that is not configured: %s is 503",
+  "a provider that is not configured gives 503: %s",
   async (path) => {
     const { status, body } = await api.stranger.get(`/auth/oauth/idp_b/${path}`);
     expect([status, body]).toMatchObject([503, { error: "provider_not_configured" }]);

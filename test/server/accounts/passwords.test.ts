@@ -42,7 +42,7 @@ async function askForToken(email: string): Promise<string> {
 }
 
 describe("a reset", () => {
-  test("sets the password, ends every session at once, and tells the mailbox", async () => {
+  test("sets the password, ends every session at once, and sends an email", async () => {
     const person = await api.owner();
     const elsewhere = await api.logIn(person.email, PASSWORD);
     const token = await askForToken(person.email);
@@ -60,7 +60,7 @@ describe("a reset", () => {
     );
   });
 
-  test("is in the account's history: asked for, done, each session that it ended", async () => {
+  test("is in the audit log of the account: the request, the reset, each ended session", async () => {
     const { email } = await api.owner();
     await reset(await askForToken(email));
     const person = await api.logIn(email, NEW_PASSWORD);
@@ -73,7 +73,7 @@ describe("a reset", () => {
     ).toEqual(["password_reset", "password_reset_requested", "session_created", "session_revoked"]);
   });
 
-  test("is done once by a token, however many try at once", async () => {
+  test("happens once for a token, also with concurrent requests", async () => {
     const { email } = await api.owner();
     const token = await askForToken(email);
     const passwords = Array.from({ length: 20 }, (_, i) => `${NEW_PASSWORD} ${i}`);
@@ -85,7 +85,7 @@ describe("a reset", () => {
     expect(new Set(losers.map(({ body }) => body.error))).toEqual(new Set(["invalid_token"]));
   });
 
-  test("makes every other token of the account worthless, also when all come at once", async () => {
+  test("voids every other token of the account, also concurrent ones", async () => {
     const { email } = await api.owner();
     const tokens = [await askForToken(email), await askForToken(email), await askForToken(email)];
     const replies = await Promise.all(
@@ -95,7 +95,7 @@ describe("a reset", () => {
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200, 400]));
   });
 
-  test("leaves nobody inside who logged in with the old password meanwhile", async () => {
+  test("ends sessions that were opened with the old password in the meantime", async () => {
     const { email, userId } = await api.owner();
     const token = await askForToken(email);
     const [{ status }] = await Promise.all([
@@ -110,7 +110,7 @@ describe("a reset", () => {
     expect(alive).toEqual([]);
   });
 
-  test("gives a password to an account that had none", async () => {
+  test("sets a password for an account without one", async () => {
     const { email, userId } = await api.owner();
     await api.sql("update users set password_hash = null where id = $1", [userId]);
     expect((await logIn(email, PASSWORD)).status).toBe(401);
@@ -118,7 +118,7 @@ describe("a reset", () => {
     expect((await logIn(email, NEW_PASSWORD)).status).toBe(200);
   });
 
-  test("does not skip the second factor, and ends what waited for one", async () => {
+  test("does not skip the second factor, and ends pending challenges", async () => {
     const { email, userId } = await api.owner();
     const token = await askForToken(email);
     await api.sql("update users set mfa_secret = 'sealed' where id = $1", [userId]);
@@ -134,7 +134,7 @@ describe("a reset", () => {
 });
 
 describe("a reset token", () => {
-  test("is refused in one way when it is unknown, spent or older than an hour", async () => {
+  test("is refused with the same response when it is unknown, used or older than an hour", async () => {
     const { email, userId } = await api.owner();
     const spent = await askForToken(email);
     await reset(spent);
@@ -154,7 +154,7 @@ describe("a reset token", () => {
     }
   });
 
-  test("is not spent on a password that can't be one", async () => {
+  test("is not used up by an invalid password", async () => {
     const { email } = await api.owner();
     const token = await askForToken(email);
     for (const weak of ["eleven char", email, "é".repeat(513)]) {
@@ -166,7 +166,7 @@ describe("a reset token", () => {
     expect((await reset(token)).status).toBe(200);
   });
 
-  test("of 256 bits is stored as a hash only, and is in no log", async () => {
+  test("has 256 bits, is stored as a hash only, and is not in the log", async () => {
     const { email } = await api.owner();
     const token = await askForToken(email);
     expect(Buffer.from(token, "base64url")).toHaveLength(32);
@@ -178,7 +178,7 @@ describe("a reset token", () => {
     expect(api.server.output).not.toContain(token);
   });
 
-  test(`exists ${PASSWORD_RESETS_MAX} times at most, however often it is asked for at once`, async () => {
+  test(`exists at most ${PASSWORD_RESETS_MAX} times, also with concurrent requests`, async () => {
     const { email, userId } = await api.owner();
     const replies = await Promise.all(Array.from({ length: 20 }, () => forgot(email)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([202]));
@@ -187,7 +187,7 @@ describe("a reset token", () => {
     expect(rows).toHaveLength(PASSWORD_RESETS_MAX);
   });
 
-  test("is mailed to nobody without a confirmed account", async () => {
+  test("is not sent to an address without a verified account", async () => {
     const [unknown, unconfirmed] = [newEmail(), newEmail()];
     await api.stranger.post("/auth/signup", { email: unconfirmed, password: PASSWORD });
     await api.getMailedCode(unconfirmed);
@@ -200,7 +200,7 @@ describe("a reset token", () => {
 });
 
 describe("the mail", () => {
-  test("leads to the service's own page, whatever the request says of hosts", async () => {
+  test("links to the service's own page, whatever host the request names", async () => {
     const own = `http://localhost:${api.server.port}`;
     const requests: Record<string, string>[] = [
       { host: "api.localhost" },

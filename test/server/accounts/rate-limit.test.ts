@@ -20,7 +20,7 @@ const attempt = (api: TestApi, headers: Record<string, string> = {}) =>
 const from = async (api: TestApi, forwarded: string) =>
   (await attempt(api, { "x-forwarded-for": forwarded })).status;
 
-test("one address may try five times at once on /auth, and forged headers do not help", async () => {
+test("an address may send five requests at once to /auth, whatever headers it forges", async () => {
   await using api = await startApi({ env: ON });
   const burst = await Promise.all(Array.from({ length: 20 }, () => attempt(api)));
   expect(burst.filter(({ status }) => status === 200)).toHaveLength(BURST);
@@ -54,7 +54,7 @@ test("one address may try five times at once on /auth, and forged headers do not
   }
 });
 
-test("all public routes of /auth, and the setup, draw from one bucket", async () => {
+test("all public routes of /auth, and the setup, share one bucket", async () => {
   await using api = await startApi({ env: ON });
   await Promise.all(Array.from({ length: BURST }, () => attempt(api)));
   const email = "nobody@example.com";
@@ -78,7 +78,7 @@ test("all public routes of /auth, and the setup, draw from one bucket", async ()
   expect((await api.stranger.post("/auth/cli/poll", { device_code: "x" })).status).toBe(410);
 });
 
-test("behind a proxy of one's own the last entry that it added is the address", async () => {
+test("behind a trusted proxy the last entry that it added is the address", async () => {
   await using api = await startApi({ env: { ...ON, TRUST_PROXY: "true" } });
   const burst = Array.from({ length: BURST }, (_, i) => from(api, `10.0.0.${i}, 192.0.2.1`));
   expect(new Set(await Promise.all(burst))).toEqual(new Set([200]));
@@ -87,7 +87,7 @@ test("behind a proxy of one's own the last entry that it added is the address", 
   expect(await from(api, "192.0.2.2")).toBe(200);
 });
 
-test("an IPv6 address counts by its /64, however it is written", async () => {
+test("an IPv6 address is counted by its /64, in any notation", async () => {
   await using api = await startApi({ env: { ...ON, TRUST_PROXY: "true" } });
   const network = [
     "2001:db8:1:2::1",
@@ -104,7 +104,7 @@ test("an IPv6 address counts by its /64, however it is written", async () => {
   expect(await from(api, "192.0.2.9")).toBe(429);
 });
 
-test("a restart gives nobody another burst", async () => {
+test("a restart does not refill the bucket", async () => {
   const dataDir = await createPreparedDir();
   try {
     {

@@ -31,7 +31,7 @@ const eventsOf = async (person: Caller) =>
   (await person.get<PersonalEvent[]>("/me/events")).body.map(({ action }) => action);
 
 describe("the list of sessions", () => {
-  test("has each with its device, address and times, newest first, and says which one asks", async () => {
+  test("has each session with its device, address and times, newest first, and marks the current one", async () => {
     const first = await api.owner();
     await api.stranger.send("POST", "/auth/login", {
       headers: {
@@ -53,7 +53,7 @@ describe("the list of sessions", () => {
     expect(sessions[0]!.createdAt > sessions[1]!.createdAt).toBe(true);
   });
 
-  test("has none of another person, none that ended and none that ran out", async () => {
+  test("has no session of another account, and no ended or expired one", async () => {
     const person = await api.owner();
     const [gone, over] = [
       await api.logIn(person.email, PASSWORD),
@@ -66,7 +66,7 @@ describe("the list of sessions", () => {
     expect(await sessionsOf(person)).toMatchObject([{ current: true }]);
   });
 
-  test("says to the minute when a session was used, without writing each time", async () => {
+  test("shows to the minute when a session was used, without a write for each request", async () => {
     const person = await api.owner();
     const { id, lastSeenAt } = await currentOf(person);
     expect((await currentOf(person)).lastSeenAt).toBe(lastSeenAt);
@@ -87,7 +87,7 @@ describe("the list of sessions", () => {
 });
 
 describe("ending a session", () => {
-  test("ends its access tokens with the next request and its cookie with them, and no other", async () => {
+  test("ends its access tokens and its cookie from the next request on, and those of no other session", async () => {
     const owner = await api.owner();
     const elsewhere = await api.logIn(owner.email, PASSWORD);
     const { id } = await currentOf(elsewhere);
@@ -102,7 +102,7 @@ describe("ending a session", () => {
     expect((await owner.delete(`/auth/sessions/${id}`)).status).toBe(404);
   });
 
-  test("that asks takes its cookie away", async () => {
+  test("that is the current one clears its cookie", async () => {
     const owner = await api.owner();
     const { id } = await currentOf(owner);
     const { status, headers } = await owner.delete(`/auth/sessions/${id}`);
@@ -110,7 +110,7 @@ describe("ending a session", () => {
     expect((await owner.get("/auth/sessions")).status).toBe(401);
   });
 
-  test("works for nobody else's, which is as if there were none", async () => {
+  test("of another account answers 404", async () => {
     const [owner, other] = [await api.owner(), await api.owner()];
     const { id } = await currentOf(other);
     for (const path of [id, crypto.randomUUID(), "nonsense"]) {
@@ -119,7 +119,7 @@ describe("ending a session", () => {
     expect((await other.get("/auth/me")).status).toBe(200);
   });
 
-  test("leaves no later request a chance, however many are under way", async () => {
+  test("refuses all later requests, however many are in progress", async () => {
     const person = await api.owner();
     const { id } = await currentOf(person);
     const underWay = Array.from({ length: 20 }, () => person.get("/auth/me"));
@@ -142,7 +142,7 @@ describe("ending a session", () => {
   });
 });
 
-test("whoever was removed from the organization renews into another one, and can sign out", async () => {
+test("a removed member's session is renewed for another organization, and can be ended", async () => {
   const owner = await api.owner();
   const guest = await api.colleague(owner, "member");
   await api.sql("delete from memberships where user_id = $1", [guest.userId]);
@@ -171,7 +171,7 @@ describe("the refresh cookie", () => {
     );
   };
 
-  test("is replaced at each use by one that only /auth sees and no script", async () => {
+  test("is replaced at each use by one that is sent only to /auth and hidden from scripts", async () => {
     const seen = new Set<string>();
     let { cookie } = await logIn();
     for (let use = 0; use < 5; use++) {
@@ -187,7 +187,7 @@ describe("the refresh cookie", () => {
     expect(seen.size).toBe(5);
   });
 
-  test("is taken away when it is not good any more", async () => {
+  test("is cleared when it is not valid any more", async () => {
     const { status, headers } = await refresh("qnt_refresh=anything");
     expect(status).toBe(401);
     expect(headers.getSetCookie()).toEqual([
@@ -196,7 +196,7 @@ describe("the refresh cookie", () => {
     expect(headers.get("www-authenticate")).toBe("Bearer");
   });
 
-  test("is the same successor for twenty at once, nine seconds later too, and not after eleven", async () => {
+  test("has the same successor for twenty concurrent uses, also after nine seconds, and not after eleven", async () => {
     const person = await logIn();
     const replies = await Promise.all(Array.from({ length: 20 }, () => refresh(person.cookie)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
@@ -211,7 +211,7 @@ describe("the refresh cookie", () => {
     expect((await person.get("/auth/me")).status).toBe(401);
   });
 
-  test("of two generations ago is a theft within the grace, and its owner reads of it", async () => {
+  test("of two generations ago counts as stolen within the grace period, and its owner is notified", async () => {
     const person = await logIn();
     const second = await refresh(person.cookie);
     const third = await refresh(getFirstCookie(second.headers));
@@ -229,7 +229,7 @@ describe("the refresh cookie", () => {
     });
   });
 
-  test("signs nobody out whose two tabs always renew together", async () => {
+  test("does not sign out a user whose two tabs always renew together", async () => {
     const person = await logIn();
     let { cookie } = person;
     for (let round = 0; round < 10; round++) {
@@ -242,7 +242,7 @@ describe("the refresh cookie", () => {
     expect((await refresh(cookie)).status).toBe(200);
   });
 
-  test("has at most one living leaf once the grace is over, whatever was tried", async () => {
+  test("has at most one valid successor after the grace period, in any order of uses", async () => {
     const { cookie: first } = await logIn();
     const held = new Set([first]);
     for (let round = 0; round < 3; round++) {
@@ -260,7 +260,7 @@ describe("the refresh cookie", () => {
     expect(outcomes.filter((status) => status === 200).length).toBeLessThanOrEqual(1);
   });
 
-  test("that nobody gave out ends nobody's session", async () => {
+  test("that was never issued ends no session", async () => {
     const { cookie } = await logIn();
     const [sessionId, secret, proof] = cookie.slice("qnt_refresh=".length).split(".");
     for (const forged of [
@@ -282,7 +282,7 @@ describe("the refresh cookie", () => {
     expect(JSON.stringify(rows)).not.toContain(secret);
   });
 
-  test("that ran out renews nothing", async () => {
+  test("that has expired is not renewed", async () => {
     const person = await logIn();
     const { id } = await currentOf(person);
     await api.sql("update sessions set expires_at = now() where id = $1", [id]);
@@ -299,7 +299,7 @@ describe("the refresh cookie", () => {
       "another site's page that lies of its origin",
       () => ({ origin: api.server.url, "sec-fetch-site": "cross-site" }),
     ],
-  ])("is not renewed for %s, and lives on", async (_, headers) => {
+  ])("is not renewed for %s, and remains valid", async (_, headers) => {
     const { cookie } = await logIn();
     const { status, body, headers: answered } = await refresh(cookie, headers());
     expect([status, body.error]).toEqual([403, "forbidden"]);
@@ -309,7 +309,7 @@ describe("the refresh cookie", () => {
   });
 });
 
-test("where the service is on https its cookie travels on nothing else", async () => {
+test("on https the cookie is Secure", async () => {
   await using secure = await startApi({ env: { PUBLIC_SCHEME: "https" } });
   const { email } = await secure.owner();
   const { headers } = await secure.stranger.post("/auth/login", { email, password: PASSWORD });

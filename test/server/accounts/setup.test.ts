@@ -11,7 +11,7 @@ afterAll(() => api.stop());
 
 const setUp = (body: object) => api.stranger.post<SetupResult>("/setup", body);
 
-test("refuses a wrong code and leaves everything as it was", async () => {
+test("refuses a wrong code without any change", async () => {
   const { setupCode: code } = api.server;
   for (const wrong of ["", "0000", `${code}X`]) {
     expect(await setUp({ code: wrong })).toMatchObject({
@@ -32,7 +32,7 @@ test.each([
   });
 });
 
-test("makes one owner, however many try at once, with a token that opens tunnels", async () => {
+test("creates one owner, also with concurrent requests, with a token that opens tunnels", async () => {
   const { setupCode: code } = api.server;
   const replies = await Promise.all(Array.from({ length: 20 }, () => setUp({ code })));
   const made = replies.filter(({ status }) => status === 201);
@@ -50,7 +50,7 @@ test("makes one owner, however many try at once, with a token that opens tunnels
   agent.socket?.close();
 });
 
-test("is not there once there is an account", async () => {
+test("answers 404 once there is an account", async () => {
   const { setupCode: code } = api.server;
   expect((await setUp({ code })).status).toBe(404);
   expect((await setUp({ code: "wrong" })).status).toBe(404);

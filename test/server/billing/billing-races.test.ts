@@ -40,7 +40,7 @@ function newSubscription({ id: customer }: Customer, status: SubscriptionStatus)
 const mention = (type: string, { id }: SubscriptionState, seconds: number) =>
   createEvent(type, { object: "invoice", subscription: id }, NOW + seconds);
 
-test("of owners who ask at once each gets the customer that is kept, and nothing waits for the provider", async () => {
+test("concurrent requests of owners get the same stored customer, and no transaction waits for the provider", async () => {
   const owner = await api.owner();
   const other = await api.colleague(owner, "owner");
   const mail = owner.email;
@@ -57,8 +57,8 @@ test("of owners who ask at once each gets the customer that is kept, and nothing
   expect(new Set(sessions.map(({ fields }) => fields.customer)).size).toBe(1);
 });
 
-describe("an answer of the provider", () => {
-  test("does not undo what was told while it was on its way", async () => {
+describe("a response of the provider", () => {
+  test("does not undo an event that arrived during the request", async () => {
     const customer = await paying.newCustomer();
     const state = newSubscription(customer, "incomplete");
     provider.beforeResponse = async () => {
@@ -74,7 +74,7 @@ describe("an answer of the provider", () => {
     );
   });
 
-  test("that is out of date three times over has the event told again", async () => {
+  test("that is stale three times makes the provider send the event again", async () => {
     const customer = await paying.newCustomer();
     const state = newSubscription(customer, "active");
     let seconds = 0;
@@ -90,7 +90,7 @@ describe("an answer of the provider", () => {
     expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "active" });
   });
 
-  test("dates a payment that failed by the event of it alone", async () => {
+  test("does not date a failed payment, only its own event does", async () => {
     const graceOf = async (type: string) => {
       const customer = await paying.newCustomer();
       await paying.sendEvent(mention(type, newSubscription(customer, "past_due"), -5 * 86_400));
@@ -102,7 +102,7 @@ describe("an answer of the provider", () => {
   });
 });
 
-test("a payment that fails after another one was made up for has a grace of its own", async () => {
+test("a payment that fails after an earlier one was settled starts a new grace period", async () => {
   const customer = await paying.newCustomer();
   const state = await paying.buy(customer);
   await paying.sendState({ ...state, status: "past_due" }, -1800);
@@ -112,7 +112,7 @@ test("a payment that fails after another one was made up for has a grace of its 
   expect(graceEndsAt).toBe(new Date((NOW - 600 + 7 * 86_400) * 1000).toISOString());
 });
 
-describe("an event that came to nothing is heard when it is sent again", () => {
+describe("an event without effect is applied when it is sent again", () => {
   test("once its customer is known", async () => {
     const customer = await paying.newCustomer();
     const moved = { owner: customer.owner, id: `${customer.id}_moved` };
@@ -150,7 +150,7 @@ async function whilePlanBecomesFree<Asked>(orgId: string, ask: () => Promise<Ask
   return asked;
 }
 
-test("what is made while the plan changes has what the plan grants afterwards", async () => {
+test("a resource that is created while the plan changes has the terms of the new plan", async () => {
   const { owner } = await paying.newCustomer();
   const { orgId } = owner;
   const becomePro = () => api.sql("update organizations set plan = 'pro' where id = $1", [orgId]);
@@ -170,7 +170,7 @@ test("what is made while the plan changes has what the plan grants afterwards", 
   expect((await owner.get<Tunnel[]>("/tunnels")).body).toMatchObject([{ authEnabled: false }]);
 });
 
-test("a trial goes on giving the password when the sign-in that the plan lacks is removed", async () => {
+test("a trial still includes the password after the sign-in that the plan lacks is removed", async () => {
   const customer = await paying.newCustomer();
   const { owner } = customer;
   const state = await paying.buy(customer);
@@ -194,7 +194,7 @@ test("a trial goes on giving the password when the sign-in that the plan lacks i
   expect(await isClosed()).toBe(false);
 });
 
-test("paying for an organization that was deleted is logged once, since money is to be given back", async () => {
+test("a payment for a deleted organization is logged once, so that it can be refunded", async () => {
   const customer = await paying.newCustomer();
   await customer.owner.delete(`/orgs/${customer.owner.orgId}`);
   const state = await paying.buy(customer, PRICES.team.monthly);

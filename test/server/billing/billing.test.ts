@@ -25,7 +25,7 @@ beforeEach(() => void provider.calls.splice(0));
 const checkout = (owner: Person, body?: object) => paying.checkout(owner, body);
 
 describe("a checkout", () => {
-  test("leads to the provider, for the organization and the price of the plan", async () => {
+  test("returns a URL of the provider, for the organization and the price of the plan", async () => {
     const owner = await api.owner();
     const body = { plan: "team", billing_cycle: "yearly" };
     const reply = await checkout(owner, body);
@@ -53,7 +53,7 @@ describe("a checkout", () => {
     expect(await paying.getPlan({ owner, id: "" })).toBe("free");
   });
 
-  test("of twenty owners' clicks at once makes one customer", async () => {
+  test("requested twenty times at once creates one customer", async () => {
     const owner = await api.owner();
     const replies = await Promise.all(Array.from({ length: 20 }, () => checkout(owner)));
     expect(replies.map(({ status }) => status)).toEqual(Array(20).fill(200));
@@ -72,7 +72,7 @@ describe("a checkout", () => {
     });
   });
 
-  test("of whoever pays already leads to where that is changed, so that nobody pays twice", async () => {
+  test("of a paying organization returns the URL where the plan is changed", async () => {
     const customer = await paying.newCustomer();
     const { id } = await paying.buy(customer);
     const change = await checkout(customer.owner, { plan: "team" });
@@ -87,7 +87,7 @@ describe("a checkout", () => {
     expect(provider.calls.map(({ path }) => path)).not.toContain("/v1/checkout/sessions");
   });
 
-  test("and the portal are for owners alone", async () => {
+  test("and the portal are for owners only", async () => {
     const owner = await api.owner();
     const admin = await api.colleague(owner, "admin");
     for (const [method, path] of [
@@ -103,7 +103,7 @@ describe("a checkout", () => {
     expect(provider.calls).toEqual([]);
   });
 
-  test("says that the provider can't be reached, and can be asked for again", async () => {
+  test("reports that the provider is unreachable, and can be requested again", async () => {
     const owner = await api.owner();
     provider.outage = 503;
     const reply = await checkout(owner);
@@ -115,7 +115,7 @@ describe("a checkout", () => {
   });
 });
 
-test("the portal is the provider's, and canceling is done there", async () => {
+test("the portal is that of the provider, where the subscription is canceled", async () => {
   const { owner, id } = await paying.newCustomer();
   const { status, body } = await owner.post<PortalSession>("/billing/portal");
   expect([status, body.portal_url]).toEqual([200, `https://pay.example/portal/${id}/home`]);
@@ -127,7 +127,7 @@ test("the portal is the provider's, and canceling is done there", async () => {
 });
 
 describe("an event", () => {
-  test("that is not signed by the provider, or was long ago, is refused and changes nothing", async () => {
+  test("that is not signed by the provider, or not recently, is refused without any change", async () => {
     const customer = await paying.newCustomer();
     const object = buildSubscription({ id: "sub_x", customer: customer.id, status: "active" });
     const event = createEvent("customer.subscription.created", object);
@@ -150,14 +150,14 @@ describe("an event", () => {
     expect(await api.sql("select from subscriptions where id = 'sub_x'")).toEqual([]);
   });
 
-  test("that is too large is refused before it is looked at", async () => {
+  test("that is too large is refused before it is parsed", async () => {
     const reply = await paying.sendEvent(
       createEvent("other", { padding: "x".repeat(1024 * 1024) }),
     );
     expect(reply).toMatchObject({ status: 413, body: { error: "payload_too_large" } });
   });
 
-  test("of a purchase gives the plan at once", async () => {
+  test("of a purchase changes the plan at once", async () => {
     const customer = await paying.newCustomer();
     await paying.buy(customer, PRICES.team.yearly);
     expect(await paying.getPlan(customer)).toBe("team");
@@ -177,7 +177,7 @@ describe("an event", () => {
     ]);
   });
 
-  test("that comes twenty times at once is heard once", async () => {
+  test("that arrives twenty times at once is applied once", async () => {
     const customer = await paying.newCustomer();
     const object = buildSubscription({
       id: paying.newSubscriptionId(),
@@ -191,7 +191,7 @@ describe("an event", () => {
     expect(await paying.listAudit(customer, "plan_changed")).toHaveLength(1);
   });
 
-  test("that is older than what is known changes nothing", async () => {
+  test("that is older than the stored state changes nothing", async () => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer);
     await paying.sendState({ ...state, price: PRICES.team.monthly }, 0);
@@ -200,7 +200,7 @@ describe("an event", () => {
     expect(await paying.getBilling(customer)).toMatchObject({ plan: "team", status: "active" });
   });
 
-  test("of the same second as another one has the provider asked for what is true", async () => {
+  test("of the same second as another one causes a query of the provider", async () => {
     const customer = await paying.newCustomer();
     const state: SubscriptionState = {
       id: paying.newSubscriptionId(),
@@ -214,7 +214,7 @@ describe("an event", () => {
     expect(provider.calls.map(({ path }) => path)).toEqual([`/v1/subscriptions/${state.id}`]);
   });
 
-  test("that says only that something is new has the provider asked", async () => {
+  test("without a snapshot causes a query of the provider", async () => {
     const customer = await paying.newCustomer();
     const state: SubscriptionState = {
       id: paying.newSubscriptionId(),
@@ -233,7 +233,7 @@ describe("an event", () => {
     expect(await paying.getBilling(customer)).toMatchObject({ plan: "pro", status: "past_due" });
   });
 
-  test("that can't be settled now is answered with 503, and heard when it is told again", async () => {
+  test("that is inconclusive is answered with 503, and applied when it is sent again", async () => {
     const customer = await paying.newCustomer();
     const state: SubscriptionState = {
       id: paying.newSubscriptionId(),
@@ -253,7 +253,7 @@ describe("an event", () => {
     expect(await paying.getPlan(customer)).toBe("pro");
   });
 
-  test("of somebody or something unknown, and one of another kind, is answered and logged", async () => {
+  test("of an unknown customer or subscription, and one of another kind, is answered with 200 and logged", async () => {
     const stranger = buildSubscription({ id: "sub_z", customer: "cus_z", status: "active" });
     const events = [
       createEvent("customer.subscription.created", stranger),
@@ -273,7 +273,7 @@ describe("an event", () => {
 });
 
 describe("a subscription that is", () => {
-  test("overdue keeps its plan for seven days, says so, and loses it when nobody paid", async () => {
+  test("overdue retains its plan for seven days, shows this, and loses it without a payment", async () => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer);
     await paying.sendState({ ...state, status: "past_due" }, 0);
@@ -324,7 +324,7 @@ describe("a subscription that is", () => {
     ]);
   });
 
-  test("to end with its period is what it was until then", async () => {
+  test("to end with its period is unchanged until the end", async () => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer);
     await paying.sendState({ ...state, cancelAtPeriodEnd: true }, 0);
@@ -337,7 +337,7 @@ describe("a subscription that is", () => {
     expect(await paying.getPlan(customer)).toBe("free");
   });
 
-  test("of a price that left the settings goes on as what was bought", async () => {
+  test("of a price that was removed from the settings remains on the purchased plan", async () => {
     const customer = await paying.newCustomer();
     const state = await paying.buy(customer, PRICES.team.monthly);
     await paying.sendState({ ...state, price: "price_of_last_year" }, 0);
@@ -366,7 +366,7 @@ test("three events in each of their six orders leave the same plan", async () =>
   }
 });
 
-test("of two subscriptions the better one counts, and the log tells of it", async () => {
+test("of two subscriptions the better one counts, and the log warns", async () => {
   const customer = await paying.newCustomer();
   const team = await paying.buy(customer, PRICES.team.monthly);
   await paying.buy(customer, PRICES.pro.monthly);
@@ -376,7 +376,7 @@ test("of two subscriptions the better one counts, and the log tells of it", asyn
   expect(await paying.getPlan(customer)).toBe("pro");
 });
 
-test("a plan that the operator gave stays where nothing that is paid for changes", async () => {
+test("a plan that the operator assigned remains while no subscription changes", async () => {
   const customer = await paying.newCustomer();
   await api.sql("update organizations set plan = 'enterprise' where id = $1", [
     customer.owner.orgId,
@@ -391,7 +391,7 @@ test("a plan that the operator gave stays where nothing that is paid for changes
   expect(await paying.getPlan(customer)).toBe("enterprise");
 });
 
-test("nobody is charged for an organization that was deleted, before or after it was paid for", async () => {
+test("a subscription of a deleted organization is canceled, before or after its payment", async () => {
   const [paid, late] = [await paying.newCustomer(), await paying.newCustomer()];
   const { id } = await paying.buy(paid);
   await paid.owner.delete(`/orgs/${paid.owner.orgId}`);

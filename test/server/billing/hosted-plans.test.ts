@@ -56,7 +56,7 @@ test.each([
   ["pro", 200],
   ["team", 200],
   ["enterprise", 200],
-])("on %s, asking for a master key is answered with %d", async (plan, status) => {
+])("on %s, minting a master key is answered with %d", async (plan, status) => {
   await service.sql("update organizations set plan = $1", [plan]);
   const reply = await post("/tokens/master", { name: "ci" });
   expect(reply.status).toBe(status);
@@ -93,7 +93,7 @@ test("a master key mints tokens while the plan is paid for, and again when it is
   expect(await mint()).toMatchObject({ status: 200 });
 });
 
-test("a rehearsal of paying is refused where it would give plans away", () => {
+test("mock billing is refused on a hosted service", () => {
   const keys = {
     ENCRYPTION_KEY: btoa("k".repeat(32)),
     JWT_PRIVATE_KEY: "{}",

@@ -42,7 +42,7 @@ const retry = async () => {
   await api.runCron();
 };
 
-test("a claim is not told to the platform, a verified domain is, until it is released", async () => {
+test("the platform gets a custom hostname for a verified domain, not for a claim, until it is released", async () => {
   const calls = platform.calls.length;
   await owner.post("/domains", { domain: "claimed.example" });
   expect(platform.calls).toHaveLength(calls);
@@ -54,7 +54,7 @@ test("a claim is not told to the platform, a verified domain is, until it is rel
   await waitUntil(isEmpty);
 });
 
-test("binding one makes its hostname where it is missing, and never a second one", async () => {
+test("binding a domain creates a missing custom hostname, and never a second one", async () => {
   const { id, domain } = await verified();
   await waitUntil(isEmpty);
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
@@ -73,7 +73,7 @@ test("binding one makes its hostname where it is missing, and never a second one
   await waitUntil(() => Promise.resolve(hasHostname(domain)));
 });
 
-test("a name that only contains the domain is another one", async () => {
+test("a hostname that only contains the domain is not taken for it", async () => {
   const other = crypto.randomUUID();
   platform.hostnames.set(other, `www.hosted-${names + 1}.example`);
   const { id, domain } = await verified();
@@ -83,7 +83,7 @@ test("a name that only contains the domain is another one", async () => {
   expect(platform.hostnames.has(other)).toBe(true);
 });
 
-test("a platform that refuses holds nobody up, is in the log, and is asked again", async () => {
+test("a failure of the platform delays no request, is logged, and is retried", async () => {
   platform.failure = { status: 500, code: 1_000 };
   const { domain, verified: isVerified } = await verified();
   expect(isVerified).toBe(true);
@@ -99,7 +99,7 @@ test("a platform that refuses holds nobody up, is in the log, and is asked again
   expect(await isEmpty()).toBe(true);
 });
 
-test("a release that overtakes the making leaves nothing behind", async () => {
+test("a release during the creation leaves no custom hostname", async () => {
   const released = Promise.withResolvers<void>();
   platform.before = (method) => (method === "POST" ? released.promise : Promise.resolve());
   const calls = platform.calls.length;

@@ -55,7 +55,7 @@ describe("a claim is verified by", () => {
     expect(resolver.questions.at(-1)).toMatchObject({ id: 0, name, type: TYPE.TXT });
   });
 
-  test("a record that came after the first try: nothing remembers its absence", async () => {
+  test("a record that was published after the first attempt", async () => {
     const { verify, publish, verificationToken } = await claim();
     expect((await verify()).status).toBe(400);
     publish(verificationToken);
@@ -76,7 +76,7 @@ describe("a claim is verified by", () => {
     expect((await verify()).status).toBe(200);
   });
 
-  test("a record that aliases lead to", async () => {
+  test("a record behind CNAME records", async () => {
     const { verify, publish, verificationToken } = await claim();
     publish("CNAME proofs.example");
     resolver.records["proofs.example"] = ["CNAME proofs.elsewhere.example"];
@@ -130,7 +130,7 @@ describe("a claim is not verified by", () => {
   });
 });
 
-describe("the service is unavailable, and the claim as it was, when the resolver", () => {
+describe("the response is unavailable, and the claim unchanged, when the resolver", () => {
   /** With the right record in it, so that nothing but the fault stands in the way. */
   type Answer = (asked: Question, response: ServerResponse, right: Buffer) => unknown;
 
@@ -211,7 +211,7 @@ describe("the service is unavailable, and the claim as it was, when the resolver
   });
 });
 
-test("an organization that asks without end is told to wait, and no other", async () => {
+test("an organization with too many look-ups is rate limited, and no other", async () => {
   const [eager, other] = [await api.owner(), await api.owner()];
   const claimed = async (by: Person, domain: string) =>
     (await by.post<CustomDomain>("/domains", { domain })).body.id;
@@ -229,7 +229,7 @@ test("an organization that asks without end is told to wait, and no other", asyn
   expect((await other.post(`/domains/${otherId}/verify`)).status).toBe(400);
 });
 
-test("nobody listens where the resolver should be", async () => {
+test("the resolver does not listen", async () => {
   await using lonely = await startApi({ env: { DNS_OVER_HTTPS_URL: "http://127.0.0.1:1/" } });
   const person = await lonely.owner();
   const { body } = await person.post<CustomDomain>("/domains", { domain: "alone.example" });

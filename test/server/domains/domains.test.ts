@@ -54,7 +54,7 @@ const actionsOn = ({ id }: { id: string }) =>
     .then((rows) => rows.map(({ action }) => action));
 
 describe("claiming", () => {
-  test("gives what is to be published, and nothing else yet", async () => {
+  test("returns the record to publish, and nothing else yet", async () => {
     const { status, body } = await claim("Bücher-Laden.Example");
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -75,14 +75,14 @@ describe("claiming", () => {
     },
   );
 
-  test("is refused for what is no text, or too much of it", async () => {
+  test("is refused for a domain that is not a string, or too long", async () => {
     for (const domain of [1, null, "a".repeat(1_001)]) {
       const reply = await owner.post("/domains", { domain });
       expect(reply).toMatchObject({ status: 400, body: { error: "invalid_request" } });
     }
   });
 
-  test("is refused when the organization has claimed it, however it is written", async () => {
+  test("is refused when the organization has already claimed it, in any spelling", async () => {
     const domain = newName();
     await claim(domain);
     for (const again of [domain, `${domain.toUpperCase()}.`]) {
@@ -97,7 +97,7 @@ describe("claiming", () => {
     expect(replies.filter(({ status }) => status === 409)).toHaveLength(19);
   });
 
-  test("blocks nobody, until it is verified", async () => {
+  test("does not block other organizations until it is verified", async () => {
     const domain = newName();
     const { body: first } = await claim(domain);
     const { status, body: second } = await claim(domain, other);
@@ -111,7 +111,7 @@ describe("claiming", () => {
     expect(await claim(domain)).toMatchObject({ status: 409, body: { error: "duplicate_name" } });
   });
 
-  test("has a bound for claims that wait", async () => {
+  test("is limited while many domains are not verified", async () => {
     const person = await api.owner();
     await api.sql(
       "insert into domains (org_id, domain, verification_token) select $1, 'wait-' || n || '.example', 't' from generate_series(1, 99) n",
@@ -124,7 +124,7 @@ describe("claiming", () => {
     );
   });
 
-  test("that nobody verifies is forgotten after a week, and what is verified never", async () => {
+  test("expires after a week, and a verified domain never", async () => {
     const [{ body: waiting }, { body: old }, kept] = [
       await claim(newName()),
       await claim(newName()),
@@ -151,7 +151,7 @@ describe("verifying", () => {
     expect(await actionsOn(body)).toEqual(["domain_claimed", "domain_verified"]);
   });
 
-  test("gives a domain to one of two who prove it at once", async () => {
+  test("assigns a domain to one of two organizations that verify it at once", async () => {
     for (let round = 0; round < 5; round++) {
       const domain = newName();
       const claims = [(await claim(domain)).body, (await claim(domain, other)).body] as const;
@@ -168,14 +168,14 @@ describe("verifying", () => {
     }
   });
 
-  test("again asks nobody", async () => {
+  test("again sends no DNS query", async () => {
     const domain = await verified();
     const before = resolver.questions.length;
     expect(await verify(domain)).toMatchObject({ status: 200, body: domain });
     expect(resolver.questions).toHaveLength(before);
   });
 
-  test("takes another record after a release", async () => {
+  test("requires another record after a release", async () => {
     const domain = await verified();
     await owner.delete(`/domains/${domain.id}`);
     const { body: again } = await claim(domain.domain);
@@ -185,7 +185,7 @@ describe("verifying", () => {
 });
 
 describe("binding", () => {
-  test("wants a verified domain, and a tunnel of the organization that has not ended", async () => {
+  test("requires a verified domain and an active tunnel of the organization", async () => {
     const [tunnel, ended, foreign] = [await newTunnel(), await newTunnel(), await newTunnel(other)];
     const { body: unverified } = await claim(newName());
     expect(await bind(unverified, tunnel)).toMatchObject({
@@ -217,7 +217,7 @@ describe("binding", () => {
     expect(body.filter(({ customDomains }) => customDomains.length > 0)).toHaveLength(1);
   });
 
-  test("moves a domain from one tunnel to another, and the same again is no event", async () => {
+  test("moves a domain from one tunnel to another, and repeating it is no event", async () => {
     const [first, second] = [await newTunnel(), await newTunnel()];
     const domain = await verified();
     await bind(domain, first);
@@ -232,7 +232,7 @@ describe("binding", () => {
     ]);
   });
 
-  test("of twenty at once leaves the tunnel that the row names", async () => {
+  test("by twenty concurrent requests leaves the tunnel in the row in effect", async () => {
     const tunnels = [await newTunnel(), await newTunnel()];
     const domain = await verified();
     const replies = await Promise.all(
@@ -246,7 +246,7 @@ describe("binding", () => {
     expect(await tunnelOf(domain.domain)).toBe(row?.id);
   });
 
-  test("and the tunnel's end at once never leave a domain that leads to what is gone", async () => {
+  test("and a concurrent end of the tunnel never leave a domain that leads to a deleted tunnel", async () => {
     for (let round = 0; round < 5; round++) {
       const tunnel = await newTunnel();
       const domain = await verified();
@@ -262,7 +262,7 @@ describe("binding", () => {
   });
 });
 
-describe("a domain leads nowhere any more", () => {
+describe("a domain leads to no tunnel", () => {
   async function bound(): Promise<{ domain: CustomDomain; tunnel: Tunnel }> {
     const [domain, tunnel] = [await verified(), await newTunnel()];
     await bind(domain, tunnel);
@@ -271,7 +271,7 @@ describe("a domain leads nowhere any more", () => {
   const listed = async ({ id }: CustomDomain) =>
     (await owner.get<CustomDomain[]>("/domains")).body.find((domain) => domain.id === id);
 
-  test("once it is unbound, which it can be again", async () => {
+  test("once it is unbound, and can be bound again", async () => {
     const { domain } = await bound();
     for (let times = 0; times < 2; times++) {
       expect((await owner.delete(`/domains/${domain.id}/bind`)).status).toBe(200);
@@ -281,7 +281,7 @@ describe("a domain leads nowhere any more", () => {
     expect(await actionsOn(domain)).toHaveLength(4);
   });
 
-  test("once it is released, and it is anybody's to claim", async () => {
+  test("once it is released, and any organization can claim it", async () => {
     const { domain } = await bound();
     expect((await owner.delete(`/domains/${domain.id}`)).status).toBe(200);
     expect((await owner.delete(`/domains/${domain.id}`)).status).toBe(404);
@@ -316,7 +316,7 @@ describe("a domain leads nowhere any more", () => {
   });
 });
 
-test("viewers see domains, and change nothing", async () => {
+test("viewers can list domains and not change them", async () => {
   const domain = await verified();
   const viewer = await api.colleague(owner, "viewer");
   expect((await viewer.get<CustomDomain[]>("/domains")).body).toContainEqual(domain);
@@ -324,11 +324,11 @@ test("viewers see domains, and change nothing", async () => {
   expect((await verify(domain, viewer)).status).toBe(403);
 });
 
-describe("a TLS proxy may get a certificate for", () => {
+describe("a TLS proxy may request a certificate for", () => {
   const allowed = async (domain: string) =>
     (await api.stranger.get(`/domains/allowed?domain=${encodeURIComponent(domain)}`)).status;
 
-  test("a domain while it is bound, a tunnel while it is there, and the API", async () => {
+  test("a bound domain, an existing tunnel, and the API", async () => {
     const [domain, tunnel] = [await verified(), await newTunnel()];
     expect(await allowed(domain.domain)).toBe(404);
     await bind(domain, tunnel);
@@ -350,7 +350,7 @@ describe("a TLS proxy may get a certificate for", () => {
     async (host) => expect(await allowed(host)).toBe(404),
   );
 
-  test("and is told so when it names nothing", async () => {
+  test("and gets 400 without a host", async () => {
     const anybody = createCaller(api.server, {});
     for (const query of ["", "?domain=", `?domain=${"a".repeat(300)}`]) {
       expect((await anybody.get(`/domains/allowed${query}`)).status).toBe(400);

@@ -33,7 +33,7 @@ async function onPlan(plan: string): Promise<Person> {
 }
 
 describe("reserving", () => {
-  test("keeps a name, and is seen by the organization alone", async () => {
+  test("reserves a name, which only the organization sees", async () => {
     const subdomain = newName();
     const { status, body } = await reserve(subdomain);
     expect(status).toBe(201);
@@ -56,13 +56,13 @@ describe("reserving", () => {
   );
 
   test.each(["api", "www", "admin", "xn--kept"])(
-    "is refused for %s, which is ours",
+    "is refused for %s, which the service reserves",
     async (name) => {
       expect(await reserve(name)).toMatchObject(isDuplicate);
     },
   );
 
-  test("is refused for what another organization has reserved, or has a tunnel at", async () => {
+  test("is refused for a name that another organization has reserved or uses", async () => {
     const [reserved, served] = [newName(), newName()];
     await reserve(reserved, other);
     await createTunnel(served, other);
@@ -71,14 +71,14 @@ describe("reserving", () => {
     expect(await list()).not.toContain(served);
   });
 
-  test("is refused for what the organization has reserved, not for where it has a tunnel", async () => {
+  test("is refused for a name that the organization has reserved, not for one that it uses", async () => {
     const subdomain = newName();
     await createTunnel(subdomain);
     expect((await reserve(subdomain)).status).toBe(201);
     expect(await reserve(subdomain)).toMatchObject(isDuplicate);
   });
 
-  test("gives a contested name to exactly one of twenty", async () => {
+  test("assigns a name to exactly one of twenty concurrent requests", async () => {
     const subdomain = newName();
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) => reserve(subdomain, n % 2 === 0 ? owner : other)),
@@ -87,7 +87,7 @@ describe("reserving", () => {
     expect(replies.filter(({ status }) => status === 409)).toHaveLength(19);
   });
 
-  test("and a tunnel of another organization: of both at once one gets the name", async () => {
+  test("and creating a tunnel in another organization at once: one of them gets the name", async () => {
     for (let round = 0; round < 10; round++) {
       const subdomain = newName();
       const replies = await Promise.all(
@@ -100,7 +100,7 @@ describe("reserving", () => {
     }
   });
 
-  test("and a tunnel of the same organization: both get the name", async () => {
+  test("and creating a tunnel in the same organization at once: both get the name", async () => {
     for (let round = 0; round < 10; round++) {
       const subdomain = newName();
       const replies = await Promise.all([reserve(subdomain), createTunnel(subdomain)]);
@@ -113,7 +113,7 @@ describe("a plan", () => {
   test.each([
     ["free", 0],
     ["pro", 5],
-  ])("%s has room for %i, also when twenty come at once", async (plan, room) => {
+  ])("%s includes %i, also with twenty concurrent requests", async (plan, room) => {
     const person = await onPlan(plan);
     const replies = await Promise.all(Array.from({ length: 20 }, () => reserve(newName(), person)));
     expect(replies.filter(({ status }) => status === 201)).toHaveLength(room);
@@ -124,12 +124,12 @@ describe("a plan", () => {
     expect(await list(person)).toHaveLength(room);
   });
 
-  test.each(["team", "enterprise"])("%s has room for more", async (plan) => {
+  test.each(["team", "enterprise"])("%s includes more", async (plan) => {
     const person = await onPlan(plan);
     for (let n = 0; n < 6; n++) expect((await reserve(newName(), person)).status).toBe(201);
   });
 
-  test("has room again when one is given up, and keeps what a higher one had", async () => {
+  test("includes another one after a release, and retains those of a higher plan", async () => {
     const person = await onPlan("pro");
     for (let n = 0; n < 5; n++) await reserve(newName(), person);
     const { body } = await person.get<ReservedSubdomain[]>("/reserved-subdomains");
@@ -142,7 +142,7 @@ describe("a plan", () => {
 });
 
 describe("a reserved name", () => {
-  test("is a tunnel's of the organization only, by the API and by an agent", async () => {
+  test("can only be used by tunnels of the organization, through the API and by agents", async () => {
     const subdomain = newName();
     await reserve(subdomain);
     expect(await createTunnel(subdomain, other)).toMatchObject(isDuplicate);
@@ -166,7 +166,7 @@ describe("a reserved name", () => {
   });
 });
 
-describe("a name that was given up", () => {
+describe("a released name", () => {
   async function givenUp(by = owner): Promise<string> {
     const subdomain = newName();
     const { body } = await reserve(subdomain, by);
@@ -180,7 +180,7 @@ describe("a name that was given up", () => {
       time,
     ]);
 
-  test("is kept from others for a day, from whichever side they come", async () => {
+  test("is not available to others for a day, neither as a reservation nor as a tunnel", async () => {
     const [asTunnel, asReservation] = [await givenUp(), await givenUp()];
     for (const subdomain of [asTunnel, asReservation]) await pass(subdomain, "23 hours 59 minutes");
     expect(await createTunnel(asTunnel, other)).toMatchObject(isDuplicate);
@@ -191,14 +191,14 @@ describe("a name that was given up", () => {
     expect(await reserve(asTunnel)).toMatchObject(isDuplicate);
   });
 
-  test("is the organization's own to have again at once", async () => {
+  test("is available to the same organization at once", async () => {
     const [asTunnel, asReservation] = [await givenUp(), await givenUp()];
     expect((await createTunnel(asTunnel)).status).toBe(201);
     expect((await reserve(asReservation)).status).toBe(201);
     expect(await reserve(asReservation, other)).toMatchObject(isDuplicate);
   });
 
-  test("by its organization's end is kept from others too", async () => {
+  test("of a deleted organization is not available to others either", async () => {
     const person = await api.owner();
     const subdomain = newName();
     const { body } = await reserve(subdomain, person);
@@ -214,7 +214,7 @@ describe("a name that was given up", () => {
   });
 });
 
-test("viewers see reserved names, and change nothing", async () => {
+test("viewers can list reserved names and not change them", async () => {
   const { body } = await reserve(newName());
   const viewer = await api.colleague(owner, "viewer");
   expect(await list(viewer)).toContain(body.subdomain);

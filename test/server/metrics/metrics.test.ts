@@ -17,7 +17,7 @@ import {
   type Person,
   type TestApi,
 } from "../../harness/server/api.ts";
-import { faultsOf, readExposition, type Exposition } from "../../harness/formats/exposition.ts";
+import { findProblems, readExposition, type Exposition } from "../../harness/formats/exposition.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 
 let api: TestApi;
@@ -90,7 +90,7 @@ describe("the series of", () => {
   });
 
   test.each(["1h", "24h", "7d", "30d"] as const)(
-    "%s has what came from its first millisecond on, and nothing older",
+    "%s includes its first millisecond, and nothing older",
     async (window) => {
       const by = await api.owner();
       const tunnelId = await newTunnel(by);
@@ -119,14 +119,14 @@ describe("the series of", () => {
     },
   );
 
-  test("a tunnel that nobody visited are zeros, 24 hours unless something else is asked for", async () => {
+  test("a tunnel without visitors are zeros, for 24 hours by default", async () => {
     const points = await series("metric=requests", await api.owner());
     expect(points).toEqual(
       toSeries(getSpan("24h", Date.parse(points.at(-1)!.timestamp)), new Map()),
     );
   });
 
-  test("all tunnels are added up, and those of others are not", async () => {
+  test("all tunnels are the sum, without those of other organizations", async () => {
     const [by, other] = [await api.owner(), await api.owner()];
     const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
     for (const count of [1, 2, 4]) {
@@ -145,7 +145,7 @@ describe("the series of", () => {
   });
 
   test.each(["", "metric=latency", "metric=requests&window=2h", "metric=requests&window="])(
-    "nothing that there is: ?%s is refused",
+    "an invalid query is refused: ?%s",
     async (query) => {
       const { status, body } = await owner.get<{ error: string }>(`/metrics/timeseries?${query}`);
       expect([status, body.error]).toEqual([400, "invalid_request"]);
@@ -161,7 +161,7 @@ describe("reports", () => {
     counters: (await scrape()).sum("underpass_requests_total"),
   });
 
-  test("that come twice, late or all at once count once", async () => {
+  test("that arrive twice, late or concurrently count once", async () => {
     owner = await api.owner();
     const tunnelId = await newTunnel();
     const says = (requests: number) => ({
@@ -177,7 +177,7 @@ describe("reports", () => {
     expect(await counted()).toEqual({ series: 9, counters: 9 });
   });
 
-  test("of a tunnel that was deleted still count, also once its counters are its organization's", async () => {
+  test("of a deleted tunnel still count, also after its counters were added to the organization's", async () => {
     owner = await api.owner();
     const [gone, stays] = [await newTunnel(), await newTunnel()];
     const says = (requests: number) => ({
@@ -211,7 +211,7 @@ describe("reports", () => {
     expect((await counted()).counters).toBe(14);
   });
 
-  test("of further tunnels that ended are added to the organization's", async () => {
+  test("of more ended tunnels are added to the organization's", async () => {
     owner = await api.owner();
     for (const requests of [1, 2]) {
       const tunnelId = await newTunnel();
@@ -230,7 +230,7 @@ describe("reports", () => {
     expect(value("underpass_refusals_total", { error: "maintenance" })).toBe(2);
   });
 
-  test("of an organization that is gone leave nothing behind", async () => {
+  test("of a deleted organization leave nothing behind", async () => {
     owner = await api.owner();
     const tunnelId = await newTunnel();
     await report(tunnelId, { counters: { "requests:2xx": 1 }, traffic: traffic(1) });
@@ -242,7 +242,7 @@ describe("reports", () => {
   });
 });
 
-test("the scheduled job forgets minutes and hours that no window shows", async () => {
+test("the scheduled job deletes minutes and hours that no window shows", async () => {
   owner = await api.owner();
   const tunnelId = await newTunnel();
   const now = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
@@ -267,7 +267,7 @@ test("the scheduled job forgets minutes and hours that no window shows", async (
 });
 
 describe("a scrape", () => {
-  test("names as many tunnels as it may, the busiest, and counts all", async () => {
+  test("lists the busiest tunnels up to the limit, and counts all", async () => {
     owner = await api.owner();
     const first = await newTunnel();
     await api.sql(
@@ -282,7 +282,7 @@ describe("a scrape", () => {
       [owner.orgId],
     );
     const exposition = await scrape();
-    expect(faultsOf(exposition)).toEqual([]);
+    expect(findProblems(exposition)).toEqual([]);
     const { families, value } = exposition;
     const named = families.get("underpass_tunnel_agent_connected")!.samples;
     expect(named).toHaveLength(SCRAPE_MAX_TUNNELS);
@@ -291,7 +291,7 @@ describe("a scrape", () => {
     expect(value("underpass_requests_total", { code: "2xx" })).toBe(2 * (SCRAPE_MAX_TUNNELS + 1));
   });
 
-  test("takes an agent's token, which sees its own organization and lasts", async () => {
+  test("accepts a capability token, for its own organization", async () => {
     owner = await api.owner();
     await report(await newTunnel(), { counters: { "requests:2xx": 3 } });
     const scraper = await mintToken(owner);
@@ -318,7 +318,7 @@ describe("usage", () => {
     );
   }
 
-  test("is of this month, by token and in sum, by the price list", async () => {
+  test("is of this month, by token and in total, by the price list", async () => {
     owner = await api.owner();
     const [one, two] = [await mintToken(owner), await mintToken(owner)];
     await use(one.id, 1.5e9, 1_000_000);
@@ -348,7 +348,7 @@ describe("usage", () => {
     expect([...first, ...rest]).toEqual(tokens);
   });
 
-  test("of an earlier month is there for whoever asks, and what is no month is refused", async () => {
+  test("of an earlier month is available, and an invalid month is refused", async () => {
     owner = await api.owner();
     const token = await mintToken(owner);
     await use(token.id, 7e9, 7, 1);
@@ -379,7 +379,7 @@ describe("usage", () => {
     expect(rows[token.id]).toMatchObject({ bytes: 1e9, costUsdCents: 10, revoked: true });
   });
 
-  test("of others is nowhere", async () => {
+  test("never includes other organizations", async () => {
     owner = await api.owner();
     expect(await usage()).toMatchObject({ bytes: 0, requests: 0, costUsdCents: 0, tokens: [] });
   });

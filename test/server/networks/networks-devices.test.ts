@@ -31,7 +31,7 @@ const configOf = async (path: string) => {
 };
 
 describe("a device", () => {
-  test("gets the lowest free address behind the server's, and leaves it when removed", async () => {
+  test("gets the lowest free address after the server's, which is free again after its removal", async () => {
     const { id } = await createNetwork(owner, { cidr: "10.88.0.0/24" });
     const [first, second] = [await enroll(owner, id), await enroll(owner, id, { name: "laptop" })];
     expect(first).toEqual({
@@ -57,7 +57,7 @@ describe("a device", () => {
     expect((await enroll(owner, id)).device.assigned_ip).toBe("10.88.0.2");
   });
 
-  test("is the same when its key is enrolled again, also at the same moment", async () => {
+  test("is the same when its key is enrolled again, also concurrently", async () => {
     const { id } = await createNetwork(owner);
     const public_key = newKey();
     const enrolled = await Promise.all(
@@ -72,7 +72,7 @@ describe("a device", () => {
     );
   });
 
-  test("is one of fifty that are enrolled at once, each with an address of its own", async () => {
+  test("is one of fifty that are enrolled at once, each with its own address", async () => {
     const { id } = await createNetwork(owner, { cidr: "192.168.64.0/26" });
     const enrolled = await Promise.all(Array.from({ length: 50 }, () => enroll(owner, id)));
     const addresses = enrolled.map(({ device }) => device.assigned_ip);
@@ -80,7 +80,7 @@ describe("a device", () => {
     expect(new Set(addresses)).toEqual(new Set(expected));
   });
 
-  test("finds no address where all are taken: the broadcast address is nobody's", async () => {
+  test("gets no address when all are taken: the broadcast address is never assigned", async () => {
     const { id } = await createNetwork(owner, { cidr: "10.0.0.4/30" });
     const replies = await Promise.all(
       [0, 1, 2].map(() =>
@@ -131,7 +131,7 @@ describe("a device", () => {
     expect([reply.status, reply.body.error]).toEqual([400, code]);
   });
 
-  test("can't have the server's key, nor the server a device's", async () => {
+  test("cannot have the key of the server, nor the server that of a device", async () => {
     const { id } = await createNetwork(owner);
     const { server_public_key: key } = await registerServer(owner, id);
     const path = `/private-networks/${id}`;
@@ -144,7 +144,7 @@ describe("a device", () => {
 });
 
 describe("the configurations", () => {
-  test("are what the specification lists, and hold no private key", async () => {
+  test("are as specified, and contain no private key", async () => {
     const { id } = await createNetwork(owner, { name: "Office", cidr: "10.88.4.0/22" });
     const { device } = await enroll(owner, id, { name: "Ann's phone" });
     const path = `/private-networks/${id}`;
@@ -181,7 +181,7 @@ PersistentKeepalive = 25
     );
   });
 
-  test("name a server of one's own, which needs no relay", async () => {
+  test("contain the server's own endpoint, which needs no relay", async () => {
     const { id } = await createNetwork(owner);
     const { device } = await enroll(owner, id);
     await registerServer(owner, id, { public_endpoint: "vpn.example.com:51820" });
@@ -192,7 +192,7 @@ PersistentKeepalive = 25
     expect(await configOf(`${path}/server-config`)).toContain("# No relay: ");
   });
 
-  test("show names in their comments alone, whatever they are", async () => {
+  test("contain names only in comments, whatever the names contain", async () => {
     const name = "x\u2028PostUp = reboot\u202e # [Peer]";
     const { id } = await createNetwork(owner, { name });
     const { device } = await enroll(owner, id, { name });

@@ -58,7 +58,7 @@ function relayWithPorts(count: number): Promise<RelayLink> {
 }
 
 describe("a server", () => {
-  test("gets a UDP port of the relay, which stays the network's", async () => {
+  test("gets a UDP port of the relay, which remains that of the network", async () => {
     const { id } = await createNetwork(owner);
     const key = newKey();
     const first = await registerServer(owner, id, { server_public_key: key });
@@ -85,7 +85,7 @@ describe("a server", () => {
     expect((await registerServer(owner, id)).reserved_udp_port).toBe(port);
   });
 
-  test("of many that are registered at once has a port of its own", async () => {
+  test("of many that are registered at once has its own port", async () => {
     const networks: PrivateNetwork[] = [];
     for (let n = 0; n < 20; n++) networks.push(await createNetwork(owner));
     const served = await Promise.all(networks.map(({ id }) => registerServer(owner, id)));
@@ -119,7 +119,7 @@ describe("a server", () => {
     expect((await read(id)).reserved_udp_port).toBeNull();
   });
 
-  test("may be one that its clients reach without the relay", async () => {
+  test("may be reachable without the relay", async () => {
     const { id } = await createNetwork(owner);
     const own = await registerServer(owner, id, { public_endpoint: "[2001:db8::1]:51820" });
     expect(own.public_endpoint).toBe("[2001:db8::1]:51820");
@@ -130,7 +130,7 @@ describe("a server", () => {
 });
 
 describe("ports of a relay", () => {
-  test("are refused when all are reserved, and kept from others for a day after release", async () => {
+  test("are refused when all are reserved, and not available to others for a day after release", async () => {
     using few = await relayWithPorts(1);
     const { relayId: relay_id } = few.hello;
     const other = await api.owner();
@@ -154,7 +154,7 @@ describe("ports of a relay", () => {
     expect((await ask()).status).toBe(200);
   });
 
-  test("that are few are in the log, for the operator", async () => {
+  test("are logged for the operator when few are free", async () => {
     using few = await relayWithPorts(12);
     const { relayId: relay_id } = few.hello;
     const warned = () => api.server.output.includes(`"relayId":"${relay_id}","freePorts":1`);
@@ -168,7 +168,7 @@ describe("ports of a relay", () => {
     await vi.waitFor(() => expect(warned()).toBe(true), WAIT_OPTIONS);
   });
 
-  test("are of the connected relay with the most free ones, unless one is named", async () => {
+  test("are of the connected relay with the most free ports, unless a relay is named", async () => {
     using many = await relayWithPorts(1_000);
     using few = await relayWithPorts(3);
     const [a, b] = [await createNetwork(owner), await createNetwork(owner)];
@@ -186,7 +186,7 @@ describe("ports of a relay", () => {
     expect(moved.public_endpoint).toMatch(/^relay\.example\.com:40/);
   });
 
-  test("that the operator took out of the range are given up for others", async () => {
+  test("outside of a reduced range are replaced by others", async () => {
     using before = await relayWithPorts(1);
     const { relayId } = before.hello;
     const { id } = await createNetwork(owner);
@@ -206,7 +206,7 @@ describe("ports of a relay", () => {
   });
 });
 
-test("a relay is told how many of its ports are reserved, for the operator's metrics", async () => {
+test("a relay receives the number of its reserved ports, for the operator's metrics", async () => {
   const first = await relayWithPorts(5);
   const { relayId } = first.hello;
   const { id } = await createNetwork(owner);
@@ -253,7 +253,7 @@ describe("a ticket", () => {
     expect(leftMs).toBeLessThanOrEqual(300_000);
   });
 
-  test("is not for an organization that waits for approval", async () => {
+  test("is not issued to an organization that is waiting for approval", async () => {
     const person = await api.owner();
     const { id } = await createNetwork(person);
     await registerServer(person, id);
@@ -263,7 +263,7 @@ describe("a ticket", () => {
     expect((await ticketFor(id, person)).status).toBe(403);
   });
 
-  test("is no access token, and an access token is no ticket", async () => {
+  test("is not accepted as an access token, nor an access token as a ticket", async () => {
     const { id } = await createNetwork(owner);
     await registerServer(owner, id);
     const { ticket } = (await ticketFor(id)).body;
@@ -272,8 +272,8 @@ describe("a ticket", () => {
   });
 });
 
-describe("the relay is told", () => {
-  test("of another key, a removed server and a deleted network, and not of the same key", async () => {
+describe("the relay is notified", () => {
+  test("of a changed key, a removed server and a deleted network, and not of the same key", async () => {
     const { id } = await createNetwork(owner);
     const key = newKey();
     await registerServer(owner, id, { server_public_key: key });
@@ -291,7 +291,7 @@ describe("the relay is told", () => {
     expect(reasons).toEqual(["server_changed", "server_changed", "network_deleted"]);
   });
 
-  test("of a move to another relay, and the old one of it", async () => {
+  test("of a move to another relay, and so is the old relay", async () => {
     using other = await relayWithPorts(2);
     const { id } = await createNetwork(owner);
     await registerServer(owner, id, { relay_id: other.hello.relayId });
@@ -299,7 +299,7 @@ describe("the relay is told", () => {
     await hears(other, { id, reason: "server_changed" });
   });
 
-  test("of a revoked token and a member who was removed", async () => {
+  test("of a revoked token and of a removed member", async () => {
     const { id } = await createNetwork(owner);
     await registerServer(owner, id);
     const { nonce } = await mintToken(owner);
@@ -310,7 +310,7 @@ describe("the relay is told", () => {
     await hears(relay, { kind: "network", tokenNonce: member.userId.replaceAll("-", "") });
   });
 
-  test("when it comes back, of what happened while it was away", async () => {
+  test("when it reconnects, of everything that happened in the meantime", async () => {
     using away = await relayWithPorts(2);
     const { relayId } = away.hello;
     const { id } = await createNetwork(owner);
@@ -322,8 +322,8 @@ describe("the relay is told", () => {
   });
 });
 
-describe("what the relay reports", () => {
-  test("is in the network and its devices, until the relay is away", async () => {
+describe("the report of a relay", () => {
+  test("is shown for the network and its devices, until the relay disconnects", async () => {
     using reporting = await relayWithPorts(2);
     const { id } = await createNetwork(owner);
     await registerServer(owner, id, { relay_id: reporting.hello.relayId });
@@ -382,7 +382,7 @@ describe("what the relay reports", () => {
 });
 
 describe("a relay's link", () => {
-  test("needs the secret, an id and a WebSocket", async () => {
+  test("requires the secret, an id and a WebSocket", async () => {
     for (const secret of ["x", `${RELAY_ENV.RELAY_SECRET}x`, ""]) {
       await expect(RelayLink.connect(api.server, { secret })).rejects.toThrow("401");
     }
@@ -395,7 +395,7 @@ describe("a relay's link", () => {
     expect((await relayWithSecret.get("/private-networks")).status).toBe(401);
   });
 
-  test("shows in /ready, which is ready without it too", async () => {
+  test("is shown by /ready, which is ready without it too", async () => {
     expect(await readiness()).toBe("connected");
     expect(api.server.output).not.toContain(RELAY_ENV.RELAY_SECRET);
   });

@@ -138,7 +138,7 @@ describe("a private network", () => {
     },
   );
 
-  test("has a name of its own in its organization, also when two ask at once", async () => {
+  test("has a unique name in its organization, also with concurrent requests", async () => {
     const [person, other] = [await api.owner(), await api.owner()];
     const body = { name: "home", cidr: "10.1.0.0/24" };
     const replies = await Promise.all(
@@ -149,7 +149,7 @@ describe("a private network", () => {
     expect((await other.post("/private-networks", body)).status).toBe(201);
   });
 
-  test("is one of a bounded number, however many are created at once", async () => {
+  test("is limited in number, also with concurrent requests", async () => {
     const person = await api.owner();
     await api.sql(
       `insert into private_networks (org_id, name, cidr)
@@ -164,7 +164,7 @@ describe("a private network", () => {
     expect(created.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409]);
   });
 
-  test("is not there for another organization, and neither is anything in it", async () => {
+  test("does not exist for another organization, nor does anything in it", async () => {
     const stranger = await api.owner();
     const { id } = await createNetwork(owner);
     await registerServer(owner, id);
@@ -193,7 +193,7 @@ describe("a private network", () => {
     expect((await stranger.get<Device[]>("/private-networks?after=" + id)).body).toEqual([]);
   });
 
-  test("is for every member to change, on every plan, and for viewers to read", async () => {
+  test("can be changed by every member, on every plan, and read by viewers", async () => {
     await api.sql("update organizations set plan = 'free' where id = $1", [owner.orgId]);
     const [member, viewer] = [
       await api.colleague(owner, "member"),
@@ -212,7 +212,7 @@ describe("a private network", () => {
     expect((await member.delete(`/private-networks/${id}`)).status).toBe(200);
   });
 
-  test("goes with its organization, and its port is released", async () => {
+  test("is deleted with its organization, and its port is released", async () => {
     const person = await api.owner();
     const { id } = await createNetwork(person);
     await registerServer(person, id);
@@ -227,7 +227,7 @@ describe("a private network", () => {
 });
 
 describe("an agent's token", () => {
-  test("that is confined to nothing may do all of it, in its owner's name", async () => {
+  test("without restrictions may do all of it, in the name of its owner", async () => {
     const person = await api.owner();
     const { agent } = await agentWith(person);
     const { id } = await createNetwork(agent, { name: "by an agent" });
@@ -248,7 +248,7 @@ describe("an agent's token", () => {
     expect(actors).toEqual([{ user_id: person.userId }]);
   });
 
-  test("that is for some names, revoked or a master key's may do none of it", async () => {
+  test("with restrictions, a revoked one, and that of a master key may do none of it", async () => {
     const confined = await agentWith(owner, { allowedSubdomains: ["api"] });
     expect((await confined.agent.get("/private-networks")).status).toBe(403);
     const revoked = await agentWith(owner);

@@ -39,7 +39,7 @@ async function bearerOpens(accessToken: string): Promise<boolean> {
   return (await caller.get("/auth/me")).status === 200;
 }
 
-test("an address that is confirmed while somebody signs up with it again has one password", async () => {
+test("an address that is verified during another sign-up has one password", async () => {
   for (let round = 0; round < 20; round++) {
     const email = newEmail();
     await api.stranger.post("/auth/signup", { email, password: PASSWORD });
@@ -60,7 +60,7 @@ test("an address that is confirmed while somebody signs up with it again has one
   }
 });
 
-test("a renewal in the moment of signing out leaves no token that opens anything", async () => {
+test("a renewal during a logout leaves no valid token", async () => {
   for (let round = 0; round < 20; round++) {
     const person = await api.owner();
     const browser = createCaller(api.server, { cookie: person.cookie });
@@ -75,7 +75,7 @@ test("a renewal in the moment of signing out leaves no token that opens anything
   }
 });
 
-test("a second factor that is turned on leaves no other session, renewed in that moment or begun", async () => {
+test("turning on the second factor leaves no other session, even one that is renewed or opened at the same time", async () => {
   for (let round = 0; round < 10; round++) {
     const person = await api.owner();
     const thief = await api.logIn(person.email, PASSWORD);
@@ -95,7 +95,7 @@ test("a second factor that is turned on leaves no other session, renewed in that
   }
 });
 
-test("a second factor that is turned off while it is passed signs nobody in by a spent code", async () => {
+test("turning off the second factor during a login does not accept a used code", async () => {
   const person = await api.owner();
   const { recoveryCodes } = await enableSecondFactor(api, person);
   const [recovery_code = ""] = recoveryCodes;
@@ -110,7 +110,7 @@ test("a second factor that is turned off while it is passed signs nobody in by a
   expect(statuses.filter((status) => status === 200)).toHaveLength(1);
 });
 
-test("who becomes a viewer keeps no token that was minted in that moment", async () => {
+test("a member who becomes a viewer retains no token that was minted at the same time", async () => {
   const owner = await api.owner();
   for (let round = 0; round < 10; round++) {
     const member = await api.colleague(owner, "member");
@@ -122,7 +122,7 @@ test("who becomes a viewer keeps no token that was minted in that moment", async
   }
 });
 
-test("the only organization is deleted while its owner goes to it, renews and signs in: all end well", async () => {
+test("deleting the only organization while its owner switches, renews and signs in fails no request", async () => {
   for (let round = 0; round < 10; round++) {
     const person = await api.owner();
     const statuses: Record<string, number> = {};
@@ -145,7 +145,7 @@ test("the only organization is deleted while its owner goes to it, renews and si
   }
 });
 
-test("a sign-in waits for a removal that is under way, and leads to where the person still belongs", async () => {
+test("a sign-in waits for a removal in progress, and opens an organization that the user still belongs to", async () => {
   const person = await api.owner();
   await api.sql("begin");
   await api.sql("delete from memberships where user_id = $1", [person.userId]);
@@ -188,7 +188,7 @@ function deedsOf(actor: Actor, others: Actor[], pick: <Item>(items: readonly Ite
   ];
 }
 
-test("whatever many do at once to the same organizations, nobody waits for ever and no rule breaks", async () => {
+test("concurrent changes to the same organizations cause neither a deadlock nor an invalid state", async () => {
   const random = createRandom(3);
   const people: Actor[] = [];
   for (let count = 0; count < 4; count++) people.push({ ...(await api.owner()), orgs: [] });

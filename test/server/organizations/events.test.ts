@@ -26,7 +26,7 @@ const reserve = async (person: Person) =>
   (await person.post<Tunnel>("/tunnels", { localPort: 1 })).body;
 
 describe("the organization's log", () => {
-  test("has each event with who, what, where and when, newest first", async () => {
+  test("has each event with its actor, action, resource and time, newest first", async () => {
     const tunnel = await reserve(owner);
     const [newest, ...older] = await eventsOf(owner);
     expect(newest).toEqual({
@@ -44,7 +44,7 @@ describe("the organization's log", () => {
     expect(times).toEqual(times.toSorted().reverse());
   });
 
-  test("is of that organization alone, for every role in it", async () => {
+  test("is of that organization only, for every role in it", async () => {
     const viewer = await api.colleague(owner, "viewer");
     await reserve(await api.owner());
     expect(await eventsOf(viewer)).toEqual(await eventsOf(owner));
@@ -55,7 +55,7 @@ describe("the organization's log", () => {
     expect(ids.toSorted()).toEqual(rows.map(({ id }) => id).sort());
   });
 
-  test("is filtered by action, by time and by who it was, and by all of them at once", async () => {
+  test("is filtered by action, time and actor, also combined", async () => {
     const boss = await api.owner();
     const member = await api.colleague(boss, "member");
     await reserve(boss);
@@ -100,7 +100,7 @@ describe("the organization's log", () => {
     expect([status, body]).toEqual([400, expect.objectContaining({ error: "invalid_request" })]);
   });
 
-  test("is read page by page to its end, nothing twice, nothing left out", async () => {
+  test("is read page by page, without a gap or a repetition", async () => {
     const boss = await api.owner();
     // One transaction, one moment: the order among them must hold all the same.
     await api.sql(
@@ -120,7 +120,7 @@ describe("the organization's log", () => {
     expect(await eventsOf(boss, { after: foreign!.id })).toEqual([]);
   });
 
-  test("keeps what it says when the account is gone: then it was nobody's any more", async () => {
+  test("retains its events when the account is deleted, without the actor", async () => {
     const boss = await api.owner();
     const member = await api.colleague(boss, "member");
     await reserve(member);
@@ -130,8 +130,8 @@ describe("the organization's log", () => {
   });
 });
 
-describe("a person's own log", () => {
-  test("has what is about the account's security, in whatever organization it was", async () => {
+describe("the log of an account", () => {
+  test("has the security events of the account, of every organization", async () => {
     const person = await api.owner();
     await reserve(person);
     await mintToken(person);
@@ -154,7 +154,7 @@ describe("a person's own log", () => {
     expect(new Set(body.map(({ userEmail }) => userEmail))).toEqual(new Set([person.email]));
   });
 
-  test("has nothing of anybody else's, and is read page by page", async () => {
+  test("has no events of other accounts, and is read page by page", async () => {
     const person = await api.owner();
     const colleague = await api.colleague(person, "admin");
     await mintToken(colleague);
@@ -167,19 +167,19 @@ describe("a person's own log", () => {
   });
 });
 
-describe("what was recorded", () => {
+describe("a recorded event", () => {
   test.each([
     "update audit_events set action = 'nothing'",
     "delete from audit_events",
     "truncate audit_events",
     "truncate audit_events, users cascade",
-  ])("stays: the database refuses to %s", async (statement) => {
+  ])("is permanent: the database refuses to %s", async (statement) => {
     const before = await api.sql("select count(*) from audit_events");
     await expect(api.sql(statement)).rejects.toThrow("audit_events is append-only");
     expect(await api.sql("select count(*) from audit_events")).toEqual(before);
   });
 
-  test("is what happened: a change that fails leaves no event, and none that can't be recorded happens", async () => {
+  test("is committed with its change: neither happens without the other", async () => {
     const person = await api.owner();
     const before = await eventsOf(person);
     const tunnel = await reserve(owner);
@@ -200,7 +200,7 @@ describe("what was recorded", () => {
     expect(await eventsOf(person)).toEqual(before);
   });
 
-  test("is one event for each change, however many are made at once", async () => {
+  test("is one for each change, also with concurrent changes", async () => {
     const person = await api.owner();
     const tunnels = await Promise.all(Array.from({ length: 20 }, () => reserve(person)));
     const created = await eventsOf(person, { action: "tunnel_created" });
@@ -210,7 +210,7 @@ describe("what was recorded", () => {
   });
 });
 
-test("nobody reads a log without a session", async () => {
+test("no log can be read without a session", async () => {
   for (const path of ["/events", "/me/events"]) {
     for (const caller of [api.stranger, createCaller(api.server, { cookie: owner.cookie })]) {
       expect((await caller.get(path)).status).toBe(401);

@@ -58,7 +58,7 @@ const tokenIn = (mail: Email) => /\/invitation#token=([\w-]{43})$/m.exec(mail.te
 const tokenFor = async (email: string) => tokenIn((await mailsTo(email)).at(-1)!);
 
 describe("inviting", () => {
-  test("mails a link with the token, which is nowhere else, and the database has only its hash", async () => {
+  test("sends a link with the token by email, and stores only its hash", async () => {
     const email = newEmail();
     const { status, body } = await invite(owner, owner, email.toUpperCase(), "admin");
     expect(status).toBe(201);
@@ -84,7 +84,7 @@ describe("inviting", () => {
     expect(await eventsAbout(body.id)).toEqual(["invitation_created"]);
   });
 
-  test("the link leads to the service itself, whatever host the request names", async () => {
+  test("links to the service itself, whatever host the request names", async () => {
     const email = newEmail();
     await owner.send("POST", pathOf(owner), {
       headers: {
@@ -99,7 +99,7 @@ describe("inviting", () => {
     expect(`${mail!.text}${mail!.html}`).not.toContain("evil.test");
   });
 
-  test("what people chose as a name is text in the mail, and one line of its subject", async () => {
+  test("escapes names in the email, and fits them in one line of the subject", async () => {
     const of = await api.owner();
     const name = '<img src=x onerror=alert(1)> & "friends"';
     await of.patch(`/orgs/${of.orgId}`, { name });
@@ -127,7 +127,7 @@ describe("inviting", () => {
     expect(await eventsAbout(first.body.id)).toEqual(["invitation_created"]);
   });
 
-  test("leaves one open invitation of twenty for one address at once", async () => {
+  test("leaves one open invitation of twenty concurrent ones for one address", async () => {
     const email = newEmail();
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => invite(owner, owner, email)),
@@ -138,7 +138,7 @@ describe("inviting", () => {
     );
   });
 
-  test("answers the same whether the address has an account or not", async () => {
+  test("gives the same response with and without an account", async () => {
     const known = await api.owner();
     const [one, other] = [
       await invite(owner, owner, known.email),
@@ -148,7 +148,7 @@ describe("inviting", () => {
     expect(Object.keys(one.body)).toEqual(Object.keys(other.body));
   });
 
-  test("a member is refused, with nothing mailed", async () => {
+  test("refuses an address of a member without sending an email", async () => {
     const member = await api.colleague(owner, "viewer");
     expect(await invite(owner, owner, member.email)).toMatchObject({
       status: 409,
@@ -157,7 +157,7 @@ describe("inviting", () => {
     expect((await api.readMailsTo(member.email)).join()).not.toContain("invites");
   });
 
-  test("is for admins, and to be an owner for owners", async () => {
+  test("requires an admin, and an owner to invite an owner", async () => {
     const admin = await api.colleague(owner, "admin");
     for (const role of ["viewer", "member"] as const) {
       const person = await api.colleague(owner, role);
@@ -192,7 +192,7 @@ describe("inviting", () => {
     });
   });
 
-  test("ends at a hundred open ones and two hundred a day, however many come at once", async () => {
+  test("is limited to a hundred open ones and two hundred a day, also with concurrent requests", async () => {
     const of = await api.owner();
     await api.sql(
       `insert into invitations (org_id, email, role, token_hash, expires_at)
@@ -232,7 +232,7 @@ describe("accepting", () => {
     expect((await listed(owner)).map(({ id }) => id)).not.toContain(invitation.id);
   });
 
-  test("works for whoever signs up only then", async () => {
+  test("works for an account that is created afterwards", async () => {
     const email = newEmail();
     await invite(owner, owner, email);
     const token = await tokenFor(email);
@@ -245,7 +245,7 @@ describe("accepting", () => {
     expect((await accept(person, token)).status).toBe(200);
   });
 
-  test("succeeds once of twenty times at once, and makes one membership", async () => {
+  test("succeeds once of twenty concurrent attempts, and creates one membership", async () => {
     const person = await api.owner();
     const { body: invitation } = await invite(owner, owner, person.email);
     const token = await tokenFor(person.email);
@@ -258,7 +258,7 @@ describe("accepting", () => {
     expect(await eventsAbout(invitation.id)).toHaveLength(2);
   });
 
-  test("is for the account with the invited address alone, and the attempt spends nothing", async () => {
+  test("requires the account with the invited address, and a failed attempt does not use the token up", async () => {
     const [person, thief] = [await api.owner(), await api.owner()];
     await invite(owner, owner, person.email);
     const token = await tokenFor(person.email);
@@ -268,7 +268,7 @@ describe("accepting", () => {
     expect((await accept(person, token)).status).toBe(200);
   });
 
-  test("leaves no member in an organization that is deleted in the same moment", async () => {
+  test("leaves no member in an organization that is deleted at the same time", async () => {
     const [of, person] = [await api.owner(), await api.owner()];
     await invite(of, of, person.email);
     const token = await tokenFor(person.email);
@@ -281,7 +281,7 @@ describe("accepting", () => {
     expect(await roleIn(of, person)).toBeUndefined();
   });
 
-  test("leaves the role of whoever is a member already as it is", async () => {
+  test("does not change the role of a member", async () => {
     const person = await api.owner();
     await invite(owner, owner, person.email, "owner");
     await api.sql("insert into memberships (user_id, org_id, role) values ($1, $2, 'viewer')", [
@@ -321,7 +321,7 @@ describe("accepting", () => {
     expect(await roleIn(of, person)).toBeUndefined();
   });
 
-  test("no other credential of ours is an invitation", async () => {
+  test("refuses other credentials of the service", async () => {
     const cookie = owner.cookie.slice("qnt_refresh=".length);
     for (const token of ["", "x", owner.accessToken, cookie, "' or true --", "x".repeat(100_000)]) {
       expect((await accept(owner, token)).body).toMatchObject({ error: "invalid_token" });
@@ -333,7 +333,7 @@ describe("accepting", () => {
     expect((await accept(owner, row!.hash)).status).toBe(400);
   });
 
-  test("an invitation is no bearer", async () => {
+  test("does not make the token a bearer token", async () => {
     const email = newEmail();
     await invite(owner, owner, email);
     const authorization = `Bearer ${await tokenFor(email)}`;
@@ -341,8 +341,8 @@ describe("accepting", () => {
   });
 });
 
-describe("taking back", () => {
-  test("is for admins of the organization, once", async () => {
+describe("revoking", () => {
+  test("requires an admin of the organization, and happens once", async () => {
     const other = await api.owner();
     const member = await api.colleague(owner, "member");
     const { body } = await invite(owner, owner, newEmail());
@@ -357,7 +357,7 @@ describe("taking back", () => {
   });
 });
 
-test("an organization invites nobody before it is approved", async () => {
+test("an organization cannot invite before it is approved", async () => {
   await using waiting = await startApi({ env: { REQUIRE_ORG_APPROVAL: "true" } });
   const person = await waiting.owner();
   const { body } = await person.post<Organization>("/orgs", { name: "Another" });

@@ -53,7 +53,7 @@ async function guest(of: Person, role: Role): Promise<Person & { homeOrgId: stri
 }
 
 describe("the list", () => {
-  test("is for every member, the latest joined first, in pages", async () => {
+  test("is visible to every member, newest member first, in pages", async () => {
     const of = await api.owner();
     const viewer = await guest(of, "viewer");
     const all = (await viewer.get<Member[]>(`/orgs/${of.orgId}/members`)).body;
@@ -74,7 +74,7 @@ describe("the list", () => {
 });
 
 describe("changing a role", () => {
-  test("is good from the very next request on, with the same access token", async () => {
+  test("takes effect with the next request, with the same access token", async () => {
     const member = await api.colleague(owner, "member");
     const tunnel = () => member.post("/tunnels", { localPort: 1 });
     expect((await tunnel()).status).toBe(201);
@@ -88,13 +88,13 @@ describe("changing a role", () => {
     expect(await eventsAbout(member)).toEqual(["member_role_changed", "member_role_changed"]);
   });
 
-  test("to what it is already is no event", async () => {
+  test("to the same role is no event", async () => {
     const member = await api.colleague(owner, "member");
     expect((await setRole(owner, owner, member, "member")).status).toBe(200);
     expect(await eventsAbout(member)).toEqual([]);
   });
 
-  test("is not for members and viewers, of whomever", async () => {
+  test("is refused to members and viewers", async () => {
     for (const role of ["member", "viewer"] as const) {
       const person = await api.colleague(owner, role);
       expect((await setRole(person, owner, person, "admin")).status).toBe(403);
@@ -102,7 +102,7 @@ describe("changing a role", () => {
     }
   });
 
-  test("an admin changes everybody but owners, and makes none", async () => {
+  test("is allowed to admins, except from and to owner", async () => {
     const admin = await api.colleague(owner, "admin");
     const other = await api.colleague(owner, "admin");
     const second = await api.colleague(owner, "owner");
@@ -125,7 +125,7 @@ describe("changing a role", () => {
     expect((await setRole(admin, owner, admin, "admin")).status).toBe(403);
   });
 
-  test("of somebody who is no member here is 404, to what is no role 400", async () => {
+  test("of a user who is not a member is 404, to an unknown role 400", async () => {
     const stranger = await api.owner();
     for (const userId of [stranger.userId, crypto.randomUUID(), "x"]) {
       expect((await setRole(owner, owner, { userId }, "member")).status).toBe(404);
@@ -138,7 +138,7 @@ describe("changing a role", () => {
     }
   });
 
-  test("only the ids of the path count, whatever body and query say", async () => {
+  test("uses only the ids of the path, not those of body and query", async () => {
     const other = await api.owner();
     const [member, victim] = [await api.colleague(owner, "member"), await guest(other, "member")];
     const ids = { id: other.orgId, org_id: other.orgId, user_id: victim.userId };
@@ -154,7 +154,7 @@ describe("changing a role", () => {
 });
 
 describe("the last owner", () => {
-  test("can't leave or be demoted, until there is another", async () => {
+  test("cannot leave or be demoted until there is another owner", async () => {
     const of = await api.owner();
     const refused = { status: 409, body: { error: "conflict" } };
     expect(await remove(of, of, of)).toMatchObject(refused);
@@ -166,7 +166,7 @@ describe("the last owner", () => {
   });
 
   test.each(["demote each other", "remove each other", "both leave"])(
-    "is left when two owners %s, however often at once",
+    "remains when two owners %s at the same time",
     async (what) => {
       const of = await api.owner();
       const second = await guest(of, "owner");
@@ -192,7 +192,7 @@ describe("the last owner", () => {
 });
 
 describe("removing", () => {
-  test("ends the access of a member's sessions at once, to this organization alone", async () => {
+  test("ends the access of the member's sessions at once, to this organization only", async () => {
     const member = await guest(owner, "member");
     expect((await member.get("/tunnels")).status).toBe(200);
     expect((await remove(owner, owner, member)).status).toBe(200);
@@ -209,7 +209,7 @@ describe("removing", () => {
     expect(body.active_org.id).toBe(member.homeOrgId);
   });
 
-  test("revokes what they minted there, and there alone; their agents are disconnected", async () => {
+  test("revokes the tokens that they minted there, and disconnects their agents", async () => {
     const member = await guest(owner, "member");
     const home = { ...member, ...(await api.logIn(member.email, member.password)) };
     const [here, elsewhere, others] = [
@@ -235,7 +235,7 @@ describe("removing", () => {
     expect(events).toHaveLength(1);
   });
 
-  test("a machine that they let in and that has not collected its token gets none", async () => {
+  test("voids device requests that they approved and whose token was not collected", async () => {
     const member = await guest(owner, "member");
     const { body } = await api.stranger.post<{ device_code: string }>("/auth/cli/start", {});
     expect((await member.post("/auth/cli/authorize", body)).status).toBe(200);
@@ -243,7 +243,7 @@ describe("removing", () => {
     expect((await api.stranger.post("/auth/cli/poll", body)).status).toBe(410);
   });
 
-  test("leaves no token that was minted in the same moment", async () => {
+  test("leaves no token that was minted at the same time", async () => {
     const member = await guest(owner, "member");
     const minting = Array.from({ length: 24 }, () => member.post("/tokens", { name: "late" }));
     await Promise.all([remove(owner, owner, member), ...minting]);
@@ -254,7 +254,7 @@ describe("removing", () => {
     expect(left).toEqual([]);
   });
 
-  test("fails no renewal of the same moment: each leads to where the person still belongs", async () => {
+  test("fails no concurrent renewal: each is for an organization that the user still belongs to", async () => {
     const member = await api.colleague(owner, "member");
     const browser = createCaller(api.server, { cookie: member.cookie });
     const renew = () => browser.post<{ access_token: string }>("/auth/refresh");
@@ -269,7 +269,7 @@ describe("removing", () => {
     expect(mine.body).toMatchObject([{ role: "owner" }]);
   });
 
-  test("anybody may leave, and a member removes nobody else", async () => {
+  test("allows every member to leave, and no member to remove another", async () => {
     for (const role of ["viewer", "member", "admin"] as const) {
       const person = await guest(owner, role);
       const other = await guest(owner, "viewer");
@@ -280,7 +280,7 @@ describe("removing", () => {
     }
   });
 
-  test("of twenty who remove one person at once, one does", async () => {
+  test("by twenty concurrent requests happens once", async () => {
     const member = await guest(owner, "member");
     const replies = await Promise.all(
       Array.from({ length: 20 }, () => remove(owner, owner, member)),
@@ -291,13 +291,13 @@ describe("removing", () => {
   });
 });
 
-describe("what a person has handed out ends with the right to it", () => {
+describe("what a member has issued ends with their permission", () => {
   const revokedTokens = async (by: Person) =>
     (await owner.get<Token[]>("/tokens")).body.filter(
       ({ name, revoked }) => revoked && name === by.userId,
     ).length;
 
-  test("tokens, when they become a viewer and not before", async () => {
+  test("tokens, when they become a viewer", async () => {
     const admin = await guest(owner, "admin");
     const { wireBytes } = await mintToken(admin, { name: admin.userId });
     const agent = await api.connectAgent(wireBytes, { port: 1 });
@@ -309,7 +309,7 @@ describe("what a person has handed out ends with the right to it", () => {
     expect((await closed)[0]).toBe(CLOSE.unauthorized);
   });
 
-  test("invitations, when they may no longer invite to that role", async () => {
+  test("invitations, when they lose the permission to invite to that role", async () => {
     const second = await guest(owner, "owner");
     const path = `/orgs/${owner.orgId}/invitations`;
     const invite = (role: Role) => second.post(path, { email: newEmail(), role });

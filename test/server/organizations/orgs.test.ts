@@ -35,7 +35,7 @@ const actions = async (orgId: string) =>
     )
   ).map(({ action }) => action);
 
-describe("making an organization", () => {
+describe("creating an organization", () => {
   test("makes the caller its owner, with a default project and one event", async () => {
     const { status, body } = await create(owner, { name: "  Räksmörgås & Söner  " });
     expect(status).toBe(201);
@@ -68,7 +68,7 @@ describe("making an organization", () => {
     expect(await trialOf(body.id)).toBeNull();
   });
 
-  test("gives a contested slug to exactly one of twenty", async () => {
+  test("assigns a slug to exactly one of twenty concurrent requests", async () => {
     const people = await Promise.all([api.owner(), api.owner()]);
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, at) =>
@@ -81,7 +81,7 @@ describe("making an organization", () => {
     expect(refused[0]?.body).toMatchObject({ error: "duplicate_name" });
   });
 
-  test("lets one person own twenty, however many are made at once", async () => {
+  test("is limited to twenty per owner, also with concurrent requests", async () => {
     const person = await api.owner();
     const replies = await Promise.all(
       Array.from({ length: 24 }, (_, at) => create(person, { name: `Number ${at}` })),
@@ -108,7 +108,7 @@ describe("making an organization", () => {
 });
 
 describe("reading and renaming", () => {
-  test("lists what one belongs to, the latest joined first, in pages", async () => {
+  test("lists the caller's organizations, newest membership first, in pages", async () => {
     const person = await api.owner();
     const made = [];
     for (const name of ["One", "Two", "Three"]) made.push((await create(person, { name })).body);
@@ -120,7 +120,7 @@ describe("reading and renaming", () => {
     expect((await person.get<Organization[]>(`/orgs?after=${owner.orgId}`)).body).toEqual([]);
   });
 
-  test("one is read and renamed whichever organization the token acts for", async () => {
+  test("works whichever organization the token acts for", async () => {
     const { body: made } = await create(owner, { name: "Before" });
     expect((await owner.get<Organization>(`/orgs/${made.id}`)).body).toEqual(made);
     for (const name of ["After", "After"]) {
@@ -130,7 +130,7 @@ describe("reading and renaming", () => {
     expect(await actions(made.id)).toEqual(["organization_created", "organization_updated"]);
   });
 
-  test("to others, and under no id, there is none; without a session it is 401", async () => {
+  test("answers 404 to other callers and for unknown ids, and 401 without a session", async () => {
     const other = await api.owner();
     for (const id of [owner.orgId, crypto.randomUUID(), "x", "%27%20or%20true--"]) {
       expect([id, (await other.get(`/orgs/${id}`)).status]).toEqual([id, 404]);
@@ -155,7 +155,7 @@ describe("reading and renaming", () => {
 });
 
 describe("switching", () => {
-  test("gives a token for the other organization, and renewing stays there", async () => {
+  test("returns a token for the other organization, and renewed tokens are for it too", async () => {
     const person = await api.owner();
     const { body: other } = await create(person);
     const { status, body } = await person.post<AccountSummary>(`/orgs/${other.id}/switch`);
@@ -173,13 +173,13 @@ describe("switching", () => {
     expect(await actions(other.id)).toEqual(["organization_created", "organization_switched"]);
   });
 
-  test("to where one is already is no event", async () => {
+  test("to the current organization is no event", async () => {
     const person = await api.owner();
     expect((await person.post(`/orgs/${person.orgId}/switch`)).status).toBe(200);
     expect(await actions(person.orgId)).not.toContain("organization_switched");
   });
 
-  test("leads nowhere that one is not a member of", async () => {
+  test("is refused for an organization that the caller is not a member of", async () => {
     const other = await api.owner();
     expect((await other.post(`/orgs/${owner.orgId}/switch`)).status).toBe(404);
   });
@@ -227,7 +227,7 @@ describe("deleting", () => {
     expect((await create(owner, { name: "Short", slug: "short-lived" })).status).toBe(201);
   });
 
-  test("a session goes on in another organization when it is renewed", async () => {
+  test("renews a session for another organization", async () => {
     const person = await api.owner();
     const { body: other } = await create(person);
     await person.delete(`/orgs/${person.orgId}`);
@@ -236,7 +236,7 @@ describe("deleting", () => {
     expect(me.body.active_org.id).toBe(other.id);
   });
 
-  test("whoever has none left is given one at sign-in, with what is left of the first trial", async () => {
+  test("creates a new organization at sign-in for a user without one, with the rest of the first trial", async () => {
     const person = await api.owner();
     await api.sql("update users set created_at = now() - interval '10 days' where id = $1", [
       person.userId,
@@ -253,7 +253,7 @@ describe("deleting", () => {
     expect(await actions(again.orgId)).toEqual(["organization_created", "session_created"]);
   });
 
-  test("takes an organization of any size: thousands of tokens, many tunnels", async () => {
+  test("works for an organization with thousands of tokens and many tunnels", async () => {
     const person = await api.owner();
     await api.sql(
       `insert into tokens (org_id, nonce, kind, name, bandwidth_limit_mbps, tunnel_quota, issued_at, expires_at)
@@ -280,7 +280,7 @@ describe("deleting", () => {
     await waitUntil(async () => (await api.sql("select 1 from outbox")).length === 0);
   });
 
-  test("leaves no tunnel and no token of those who make them at the same moment", async () => {
+  test("leaves no tunnel and no token that is created at the same time", async () => {
     const person = await api.owner();
     const busy = Array.from({ length: 24 }, (_, at) =>
       at % 2 === 0

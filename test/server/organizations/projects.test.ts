@@ -22,7 +22,7 @@ async function makeProject(by = owner): Promise<Project> {
 const mintIn = (slug: string, body: object = {}) =>
   owner.post<MintedToken>(`/projects/${slug}/tokens`, { name: "test", ...body });
 
-test("every organization has its default project, which stays", async () => {
+test("every organization has a default project, which cannot be deleted", async () => {
   const other = await api.owner();
   const { body } = await other.get<Project[]>("/projects");
   expect(body).toEqual([
@@ -41,7 +41,7 @@ test("every organization has its default project, which stays", async () => {
   expect((await other.get<Project>("/projects/default")).body).toEqual(body[0]);
 });
 
-test("a project is made, read, listed and renamed; its slug is for good", async () => {
+test("a project is created, read, listed and renamed; its slug cannot be changed", async () => {
   const { status, body } = await owner.post<Project>("/projects", { slug: "web", name: " Web " });
   expect([status, body.name, body.isDefault]).toEqual([201, "Web", false]);
   expect((await owner.get<Project>("/projects/web")).body).toEqual(body);
@@ -65,7 +65,7 @@ test.each([
   });
 });
 
-test("a slug is one project's at a time in an organization, also for twenty at once", async () => {
+test("a slug is unique in an organization, also with concurrent requests", async () => {
   const [other, body] = [await api.owner(), { slug: "raced", name: "x" }];
   const attempts = Array.from({ length: 20 }, () => owner.post("/projects", body));
   const statuses = (await Promise.all(attempts)).map(({ status }) => status).sort();
@@ -99,7 +99,7 @@ describe("deleting one", () => {
     expect((await owner.post("/tunnels", freed)).status).toBe(201);
   });
 
-  test("leaves no tunnel and no token of those who make them in the same moment", async () => {
+  test("leaves no tunnel and no token that is created at the same time", async () => {
     const { id, slug } = await makeProject();
     const old = await Promise.all(Array.from({ length: 10 }, () => mintIn(slug)));
     const rotating = old.map(({ body }) => owner.post(`/tokens/${body.nonce}/rotate`));
@@ -122,7 +122,7 @@ describe("deleting one", () => {
 });
 
 describe("a token of a project", () => {
-  test("is good for a day when a person mints it, and opens tunnels of that project only", async () => {
+  test("is valid for a day when a person mints it, and opens tunnels of that project only", async () => {
     const { slug } = await makeProject();
     const { body } = await mintIn(slug);
     expect(body).toMatchObject({ projectSlug: slug, expiresAt: body.issuedAt + 24 * 3600 });
@@ -137,7 +137,7 @@ describe("a token of a project", () => {
     }
   });
 
-  test("can be for some of its names", async () => {
+  test("can be restricted to some of its names", async () => {
     const { slug } = await makeProject();
     const allowed_subdomains = [`api-${slug}`, `*-eu-${slug}`, "pr-*"];
     const { body } = await mintIn(slug, { allowed_subdomains });
@@ -152,7 +152,7 @@ describe("a token of a project", () => {
   });
 
   test.each(["api", "api-other", "*-other", "-PROJECT"])(
-    "can't be for %s, which is outside of it",
+    "cannot be restricted to %s, which is outside of the project",
     async (pattern) => {
       const { slug } = await makeProject();
       const outside = pattern.replace("PROJECT", slug);
@@ -163,7 +163,7 @@ describe("a token of a project", () => {
     },
   );
 
-  test("is minted by members, and by nothing without a bearer", async () => {
+  test("is minted by members, and not without a bearer token", async () => {
     const { slug } = await makeProject();
     const viewer = await api.colleague(owner, "viewer");
     const post = (by: Pick<Person, "post">) => by.post(`/projects/${slug}/tokens`, { name: "x" });
@@ -174,7 +174,7 @@ describe("a token of a project", () => {
   });
 });
 
-test("what happens to a project is in the log", async () => {
+test("changes of a project are in the audit log", async () => {
   const { id, slug } = await makeProject();
   await owner.patch(`/projects/${slug}`, { name: "Other" });
   await owner.delete(`/projects/${slug}`);
@@ -186,7 +186,7 @@ test("what happens to a project is in the log", async () => {
   expect(actions).toEqual(["project_created", "project_renamed", "project_deleted"]);
 });
 
-test("an unconfined token names the project that it is for", async () => {
+test("an agent with an unrestricted token names the project", async () => {
   const { slug } = await makeProject();
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "any", project: slug });

@@ -155,7 +155,7 @@ test("every route is in the table", () => {
   expect(unknown).toEqual([]);
 });
 
-test.each(Object.entries(LOWEST_ROLE))("%s wants at least the role %s", async (name, lowest) => {
+test.each(Object.entries(LOWEST_ROLE))("%s requires at least the role %s", async (name, lowest) => {
   const route = routes.find((candidate) => formatRoute(candidate) === name);
   expect(route, `there is no ${name}`).toBeDefined();
   const refused = [];
@@ -164,7 +164,7 @@ test.each(Object.entries(LOWEST_ROLE))("%s wants at least the role %s", async (n
   if (refused.length > 0) expect(Object.keys(route!.responses)).toContain("403");
 });
 
-test("the documentation has every permission, and says who has it", async () => {
+test("the documentation has every permission with its roles", async () => {
   const text = await readFile(join(ROOT, "docs/api.md"), "utf8");
   const rows = text
     .match(/^\| `\w+:[\w-]+` .*$/gm)!

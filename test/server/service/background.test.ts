@@ -24,7 +24,7 @@ describe("the scheduled job", () => {
   });
   afterAll(() => api.stop());
 
-  test("ends tunnels whose time is over: agent told, name free, status expired", async () => {
+  test("expires tunnels: the agent is notified, the name is free, the status is expired", async () => {
     const owner = await api.owner();
     const { wireBytes } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, { port: 1, subdomain: "over", ttl: 600 });
@@ -39,7 +39,7 @@ describe("the scheduled job", () => {
     expect((await stranger.post("/tunnels", { localPort: 1, subdomain: "over" })).status).toBe(201);
   });
 
-  test("an agent that comes back after its tunnel's end gets a new one, job or no job", async () => {
+  test("an agent that reconnects after its tunnel has expired gets a new one, with or without the job", async () => {
     const owner = await api.owner();
     const { body: old } = await owner.post<Tunnel>("/tunnels", {
       localPort: 1,
@@ -57,7 +57,7 @@ describe("the scheduled job", () => {
     agent.socket?.close();
   });
 
-  test("forgets sign-ups that nobody confirmed, and codes that nobody used", async () => {
+  test("deletes sign-ups that were not verified, and codes that were not used", async () => {
     const email = newEmail();
     await api.stranger.post("/auth/signup", { email, password: PASSWORD });
     await api.stranger.post("/auth/cli/start", { label: "forgotten" });
@@ -71,7 +71,7 @@ describe("the scheduled job", () => {
     expect(await api.sql("select 1 from device_codes")).toEqual([]);
   });
 
-  test("delivers what a server that died could not: the name is free in the end", async () => {
+  test("delivers what a killed server could not, so that the name becomes free", async () => {
     const owner = await api.owner();
     const { body } = await owner.post<Tunnel>("/tunnels", {
       localPort: 1,
@@ -90,7 +90,7 @@ describe("the scheduled job", () => {
   });
 });
 
-test("a mail server that is down blocks no sign-up and loses no mail", async () => {
+test("a mail server that is down blocks no sign-up and loses no email", async () => {
   const dataDir = await createPreparedDir();
   try {
     const email = newEmail();

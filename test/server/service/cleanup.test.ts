@@ -35,7 +35,7 @@ async function keptOf(
 
 const MINUTE = 60_000;
 
-test("challenges go once their wrong codes no longer count", async () => {
+test("challenges are deleted once their wrong codes no longer count", async () => {
   const insert = (endsAt: Date, at: number) =>
     api.sql("insert into mfa_challenges (token_hash, user_id, expires_at) values ($1, $2, $3)", [
       `challenge ${at}`,
@@ -46,7 +46,7 @@ test("challenges go once their wrong codes no longer count", async () => {
   expect(await keptOf("mfa_challenges", insert, ended)).toEqual(ended.slice(0, 2));
 });
 
-test("tokens of forgotten passwords go with their hour, used or not", async () => {
+test("password reset tokens are deleted after an hour, used or not", async () => {
   const insert = (endsAt: Date, at: number) =>
     api.sql(
       "insert into password_resets (token_hash, user_id, expires_at, used_at) values ($1, $2, $3, $4)",
@@ -56,7 +56,7 @@ test("tokens of forgotten passwords go with their hour, used or not", async () =
   expect(await keptOf("password_resets", insert, ended)).toEqual([-30 * MINUTE]);
 });
 
-test("codes go once they are no good, and the account that waits for one stays", async () => {
+test("expired codes are deleted, and a pending account is not", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
   const another = newEmail();
@@ -74,7 +74,7 @@ test("codes go once they are no good, and the account that waits for one stays",
   expect(await api.sql("select 1 from users where email = $1", [email])).toHaveLength(1);
 });
 
-test("a sign-up of long ago stays while a code that it was sent just now can be entered", async () => {
+test("an old sign-up is not deleted while a new code for it is valid", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
   await api.getMailedCode(email);
@@ -89,7 +89,7 @@ test("a sign-up of long ago stays while a code that it was sent just now can be 
   expect(status).toBe(200);
 });
 
-test("invitations are kept for a while after their end, whatever became of them", async () => {
+test("invitations are stored for some time after their end, whatever the outcome", async () => {
   const insert = (endsAt: Date, at: number) =>
     api.sql(
       "insert into invitations (org_id, email, role, token_hash, expires_at, accepted_at) values ($1, $2, 'member', $3, $4, $5)",
@@ -100,7 +100,7 @@ test("invitations are kept for a while after their end, whatever became of them"
   expect(await keptOf("invitations", insert, ended)).toEqual(ended.slice(0, 2));
 });
 
-test("sessions are kept for a while after their end, and the one in use for good", async () => {
+test("sessions are stored for some time after their end, and a session in use permanently", async () => {
   await api.sql(
     "insert into sessions (user_id, org_id, refresh_hash, expires_at, device, ip) values ($1, $2, 'a', $3, '', ''), ($1, $2, 'b', $4, '', '')",
     [

@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-test("no route lets another origin read its answer, a tunnel's page included", async () => {
+test("no route allows another origin to read its response, not even the page of a tunnel", async () => {
   const { body } = await api.stranger.get<{ paths: Record<string, object> }>("/openapi.json");
   const routes = Object.entries(body.paths).flatMap(([path, methods]) =>
     ["OPTIONS", ...Object.keys(methods)].map((method) => ({ method: method.toUpperCase(), path })),
@@ -43,7 +43,7 @@ test("no route lets another origin read its answer, a tunnel's page included", a
   }
 });
 
-test("what a page can send without asking first is not understood", async () => {
+test("a request that a page can send without a preflight is refused", async () => {
   const body = JSON.stringify({ email: owner.email, password: PASSWORD });
   for (const type of [
     "text/plain",
@@ -59,7 +59,7 @@ test("what a page can send without asking first is not understood", async () => 
   }
 });
 
-test("the cookie opens nothing but a renewal", async () => {
+test("the cookie is accepted only for renewing", async () => {
   const browser = createCaller(api.server, { cookie: owner.cookie });
   for (const [method, path] of [
     ["GET", "/auth/me"],
@@ -71,7 +71,7 @@ test("the cookie opens nothing but a renewal", async () => {
   }
 });
 
-test("a header that names another method changes none", async () => {
+test("a method override header has no effect", async () => {
   const { body: tunnel } = await owner.post<Tunnel>("/tunnels", { localPort: 1 });
   for (const name of ["x-http-method-override", "x-http-method", "x-method-override"]) {
     const headers = { [name]: "DELETE" };
@@ -83,7 +83,7 @@ test("a header that names another method changes none", async () => {
   expect(body.map(({ id }) => id)).toContain(tunnel.id);
 });
 
-test("answers about accounts are kept by nobody", async () => {
+test("responses about accounts are not cached", async () => {
   const replies = [
     await owner.get("/auth/me"),
     await owner.get("/auth/sessions"),

@@ -51,7 +51,7 @@ afterAll(() => api.stop());
 const guarded = () => routes.filter(isGuarded);
 const hasParameter = ({ path }: Route) => path.includes("{");
 
-test("the document knows the routes that this battery is about", () => {
+test("the document contains the routes that these tests walk", () => {
   expect(routes.map(formatRoute)).toEqual(
     expect.arrayContaining([
       "GET /tunnels",
@@ -63,7 +63,7 @@ test("the document knows the routes that this battery is about", () => {
   expect(guarded().length).toBeGreaterThanOrEqual(26);
 });
 
-test("whatever has a guard refuses a caller without a token, and one with a bad one", async () => {
+test("every guarded route refuses a caller without a token, and one with an invalid token", async () => {
   for (const route of guarded()) {
     expect([formatRoute(route), await requestStatus(route, api.stranger)]).toEqual([
       formatRoute(route),
@@ -79,7 +79,7 @@ test("whatever has a guard refuses a caller without a token, and one with a bad 
   }
 });
 
-test("whatever takes a body refuses one that is broken, of the wrong type or too large", async () => {
+test("every route with a body refuses one that is malformed, of the wrong type or too large", async () => {
   const json = { "content-type": "application/json" };
   for (const route of routes.filter(({ requestBody }) => requestBody)) {
     const by = route.security ? owner : api.stranger;
@@ -126,7 +126,7 @@ const BODIES: Record<string, unknown> = {
   "POST /projects/{slug}/tokens": { name: "taken" },
 };
 
-test("a path that can't name anything leads nowhere", async () => {
+test("a path with an impossible id answers 404", async () => {
   for (const route of guarded().filter(hasParameter)) {
     for (const parameter of route.path.match(/\{\w+\}/g) ?? []) {
       for (const nothing of ["x", "%00", "%27%20or%20true--", "x".repeat(1000)]) {
@@ -199,7 +199,7 @@ async function everythingOf(of: Person) {
   };
 }
 
-test("what belongs to another organization, or person, is missing, and stays as it is", async () => {
+test("a resource of another organization or account answers 404 and does not change", async () => {
   const [victim, stranger] = [await api.owner(), await api.owner()];
   const things = await belongings(victim);
   const before = await everythingOf(victim);
@@ -212,7 +212,7 @@ test("what belongs to another organization, or person, is missing, and stays as 
   expect(await everythingOf(victim)).toEqual(before);
 });
 
-test("lists hold nothing of another organization, from wherever they are read on", async () => {
+test("lists contain nothing of another organization, from any cursor on", async () => {
   const [victim, stranger] = [await api.owner(), await api.owner()];
   const { body: tunnel } = await victim.post<Tunnel>("/tunnels", { localPort: 1 });
   const { id: tokenId } = await mintToken(victim);
@@ -236,7 +236,7 @@ test("lists hold nothing of another organization, from wherever they are read on
   expect((await stranger.get<unknown[]>("/orgs")).body).toHaveLength(1);
 });
 
-test("no answer is kept by anybody, guessed to be of another type, or tells of the code behind it", async () => {
+test("no response is cached, sniffed as another type, or reveals code", async () => {
   for (const route of routes) {
     for (const by of [owner, api.stranger]) {
       // Signed out by one of these requests or not: any answer will do.

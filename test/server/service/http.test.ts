@@ -13,13 +13,13 @@ afterAll(() => api.stop());
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-describe("every answer", () => {
+describe("every response", () => {
   test.each([
     ["GET", "/health", 200],
     ["GET", "/tunnels", 401],
     ["GET", "/nowhere", 404],
     ["PUT", "/health", 405],
-  ])("%s %s has a request id of its own and is not stored", async (method, path, status) => {
+  ])("%s %s has its own request id and is not cached", async (method, path, status) => {
     const replies = [await api.stranger.send(method, path), await api.stranger.send(method, path)];
     const ids = replies.map(({ headers }) => headers.get("underpass-request-id"));
     expect(replies.map((reply) => reply.status)).toEqual([status, status]);
@@ -28,7 +28,7 @@ describe("every answer", () => {
     expect(replies[0]!.headers.get("cache-control")).toBe("no-store");
   });
 
-  test("allows no other origin, whatever it asks", async () => {
+  test("allows no other origin", async () => {
     const { headers } = await api.stranger.send("GET", "/health", {
       headers: { origin: "https://evil.test" },
     });
@@ -43,7 +43,7 @@ describe("an error", () => {
     expect(headers.get("underpass-error")).toBe("not_found");
   });
 
-  test("for another method says which ones there are", async () => {
+  test("for an unsupported method lists the supported ones", async () => {
     for (const [method, path, allow] of [
       ["PUT", "/tunnels", "GET, POST"],
       ["POST", `/tunnels/${crypto.randomUUID()}`, "DELETE"],
@@ -55,7 +55,7 @@ describe("an error", () => {
     }
   });
 
-  test("without a token names the scheme", async () => {
+  test("without a token names the authentication scheme", async () => {
     const { headers } = await api.stranger.get("/tunnels");
     expect(headers.get("www-authenticate")).toBe("Bearer");
   });
@@ -66,7 +66,7 @@ describe("an error", () => {
     }
   });
 
-  test("inside tells the caller nothing and the log everything", async () => {
+  test("inside the server is logged in full, and not revealed to the caller", async () => {
     const owner = await api.owner();
     await api.sql("alter table tunnels rename to tunnels_gone");
     try {
@@ -91,13 +91,13 @@ describe("an error", () => {
   });
 });
 
-describe("being up", () => {
-  test("is told without asking anybody", async () => {
+describe("health", () => {
+  test("is reported without a query of the database", async () => {
     const { status, body } = await api.stranger.get("/health");
     expect([status, body]).toEqual([200, { status: "ok", version: SERVICE_VERSION }]);
   });
 
-  test("is not being ready: what does not work is named", async () => {
+  test("is not readiness, which names the parts that do not work", async () => {
     expect((await api.stranger.get("/ready")).status).toBe(200);
     await api.sql("alter table installation rename to installation_gone");
     try {
@@ -116,7 +116,7 @@ describe("being up", () => {
   });
 });
 
-test("the log has a line for each request and no secret in any", async () => {
+test("the log has a line for each request, without secrets", async () => {
   const owner = await api.owner();
   const { headers } = await owner.get("/tunnels");
   const id = headers.get("underpass-request-id")!;

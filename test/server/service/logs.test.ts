@@ -102,7 +102,7 @@ function isLogged(secret: string): boolean {
     : output.includes(secret);
 }
 
-test("no secret is in the log, whatever way it went", async () => {
+test("no secret is in the log, wherever it was sent", async () => {
   const email = newEmail();
   await api.stranger.post("/auth/signup", { email, password: PASSWORD });
   const code = await api.getMailedCode(email);
@@ -123,7 +123,7 @@ test("no secret is in the log, whatever way it went", async () => {
   expect(secrets.filter(isLogged)).toEqual([]);
 });
 
-test("a query that fails is in the log without the values that it was for", async () => {
+test("a failed query is logged without its values", async () => {
   const { email } = await api.owner();
   await api.sql("alter table sessions rename to sessions_gone");
   await api.sql("alter table email_codes rename to email_codes_gone");

@@ -12,7 +12,7 @@ afterAll(() => api?.stop());
 describe.each(["/", "/activate?code=BCDF-GHJK", "/reset", "/invitation"])("%s", (path) => {
   const open = () => api.stranger.get<string>(path);
 
-  test("loads nothing from anywhere, can't be framed and is kept nowhere", async () => {
+  test("loads nothing, cannot be framed, and is not cached", async () => {
     const { status, body, headers } = await open();
     expect(status).toBe(200);
     expect(headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -34,7 +34,7 @@ describe.each(["/", "/activate?code=BCDF-GHJK", "/reset", "/invitation"])("%s", 
     expect(body).not.toMatch(/(src|href)=|@import|url\(/);
   });
 
-  test("runs its one script and its one style, by their hashes", async () => {
+  test("allows its one script and its one style, by their hashes", async () => {
     const { body, headers } = await open();
     const policy = headers.get("content-security-policy");
     for (const element of ["script", "style"]) {
@@ -48,7 +48,7 @@ describe.each(["/", "/activate?code=BCDF-GHJK", "/reset", "/invitation"])("%s", 
   });
 });
 
-test("a page takes no other method than GET", async () => {
+test("a page supports only GET", async () => {
   const { status, headers } = await api.stranger.post("/");
   expect(status).toBe(405);
   expect(headers.get("allow")).toBe("GET");

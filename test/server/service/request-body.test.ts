@@ -73,7 +73,7 @@ const told = ({ status, body }: Answer) => [
 test.each([
   ["by its length", whole],
   ["on the way, since it says no length", inChunks],
-])("a body of 6 MiB that is refused %s is answered, each time", async (_, send) => {
+])("a refused body of 6 MiB %s gets a response, each time", async (_, send) => {
   for (let time = 0; time < TIMES; time += 1) {
     expect(told(await send(6 * MIB, bearer()))).toEqual([413, "payload_too_large"]);
   }
@@ -82,13 +82,13 @@ test.each([
 test.each([
   ["with a length", whole],
   ["in chunks", inChunks],
-])("so is a body %s of whoever may not send any", async (_, send) => {
+])("so does a body %s of a caller who is not authorized", async (_, send) => {
   for (let time = 0; time < TIMES; time += 1) {
     expect(told(await send(MIB, {}))).toEqual([401, "unauthorized"]);
   }
 });
 
-test("a body in chunks is read as any other", async () => {
+test("a chunked body is read like any other", async () => {
   const body = Buffer.from(JSON.stringify({ slug: "in-chunks", name: "In chunks" }));
   const parts = [body.subarray(0, 9), body.subarray(9)].map((part) =>
     Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from("\r\n")]),
@@ -97,7 +97,7 @@ test("a body in chunks is read as any other", async () => {
   expect((await post(lines, ...parts, Buffer.from("0\r\n\r\n"))).status).toBe(201);
 });
 
-test("a body without end is read no further than a bound, and the server goes on", async () => {
+test("an endless body is read up to a limit, and the server keeps running", async () => {
   const bytes = 4 * DISCARDED_BODY_MAX_BYTES;
   const sent = await whole(bytes, bearer()).then(told, () => "cut off");
   expect([[413, "payload_too_large"], "cut off"]).toContainEqual(sent);
@@ -105,7 +105,7 @@ test("a body without end is read no further than a bound, and the server goes on
 });
 
 test.runIf(process.platform === "linux")(
-  "a body in chunks of one byte takes up its bytes, and not a page for each of them",
+  "a body in chunks of one byte needs little memory",
   async () => {
     const before = await peakBytes();
     const chunks = inBytes(Buffer.alloc(MIB / 4, "x"));
@@ -118,7 +118,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("a body that never ends is not waited for any longer, with a length or without", async () => {
+test("a body that does not arrive times out, with and without a length", async () => {
   const answers = await Promise.all([
     post({ ...bearer(), "content-length": "1000" }, Buffer.from("{")),
     post({ ...bearer(), "transfer-encoding": "chunked" }, inBytes(Buffer.from("{"))),
@@ -126,7 +126,7 @@ test("a body that never ends is not waited for any longer, with a length or with
   for (const answer of answers) expect(told(answer)).toEqual([400, "invalid_request"]);
 });
 
-test("a body that a GET brings is read, and changes nothing", async () => {
+test("a body of a GET is read and ignored", async () => {
   const chunks = Buffer.concat([inBytes(Buffer.from("{}")), Buffer.from("0\r\n\r\n")]);
   const lines = { ...bearer(), "transfer-encoding": "chunked" };
   expect((await ask("GET", "/projects", lines, chunks)).status).toBe(200);

@@ -28,7 +28,7 @@ const machine = (bearer: string) => createCaller(api.server, { authorization: `B
 const mintChild = (bearer: string, slug = "staging", body: object = { name: "job" }) =>
   machine(bearer).post<MintedToken>(`/projects/${slug}/tokens`, body);
 
-test("is shown once, with its bearer form, and is good for 90 days or as asked", async () => {
+test("is shown once, with its bearer form, and is valid for 90 days or as requested", async () => {
   const { wireBytes, wireBytesLen, bearer, ...shown } = await mintMaster(owner);
   expect(bearer).toBe(`mtk_master_${toBase64Url(fromBase64(wireBytes)!)}`);
   expect(fromBase64(wireBytes)).toHaveLength(wireBytesLen);
@@ -44,7 +44,7 @@ test("is shown once, with its bearer form, and is good for 90 days or as asked",
   expect(brief.expiresAt).toBe(brief.issuedAt + 24 * 3600);
 });
 
-test.each([0, 366, 1.5, "90", null])("refuses %j for its days", async (days) => {
+test.each([0, 366, 1.5, "90", null])("refuses a lifetime of %j", async (days) => {
   const reply = await owner.post("/tokens/master", { name: "x", ttl_days: days });
   expect(reply).toMatchObject({
     status: 400,
@@ -52,7 +52,7 @@ test.each([0, 366, 1.5, "90", null])("refuses %j for its days", async (days) => 
   });
 });
 
-test("mints tokens of projects that are linked to it, for an hour unless asked", async () => {
+test("mints project tokens that are linked to it, for an hour by default", async () => {
   const master = await mintMaster(owner);
   const { status, body } = await mintChild(master.bearer!);
   expect(status).toBe(200);
@@ -89,7 +89,7 @@ test("opens no tunnels", async () => {
 /** What a master key is for, and the two WebSockets whose refusals are close codes. */
 const EXCEPTIONS = ["POST /projects/{slug}/tokens", "GET /agent/connect", "GET /agent/streams"];
 
-test("calls nothing else", async () => {
+test("is accepted by no other route", async () => {
   const { bearer } = await mintMaster(owner);
   const routes = (await readRoutes(api)).filter(({ security }) => security !== undefined);
   for (const route of routes) {
@@ -100,7 +100,7 @@ test("calls nothing else", async () => {
 });
 
 describe("minting is refused", () => {
-  test("to whatever is not a good master key", async () => {
+  test("to anything but a valid master key", async () => {
     const { bearer, wireBytes, nonce } = await mintMaster(owner);
     const agent = await mintToken(owner);
     const bytes = fromBase64(wireBytes)!;
@@ -130,7 +130,7 @@ describe("minting is refused", () => {
     expect((await mintChild(bearer!)).status).toBe(401);
   });
 
-  test("for projects of others, as if there were none", async () => {
+  test("for projects of another organization, with 404", async () => {
     const stranger = await api.owner();
     await stranger.post("/projects", { slug: "theirs", name: "Theirs" });
     const { bearer } = await mintMaster(owner);
@@ -139,7 +139,7 @@ describe("minting is refused", () => {
   });
 });
 
-describe("its end", () => {
+describe("its revocation", () => {
   const eventsOf = (nonces: string[]) =>
     api.sql<{ nonce: string }>(
       `select metadata->>'nonce' nonce from audit_events
@@ -151,7 +151,7 @@ describe("its end", () => {
       masterId,
     ]);
 
-  test("is the end of all that it minted, with an event for each, and of their agents", async () => {
+  test("revokes all tokens that it minted, with an event for each, and disconnects their agents", async () => {
     const master = await mintMaster(owner);
     const children = [await mintChild(master.bearer!), await mintChild(master.bearer!)];
     const other = await mintChild((await mintMaster(owner)).bearer!);
@@ -171,7 +171,7 @@ describe("its end", () => {
     expect(body.find(({ nonce }) => nonce === other.body.nonce)?.revoked).toBe(false);
   });
 
-  test("leaves nothing behind of twenty who mint with it in the same moment", async () => {
+  test("leaves no token of twenty that are minted at the same time", async () => {
     const master = await mintMaster(owner);
     const minting = Array.from({ length: 20 }, () => mintChild(master.bearer!));
     const [revoked] = await Promise.all([owner.delete(`/tokens/${master.nonce}`), ...minting]);
@@ -180,7 +180,7 @@ describe("its end", () => {
     expect(await alive(master.id)).toEqual([]);
   });
 
-  test("by rotation is the same, and the new one mints", async () => {
+  test("by rotation does the same, and the new key mints", async () => {
     const master = await mintMaster(owner);
     await mintChild(master.bearer!);
     const { body: renewed } = await owner.post<MintedToken>(`/tokens/${master.nonce}/rotate`);
@@ -190,7 +190,7 @@ describe("its end", () => {
     expect((await mintChild(renewed.bearer!)).status).toBe(200);
   });
 
-  test("comes with the removal of whoever minted it", async () => {
+  test("follows from the removal of the member who minted it", async () => {
     const member = await api.colleague(owner, "member");
     const master = await mintMaster(member);
     await mintChild(master.bearer!);

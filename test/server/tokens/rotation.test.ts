@@ -16,7 +16,7 @@ const rotate = (by: Person, nonce: string) => by.post<MintedToken>(`/tokens/${no
 const find = async (nonce: string) =>
   (await owner.get<Token[]>("/tokens")).body.find((token) => token.nonce === nonce);
 
-test("gives the same scopes under another nonce, for as long again", async () => {
+test("returns the same scopes with another nonce, for the same lifetime", async () => {
   const { wireBytes, wireBytesLen, ...old } = await mintToken(owner, {
     name: "ci",
     ttlHours: 48,
@@ -47,7 +47,7 @@ test("gives the same scopes under another nonce, for as long again", async () =>
   expect(await find(old.nonce)).toMatchObject({ revoked: true });
 });
 
-test("disconnects the old token's agents, whose tunnel the new one takes over", async () => {
+test("disconnects the old token's agents, whose tunnel an agent with the new token takes over", async () => {
   const old = await mintToken(owner);
   const agent = await api.connectAgent(old.wireBytes, { port: 1, subdomain: "rotated" });
   const closed = once(agent.socket!, "close");
@@ -60,7 +60,7 @@ test("disconnects the old token's agents, whose tunnel the new one takes over", 
   next.socket?.close();
 });
 
-test("of twenty at once gives one new token", async () => {
+test("by twenty concurrent requests mints one new token", async () => {
   const { nonce } = await mintToken(owner, { name: "raced" });
   const replies = await Promise.all(Array.from({ length: 20 }, () => rotate(owner, nonce)));
   const statuses = replies.map(({ status }) => status).sort();
@@ -70,7 +70,7 @@ test("of twenty at once gives one new token", async () => {
   expect(alive).toHaveLength(1);
 });
 
-test("keeps the budget, and what was spent of it", async () => {
+test("retains the budget, and its spent part", async () => {
   const { nonce, id } = await mintToken(owner);
   const budget = { monthlyBudgetUsdCents: 100 };
   await owner.put(`/tokens/${nonce}/budget`, budget);
@@ -84,7 +84,7 @@ test("keeps the budget, and what was spent of it", async () => {
   expect(await find(body.nonce)).toMatchObject({ ...budget, spentUsdCents: 50 });
 });
 
-test("is for one's own tokens; an admin rotates any", async () => {
+test("is allowed for the caller's own tokens, and for all tokens to admins", async () => {
   const member = await api.colleague(owner, "member");
   const admin = await api.colleague(owner, "admin");
   const [own, other] = [await mintToken(member), await mintToken(owner)];
@@ -93,14 +93,14 @@ test("is for one's own tokens; an admin rotates any", async () => {
   expect((await rotate(admin, other.nonce)).status).toBe(200);
 });
 
-test("of a token that was revoked, or never was, is no rotation", async () => {
+test("of a revoked or unknown token is refused", async () => {
   const { nonce } = await mintToken(owner);
   await owner.delete(`/tokens/${nonce}`);
   expect((await rotate(owner, nonce)).status).toBe(404);
   expect((await rotate(owner, "0".repeat(32))).status).toBe(404);
 });
 
-test("leaves two events: what was revoked, and what replaces it", async () => {
+test("leaves two events: the revoked token and its replacement", async () => {
   const old = await mintToken(owner);
   const { body: renewed } = await rotate(owner, old.nonce);
   const events = await api.sql(

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.stop());
 
-test("minting gives the bytes once, with the defaults that the documentation promises", async () => {
+test("minting returns the bytes once, with the documented defaults", async () => {
   const { wireBytes, wireBytesLen, ...shown } = await mintToken(owner, { name: "ci" });
   expect(shown).toEqual({
     id: expect.any(String),
@@ -36,7 +36,7 @@ test("minting gives the bytes once, with the defaults that the documentation pro
   expect(JSON.stringify(listed.body)).not.toContain("wireBytes");
 });
 
-test("the bytes say what the row says", async () => {
+test("the bytes have the same values as the row", async () => {
   const token = await mintToken(owner, {
     ttlHours: 2,
     allowedSubdomains: ["api-*"],
@@ -57,7 +57,7 @@ test("the bytes say what the row says", async () => {
   expect(toHex(decoded!.payload.organizationId)).toBe(owner.orgId.replaceAll("-", ""));
 });
 
-test("revoking is seen in the list, and again changes nothing", async () => {
+test("revoking is shown in the list, and repeating it changes nothing", async () => {
   const { nonce } = await mintToken(owner);
   const replies = [await owner.delete(`/tokens/${nonce}`), await owner.delete(`/tokens/${nonce}`)];
   expect(replies).toMatchObject([{ status: 200, body: { ok: true } }, { status: 200 }]);
@@ -70,7 +70,7 @@ test("revoking is seen in the list, and again changes nothing", async () => {
   expect(events).toHaveLength(1);
 });
 
-test("a member revokes their own and not another's; an admin revokes any", async () => {
+test("a member can revoke only their own tokens, an admin all", async () => {
   const member = await api.colleague(owner, "member");
   const admin = await api.colleague(owner, "admin");
   const [own, other] = [await mintToken(member), await mintToken(owner)];
@@ -102,7 +102,7 @@ test.each([
   });
 });
 
-test("a path that can't be a nonce leads nowhere", async () => {
+test("a path with an impossible nonce answers 404", async () => {
   for (const nonce of ["x", "0".repeat(31), "0".repeat(32), crypto.randomUUID()]) {
     expect((await owner.delete(`/tokens/${nonce}`)).status).toBe(404);
   }

@@ -24,8 +24,8 @@ async function tunnelNamed(subdomain: string): Promise<Tunnel | undefined> {
   return body.find((tunnel) => tunnel.subdomain === subdomain);
 }
 
-describe("an agent with a good token", () => {
-  test("gets the name that it asks for, and the tunnel says so", async () => {
+describe("an agent with a valid token", () => {
+  test("gets the requested name, which the tunnel shows", async () => {
     const { wireBytes } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "wanted" });
     expect(agent.protocol).toBe("underpass.v1");
@@ -38,7 +38,7 @@ describe("an agent with a good token", () => {
     agent.socket?.close();
   });
 
-  test("gets a random name when it asks for none", async () => {
+  test("gets a random name when it requests none", async () => {
     const { wireBytes } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, { port: 4321 });
     const { body } = await owner.get<Tunnel[]>("/tunnels");
@@ -47,7 +47,7 @@ describe("an agent with a good token", () => {
     agent.socket?.close();
   });
 
-  test("comes back to the tunnel that it had, with its new port", async () => {
+  test("resumes its tunnel, with its new port", async () => {
     const { wireBytes } = await mintToken(owner);
     const first = await api.connectAgent(wireBytes, { port: 3000, subdomain: "again" });
     const before = await tunnelNamed("again");
@@ -57,7 +57,7 @@ describe("an agent with a good token", () => {
     second.socket?.close();
   });
 
-  test("comes back to the tunnel that it serves without a turn of its token's", async () => {
+  test("resumes the tunnel that it serves without waiting for its token's lock", async () => {
     const { wireBytes, nonce } = await mintToken(owner, { tunnelQuota: 1 });
     await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-back" });
     const back = {
@@ -78,7 +78,7 @@ describe("an agent with a good token", () => {
     expect(await tunnelNamed("agent-back")).toMatchObject({ id: back.tunnel, localPort: 3001 });
   });
 
-  test("does not come back once its budget is spent, or to what another token serves", async () => {
+  test("does not resume once its budget is spent, nor a tunnel that another token serves", async () => {
     const { wireBytes, nonce } = await mintToken(owner);
     await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-spent" });
     const back = {
@@ -104,7 +104,7 @@ describe("an agent with a good token", () => {
     agent.socket?.close();
   });
 
-  test("may show it in either base64", async () => {
+  test("may send it in base64 or base64url", async () => {
     const { wireBytes } = await mintToken(owner);
     const url = toBase64Url(fromBase64(wireBytes)!);
     const agent = await api.connectAgent(url, { port: 3000, subdomain: "base64url" });
@@ -112,7 +112,7 @@ describe("an agent with a good token", () => {
     agent.socket?.close();
   });
 
-  test("is given less time when it asks for less", async () => {
+  test("gets a shorter lifetime when it requests one", async () => {
     const { wireBytes } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, {
       port: 3000,
@@ -125,7 +125,7 @@ describe("an agent with a good token", () => {
   });
 });
 
-describe("is refused on its own transport", () => {
+describe("is refused with a Close", () => {
   interface Case {
     query?: Record<string, string | number>;
     bearer?: (wireBytes: string) => string | undefined;
@@ -189,7 +189,7 @@ describe("is refused on its own transport", () => {
     expect(attempt.reason).toMatch(words);
   });
 
-  test("once its token is revoked, and an agent that was there is disconnected", async () => {
+  test("once its token is revoked, and a connected agent is disconnected", async () => {
     const { wireBytes, nonce } = await mintToken(owner);
     const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "agent-revoked" });
     const closed = new Promise<[number, string]>((resolve) => {
@@ -215,7 +215,7 @@ describe("is refused on its own transport", () => {
     expect(attempt).toMatchObject({ code: CLOSE.duplicate_name });
   });
 
-  test("for a name that another token is serving, until that one is gone", async () => {
+  test("for a name that another token serves, until that agent disconnects", async () => {
     const [mine, other] = [await mintToken(owner), await mintToken(owner)];
     const first = await api.connectAgent(mine.wireBytes, { port: 1, subdomain: "agent-contested" });
     const second = await api.connectAgent(other.wireBytes, {
@@ -238,7 +238,7 @@ describe("is refused on its own transport", () => {
     later.close();
   });
 
-  test("when two want a token's last place at once, one of them", async () => {
+  test("when two request a token's last tunnel at once, one of them", async () => {
     const { wireBytes } = await mintToken(owner, { tunnelQuota: 1 });
     const attempts = await Promise.all(
       ["last-a", "last-b", "last-c"].map((subdomain) =>
@@ -250,7 +250,7 @@ describe("is refused on its own transport", () => {
     for (const { socket } of attempts) socket?.close();
   });
 
-  test("when two organizations want one name at once, one of them", async () => {
+  test("when two organizations request one name at once, one of them", async () => {
     const bearers = await Promise.all(
       [await api.owner(), await api.owner()].map((person) => mintToken(person)),
     );
@@ -263,13 +263,13 @@ describe("is refused on its own transport", () => {
   });
 });
 
-test("without an upgrade there is nothing to connect", async () => {
+test("a request without an upgrade is refused", async () => {
   const reply = await api.stranger.get("/agent/connect?port=1");
   expect(reply.status).toBe(426);
   expect(reply.body).toMatchObject({ error: "upgrade_expected" });
 });
 
-test("a tunnel that is deleted while its agent is there is gone for the agent too", async () => {
+test("deleting a tunnel disconnects its agent", async () => {
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "deleted" });
   const closed = new Promise<number>((resolve) => agent.socket?.once("close", resolve));
@@ -278,7 +278,7 @@ test("a tunnel that is deleted while its agent is there is gone for the agent to
   expect(await closed).toBe(CLOSE.tunnel_deleted);
 });
 
-test("an agent that went away without a word is not said to be there", async () => {
+test("an agent that vanished is not shown as connected", async () => {
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "silent" });
   agent.socket?.terminate();
@@ -286,7 +286,7 @@ test("an agent that went away without a word is not said to be there", async () 
   expect((await tunnelNamed("silent"))?.status).toBe("offline");
 });
 
-test("an agent that said goodbye leaves the time at which it was last seen", async () => {
+test("a disconnected agent leaves the time at which it was last seen", async () => {
   const { wireBytes } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 3000, subdomain: "goodbye" });
   const writer = new FrameWriter();

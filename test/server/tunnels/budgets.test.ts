@@ -32,7 +32,7 @@ async function spend({ id }: Pick<Token, "id">, gigabytes: number, monthsAgo = 0
 }
 
 describe("a budget", () => {
-  test.each([0, 1, 1_000_000_000, null])("can be %j", async (cents) => {
+  test.each([0, 1, 1_000_000_000, null])("accepts %j", async (cents) => {
     const token = await mintToken(owner);
     expect(await setBudget(owner, token, cents)).toMatchObject({
       status: 200,
@@ -41,7 +41,7 @@ describe("a budget", () => {
     expect((await find(token)).monthlyBudgetUsdCents).toBe(cents);
   });
 
-  test.each([-1, 1_000_000_001, 0.5, "5", true, {}, undefined])("can't be %j", async (cents) => {
+  test.each([-1, 1_000_000_001, 0.5, "5", true, {}, undefined])("refuses %j", async (cents) => {
     const token = await mintToken(owner);
     expect(await setBudget(owner, token, cents)).toMatchObject({
       status: 400,
@@ -50,7 +50,7 @@ describe("a budget", () => {
     expect((await find(token)).monthlyBudgetUsdCents).toBeNull();
   });
 
-  test("is set by admins and owners, whose token it may be", async () => {
+  test("can be set by admins and owners, for any token", async () => {
     const member = await api.colleague(owner, "member");
     const admin = await api.colleague(owner, "admin");
     const own = await mintToken(member);
@@ -59,7 +59,7 @@ describe("a budget", () => {
     expect((await setBudget(await api.owner(), own, 5)).status).toBe(404);
   });
 
-  test("leaves an event that says what it was set to", async () => {
+  test("leaves an event with its value", async () => {
     const token = await mintToken(owner);
     await setBudget(owner, token, 7);
     const events = await api.sql(
@@ -71,8 +71,8 @@ describe("a budget", () => {
   });
 });
 
-describe("what is over its budget", () => {
-  test("is refused on the agent's transport, and let in again when it is not", async () => {
+describe("a token over its budget", () => {
+  test("is refused with a Close, and accepted again when it is not over it any more", async () => {
     const token = await mintToken(owner);
     await spend(token, 1);
     expect((await find(token)).spentUsdCents).toBe(10);
@@ -87,7 +87,7 @@ describe("what is over its budget", () => {
     agent.socket?.close();
   });
 
-  test("is what was spent this month alone", async () => {
+  test("is judged by the current month only", async () => {
     const token = await mintToken(owner);
     await spend(token, 100, 1);
     await setBudget(owner, token, 1);
@@ -96,7 +96,7 @@ describe("what is over its budget", () => {
     agent.socket?.close();
   });
 
-  test("is disconnected at once, wherever it serves; 0 is over too", async () => {
+  test("disconnects its agents at once, also with a budget of 0", async () => {
     const [token, other] = [await mintToken(owner), await mintToken(owner)];
     const agents = [await connect(token, "over-a"), await connect(token, "over-b")];
     const bystander = await connect(other, "under");
@@ -107,7 +107,7 @@ describe("what is over its budget", () => {
     bystander.socket?.close();
   });
 
-  test("none of twenty agents who come while it is set to 0 stays", async () => {
+  test("disconnects all of twenty agents that connect while it is set to 0", async () => {
     const token = await mintToken(owner, { tunnelQuota: 20 });
     const coming = Array.from({ length: 20 }, (_, n) => connect(token, `crowd-${n}`));
     await setBudget(owner, token, 0);
@@ -122,7 +122,7 @@ describe("what is over its budget", () => {
 });
 
 describe("a master key's budget", () => {
-  test("is for all that it minted", async () => {
+  test("covers all tokens that it minted", async () => {
     await owner.post("/projects", { slug: "capped", name: "Capped" });
     const { body: master } = await owner.post<MintedToken>("/tokens/master", { name: "ci" });
     const minting = { headers: { authorization: `Bearer ${master.bearer}` } };

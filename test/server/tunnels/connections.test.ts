@@ -64,7 +64,7 @@ test("a connection is listed with its agent, its tunnel and its address, newest 
   expect(await listedWhen(owner, 1)).toEqual([connections[0]]);
 });
 
-test("its id is the one that the agent was welcomed with", async () => {
+test("its id is the one in the agent's welcome", async () => {
   const owner = await api.owner();
   const { wireBytes } = await mintToken(owner);
   const agent = await exposed(wireBytes);
@@ -72,7 +72,7 @@ test("its id is the one that the agent was welcomed with", async () => {
   expect(connection!.agent_id).toBe(agent.events.welcome!.agentId);
 });
 
-test("an agent whose connection was ended is gone at once, and back in about five seconds", async () => {
+test("a disconnected agent disappears at once, and reconnects after about five seconds", async () => {
   const owner = await api.owner();
   const admin = await api.colleague(owner, "admin");
   const { wireBytes } = await mintToken(owner);
@@ -99,7 +99,7 @@ test("an agent whose connection was ended is gone at once, and back in about fiv
   ]);
 });
 
-test("an agent whose token was revoked does not come back", async () => {
+test("an agent whose token was revoked does not reconnect", async () => {
   const owner = await api.owner();
   const { wireBytes, nonce } = await mintToken(owner);
   const agent = await api.connectAgent(wireBytes, { port: 1 });
@@ -111,7 +111,7 @@ test("an agent whose token was revoked does not come back", async () => {
   expect((await api.connectAgent(wireBytes, { port: 1 })).code).toBe(CLOSE.unauthorized);
 });
 
-test("only admins and owners end connections, and only those of their own organization", async () => {
+test("only admins and owners end connections, and only of their own organization", async () => {
   const owner = await api.owner();
   const { wireBytes } = await mintToken(owner);
   await api.connectAgent(wireBytes, { port: 1 });
@@ -128,7 +128,7 @@ test("only admins and owners end connections, and only those of their own organi
   expect(await listed(owner)).toEqual([connection]);
 });
 
-test("after a kill -9 of workerd nobody is listed who is not there", async () => {
+test("after a kill -9 of workerd no disconnected agent is listed", async () => {
   const owner = await api.owner();
   const { wireBytes } = await mintToken(owner);
   // These do not come back by themselves.

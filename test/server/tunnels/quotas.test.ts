@@ -21,7 +21,7 @@ afterAll(() => api.stop());
 const connect = (token: MintedToken, subdomain: string) =>
   api.connectAgent(token.wireBytes, { port: 1, subdomain });
 
-test("of twenty agents who come at once with a quota of five, five are let in", async () => {
+test("of twenty agents that connect at once with a quota of five, five are admitted", async () => {
   const token = await mintToken(owner, { tunnelQuota: 5 });
   const attempts = await Promise.all(
     Array.from({ length: 20 }, (_, n) => connect(token, `quota-${n}`)),
@@ -37,7 +37,7 @@ test("of twenty agents who come at once with a quota of five, five are let in", 
   for (const { socket } of attempts) socket?.close();
 });
 
-test("a place is free again when its agent goes, for one of those who wait for it", async () => {
+test("a disconnected agent frees its place, for one of those that wait for it", async () => {
   const token = await mintToken(owner, { tunnelQuota: 1 });
   const first = await connect(token, "place-0");
   first.socket?.close();
@@ -50,7 +50,7 @@ test("a place is free again when its agent goes, for one of those who wait for i
   next?.close();
 });
 
-test("twenty agents who come at once for one name with one token leave one, and fill one place", async () => {
+test("twenty agents that connect at once for one name with one token leave one, and use one tunnel", async () => {
   const token = await mintToken(owner, { tunnelQuota: 1 });
   const attempts = await Promise.all(Array.from({ length: 20 }, () => connect(token, "same-name")));
   for (const { code } of attempts) expect([undefined, CLOSE.replaced]).toContain(code);
@@ -62,7 +62,7 @@ test("twenty agents who come at once for one name with one token leave one, and 
   open[0]?.socket?.close();
 });
 
-test("a server without billing sells nothing, and says so", async () => {
+test("a server without billing refuses all its routes", async () => {
   const asked = { plan: "pro" };
   for (const [path, body] of [
     ["/billing/checkout-session", asked],

@@ -61,7 +61,7 @@ describe("a ticket for the relay", () => {
     return { token, agent, tunnel: body.find((each) => each.subdomain === subdomain)! };
   }
 
-  test("is for the tunnel that the token's agent serves, with its bounds", async () => {
+  test("is for the tunnel that the token's agent serves, with its limits", async () => {
     const { token, tunnel } = await served({ bandwidthLimitMbps: 7 });
     const { status, body } = await ticketFor(tunnel.id, token.wireBytes);
     expect(status).toBe(200);
@@ -85,7 +85,7 @@ describe("a ticket for the relay", () => {
     });
   });
 
-  test("is for nobody else", async () => {
+  test("is refused to all others", async () => {
     const { token, tunnel } = await served();
     const other = await mintToken(owner);
     expect(codeOf(await ticketFor(tunnel.id, other.wireBytes))).toBe("403 forbidden");
@@ -102,7 +102,7 @@ describe("a ticket for the relay", () => {
     expect(codeOf(await ticketFor(http.body.id, token.wireBytes))).toBe("400 invalid_request");
   });
 
-  test("is refused once the tunnel is stopped or over, or the token revoked or over its budget", async () => {
+  test("is refused once the tunnel is stopped or expired, or the token revoked or over its budget", async () => {
     const { token, tunnel } = await served();
     await owner.post(`/tunnels/${tunnel.id}/stop`);
     expect(codeOf(await ticketFor(tunnel.id, token.wireBytes))).toBe("409 conflict");
@@ -118,7 +118,7 @@ describe("a ticket for the relay", () => {
     await owner.delete(`/tunnels/${tunnel.id}`);
   });
 
-  test("is worth nothing any more when its tunnel is stopped, its token revoked, its connection ended", async () => {
+  test("is revoked when its tunnel is stopped, its token revoked, or its connection ended", async () => {
     const first = await served();
     const { id } = first.tunnel;
     const connection = await waitUntil(async () => {
@@ -135,7 +135,7 @@ describe("a ticket for the relay", () => {
     await hears(relay, { type: "revoke", id, reason: "tunnel_deleted" });
   });
 
-  test("and what the relay carried is counted, charged and shown", async () => {
+  test("leads to traffic that is counted, charged and shown", async () => {
     const { token, tunnel } = await served();
     const usage = {
       tunnelId: tunnel.id,

@@ -43,7 +43,7 @@ const eventsOf = ({ id }: Tunnel) =>
   );
 
 describe("stopping a tunnel", () => {
-  test("disconnects its agent with the reason, and keeps every agent out", async () => {
+  test("disconnects its agent with the reason, and refuses every agent", async () => {
     const tunnel = await reserve("start-stopped");
     const closed = closeOf(await connect("start-stopped"));
     expect(await stop(tunnel)).toMatchObject({
@@ -55,13 +55,13 @@ describe("stopping a tunnel", () => {
     expect(await listed(tunnel)).toMatchObject({ status: "offline", agentConnected: false });
   });
 
-  test("makes a tunnel offline that nobody has ever served", async () => {
+  test("makes a tunnel offline that was never served", async () => {
     const tunnel = await reserve("never");
     expect((await stop(tunnel)).body.status).toBe("offline");
     expect((await listed(tunnel))?.status).toBe("offline");
   });
 
-  test("happens once, however many stop it at once", async () => {
+  test("happens once, also with concurrent requests", async () => {
     const tunnel = await reserve("start-once");
     const replies = await Promise.all(Array.from({ length: 20 }, () => stop(tunnel)));
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]));
@@ -69,7 +69,7 @@ describe("stopping a tunnel", () => {
     expect(actions).toEqual(["tunnel_created", "tunnel_stopped"]);
   });
 
-  test("leaves no agent behind that was just coming", async () => {
+  test("disconnects an agent that is connecting at the same time", async () => {
     const tunnel = await reserve("coming");
     const agents = Array.from({ length: 20 }, () => connect("coming"));
     await stop(tunnel);
@@ -81,7 +81,7 @@ describe("stopping a tunnel", () => {
     expect((await listed(tunnel))?.status).toBe("offline");
   });
 
-  test("keeps the name, and no place of the token's quota", async () => {
+  test("retains the name, and frees the token's quota", async () => {
     const { wireBytes } = await mintToken(owner, { tunnelQuota: 1 });
     const tunnel = await reserve("kept");
     await api.connectAgent(wireBytes, { port: 1, subdomain: "kept" });
@@ -98,7 +98,7 @@ describe("stopping a tunnel", () => {
     agent.socket?.close();
   });
 
-  test("outlives a restart of the server", async () => {
+  test("survives a restart of the server", async () => {
     const dataDir = await createPreparedDir();
     try {
       let wireBytes = "";
@@ -121,7 +121,7 @@ describe("stopping a tunnel", () => {
 });
 
 describe("starting a tunnel", () => {
-  test("marks it active, and lets its agent in again", async () => {
+  test("marks it active, and accepts its agent again", async () => {
     const tunnel = await reserve("started");
     await stop(tunnel);
     expect(await start(tunnel)).toMatchObject({ status: 200, body: { status: "active" } });
@@ -139,7 +139,7 @@ describe("starting a tunnel", () => {
     expect(actions).toEqual(["tunnel_created", "tunnel_started"]);
   });
 
-  test("and stopping by many at once end in one of both, and agents find the same", async () => {
+  test("and stopping it concurrently leave one state, in the row and for agents", async () => {
     const tunnel = await reserve("start-contested");
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) => (n % 2 === 0 ? stop(tunnel) : start(tunnel))),
@@ -155,11 +155,11 @@ describe("starting a tunnel", () => {
   });
 });
 
-describe("what can't be started or stopped", () => {
+describe("a tunnel that cannot be started or stopped", () => {
   test.each([
     ["start", start],
     ["stop", stop],
-  ] as const)("%s: another's, one that is deleted, one that is over", async (name, act) => {
+  ] as const)("%s: of another organization, deleted, or expired", async (name, act) => {
     const tunnel = await reserve(`not-${name}`);
     expect((await act(tunnel, await api.owner())).status).toBe(404);
     expect((await act(tunnel, await api.colleague(owner, "viewer"))).status).toBe(403);
@@ -172,8 +172,8 @@ describe("what can't be started or stopped", () => {
   });
 });
 
-describe("a tunnel's end", () => {
-  test("comes by itself: agent told, status expired, name free", async () => {
+describe("the expiry of a tunnel", () => {
+  test("notifies the agent, sets the status and frees the name", async () => {
     const tunnel = await reserve("ending");
     const endsAt = Date.now() + 2_000;
     await api.sql("update tunnels set expires_at = $2 where id = $1", [
@@ -193,7 +193,7 @@ describe("a tunnel's end", () => {
   test.each([
     ["deleted", CLOSE.tunnel_deleted],
     ["expired", CLOSE.tunnel_expired],
-  ] as const)("is told to an agent that comes back to one that is %s", async (how, code) => {
+  ] as const)("is reported to an agent that reconnects to one that is %s", async (how, code) => {
     const tunnel = await reserve(`comeback-${how}`);
     if (how === "deleted") await owner.delete(`/tunnels/${tunnel.id}`);
     else await api.sql("update tunnels set expires_at = now() where id = $1", [tunnel.id]);

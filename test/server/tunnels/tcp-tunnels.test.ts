@@ -76,7 +76,7 @@ describe("a TCP tunnel's port", () => {
     expect(http.body).toMatchObject({ publicPort: null, allowedCidrs: null });
   });
 
-  test("is the wanted one, unless it is taken or no relay hands it out", async () => {
+  test("is the requested one, unless it is taken or outside of the range", async () => {
     const { body } = await create({ publicPort: 40_222 });
     expect(body.publicPort).toBe(40_222);
     expect(codeOf(await create({ publicPort: 40_222 }))).toBe("409 duplicate_name");
@@ -94,7 +94,7 @@ describe("a TCP tunnel's port", () => {
     expect(tunnels.filter(({ publicPort }) => publicPort === 40_222)).toHaveLength(1);
   });
 
-  test("is of the relay that was named, until it has no more", async () => {
+  test("is of the requested relay, while it has a free one", async () => {
     const link = await relayWithPorts(1);
     const { relayId } = link.hello;
     const { body } = await create({ relayId });
@@ -124,7 +124,7 @@ describe("a TCP tunnel's port", () => {
     expect((await create({ publicPort: 40_230 }, stranger)).body.publicPort).toBe(40_230);
   });
 
-  test("of many who want the same one at once one gets it", async () => {
+  test("is assigned to one of many concurrent requests for it", async () => {
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => create({ publicPort: 40_240 })),
     );
@@ -134,7 +134,7 @@ describe("a TCP tunnel's port", () => {
 });
 
 describe("an agent of a TCP tunnel", () => {
-  test("gets a port that stays, with its URL in the welcome", async () => {
+  test("gets a permanent port, with its URL in the welcome", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const first = await connect(wireBytes, { subdomain });
@@ -149,7 +149,7 @@ describe("an agent of a TCP tunnel", () => {
     again.socket?.close();
   });
 
-  test("gets the port that it wants, moves to another one, and is refused one that is taken", async () => {
+  test("gets the requested port, moves to another one, and is refused one that is taken", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const wanted = await connect(wireBytes, { subdomain, remote_port: 40_250 });
@@ -168,7 +168,7 @@ describe("an agent of a TCP tunnel", () => {
     moved.socket?.close();
   });
 
-  test("sets the allowlist when it comes first, and not when it comes back", async () => {
+  test("sets the allowlist when it first connects, and not when it reconnects", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const first = await connect(wireBytes, { subdomain, allow: "192.0.2.7/24,2001:db8::/32" });
@@ -204,7 +204,7 @@ describe("an agent of a TCP tunnel", () => {
     });
   });
 
-  test("gives a port to a tunnel that was made before there were relays", async () => {
+  test("gets a port for a tunnel that was created before relays existed", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const { body } = await create({ subdomain });
@@ -219,7 +219,7 @@ describe("an agent of a TCP tunnel", () => {
     agent.socket?.close();
   });
 
-  test("is told of a relay without ports in a way that lets it come back", async () => {
+  test("is refused for lack of ports in a way that makes it reconnect", async () => {
     const { wireBytes } = await mintToken(owner);
     await api.sql("update relays set last_port = first_port - 1");
     try {
@@ -232,7 +232,7 @@ describe("an agent of a TCP tunnel", () => {
   });
 });
 
-describe("what speaks HTTP", () => {
+describe("HTTP", () => {
   test("is refused for a TCP tunnel, and changes nothing", async () => {
     const { body: tunnel } = await create();
     const path = `/tunnels/${tunnel.id}`;
@@ -264,7 +264,7 @@ describe("what speaks HTTP", () => {
     expect(actions.map(({ action }) => action)).toEqual(["tunnel_created"]);
   });
 
-  test("finds no tunnel under its name, before its agent came and afterwards", async () => {
+  test("reaches no TCP tunnel by its name, before and after its agent connects", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     await create({ subdomain });
@@ -298,7 +298,7 @@ describe("a client of a TCP tunnel", () => {
     }).finally(() => socket.terminate());
   }
 
-  test("needs a token that may use the tunnel's name", async () => {
+  test("requires a token that allows the tunnel's name", async () => {
     const { wireBytes } = await mintToken(owner);
     const subdomain = newName();
     const { body } = await create({ subdomain });

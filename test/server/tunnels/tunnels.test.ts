@@ -13,7 +13,7 @@ afterAll(() => api.stop());
 const create = (body: object, by = owner) => by.post<Tunnel>("/tunnels", body);
 
 describe("creating", () => {
-  test("reserves a name for an agent to come", async () => {
+  test("reserves a name for an agent that connects later", async () => {
     const { status, body } = await create({ localPort: 3000, subdomain: "reserved" });
     expect(status).toBe(201);
     expect(body).toEqual({
@@ -57,7 +57,7 @@ describe("creating", () => {
     });
   });
 
-  test("gives a contested name to exactly one of twenty", async () => {
+  test("assigns a name to exactly one of twenty concurrent requests", async () => {
     const people = [owner, await api.owner()];
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, n) =>
@@ -71,12 +71,12 @@ describe("creating", () => {
     expect(await api.sql("select 1 from tunnels where subdomain = 'contested'")).toHaveLength(1);
   });
 
-  test("ends a tunnel when it was asked to", async () => {
+  test("expires a tunnel as requested", async () => {
     const { body } = await create({ localPort: 1, subdomain: "short", ttlSeconds: 600 });
     expect(Date.parse(body.expiresAt!) - Date.parse(body.createdAt)).toBeCloseTo(600_000, -4);
   });
 
-  test("ends a tunnel when its plan says so, whatever was asked", async () => {
+  test("expires a tunnel by its plan at the latest", async () => {
     const person = await api.owner();
     await api.sql("update organizations set plan = 'free' where id = $1", [person.orgId]);
     const { body } = await create({ localPort: 1, ttlSeconds: 24 * 3600 }, person);
@@ -101,14 +101,14 @@ describe("creating", () => {
     });
   });
 
-  test("refuses our own names, and projects that are not there", async () => {
+  test("refuses reserved names and unknown projects", async () => {
     expect((await create({ localPort: 1, subdomain: "api" })).status).toBe(409);
     expect((await create({ localPort: 1, projectSlug: "nowhere" })).status).toBe(404);
   });
 });
 
 describe("deleting", () => {
-  test("frees the name for everybody", async () => {
+  test("frees the name for every organization", async () => {
     const { body } = await create({ localPort: 1, subdomain: "freed" });
     expect(await owner.delete(`/tunnels/${body.id}`)).toMatchObject({
       status: 200,
@@ -120,7 +120,7 @@ describe("deleting", () => {
     );
   });
 
-  test("happens once, however many delete at once", async () => {
+  test("happens once, also with concurrent requests", async () => {
     const { body } = await create({ localPort: 1, subdomain: "once" });
     const replies = await Promise.all(
       Array.from({ length: 10 }, () => owner.delete(`/tunnels/${body.id}`)),
@@ -133,7 +133,7 @@ describe("deleting", () => {
     expect(events).toHaveLength(1);
   });
 
-  test("leads nowhere for what can't be an id", async () => {
+  test("answers 404 for an impossible id", async () => {
     expect((await owner.delete("/tunnels/not-a-uuid")).status).toBe(404);
   });
 });
@@ -155,7 +155,7 @@ test("a long list is read in pages, without a gap and without a repetition", asy
   expect((await person.get("/tunnels?after=x")).status).toBe(400);
 });
 
-test("every change is in the audit log, with who and from where; no read is", async () => {
+test("every change is in the audit log, with its actor and address; no read is", async () => {
   const person = await api.owner();
   const { body } = await create({ localPort: 1 }, person);
   await person.get("/tunnels");
@@ -171,7 +171,7 @@ test("every change is in the audit log, with who and from where; no read is", as
   ]);
 });
 
-test("the audit log can't be rewritten", async () => {
+test("the audit log cannot be changed", async () => {
   await expect(api.sql("update audit_events set action = 'nothing'")).rejects.toThrow(
     "append-only",
   );

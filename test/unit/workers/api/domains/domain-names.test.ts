@@ -67,4 +67,4 @@ test.each([
   ["a tunnel in capitals and with a dot", "SHOP.Tunnels.Test."],
   ["the API's host", "console.company.test"],
   ["what is below the API's host", "x.console.company.test"],
-])("%s can't be claimed", (_, text) => expect(name(text)).toEqual({ fault: expect.any(String) }));
+])("%s cannot be claimed", (_, text) => expect(name(text)).toEqual({ fault: expect.any(String) }));

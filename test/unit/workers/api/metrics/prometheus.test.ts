@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { LATENCY_BOUNDS_MS } from "../../../../../protocol/limits.ts";
-import { formatExposition, type MetricsSnapshot } from "../../../../../workers/api/metrics/prometheus.ts";
-import { faultsOf, promtool, readExposition } from "../../../../harness/formats/exposition.ts";
+import {
+  formatExposition,
+  type MetricsSnapshot,
+} from "../../../../../workers/api/metrics/prometheus.ts";
+import { findProblems, promtool, readExposition } from "../../../../harness/formats/exposition.ts";
 
 const NOTHING: MetricsSnapshot = {
   tunnels: { total: 0, active: 0 },
@@ -34,9 +37,9 @@ describe("an exposition", () => {
   test.each([
     ["of nothing", NOTHING],
     ["of everything", SCRAPED],
-  ])("%s has nothing that promtool finds fault with", (_, scraped) => {
+  ])("%s passes the rules of promtool", (_, scraped) => {
     const text = formatExposition(scraped);
-    expect(faultsOf(readExposition(text))).toEqual([]);
+    expect(findProblems(readExposition(text))).toEqual([]);
   });
 
   test("is accepted by the real promtool", async (context) => {
@@ -45,7 +48,7 @@ describe("an exposition", () => {
     expect(said).toEqual({ code: 0, output: "" });
   });
 
-  test("tells what was counted", () => {
+  test("contains the counters", () => {
     const { value } = readExposition(formatExposition(SCRAPED));
     expect(value("underpass_tunnels")).toBe(3);
     expect(value("underpass_tunnels_active")).toBe(2);
@@ -59,7 +62,7 @@ describe("an exposition", () => {
     expect(value("underpass_tunnel_agent_connected", { tunnel_id: "b" })).toBe(0);
   });
 
-  test("has zeros for every outcome and step before there is anything, so that a first one is a growth", () => {
+  test("has zeros for every outcome and bucket from the start, so that the first request is an increase", () => {
     const { families, value } = readExposition(formatExposition(NOTHING));
     expect(families.get("underpass_requests_total")?.samples).toHaveLength(7);
     expect(value("underpass_requests_total", { code: "5xx" })).toBe(0);
@@ -68,7 +71,7 @@ describe("an exposition", () => {
     );
   });
 
-  test("has cumulative steps in seconds", () => {
+  test("has cumulative buckets in seconds", () => {
     const { value } = readExposition(formatExposition(SCRAPED));
     const upTo = (le: string) => value("underpass_request_duration_seconds_bucket", { le });
     expect([upTo("0.005"), upTo("0.1"), upTo("0.25"), upTo("60"), upTo("+Inf")]).toEqual([
@@ -78,7 +81,7 @@ describe("an exposition", () => {
     expect(value("underpass_request_duration_seconds_count")).toBe(5);
   });
 
-  test("keeps a label's value together, whatever is in it", () => {
+  test("escapes every character of a label's value", () => {
     const subdomain = 'a"b\\c\nd} 1\n# TYPE x';
     const text = formatExposition({
       ...NOTHING,
