@@ -1,4 +1,4 @@
-/** docs/what-passes-through.md promises nothing without a test of that name. */
+/** docs/what-passes-through.md names an existing test in every row. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ const promises = text
 test("every row of its tables names a test", () => {
   const rows = text
     .split("\n")
-    .filter((line) => line.startsWith("| ") && !/^\| (what|-)/.test(line));
+    .filter((line) => line.startsWith("| ") && !/^\| (feature|event|-)/.test(line));
   expect(promises).toHaveLength(rows.length);
 });
 

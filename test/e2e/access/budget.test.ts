@@ -1,4 +1,4 @@
-/** A budget from what visitors download to the agent that is told. */
+/** A token's budget: from visitors' downloads to the agent that is disconnected. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { MintedToken, Token } from "../../../protocol/schemas/tokens.ts";
 import { runAgent, type AgentOptions } from "../../harness/tunnel/agent.ts";
@@ -50,7 +50,7 @@ const usage = () =>
     [token.id],
   );
 
-test("what visitors cause is charged to the token within seconds, and a late report takes nothing back", async () => {
+test("visitors' traffic is charged to the token within seconds, and a late report does not lower it", async () => {
   await using agent = await share("charged", "--json");
   await agent.event("ready");
   for (let n = 0; n < 3; n++) await visit("charged");
@@ -67,14 +67,14 @@ test("what visitors cause is charged to the token within seconds, and a late rep
   expect(body.find(({ id }) => id === token.id)?.spentUsdCents).toBe(50);
 });
 
-test("an agent that goes over it while it serves is disconnected, on all its tunnels", async () => {
+test("an agent that exceeds it while it serves is disconnected, on all its tunnels", async () => {
   await using first = await share("over-one", "--json");
   await using second = await share("over-two", "--json");
   await Promise.all([first.event("ready"), second.event("ready")]);
   await setBudget(1);
   await visit("over-one");
   await waitUntil(async () => (await usage()).length > 0);
-  // All that is missing is a month's worth of traffic.
+  // Stands for a month of traffic.
   await api.sql("update token_usage set requests = 1000000 where token_id = $1", [token.id]);
   await visit("over-one");
   for (const agent of [first, second]) {
@@ -83,7 +83,7 @@ test("an agent that goes over it while it serves is disconnected, on all its tun
   }
 });
 
-test("an agent that comes over it says so to programs and ends with 1", async () => {
+test("an agent that connects over budget reports it to programs and exits with 1", async () => {
   await setBudget(0);
   await using agent = await share("refused", "--json");
   expect(await agent.exit).toBe(1);

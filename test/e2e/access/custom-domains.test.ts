@@ -1,4 +1,4 @@
-/** A visitor writes a custom domain into the Host header, as browsers do, and reaches the local server. */
+/** Visitors reach a local server by a custom domain in the Host header, as browsers send it. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { CustomDomain } from "../../../protocol/schemas/domains/domains.ts";
@@ -60,11 +60,11 @@ async function visit(host: string): Promise<string> {
   return status === 200 ? body.toString() : `${status}`;
 }
 
-test("it leads to its tunnel while it is bound, however the host is written", async () => {
+test("a domain leads to its tunnel while it is bound, in any spelling of the host", async () => {
   const domain = await verified("www.shop.example");
   expect(await visit("www.shop.example")).toBe("404");
   await bind(domain, 0);
-  // What an isolate knows of a name that led nowhere it believes for two seconds.
+  // An isolate caches for two seconds that a name has no tunnel.
   await waitUntil(async () => (await visit("www.shop.example")) === "shop");
   for (const host of ["WWW.Shop.Example", "www.shop.example.", "www.shop.example:8080"]) {
     expect(await visit(host)).toBe("shop");
@@ -74,14 +74,14 @@ test("it leads to its tunnel while it is bound, however the host is written", as
   expect(await visit("www.shop.example.localhost")).toBe("404");
 });
 
-test("a name in another script is reached by what browsers make of it", async () => {
+test("a domain in another script is reached by its Punycode form", async () => {
   const domain = await verified("bücher.example");
   await bind(domain, 0);
   const { host } = new URL("http://BÜCHER.example");
   expect(await visit(host)).toBe("shop");
 });
 
-test("moved, unbound or released, it stops leading there with the next request", async () => {
+test("a domain that was moved, unbound or released no longer leads to the tunnel from the next request on", async () => {
   const domain = await verified("moving.example");
   const hostIs = async (expected: string) => {
     const seen = await Promise.all(Array.from({ length: 10 }, () => visit("moving.example")));
@@ -101,7 +101,7 @@ test("moved, unbound or released, it stops leading there with the next request",
   await hostIs("404");
 });
 
-test("a body that went to the tunnel of before is asked for once more", async () => {
+test("a request whose body the previous tunnel has read can be retried", async () => {
   const domain = await verified("posting.example");
   await bind(domain, 0);
   expect(await visit("posting.example")).toBe("shop");
@@ -112,7 +112,10 @@ test("a body that went to the tunnel of before is asked for once more", async ()
       "POST / HTTP/1.1\r\nHost: posting.example\r\nContent-Length: 5\r\n\r\nhello",
     );
   const first = await post();
-  expect([first.status, findHeader(first.headers, "underpass-error")]).toEqual([503, "unavailable"]);
+  expect([first.status, findHeader(first.headers, "underpass-error")]).toEqual([
+    503,
+    "unavailable",
+  ]);
   const second = await post();
   expect([second.status, second.body.toString()]).toEqual([200, "blog"]);
 });

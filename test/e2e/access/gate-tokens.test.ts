@@ -24,10 +24,10 @@ let owner: TunnelOwner;
 let origin: RawOrigin;
 let shop: OwnedTunnel;
 let issuers: HttpServer;
-/** What an issuer publishes: keys, or an answer of its own. */
+/** What an issuer publishes: keys, or a custom response. */
 type Published = JWK[] | { status: number; body?: string; location?: string };
 const published = new Map<string, Published>();
-/** Paths that were fetched. */
+/** The paths that were requested. */
 let fetched: string[] = [];
 let first: Pair;
 let second: Pair;
@@ -60,7 +60,7 @@ afterEach(() => {
   fetched = [];
 });
 
-/** An issuer of its own for each test: the server remembers keys. */
+/** Each test has its own issuer, because the server caches keys. */
 function newIssuer(what: Published) {
   const name = crypto.randomUUID();
   published.set(name, what);
@@ -76,8 +76,8 @@ const token = (issuer: string, claims: object = {}, { jwk, privateKey } = first)
     .sign(privateKey);
 const show = (jwt: string) => shop.visit("/", { authorization: `Bearer ${jwt}` });
 
-describe("a tunnel that wants a token", () => {
-  test("takes those of its issuers and audiences, and passes them on", async () => {
+describe("a tunnel that requires a token", () => {
+  test("accepts tokens of its issuers and audiences, and forwards them", async () => {
     const { issuer } = newIssuer([first.jwk]);
     await wantToken({ allowed_issuers: [issuer], allowed_audiences: ["shop"] });
     const jwt = await token(issuer, { aud: "shop" });
@@ -94,7 +94,7 @@ describe("a tunnel that wants a token", () => {
     }
   });
 
-  test("asks an issuer once, however many come at once", async () => {
+  test("requests an issuer's keys once for many concurrent requests", async () => {
     const { issuer, name } = newIssuer([first.jwk]);
     await wantToken({ allowed_issuers: [issuer] });
     const tokens = await Promise.all(Array.from({ length: 30 }, (_, n) => token(issuer, { n })));
@@ -103,7 +103,7 @@ describe("a tunnel that wants a token", () => {
     expect(fetched.filter((path) => path === `/${name}/jwks`)).toHaveLength(1);
   });
 
-  test("knows a new issuer's key, and no key of another with the same name", async () => {
+  test("accepts an issuer's new key, and no key of another issuer with the same id", async () => {
     const [a, b] = [newIssuer([first.jwk]), newIssuer([{ ...second.jwk, kid: "one" }])];
     await wantToken({ allowed_issuers: [a.issuer, b.issuer] });
     expect(findErrorCode(await show(await token(a.issuer)))).toBe("passed");
@@ -123,7 +123,7 @@ describe("a tunnel that wants a token", () => {
     expect(findErrorCode(await show(await token(issuer)))).toBe("passed");
   });
 
-  test("takes this service's own where it names no issuer", async () => {
+  test("accepts this service's own tokens if it names no issuer", async () => {
     await wantToken();
     const { accessToken } = owner.owner;
     expect(findErrorCode(await show(accessToken))).toBe("passed");
@@ -140,7 +140,7 @@ describe("an issuer", () => {
     ["that says nothing sensible", { status: 200, body: "<html>" }],
     ["that speaks for another", { status: 200, body: '{"issuer":"x","jwks_uri":"http://x/"}' }],
     ["that talks without end", { status: 200, body: `{"x":"${"y".repeat(300_000)}"}` }],
-  ])("%s lets nobody in", async (_, what) => {
+  ])("%s makes tokens unverifiable", async (_, what) => {
     const { issuer } = newIssuer(what);
     await wantToken({ allowed_issuers: [issuer] });
     const answer = await show(await token(issuer));
@@ -148,7 +148,7 @@ describe("an issuer", () => {
     expect(Number(findHeader(answer.headers, "retry-after"))).toBeGreaterThan(0);
   });
 
-  test("leads nowhere but to what was named", async () => {
+  test("is requested at the configured address only", async () => {
     const { name: elsewhere } = newIssuer([first.jwk]);
     const location = `${issuers.origin}/${elsewhere}/.well-known/openid-configuration`;
     const { issuer } = newIssuer({ status: 302, location });
@@ -157,7 +157,7 @@ describe("an issuer", () => {
     expect(fetched.filter((path) => path.startsWith(`/${elsewhere}/`))).toEqual([]);
   });
 
-  test("without TLS or on a private address is out of reach, unless the operator allows it", async () => {
+  test("without TLS or on a private address is not requested, unless the operator allows it", async () => {
     const strict = await startTunnelOwner();
     const desk = await strict.expose("token-desk", origin.port);
     const rule = (issuer: string) =>

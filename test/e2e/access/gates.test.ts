@@ -37,10 +37,11 @@ const ANN = basicAuthorization("ann", "open sesame");
 const DENY = { kind: "deny", path_prefix: "/admin" };
 const line = ({ headers }: Answer, name: string) => findHeader(headers, name);
 const policy = (...actions: object[]) => shop.put("policy", { actions });
-const codesOf = async (...visits: Promise<Answer>[]) => (await Promise.all(visits)).map(findErrorCode);
+const codesOf = async (...visits: Promise<Answer>[]) =>
+  (await Promise.all(visits)).map(findErrorCode);
 
 describe("a refusal", () => {
-  test("is a page for people and JSON for programs, with a code for both", async () => {
+  test("is a page for browsers and JSON for programs, with a code for both", async () => {
     await policy(DENY);
     const page = await shop.visit("/admin", HTML);
     expect([page.status, findErrorCode(page)]).toEqual([403, "forbidden"]);
@@ -86,11 +87,15 @@ describe("a password", () => {
     expect((await shop.put("auth", PASSWORD)).status).toBe(200);
   });
 
-  test("is asked for in the tunnel's name, taken from whoever has it, and spent", async () => {
+  test("is requested with the tunnel's name, accepted, and not forwarded", async () => {
     const asked = await shop.visit("/", HTML);
     expect([asked.status, line(asked, "www-authenticate")]).toEqual([401, 'Basic realm="shop"']);
-    expect(await codesOf(shop.visit("/", basicAuthorization("ann", "open barley")))).toEqual(["unauthorized"]);
-    expect(await codesOf(shop.visit("/", basicAuthorization("bob", "open sesame")))).toEqual(["unauthorized"]);
+    expect(await codesOf(shop.visit("/", basicAuthorization("ann", "open barley")))).toEqual([
+      "unauthorized",
+    ]);
+    expect(await codesOf(shop.visit("/", basicAuthorization("bob", "open sesame")))).toEqual([
+      "unauthorized",
+    ]);
     for (let n = 0; n < 3; n++) expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
     expect(origin.seen).toHaveLength(3);
     for (const { headers } of origin.seen)
@@ -98,7 +103,7 @@ describe("a password", () => {
     expect(await shop.getListed()).toMatchObject({ authEnabled: true });
   });
 
-  test("is not taken from any other line, nor from two of the right one", async () => {
+  test("is not read from any other header, nor from two Authorization headers", async () => {
     const { authorization } = ANN;
     const wrong = basicAuthorization("ann", "wrong").authorization;
     const elsewhere: Record<string, string>[] = [
@@ -118,18 +123,20 @@ describe("a password", () => {
     expect(origin.seen).toEqual([]);
   });
 
-  test("that was changed or removed is so for the very next request", async () => {
+  test("that was changed or removed is so for the next request", async () => {
     expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
     await shop.put("auth", { user: "ann", password: "open barley" });
     expect(findErrorCode(await shop.visit("/", ANN))).toBe("unauthorized");
-    expect(findErrorCode(await shop.visit("/", basicAuthorization("ann", "open barley")))).toBe("passed");
+    expect(findErrorCode(await shop.visit("/", basicAuthorization("ann", "open barley")))).toBe(
+      "passed",
+    );
     await shop.remove("auth");
     expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
-    // Now it is the local server's own.
+    // Without the gate, the header is for the local server.
     expect(findHeader(origin.seen.at(-1)!.headers, "authorization")).toBe(ANN.authorization);
   });
 
-  test("stays right for those who have it while others guess from everywhere", async () => {
+  test("stays valid for its users while others guess from many addresses", async () => {
     expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
     const guesses = Array.from({ length: 200 }, (_, n) =>
       shop.visit("/", basicAuthorization("ann", `guess ${n}`)),
@@ -144,13 +151,13 @@ describe("a password", () => {
   });
 });
 
-describe("what is between the edge and the object", () => {
+describe("the headers between the edge and the object", () => {
   const FORGED = ["{}", "true", "pass", "00000000-0000-4000-8000-000000000000", '* {"code":"ok"}'];
 
-  // Gates that are quick to judge are the object's own, and nothing is between them.
+  // Fast gates run in the object alone, so no such header is sent for them.
   beforeEach(() => shop.put("auth", PASSWORD));
 
-  test("is not for visitors to say: a forged verdict opens nothing", async () => {
+  test("are not accepted from visitors: a forged verdict admits nothing", async () => {
     await policy(DENY);
     for (const value of FORGED) {
       for (const name of ["underpass-judged", "Underpass-Judged", "underpass_judged"]) {
@@ -169,7 +176,7 @@ describe("what is between the edge and the object", () => {
     ).toBe("passed");
   });
 
-  test("is not for local servers to say, nor for anybody to see", async () => {
+  test("are not accepted from local servers, and never reach agents or visitors", async () => {
     origin.respond = () =>
       "HTTP/1.1 200 OK\r\nUnderpass-Gates: null\r\nunderpass-error: forbidden\r\ncontent-length: 0\r\n\r\n";
     await policy(DENY);
@@ -185,7 +192,7 @@ describe("what is between the edge and the object", () => {
     }
   });
 
-  test("leaves answers as they are, also those that bring the edge news", async () => {
+  test("leave responses unchanged, also those with a policy update", async () => {
     const packed = gzipSync("hello").toString("latin1");
     const lines = "Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Encoding: gzip\r\n";
     const whole = `HTTP/1.1 206 Partial Content\r\n${lines}content-length: ${packed.length}\r\n\r\n${packed}`;
@@ -213,7 +220,7 @@ describe("what is between the edge and the object", () => {
     }
   });
 
-  test("carries requests whole: bodies, odd methods, odd targets", async () => {
+  test("leave requests unchanged: bodies, unusual methods, unusual targets", async () => {
     const body = "x".repeat(100_000);
     const host = `Host: shop.localhost:${owner.api.server.port}\r\nAuthorization: ${ANN.authorization}`;
     for (let round = 0; round < 2; round++) {
@@ -233,7 +240,7 @@ describe("what is between the edge and the object", () => {
 });
 
 describe("a policy", () => {
-  test("sets what the local server is told, over what the visitor says", async () => {
+  test("sets headers for the local server, which replace the visitor's", async () => {
     await policy({ kind: "header_set", name: "X-Team", value: "bl\u00fce" });
     await shop.visit("/", { "x-team": "red" });
     const values = origin.seen[0]!.headers.filter(([name]) => name === "x-team");
@@ -243,7 +250,7 @@ describe("a policy", () => {
     expect(await shop.getListed()).toMatchObject({ policyActions: 1 });
   });
 
-  test("counts requests of each address, whatever a visitor says of his", async () => {
+  test("counts requests of each address, whatever address a visitor claims", async () => {
     await policy({ kind: "rate_limit", requests_per_minute: 5, per_client_ip: true });
     const visits = Array.from({ length: 20 }, (_, n) =>
       shop.visit("/", {
@@ -253,7 +260,7 @@ describe("a policy", () => {
       }),
     );
     const answers = await Promise.all(visits);
-    // A minute may have ended in between.
+    // The minute may have ended in between.
     const passed = answers.filter((answer) => findErrorCode(answer) === "passed").length;
     expect([5, 10]).toContain(passed);
     expect(origin.seen).toHaveLength(passed);
@@ -262,11 +269,11 @@ describe("a policy", () => {
     expect(line(refused, "ratelimit-reset")).toBe(line(refused, "retry-after"));
   });
 
-  test("that changes under load judges every request that starts after its answer", async () => {
-    // With a password the edge judges too, by what it remembers.
+  test("that changes under load applies to every request that starts after the response", async () => {
+    // With a password the edge authorizes too, by the gates that it caches.
     await shop.put("auth", PASSWORD);
     let isDenied = false;
-    /** Between the call and its answer either may be. */
+    /** Between the call and its response, both policies are possible. */
     let isChanging = false;
     let isOver = false;
     const wrong: string[] = [];
@@ -301,7 +308,7 @@ describe("a policy", () => {
 });
 
 describe("maintenance", () => {
-  test("is a page with the owner's words, which are no markup, and JSON for programs", async () => {
+  test("is a page with the owner's message as plain text, and JSON for programs", async () => {
     await shop.put("maintenance", { message: '<script>alert("x")</script> `back` at & noon' });
     const page = await shop.visit("/", HTML);
     expect([page.status, findErrorCode(page)]).toEqual([503, "maintenance"]);
@@ -320,7 +327,7 @@ describe("maintenance", () => {
     expect(findErrorCode(await shop.visit("/"))).toBe("passed");
   });
 
-  test("is listed at once, ends with the last agent, and then is not listed any more", async () => {
+  test("is listed at once, and no longer after the last agent has disconnected", async () => {
     const desk = await owner.expose("desk", origin.port);
     await desk.put("maintenance");
     expect(await desk.getListed()).toMatchObject({ maintenance: true });
@@ -332,7 +339,7 @@ describe("maintenance", () => {
 });
 
 describe("a WebSocket", () => {
-  test("stands before the same gates as any request", async () => {
+  test("passes the same gates as any request", async () => {
     const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
     await once(server, "listening");
     const room = await owner.expose("room", (server.address() as { port: number }).port);
@@ -353,7 +360,10 @@ describe("a WebSocket", () => {
     await room.put("auth", PASSWORD);
     await room.put("policy", { actions: [DENY, { kind: "rate_limit", requests_per_minute: 2 }] });
     for (const known of [false, true]) {
-      expect([known, await open("/", basicAuthorization("ann", "wrong one"))]).toEqual([known, 401]);
+      expect([known, await open("/", basicAuthorization("ann", "wrong one"))]).toEqual([
+        known,
+        401,
+      ]);
       expect([known, await open("/%61dmin", ANN)]).toEqual([known, 403]);
     }
     await room.put("policy", { actions: [DENY] });

@@ -1,4 +1,4 @@
-/** What visitors may try against an identity gate, its way to the provider and its way back. */
+/** Attacks on an identity gate, on the redirect to the provider and on the way back. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { importJWK, SignJWT, type JWK } from "jose";
@@ -35,13 +35,14 @@ const showing = (pass: string) => `Cookie: ${COOKIE}=${pass}\r\n`;
 const setsPass = ({ headers }: Pick<Visit, "headers">) =>
   headers.getSetCookie().some((line) => line.includes(COOKIE));
 
-/** Up to the address that the provider leads back to. */
+/** Signs in up to the redirect back from the provider. */
 const callback = (browser: TunnelBrowser, to = tunnel) =>
   visits.followUntil(browser, to.url, "/edge-auth/callback");
-/** Up to the address on the tunnel's own host that gives the pass. */
-const ticket = (browser: TunnelBrowser, to = tunnel) => visits.followUntil(browser, to.url, TICKET_PATH);
+/** Signs in up to the address on the tunnel's own host that sets the pass. */
+const ticket = (browser: TunnelBrowser, to = tunnel) =>
+  visits.followUntil(browser, to.url, TICKET_PATH);
 
-describe("an answer of the provider is good", () => {
+describe("a response of the provider is valid", () => {
   test("once", async () => {
     const ann = new TunnelBrowser();
     const back = await callback(ann);
@@ -49,7 +50,7 @@ describe("an answer of the provider is good", () => {
     expect(outcomeOf(await ann.open(back))).toEqual([400, "invalid_request"]);
   });
 
-  test("once, also for whoever kept the cookie of the attempt", async () => {
+  test("once, also with the cookie of the attempt", async () => {
     const ann = new TunnelBrowser();
     const back = await callback(ann);
     const name = `underpass-visit-${back.searchParams.get("state")!.slice(0, 8)}`;
@@ -60,7 +61,7 @@ describe("an answer of the provider is good", () => {
     expect(outcomeOf(await ann.open(back))).toEqual([400, "invalid_request"]);
   });
 
-  test("in the browser that asked for it alone", async () => {
+  test("only in the browser that started the sign-in", async () => {
     const back = await callback(new TunnelBrowser());
     expect(outcomeOf(await new TunnelBrowser().open(back))).toEqual([400, "invalid_request"]);
   });
@@ -79,7 +80,7 @@ describe("an answer of the provider is good", () => {
     },
   );
 
-  test("for visiting, not for an account, nor the other way round", async () => {
+  test("for visiting a tunnel, not for signing in to an account, nor the reverse", async () => {
     const ann = new TunnelBrowser();
     const back = await callback(ann);
     const atLogin = new URL(back);
@@ -90,7 +91,7 @@ describe("an answer of the provider is good", () => {
     expect(await visits.api.sql("select 1 from users where email = 'ann@example.com'")).toEqual([]);
   });
 
-  test("while there is a gate to come back to", async () => {
+  test("only while the tunnel has the gate", async () => {
     const other = await visits.exposeGated();
     const ann = new TunnelBrowser();
     const back = await callback(ann, other);
@@ -98,7 +99,7 @@ describe("an answer of the provider is good", () => {
     expect(outcomeOf(await ann.open(back))).toEqual([404, "not_found"]);
   });
 
-  test("and what it says of an error is shown as text, or not at all", async () => {
+  test("and its error message is shown as plain text, or not at all", async () => {
     const ann = new TunnelBrowser();
     const back = await callback(ann);
     back.searchParams.delete("code");
@@ -110,8 +111,8 @@ describe("an answer of the provider is good", () => {
   });
 });
 
-describe("a ticket is good", () => {
-  test("for one of twenty who bring it at once", async () => {
+describe("a ticket is valid", () => {
+  test("for one of twenty concurrent requests", async () => {
     const url = await ticket(new TunnelBrowser());
     const all = await Promise.all(Array.from({ length: 20 }, () => new TunnelBrowser().open(url)));
     expect(all.filter(setsPass)).toHaveLength(1);
@@ -119,7 +120,7 @@ describe("a ticket is good", () => {
     expect(losers).toEqual(Array(19).fill([400, "invalid_token"]));
   });
 
-  test("on the host of its tunnel alone, also within an organization", async () => {
+  test("only on the host of its tunnel, also within an organization", async () => {
     const other = await visits.exposeGated();
     const url = await ticket(new TunnelBrowser());
     const elsewhere = new URL(url);
@@ -128,7 +129,7 @@ describe("a ticket is good", () => {
     expect(setsPass(await new TunnelBrowser().open(url))).toBe(true);
   });
 
-  test("for whoever goes there, not for who only looks where a link leads", async () => {
+  test("for GET requests, and not used by HEAD requests of link previews", async () => {
     const url = await ticket(new TunnelBrowser());
     for (const method of ["HEAD", "POST", "OPTIONS"]) {
       const answer = await visits.request(
@@ -142,7 +143,7 @@ describe("a ticket is good", () => {
     expect(setsPass(await new TunnelBrowser().open(url))).toBe(true);
   });
 
-  test("when it is ours: the rest ends in words that can't be a page's own", async () => {
+  test("only if this service issued it: others get an error page without markup of theirs", async () => {
     for (const forged of ["", "x", "v1.a.b.c", "<script>", `v1.${"A".repeat(9_000)}`]) {
       const url = `${tunnel.url}${TICKET_PATH}?ticket=${encodeURIComponent(forged)}`;
       const refused = await new TunnelBrowser().open(url);
@@ -153,7 +154,7 @@ describe("a ticket is good", () => {
 });
 
 describe("a pass", () => {
-  /** Signed with the service's own key, as nobody outside could. */
+  /** Signed with the service's own key, which no attacker has. */
   async function signed(claims: object, header: object = {}): Promise<string> {
     const file = await readFile(join(visits.api.server.dataDir, "secrets.json"), "utf8");
     const { JWT_PRIVATE_KEY } = JSON.parse(file) as { JWT_PRIVATE_KEY: string };
@@ -168,7 +169,7 @@ describe("a pass", () => {
       .sign(await importJWK(jwk, "ES256"));
   }
 
-  test("is what these tests can make", async () => {
+  test("made by these tests is valid", async () => {
     expect(codeOf(await visits.request(tunnel, showing(await signed({}))))).toEqual(PASSED);
   });
 
@@ -178,31 +179,36 @@ describe("a pass", () => {
     ["is of another host", { aud: "other.localhost" }, {}],
     ["is an access token", {}, { typ: "at+jwt" }],
     ["is of no type", {}, { typ: undefined }],
-  ])("that %s opens nothing", async (_, claims, header) => {
+  ])("that %s is refused", async (_, claims, header) => {
     const pass = await signed(claims, header);
     expect(codeOf(await visits.request(tunnel, showing(pass)))).toEqual(REFUSED);
     expect(visits.origin.seen).toEqual([]);
   });
 
-  test("of one tunnel opens no other, of the same organization or of another", async () => {
+  test("of one tunnel is not valid for another, of the same organization or not", async () => {
     const pass = await visits.getPass("ann@example.com", tunnel);
     expect(codeOf(await visits.request(tunnel, showing(pass)))).toEqual(PASSED);
-    const others = [await visits.exposeGated(), await visits.exposeGated({}, await visits.api.owner())];
+    const others = [
+      await visits.exposeGated(),
+      await visits.exposeGated({}, await visits.api.owner()),
+    ];
     for (const other of others) {
       expect(codeOf(await visits.request(other, showing(pass)))).toEqual(REFUSED);
     }
   });
 
-  test("is no access token, nor is an access token a pass", async () => {
+  test("is not accepted as an access token, nor an access token as a pass", async () => {
     const pass = await visits.getPass("ann@example.com", tunnel);
     const bearer = createCaller(visits.api.server, { authorization: `Bearer ${pass}` });
     expect((await bearer.get("/auth/me")).status).toBe(401);
-    expect(codeOf(await visits.request(tunnel, showing(visits.owner.accessToken)))).toEqual(REFUSED);
+    expect(codeOf(await visits.request(tunnel, showing(visits.owner.accessToken)))).toEqual(
+      REFUSED,
+    );
     const asBearer = `Authorization: Bearer ${pass}\r\n`;
     expect(codeOf(await visits.request(tunnel, asBearer))).toEqual(REFUSED);
   });
 
-  test("is found beside others, in one line or two, and not beyond a bound", async () => {
+  test("is found among other cookies, in one header or two, up to a bound", async () => {
     const pass = `${COOKIE}=${await visits.getPass("ann@example.com", tunnel)}`;
     const junk = `${COOKIE}=junk`;
     expect(codeOf(await visits.request(tunnel, `Cookie: ${junk}; ${pass}\r\n`))).toEqual(PASSED);
@@ -216,7 +222,7 @@ describe("a pass", () => {
     expect(codeOf(await visits.request(tunnel, `Cookie: ${host}\r\n`))).toEqual(REFUSED);
   });
 
-  test("is not made by what a visitor says of how the edge judged", async () => {
+  test("is not replaced by a forged verdict of the edge", async () => {
     for (const line of [
       "underpass-judged: x",
       "underpass-sign-in: start",
@@ -230,7 +236,7 @@ describe("a pass", () => {
   });
 });
 
-describe("where a sign-in leads back to", () => {
+describe("the address after a sign-in", () => {
   test.each([
     ["//evil.test", "//evil.test"],
     ["/\\evil.test", "/\\evil.test"],
@@ -245,7 +251,7 @@ describe("where a sign-in leads back to", () => {
     ["/é", "/"],
     [`/${"a".repeat(3_000)}`, "/"],
     ["", "/"],
-  ])("is on the tunnel's own host, with a wish for %j", async (wish, target) => {
+  ])("is on the tunnel's own host if %j was requested", async (wish, target) => {
     const ann = new TunnelBrowser();
     const start = new URL(`http://localhost:${visits.api.server.port}/edge-auth/start`);
     start.search = new URLSearchParams({ tunnel_id: tunnel.tunnelId, return_to: wish }).toString();
@@ -259,7 +265,7 @@ describe("where a sign-in leads back to", () => {
     expect(headers.get("cache-control")).toBe("no-store");
   });
 
-  test("is the tunnel's address in our settings, whatever a Host line says", async () => {
+  test("is the tunnel's configured address, whatever the Host header says", async () => {
     const headers = { "x-forwarded-host": "evil.test", forwarded: "host=evil.test" };
     const start = `http://127.0.0.1:${visits.api.server.port}/edge-auth/start?tunnel_id=${tunnel.tunnelId}`;
     const moved = await new TunnelBrowser().open(start, headers);
@@ -273,7 +279,7 @@ describe("where a sign-in leads back to", () => {
   });
 });
 
-test("nobody starts a sign-in for a tunnel that has no gate, or is gone", async () => {
+test("no sign-in starts for a tunnel without a gate, or for a deleted one", async () => {
   const ungated = await visits.exposeGated();
   await visits.remove(ungated.tunnelId);
   const gone = await visits.exposeGated();

@@ -1,4 +1,4 @@
-/** The identity gate as visitors and programs meet it: a real provider, a real agent. */
+/** The identity gate for browsers and programs, with a real provider and a real agent. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ExposedTunnel } from "../../../agent/expose.ts";
@@ -36,7 +36,7 @@ const cookiesSeen = () =>
   visits.origin.seen.map(({ headers }) => findHeader(headers, "cookie") ?? null);
 
 describe("a visitor who signs in", () => {
-  test("lands where they wanted, on the tunnel's own host, and stays signed in", async () => {
+  test("returns to the requested page, on the tunnel's own host, and stays signed in", async () => {
     const tunnel = await visits.exposeGated();
     visits.signInAs("ann@example.com");
     const ann = new TunnelBrowser();
@@ -51,7 +51,7 @@ describe("a visitor who signs in", () => {
     ]);
   });
 
-  test("in a real browser, which keeps the pass for that host and from scripts", async () => {
+  test("in a real browser, has a pass for that host only, which scripts cannot read", async () => {
     const tunnel = await visits.exposeGated();
     visits.signInAs("ann@example.com");
     const page = "<!doctype html><html lang=en><title>Shop</title><link rel=icon href=data:,>";
@@ -74,7 +74,7 @@ describe("a visitor who signs in", () => {
     await watched.page.close();
   });
 
-  test("in several tabs at once gets into each", async () => {
+  test("in several tabs at once is signed in to each", async () => {
     const tunnel = await visits.exposeGated();
     visits.signInAs("ann@example.com");
     const ann = new TunnelBrowser();
@@ -85,7 +85,7 @@ describe("a visitor who signs in", () => {
   });
 });
 
-describe("whoever is not on the way to a page is told, and led nowhere", () => {
+describe("a request that is not a navigation is refused without a redirect", () => {
   let tunnel: ExposedTunnel;
   beforeAll(async () => {
     tunnel = await visits.exposeGated();
@@ -113,7 +113,7 @@ describe("whoever is not on the way to a page is told, and led nowhere", () => {
     expect(visits.origin.seen).toEqual([]);
   });
 
-  test("but who only looks at a page is", async () => {
+  test("but a HEAD request for a page is redirected", async () => {
     const answer = await visits.request(tunnel, HTML, "/a?b", "HEAD");
     const location = new URL(findHeader(answer.headers, "location")!);
     expect([answer.status, location.pathname]).toEqual([302, "/edge-auth/start"]);
@@ -124,8 +124,8 @@ describe("whoever is not on the way to a page is told, and led nowhere", () => {
   });
 });
 
-describe("the lists", () => {
-  test("are asked on each request: who is taken off is out with the next one", async () => {
+describe("the allow lists", () => {
+  test("apply on each request: an account that is removed is refused from the next one on", async () => {
     const tunnel = await visits.exposeGated({ allowed_emails: ["Ann@Example.com"] });
     const pass = await visits.getPass("ann@example.com", tunnel);
     const asks = async () => codeOf(await visits.request(tunnel, showing(pass)));
@@ -145,7 +145,7 @@ describe("the lists", () => {
     expect(codeOf(await visits.request(tunnel))).toEqual(REFUSED);
   });
 
-  test("name who is not on them, to people and to programs, who may come as somebody else", async () => {
+  test("name the refused account, and offer to sign in with another one", async () => {
     const tunnel = await visits.exposeGated({ allowed_emails: ["ann@example.com"] });
     visits.signInAs("o'eve+x@example.com");
     const eve = new TunnelBrowser();
@@ -173,7 +173,7 @@ describe("the lists", () => {
     expect(json.body.toString()).toContain("eve@example.com");
   });
 
-  test("count nobody whose address the provider does not vouch for", async () => {
+  test("ignore an address that the provider has not verified", async () => {
     const tunnel = await visits.exposeGated();
     visits.signInAs("ann@example.com", false);
     const denied = await new TunnelBrowser().followRedirects(tunnel.url);
@@ -185,8 +185,8 @@ describe("the lists", () => {
   });
 });
 
-describe("between the browser and us alone", () => {
-  test("is the pass: other cookies reach the local server byte for byte", async () => {
+describe("not forwarded to the local server", () => {
+  test("is the pass: other cookies are, byte for byte", async () => {
     const tunnel = await visits.exposeGated();
     const pass = `${COOKIE}=${await visits.getPass("ann@example.com", tunnel)}`;
     visits.origin.seen.length = 0;
@@ -205,7 +205,7 @@ describe("between the browser and us alone", () => {
     expect(cookiesSeen().at(-1)).toBe("a=1");
   });
 
-  test("is its name: a local server can't set that cookie", async () => {
+  test("is the cookie's name: a local server cannot set that cookie", async () => {
     const tunnel = await visits.exposeGated();
     const pass = await visits.getPass("ann@example.com", tunnel);
     const lines = ["a=1", `${COOKIE}=x; Path=/`, `=${COOKIE}=y`, `__Host-${COOKIE}=z`, "b=2"]
@@ -217,7 +217,7 @@ describe("between the browser and us alone", () => {
     expect(set.map(([, value]) => value)).toEqual(["a=1", "b=2"]);
   });
 
-  test("is the path of tickets, while there is a gate", async () => {
+  test("is the path of tickets, while the tunnel has the gate", async () => {
     const tunnel = await visits.exposeGated();
     const pass = await visits.getPass("ann@example.com", tunnel);
     visits.origin.seen.length = 0;
@@ -229,8 +229,8 @@ describe("between the browser and us alone", () => {
   });
 });
 
-describe("the gate's place", () => {
-  test("is behind maintenance and the password, before the policy", async () => {
+describe("the position of the gate", () => {
+  test("is after maintenance and the password, and before the policy", async () => {
     const tunnel = await visits.exposeGated({ allowed_emails: ["ann@example.com"] });
     const pass = await visits.getPass("ann@example.com", tunnel);
     const put = (what: string, body: object) =>
@@ -252,7 +252,7 @@ describe("the gate's place", () => {
     expect(await ask(basic + showing(pass))).toEqual([503, "maintenance"]);
   });
 
-  test("is on the service's own domain: custom ones are exempt", async () => {
+  test("is on the service's own domain: custom domains are exempt", async () => {
     const tunnel = await visits.exposeGated();
     const host = "shop.example.test";
     await visits.api.sql("insert into hostnames (host, tunnel_id) values ($1, $2)", [

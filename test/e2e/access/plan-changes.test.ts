@@ -1,4 +1,4 @@
-/** What a plan that becomes another one does to tunnels that are there, in a rehearsal of paying. */
+/** The effects of plan changes on existing tunnels, with `BILLING_MODE=mock`. */
 import PostalMime from "postal-mime";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Me } from "../../../protocol/schemas/accounts/accounts.ts";
@@ -34,7 +34,7 @@ async function checkout(body: object): Promise<string> {
   return reply.body.checkout_url;
 }
 
-/** On the host of the API that Node resolves. */
+/** On the host of the API that Node.js resolves. */
 function open(url: string, init: RequestInit = {}): Promise<Response> {
   const { pathname, search } = new URL(url);
   return fetch(stack.api.server.url + pathname + search, { redirect: "manual", ...init });
@@ -50,7 +50,7 @@ const planNow = async () => (await stack.owner.get<Me>("/auth/me")).body.entitle
 
 beforeEach(() => cancel());
 
-test("a password or sign-in that the plan lacks lets nobody in from the next request on, and is back with the plan", async () => {
+test("a password or sign-in that the plan lacks refuses all requests from the next one on, and works again with the plan", async () => {
   await buy("pro");
   const [locked, signIn, free] = [
     await stack.expose("with-password", origin.port),
@@ -85,7 +85,7 @@ test("a password or sign-in that the plan lacks lets nobody in from the next req
     status: 402,
     body: { error: closed },
   });
-  // Something else that changes does not open it.
+  // Another change does not open the tunnel.
   await locked.put("policy", { actions: [{ kind: "deny", path_prefix: "/admin" }] });
   expect(findErrorCode(await locked.visit("/", right))).toBe(closed);
 
@@ -97,7 +97,7 @@ test("a password or sign-in that the plan lacks lets nobody in from the next req
   expect(findErrorCode(await locked.visit("/admin"))).toBe("forbidden");
 });
 
-test("owners are mailed what has stopped", async () => {
+test("owners get a mail about the tunnels that are closed", async () => {
   await buy("team");
   for (const n of [1, 2])
     await stack.owner.post("/reserved-subdomains", { subdomain: `kept-${n}` });
@@ -113,7 +113,7 @@ test("owners are mailed what has stopped", async () => {
   expect((await stack.owner.get<unknown[]>("/reserved-subdomains")).body).toHaveLength(2);
 });
 
-test("tunnels have the time of the plan that there is, and none ends later than was asked", async () => {
+test("tunnels have the lifetime of the current plan, and never a longer one than requested", async () => {
   await buy("team");
   const connected = await stack.expose("long-lived", origin.port);
   const { body: brief } = await stack.owner.post<Tunnel>("/tunnels", {
@@ -137,11 +137,11 @@ test("tunnels have the time of the plan that there is, and none ends later than 
   expect(await leftMs(brief.id)).toBeLessThanOrEqual(before);
 });
 
-test("a tunnel hears how long its requests are kept, and keeps of them what it kept before", async () => {
+test("a tunnel gets the new retention of captures, and its settings stay", async () => {
   const tunnel = await stack.expose("captured", origin.port);
   await tunnel.put("inspector", { capture: false });
   await buy("pro");
-  // Told before the purchase was answered: nothing is left to tell.
+  // Delivered before the response to the purchase, so nothing is left in the outbox.
   const waiting = await stack.api.sql("select 1 from outbox where kind = 'tunnel_capturing'");
   expect(waiting).toEqual([]);
   await tunnel.visit("/unseen");
@@ -154,7 +154,7 @@ test("a tunnel hears how long its requests are kept, and keeps of them what it k
   expect(paths).toEqual(["/seen"]);
 });
 
-test("a webhook receiver hears how long its deliveries are kept, and goes on taking them", async () => {
+test("a webhook receiver gets the new retention of deliveries, and continues to accept them", async () => {
   await buy("pro");
   const receiver = await createReceiver(stack.owner);
   const delivered = async () => (await deliver(stack.api.server, receiver)).status;
@@ -167,8 +167,8 @@ test("a webhook receiver hears how long its deliveries are kept, and goes on tak
   expect(await delivered()).toBe(200);
 });
 
-describe("in a rehearsal", () => {
-  test("a checkout's address completes the purchase, once, however many open it", async () => {
+describe("the mock provider", () => {
+  test("completes a purchase at the checkout's address once, however many requests open it", async () => {
     const url = await checkout({ plan: "team", billing_cycle: "yearly" });
     expect(await planNow()).toBe("free");
     const opened = await Promise.all(Array.from({ length: 10 }, () => open(url)));
@@ -179,7 +179,7 @@ describe("in a rehearsal", () => {
     expect(await planNow()).toBe("free");
   });
 
-  test("an address that was changed, or is for something else, opens nothing", async () => {
+  test("refuses an address that was changed or is for another purpose", async () => {
     const url = await checkout({ plan: "pro" });
     const { body } = await stack.owner.post<PortalSession>("/billing/portal");
     const [token, portal] = [url, body.portal_url].map((link) => new URL(link).search);
@@ -194,7 +194,7 @@ describe("in a rehearsal", () => {
     expect(await planNow()).toBe("free");
   });
 
-  test("canceling ends what there is, and again changes nothing", async () => {
+  test("cancels a subscription, and canceling again changes nothing", async () => {
     await buy("pro");
     expect(await cancel()).toMatchObject({
       status: 200,
@@ -206,7 +206,7 @@ describe("in a rehearsal", () => {
     });
   });
 
-  test("the portal refuses what it does not know, and what there is nothing to do to", async () => {
+  test("refuses unknown and inapplicable actions in the portal", async () => {
     const { body } = await stack.owner.post<PortalSession>("/billing/portal");
     const act = (action: string) =>
       open(body.portal_url, { method: "POST", body: new URLSearchParams({ action }) });

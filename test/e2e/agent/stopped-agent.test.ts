@@ -84,7 +84,7 @@ test("it ends with 1 when the tunnel's time is over, with a sentence for a perso
   await using agent = await share("--subdomain", "brief");
   expect(await agent.exit).toBe(1);
   expect(agent.stderr).toBe(
-    "underpass: tunnel_expired: the tunnel's time is over\n" +
+    "underpass: tunnel_expired: the tunnel has expired\n" +
       "Run the command again to make a new tunnel, for as long as the plan allows.\n",
   );
   expect((await visit("brief")).status).toBe(404);

@@ -49,9 +49,9 @@ describe("an agent", () => {
       code: CLOSE.replaced,
       reason: expect.stringMatching(/^replaced: /),
     });
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     second.respond((await second.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 
   test("with another credential is refused while an agent is connected", async () => {
@@ -111,9 +111,9 @@ describe("a connection that does not begin with a valid hello is closed", () => 
     bad.send((writer) => writer.writeCredit(1, 1));
     bad.send((writer) => writer.writeJson(FRAME.hello, 0, 0, HELLO));
     expect((await bad.closed).code).toBe(CLOSE.protocol_error);
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     serving.respond((await serving.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 });
 
@@ -158,14 +158,14 @@ describe("a protocol violation closes the agent's connection, and its visitor ge
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const body = new Uint8Array(SENT_BYTES);
-    const answer = tunnel.visit("/", { method: "POST", body });
+    const response = tunnel.visit("/", { method: "POST", body });
     const { stream } = await agent.nextRequest();
     await agent.nextData();
     send(agent, stream);
     const { code, reason } = await agent.closed;
     expect([code, reason.split(":")[0]]).toEqual([CLOSE.protocol_error, "protocol_error"]);
-    expect([200, 502]).toContain((await answer).status);
-    await (await answer).body?.cancel();
+    expect([200, 502]).toContain((await response).status);
+    await (await response).body?.cancel();
   });
 
   test("and does not affect the agent of another tunnel", async () => {
@@ -173,16 +173,16 @@ describe("a protocol violation closes the agent's connection, and its visitor ge
     const [agent, fuzzer] = [await good.agent(), await bad.agent()];
     fuzzer.socket.send(createRandom(6).bytes(100_000));
     expect((await fuzzer.closed).code).toBe(CLOSE.protocol_error);
-    const answer = good.visit("/");
+    const response = good.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 });
 
 test("frames for a stream that has ended are ignored", async () => {
   const tunnel = new LiveTunnel();
   const agent = await tunnel.agent();
-  const answer = tunnel.visit("/");
+  const response = tunnel.visit("/");
   const { stream } = await agent.nextRequest();
   agent.respond(stream, 200, [], "done");
   agent.send((writer) => {
@@ -192,14 +192,14 @@ test("frames for a stream that has ended are ignored", async () => {
     writer.writeText(FRAME.text, FLAG.more, stream, "late");
     writer.writeCodeAndText(FRAME.close, stream, 1000, "");
   });
-  expect(await (await answer).text()).toBe("done");
+  expect(await (await response).text()).toBe("done");
   const next = tunnel.visit("/");
   agent.respond((await agent.nextRequest()).stream, 204);
   expect((await next).status).toBe(204);
 });
 
 describe("a tunnel", () => {
-  test("that is retired disconnects its agent permanently and answers 404 from then on", async () => {
+  test("that is retired disconnects its agent permanently and responses 404 from then on", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const waiting = tunnel.visit("/");
@@ -220,9 +220,9 @@ describe("a tunnel", () => {
     const early = await tunnel.connect({ tokenNonce: "token-b" });
     await tunnel.stub.revokeCredential("token-b");
     expect((await early.closed).code).toBe(CLOSE.unauthorized);
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
     await tunnel.stub.revokeCredential("token-a");
     expect((await agent.closed).code).toBe(CLOSE.unauthorized);
     expect((await tunnel.visit("/")).status).toBe(502);
@@ -238,10 +238,10 @@ describe("a tunnel", () => {
   test("lets requests in flight finish before it disconnects its agent for a restart", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     const { stream } = await agent.nextRequest();
     agent.respond(stream, 200);
-    const { body } = await answer;
+    const { body } = await response;
     agent.send((writer) => writer.writeText(FRAME.data, 0, stream, "half, "));
     const reader = body!.pipeThrough(new TextDecoderStream()).getReader();
     expect((await reader.read()).value).toBe("half, ");

@@ -77,7 +77,7 @@ describe("a client's connection", () => {
       expect(isEqual(up.bytes, data.subarray(at, at + half))).toBe(true);
       agent.send((writer) => writer.writeCredit(stream, half));
       sendData(agent, stream, up.bytes);
-      // Credit for what went up arrives between what comes down.
+      // Credit for the upload arrives between the frames of the download.
       expect(isEqual((await receive(client, half)).bytes, up.bytes)).toBe(true);
       client.credit(half);
       expect(await nextCredit(agent)).toEqual({ stream, bytes: half });
@@ -124,9 +124,9 @@ describe("a client's connection", () => {
     agent.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "bye"));
     agent.socket.close(1000);
     expect(await client.resetCode()).toBe(RESET.agentOffline);
-    const nobody = await tunnel.connectClient();
-    nobody.hello();
-    expect(await nobody.resetCode()).toBe(RESET.agentOffline);
+    const second = await tunnel.connectClient();
+    second.hello();
+    expect(await second.resetCode()).toBe(RESET.agentOffline);
     await tunnel.agent({}, { ...HELLO_WITHOUT });
     const old = await tunnel.connectClient();
     old.hello();

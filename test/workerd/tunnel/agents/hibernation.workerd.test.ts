@@ -16,9 +16,9 @@ describe("a tunnel that hibernated", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     await tunnel.sleep();
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 200, [], "awake");
-    expect(await (await answer).text()).toBe("awake");
+    expect(await (await response).text()).toBe("awake");
   });
 
   test("still knows which credential serves it", async () => {
@@ -75,11 +75,11 @@ describe("a tunnel that hibernated", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const visit = async () => {
-      const answer = tunnel.visit("/", { method: "POST", body: "12345" });
+      const response = tunnel.visit("/", { method: "POST", body: "12345" });
       const { stream } = await agent.nextRequest();
       while (!(await agent.nextData()).isLast);
       agent.respond(stream, 200, [], "123");
-      await (await answer).text();
+      await (await response).text();
     };
     await visit();
     await runDurableObjectAlarm(tunnel.stub);
@@ -94,9 +94,9 @@ describe("a tunnel that hibernated", () => {
     const agent = await tunnel.agent();
     await tunnel.sleep();
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, 12, "from before"));
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 });
 
@@ -105,11 +105,11 @@ describe("an agent that is silent", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     expect((await agent.closed).code).toBe(CLOSE.heartbeat_timeout);
     const next = await tunnel.agent();
     next.respond((await next.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 
   test("does not block another credential", async () => {
@@ -123,10 +123,10 @@ describe("an agent that is silent", () => {
     const tunnel = new LiveTunnel();
     vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
     const agent = await tunnel.agent();
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     const { stream } = await agent.nextRequest();
     agent.respond(stream, 200, ["content-length", "100"]);
-    const { body } = await answer;
+    const { body } = await response;
     await runInDurableObject(tunnel.stub, () => {
       vi.advanceTimersByTime(HEARTBEAT_TIMEOUT_MS + 2_000);
     });
@@ -170,18 +170,18 @@ describe("the tunnel's row is updated", () => {
     await tunnel.sleep();
     agent.socket.close(1011);
     await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, WAIT_OPTIONS);
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     const next = await tunnel.agent();
     next.respond((await next.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 
   test("again soon after a failure, also when the next alarm is days away", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 200, [], "");
-    await (await answer).text();
+    await (await response).text();
     expect(await tunnel.stub.listCaptures({ limit: 1 })).toHaveLength(1);
     rows.failing.add(tunnel.id);
     vi.spyOn(console, "error").mockReturnValue();
@@ -212,7 +212,7 @@ describe("a host name", () => {
     expect(await Promise.all([stub.resolve(), stub.resolve()])).toEqual(["tunnel-1", "tunnel-1"]);
     await evictDurableObject(stub);
     expect(await stub.resolve()).toBe("tunnel-1");
-    expect(rows.asked.filter((asked) => asked === host)).toHaveLength(1);
+    expect(rows.asked.filter((readHost) => readHost === host)).toHaveLength(1);
   });
 
   test("follows published versions, and never an older one", async () => {

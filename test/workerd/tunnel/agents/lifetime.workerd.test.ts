@@ -12,7 +12,7 @@ afterEach(() => void vi.useRealTimers());
 const STOP = { version: 1, isStopped: true };
 const START = { version: 2, isStopped: false };
 
-const codeOf = async (answer: Promise<Response>) => (await answer).headers.get(ERROR_HEADER);
+const codeOf = async (response: Promise<Response>) => (await response).headers.get(ERROR_HEADER);
 
 describe("a stopped tunnel", () => {
   test("disconnects its agent with the reason, and accepts no other", async () => {
@@ -64,9 +64,9 @@ describe("a stopped tunnel", () => {
     await expect(tunnel.agent()).rejects.toThrow(RefusedError);
     await tunnel.stub.setStopState(START);
     const agent = await tunnel.agent();
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 
   test("follows the later of two changes, in whatever order they arrive", async () => {
@@ -89,7 +89,7 @@ describe("a tunnel that expires", () => {
     await runDurableObjectAlarm(tunnel.stub);
     expect(await agent.closed).toEqual({
       code: CLOSE.tunnel_expired,
-      reason: "tunnel_expired: the tunnel's time is over",
+      reason: "tunnel_expired: the tunnel has expired",
     });
     expect(await codeOf(tunnel.visit("/"))).toBe("tunnel_not_found");
     await expect(tunnel.agent()).rejects.toThrow(RefusedError);
@@ -100,9 +100,9 @@ describe("a tunnel that expires", () => {
     const endsAtMs = Date.now() + 600_000;
     const agent = await tunnel.agent({ endsAtMs });
     await vi.waitUntil(async () => (await alarmOf(tunnel)) === endsAtMs, WAIT_OPTIONS);
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 200, [], "seen");
-    await (await answer).text();
+    await (await response).text();
     await vi.waitUntil(async () => (await alarmOf(tunnel))! < endsAtMs, WAIT_OPTIONS);
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
@@ -130,9 +130,9 @@ describe("a tunnel that expires", () => {
     const agent = await tunnel.agent({ endsAtMs: Date.now() - 1 });
     const askedAtMs = Date.now();
     await vi.waitUntil(async () => (await alarmOf(tunnel))! >= askedAtMs + 59_000, WAIT_OPTIONS);
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
     rows.left.delete(tunnel.id);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
     await runDurableObjectAlarm(tunnel.stub);

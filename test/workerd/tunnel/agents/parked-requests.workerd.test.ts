@@ -22,33 +22,33 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     const body = method === "POST" ? "order" : undefined;
-    const answer = tunnel.visit("/waits", { method, body });
+    const response = tunnel.visit("/waits", { method, body });
     const agent = await tunnel.agent();
     const { stream, target } = await agent.nextRequest();
     expect(target).toBe("/waits");
     if (body) expect((await agent.nextData()).text).toBe(body);
     agent.respond(stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 
   test("waits also if the object was restarted", async () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     await tunnel.sleep();
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     const agent = await tunnel.agent();
     agent.respond((await agent.nextRequest()).stream, 204);
-    expect((await answer).status).toBe(204);
+    expect((await response).status).toBe(204);
   });
 
   test("waits no longer than the grace period, and is then told when to retry", async () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     await vi.waitUntil(() => vi.getTimerCount() > 0, WAIT_OPTIONS);
     await runInDurableObject(tunnel.stub, () => void vi.advanceTimersByTime(GRACE_PERIOD_MS));
-    const { status, headers } = await answer;
+    const { status, headers } = await response;
     expect([status, headers.get("underpass-error")]).toEqual([502, "agent_offline"]);
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
   });
@@ -57,10 +57,10 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     const leaving = new AbortController();
-    const answer = tunnel.visit("/left", { signal: leaving.signal }).catch(() => undefined);
+    const response = tunnel.visit("/left", { signal: leaving.signal }).catch(() => undefined);
     await vi.waitUntil(async () => (await listCaptures(tunnel)).length === 1, WAIT_OPTIONS);
     leaving.abort();
-    await answer;
+    await response;
     const agent = await tunnel.agent();
     await vi.waitUntil(async () => (await lastCapture(tunnel)).state === "aborted", WAIT_OPTIONS);
     expect(agent.pendingFrames).toBe(0);
@@ -71,9 +71,9 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     await lose(tunnel, await tunnel.agent());
     let refused = 0;
     const visits = Array.from({ length: PARKED_REQUESTS_MAX + 3 }, async () => {
-      const answer = await tunnel.visit("/");
-      if (answer.status === 502) refused += 1;
-      return answer.status;
+      const response = await tunnel.visit("/");
+      if (response.status === 502) refused += 1;
+      return response.status;
     });
     await vi.waitUntil(() => refused === 3, WAIT_OPTIONS);
     const agent = await tunnel.agent();

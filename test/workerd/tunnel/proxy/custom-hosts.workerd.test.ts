@@ -6,9 +6,9 @@ import { LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 const HOST = "www.shop.example";
 
 async function isRefused(tunnel: LiveTunnel, host = HOST): Promise<boolean> {
-  const answer = await tunnel.stub.fetch(`http://${host}/`);
-  await answer.text();
-  return answer.headers.get("underpass-error") === "tunnel_not_found";
+  const response = await tunnel.stub.fetch(`http://${host}/`);
+  await response.text();
+  return response.headers.get("underpass-error") === "tunnel_not_found";
 }
 
 const tell = (tunnel: LiveTunnel, version: number, isHere: boolean) =>
@@ -49,10 +49,10 @@ test("an object that hibernated remembers the domains", async () => {
 test("an object remembers a bounded number of domains, the latest ones", async () => {
   const tunnel = new LiveTunnel();
   await tell(tunnel, 1, false);
-  const told = Array.from({ length: CUSTOM_HOSTS_MAX }, (_, n) =>
+  const updates = Array.from({ length: CUSTOM_HOSTS_MAX }, (_, n) =>
     tunnel.stub.setCustomHost(`shop-${n}.example`, { version: 1, isHere: false }),
   );
-  await Promise.all(told);
+  await Promise.all(updates);
   expect(await isRefused(tunnel)).toBe(false);
   expect(await isRefused(tunnel, "shop-0.example")).toBe(true);
 });

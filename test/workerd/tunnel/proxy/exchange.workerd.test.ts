@@ -18,10 +18,10 @@ describe("a request", () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
     const pending = tunnel.visit("/a//b%2f?c=%zz", { headers: { "x-test": "1" } });
-    const asked = await agent.nextRequest();
-    expect(asked).toMatchObject({ method: "GET", target: "/a//b%2f?c=%zz", flags: FLAG.end });
-    expect(asked.pairs.join(" ")).toContain("x-test 1");
-    agent.respond(asked.stream, 418, ["x-answer", "2"], "short and stout");
+    const request = await agent.nextRequest();
+    expect(request).toMatchObject({ method: "GET", target: "/a//b%2f?c=%zz", flags: FLAG.end });
+    expect(request.pairs.join(" ")).toContain("x-test 1");
+    agent.respond(request.stream, 418, ["x-answer", "2"], "short and stout");
     const answer = await pending;
     expect([answer.status, answer.headers.get("x-answer")]).toEqual([418, "2"]);
     expect(await answer.text()).toBe("short and stout");
@@ -179,8 +179,8 @@ describe("when the agent is lost or replaced", () => {
     const answer = tunnel.visit("/again", { headers: { "x-nonce": "1" } });
     await first.nextRequest();
     const second = await tunnel.agent();
-    const asked = await second.nextRequest();
-    expect(asked.target).toBe("/again");
+    const request = await second.nextRequest();
+    expect(request.target).toBe("/again");
     const third = await tunnel.agent();
     expect((await second.closed).code).toBe(CLOSE.replaced);
     expect(await errorOf(answer)).toBe("agent_offline");
@@ -200,9 +200,9 @@ describe("when the agent is lost or replaced", () => {
     const second = await tunnel.agent();
     expect(await errorOf(answer)).toBe("agent_offline");
     const probe = tunnel.visit("/probe");
-    const asked = await second.nextRequest();
-    expect(asked.target).toBe("/probe");
-    second.respond(asked.stream, 204);
+    const request = await second.nextRequest();
+    expect(request.target).toBe("/probe");
+    second.respond(request.stream, 204);
     await probe;
   });
 

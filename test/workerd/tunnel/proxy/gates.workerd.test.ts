@@ -48,19 +48,19 @@ describe("settings", () => {
     const settings = { realm: "shop", basicAuth: AUTH, policy: null };
     const set = (isBeyondPlan: boolean) =>
       tunnel.stub.publishSettings({ ...settings, version: newVersion(), isBeyondPlan });
-    const judged = async () => {
+    const getHeaders = async () => {
       const gates = readPolicyUpdate((await runVisit(tunnel, agent, "/")).response)!;
       return { ...ANN, [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) };
     };
     await set(true);
     expect((await runVisit(tunnel, agent, "/")).code).toBe("upgrade_required");
     await tunnel.sleep();
-    const believed = await judged();
-    expect((await runVisit(tunnel, agent, "/", { headers: believed })).code).toBe(
+    const withVerdict = await getHeaders();
+    expect((await runVisit(tunnel, agent, "/", { headers: withVerdict })).code).toBe(
       "upgrade_required",
     );
     await set(false);
-    const again = { headers: await judged() };
+    const again = { headers: await getHeaders() };
     expect((await runVisit(tunnel, agent, "/", again)).code).toBe("passed");
   });
 
@@ -121,15 +121,17 @@ describe("the edge", () => {
     await publish(tunnel, [DENY, TOKEN]);
     const gates = readPolicyUpdate((await runVisit(tunnel, agent, "/")).response)!;
     expect(gates).toMatchObject({ deny: ["/admin"], jwt: TOKEN, realm: "shop" });
-    const judged = { headers: { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) } };
-    expect(readPolicyUpdate((await runVisit(tunnel, agent, "/", judged)).response)).toBeUndefined();
+    const withVerdict = { headers: { [EDGE_VERDICT_HEADER]: formatEdgeVerdict(gates, null) } };
+    expect(
+      readPolicyUpdate((await runVisit(tunnel, agent, "/", withVerdict)).response),
+    ).toBeUndefined();
 
     await publish(tunnel, [DENY, TOKEN, DENY]);
-    const changed = readPolicyUpdate((await runVisit(tunnel, agent, "/", judged)).response);
+    const changed = readPolicyUpdate((await runVisit(tunnel, agent, "/", withVerdict)).response);
     expect(changed).toMatchObject({ deny: ["/admin", "/admin"] });
     expect(changed?.policyTag).not.toBe(gates.policyTag);
     await publish(tunnel, []);
-    expect(readPolicyUpdate((await runVisit(tunnel, agent, "/", judged)).response)).toBeNull();
+    expect(readPolicyUpdate((await runVisit(tunnel, agent, "/", withVerdict)).response)).toBeNull();
   });
 
   test("gets no gates if none is slow", async () => {
@@ -160,7 +162,7 @@ describe("the edge", () => {
   });
 
   test.each(["1", "{}", "true", "00000000-0000-4000-8000-000000000000", "", '" {"code":"x"}'])(
-    "is nobody who only says %j",
+    "does not trust a header of a visitor that says %j",
     async (said) => {
       const tunnel = new LiveTunnel();
       const agent = await tunnel.agent();

@@ -63,10 +63,10 @@ test("a ticket can be used once, also through hibernation, and is deleted after 
   expect(again).toEqual(Array(20).fill(false));
   expect(await tunnel.stub.consumeTicket("two", Date.now() - 1)).toBe(true);
   expect(await tunnel.stub.consumeTicket("three", endsAtMs)).toBe(true);
-  const kept = await runInDurableObject(tunnel.stub, (_, { storage }) =>
+  const stored = await runInDurableObject(tunnel.stub, (_, { storage }) =>
     Array.from(storage.kv.list({ prefix: "spent-ticket:" }), ([key]) => key),
   );
-  expect(kept).toEqual(["spent-ticket:one", "spent-ticket:three"]);
+  expect(stored).toEqual(["spent-ticket:one", "spent-ticket:three"]);
   await tunnel.stub.retire();
   expect(await tunnel.stub.consumeTicket("four", endsAtMs)).toBe(false);
 });

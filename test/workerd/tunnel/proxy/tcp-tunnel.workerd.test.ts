@@ -113,7 +113,7 @@ describe("the relay is notified when", () => {
       },
       { reason: "connection_ended", tokenNonce: "token-a" },
     ],
-  ])("%s", async (_, end, told) => {
+  ])("%s", async (_, end, expected) => {
     const tunnel = new TcpTunnel();
     const link = await tunnel.relay.link();
     const agent = await tunnel.agent();
@@ -121,7 +121,7 @@ describe("the relay is notified when", () => {
     const before = Date.now();
     await end(tunnel);
     const revocation = await link.next();
-    expect(revocation).toEqual(revoke(tunnel, told));
+    expect(revocation).toEqual(revoke(tunnel, expected));
     expect((revocation as { untilGeneration: number }).untilGeneration).toBeGreaterThanOrEqual(
       before,
     );
@@ -178,8 +178,8 @@ describe("the allowlist of a TCP tunnel", () => {
 test("an HTTP request to a TCP tunnel finds no tunnel", async () => {
   const tunnel = new TcpTunnel();
   await tunnel.agent();
-  const answer = await tunnel.visit("/");
-  expect([answer.status, answer.headers.get(ERROR_HEADER)]).toEqual([404, "tunnel_not_found"]);
+  const response = await tunnel.visit("/");
+  expect([response.status, response.headers.get(ERROR_HEADER)]).toEqual([404, "tunnel_not_found"]);
   await tunnel.sleep();
   expect((await tunnel.visit("/")).status).toBe(404);
 });

@@ -71,7 +71,7 @@ describe("a visitor's WebSocket", () => {
   });
 
   test.each([1006, 1015, 999, 0])(
-    "closes all the same when the local server's end says %i, which may not be sent",
+    "closes also when the local server's code is %i, which may not be sent",
     async (code) => {
       const { agent, socket, stream } = await connected();
       agent.send((writer) => writer.writeCodeAndText(FRAME.close, stream, code, ""));
@@ -125,12 +125,12 @@ describe("a visitor's WebSocket", () => {
     while (sent < STREAM_WINDOW_BYTES) sent += (await agent.next(FRAME.binary)).payload.byteLength;
     end(agent, stream);
     await socket.closed;
-    const answer = tunnel.visit("/");
+    const response = tunnel.visit("/");
     let next = await agent.nextFrame();
     if (next.type === FRAME.close) next = await agent.nextFrame();
     expect(next.type).toBe(FRAME.request);
     agent.respond(next.stream, 204);
-    await answer;
+    await response;
   });
 
   test("closes on text that is not UTF-8, and resets the agent's stream", async () => {
@@ -151,36 +151,36 @@ describe("a visitor's WebSocket", () => {
 });
 
 describe("a WebSocket's handshake", () => {
-  async function asking(init: RequestInit = upgrade) {
+  async function startHandshake(init: RequestInit = upgrade) {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    const answer = tunnel.visit("/chat?a", init);
-    return { agent, answer, asked: await agent.nextRequest() };
+    const response = tunnel.visit("/chat?a", init);
+    return { agent, response, request: await agent.nextRequest() };
   }
 
   test("is marked as a WebSocket, and negotiates the subprotocol", async () => {
     const headers = { ...upgrade.headers, "sec-websocket-protocol": "a, b" };
-    const { agent, answer, asked } = await asking({ headers });
-    expect(asked).toMatchObject({ flags: FLAG.socket, target: "/chat?a" });
-    expect(asked.pairs.join(" ")).toContain("sec-websocket-protocol a, b");
-    agent.respond(asked.stream, 101, ["sec-websocket-protocol", "b"]);
-    const { status, headers: answered } = await answer;
-    expect([status, answered.get("sec-websocket-protocol")]).toEqual([101, "b"]);
+    const { agent, response, request } = await startHandshake({ headers });
+    expect(request).toMatchObject({ flags: FLAG.socket, target: "/chat?a" });
+    expect(request.pairs.join(" ")).toContain("sec-websocket-protocol a, b");
+    agent.respond(request.stream, 101, ["sec-websocket-protocol", "b"]);
+    const { status, headers: responseHeaders } = await response;
+    expect([status, responseHeaders.get("sec-websocket-protocol")]).toEqual([101, "b"]);
   });
 
   test("that is refused forwards the refusal", async () => {
-    const { agent, answer, asked } = await asking();
-    agent.respond(asked.stream, 401, ["www-authenticate", "Basic"], "who are you?");
-    const { status, headers } = await answer;
+    const { agent, response, request } = await startHandshake();
+    agent.respond(request.stream, 401, ["www-authenticate", "Basic"], "who are you?");
+    const { status, headers } = await response;
     expect([status, headers.get("www-authenticate")]).toEqual([401, "Basic"]);
-    expect(await (await answer).text()).toBe("who are you?");
+    expect(await (await response).text()).toBe("who are you?");
   });
 
   test("that is refused with a long body returns the whole window", async () => {
-    const { agent, answer, asked } = await asking();
+    const { agent, response, request } = await startHandshake();
     const body = "x".repeat(2 * STREAM_RESERVE_BYTES);
-    agent.respond(asked.stream, 403, [], body);
-    expect(await (await answer).text()).toBe(body);
+    agent.respond(request.stream, 403, [], body);
+    expect(await (await response).text()).toBe(body);
     expect(parseCredit((await agent.next(FRAME.credit)).payload)).toBe(body.length);
   });
 
@@ -188,9 +188,9 @@ describe("a WebSocket's handshake", () => {
     ["a status", 999, []],
     ["a header line", 403, ["a b", "c"]],
   ])("that is refused with an invalid %s is a failure", async (_, status, pairs) => {
-    const { agent, answer, asked } = await asking();
-    agent.respond(asked.stream, status, pairs, "no");
-    expect((await answer).headers.get("underpass-error")).toBe("origin_failed");
+    const { agent, response, request } = await startHandshake();
+    agent.respond(request.stream, status, pairs, "no");
+    expect((await response).headers.get("underpass-error")).toBe("origin_failed");
   });
 
   test.each([
@@ -199,31 +199,31 @@ describe("a WebSocket's handshake", () => {
     [RESET.refused, "agent_offline"],
     [RESET.originFailed, "origin_failed"],
   ])("that fails with the reset %i is %s", async (code, error) => {
-    const { agent, answer, asked } = await asking();
-    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, asked.stream, code, ""));
-    expect((await answer).headers.get("underpass-error")).toBe(error);
+    const { agent, response, request } = await startHandshake();
+    agent.send((writer) => writer.writeCodeAndText(FRAME.reset, request.stream, code, ""));
+    expect((await response).headers.get("underpass-error")).toBe(error);
   });
 
   test("keeps messages that the local server sends right after its 101", async () => {
-    const { agent, answer, asked } = await asking();
+    const { agent, response, request } = await startHandshake();
     agent.send((writer) => {
-      writer.writeJson(FRAME.response, 0, asked.stream, [101]);
-      writer.writeText(FRAME.text, 0, asked.stream, "one");
-      writer.writeText(FRAME.text, 0, asked.stream, "two");
-      writer.writeCodeAndText(FRAME.close, asked.stream, 4000, "enough");
+      writer.writeJson(FRAME.response, 0, request.stream, [101]);
+      writer.writeText(FRAME.text, 0, request.stream, "one");
+      writer.writeText(FRAME.text, 0, request.stream, "two");
+      writer.writeCodeAndText(FRAME.close, request.stream, 4000, "enough");
     });
-    const socket = new TestSocket((await answer).webSocket!);
+    const socket = new TestSocket((await response).webSocket!);
     expect([await socket.nextMessage(), await socket.nextMessage()]).toEqual(["one", "two"]);
     expect((await socket.closed).code).toBe(4000);
   });
 
   test("that is reset right after the 101 closes the visitor's WebSocket", async () => {
-    const { agent, answer, asked } = await asking();
+    const { agent, response, request } = await startHandshake();
     agent.send((writer) => {
-      writer.writeJson(FRAME.response, 0, asked.stream, [101]);
-      writer.writeCodeAndText(FRAME.reset, asked.stream, RESET.originFailed, "");
+      writer.writeJson(FRAME.response, 0, request.stream, [101]);
+      writer.writeCodeAndText(FRAME.reset, request.stream, RESET.originFailed, "");
     });
-    expect((await new TestSocket((await answer).webSocket!).closed).code).toBe(1011);
+    expect((await new TestSocket((await response).webSocket!).closed).code).toBe(1011);
   });
 
   const nonsense: Record<string, (agent: TestAgent, stream: number) => void> = {
@@ -235,9 +235,9 @@ describe("a WebSocket's handshake", () => {
       agent.send((w) => w.writeJson(FRAME.response, 0, stream, [])),
   };
   test.each(Object.entries(nonsense))("with %s ends the connection", async (_, send) => {
-    const { agent, answer, asked } = await asking();
-    send(agent, asked.stream);
+    const { agent, response, request } = await startHandshake();
+    send(agent, request.stream);
     expect((await agent.closed).code).toBe(CLOSE.protocol_error);
-    expect((await answer).headers.get("underpass-error")).toBe("agent_offline");
+    expect((await response).headers.get("underpass-error")).toBe("agent_offline");
   });
 });
