@@ -9,21 +9,22 @@
 import { parseHostMode } from "./host-header.ts";
 import { findServer, findToken } from "./settings.ts";
 import { parseTarget } from "./target.ts";
-import { AgentTunnel, Rejected } from "./tunnel.ts";
+import { AgentTunnel } from "./tunnel.ts";
+import { RejectionError } from "./tunnel-connection.ts";
+import type { TunnelSettings } from "./tunnel-options.ts";
 
-export { Rejected } from "./tunnel.ts";
+/** `Rejected` is the name that programs import. */
+export { RejectionError as Rejected };
 
-export interface ExposeOptions {
+export interface ExposeOptions extends Omit<TunnelSettings, "ttl"> {
   /** The local port, or use `target`. */
   port?: number;
-  /** What `underpass http` takes: `3000`, `host:3000`, `https://host:8443`. */
+  /** The local server, as `underpass http` accepts it: `3000`, `host:3000`, `https://host:8443`. */
   target?: string;
-  /** Default: where `underpass login` was last run, else a server on this machine. */
+  /** Default: the server of the last `underpass login`, or else one on this machine. */
   server?: string;
   /** A capability token's bytes; default: the one that `underpass login` saved. */
   token?: Uint8Array;
-  subdomain?: string;
-  project?: string;
   /** Seconds until the tunnel expires, within what the plan allows. */
   ttlSeconds?: number;
   /** `auto` (default), `preserve`, `rewrite`, or a host name. */
@@ -33,23 +34,22 @@ export interface ExposeOptions {
 }
 
 export interface ExposedTunnel {
-  /** The public URL; it answers from now on. */
+  /** The public URL; visitors can use it now. */
   readonly url: string;
   readonly tunnelId: string;
-  /** `disconnected`, `stopped`, `reconnected`, `request`, `rejected`, `notice`: as the command prints them. */
+  /** Emits `disconnected`, `stopped`, `reconnected`, `request`, `rejected` and `notice`, as the command prints them. */
   readonly events: AgentTunnel;
   /** Ends the tunnel; requests in flight finish first. */
   close(): Promise<void>;
 }
 
 /**
- * Gives a local server a public URL. Resolves when that URL answers: of a tunnel that is stopped, not before
- * it is started.
- * @throws Rejected when the server refuses the tunnel for good; TypeError when an option is wrong.
+ * Gives a local server a public URL. Resolves when visitors can use the URL; for a stopped tunnel, not before it is started.
+ * @throws Rejected when the server rejects the tunnel permanently; TypeError when an option is wrong.
  */
 export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
   const target = parseTarget(options.target ?? String(options.port ?? ""));
-  if (!target) throw new TypeError("expose needs a port, or a target such as localhost:3000");
+  if (!target) throw new TypeError("expose() needs a port, or a target such as localhost:3000");
   const server = await findServer(options.server);
   const token = options.token ? Buffer.from(options.token) : await findToken(server, undefined);
   const tunnel = new AgentTunnel({
@@ -58,12 +58,10 @@ export async function expose(options: ExposeOptions): Promise<ExposedTunnel> {
     token,
     hostMode: parseHostMode(options.hostHeader ?? "auto"),
     insecureUpstream: options.insecureUpstream ?? false,
-    subdomain: options.subdomain,
-    project: options.project,
-    ttlSeconds: options.ttlSeconds,
+    settings: { ...options, ttl: options.ttlSeconds },
   });
   return new Promise((resolve, reject) => {
-    tunnel.once("rejected", (rejection: Rejected) => reject(rejection));
+    tunnel.once("rejected", (rejection: RejectionError) => reject(rejection));
     tunnel.once("ready", (welcome) => {
       const { url, tunnelId } = welcome;
       resolve({ url, tunnelId, events: tunnel, close: () => tunnel.close() });

@@ -33,14 +33,14 @@ export class HostHeader {
 
   /** Changes the pairs of a request's head in place. */
   rewriteRequest(pairs: string[]): void {
-    const name = this.#nameToSay();
+    const name = this.#getHostName();
     if (name === undefined) return;
-    const publicHost = valueOf(pairs, "host");
+    const publicHost = findValue(pairs, "host");
     replaceValues(pairs, (header, value) => {
       if (header === "host") return name;
       if (this.#mode !== "rewrite" || publicHost === undefined) return value;
       const namesOrigin = header === "origin" || header === "referer";
-      return namesOrigin ? withOrigin(value, publicHost, this.#localOrigin) : value;
+      return namesOrigin ? replaceOrigin(value, publicHost, this.#localOrigin) : value;
     });
   }
 
@@ -61,25 +61,25 @@ export class HostHeader {
   }
 
   /** @returns true when the answer is a refusal of the name: from now on it is rewritten. */
-  refusedBy(start: string): boolean {
+  rewriteIfRefused(start: string): boolean {
     if (this.#mode !== "auto" || !REFUSALS.some((refusal) => start.startsWith(refusal)))
       return false;
     this.#mode = "rewrite";
     return true;
   }
 
-  #nameToSay(): string | undefined {
+  #getHostName(): string | undefined {
     if (this.#mode === "auto" || this.#mode === "preserve") return undefined;
     return this.#mode === "rewrite" ? this.#local : this.#mode.name;
   }
 }
 
-function valueOf(pairs: string[], name: string): string | undefined {
+function findValue(pairs: string[], name: string): string | undefined {
   for (const [candidate, value] of headerPairs(pairs)) if (candidate === name) return value;
   return undefined;
 }
 
-function withOrigin(value: string, publicHost: string, localOrigin: string): string {
+function replaceOrigin(value: string, publicHost: string, localOrigin: string): string {
   for (const scheme of ["http://", "https://"]) {
     const origin = scheme + publicHost;
     const rest = value.slice(origin.length);

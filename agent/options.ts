@@ -1,40 +1,50 @@
-/** Command-line options, each also an environment variable: `--token-file` is `UNDERPASS_TOKEN_FILE`. */
+/** Command-line options. Each is also an environment variable: `--token-file` is `UNDERPASS_TOKEN_FILE`. */
 import { parseArgs } from "node:util";
 
+/** The command was called with wrong arguments: exit code 2. */
 export class UsageError extends Error {
   override name = "UsageError";
 }
 
+/** One row of a command's table of options, from which parsing, validation and help text derive. */
 export interface OptionSpec {
   /** A `list` may be repeated; in the environment its values are separated by commas. */
   kind: "text" | "flag" | "list";
   help: string;
-  /** How the value is called in the help. */
+  /** The placeholder of the value in the help text. */
   value?: string;
-  short?: string;
+  /**
+   * Validates one value and converts it; without it the value stays text.
+   * @param option `--ttl`, for the message. @throws UsageError
+   */
+  parse?(this: void, text: string, option: string): unknown;
 }
 
 export type OptionValues<Specs extends Record<string, OptionSpec>> = {
-  [Name in keyof Specs]: ValueOfKind<Specs[Name]["kind"]>;
+  [Name in keyof Specs]: OptionValue<Specs[Name]>;
 };
-type ValueOfKind<Kind extends OptionSpec["kind"]> = Kind extends "flag"
+type OptionValue<Spec extends OptionSpec> = Spec["kind"] extends "flag"
   ? boolean
-  : Kind extends "list"
-    ? string[]
-    : string | undefined;
+  : Spec["kind"] extends "list"
+    ? ParsedText<Spec>[]
+    : ParsedText<Spec> | undefined;
+type ParsedText<Spec extends OptionSpec> = Spec extends {
+  parse: (text: string, option: string) => infer Value;
+}
+  ? Value
+  : string;
 
-/** @throws UsageError for an option that does not exist or lacks its value. */
+/** @throws UsageError for an unknown option, and for one whose value is missing or not valid. */
 export function parseOptions<Specs extends Record<string, OptionSpec>>(
   args: string[],
   specs: Specs,
 ): { values: OptionValues<Specs>; positionals: string[] } {
   const options = Object.fromEntries(
-    Object.entries(specs).map(([name, spec]) => [
+    Object.entries(specs).map(([name, { kind }]) => [
       name,
       {
-        type: spec.kind === "flag" ? ("boolean" as const) : ("string" as const),
-        ...(spec.kind === "list" ? { multiple: true } : {}),
-        ...(spec.short === undefined ? {} : { short: spec.short }),
+        type: kind === "flag" ? ("boolean" as const) : ("string" as const),
+        multiple: kind === "list",
       },
     ]),
   );
@@ -45,28 +55,53 @@ export function parseOptions<Specs extends Record<string, OptionSpec>>(
     throw new UsageError((error as Error).message.split(". To specify")[0]);
   }
   const values = Object.fromEntries(
-    Object.entries(specs).map(([name, spec]) => {
-      const given = parsed.values[name] ?? fromEnvironment(name, spec);
-      if (spec.kind === "list") return [name, given ?? []];
-      return [name, spec.kind === "flag" ? given === true : given];
-    }),
+    Object.entries(specs).map(([name, spec]) => [
+      name,
+      parseValue(name, spec, parsed.values[name] ?? readEnvironment(name, spec)),
+    ]),
   );
   return { values: values as OptionValues<Specs>, positionals: parsed.positionals };
 }
 
-function fromEnvironment(name: string, spec: OptionSpec): string | string[] | boolean | undefined {
-  const value = process.env[`UNDERPASS_${name.toUpperCase().replaceAll("-", "_")}`];
-  if (value === undefined || value === "") return undefined;
-  if (spec.kind === "text") return value;
-  if (spec.kind === "list") return value.split(",").map((part) => part.trim());
-  return value === "1" || value === "true";
+/** @throws UsageError when the command got more arguments than it takes. */
+export function rejectExtraArguments(extra: string[]): void {
+  if (extra.length > 0) throw new UsageError(`unexpected argument: ${extra[0]}`);
 }
 
-export function helpOf(specs: Record<string, OptionSpec>): string {
+export function formatHelp(specs: Record<string, OptionSpec>): string {
   const rows = Object.entries(specs).map(([name, spec]) => {
     const value = spec.kind === "flag" ? "" : ` ${spec.value ?? "VALUE"}`;
     return [`  --${name}${value}`, spec.help] as const;
   });
+  return formatColumns(rows);
+}
+
+export function formatColumns(rows: (readonly [left: string, right: string])[]): string {
   const width = Math.max(...rows.map(([left]) => left.length)) + 2;
-  return rows.map(([left, help]) => left.padEnd(width) + help).join("\n");
+  return rows.map(([left, right]) => left.padEnd(width) + right).join("\n");
+}
+
+function parseValue(name: string, spec: OptionSpec, value: unknown): unknown {
+  const parse = (text: string): unknown => spec.parse?.(text, `--${name}`) ?? text;
+  switch (spec.kind) {
+    case "flag":
+      return value === true;
+    case "list":
+      return ((value ?? []) as string[]).map(parse);
+    case "text":
+      return value === undefined ? undefined : parse(value as string);
+  }
+}
+
+function readEnvironment(name: string, spec: OptionSpec): string | string[] | boolean | undefined {
+  const value = process.env[`UNDERPASS_${name.toUpperCase().replaceAll("-", "_")}`];
+  if (value === undefined || value === "") return undefined;
+  switch (spec.kind) {
+    case "text":
+      return value;
+    case "list":
+      return value.split(",").map((part) => part.trim());
+    case "flag":
+      return value === "1" || value === "true";
+  }
 }

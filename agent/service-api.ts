@@ -1,10 +1,10 @@
 /** The service's API, asked with this agent's capability token. */
 import { EnvHttpProxyAgent, fetch } from "undici";
 import { z, type ZodType } from "zod";
-import { Rejected } from "./tunnel.ts";
+import { RejectionError } from "./tunnel-connection.ts";
 
 /** No answer, or one that says to come back. */
-export class Unreachable extends Error {
+export class UnreachableError extends Error {
   override name = "Unreachable";
 }
 
@@ -39,13 +39,14 @@ export class ServiceApi {
     const timeout = AbortSignal.timeout(waitMs + ANSWER_MAX_MS);
     const answer = await this.#fetch(method, path, body, AbortSignal.any([signal, timeout]));
     const { status } = answer;
-    if (status === 429 || status >= 500) throw new Unreachable(messageFrom(answer));
+    if (status === 429 || status >= 500) throw new UnreachableError(messageFrom(answer));
     if (status >= 400) {
       const failure = Failure.safeParse(answer.body);
-      throw new Rejected(failure.data?.error ?? String(status), messageFrom(answer));
+      throw new RejectionError(failure.data?.error ?? String(status), messageFrom(answer));
     }
     const parsed = schema.safeParse(answer.body);
-    if (!parsed.success) throw new Unreachable(`${this.#server.origin} is not an Underpass server`);
+    if (!parsed.success)
+      throw new UnreachableError(`${this.#server.origin} is not an Underpass server`);
     return parsed.data;
   }
 
@@ -65,7 +66,7 @@ export class ServiceApi {
       });
       return { status: answer.status, body: await answer.json() };
     } catch (error) {
-      throw new Unreachable(innermostMessage(error));
+      throw new UnreachableError(innermostMessage(error));
     }
   }
 }

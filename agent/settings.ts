@@ -20,14 +20,14 @@ export class SettingsError extends Error {
   override name = "SettingsError";
 }
 
-export function settingsDirectory(): string {
+export function getSettingsDirectory(): string {
   const base = process.env["XDG_CONFIG_HOME"] || join(homedir(), ".config");
   return join(base, "underpass");
 }
 
 /** @throws SettingsError when the file is there and can't be used. */
 export async function readCredentials(): Promise<Credentials> {
-  const path = join(settingsDirectory(), "credentials.json");
+  const path = join(getSettingsDirectory(), "credentials.json");
   let text: string;
   try {
     const { mode } = await stat(path);
@@ -48,7 +48,7 @@ export async function readCredentials(): Promise<Credentials> {
 
 /** Keeps the token, and makes its server the default. */
 export async function saveCredential(server: URL, token: Buffer, label: string): Promise<string> {
-  const directory = settingsDirectory();
+  const directory = getSettingsDirectory();
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const credentials = await readCredentials();
   credentials.servers[server.origin] = { token: token.toString("base64"), label };

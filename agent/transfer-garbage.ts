@@ -11,13 +11,13 @@ const COLLECT_EVERY_BYTES = 16 * 1024 * 1024;
 type Collect = (options: { type: "minor" }) => void;
 
 let collect: Collect | undefined;
-let passedBytes = 0;
+let transferredBytes = 0;
 
 /** To be told of every chunk. */
-export function chunkPassed(bytes: number): void {
-  passedBytes += bytes;
-  if (passedBytes < COLLECT_EVERY_BYTES) return;
-  passedBytes = 0;
+export function countTransfer(bytes: number): void {
+  transferredBytes += bytes;
+  if (transferredBytes < COLLECT_EVERY_BYTES) return;
+  transferredBytes = 0;
   collect ??= exposeCollect();
   collect({ type: "minor" });
 }

@@ -1,38 +1,37 @@
 /**
- * The agent's connection to its tunnel: made, lost, made again for ever. Only a rejection that no retry can
- * change ends it. What the tunnel's streams do is up to the kind of tunnel.
+ * The agent's connection to its tunnel, which reconnects whenever it is lost. Only a rejection that no retry can change
+ * ends it. Each kind of tunnel brings its own streams.
  */
 import { EventEmitter } from "node:events";
 import { CLOSE, findCloseName, shouldReconnect } from "../protocol/wire/close-codes.ts";
 import type { Welcome } from "../protocol/wire/frames.ts";
 import { DRAIN_MAX_MS, RECONNECT_MAX_MS } from "../protocol/limits.ts";
+import { toQuery, TUNNEL_OPTIONS, type TunnelSettings } from "./tunnel-options.ts";
 import { Wire, type StreamOpener } from "./wire.ts";
 
 export const RECONNECT_MIN_MS = 500;
-/** How often the agent of a stopped tunnel asks whether it was started again. */
+/** How often the agent of a stopped tunnel checks whether it was started again. */
 export const STOPPED_RETRY_MIN_MS = 4_000;
 export const STOPPED_RETRY_MAX_MS = 6_000;
-/** When an agent comes back whose connection somebody ended. */
+/** When an agent reconnects after a member of the organization ended its connection. */
 export const ENDED_RETRY_MIN_MS = 4_500;
 const ENDED_RETRY_MAX_MS = 5_500;
 
 export interface ConnectionOptions {
   server: URL;
   token: Buffer;
-  subdomain: string | undefined;
-  project: string | undefined;
-  ttlSeconds: number | undefined;
-  /** Further parameters of the query, by their names. */
+  settings: TunnelSettings;
+  /** Further query parameters of the connect request. */
   query: Record<string, string>;
-  /** The same, said at the first connection only. */
+  /** Query parameters of the first connect request only. */
   firstQuery?: Record<string, string>;
-  /** Of the agent's hello. */
+  /** Sent in the agent's hello. */
   capabilities: string[];
-  open: StreamOpener;
+  openStream: StreamOpener;
 }
 
-/** The tunnel will not be served, and why: the name of a close code, and a sentence. */
-export class Rejected extends Error {
+/** The server rejected the agent permanently. `reason` is the name of a close code or an error code of the API. */
+export class RejectionError extends Error {
   override name = "Rejected";
   readonly reason: string;
 
@@ -46,34 +45,29 @@ export interface ConnectionEventMap {
   ready: [welcome: Welcome];
   reconnected: [welcome: Welcome];
   disconnected: [reason: string];
-  /** A connection could not be made; another try follows. */
+  /** A connection could not be opened; another attempt follows. */
   retrying: [reason: string, inMs: number];
-  /** Its owner stopped the tunnel: the agent waits until it is started again. */
+  /** The tunnel's owner stopped it: the agent waits until it is started again. */
   stopped: [explanation: string];
-  rejected: [rejection: Rejected];
+  rejected: [rejection: RejectionError];
 }
 
 export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
   readonly #options: ConnectionOptions;
-  /** What to ask for: the name that was chosen, then the one that was given. */
-  #name: string | undefined;
+  #state: "connecting" | "online" | "stopped" | "closed" = "connecting";
   #wire: Wire | undefined;
-  /** A connection that the server asked to end, while its last requests finish. */
+  /** The connection that the server asked to end, while its last requests finish. */
   #leaving: Wire | undefined;
   #welcome: Welcome | undefined;
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
-  #isUp = false;
-  #isStopped = false;
-  #closed = false;
 
   constructor(options: ConnectionOptions) {
     super();
     this.#options = options;
-    this.#name = options.subdomain;
   }
 
-  /** What the server said of the tunnel; undefined before the first connection. */
+  /** The latest welcome of the server; undefined before the first connection. */
   get welcome(): Welcome | undefined {
     return this.#welcome;
   }
@@ -82,82 +76,82 @@ export class TunnelConnection extends EventEmitter<ConnectionEventMap> {
     this.#connect();
   }
 
-  /** Ends the connection cleanly: what is in flight may finish, up to `DRAIN_MAX_MS`. */
+  /** Ends the connection cleanly: streams in flight may finish, for up to `DRAIN_MAX_MS`. */
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.#state === "closed") return;
+    this.#state = "closed";
     clearTimeout(this.#retry);
     const wire = this.#wire;
     if (wire) {
-      await streamsDone(wire);
+      await drain(wire);
       wire.leave("the agent was stopped");
     }
   }
 
   #connect(): void {
-    const url = connectUrl(this.#options, this.#name, this.#welcome?.tunnelId);
-    const { token, capabilities, open } = this.#options;
+    const url = buildConnectUrl(this.#options, this.#welcome);
+    const { token, capabilities, openStream } = this.#options;
     const wire = new Wire(url, token, capabilities, {
-      welcome: (welcome) => this.#welcomed(welcome),
-      open: (from, id, opening) => (from === this.#leaving ? null : open(from, id, opening)),
-      goingAway: (reason) => this.#serverLeaves(reason),
-      closed: (code, reason) => this.#connectionClosed(wire, code, reason),
+      onWelcome: (welcome) => this.#handleWelcome(welcome),
+      openStream: (from, id, opening) =>
+        from === this.#leaving ? null : openStream(from, id, opening),
+      onGoingAway: (reason) => this.#handleGoingAway(reason),
+      onClose: (code, reason) => this.#handleClose(wire, code, reason),
     });
     this.#wire = wire;
   }
 
-  #welcomed(welcome: Welcome): void {
+  #handleWelcome(welcome: Welcome): void {
     const isFirst = this.#welcome === undefined;
     this.#welcome = welcome;
-    this.#name = welcome.name;
     this.#failures = 0;
-    this.#isUp = true;
-    this.#isStopped = false;
+    // While it closes, the connection still has to be drained.
+    if (this.#state !== "closed") this.#state = "online";
     this.emit(isFirst ? "ready" : "reconnected", welcome);
   }
 
-  /** The server restarts. Its last requests finish on the old connection, which then ends by itself. */
-  #serverLeaves(reason: string): void {
+  /** The server restarts. Requests in flight finish on the old connection, which is closed afterwards. */
+  #handleGoingAway(reason: string): void {
     const wire = this.#wire;
-    if (!wire || this.#closed) return;
+    if (!wire || this.#state === "closed") return;
     this.#leaving = wire;
-    void streamsDone(wire).then(() => wire.close(reason));
+    void drain(wire).then(() => wire.close(reason));
   }
 
-  #connectionClosed(wire: Wire, code: number, reason: string): void {
+  #handleClose(wire: Wire, code: number, reason: string): void {
     if (wire !== this.#wire) return;
     this.#wire = undefined;
     this.#leaving = undefined;
-    if (this.#closed) return;
-    const explanation = reason === "" ? reasonOf(code) : reason;
+    if (this.#state === "closed") return;
+    const explanation = reason === "" ? describeClose(code) : reason;
     if (!shouldReconnect(code)) return this.#reject(code, explanation);
     if (code === CLOSE.tunnel_stopped) return this.#waitForStart(explanation);
-    if (this.#isUp) this.emit("disconnected", explanation);
-    this.#isUp = false;
-    this.#isStopped = false;
+    if (this.#state === "online") this.emit("disconnected", explanation);
+    this.#state = "connecting";
     const inMs = retryDelay(code, this.#failures);
     this.#failures += 1;
     if (this.#failures > 1) this.emit("retrying", explanation, inMs);
     this.#retry = setTimeout(() => this.#connect(), inMs);
   }
 
-  /** Told once, however often it asks. */
+  /** Emits `stopped` once, however often the agent checks. */
   #waitForStart(explanation: string): void {
-    if (!this.#isStopped) this.emit("stopped", sentenceOf(CLOSE.tunnel_stopped, explanation));
-    this.#isStopped = true;
-    this.#isUp = false;
+    if (this.#state !== "stopped") {
+      this.emit("stopped", stripCloseName(CLOSE.tunnel_stopped, explanation));
+    }
+    this.#state = "stopped";
     this.#failures = 0;
     this.#retry = setTimeout(() => this.#connect(), retryDelay(CLOSE.tunnel_stopped, 0));
   }
 
   #reject(code: number, explanation: string): void {
-    this.#closed = true;
+    this.#state = "closed";
     const name = findCloseName(code) ?? String(code);
-    this.emit("rejected", new Rejected(name, sentenceOf(code, explanation)));
+    this.emit("rejected", new RejectionError(name, stripCloseName(code, explanation)));
   }
 }
 
-/** Doubles from half a second to five, with jitter, so that a thousand agents do not come at once. */
+/** Doubles from 0.5 to 5 seconds, with jitter, so that a thousand agents do not reconnect at once. */
 export function backOff(failures: number, random: () => number = Math.random): number {
   const ceiling = Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * 2 ** Math.min(failures + 1, 10));
   return RECONNECT_MIN_MS + random() * (ceiling - RECONNECT_MIN_MS);
@@ -167,7 +161,7 @@ export function backOff(failures: number, random: () => number = Math.random): n
 export function retryDelay(code: number, failures: number): number {
   switch (code) {
     case CLOSE.connection_ended:
-      // Whoever ended the connection sees for some seconds that it is gone.
+      // The member who ended the connection must see for some seconds that it is gone.
       return randomBetween(ENDED_RETRY_MIN_MS, ENDED_RETRY_MAX_MS);
     case CLOSE.tunnel_stopped:
       return randomBetween(STOPPED_RETRY_MIN_MS, STOPPED_RETRY_MAX_MS);
@@ -180,37 +174,32 @@ function randomBetween(min: number, max: number): number {
   return min + Math.random() * (max - min);
 }
 
-async function streamsDone(wire: Wire): Promise<void> {
-  const until = Date.now() + DRAIN_MAX_MS;
-  while (wire.endingStreams > 0 && Date.now() < until) {
+async function drain(wire: Wire): Promise<void> {
+  const endsAtMs = Date.now() + DRAIN_MAX_MS;
+  while (wire.drainableStreams > 0 && Date.now() < endsAtMs) {
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
-/** Of a Close's reason, what follows the name of its code. */
-function sentenceOf(code: number, explanation: string): string {
+/** @returns a close reason without the name of its code. */
+function stripCloseName(code: number, explanation: string): string {
   const prefix = `${findCloseName(code)}: `;
   return explanation.startsWith(prefix) ? explanation.slice(prefix.length) : explanation;
 }
 
-/** @param tunnelId of the tunnel that comes back: one that is over must not be made anew. */
-function connectUrl(
-  options: ConnectionOptions,
-  name: string | undefined,
-  tunnelId: string | undefined,
-): URL {
+/** A reconnecting agent names its tunnel by id too: one that has expired or was deleted must not be created again. */
+function buildConnectUrl(options: ConnectionOptions, welcome: Welcome | undefined): URL {
   const url = new URL("/agent/connect", options.server);
   url.protocol = options.server.protocol === "https:" ? "wss:" : "ws:";
-  const isFirst = tunnelId === undefined;
-  const query = { ...options.query, ...(isFirst ? options.firstQuery : {}) };
+  const query = {
+    ...options.query,
+    ...toQuery(TUNNEL_OPTIONS, options.settings),
+    ...(welcome ? { subdomain: welcome.name, tunnel: welcome.tunnelId } : options.firstQuery),
+  };
   for (const [parameter, value] of Object.entries(query)) url.searchParams.set(parameter, value);
-  if (name !== undefined) url.searchParams.set("subdomain", name);
-  if (!isFirst) url.searchParams.set("tunnel", tunnelId);
-  if (options.project !== undefined) url.searchParams.set("project", options.project);
-  if (options.ttlSeconds !== undefined) url.searchParams.set("ttl", String(options.ttlSeconds));
   return url;
 }
 
-function reasonOf(code: number): string {
+function describeClose(code: number): string {
   return code === 1006 ? "the connection was lost" : `the connection was closed (${code})`;
 }

@@ -1,15 +1,12 @@
-/**
- * One HTTP tunnel as the agent keeps it: gives the requests of each connection to the local server.
- */
+/** The agent's side of an HTTP tunnel: forwards the requests of its connection to the local server. */
 import { EventEmitter } from "node:events";
 import type { Welcome } from "../protocol/wire/frames.ts";
 import { openStream } from "./origin/open-stream.ts";
-import { Origin, type FinishedRequest } from "./origin/origin.ts";
+import { Origin, type RequestReport } from "./origin/origin.ts";
 import type { HostMode } from "./host-header.ts";
 import type { Target } from "./target.ts";
+import type { TunnelSettings } from "./tunnel-options.ts";
 import { TunnelConnection, type ConnectionEventMap } from "./tunnel-connection.ts";
-
-export { backOff, Rejected, retryDelay } from "./tunnel-connection.ts";
 
 export interface TunnelOptions {
   target: Target;
@@ -17,13 +14,11 @@ export interface TunnelOptions {
   token: Buffer;
   hostMode: HostMode;
   insecureUpstream: boolean;
-  subdomain: string | undefined;
-  project: string | undefined;
-  ttlSeconds: number | undefined;
+  settings: TunnelSettings;
 }
 
 interface TunnelEventMap extends ConnectionEventMap {
-  request: [request: FinishedRequest];
+  request: [request: RequestReport];
   notice: [message: string];
 }
 
@@ -35,14 +30,14 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     super();
     const { target } = options;
     this.#origin = new Origin(target, options, {
-      finished: (request) => this.emit("request", request),
-      told: (message) => this.emit("notice", message),
+      onRequestFinished: (request) => this.emit("request", request),
+      onNotice: (message) => this.emit("notice", message),
     });
     this.#connection = new TunnelConnection({
       ...options,
       query: { protocol: target.scheme, port: String(target.port) },
       capabilities: ["websocket"],
-      open: (wire, id, opening) =>
+      openStream: (wire, id, opening) =>
         opening.type === "request"
           ? openStream(this.#origin, wire, id, opening.head, opening.flags)
           : null,
@@ -54,7 +49,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     return this.#origin;
   }
 
-  /** What the server said of the tunnel; undefined before the first connection. */
+  /** The latest welcome of the server; undefined before the first connection. */
   get welcome(): Welcome | undefined {
     return this.#connection.welcome;
   }
@@ -63,7 +58,7 @@ export class AgentTunnel extends EventEmitter<TunnelEventMap> {
     this.#connection.start();
   }
 
-  /** Ends the tunnel cleanly: what is in flight may finish, up to `DRAIN_MAX_MS`. */
+  /** Ends the tunnel cleanly: requests in flight may finish, for up to `DRAIN_MAX_MS`. */
   async close(): Promise<void> {
     await this.#connection.close();
     await this.#origin.close();

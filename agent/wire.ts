@@ -32,7 +32,7 @@ import {
   WIRE_MESSAGE_MAX_BYTES,
 } from "../protocol/limits.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
-import { chunkPassed } from "./transfer-garbage.ts";
+import { countTransfer } from "./transfer-garbage.ts";
 
 /** Under load an agent gathers frames for this long before it sends them as one message. */
 const WIRE_BATCH_MS = 1;
@@ -40,29 +40,29 @@ const WIRE_BATCH_MS = 1;
 /** The agent's end of one stream. The wire calls these; none may throw. */
 export interface Stream {
   /** Whether it ends by itself: a request does, a WebSocket does not. */
-  readonly ends: boolean;
+  readonly isDrainable: boolean;
   /** Begins: from here on the wire knows the stream, so that it can end it. */
   start(): void;
-  frame(frame: Frame): void;
+  receive(frame: Frame): void;
   /** The tunnel gave the stream up, or the connection is gone. */
   abort(): void;
 }
 
 /** What the tunnel asks of a new stream. */
-export type Opening =
+export type StreamRequest =
   | { type: "request"; head: string[]; flags: number }
   /** A TCP connection, of a client that came from there. */
   | { type: "connect"; peer: StreamPeer };
 
 /** @returns the stream that answers, or null when nothing more is accepted. */
-export type StreamOpener = (wire: Wire, id: number, opening: Opening) => Stream | null;
+export type StreamOpener = (wire: Wire, id: number, opening: StreamRequest) => Stream | null;
 
 export interface WireEvents {
-  welcome(welcome: Welcome): void;
-  open: StreamOpener;
+  onWelcome(welcome: Welcome): void;
+  openStream: StreamOpener;
   /** The tunnel asks for a reconnect once what is in flight is done. */
-  goingAway(reason: string): void;
-  closed(code: number, reason: string): void;
+  onGoingAway(reason: string): void;
+  onClose(code: number, reason: string): void;
 }
 
 export class Wire {
@@ -73,11 +73,11 @@ export class Wire {
   readonly #streams = new Map<number, Stream>();
   readonly #writer = new FrameWriter();
   readonly #heartbeat: NodeJS.Timeout;
-  #flushing = false;
+  #isFlushScheduled = false;
   #flushedAtMs = 0;
-  #heardAtMs = Date.now();
+  #receivedAtMs = Date.now();
   #pingedAtMs = Date.now();
-  #welcomed = false;
+  #isWelcomed = false;
   #problem = "";
 
   /** @param url of the connect route, with what the agent asks for in its query. */
@@ -92,7 +92,7 @@ export class Wire {
       maxPayload: WIRE_MESSAGE_MAX_BYTES,
       perMessageDeflate: false,
       skipUTF8Validation: true,
-      ...(isPrivateTransport(url) ? { generateMask: noMask } : {}),
+      ...(isPrivateTransport(url) ? { generateMask: clearMask } : {}),
     });
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
@@ -105,8 +105,8 @@ export class Wire {
   }
 
   /** How many streams will end by themselves, so that one who leaves may wait for them. */
-  get endingStreams(): number {
-    return [...this.#streams.values()].filter((stream) => stream.ends).length;
+  get drainableStreams(): number {
+    return [...this.#streams.values()].filter((stream) => stream.isDrainable).length;
   }
 
   // ── Called by streams ──
@@ -119,8 +119,8 @@ export class Wire {
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
     if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flushNow();
-    if (this.#flushing) return;
-    this.#flushing = true;
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
     const isBusy = this.#streams.size > 1 && performance.now() - this.#flushedAtMs < WIRE_BATCH_MS;
     if (isBusy) setTimeout(() => this.#flushNow(), WIRE_BATCH_MS);
     else setImmediate(() => this.#flushNow());
@@ -171,19 +171,19 @@ export class Wire {
   }
 
   #flushNow(): void {
-    this.#flushing = false;
+    this.#isFlushScheduled = false;
     if (this.#writer.length === 0) return;
     this.#flushedAtMs = performance.now();
     const message = this.#writer.take();
-    chunkPassed(message.byteLength);
+    countTransfer(message.byteLength);
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.send(message, () => this.#writer.recycle(message));
   }
 
   #receive(data: RawData, isBinary: boolean): void {
-    this.#heardAtMs = Date.now();
+    this.#receivedAtMs = Date.now();
     if (!isBinary) return;
-    chunkPassed((data as Buffer).byteLength);
+    countTransfer((data as Buffer).byteLength);
     if (!readFrames(data as Buffer, (frame) => this.#deliver(frame)))
       this.#violation("unreadable frame");
   }
@@ -194,7 +194,7 @@ export class Wire {
         return this.#receiveWelcome(frame);
       case FRAME.request:
       case FRAME.connect:
-        return this.#receiveOpening(frame);
+        return this.#receiveStreamRequest(frame);
       case FRAME.credit: {
         const bytes = parseCredit(frame.payload);
         if (bytes === null || !this.windows.addCredit(frame.stream, bytes))
@@ -210,26 +210,28 @@ export class Wire {
         return;
       }
       case FRAME.goingAway:
-        return this.#events.goingAway(Buffer.from(frame.payload).toString());
+        return this.#events.onGoingAway(Buffer.from(frame.payload).toString());
       default:
-        this.#streams.get(frame.stream)?.frame(frame);
+        this.#streams.get(frame.stream)?.receive(frame);
     }
   }
 
   #receiveWelcome(frame: Frame): void {
     const welcome = Welcome.safeParse(parseJsonPayload(frame.payload));
-    if (!welcome.success || this.#welcomed) return this.#violation("unreadable welcome");
-    this.#welcomed = true;
+    if (!welcome.success || this.#isWelcomed) return this.#violation("unreadable welcome");
+    this.#isWelcomed = true;
     this.windows = new SendWindows(welcome.data.streamWindow, welcome.data.connectionWindow);
-    this.#events.welcome(welcome.data);
+    this.#events.onWelcome(welcome.data);
   }
 
-  #receiveOpening(frame: Frame): void {
-    const opening = parseOpening(frame);
+  #receiveStreamRequest(frame: Frame): void {
+    const opening = parseStreamRequest(frame);
     if (!opening || this.#streams.has(frame.stream)) return this.#violation("unreadable request");
-    const stream = this.#events.open(this, frame.stream, opening);
+    const stream = this.#events.openStream(this, frame.stream, opening);
     if (!stream) {
-      return this.send((w) => w.writeCodeAndText(FRAME.reset, frame.stream, RESET.refused, "leaving"));
+      return this.send((w) =>
+        w.writeCodeAndText(FRAME.reset, frame.stream, RESET.refused, "leaving"),
+      );
     }
     this.#streams.set(frame.stream, stream);
     stream.start();
@@ -241,7 +243,7 @@ export class Wire {
 
   #beat(): void {
     const now = Date.now();
-    if (now - this.#heardAtMs > HEARTBEAT_TIMEOUT_MS) return this.terminate();
+    if (now - this.#receivedAtMs > HEARTBEAT_TIMEOUT_MS) return this.terminate();
     if (now - this.#pingedAtMs < HEARTBEAT_INTERVAL_MS) return;
     this.#pingedAtMs = now;
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(PING);
@@ -253,11 +255,11 @@ export class Wire {
     this.#streams.clear();
     for (const stream of streams) stream.abort();
     this.windows.close();
-    this.#events.closed(code, reason);
+    this.#events.onClose(code, reason);
   }
 }
 
-function parseOpening(frame: Frame): Opening | null {
+function parseStreamRequest(frame: Frame): StreamRequest | null {
   if (frame.type === FRAME.connect) {
     const peer = StreamPeer.safeParse(parseJsonPayload(frame.payload));
     return peer.success ? { type: "connect", peer: peer.data } : null;
@@ -274,7 +276,7 @@ export function isPrivateTransport(url: URL): boolean {
   return url.protocol === "wss:" || url.hostname === "127.0.0.1" || url.hostname === "[::1]";
 }
 
-export function noMask(mask: Buffer): void {
+export function clearMask(mask: Buffer): void {
   mask.fill(0);
 }
 

@@ -4,10 +4,10 @@ import { existsSync } from "node:fs";
 import { renderUnicodeCompact } from "uqr";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { formatAgo } from "../output/format-ago.ts";
-import { printJson } from "../output/json-lines.ts";
-import { harmless } from "../output/picture.ts";
+import { printJson } from "../output/output.ts";
+import { stripControl } from "../output/terminal-view.ts";
 import { SettingsError } from "../settings.ts";
-import { Rejected } from "../tunnel.ts";
+import { RejectionError } from "../tunnel-connection.ts";
 import { derivePublicKey, generatePrivateKey } from "../vpn/wireguard/keys.ts";
 import type { NetworkApi } from "../vpn/network-api.ts";
 import { checkConfig, fillPrivateKey } from "../vpn/wireguard/config.ts";
@@ -75,10 +75,10 @@ function showConfig(
   say(
     [
       "",
-      `${harmless(device.name)} has the address ${device.assigned_ip} in ${harmless(network.name)}.`,
+      `${stripControl(device.name)} has the address ${device.assigned_ip} in ${stripControl(network.name)}.`,
       "The private key is shown only now. The WireGuard app reads the QR code.",
       "The WireGuard server lets it in once it knows the device: on its machine run",
-      `  underpass vpn ${harmless(network.name)} --apply`,
+      `  underpass vpn ${stripControl(network.name)} --apply`,
       "or, by hand,",
       `  wg set <interface> peer ${device.public_key} allowed-ips ${device.assigned_ip}/32`,
     ].join("\n"),
@@ -108,12 +108,12 @@ export async function listDevices(
     return 0;
   }
   const rows = devices.map((device) => [
-    harmless(device.name),
+    stripControl(device.name),
     device.assigned_ip,
     device.last_handshake_at === null
       ? "never"
       : formatAgo(Date.now() - Date.parse(device.last_handshake_at)),
-    harmless(device.endpoint ?? "-"),
+    stripControl(device.endpoint ?? "-"),
     formatBytes(device.rx_bytes),
     formatBytes(device.tx_bytes),
   ]);
@@ -137,7 +137,7 @@ export async function removeDevice(
   if (!device) {
     const names = devices.map(({ name }) => name).join(", ");
     const known = names === "" ? "there is none" : `there are: ${names}`;
-    throw new Rejected("not_found", `${network.name} has no device ${nameOrId}; ${known}`);
+    throw new RejectionError("not_found", `${network.name} has no device ${nameOrId}; ${known}`);
   }
   if (others.length > 0) {
     const ids = found.map(({ id }) => id).join(", ");
@@ -150,7 +150,7 @@ export async function removeDevice(
   }
   process.stdout.write(
     [
-      `Removed ${harmless(device.name)} (${device.assigned_ip}).`,
+      `Removed ${stripControl(device.name)} (${device.assigned_ip}).`,
       "The WireGuard server still knows it until that is applied: an agent with --apply does so by itself, or",
       `  wg set <interface> peer ${device.public_key} remove`,
       "",

@@ -4,68 +4,101 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { VpnJson, VpnLines, VpnScreen, type VpnOutput } from "../output/vpn.ts";
-import { parseOptions, UsageError, type OptionSpec, type OptionValues } from "../options.ts";
+import {
+  parseOptions,
+  rejectExtraArguments,
+  UsageError,
+  type OptionSpec,
+  type OptionValues,
+} from "../options.ts";
 import { findServer, findToken, SettingsError } from "../settings.ts";
-import { Unreachable } from "../service-api.ts";
-import { backOff, Rejected } from "../tunnel.ts";
+import { UnreachableError } from "../service-api.ts";
+import { backOff, RejectionError } from "../tunnel-connection.ts";
+import { parsePort } from "../tunnel-options.ts";
 import { AppliedPeers } from "../vpn/server/applied-peers.ts";
 import { NetworkApi } from "../vpn/network-api.ts";
 import { NetworkDirectory, readPrivateFile } from "../vpn/server/network-directory.ts";
 import { VpnSession } from "../vpn/session.ts";
 import { refreshConfig, setUpServer, type SetupResult } from "../vpn/server/setup.ts";
 import { readPrivateKey } from "../vpn/wireguard/config.ts";
-import { mayChangeInterfaces } from "../vpn/wireguard/tools.ts";
+import { canChangeInterfaces } from "../vpn/wireguard/tools.ts";
+import { API_OPTIONS, JSON_OPTION, type Command } from "./command.ts";
 import { addDevice, listDevices, removeDevice } from "./vpn-devices.ts";
 
-export const vpnOptions = {
+const OPTIONS = {
   setup: { kind: "flag", help: "make this machine the network's WireGuard server, then serve" },
-  apply: { kind: "flag", help: "add and remove WireGuard peers as devices come and go" },
+  apply: { kind: "flag", help: "keep the WireGuard peers in step with the network's devices" },
   cidr: {
     kind: "text",
     value: "CIDR",
-    help: "with --setup: make the network with these addresses",
+    help: "with --setup: create the network with these addresses",
   },
-  "listen-port": { kind: "text", value: "PORT", help: "with --setup: of the server (51820)" },
-  interface: { kind: "text", value: "NAME", help: "the WireGuard interface (wg-<network>)" },
-  dir: { kind: "text", value: "DIR", help: "where the server's keys and configuration are" },
+  "listen-port": {
+    kind: "text",
+    value: "PORT",
+    help: "with --setup: the WireGuard server's port (default: 51820)",
+    parse: parsePort,
+  },
+  interface: {
+    kind: "text",
+    value: "NAME",
+    help: "the WireGuard interface (default: wg-<network>)",
+  },
+  dir: {
+    kind: "text",
+    value: "DIR",
+    help: "the directory of the server's keys and configuration",
+  },
   config: {
     kind: "text",
     value: "FILE",
-    help: "the server's own configuration: its key tells the devices apart",
+    help: "the server's own configuration: its private key identifies the devices",
   },
-  "replace-server": { kind: "flag", help: "with --setup: in place of a server that is registered" },
+  "replace-server": { kind: "flag", help: "with --setup: replace the registered server" },
   out: { kind: "text", value: "FILE", help: "with add: write the configuration to a file" },
-  "no-qr": { kind: "flag", help: "with add: no QR code" },
-  server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
-  "token-file": { kind: "text", value: "FILE", help: "a file with the capability token's bytes" },
-  json: { kind: "flag", help: "one JSON object a line" },
+  "no-qr": { kind: "flag", help: "with add: print no QR code" },
+  ...API_OPTIONS,
+  ...JSON_OPTION,
 } as const satisfies Record<string, OptionSpec>;
 
-export type VpnValues = OptionValues<typeof vpnOptions>;
+type Values = OptionValues<typeof OPTIONS>;
 
-/** @returns the exit code: 0 stopped by the user, 1 rejected for good. */
-export async function vpn(args: string[]): Promise<number> {
-  const { values, positionals } = parseOptions(args, vpnOptions);
-  const [network, action, device, ...rest] = positionals;
-  if (network === undefined) throw new UsageError("say which network: underpass vpn office");
-  if (rest.length > 0) throw new UsageError(`${rest[0]} is one argument too many`);
-  const listenPort = parsePort(values["listen-port"]);
+export const vpnCommand: Command = {
+  usage: [
+    ["vpn <network>", "serve a private WireGuard network from this machine"],
+    ["vpn <network> add <device>", "add a device: prints its configuration and QR code"],
+    ["vpn <network> devices", "list the network's devices"],
+    ["vpn <network> remove <device>", "remove a device"],
+  ],
+  options: OPTIONS,
+  run,
+};
+
+async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseOptions(args, OPTIONS);
+  const [network, action, device, ...extra] = positionals;
+  if (network === undefined) {
+    throw new UsageError("the network is missing; for example: underpass vpn office");
+  }
+  rejectExtraArguments(extra);
   if (action !== undefined && (values.setup || values.apply)) {
-    throw new UsageError(`--setup and --apply serve the network; ${action} does not`);
+    throw new UsageError(
+      `--setup and --apply can't be used with ${action}: they serve the network`,
+    );
   }
   const isDeviceAction = action === "add" || action === "remove";
   if (isDeviceAction && device === undefined) {
-    throw new UsageError(`say which device: underpass vpn ${network} ${action} phone`);
+    throw new UsageError(
+      `the device is missing; for example: underpass vpn ${network} ${action} phone`,
+    );
   }
-  if (!isDeviceAction && device !== undefined) {
-    throw new UsageError(`${device} is one argument too many`);
-  }
+  if (!isDeviceAction && device !== undefined) rejectExtraArguments([device]);
   const server = await findServer(values.server);
   const token = await findToken(server, values["token-file"]);
   const api = new NetworkApi(server, token);
   switch (action) {
     case undefined:
-      return serve({ values, network, server, token, api, listenPort });
+      return serve({ values, network, server, token, api });
     case "add":
       return addDevice(api, network, device!, values);
     case "remove":
@@ -73,27 +106,26 @@ export async function vpn(args: string[]): Promise<number> {
     case "devices":
       return listDevices(api, network, values);
     default:
-      throw new UsageError(`there is no ${action}; there are add, devices and remove`);
+      throw new UsageError(`unknown action: ${action}; use add, devices or remove`);
   }
 }
 
 interface ServeOptions {
-  values: VpnValues;
+  values: Values;
   network: string;
   server: URL;
   token: Buffer;
   api: NetworkApi;
-  listenPort: number | undefined;
 }
 
 async function serve(options: ServeOptions): Promise<number> {
   const { values, server, token, api } = options;
-  if (values.apply && !(await mayChangeInterfaces())) {
+  if (values.apply && !(await canChangeInterfaces())) {
     throw new SettingsError(
-      "--apply changes a network interface: run it as root, or with CAP_NET_ADMIN",
+      "--apply changes a network interface; run the command as root, or with CAP_NET_ADMIN",
     );
   }
-  const output = newOutput(values.json);
+  const output = createOutput(values.json);
   const stop = new AbortController();
   const stopNow = (): void => stop.abort();
   process.on("SIGINT", stopNow);
@@ -107,7 +139,7 @@ async function serve(options: ServeOptions): Promise<number> {
       token,
       api,
       network,
-      privateKey: ({ name }) => findPrivateKey(values.config, directoryFor(name)),
+      findPrivateKey: ({ name }) => findPrivateKey(values.config, directoryFor(name)),
       apply: values.apply
         ? {
             interfaceName,
@@ -118,11 +150,11 @@ async function serve(options: ServeOptions): Promise<number> {
         : null,
     });
     output.show(session);
-    const rejection = await run(session, stop.signal);
+    const rejection = await runSession(session, stop.signal);
     output.end(rejection);
     return rejection ? 1 : 0;
   } catch (error) {
-    if (error instanceof Rejected) {
+    if (error instanceof RejectionError) {
       output.end(error);
       return 1;
     }
@@ -136,14 +168,14 @@ async function serve(options: ServeOptions): Promise<number> {
 }
 
 interface Prepared {
-  /** Its name or id. */
+  /** The network's name or id. */
   network: string;
   directory: NetworkDirectory | undefined;
   interfaceName: string | undefined;
 }
 
 async function prepare(
-  { values, network, server, api, listenPort }: ServeOptions,
+  { values, network, server, api }: ServeOptions,
   output: VpnOutput,
   signal: AbortSignal,
 ): Promise<Prepared> {
@@ -154,10 +186,10 @@ async function prepare(
       server,
       network,
       cidr: values.cidr,
-      listenPort,
+      listenPort: values["listen-port"],
       interfaceName: values.interface,
       directory: values.dir,
-      replacesServer: values["replace-server"],
+      canReplaceServer: values["replace-server"],
       isRoot: process.getuid?.() === 0,
       signal,
       report: (line) => output.setup(line),
@@ -167,7 +199,7 @@ async function prepare(
   return { network: result.network.id, directory, interfaceName };
 }
 
-/** Setting up twice does nothing twice; a machine may start before its network does. */
+/** Setup can be repeated, and this machine may start before its own network is up. */
 async function retryWhileUnreachable<Result>(
   attempt: () => Promise<Result>,
   output: VpnOutput,
@@ -177,18 +209,20 @@ async function retryWhileUnreachable<Result>(
     try {
       return await attempt();
     } catch (error) {
-      if (!(error instanceof Unreachable) || signal.aborted) throw error;
+      if (!(error instanceof UnreachableError) || signal.aborted) throw error;
       const inMs = backOff(failures);
-      output.setup(`no connection: ${error.message}; next try in ${(inMs / 1000).toFixed(1)} s`);
+      output.setup(
+        `no connection: ${error.message}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
+      );
       await delay(inMs, undefined, { signal });
     }
   }
 }
 
-/** Resolves when it was stopped, or with the reason why the network can't be served. */
-function run(session: VpnSession, stop: AbortSignal): Promise<Rejected | undefined> {
+/** Resolves when the user stops it, or with the reason why the network can't be served. */
+function runSession(session: VpnSession, stop: AbortSignal): Promise<RejectionError | undefined> {
   return new Promise((resolve) => {
-    const end = (rejection?: Rejected): void => {
+    const end = (rejection?: RejectionError): void => {
       session.close();
       resolve(rejection);
     };
@@ -199,7 +233,7 @@ function run(session: VpnSession, stop: AbortSignal): Promise<Rejected | undefin
   });
 }
 
-/** Of the configuration that was named, or of the keys that --setup made. */
+/** The private key in the file of `--config`, or the one that `--setup` generated. */
 async function findPrivateKey(
   config: string | undefined,
   directory: NetworkDirectory,
@@ -207,20 +241,15 @@ async function findPrivateKey(
   if (config === undefined) return (await directory.readKeys())?.privateKey ?? null;
   const text = await readPrivateFile(config);
   const key = text === null ? null : readPrivateKey(text);
-  if (key === null) throw new SettingsError(`${config} has no PrivateKey`);
+  if (key === null) {
+    throw new SettingsError(
+      `${config} has no PrivateKey; name the WireGuard server's own configuration with --config`,
+    );
+  }
   return key;
 }
 
-function newOutput(isJson: boolean): VpnOutput {
+function createOutput(isJson: boolean): VpnOutput {
   if (isJson) return new VpnJson();
   return process.stdout.isTTY ? new VpnScreen() : new VpnLines();
-}
-
-function parsePort(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const port = Number(text);
-  if (!/^\d{1,5}$/.test(text) || port < 1 || port > 65_535) {
-    throw new UsageError("--listen-port is a number from 1 to 65535");
-  }
-  return port;
 }

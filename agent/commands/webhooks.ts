@@ -1,49 +1,56 @@
-/** `underpass webhooks <receiver> --forward URL`: brings what vendors delivered to a local server. */
-import { jsonOutput, linesOutput, screenOutput } from "../output/deliveries.ts";
-import { parseOptions, UsageError, type OptionSpec } from "../options.ts";
+/** `underpass webhooks <receiver> --forward URL`: forwards a receiver's deliveries to a local server. */
+import { webhooksJson, webhooksLines, webhooksScreen } from "../output/webhooks.ts";
+import { parseOptions, rejectExtraArguments, UsageError, type OptionSpec } from "../options.ts";
 import { findServer, findToken } from "../settings.ts";
-import { Rejected } from "../tunnel.ts";
+import { RejectionError } from "../tunnel-connection.ts";
 import { Forwarder } from "../webhooks/forwarder.ts";
-import { parseForwardTarget } from "../webhooks/forward-target.ts";
+import { parseForwardTarget, type ForwardTarget } from "../webhooks/forward-target.ts";
 import { LocalServer } from "../webhooks/local-server.ts";
 import { ReceiverApi } from "../webhooks/receiver-api.ts";
 import { parseSince } from "../webhooks/since.ts";
+import { API_OPTIONS, INSECURE_UPSTREAM_OPTION, JSON_OPTION, type Command } from "./command.ts";
 
-export const webhooksOptions = {
-  forward: { kind: "text", value: "URL", help: "where to post each delivery: 3000/hook, or a URL" },
+const OPTIONS = {
+  forward: {
+    kind: "text",
+    value: "URL",
+    help: "where to post each delivery: 3000/hook, or a URL",
+    parse: parseForward,
+  },
   since: {
     kind: "text",
     value: "WHEN",
-    help: "start with older ones: 2h, 7d, a moment, or all (default: where the last run ended)",
+    help: "start with older deliveries: 2h, 7d, a time, or all (default: where the last run ended)",
+    parse: parseStart,
   },
-  server: { kind: "text", value: "URL", help: "the Underpass server (default: the last login)" },
-  "token-file": { kind: "text", value: "FILE", help: "a file with the capability token's bytes" },
-  "insecure-upstream": { kind: "flag", help: "accept any certificate of a local https server" },
-  json: { kind: "flag", help: "one JSON object a line" },
+  ...API_OPTIONS,
+  ...INSECURE_UPSTREAM_OPTION,
+  ...JSON_OPTION,
 } as const satisfies Record<string, OptionSpec>;
 
-/** @returns the exit code: 0 stopped by the user, 1 refused for good. */
-export async function webhooks(args: string[]): Promise<number> {
-  const { values, positionals } = parseOptions(args, webhooksOptions);
-  const [receiver, ...rest] = positionals;
-  if (receiver === undefined) {
-    throw new UsageError("say which receiver: underpass webhooks shop --forward 3000/hook");
-  }
-  if (rest.length > 0) throw new UsageError(`one receiver at a time; what is ${rest[0]}?`);
-  if (values.forward === undefined) throw new UsageError("say where to: --forward 3000/hook");
-  const target = parseForwardTarget(values.forward);
-  if (!target) throw new UsageError(`${values.forward} is no port, host:port or http(s) URL`);
-  const since = values.since === undefined ? undefined : parseSince(values.since, Date.now());
-  if (since === null) {
-    throw new UsageError(
-      "--since takes 90s, 30m, 2h, 7d, a moment such as 2026-01-31T12:00:00Z, or all",
-    );
-  }
+export const webhooksCommand: Command = {
+  usage: [["webhooks <receiver>", "forward a webhook receiver's deliveries to a local server"]],
+  options: OPTIONS,
+  run,
+};
+
+async function run(args: string[]): Promise<number> {
+  const { values, positionals } = parseOptions(args, OPTIONS);
+  const [receiver, ...extra] = positionals;
+  const example = "for example: underpass webhooks shop --forward 3000/hook";
+  if (receiver === undefined) throw new UsageError(`the receiver is missing; ${example}`);
+  rejectExtraArguments(extra);
+  const { forward: target, since } = values;
+  if (target === undefined) throw new UsageError(`--forward is missing; ${example}`);
   const server = await findServer(values.server);
   const token = await findToken(server, values["token-file"]);
   const local = new LocalServer(target, { insecureUpstream: values["insecure-upstream"] });
   const forwarder = new Forwarder(new ReceiverApi(server, token), local, { receiver, since });
-  const newOutput = values.json ? jsonOutput : process.stdout.isTTY ? screenOutput : linesOutput;
+  const newOutput = values.json
+    ? webhooksJson
+    : process.stdout.isTTY
+      ? webhooksScreen
+      : webhooksLines;
   const output = newOutput(forwarder, target.url);
 
   const stop = (): void => forwarder.stop();
@@ -54,7 +61,7 @@ export async function webhooks(args: string[]): Promise<number> {
     output.end();
     return 0;
   } catch (error) {
-    if (!(error instanceof Rejected)) throw error;
+    if (!(error instanceof RejectionError)) throw error;
     output.end(error);
     return 1;
   } finally {
@@ -62,4 +69,18 @@ export async function webhooks(args: string[]): Promise<number> {
     process.off("SIGTERM", stop);
     await local.close();
   }
+}
+
+function parseForward(text: string, option: string): ForwardTarget {
+  const target = parseForwardTarget(text);
+  if (target) return target;
+  throw new UsageError(`${option} must be a port, host:port or http(s) URL, not ${text}`);
+}
+
+function parseStart(text: string, option: string): string {
+  const since = parseSince(text, Date.now());
+  if (since !== null) return since;
+  throw new UsageError(
+    `${option} must be 90s, 30m, 2h, 7d, a time such as 2026-01-31T12:00:00Z, or all, not ${text}`,
+  );
 }

@@ -34,8 +34,8 @@ import {
 } from "../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { FrameSplice } from "../frame-splice.ts";
-import { chunkPassed } from "../transfer-garbage.ts";
-import { isPrivateTransport, noMask } from "../wire.ts";
+import { countTransfer } from "../transfer-garbage.ts";
+import { isPrivateTransport, clearMask } from "../wire.ts";
 
 /** Why there is no connection, or not any longer. */
 export interface ClientFailure {
@@ -43,7 +43,7 @@ export interface ClientFailure {
   reason: string | undefined;
   message: string;
   /** Whether another attempt could be answered otherwise. */
-  mayRetry: boolean;
+  canRetry: boolean;
 }
 
 export interface ClientStreamOptions {
@@ -52,9 +52,9 @@ export interface ClientStreamOptions {
   /** A tunnel's id or name. */
   tunnel: string;
   /** @returns the local connection that is joined with the stream, paused; null: the stream is not needed. */
-  welcomed(welcome: ClientWelcome): Socket | null;
+  onWelcome(welcome: ClientWelcome): Socket | null;
   /** Called once. @param failure null when both directions have ended. */
-  ended(failure: ClientFailure | null): void;
+  onEnd(failure: ClientFailure | null): void;
 }
 
 export class ClientStream {
@@ -62,8 +62,8 @@ export class ClientStream {
   readonly #socket: WebSocket;
   readonly #writer = new FrameWriter();
   readonly #heartbeat: NodeJS.Timeout;
-  #heardAtMs = Date.now();
-  #isFlushing = false;
+  #receivedAtMs = Date.now();
+  #isFlushScheduled = false;
   #windows = new SendWindows(0, 0);
   #splice: FrameSplice | undefined;
   #isEnded = false;
@@ -89,7 +89,7 @@ export class ClientStream {
 
   /** The connection is not wanted any longer. */
   close(): void {
-    this.#end({ reason: undefined, message: "the connection was closed", mayRetry: true });
+    this.#end({ reason: undefined, message: "the connection was closed", canRetry: true });
   }
 
   // ── Frames out ──
@@ -98,16 +98,16 @@ export class ClientStream {
   #send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
     if (this.#writer.length >= WIRE_MESSAGE_MAX_BYTES / 4) return this.#flush();
-    if (this.#isFlushing) return;
-    this.#isFlushing = true;
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
     setImmediate(() => this.#flush());
   }
 
   #flush(): void {
-    this.#isFlushing = false;
+    this.#isFlushScheduled = false;
     if (this.#writer.length === 0) return;
     const message = this.#writer.take();
-    chunkPassed(message.byteLength);
+    countTransfer(message.byteLength);
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     this.#socket.send(message, () => this.#writer.recycle(message));
   }
@@ -125,23 +125,25 @@ export class ClientStream {
   }
 
   #beat(): void {
-    if (Date.now() - this.#heardAtMs > HEARTBEAT_TIMEOUT_MS) return this.#socket.terminate();
+    if (Date.now() - this.#receivedAtMs > HEARTBEAT_TIMEOUT_MS) return this.#socket.terminate();
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(PING);
   }
 
   // ── Frames in ──
 
   #receive(data: RawData, isBinary: boolean): void {
-    this.#heardAtMs = Date.now();
+    this.#receivedAtMs = Date.now();
     if (!isBinary || this.#isEnded) return;
-    chunkPassed((data as Buffer).byteLength);
+    countTransfer((data as Buffer).byteLength);
     let isUnderstood = true;
     const isWhole = readFrames(data as Buffer, (frame) => {
       isUnderstood &&= this.#isEnded || this.#receiveFrame(frame);
     });
     if (isWhole && isUnderstood) return;
-    this.#send((w) => w.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"));
-    this.#end({ reason: "protocol_error", message: "unexpected frame", mayRetry: true });
+    this.#send((w) =>
+      w.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"),
+    );
+    this.#end({ reason: "protocol_error", message: "unexpected frame", canRetry: true });
   }
 
   #receiveFrame(frame: Frame): boolean {
@@ -159,7 +161,7 @@ export class ClientStream {
   #receiveWelcome(frame: Frame): boolean {
     const welcome = ClientWelcome.safeParse(parseJsonPayload(frame.payload));
     if (!welcome.success) return false;
-    const socket = this.#options.welcomed(welcome.data);
+    const socket = this.#options.onWelcome(welcome.data);
     if (!socket) {
       this.#end(null);
       return true;
@@ -170,10 +172,12 @@ export class ClientStream {
       id: CLIENT_STREAM,
       windows: this.#windows,
       send: (write) => this.#send(write),
-      completed: () => this.#end(null),
-      broken: (code, reason) => {
-        this.#send((writer) => writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.cancelled, reason));
-        this.#end({ reason: nameOfReset(code), message: reason, mayRetry: true });
+      onComplete: () => this.#end(null),
+      onBreak: (code, reason) => {
+        this.#send((writer) =>
+          writer.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.cancelled, reason),
+        );
+        this.#end({ reason: findResetName(code), message: reason, canRetry: true });
       },
     });
     this.#splice.start();
@@ -188,7 +192,7 @@ export class ClientStream {
     this.#end({
       reason: name ?? undefined,
       message: message || `the connection was closed (${code})`,
-      mayRetry: shouldReconnect(code),
+      canRetry: shouldReconnect(code),
     });
   }
 
@@ -200,7 +204,7 @@ export class ClientStream {
     this.#splice?.abort();
     this.#windows.close();
     this.#socket.close(failure?.reason === "protocol_error" ? CLOSE.protocol_error : 1000);
-    this.#options.ended(failure);
+    this.#options.onEnd(failure);
   }
 }
 
@@ -216,16 +220,16 @@ function openSocket({ server, token, tunnel }: ClientStreamOptions): WebSocket {
     maxPayload: WIRE_MESSAGE_MAX_BYTES,
     perMessageDeflate: false,
     skipUTF8Validation: true,
-    ...(isPrivateTransport(url) ? { generateMask: noMask } : {}),
+    ...(isPrivateTransport(url) ? { generateMask: clearMask } : {}),
   });
 }
 
 function toFailure(reset: { code: number; text: string } | null): ClientFailure {
-  const reason = nameOfReset(reset?.code);
-  return { reason, message: reset?.text || "the connection was reset", mayRetry: true };
+  const reason = findResetName(reset?.code);
+  return { reason, message: reset?.text || "the connection was reset", canRetry: true };
 }
 
-function nameOfReset(code: number | undefined): string | undefined {
+function findResetName(code: number | undefined): string | undefined {
   return Object.entries(RESET).find(([, known]) => known === (code as ResetCode))?.[0];
 }
 

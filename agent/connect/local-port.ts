@@ -7,7 +7,7 @@ import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { SettingsError } from "../settings.ts";
-import { backOff, Rejected } from "../tunnel-connection.ts";
+import { backOff, RejectionError } from "../tunnel-connection.ts";
 import { ClientStream, type ClientFailure } from "./client-stream.ts";
 import { formatAddress, type ListenAddress } from "./listen-address.ts";
 
@@ -19,7 +19,7 @@ export interface LocalPortOptions {
   listen: ListenAddress;
 }
 
-export interface EndedConnection {
+export interface LocalConnectionReport {
   /** Of the local program. */
   address: string;
   durationMs: number;
@@ -33,15 +33,20 @@ export interface EndedConnection {
 interface LocalPortEventMap {
   /** Local programs can connect. */
   ready: [local: { tunnelId: string | undefined; address: string; port: number }];
-  connection: [connection: EndedConnection];
+  connection: [connection: LocalConnectionReport];
   /** The tunnel can't be reached for now. */
   notice: [message: string];
   /** For good: the tunnel is gone, or the token. */
-  rejected: [rejection: Rejected];
+  rejected: [rejection: RejectionError];
 }
 
 /** After these no further connection can succeed. */
-const FINAL = new Set(["unauthorized", "tunnel_deleted", "tunnel_expired", "unsupported_version"]);
+const PERMANENT_REASONS = new Set([
+  "unauthorized",
+  "tunnel_deleted",
+  "tunnel_expired",
+  "unsupported_version",
+]);
 
 export class LocalPort extends EventEmitter<LocalPortEventMap> {
   readonly #options: LocalPortOptions;
@@ -98,7 +103,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
     for (let failures = 0; ; failures += 1) {
       const found = await this.#probe();
       if (this.#abort.signal.aborted || !("message" in found)) return found as ClientWelcome;
-      if (!found.mayRetry) {
+      if (!found.canRetry) {
         this.#reject(found);
         return null;
       }
@@ -113,11 +118,11 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
     return new Promise((resolve) => {
       const stream: ClientStream = new ClientStream({
         ...this.#options,
-        welcomed: (welcome) => {
+        onWelcome: (welcome) => {
           resolve(welcome);
           return null;
         },
-        ended: (failure) => resolve(failure ?? LOST),
+        onEnd: (failure) => resolve(failure ?? LOST),
       });
       this.#abort.signal.addEventListener("abort", () => stream.close());
     });
@@ -129,8 +134,8 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
     socket.on("error", () => undefined);
     const stream: ClientStream = new ClientStream({
       ...this.#options,
-      welcomed: () => socket,
-      ended: (failure) => {
+      onWelcome: () => socket,
+      onEnd: (failure) => {
         this.#streams.delete(stream);
         if (failure) reset(socket);
         this.emit("connection", {
@@ -140,7 +145,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
           bytesOut: stream.bytesFromTunnel,
           ...(failure ? { problem: failure.message } : {}),
         });
-        if (failure && FINAL.has(failure.reason ?? "")) this.#reject(failure);
+        if (failure && PERMANENT_REASONS.has(failure.reason ?? "")) this.#reject(failure);
       },
     });
     this.#streams.set(stream, socket);
@@ -149,14 +154,14 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
   #reject({ reason, message }: ClientFailure): void {
     if (this.#abort.signal.aborted) return;
     this.close();
-    this.emit("rejected", new Rejected(reason ?? "rejected", message));
+    this.emit("rejected", new RejectionError(reason ?? "rejected", message));
   }
 }
 
 const LOST: ClientFailure = {
   reason: undefined,
   message: "the connection was lost",
-  mayRetry: true,
+  canRetry: true,
 };
 
 function listenProblem(error: NodeJS.ErrnoException, host: string, port: number): string {

@@ -16,14 +16,14 @@ const HOP_BY_HOP = new Set([
 ]);
 
 /** Text as the bytes of its UTF-8, one character each; ASCII is the same either way. */
-export function latin1OfUtf8(text: string): string {
+export function utf8ToLatin1(text: string): string {
   return isAscii(text) ? text : Buffer.from(text, "utf8").toString("latin1");
 }
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** A value's bytes as text: UTF-8 where they are that, else Latin-1, which every byte is. */
-export function textOfBytes(bytes: Buffer): string {
+export function decodeHeaderValue(bytes: Buffer): string {
   const latin1 = bytes.toString("latin1");
   if (isAscii(latin1)) return latin1;
   try {
@@ -34,27 +34,29 @@ export function textOfBytes(bytes: Buffer): string {
 }
 
 /** What of an answer's head goes to the visitor: names and values in turn, in their order. */
-export function responsePairs(rawHeaders: (Buffer | string)[]): string[] {
+export function toResponsePairs(rawHeaders: (Buffer | string)[]): string[] {
   const pairs: string[] = [];
   let dropped = HOP_BY_HOP;
   for (const [name, value] of headerPairs(rawHeaders)) {
-    if (textOf(name).toLowerCase() === "connection") dropped = withNamed(dropped, textOf(value));
+    if (decode(name).toLowerCase() === "connection") dropped = addNamed(dropped, decode(value));
   }
   for (const [rawName, value] of headerPairs(rawHeaders)) {
-    const name = textOf(rawName);
-    if (!dropped.has(name.toLowerCase())) pairs.push(name, textOf(value));
+    const name = decode(rawName);
+    if (!dropped.has(name.toLowerCase())) pairs.push(name, decode(value));
   }
   return pairs;
 }
 
-function withNamed(dropped: Set<string>, connection: string): Set<string> {
+function addNamed(dropped: Set<string>, connection: string): Set<string> {
   const lower = connection.toLowerCase();
   if (lower === "keep-alive" || lower === "close") return dropped;
   return new Set([...dropped, ...lower.split(",").map((name) => name.trim())]);
 }
 
-function textOf(value: Buffer | string): string {
-  return typeof value === "string" ? textOfBytes(Buffer.from(value, "latin1")) : textOfBytes(value);
+function decode(value: Buffer | string): string {
+  return typeof value === "string"
+    ? decodeHeaderValue(Buffer.from(value, "latin1"))
+    : decodeHeaderValue(value);
 }
 
 function isAscii(text: string): boolean {

@@ -1,39 +1,45 @@
-/** One visitor's request at the local server: sent as it came, answered as it is. */
-import { Readable } from "node:stream";
+/** One visitor's HTTP request, sent to the local server unchanged; the response goes back unchanged. */
 import type { Dispatcher } from "undici";
-import { ReceiveWindow } from "../../protocol/wire/flow.ts";
 import { FLAG, FRAME, RESET, type Frame, type ResetCode } from "../../protocol/wire/frames.ts";
-import { FRAME_DATA_MAX_BYTES, STREAM_WINDOW_BYTES } from "../../protocol/limits.ts";
+import { FRAME_DATA_MAX_BYTES } from "../../protocol/limits.ts";
 import type { Stream, Wire } from "../wire.ts";
-import { latin1OfUtf8, responsePairs } from "./header-bytes.ts";
+import { toResponsePairs, utf8ToLatin1 } from "./header-bytes.ts";
 import type { Origin } from "./origin.ts";
-import { replaceValues } from "../../shared/header-lines.ts";
+import { RequestBody } from "./request-body.ts";
+
+/**
+ * How far the response is.
+ * - `awaiting`: the local server has not answered.
+ * - `held`: its response head is held back, because it may be a development server's refusal of the host name.
+ * - `responding`: the response head was sent, and the body is on its way.
+ * - `flushing`: the local server has finished, and the rest of the body waits for credit.
+ * - `ended`: the response is complete, or was reset by either side.
+ */
+type Phase = "awaiting" | "held" | "responding" | "flushing" | "ended";
+
+const RETRIED_WITH_LOCAL_NAME = "sent again with the local server's own host name";
 
 export class HttpStream implements Stream {
-  readonly ends = true;
+  readonly isDrainable = true;
   readonly #wire: Wire;
   readonly #id: number;
   readonly #origin: Origin;
   readonly #method: string;
   readonly #target: string;
-  readonly #pairs: string[];
+  readonly #requestPairs: string[];
   readonly #startedAtMs = performance.now();
-  readonly #window = new ReceiveWindow(STREAM_WINDOW_BYTES);
-  /** The visitor's body; null where the request has none. */
-  readonly #upload: Readable | null;
-  #uploadQueue: Uint8Array[] = [];
-  #uploadEnded = false;
-  #uploadWanted = false;
-  #abortRequest: ((reason?: Error) => void) | undefined;
-  #resume: (() => void) | undefined;
-  #status = 0;
-  /** The part of the answer that the tunnel has no credit for yet. */
-  #rest: Buffer | undefined;
-  #completed = false;
-  #over = false;
+  /** null when the request has no body. */
+  readonly #body: RequestBody | null;
+  #phase: Phase = "awaiting";
   #attempts = 0;
-  /** The start of an answer that may be a development server's refusal of the host name. */
-  #suspect: { pairs: string[] } | undefined;
+  #abortRequest: ((reason?: Error) => void) | undefined;
+  #resumeResponse: (() => void) | undefined;
+  /** Of the response; 0 in the phase `awaiting`. */
+  #status = 0;
+  /** The response's headers in the phase `held`. */
+  #heldPairs: string[] = [];
+  /** The part of the response that the tunnel has no credit for yet. */
+  #unsent: Buffer | undefined;
 
   constructor(origin: Origin, wire: Wire, id: number, head: string[], flags: number) {
     const [method, target, ...pairs] = head as [string, string, ...string[]];
@@ -41,11 +47,9 @@ export class HttpStream implements Stream {
     this.#wire = wire;
     this.#id = id;
     this.#method = method;
-    this.#target = latin1OfUtf8(target);
-    this.#pairs = pairs;
-    this.#upload = flags & FLAG.end ? null : new Readable({ read: () => this.#pull() });
-    // Its errors reach the request; without a listener they would end the process.
-    this.#upload?.on("error", () => undefined);
+    this.#target = utf8ToLatin1(target);
+    this.#requestPairs = pairs;
+    this.#body = flags & FLAG.end ? null : new RequestBody((bytes) => this.#sendCredit(bytes));
   }
 
   // ── Called by the wire ──
@@ -54,69 +58,47 @@ export class HttpStream implements Stream {
     this.#dispatch();
   }
 
-  frame(frame: Frame): void {
-    if (frame.type !== FRAME.data || this.#uploadEnded || !this.#upload) return;
-    if (!this.#window.recordReceived(frame.payload.byteLength)) {
-      return this.#fail(RESET.protocolError, "more than the window");
-    }
-    if (frame.payload.byteLength > 0) this.#uploadQueue.push(frame.payload);
-    if (frame.flags & FLAG.end) {
-      this.#uploadEnded = true;
-      this.#window.end();
-    }
-    if (this.#uploadWanted) this.#pull();
+  receive(frame: Frame): void {
+    if (frame.type !== FRAME.data || !this.#body) return;
+    const isLast = (frame.flags & FLAG.end) !== 0;
+    if (this.#body.receive(frame.payload, isLast)) return;
+    this.#fail(RESET.protocolError, "the request body exceeds its window");
   }
 
   abort(): void {
-    this.#over = true;
+    this.#phase = "ended";
     this.#abortRequest?.(new Error("the visitor left"));
-    this.#upload?.destroy();
-  }
-
-  // ── Upload ──
-
-  /** One chunk when the request wants one; its bytes are granted again as it leaves our queue. */
-  #pull(): void {
-    const chunk = this.#uploadQueue.shift();
-    this.#uploadWanted = chunk === undefined;
-    if (chunk !== undefined) {
-      this.#upload?.push(chunk);
-      const grant = this.#window.recordConsumed(chunk.byteLength);
-      if (grant > 0) this.#wire.send((writer) => writer.writeCredit(this.#id, grant));
-    } else if (this.#uploadEnded) {
-      this.#uploadWanted = false;
-      this.#upload?.push(null);
-    }
+    this.#body?.destroy();
   }
 
   // ── Request ──
 
   #dispatch(): void {
     this.#attempts += 1;
-    const pairs = [...this.#pairs];
+    const pairs = [...this.#requestPairs];
     this.#origin.hostHeader.rewriteRequest(pairs);
-    replaceValues(pairs, (_name, value) => latin1OfUtf8(value));
+    for (let i = 1; i < pairs.length; i += 2) pairs[i] = utf8ToLatin1(pairs[i]!);
     const options: Dispatcher.DispatchOptions = {
       path: this.#target,
       method: this.#method,
       headers: pairs,
-      body: this.#upload,
-      // The tunnel repeats what may be repeated; here nothing is sent twice unasked.
+      body: this.#body?.stream ?? null,
+      // The tunnel decides which requests are sent again; undici must not do it by itself.
       idempotent: false,
     };
     try {
-      this.#origin.dispatch(options, this.#handler());
+      this.#origin.dispatch(options, this.#createHandler());
     } catch (error) {
-      this.#fail(RESET.originFailed, messageOf(error));
+      this.#fail(RESET.originFailed, formatErrors(error));
     }
   }
 
-  /** undici's own callbacks, without the objects that its promises would make of an answer. */
-  #handler(): Dispatcher.DispatchHandler {
+  /** undici's own callbacks: they avoid the objects that its promises would allocate for each response. */
+  #createHandler(): Dispatcher.DispatchHandler {
     return {
       onConnect: (abort) => {
         this.#abortRequest = abort;
-        if (this.#over) abort();
+        if (this.#phase === "ended") abort();
       },
       onHeaders: (status, rawHeaders, resume) => this.#onHeaders(status, rawHeaders, resume),
       onData: (chunk) => this.#onData(chunk),
@@ -125,39 +107,77 @@ export class HttpStream implements Stream {
     };
   }
 
+  #sendCredit(bytes: number): void {
+    this.#wire.send((writer) => writer.writeCredit(this.#id, bytes));
+  }
+
+  // ── Response ──
+
   #onHeaders(status: number, rawHeaders: Buffer[], resume: () => void): boolean {
-    if (status < 200) return true; // Interim answers (1xx) end here.
-    this.#resume = resume;
+    if (status < 200) return true; // Interim responses (1xx) are not forwarded.
+    this.#resumeResponse = resume;
     this.#status = status;
-    const pairs = responsePairs(rawHeaders);
+    const pairs = toResponsePairs(rawHeaders);
     if (status > 599) {
-      this.#fail(RESET.originFailed, `status ${status} is none of HTTP's`);
+      this.#fail(RESET.originFailed, `the local server sent the invalid status ${status}`);
       return true;
     }
-    if (this.#origin.hostHeader.mayBeRefusal(status) && !this.#upload) this.#suspect = { pairs };
-    else this.#sendHead(pairs);
+    if (this.#origin.hostHeader.mayBeRefusal(status) && !this.#body) {
+      this.#phase = "held";
+      this.#heldPairs = pairs;
+    } else {
+      this.#sendHead(pairs);
+    }
     return true;
   }
 
   #sendHead(pairs: string[]): void {
+    this.#phase = "responding";
     this.#origin.hostHeader.rewriteResponse(pairs, this.#origin.publicOrigin);
-    this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [this.#status, ...pairs]));
+    this.#wire.send((writer) =>
+      writer.writeJson(FRAME.response, 0, this.#id, [this.#status, ...pairs]),
+    );
   }
 
+  /** @returns false when the local server must pause. */
   #onData(chunk: Buffer): boolean {
-    if (this.#over) return true;
-    if (this.#suspect && this.#isRefusedName(chunk)) return true;
-    return this.#sendData(chunk);
+    switch (this.#phase) {
+      case "responding":
+        return this.#sendData(chunk);
+      case "held":
+        return this.#retryWithLocalName(chunk) || this.#sendData(chunk);
+      case "awaiting":
+      case "flushing":
+      case "ended":
+        // Of a response that nothing waits for any more.
+        return true;
+    }
   }
 
-  /** @returns false when the local server should pause. */
+  #onComplete(): void {
+    switch (this.#phase) {
+      case "held":
+        if (!this.#retryWithLocalName(Buffer.alloc(0))) this.#finish();
+        return;
+      case "responding":
+        if (this.#unsent) this.#phase = "flushing";
+        else this.#finish();
+        return;
+      case "awaiting":
+      case "flushing":
+      case "ended":
+        return;
+    }
+  }
+
+  /** @returns whether all of it was sent; otherwise the rest is sent when there is credit. */
   #sendData(chunk: Buffer): boolean {
     let rest = chunk;
     while (rest.byteLength > 0) {
       const available = this.#wire.windows.available(this.#id);
       if (available <= 0) {
-        this.#rest = rest;
-        this.#wire.windows.whenAvailable(this.#id, () => this.#sendRest());
+        this.#unsent = rest;
+        this.#wire.windows.whenAvailable(this.#id, () => this.#sendUnsent());
         return false;
       }
       const part = rest.subarray(0, Math.min(available, FRAME_DATA_MAX_BYTES));
@@ -168,69 +188,71 @@ export class HttpStream implements Stream {
     return true;
   }
 
-  #sendRest(): void {
-    const rest = this.#rest;
-    if (this.#over || !rest) return;
-    this.#rest = undefined;
+  #sendUnsent(): void {
+    const rest = this.#unsent;
+    if (this.#phase === "ended" || !rest) return;
+    this.#unsent = undefined;
     if (!this.#sendData(rest)) return;
-    if (this.#completed) this.#finish();
-    else this.#resume?.();
+    if (this.#phase === "flushing") this.#finish();
+    else this.#resumeResponse?.();
   }
 
-  #onComplete(): void {
-    if (this.#over) return;
-    if (this.#suspect && this.#isRefusedName(Buffer.alloc(0))) return;
-    this.#completed = true;
-    if (!this.#rest) this.#finish();
+  /**
+   * Decides about a held response by its first bytes.
+   * @returns true when it is dropped and the request is sent again with the local server's own name; false when it is
+   * the response, whose head is sent now.
+   */
+  #retryWithLocalName(start: Buffer): boolean {
+    const pairs = this.#heldPairs;
+    this.#heldPairs = [];
+    if (!this.#origin.hostHeader.rewriteIfRefused(start.toString("latin1"))) {
+      this.#sendHead(pairs);
+      return false;
+    }
+    const abort = this.#abortRequest;
+    this.#phase = "awaiting";
+    this.#status = 0;
+    this.#abortRequest = undefined;
+    abort?.(new Error(RETRIED_WITH_LOCAL_NAME));
+    this.#origin.notify(
+      "the local server refuses the public host name; its own host name is used from now on",
+    );
+    this.#dispatch();
+    return true;
   }
+
+  #onError(error: Error & { code?: string }): void {
+    if (this.#phase === "ended" || error.message === RETRIED_WITH_LOCAL_NAME) return;
+    const isUnanswered = this.#phase === "awaiting";
+    // The local server closed a kept-alive connection just as the request was sent on it.
+    const wasStale = isUnanswered && error.code === "UND_ERR_SOCKET" && this.#attempts === 1;
+    if (wasStale && !this.#body && isSafe(this.#method)) return this.#dispatch();
+    this.#fail(isUnanswered ? toResetCode(error) : RESET.originFailed, formatErrors(error));
+  }
+
+  // ── End ──
 
   #finish(): void {
-    this.#over = true;
-    this.#wire.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()));
+    this.#phase = "ended";
+    this.#wire.send((writer) =>
+      writer.writeBytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()),
+    );
     this.#wire.windows.end(this.#id);
     this.#wire.finish(this.#id);
     this.#report(this.#status);
   }
 
-  /** @returns true when the answer is given up and the request sent again by the local server's own name. */
-  #isRefusedName(start: Buffer): boolean {
-    const { pairs } = this.#suspect!;
-    this.#suspect = undefined;
-    if (this.#origin.hostHeader.refusedBy(start.toString("latin1"))) {
-      const abort = this.#abortRequest;
-      this.#status = 0;
-      this.#abortRequest = undefined;
-      abort?.(new Error("asked again by another name"));
-      this.#origin.told(
-        "the local server refuses the public host name: its own is used from now on",
-      );
-      this.#dispatch();
-      return true;
-    }
-    this.#sendHead(pairs);
-    return false;
-  }
-
-  #onError(error: Error & { code?: string }): void {
-    if (this.#over || error.message === "asked again by another name") return;
-    const isUnanswered = this.#status === 0;
-    // A kept-alive connection that the local server closed as the request was on its way.
-    const wasStale = isUnanswered && error.code === "UND_ERR_SOCKET" && this.#attempts === 1;
-    if (wasStale && !this.#upload && isSafe(this.#method)) return this.#dispatch();
-    this.#fail(isUnanswered ? resetCodeOf(error) : RESET.originFailed, messageOf(error));
-  }
-
   #fail(code: ResetCode, reason: string): void {
-    if (this.#over) return;
-    this.#over = true;
+    if (this.#phase === "ended") return;
+    this.#phase = "ended";
     this.#wire.reset(this.#id, code, reason);
     this.#abortRequest?.(new Error(reason));
-    this.#upload?.destroy();
+    this.#body?.destroy();
     this.#report(code === RESET.originTimeout ? 504 : 502, reason);
   }
 
   #report(status: number, problem?: string): void {
-    this.#origin.finished({
+    this.#origin.reportRequest({
       method: this.#method,
       path: this.#target,
       status,
@@ -245,7 +267,7 @@ function isSafe(method: string): boolean {
   return method === "GET" || method === "HEAD" || method === "OPTIONS";
 }
 
-function resetCodeOf(error: Error & { code?: string }): ResetCode {
+function toResetCode(error: Error & { code?: string }): ResetCode {
   switch (error.code) {
     case "ECONNREFUSED":
     case "ENOTFOUND":
@@ -264,7 +286,8 @@ function resetCodeOf(error: Error & { code?: string }): ResetCode {
   }
 }
 
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
+/** A host with several addresses fails with one error for each of them. */
+function formatErrors(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(formatErrors).join("; ");
   return error instanceof Error ? error.message : String(error);
 }

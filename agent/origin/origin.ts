@@ -3,7 +3,7 @@ import { connect as connectTcp } from "node:net";
 import { Pool, type Dispatcher } from "undici";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { HostHeader, type HostMode } from "../host-header.ts";
-import { lookupFor, type Target } from "../target.ts";
+import { getLookup, type Target } from "../target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 /** Longer than any long poll (10 minutes) with time to spare. */
@@ -13,7 +13,7 @@ const ORIGIN_CONNECTIONS_MAX = 1_024;
 /** All header lines of an answer together, as the platform bounds them. */
 const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
 
-export interface FinishedRequest {
+export interface RequestReport {
   method: string;
   path: string;
   status: number;
@@ -23,9 +23,9 @@ export interface FinishedRequest {
 }
 
 export interface OriginEvents {
-  finished(request: FinishedRequest): void;
+  onRequestFinished(request: RequestReport): void;
   /** Something a person should know. */
-  told(message: string): void;
+  onNotice(message: string): void;
 }
 
 export class Origin {
@@ -57,7 +57,7 @@ export class Origin {
       connect: {
         timeout: ORIGIN_CONNECT_MAX_MS,
         rejectUnauthorized: !options.insecureUpstream,
-        lookup: lookupFor(target) as never,
+        lookup: getLookup(target) as never,
         autoSelectFamily: true,
       },
     });
@@ -67,12 +67,12 @@ export class Origin {
     this.#pool.dispatch(options, handler);
   }
 
-  finished(request: FinishedRequest): void {
-    this.#events.finished(request);
+  reportRequest(request: RequestReport): void {
+    this.#events.onRequestFinished(request);
   }
 
-  told(message: string): void {
-    this.#events.told(message);
+  notify(message: string): void {
+    this.#events.onNotice(message);
   }
 
   /** Whether something accepts connections there now. */
@@ -82,7 +82,7 @@ export class Origin {
       const socket = connectTcp({
         host: host.replace(/^\[|\]$/g, ""),
         port,
-        lookup: lookupFor(this.target) as never,
+        lookup: getLookup(this.target) as never,
         autoSelectFamily: true,
         timeout: ORIGIN_CONNECT_MAX_MS,
       });

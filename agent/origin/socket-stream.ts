@@ -11,14 +11,14 @@ import {
 } from "../../protocol/wire/frames.ts";
 import { FRAME_DATA_MAX_BYTES, SOCKET_MESSAGE_MAX_BYTES } from "../../protocol/limits.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
-import { lookupFor } from "../target.ts";
+import { getLookup } from "../target.ts";
 import type { Stream, Wire } from "../wire.ts";
-import { latin1OfUtf8, responsePairs } from "./header-bytes.ts";
+import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { Origin } from "./origin.ts";
 import { headerPairs } from "../../shared/header-lines.ts";
 
 /** The handshake's own lines, which the library writes and checks. */
-const HANDSHAKE = new Set(["sec-websocket-accept", "sec-websocket-extensions"]);
+const HANDSHAKE_HEADERS = new Set(["sec-websocket-accept", "sec-websocket-extensions"]);
 
 interface Message {
   isBinary: boolean;
@@ -26,7 +26,7 @@ interface Message {
 }
 
 export class SocketStream implements Stream {
-  readonly ends = false;
+  readonly isDrainable = false;
   readonly #origin: Origin;
   readonly #wire: Wire;
   readonly #id: number;
@@ -45,7 +45,7 @@ export class SocketStream implements Stream {
     this.#origin = origin;
     this.#wire = wire;
     this.#id = id;
-    this.#target = latin1OfUtf8(target);
+    this.#target = utf8ToLatin1(target);
     origin.hostHeader.rewriteRequest(pairs);
     this.#pairs = pairs;
   }
@@ -61,7 +61,7 @@ export class SocketStream implements Stream {
     }
   }
 
-  frame(frame: Frame): void {
+  receive(frame: Frame): void {
     if (frame.type === FRAME.close) return this.#closeSocket(frame);
     if (frame.type !== FRAME.text && frame.type !== FRAME.binary) return;
     if (this.#socket.readyState !== WebSocket.OPEN) return;
@@ -69,7 +69,8 @@ export class SocketStream implements Stream {
     // Parts go on as parts: nothing is put together here.
     const options = { binary: frame.type === FRAME.binary, fin: !(frame.flags & FLAG.more) };
     this.#socket.send(frame.payload, options, () => {
-      if (!this.#over && byteLength > 0) this.#wire.send((w) => w.writeCredit(this.#id, byteLength));
+      if (!this.#over && byteLength > 0)
+        this.#wire.send((w) => w.writeCredit(this.#id, byteLength));
     });
   }
 
@@ -90,7 +91,7 @@ export class SocketStream implements Stream {
       skipUTF8Validation: true,
       handshakeTimeout: ORIGIN_CONNECT_MAX_MS,
       rejectUnauthorized: !this.#origin.allowsInvalidCertificate,
-      lookup: lookupFor(this.#origin.target) as never,
+      lookup: getLookup(this.#origin.target) as never,
       // The library would parse the target as a URL; the local server gets it as the visitor sent it.
       finishRequest: (request) => {
         try {
@@ -114,7 +115,7 @@ export class SocketStream implements Stream {
   }
 
   #accepted(response: IncomingMessage): void {
-    const pairs = this.#headOf(response);
+    const pairs = this.#toPairs(response);
     this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [101, ...pairs]));
     this.#report(101);
   }
@@ -122,7 +123,7 @@ export class SocketStream implements Stream {
   /** The local server's own answer to a handshake that it does not want. */
   #refused(response: IncomingMessage): void {
     const status = response.statusCode ?? 502;
-    const pairs = this.#headOf(response);
+    const pairs = this.#toPairs(response);
     this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [status, ...pairs]));
     let room = FRAME_DATA_MAX_BYTES;
     response.on("data", (chunk: Buffer) => {
@@ -138,11 +139,11 @@ export class SocketStream implements Stream {
     this.#report(status);
   }
 
-  #headOf(response: IncomingMessage): string[] {
-    const pairs = responsePairs(response.rawHeaders);
+  #toPairs(response: IncomingMessage): string[] {
+    const pairs = toResponsePairs(response.rawHeaders);
     const kept: string[] = [];
     for (const [name, value] of headerPairs(pairs)) {
-      if (!HANDSHAKE.has(name.toLowerCase())) kept.push(name, value);
+      if (!HANDSHAKE_HEADERS.has(name.toLowerCase())) kept.push(name, value);
     }
     return kept;
   }
@@ -220,7 +221,7 @@ export class SocketStream implements Stream {
   }
 
   #report(status: number, problem?: string): void {
-    this.#origin.finished({
+    this.#origin.reportRequest({
       method: "GET",
       path: this.#target,
       status,
@@ -235,7 +236,7 @@ function splitPairs(pairs: string[]): { protocols: string[]; headers: Record<str
   const headers: Record<string, string[]> = {};
   let protocols: string[] = [];
   for (const [name, utf8] of headerPairs(pairs)) {
-    const value = latin1OfUtf8(utf8);
+    const value = utf8ToLatin1(utf8);
     if (name === "sec-websocket-protocol") protocols = value.split(",").map((part) => part.trim());
     else (headers[name] ??= []).push(value);
   }

@@ -1,32 +1,40 @@
-/** What `underpass vpn` prints: JSON for programs, lines for logs, a picture for a person at a terminal. */
+/** What `underpass vpn` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
 import type { Device } from "../../protocol/schemas/networks.ts";
 import { formatPath } from "../vpn/path-line.ts";
 import type { NetworkStatus } from "../vpn/network-agent.ts";
 import type { VpnSession } from "../vpn/session.ts";
-import type { Rejected } from "../tunnel.ts";
+import type { RejectionError } from "../tunnel-connection.ts";
 import { formatAgo } from "./format-ago.ts";
-import { printJson } from "./json-lines.ts";
-import { bold, dim, green, harmless, Picture, red, yellow } from "./picture.ts";
+import {
+  endJson,
+  endLines,
+  formatRejection,
+  printJson,
+  printLine,
+  type Advice,
+  type Output,
+} from "./output.ts";
+import { bold, dim, green, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
 
-export interface VpnOutput {
-  /** What the set-up did, a line at a time, before anything else. */
+export interface VpnOutput extends Output {
+  /** Prints one line about the setup, before a session is shown. */
   setup(line: string): void;
-  /** Shows a session from now on. */
+  /** Prints a session's events from now on. */
   show(session: VpnSession): void;
-  /** What the person reads last. */
-  end(rejection?: Rejected): void;
 }
 
 const DEVICES_SHOWN = 12;
 const REDRAW_MS = 1_000;
 
-const ADVICE: Record<string, string> = {
-  not_found: "Make it with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
-  server_not_registered: "This machine becomes its server with: underpass vpn <network> --setup",
+const ADVICE: Advice = {
+  not_found: "Create the network with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
+  server_not_registered:
+    "Make this machine the network's server with: underpass vpn <network> --setup",
   replaced: "A newer agent serves this network now.",
-  network_deleted: "Somebody deleted the network.",
+  network_deleted: "Create a new network with: underpass vpn <network> --setup --cidr 10.88.0.0/24",
   unauthorized: "Get a new token with `underpass login`.",
-  forbidden: "A token that is confined to names, or of a viewer, may not serve networks.",
+  forbidden:
+    "Use a token that is not confined to names, of a member, admin or owner: underpass login",
 };
 
 export class VpnJson implements VpnOutput {
@@ -42,8 +50,13 @@ export class VpnJson implements VpnOutput {
     agent.on("status", (status, previous) => {
       if (isSameState(status, previous)) return;
       const { transport, latencyMs, isLocalListening } = status;
-      printJson({ event: "path", transport, latencyMs: toTenths(latencyMs), isLocalListening });
-      const message = listeningNote(session, status, previous);
+      printJson({
+        event: "path",
+        transport,
+        latencyMs: roundToTenths(latencyMs),
+        isLocalListening,
+      });
+      const message = formatListeningChange(session, status, previous);
       if (message !== null) printJson({ event: "notice", message });
     });
     session.on("device", (device, publicKey, endpoint) => {
@@ -58,50 +71,53 @@ export class VpnJson implements VpnOutput {
     session.on("notice", (message) => printJson({ event: "notice", message }));
   }
 
-  end(rejection?: Rejected): void {
-    if (!rejection) return;
-    printJson({ event: "rejected", reason: rejection.reason, message: rejection.message });
+  end(rejection?: RejectionError): void {
+    endJson(rejection);
   }
 }
 
 export class VpnLines implements VpnOutput {
   setup(line: string): void {
-    print(line);
+    printLine(line);
   }
 
   show(session: VpnSession): void {
     const { agent } = session;
     agent.on("ready", ({ network, endpoint, local }) =>
-      print(`Serving ${harmless(network.name)} (${network.cidr}): ${endpoint} -> ${local}`),
+      printLine(`Serving ${stripControl(network.name)} (${network.cidr}): ${endpoint} -> ${local}`),
     );
     agent.on("status", (status, previous) => {
       if (isSameState(status, previous)) return;
       if (status.transport !== previous?.transport) {
         const latency = status.latencyMs === null ? "" : `, ${Math.round(status.latencyMs)} ms`;
-        print(`datagrams go over ${status.transport}${latency}`);
+        printLine(`sending datagrams over ${status.transport}${latency}`);
       }
-      const note = listeningNote(session, status, previous);
-      if (note !== null) print(note);
+      const note = formatListeningChange(session, status, previous);
+      if (note !== null) printLine(note);
     });
     session.on("device", (device, publicKey, endpoint) =>
-      print(`${nameDevice(device, publicKey)} speaks from ${harmless(endpoint)}`),
+      printLine(`${formatDevice(device, publicKey)} connected from ${stripControl(endpoint)}`),
     );
-    agent.on("disconnected", (reason) => print(`disconnected: ${harmless(reason)}; reconnecting`));
+    agent.on("disconnected", (reason) =>
+      printLine(`disconnected: ${stripControl(reason)}; reconnecting`),
+    );
     agent.on("retrying", (reason, inMs) =>
-      print(`no connection: ${harmless(reason)}; next try in ${(inMs / 1000).toFixed(1)} s`),
+      printLine(
+        `no connection: ${stripControl(reason)}; next attempt in ${(inMs / 1000).toFixed(1)} s`,
+      ),
     );
-    agent.on("reconnected", () => print("reconnected"));
-    session.on("notice", (message) => print(harmless(message)));
+    agent.on("reconnected", () => printLine("reconnected"));
+    session.on("notice", (message) => printLine(stripControl(message)));
   }
 
-  end(rejection?: Rejected): void {
-    if (rejection) process.stderr.write(`underpass: ${rejectionText(rejection)}\n`);
+  end(rejection?: RejectionError): void {
+    endLines(rejection, ADVICE);
   }
 }
 
 export class VpnScreen implements VpnOutput {
   readonly #setup: string[] = [];
-  #picture: Picture | undefined;
+  #view: TerminalView | undefined;
   #timer: NodeJS.Timeout | undefined;
   #state = yellow("connecting");
   #serving = "…";
@@ -109,42 +125,42 @@ export class VpnScreen implements VpnOutput {
 
   setup(line: string): void {
     this.#setup.push(line);
-    // What is shown until the picture comes; it repeats these lines.
-    print(line);
+    // Visible until the live view is drawn, which repeats these lines.
+    printLine(line);
   }
 
   show(session: VpnSession): void {
     const { agent } = session;
-    const picture = new Picture(() => this.#lines(session));
-    this.#picture = picture;
+    const view = new TerminalView(() => this.#lines(session));
+    this.#view = view;
     const state = (text: string): void => {
       this.#state = text;
-      picture.draw();
+      view.draw();
     };
     agent.on("ready", ({ network, endpoint, local }) => {
-      this.#serving = `${bold(harmless(network.name))} ${network.cidr}   ${endpoint} -> ${local}`;
+      this.#serving = `${bold(stripControl(network.name))} ${network.cidr}   ${endpoint} -> ${local}`;
       state(green("online"));
     });
     agent.on("reconnected", () => state(green("online")));
-    agent.on("disconnected", (reason) => state(yellow(`reconnecting (${harmless(reason)})`)));
-    agent.on("retrying", (reason) => state(yellow(`reconnecting (${harmless(reason)})`)));
-    agent.on("status", () => picture.draw());
-    agent.on("handshake", () => picture.draw());
-    session.on("devices", () => picture.draw());
+    agent.on("disconnected", (reason) => state(yellow(`reconnecting (${stripControl(reason)})`)));
+    agent.on("retrying", (reason) => state(yellow(`reconnecting (${stripControl(reason)})`)));
+    agent.on("status", () => view.draw());
+    agent.on("handshake", () => view.draw());
+    session.on("devices", () => view.draw());
     session.on("notice", (message) => {
       this.#note = message;
-      picture.draw();
+      view.draw();
     });
     // How long ago a handshake was changes by itself.
-    this.#timer = setInterval(() => picture.draw(), REDRAW_MS);
-    picture.draw();
+    this.#timer = setInterval(() => view.draw(), REDRAW_MS);
+    view.draw();
   }
 
-  end(rejection?: Rejected): void {
+  end(rejection?: RejectionError): void {
     clearInterval(this.#timer);
-    const text = rejection ? red(rejectionText(rejection)) : "Stopped.";
-    if (this.#picture) this.#picture.end(text);
-    else print(text);
+    const text = rejection ? red(formatRejection(rejection, ADVICE)) : "Stopped.";
+    if (this.#view) this.#view.end(text);
+    else printLine(text);
   }
 
   #lines(session: VpnSession): string[] {
@@ -153,21 +169,21 @@ export class VpnScreen implements VpnOutput {
     const { status } = agent;
     const port = agent.network?.server_listen_port;
     return [
-      bold("underpass vpn") + dim("   Ctrl+C stops it"),
+      bold("underpass vpn") + dim("   press Ctrl+C to stop"),
       "",
       `State    ${this.#state}`,
       `Network  ${this.#serving}`,
       `Path     ${formatPath(session, now)}`,
       ...(status.isLocalListening
         ? []
-        : [`Local    ${yellow(`nothing listens on ${port}; start the WireGuard server`)}`]),
-      ...(this.#note === "" ? [] : [`Note     ${yellow(harmless(this.#note))}`]),
+        : [`Local    ${yellow(`nothing listens on port ${port}; start the WireGuard server`)}`]),
+      ...(this.#note === "" ? [] : [`Note     ${yellow(stripControl(this.#note))}`]),
       "",
       ...devices.slice(0, DEVICES_SHOWN).map(({ name, assigned_ip, public_key }) => {
-        const atMs = agent.devices.handshakeAtMs(public_key);
+        const atMs = agent.devices.findHandshakeAtMs(public_key);
         const when =
           atMs === undefined ? dim("no handshake yet") : `handshake ${formatAgo(now - atMs)}`;
-        return `  ${harmless(name).padEnd(20)} ${assigned_ip.padEnd(16)} ${when}`;
+        return `  ${stripControl(name).padEnd(20)} ${assigned_ip.padEnd(16)} ${when}`;
       }),
       ...(devices.length > DEVICES_SHOWN
         ? [dim(`  and ${devices.length - DEVICES_SHOWN} more`)]
@@ -177,12 +193,7 @@ export class VpnScreen implements VpnOutput {
   }
 }
 
-export function rejectionText({ reason, message }: Rejected): string {
-  const advice = ADVICE[reason];
-  return `${reason}: ${message}${advice === undefined ? "" : `\n${advice}`}`;
-}
-
-function listeningNote(
+function formatListeningChange(
   session: VpnSession,
   status: NetworkStatus,
   previous: NetworkStatus | undefined,
@@ -190,12 +201,14 @@ function listeningNote(
   if (status.isLocalListening === (previous?.isLocalListening ?? true)) return null;
   const port = session.agent.network?.server_listen_port;
   return status.isLocalListening
-    ? `the WireGuard server listens on ${port}`
-    : `nothing listens on ${port}; start the WireGuard server (wg-quick up)`;
+    ? `the WireGuard server listens on port ${port}`
+    : `nothing listens on port ${port}; start the WireGuard server (wg-quick up)`;
 }
 
-function nameDevice(device: Device | undefined, publicKey: string): string {
-  return device ? harmless(device.name) : `a device that is not enrolled (${publicKey})`;
+function formatDevice(device: Device | undefined, publicKey: string): string {
+  return device
+    ? stripControl(device.name)
+    : `a device that is not in the network's list (${publicKey})`;
 }
 
 function isSameState(status: NetworkStatus, previous: NetworkStatus | undefined): boolean {
@@ -205,10 +218,6 @@ function isSameState(status: NetworkStatus, previous: NetworkStatus | undefined)
   );
 }
 
-function toTenths(ms: number | null): number | null {
+function roundToTenths(ms: number | null): number | null {
   return ms === null ? null : Math.round(ms * 10) / 10;
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

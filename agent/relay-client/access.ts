@@ -2,7 +2,7 @@
 import { EnvHttpProxyAgent, fetch } from "undici";
 import { z } from "zod";
 import { RelayAccess } from "../../protocol/schemas/networks.ts";
-import { Rejected } from "../tunnel-connection.ts";
+import { RejectionError } from "../tunnel-connection.ts";
 
 const ANSWER_MAX_MS = 15_000;
 
@@ -40,5 +40,7 @@ function refusal(status: number, body: unknown): Error {
   const message = failure?.message ?? `the server answered ${status}`;
   // `conflict`: the agent is not the one that serves at the moment, which may change.
   const mayChange = status === 429 || status >= 500 || failure?.error === "conflict";
-  return mayChange ? new Error(message) : new Rejected(failure?.error ?? String(status), message);
+  return mayChange
+    ? new Error(message)
+    : new RejectionError(failure?.error ?? String(status), message);
 }

@@ -21,7 +21,7 @@ import {
 } from "../../protocol/relay/control.ts";
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
-import { backOff, Rejected, retryDelay } from "../tunnel-connection.ts";
+import { backOff, RejectionError, retryDelay } from "../tunnel-connection.ts";
 
 /** An agent asks for the next ticket when this part of the current one's lifetime has passed. */
 const RELAY_TICKET_RENEW_AFTER = 0.5;
@@ -33,7 +33,7 @@ const TICKET_MARGIN_MS = 15_000;
  * After these the same ticket is good for the next connection, and so is a loss that is no close of the relay's
  * (1006 and others). Every other close may have come of a revocation, which refuses tickets that were signed before.
  */
-const KEEPS_TICKET: ReadonlySet<number> = new Set([
+const CLOSES_THAT_KEEP_TICKET: ReadonlySet<number> = new Set([
   CLOSE.going_away,
   CLOSE.heartbeat_timeout,
   CLOSE.internal,
@@ -57,7 +57,7 @@ interface RelayControlEvents {
   /** A connection could not be made; another attempt follows. */
   retrying: [reason: string, inMs: number];
   /** For good. */
-  rejected: [rejection: Rejected];
+  rejected: [rejection: RejectionError];
 }
 
 export class RelayControl extends EventEmitter<RelayControlEvents> {
@@ -72,7 +72,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
   #retry: NodeJS.Timeout | undefined;
   #renewal: NodeJS.Timeout | undefined;
   #heartbeat: NodeJS.Timeout | undefined;
-  #heardAtMs = 0;
+  #receivedAtMs = 0;
 
   constructor(options: RelayControlOptions) {
     super();
@@ -114,15 +114,15 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
   async #connect(): Promise<void> {
     let access: RelayAccess;
     try {
-      access = await this.#usableAccess();
+      access = await this.#getUsableAccess();
     } catch (error) {
-      return this.#failed(error);
+      return this.#handleFailure(error);
     }
     if (!this.#abort.signal.aborted) this.#open(access);
   }
 
   /** The ticket at hand, so that the relay can be reached while the API can't, or else a new one. */
-  async #usableAccess(): Promise<RelayAccess> {
+  async #getUsableAccess(): Promise<RelayAccess> {
     if (this.#access && remainingMs(this.#access.value) > TICKET_MARGIN_MS)
       return this.#access.value;
     return this.#fetchAccess();
@@ -140,22 +140,22 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
       socket = openSocket(access);
     } catch (error) {
       // The address that the API gives for the relay is not usable.
-      return this.#failed(error);
+      return this.#handleFailure(error);
     }
     let problem = "";
     this.#socket = socket;
     socket.on("open", () => this.#opened());
     socket.on("message", (data, isBinary) => this.#receive(socket, access, data, isBinary));
-    socket.on("ping", () => (this.#heardAtMs = Date.now()));
-    socket.on("pong", () => (this.#heardAtMs = Date.now()));
+    socket.on("ping", () => (this.#receivedAtMs = Date.now()));
+    socket.on("pong", () => (this.#receivedAtMs = Date.now()));
     socket.on("error", (error) => (problem = describe(error)));
     socket.on("close", (code, reason) => this.#closed(code, reason.toString() || problem));
   }
 
   #opened(): void {
-    this.#heardAtMs = Date.now();
+    this.#receivedAtMs = Date.now();
     this.#heartbeat = setInterval(() => {
-      if (Date.now() - this.#heardAtMs > RELAY_HEARTBEAT_TIMEOUT_MS) this.#socket?.terminate();
+      if (Date.now() - this.#receivedAtMs > RELAY_HEARTBEAT_TIMEOUT_MS) this.#socket?.terminate();
       else this.#socket?.ping();
     }, RELAY_HEARTBEAT_INTERVAL_MS);
   }
@@ -163,7 +163,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
   // ── Connected ──
 
   #receive(socket: WebSocket, access: RelayAccess, data: RawData, isBinary: boolean): void {
-    this.#heardAtMs = Date.now();
+    this.#receivedAtMs = Date.now();
     if (isBinary) {
       if (this.#isWelcomed) this.emit("binary", data as Buffer);
       return;
@@ -196,7 +196,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
       this.#renewLater();
     } catch (error) {
       if (this.#abort.signal.aborted) return;
-      if (error instanceof Rejected) return this.#reject(error);
+      if (error instanceof RejectionError) return this.#reject(error);
       if (socket !== this.#socket || !this.#isWelcomed) return;
       this.#renewal = setTimeout(() => void this.#renew(failures + 1), backOff(failures));
     }
@@ -211,21 +211,22 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     this.#socket = undefined;
     if (this.#abort.signal.aborted) return;
     const explanation = reason === "" ? `the connection was closed (${code})` : reason;
-    if (findCloseName(code) !== null && !KEEPS_TICKET.has(code)) this.#access = undefined;
+    if (findCloseName(code) !== null && !CLOSES_THAT_KEEP_TICKET.has(code))
+      this.#access = undefined;
     if (code === CLOSE.unauthorized && this.#refusedTickets === 0) {
       // The ticket may have ended on the way, or before a revocation: the API says whether there is another.
       this.#refusedTickets += 1;
     } else if (!shouldReconnect(code)) {
       const name = findCloseName(code) ?? String(code);
-      return this.#reject(new Rejected(name, withoutName(name, explanation)));
+      return this.#reject(new RejectionError(name, stripCloseName(name, explanation)));
     }
     if (wasWelcomed) this.emit("disconnected", explanation);
     this.#retryLater(explanation, retryDelay(code, this.#failures));
   }
 
-  #failed(error: unknown): void {
+  #handleFailure(error: unknown): void {
     if (this.#abort.signal.aborted) return;
-    if (error instanceof Rejected) return this.#reject(error);
+    if (error instanceof RejectionError) return this.#reject(error);
     this.#retryLater(describe(error), backOff(this.#failures));
   }
 
@@ -235,7 +236,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     this.#retry = setTimeout(() => void this.#connect(), inMs);
   }
 
-  #reject(rejection: Rejected): void {
+  #reject(rejection: RejectionError): void {
     if (this.#abort.signal.aborted) return;
     this.close(rejection.reason);
     this.emit("rejected", rejection);
@@ -271,7 +272,7 @@ function parseMessage(data: Buffer): RelayToAgentMessage | undefined {
   }
 }
 
-function withoutName(name: string, explanation: string): string {
+function stripCloseName(name: string, explanation: string): string {
   return explanation.startsWith(`${name}: `) ? explanation.slice(name.length + 2) : explanation;
 }
 

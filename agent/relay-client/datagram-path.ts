@@ -17,9 +17,9 @@ export interface PathQuality {
 
 export interface DatagramPathEvents {
   /** A datagram from a remote peer. */
-  datagram(flow: number, payload: Buffer): void;
+  onDatagram(flow: number, payload: Buffer): void;
   /** The transport of an association is known, or it changed. */
-  transport(transport: Transport): void;
+  onTransportChange(transport: Transport): void;
 }
 
 export class DatagramPath {
@@ -35,11 +35,11 @@ export class DatagramPath {
     this.#webSocket = new WebSocketDatagrams(link);
     this.#udp = new UdpPath(
       {
-        datagram: (flow, payload) => this.#events.datagram(flow, payload),
-        usable: (isUsable) => this.#use(isUsable ? "udp" : "websocket"),
-        decided: () => {
+        onDatagram: (flow, payload) => this.#events.onDatagram(flow, payload),
+        onUsableChange: (isUsable) => this.#use(isUsable ? "udp" : "websocket"),
+        onDecided: () => {
           this.#isDecided = true;
-          this.#events.transport(this.#transport);
+          this.#events.onTransportChange(this.#transport);
         },
       },
       timing,
@@ -83,7 +83,7 @@ export class DatagramPath {
   /** A binary message of the control connection. @returns false when it is malformed. */
   receive(message: Buffer): boolean {
     return readDatagrams(message, ({ type, flow }, payload) => {
-      if (type === DATAGRAM.data) this.#events.datagram(flow, payload as Buffer);
+      if (type === DATAGRAM.data) this.#events.onDatagram(flow, payload as Buffer);
     });
   }
 
@@ -92,6 +92,6 @@ export class DatagramPath {
     // The relay takes a binary message for a sign that UDP is not used: none may come after the change.
     if (transport === "udp") this.#webSocket.flush();
     this.#transport = transport;
-    if (this.#isDecided) this.#events.transport(transport);
+    if (this.#isDecided) this.#events.onTransportChange(transport);
   }
 }

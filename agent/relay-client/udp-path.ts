@@ -42,11 +42,11 @@ export interface UdpTarget {
 
 export interface UdpPathEvents {
   /** @param payload a view into a buffer of its own: it may be sent on, asynchronously too. */
-  datagram(flow: number, payload: Buffer): void;
+  onDatagram(flow: number, payload: Buffer): void;
   /** UDP works both ways, or it no longer does. */
-  usable(isUsable: boolean): void;
+  onUsableChange(isUsable: boolean): void;
   /** Called once for each `open`: UDP answered, or `startMaxMs` have passed. */
-  decided(): void;
+  onDecided(): void;
 }
 
 export interface UdpTiming {
@@ -167,7 +167,7 @@ export class UdpPath {
     if (bytes.length < DATAGRAM_HEADER_BYTES) return;
     if (bytes[0] === DATAGRAM.data) {
       this.#stats.count((bytes[2]! << 8) | bytes[3]!);
-      this.#events.datagram(bytes.readUInt32BE(4), bytes.subarray(DATAGRAM_HEADER_BYTES));
+      this.#events.onDatagram(bytes.readUInt32BE(4), bytes.subarray(DATAGRAM_HEADER_BYTES));
     } else if (bytes[0] === DATAGRAM.bound) {
       this.#receivedBound(bytes);
     }
@@ -261,14 +261,14 @@ export class UdpPath {
   #setUsable(isUsable: boolean): void {
     if (this.#isUsable === isUsable) return;
     this.#isUsable = isUsable;
-    this.#events.usable(isUsable);
+    this.#events.onUsableChange(isUsable);
   }
 
   #decide(): void {
     if (this.#startTimer === undefined) return;
     clearTimeout(this.#startTimer);
     this.#startTimer = undefined;
-    this.#events.decided();
+    this.#events.onDecided();
   }
 
   #closeSocket(): void {

@@ -6,7 +6,7 @@ import type { Stream, Wire } from "../wire.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 
-export interface FinishedConnection {
+export interface ConnectionReport {
   /** The visitor's. */
   address: string;
   /** Over the public port, or by `underpass connect`. */
@@ -22,11 +22,11 @@ export interface FinishedConnection {
 export interface ConnectStreamOptions {
   target: TcpTarget;
   proxyProtocol: ProxyProtocol | undefined;
-  finished(connection: FinishedConnection): void;
+  onFinished(connection: ConnectionReport): void;
 }
 
 export class ConnectStream implements Stream {
-  readonly ends = false;
+  readonly isDrainable = false;
   readonly #wire: Wire;
   readonly #id: number;
   readonly #peer: StreamPeer;
@@ -60,17 +60,17 @@ export class ConnectStream implements Stream {
       id: this.#id,
       windows: this.#wire.windows,
       send: (write) => this.#wire.send(write),
-      completed: () => {
+      onComplete: () => {
         this.#wire.finish(this.#id);
         this.#finish();
       },
-      broken: (code, reason) => {
+      onBreak: (code, reason) => {
         if (!failed) this.#break(code, reason);
       },
     });
   }
 
-  frame(frame: Frame): void {
+  receive(frame: Frame): void {
     if (!this.#splice.receive(frame)) {
       this.#splice.abort();
       this.#break(RESET.protocolError, "more than the window, or a frame that makes no sense");
@@ -90,7 +90,7 @@ export class ConnectStream implements Stream {
   #finish(problem?: string): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
-    this.#options.finished({
+    this.#options.onFinished({
       address: this.#peer.address,
       via: "connect",
       durationMs: Math.round(performance.now() - this.#startedAtMs),

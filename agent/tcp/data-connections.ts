@@ -17,7 +17,7 @@ export interface DataConnectionsOptions {
   endpoint: RelayEndpoint;
   /** How many to keep ready. */
   pool: number;
-  assigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
+  onAssigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
 }
 
 export class DataConnections {
@@ -64,18 +64,18 @@ export class DataConnections {
     };
     this.#opening += 1;
     const connection = new DataConnection(this.#options.endpoint, {
-      idle: () => {
+      onIdle: () => {
         opened();
         this.#failures = 0;
         this.#fill();
       },
-      assigned: (head, socket, unread) => {
+      onAssigned: (head, socket, unread) => {
         this.#connections.delete(connection);
         if (this.#extra > 0) this.#extra -= 1;
         this.#fill();
-        this.#options.assigned(head, socket, unread);
+        this.#options.onAssigned(head, socket, unread);
       },
-      failed: () => {
+      onFailed: () => {
         opened();
         this.#connections.delete(connection);
         this.#retryLater();

@@ -72,12 +72,12 @@ function findEndpoints({ address, localAddress }: VisitorHead): Endpoints | null
   if (!isIPv6(address)) return null;
   return {
     family: "ipv6",
-    source: withoutZone(address),
-    destination: isIPv6(localAddress) ? withoutZone(localAddress) : "::",
+    source: stripZone(address),
+    destination: isIPv6(localAddress) ? stripZone(localAddress) : "::",
   };
 }
 
-function withoutZone(address: string): string {
+function stripZone(address: string): string {
   return address.split("%")[0]!;
 }
 

@@ -4,8 +4,8 @@ import type { VisitorHead, TunnelWelcome } from "../../protocol/relay/control.ts
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
 import { reset, Splice } from "../../sockets/splice.ts";
 import { RelayControl } from "../relay-client/control.ts";
-import type { Rejected } from "../tunnel-connection.ts";
-import type { FinishedConnection } from "./connect-stream.ts";
+import type { RejectionError } from "../tunnel-connection.ts";
+import type { ConnectionReport } from "./connect-stream.ts";
 import { DataConnections } from "./data-connections.ts";
 import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";
@@ -16,11 +16,11 @@ export interface RelayStreamsOptions {
   /** Asks the API for a ticket of this tunnel. */
   getAccess(signal: AbortSignal): Promise<RelayAccess>;
   /** Visitors can connect, from the first time on and after each loss. */
-  connected(port: number): void;
-  disconnected(reason: string): void;
-  retrying(reason: string, inMs: number): void;
-  rejected(rejection: Rejected): void;
-  finished(connection: FinishedConnection): void;
+  onConnected(port: number): void;
+  onDisconnected(reason: string): void;
+  onRetrying(reason: string, inMs: number): void;
+  onRejected(rejection: RejectionError): void;
+  onFinished(connection: ConnectionReport): void;
 }
 
 export class RelayStreams {
@@ -41,12 +41,12 @@ export class RelayStreams {
     this.#control.on("disconnected", (reason) => {
       // Visitors' connections are of their own, and go on for as long as they live.
       this.#connections?.close();
-      options.disconnected(reason);
+      options.onDisconnected(reason);
     });
-    this.#control.on("retrying", (reason, inMs) => options.retrying(reason, inMs));
+    this.#control.on("retrying", (reason, inMs) => options.onRetrying(reason, inMs));
     this.#control.on("rejected", (rejection) => {
       this.close();
-      options.rejected(rejection);
+      options.onRejected(rejection);
     });
     this.#control.start();
   }
@@ -63,9 +63,9 @@ export class RelayStreams {
     this.#connections = new DataConnections({
       endpoint: { url: relay.url, association, streamKey },
       pool,
-      assigned: (head, socket, unread) => this.#forward(head, socket, unread),
+      onAssigned: (head, socket, unread) => this.#forward(head, socket, unread),
     });
-    this.#options.connected(port);
+    this.#options.onConnected(port);
   }
 
   #forward(head: VisitorHead, visitor: Socket, unread: Uint8Array): void {
@@ -74,7 +74,7 @@ export class RelayStreams {
     this.#sockets.add(visitor);
     visitor.once("close", () => this.#sockets.delete(visitor));
     const finish = (bytesIn: number, bytesOut: number, problem?: string): void =>
-      this.#options.finished({
+      this.#options.onFinished({
         address: head.address,
         via: "relay",
         durationMs: Math.round(performance.now() - startedAtMs),

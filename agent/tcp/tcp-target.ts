@@ -4,7 +4,7 @@ import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { RESET, type ResetCode } from "../../protocol/wire/frames.ts";
 import { connectSocket } from "../../sockets/socket-reader.ts";
-import { lookupFor } from "../target.ts";
+import { getLookup } from "../target.ts";
 
 /**
  * How long one of several addresses of a name is tried. A busy server that misses the first packet of a connection
@@ -50,7 +50,7 @@ export function connectLocal(
   const socket = connectSocket({
     host: target.host,
     port: target.port,
-    lookup: lookupFor(target) as never,
+    lookup: getLookup(target) as never,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: ATTEMPT_MAX_MS,
     allowHalfOpen: true,

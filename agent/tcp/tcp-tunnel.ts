@@ -1,13 +1,19 @@
 /**
- * One TCP tunnel as the agent keeps it. It has two connections, each of which is made again when it is lost: to the
- * API, which says whether the tunnel is served at all and brings clients of `underpass connect`, and to the relay,
- * which brings the visitors of the public port.
+ * The agent's side of a TCP tunnel. It has two connections, each of which reconnects by itself: one to the API, which decides
+ * whether the tunnel is served at all and carries the clients of `underpass connect`, and one to the relay, which carries the
+ * visitors of the public port.
  */
 import { EventEmitter } from "node:events";
 import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";
-import { TunnelConnection, type Rejected } from "../tunnel-connection.ts";
-import { ConnectStream, type FinishedConnection } from "./connect-stream.ts";
+import {
+  TCP_TUNNEL_OPTIONS,
+  toQuery,
+  type TcpTunnelSettings,
+  type TunnelSettings,
+} from "../tunnel-options.ts";
+import { TunnelConnection, type RejectionError } from "../tunnel-connection.ts";
+import { ConnectStream, type ConnectionReport } from "./connect-stream.ts";
 import type { ProxyProtocol } from "./proxy-protocol.ts";
 import { RelayStreams } from "./relay-streams.ts";
 import type { TcpTarget } from "./tcp-target.ts";
@@ -16,17 +22,11 @@ export interface TcpTunnelOptions {
   target: TcpTarget;
   server: URL;
   token: Buffer;
-  subdomain: string | undefined;
-  project: string | undefined;
-  ttlSeconds: number | undefined;
-  /** The public port that is asked for. */
-  remotePort: number | undefined;
-  /** Blocks that visitors may come from, as the tunnel begins; none: what is set for the tunnel holds. */
-  allow: string[];
+  settings: TunnelSettings & TcpTunnelSettings;
   proxyProtocol: ProxyProtocol | undefined;
 }
 
-export interface ServedTcpTunnel {
+export interface TcpTunnelInfo {
   tunnelId: string;
   /** `tcp://host:port` */
   url: string;
@@ -36,41 +36,38 @@ export interface ServedTcpTunnel {
 
 interface TcpTunnelEventMap {
   /** Visitors can connect. */
-  ready: [tunnel: ServedTcpTunnel];
+  ready: [tunnel: TcpTunnelInfo];
   disconnected: [reason: string];
-  reconnected: [tunnel: ServedTcpTunnel];
+  reconnected: [tunnel: TcpTunnelInfo];
   retrying: [reason: string, inMs: number];
-  /** Its owner stopped the tunnel: the agent waits until it is started again. */
+  /** The tunnel's owner stopped it: the agent waits until it is started again. */
   stopped: [explanation: string];
-  rejected: [rejection: Rejected];
-  /** A connection has ended. */
-  connection: [connection: FinishedConnection];
+  rejected: [rejection: RejectionError];
+  /** A connection through the tunnel has ended. */
+  connection: [connection: ConnectionReport];
 }
 
 export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   readonly #options: TcpTunnelOptions;
   readonly #connection: TunnelConnection;
   #relay: RelayStreams | undefined;
-  #served: ServedTcpTunnel | undefined;
+  #served: TcpTunnelInfo | undefined;
   #isClosed = false;
 
   constructor(options: TcpTunnelOptions) {
     super();
     this.#options = options;
-    const { target, proxyProtocol, allow, remotePort } = options;
+    const { target, proxyProtocol, settings } = options;
     this.#connection = new TunnelConnection({
       ...options,
       query: { protocol: "tcp", port: String(target.port) },
-      firstQuery: {
-        ...(remotePort === undefined ? {} : { remote_port: String(remotePort) }),
-        ...(allow.length === 0 ? {} : { allow: allow.join(",") }),
-      },
+      firstQuery: toQuery(TCP_TUNNEL_OPTIONS, settings),
       capabilities: [TCP_CAPABILITY],
-      open: (wire, id, opening) => {
+      openStream: (wire, id, opening) => {
         if (opening.type !== "connect") return null;
-        const finished = (connection: FinishedConnection): void =>
+        const onFinished = (connection: ConnectionReport): void =>
           void this.emit("connection", connection);
-        return new ConnectStream(wire, id, opening.peer, { target, proxyProtocol, finished });
+        return new ConnectStream(wire, id, opening.peer, { target, proxyProtocol, onFinished });
       },
     });
     this.#forwardEvents();
@@ -91,7 +88,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     const connection = this.#connection;
     connection.on("ready", (welcome) => this.#openRelay(welcome));
     connection.on("reconnected", (welcome) => {
-      // A plain loss of the connection to the API leaves the relay's alone; a stop ended it.
+      // Losing the connection to the API does not affect the relay's; only a stop has closed it.
       if (this.#relay) this.#reconnected();
       else this.#openRelay(welcome);
     });
@@ -112,16 +109,16 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
       proxyProtocol,
       getAccess: (signal) =>
         fetchRelayAccess(server, token, `/tunnels/${tunnelId}/relay-ticket`, signal),
-      connected: (publicPort) => {
+      onConnected: (publicPort) => {
         const isFirst = this.#served === undefined;
         this.#served = { tunnelId, url, name, publicPort };
         if (isFirst) this.emit("ready", this.#served);
         else this.#reconnected();
       },
-      disconnected: (reason) => this.emit("disconnected", `the relay: ${reason}`),
-      retrying: (reason, inMs) => this.emit("retrying", `the relay: ${reason}`, inMs),
-      rejected: (rejection) => this.#reject(rejection),
-      finished: (finished) => this.emit("connection", finished),
+      onDisconnected: (reason) => this.emit("disconnected", `the relay: ${reason}`),
+      onRetrying: (reason, inMs) => this.emit("retrying", `the relay: ${reason}`, inMs),
+      onRejected: (rejection) => this.#reject(rejection),
+      onFinished: (finished) => this.emit("connection", finished),
     });
   }
 
@@ -134,7 +131,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
     if (this.#served) this.emit("reconnected", this.#served);
   }
 
-  #reject(rejection: Rejected): void {
+  #reject(rejection: RejectionError): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#closeRelay();

@@ -1,7 +1,7 @@
 /** The network's devices, read from the API now and then. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Device } from "../../protocol/schemas/networks.ts";
-import { backOff, Rejected } from "../tunnel.ts";
+import { backOff, RejectionError } from "../tunnel-connection.ts";
 
 /** What asks for the newest list in between (a device that is not known) waits so long at least. */
 const REFRESH_MIN_MS = 1_000;
@@ -10,9 +10,9 @@ export interface DeviceListOptions {
   read(signal: AbortSignal): Promise<Device[]>;
   intervalMs: number;
   /** Called with each list that differs from the last. */
-  changed(devices: Device[]): void;
+  onChange(devices: Device[]): void;
   /** Called after each attempt to read it, whether there was a list or not. */
-  settled(): void;
+  onSettled(): void;
 }
 
 export class DeviceList {
@@ -52,7 +52,7 @@ export class DeviceList {
   }
 
   /** The next list counts as changed, whether it is or not. */
-  forget(): void {
+  invalidate(): void {
     this.#text = "";
   }
 
@@ -64,9 +64,9 @@ export class DeviceList {
         failures = 0;
       } catch (error) {
         // A refusal concerns the agent as a whole, which hears of it where it serves.
-        failures += error instanceof Rejected ? 10 : 1;
+        failures += error instanceof RejectionError ? 10 : 1;
       }
-      this.#options.settled();
+      this.#options.onSettled();
       const intervalMs = failures > 0 ? backOff(failures) : this.#options.intervalMs;
       await this.#pause(Math.max(intervalMs, REFRESH_MIN_MS));
       const elapsedMs = performance.now() - startedAtMs;
@@ -92,6 +92,6 @@ export class DeviceList {
     if (text === this.#text) return;
     this.#text = text;
     this.#devices = devices;
-    this.#options.changed(devices);
+    this.#options.onChange(devices);
   }
 }

@@ -11,8 +11,8 @@ import { BoundedMap } from "../../shared/bounded-map.ts";
 
 export interface DeviceTrackerEvents {
   /** A device speaks on a flow. Called again when it starts a handshake on another flow. */
-  identified(flow: number, publicKey: string): void;
-  handshake(publicKey: string, atMs: number): void;
+  onIdentified(flow: number, publicKey: string): void;
+  onHandshake(publicKey: string, atMs: number): void;
 }
 
 /** Each costs about 200 µs: more than these are left alone, so that a flood costs no more than a fiftieth. */
@@ -48,44 +48,44 @@ export class DeviceTracker {
   }
 
   /** When the device's last handshake ended, in milliseconds since the epoch. */
-  handshakeAtMs(publicKey: string): number | undefined {
+  findHandshakeAtMs(publicKey: string): number | undefined {
     return this.#handshakes.get(publicKey);
   }
 
   /** Every flow whose device is known. */
-  flows(): [flow: number, publicKey: string][] {
+  listFlows(): [flow: number, publicKey: string][] {
     return [...this.#flows];
   }
 
-  opened(flow: number): void {
+  openFlow(flow: number): void {
     if (this.#reader && !this.#flows.has(flow)) {
       this.#unidentified.set(flow, { candidate: undefined });
     }
   }
 
-  closed(flow: number): void {
+  closeFlow(flow: number): void {
     this.#flows.delete(flow);
     this.#unidentified.delete(flow);
   }
 
   /** A datagram of a remote client. Runs for each of them. */
-  fromClient(flow: number, payload: Buffer): void {
+  receiveFromClient(flow: number, payload: Buffer): void {
     if (payload[0] === WIREGUARD.data) {
-      if (this.#unidentified.size > 0) this.#suppose(flow, payload);
+      if (this.#unidentified.size > 0) this.#setCandidate(flow, payload);
     } else if (payload[0] === WIREGUARD.initiation && payload.length === INITIATION_BYTES) {
       this.#readInitiation(flow, payload);
     } else if (payload[0] === WIREGUARD.response && payload.length === RESPONSE_BYTES) {
-      this.#ended(flow);
+      this.#recordHandshake(flow);
     }
   }
 
   /** A datagram of the local server. Runs for each of them. */
-  fromServer(flow: number, payload: Buffer): void {
+  receiveFromServer(flow: number, payload: Buffer): void {
     if (payload[0] === WIREGUARD.data) {
-      if (this.#unidentified.size > 0) this.#confirm(flow);
+      if (this.#unidentified.size > 0) this.#confirmCandidate(flow);
     } else if (payload[0] === WIREGUARD.response && payload.length === RESPONSE_BYTES) {
       this.#rememberIndex(flow, payload);
-      this.#ended(flow);
+      this.#recordHandshake(flow);
     } else if (payload[0] === WIREGUARD.initiation && payload.length === INITIATION_BYTES) {
       this.#rememberIndex(flow, payload);
     }
@@ -96,18 +96,18 @@ export class DeviceTracker {
     this.#unidentified.delete(flow);
     if (this.#flows.get(flow) === publicKey) return;
     this.#flows.set(flow, publicKey);
-    this.#events.identified(flow, publicKey);
+    this.#events.onIdentified(flow, publicKey);
   }
 
   /** What `wg show` says. */
   setHandshake(publicKey: string, atMs: number): void {
     if (atMs <= (this.#handshakes.get(publicKey) ?? 0)) return;
     this.#handshakes.set(publicKey, atMs);
-    this.#events.handshake(publicKey, atMs);
+    this.#events.onHandshake(publicKey, atMs);
   }
 
   #readInitiation(flow: number, payload: Buffer): void {
-    if (!this.#reader || !this.#mayRead()) return;
+    if (!this.#reader || !this.#canRead()) return;
     const initiator = this.#reader.read(payload);
     if (!initiator || !this.#isNewest(initiator)) return;
     this.identify(flow, initiator.publicKey);
@@ -121,7 +121,7 @@ export class DeviceTracker {
     return true;
   }
 
-  #mayRead(): boolean {
+  #canRead(): boolean {
     const now = performance.now();
     if (now - this.#readsSinceMs >= 1_000) {
       this.#readsSinceMs = now;
@@ -131,7 +131,7 @@ export class DeviceTracker {
     return this.#reads <= READS_PER_SECOND_MAX;
   }
 
-  #ended(flow: number): void {
+  #recordHandshake(flow: number): void {
     const publicKey = this.#flows.get(flow);
     if (publicKey !== undefined) this.setHandshake(publicKey, Date.now());
   }
@@ -145,14 +145,14 @@ export class DeviceTracker {
     }
   }
 
-  #suppose(flow: number, payload: Buffer): void {
+  #setCandidate(flow: number, payload: Buffer): void {
     const entry = this.#unidentified.get(flow);
     if (!entry || entry.candidate !== undefined || payload.length < 8) return;
     entry.candidate = this.#indices.get(payload.readUInt32LE(4));
   }
 
   /** The index is visible on the way. That the server answers shows that it accepted the datagram. */
-  #confirm(flow: number): void {
+  #confirmCandidate(flow: number): void {
     const candidate = this.#unidentified.get(flow)?.candidate;
     if (candidate !== undefined) this.identify(flow, candidate);
   }

@@ -9,8 +9,8 @@ const INTERVAL_MS = 10_000;
 const FAILURES_MAX = 3;
 
 export interface InterfaceWatchEvents {
-  endpoint(publicKey: string, localAddress: string): void;
-  handshake(publicKey: string, atMs: number): void;
+  onEndpoint(publicKey: string, localAddress: string): void;
+  onHandshake(publicKey: string, atMs: number): void;
 }
 
 export class InterfaceWatch {
@@ -50,7 +50,7 @@ export class InterfaceWatch {
   async #read(name: string): Promise<void> {
     const [endpoints, handshakes] = await Promise.all([showEndpoints(name), showHandshakes(name)]);
     if (this.#isStopped) return;
-    for (const [key, endpoint] of endpoints) this.#events.endpoint(key, endpoint);
-    for (const [key, atMs] of handshakes) this.#events.handshake(key, atMs);
+    for (const [key, endpoint] of endpoints) this.#events.onEndpoint(key, endpoint);
+    for (const [key, atMs] of handshakes) this.#events.onHandshake(key, atMs);
   }
 }

@@ -11,7 +11,7 @@ const SECRET = randomBytes(32);
  * @param address of the client, IPv4 or IPv6; the addresses of an IPv6 /64 are one client.
  * @returns an address from 127.1.0.0 to 127.254.255.255.
  */
-export function localAddress(
+export function toLoopbackAddress(
   address: string,
   platform: NodeJS.Platform = process.platform,
   secret: Uint8Array = SECRET,

@@ -6,7 +6,7 @@ import { createSocket, type Socket } from "node:dgram";
 import { FLOW_IDLE_MAX_MS, FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
 import type { Flow, AgentToRelayMessage } from "../../protocol/relay/control.ts";
 import { closeSocket, growBuffers } from "../relay-client/udp-socket.ts";
-import { localAddress } from "./local-address.ts";
+import { toLoopbackAddress } from "./local-address.ts";
 
 export interface LocalSocketAddress {
   address: string;
@@ -15,12 +15,12 @@ export interface LocalSocketAddress {
 
 export interface LocalPeersEvents {
   /** The local WireGuard server sent a datagram to the client of this flow. */
-  datagram(flow: number, payload: Buffer): void;
+  onDatagram(flow: number, payload: Buffer): void;
   /** Whether something listens on the server's port. */
-  listening(isListening: boolean): void;
+  onListeningChange(isListening: boolean): void;
   /** A flow has its socket: where WireGuard sees it. */
-  opened?(flow: number, local: LocalSocketAddress): void;
-  closed?(flow: number, local: LocalSocketAddress): void;
+  onOpen?(flow: number, local: LocalSocketAddress): void;
+  onClose?(flow: number, local: LocalSocketAddress): void;
 }
 
 /** Datagrams of one client arrive in bursts; those of all clients together pass one relay socket. */
@@ -78,7 +78,7 @@ export class LocalPeers {
     return this.#isListening;
   }
 
-  flow(id: number): Flow | undefined {
+  getFlow(id: number): Flow | undefined {
     return this.#peers.get(id)?.flow;
   }
 
@@ -131,7 +131,7 @@ export class LocalPeers {
   }
 
   /** For a relay that restarted, or forgot this agent: the flows that go on, under the tags they came with. */
-  resumeMessages(): Resume[] {
+  buildResumeMessages(): Resume[] {
     const byAssociation = new Map<number, Flow[]>();
     for (const { flow, association } of this.#peers.values()) {
       const flows = byAssociation.get(association);
@@ -152,7 +152,7 @@ export class LocalPeers {
   /** Gives a remote client's datagram to the local WireGuard server. Runs for each of them. */
   deliver(id: number, payload: Buffer): void {
     const peer = this.#peers.get(id);
-    if (!peer) return this.#keepEarly(id, payload);
+    if (!peer) return this.#storeEarly(id, payload);
     peer.usedAtMs = Date.now();
     if (peer.local) peer.socket.send(payload);
     else if (peer.waiting.length < EARLY_DATAGRAMS_MAX) peer.waiting.push(payload);
@@ -161,10 +161,10 @@ export class LocalPeers {
   setListening(isListening: boolean): void {
     if (this.#isListening === isListening) return;
     this.#isListening = isListening;
-    this.#events.listening(isListening);
+    this.#events.onListeningChange(isListening);
   }
 
-  #keepEarly(flow: number, payload: Buffer): void {
+  #storeEarly(flow: number, payload: Buffer): void {
     const now = Date.now();
     this.#early = this.#early.filter(({ atMs }) => now - atMs < EARLY_MAX_MS);
     if (this.#early.length < EARLY_DATAGRAMS_MAX) this.#early.push({ flow, payload, atMs: now });
@@ -193,14 +193,14 @@ export class LocalPeers {
     socket.on("message", (payload) => {
       peer.usedAtMs = Date.now();
       if (!this.#isListening) this.setListening(true);
-      this.#events.datagram(id, payload);
+      this.#events.onDatagram(id, payload);
     });
-    socket.bind({ address: localAddress(address), port: 0, exclusive: true }, () => {
+    socket.bind({ address: toLoopbackAddress(address), port: 0, exclusive: true }, () => {
       socket.connect(this.#port, "127.0.0.1", (error?: Error) => {
         if (peer.socket !== socket || error) return;
         growBuffers(socket, PEER_BUFFER_BYTES);
         peer.local = socket.address();
-        this.#events.opened?.(id, peer.local);
+        this.#events.onOpen?.(id, peer.local);
         const waiting = peer.waiting.splice(0);
         for (const payload of waiting) socket.send(payload);
       });
@@ -209,7 +209,7 @@ export class LocalPeers {
 
   #closeSocket(peer: Peer): void {
     closeSocket(peer.socket);
-    if (peer.local) this.#events.closed?.(peer.flow.id, peer.local);
+    if (peer.local) this.#events.onClose?.(peer.flow.id, peer.local);
     peer.local = null;
   }
 

@@ -12,8 +12,8 @@ import { RelayControl, type RelayUpdate } from "../relay-client/control.ts";
 import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";
 import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
 import type { SocketBuffers } from "../relay-client/udp-socket.ts";
-import { Unreachable } from "../service-api.ts";
-import { backOff, Rejected } from "../tunnel.ts";
+import { UnreachableError } from "../service-api.ts";
+import { backOff, RejectionError } from "../tunnel-connection.ts";
 import { DeviceTracker } from "./device-tracker.ts";
 import type { InitiationReader } from "./wireguard/initiation.ts";
 import { LocalPeers } from "./local-peers.ts";
@@ -53,7 +53,7 @@ interface Events {
   disconnected: [reason: string];
   retrying: [reason: string, inMs: number];
   reconnected: [];
-  rejected: [Rejected];
+  rejected: [RejectionError];
 }
 
 type PathMessage = Extract<AgentToRelayMessage, { type: "path" }>;
@@ -80,18 +80,18 @@ export class NetworkAgent extends EventEmitter<Events> {
     super();
     this.#options = options;
     this.devices = new DeviceTracker({
-      identified: (flow, publicKey) => this.#identified(flow, publicKey),
-      handshake: (publicKey) => this.emit("handshake", publicKey),
+      onIdentified: (flow, publicKey) => this.#identified(flow, publicKey),
+      onHandshake: (publicKey) => this.emit("handshake", publicKey),
     });
     this.#control = new RelayControl({ getAccess: (signal) => this.#getAccess(signal) });
     this.#path = new DatagramPath(
       this.#control,
       {
-        datagram: (flow, payload) => {
-          this.devices.fromClient(flow, payload);
+        onDatagram: (flow, payload) => {
+          this.devices.receiveFromClient(flow, payload);
           this.#peers.deliver(flow, payload);
         },
-        transport: () => {
+        onTransportChange: () => {
           this.#isPathKnown = true;
           this.#reportStatus();
         },
@@ -99,18 +99,18 @@ export class NetworkAgent extends EventEmitter<Events> {
       options.timing ?? UDP_TIMING,
     );
     this.#peers = new LocalPeers(0, {
-      datagram: (flow, payload) => {
-        this.devices.fromServer(flow, payload);
+      onDatagram: (flow, payload) => {
+        this.devices.receiveFromServer(flow, payload);
         this.#path.send(flow, payload);
       },
-      listening: () => this.#reportStatus(),
-      opened: (flow, { address, port }) => {
+      onListeningChange: () => this.#reportStatus(),
+      onOpen: (flow, { address, port }) => {
         this.#localAddresses.set(`${address}:${port}`, flow);
-        this.devices.opened(flow);
+        this.devices.openFlow(flow);
       },
-      closed: (flow, { address, port }) => {
+      onClose: (flow, { address, port }) => {
         this.#localAddresses.delete(`${address}:${port}`);
-        this.devices.closed(flow);
+        this.devices.closeFlow(flow);
       },
     });
     this.#probe = new PortProbe((isListening) => this.#peers.setListening(isListening));
@@ -169,7 +169,7 @@ export class NetworkAgent extends EventEmitter<Events> {
         return this.#control.start();
       } catch (error) {
         if (this.#stop.signal.aborted) return;
-        if (!(error instanceof Unreachable)) return this.#reject(error as Rejected);
+        if (!(error instanceof UnreachableError)) return this.#reject(error as RejectionError);
         const inMs = backOff(failures);
         this.emit("retrying", error.message, inMs);
         await delay(inMs, undefined, { signal: this.#stop.signal }).catch(() => undefined);
@@ -198,9 +198,9 @@ export class NetworkAgent extends EventEmitter<Events> {
 
   #welcomed(welcome: NetworkWelcome, access: RelayAccess): void {
     // Flows keep the association that their tags were made for: the relay may be a new process.
-    for (const resume of this.#peers.resumeMessages()) this.#control.send(resume);
+    for (const resume of this.#peers.buildResumeMessages()) this.#control.send(resume);
     this.#association = welcome.association;
-    for (const [flow, publicKey] of this.devices.flows()) this.#sendDevice(flow, publicKey);
+    for (const [flow, publicKey] of this.devices.listFlows()) this.#sendDevice(flow, publicKey);
     this.#sentPath = undefined;
     this.#isPathKnown = false;
     this.#path.open(welcome, new URL(access.relay.url).hostname);
@@ -237,7 +237,7 @@ export class NetworkAgent extends EventEmitter<Events> {
     this.#probe.start(port);
   }
 
-  #reject(rejection: Rejected): void {
+  #reject(rejection: RejectionError): void {
     this.close();
     this.emit("rejected", rejection);
   }
@@ -258,7 +258,7 @@ export class NetworkAgent extends EventEmitter<Events> {
 
   #identified(flow: number, publicKey: string): void {
     this.#sendDevice(flow, publicKey);
-    const remote = this.#peers.flow(flow);
+    const remote = this.#peers.getFlow(flow);
     if (!remote) return;
     const host = remote.address.includes(":") ? `[${remote.address}]` : remote.address;
     this.emit("device", publicKey, `${host}:${remote.port}`);

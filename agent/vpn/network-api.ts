@@ -7,7 +7,7 @@ import {
   PrivateNetwork,
 } from "../../protocol/schemas/networks.ts";
 import { ServiceApi } from "../service-api.ts";
-import { Rejected } from "../tunnel.ts";
+import { RejectionError } from "../tunnel-connection.ts";
 
 /** Calls throw `Rejected` when asking again would change nothing, and `Unreachable` when it may. */
 export class NetworkApi {
@@ -30,7 +30,7 @@ export class NetworkApi {
     if (found) return found;
     const names = networks.map(({ name }) => name).join(", ");
     const known = names === "" ? "there is none yet" : `there are: ${names}`;
-    throw new Rejected("not_found", `there is no private network ${nameOrId}; ${known}`);
+    throw new RejectionError("not_found", `there is no private network ${nameOrId}; ${known}`);
   }
 
   list(signal: AbortSignal): Promise<PrivateNetwork[]> {

@@ -1,6 +1,6 @@
 /** The live line: `udp 23 ms · 0.1 % lost · 3 devices · laptop handshake 12 s ago`. */
 import { formatAgo } from "../output/format-ago.ts";
-import { harmless } from "../output/picture.ts";
+import { stripControl } from "../output/terminal-view.ts";
 import type { VpnSession } from "./session.ts";
 
 export function formatPath(session: VpnSession, nowMs: number): string {
@@ -10,7 +10,7 @@ export function formatPath(session: VpnSession, nowMs: number): string {
     latencyMs === null ? transport : `${transport} ${formatLatency(latencyMs)}`,
     ...(loss === null ? [] : [`${(loss * 100).toFixed(1)} % lost`]),
     session.devices.length === 1 ? "1 device" : `${session.devices.length} devices`,
-    ...(latest ? [`${harmless(latest.name)} handshake ${formatAgo(nowMs - latest.atMs)}`] : []),
+    ...(latest ? [`${stripControl(latest.name)} handshake ${formatAgo(nowMs - latest.atMs)}`] : []),
   ].join(" · ");
 }
 
@@ -24,7 +24,7 @@ function findLatestHandshake({
 }: VpnSession): { name: string; atMs: number } | null {
   let latest: { name: string; atMs: number } | null = null;
   for (const { name, public_key } of devices) {
-    const atMs = agent.devices.handshakeAtMs(public_key);
+    const atMs = agent.devices.findHandshakeAtMs(public_key);
     if (atMs !== undefined && atMs > (latest?.atMs ?? 0)) latest = { name, atMs };
   }
   return latest;

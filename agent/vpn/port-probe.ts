@@ -12,13 +12,13 @@ const INTERVAL_MS = 5_000;
 const RETRY_INTERVAL_MS = 2_000;
 
 export class PortProbe {
-  readonly #result: (isListening: boolean) => void;
+  readonly #onResult: (isListening: boolean) => void;
   #timer: NodeJS.Timeout | undefined;
   #socket: Socket | undefined;
   #port = 0;
 
   constructor(result: (isListening: boolean) => void) {
-    this.#result = result;
+    this.#onResult = result;
   }
 
   start(port: number): void {
@@ -47,7 +47,7 @@ export class PortProbe {
       closeSocket(socket);
       this.#socket = undefined;
       this.#timer = setTimeout(() => this.#check(), isRefused ? RETRY_INTERVAL_MS : INTERVAL_MS);
-      this.#result(!isRefused);
+      this.#onResult(!isRefused);
     }, REFUSAL_MAX_MS);
   }
 }

@@ -1,9 +1,9 @@
 /** A network that is served, with the names of its devices and, if asked for, the peers of its interface. */
 import { EventEmitter } from "node:events";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
-import { Unreachable } from "../service-api.ts";
+import { UnreachableError } from "../service-api.ts";
 import { SettingsError } from "../settings.ts";
-import { Rejected } from "../tunnel.ts";
+import { RejectionError } from "../tunnel-connection.ts";
 import type { AppliedPeers } from "./server/applied-peers.ts";
 import { PeerApplier } from "./server/apply.ts";
 import { DeviceList } from "./device-list.ts";
@@ -15,7 +15,7 @@ import { MINUTE_MS } from "../../shared/time.ts";
 
 export interface SessionOptions extends NetworkAgentOptions {
   /** The server's private key, in base64, where it is known on this machine. */
-  privateKey(network: PrivateNetwork): Promise<string | null>;
+  findPrivateKey(network: PrivateNetwork): Promise<string | null>;
   /** null: the interface's peers are left alone. */
   apply: {
     interfaceName: string | undefined;
@@ -35,7 +35,7 @@ interface Events {
 
 /** An interface that was brought up anew gets its peers back within this. */
 const REAPPLY_INTERVAL_MS = MINUTE_MS;
-const WAITING_MAX = 100;
+const PENDING_MAX = 100;
 /** Smaller ones overflow within some 10 ms at 300 Mbit/s. */
 const BUFFER_MIN_BYTES = 512 * 1024;
 const LIST_INTERVAL_MS = 30_000;
@@ -54,7 +54,7 @@ export class VpnSession extends EventEmitter<Events> {
   #isBufferChecked = false;
   readonly #stop = new AbortController();
   /** Endpoints of devices that are not in the list, until it was read again. */
-  readonly #waiting = new Map<string, string>();
+  readonly #pending = new Map<string, string>();
 
   constructor(options: SessionOptions) {
     super();
@@ -64,22 +64,22 @@ export class VpnSession extends EventEmitter<Events> {
     this.#list = new DeviceList({
       read: (signal) => options.api.devices(agent.network!.id, signal),
       intervalMs: options.apply ? APPLY_INTERVAL_MS : LIST_INTERVAL_MS,
-      changed: (devices) => this.#devicesChanged(devices),
-      settled: () => {
-        this.#showWaiting();
+      onChange: (devices) => this.#handleDevices(devices),
+      onSettled: () => {
+        this.#reportPending();
         const isDue = performance.now() - this.#appliedAtMs > REAPPLY_INTERVAL_MS;
         if (isDue && this.devices.length > 0) void this.#apply(this.devices);
       },
     });
     this.#watch = new InterfaceWatch({
-      endpoint: (publicKey, localAddress) => {
+      onEndpoint: (publicKey, localAddress) => {
         const flow = agent.findFlow(localAddress);
         if (flow !== undefined) agent.devices.identify(flow, publicKey);
       },
-      handshake: (publicKey, atMs) => agent.devices.setHandshake(publicKey, atMs),
+      onHandshake: (publicKey, atMs) => agent.devices.setHandshake(publicKey, atMs),
     });
-    agent.on("network", (network) => void this.#networkRead(network));
-    agent.on("device", (publicKey, endpoint) => this.#deviceSpeaks(publicKey, endpoint));
+    agent.on("network", (network) => void this.#handleNetwork(network));
+    agent.on("device", (publicKey, endpoint) => this.#handleDevice(publicKey, endpoint));
     agent.on("reconnected", () => this.#list.refresh());
     agent.on("status", ({ transport }) => {
       if (transport === "udp") this.#checkBuffers();
@@ -101,7 +101,7 @@ export class VpnSession extends EventEmitter<Events> {
     this.agent.close();
   }
 
-  async #networkRead(network: PrivateNetwork): Promise<void> {
+  async #handleNetwork(network: PrivateNetwork): Promise<void> {
     this.#list.start();
     if (network.server_public_key === this.#serverKey) return;
     this.#serverKey = network.server_public_key;
@@ -113,7 +113,7 @@ export class VpnSession extends EventEmitter<Events> {
   async #findKey(network: PrivateNetwork): Promise<void> {
     let reader: InitiationReader | null = null;
     try {
-      const privateKey = await this.#options.privateKey(network);
+      const privateKey = await this.#options.findPrivateKey(network);
       reader = privateKey === null ? null : new InitiationReader(privateKey);
     } catch (error) {
       this.#notice(error instanceof Error ? error.message : String(error));
@@ -129,25 +129,25 @@ export class VpnSession extends EventEmitter<Events> {
   }
 
   /** One that was enrolled since the last look has a name to be shown, and with --apply needs its peer. */
-  #deviceSpeaks(publicKey: string, endpoint: string): void {
+  #handleDevice(publicKey: string, endpoint: string): void {
     const device = this.#list.find(publicKey);
-    if (device || this.#waiting.size >= WAITING_MAX) {
+    if (device || this.#pending.size >= PENDING_MAX) {
       this.emit("device", device, publicKey, endpoint);
       return;
     }
-    this.#waiting.set(publicKey, endpoint);
+    this.#pending.set(publicKey, endpoint);
     this.#list.refresh();
   }
 
-  #showWaiting(): void {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
+  #reportPending(): void {
+    const waiting = [...this.#pending];
+    this.#pending.clear();
     for (const [publicKey, endpoint] of waiting) {
       this.emit("device", this.#list.find(publicKey), publicKey, endpoint);
     }
   }
 
-  #devicesChanged(devices: readonly Device[]): void {
+  #handleDevices(devices: readonly Device[]): void {
     this.emit("devices", devices);
     void this.#apply(devices);
   }
@@ -170,7 +170,7 @@ export class VpnSession extends EventEmitter<Events> {
       if (!isExpected(error)) throw error;
       this.#notice(`the peers could not be applied: ${error.message}`);
       // The interface may come up later: the same list is applied then.
-      this.#list.forget();
+      this.#list.invalidate();
     }
   }
 
@@ -202,5 +202,7 @@ export class VpnSession extends EventEmitter<Events> {
 }
 
 function isExpected(error: unknown): error is Error {
-  return [ToolError, SettingsError, Rejected, Unreachable].some((kind) => error instanceof kind);
+  return [ToolError, SettingsError, RejectionError, UnreachableError].some(
+    (kind) => error instanceof kind,
+  );
 }

@@ -5,10 +5,10 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Delivery, DeliveryPage, ReceiverState } from "../../protocol/schemas/webhooks.ts";
-import { Unreachable } from "../service-api.ts";
-import { backOff, Rejected } from "../tunnel.ts";
-import type { Attempt } from "./local-server.ts";
-import type { Reading } from "./receiver-api.ts";
+import { UnreachableError } from "../service-api.ts";
+import { backOff, RejectionError } from "../tunnel-connection.ts";
+import type { PostResult } from "./local-server.ts";
+import type { DeliveryQuery } from "./receiver-api.ts";
 
 const FORWARD_PAGE_ROWS = 50;
 const FORWARD_WAIT_SECONDS = 25;
@@ -21,12 +21,12 @@ const FORWARD_STOP_MAX_MS = 5_000;
 
 export interface ReceiverSource {
   find(nameOrId: string, signal: AbortSignal): Promise<ReceiverState>;
-  events(id: string, reading: Reading, signal: AbortSignal): Promise<DeliveryPage>;
+  events(id: string, reading: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage>;
   acknowledge(id: string, cursor: string, signal: AbortSignal): Promise<void>;
 }
 
 export interface DeliveryTarget {
-  post(delivery: Delivery, signal: AbortSignal): Promise<Attempt>;
+  post(delivery: Delivery, signal: AbortSignal): Promise<PostResult>;
 }
 
 export interface ForwardOptions {
@@ -37,7 +37,7 @@ export interface ForwardOptions {
 }
 
 /** `put_aside`: the local server answered, and never with success. The next one's turn comes. */
-export interface Handled extends Attempt {
+export interface DeliveryAttempt extends PostResult {
   id: string;
   receivedAt: string;
   attempt: number;
@@ -45,11 +45,11 @@ export interface Handled extends Attempt {
 }
 
 /** Where reading begins. */
-type Start = Pick<Reading, "after" | "since">;
+type StartPosition = Pick<DeliveryQuery, "after" | "since">;
 
 interface Events {
   ready: [ReceiverState];
-  handled: [Handled];
+  handled: [DeliveryAttempt];
   disconnected: [reason: string];
   reconnected: [];
 }
@@ -60,8 +60,8 @@ export class Forwarder extends EventEmitter<Events> {
   readonly #options: ForwardOptions;
   /** Ends what waits; what is being delivered gets a little longer. */
   readonly #stop = new AbortController();
-  readonly #cut = new AbortController();
-  #isDown = false;
+  readonly #abortDelivery = new AbortController();
+  #isDisconnected = false;
 
   constructor(source: ReceiverSource, target: DeliveryTarget, options: ForwardOptions) {
     super();
@@ -75,14 +75,14 @@ export class Forwarder extends EventEmitter<Events> {
     try {
       await this.#run();
     } catch (error) {
-      if (!(error instanceof Stopped)) throw error;
+      if (!(error instanceof StoppedError)) throw error;
     }
   }
 
   stop(): void {
     if (this.#isStopped) return;
     this.#stop.abort();
-    setTimeout(() => this.#cut.abort(), FORWARD_STOP_MAX_MS).unref();
+    setTimeout(() => this.#abortDelivery.abort(), FORWARD_STOP_MAX_MS).unref();
   }
 
   get #isStopped(): boolean {
@@ -91,16 +91,18 @@ export class Forwarder extends EventEmitter<Events> {
 
   async #run(): Promise<void> {
     const { receiver } = this.#options;
-    const state = await this.#ask((signal) => this.#source.find(receiver, signal));
+    const state = await this.#retryUntilAnswered((signal) => this.#source.find(receiver, signal));
     this.emit("ready", state);
     // Of one delivery while the next is under way: whoever dies repeats two of them at the most.
     let acknowledged = Promise.resolve();
     try {
-      const start = await this.#startOf(state);
+      const start = await this.#findStart(state);
       let { after } = start;
       for (;;) {
         const askedAtMs = performance.now();
-        const page = await this.#ask((signal) => this.#read(state.id, { ...start, after }, signal));
+        const page = await this.#retryUntilAnswered((signal) =>
+          this.#read(state.id, { ...start, after }, signal),
+        );
         for (const delivery of page.events) {
           await this.#deliver(delivery);
           await acknowledged;
@@ -117,24 +119,26 @@ export class Forwarder extends EventEmitter<Events> {
   }
 
   /** What nobody has acknowledged is never left out: what comes behind it is acknowledged with it. */
-  async #startOf({ id, acknowledged }: ReceiverState): Promise<Start> {
+  async #findStart({ id, acknowledged }: ReceiverState): Promise<StartPosition> {
     const { since } = this.#options;
     const goingOn = { after: acknowledged, since: undefined };
     if (since === undefined) return goingOn;
     if (since === "all") return { after: "0", since: undefined };
     const reading = { ...goingOn, limit: 1, waitSeconds: 0 };
-    const page = await this.#ask((signal) => this.#source.events(id, reading, signal));
+    const page = await this.#retryUntilAnswered((signal) =>
+      this.#source.events(id, reading, signal),
+    );
     const [oldest] = page.events;
     const isOlder = oldest !== undefined && Date.parse(oldest.receivedAt) < Date.parse(since);
     return isOlder ? goingOn : { after: "0", since };
   }
 
-  #read(receiverId: string, start: Start, signal: AbortSignal): Promise<DeliveryPage> {
+  #read(receiverId: string, start: StartPosition, signal: AbortSignal): Promise<DeliveryPage> {
     const reading = {
       ...start,
       limit: FORWARD_PAGE_ROWS,
       // Whoever was cut off wants to know that it is over, whether there is something new or not.
-      waitSeconds: this.#isDown ? 0 : FORWARD_WAIT_SECONDS,
+      waitSeconds: this.#isDisconnected ? 0 : FORWARD_WAIT_SECONDS,
     };
     return this.#source.events(receiverId, reading, signal);
   }
@@ -144,12 +148,12 @@ export class Forwarder extends EventEmitter<Events> {
     const { id, receivedAt } = delivery;
     let seen = 0;
     for (let attempt = 1; ; attempt += 1) {
-      if (this.#isStopped) throw new Stopped();
-      const result = await this.#target.post(delivery, this.#cut.signal);
+      if (this.#isStopped) throw new StoppedError();
+      const result = await this.#target.post(delivery, this.#abortDelivery.signal);
       const isTaken = result.status !== null && result.status >= 200 && result.status < 300;
-      if (!isTaken && this.#isStopped) throw new Stopped();
+      if (!isTaken && this.#isStopped) throw new StoppedError();
       // Until something listens nothing is lost by waiting; a server that refuses may always do so.
-      if (!result.isUnseen) seen += 1;
+      if (!result.isUnsent) seen += 1;
       const isOver = seen >= FORWARD_ATTEMPTS_MAX;
       const outcome = isTaken ? "delivered" : isOver ? "put_aside" : "retrying";
       this.emit("handled", { id, receivedAt, attempt, outcome, ...result });
@@ -159,19 +163,21 @@ export class Forwarder extends EventEmitter<Events> {
   }
 
   /** Asks until there is an answer. */
-  async #ask<Answer>(ask: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+  async #retryUntilAnswered<Answer>(
+    ask: (signal: AbortSignal) => Promise<Answer>,
+  ): Promise<Answer> {
     for (let failures = 0; ; failures += 1) {
-      if (this.#isStopped) throw new Stopped();
+      if (this.#isStopped) throw new StoppedError();
       try {
         const answer = await ask(this.#stop.signal);
-        if (this.#isDown) this.emit("reconnected");
-        this.#isDown = false;
+        if (this.#isDisconnected) this.emit("reconnected");
+        this.#isDisconnected = false;
         return answer;
       } catch (error) {
-        if (this.#isStopped) throw new Stopped();
-        if (!(error instanceof Unreachable)) throw error;
-        if (!this.#isDown) this.emit("disconnected", error.message);
-        this.#isDown = true;
+        if (this.#isStopped) throw new StoppedError();
+        if (!(error instanceof UnreachableError)) throw error;
+        if (!this.#isDisconnected) this.emit("disconnected", error.message);
+        this.#isDisconnected = true;
         await this.#pause(backOff(failures));
       }
     }
@@ -180,11 +186,11 @@ export class Forwarder extends EventEmitter<Events> {
   async #acknowledge(receiverId: string, cursor: string): Promise<void> {
     for (let failures = 0; ; failures += 1) {
       try {
-        await this.#source.acknowledge(receiverId, cursor, this.#cut.signal);
+        await this.#source.acknowledge(receiverId, cursor, this.#abortDelivery.signal);
         return;
       } catch (error) {
         // Whoever reads on is refused for the same reason, and says so.
-        if (error instanceof Rejected || this.#isStopped) return;
+        if (error instanceof RejectionError || this.#isStopped) return;
         await delay(backOff(failures), undefined, { signal: this.#stop.signal }).catch(
           () => undefined,
         );
@@ -194,12 +200,12 @@ export class Forwarder extends EventEmitter<Events> {
 
   async #pause(ms: number): Promise<void> {
     await delay(ms, undefined, { signal: this.#stop.signal }).catch(() => {
-      throw new Stopped();
+      throw new StoppedError();
     });
   }
 }
 
 /** Leads out of whatever is being done. */
-class Stopped extends Error {
+class StoppedError extends Error {
   override name = "Stopped";
 }

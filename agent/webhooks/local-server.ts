@@ -1,26 +1,26 @@
 /** The local server that deliveries are posted to, one at a time. */
 import { Pool } from "undici";
-import { isPassedOn } from "../../protocol/header-names.ts";
+import { isForwarded } from "../../protocol/header-names.ts";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import type { Delivery } from "../../protocol/schemas/webhooks.ts";
-import { latin1OfUtf8 } from "../origin/header-bytes.ts";
-import { lookupFor } from "../target.ts";
+import { utf8ToLatin1 } from "../origin/header-bytes.ts";
+import { getLookup } from "../target.ts";
 import type { ForwardTarget } from "./forward-target.ts";
 
 const FORWARD_ATTEMPT_MAX_MS = 30_000;
 
-export interface Attempt {
+export interface PostResult {
   /** null: there was no answer. */
   status: number | null;
   durationMs: number;
   /** Why there was none. */
   problem?: string;
   /** There was no connection, or none that it could be sent on: the server can't have seen the delivery. */
-  isUnseen: boolean;
+  isUnsent: boolean;
 }
 
 /** Of a connection that was never made. */
-const UNCONNECTED = new Set([
+const CONNECT_ERRORS = new Set([
   "ECONNREFUSED",
   "EHOSTUNREACH",
   "ENETUNREACH",
@@ -30,7 +30,7 @@ const UNCONNECTED = new Set([
 ]);
 
 /** Of a server that is not who it should be: nothing was sent to it. */
-const UNTRUSTED = new Set([
+const CERTIFICATE_ERRORS = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
@@ -40,7 +40,7 @@ const UNTRUSTED = new Set([
 ]);
 
 /** Written anew for each connection. */
-const OWN = new Set(["host", "content-length"]);
+const CONNECTION_HEADERS = new Set(["host", "content-length"]);
 
 export class LocalServer {
   readonly #target: ForwardTarget;
@@ -55,31 +55,31 @@ export class LocalServer {
       connect: {
         timeout: ORIGIN_CONNECT_MAX_MS,
         rejectUnauthorized: !insecureUpstream,
-        lookup: lookupFor(target.server) as never,
+        lookup: getLookup(target.server) as never,
         autoSelectFamily: true,
       },
     });
   }
 
   /** With the vendor's own header lines and bytes. */
-  async post({ headers, body }: Delivery, signal: AbortSignal): Promise<Attempt> {
+  async post({ headers, body }: Delivery, signal: AbortSignal): Promise<PostResult> {
     const startedAt = performance.now();
     const durationMs = (): number => Math.round(performance.now() - startedAt);
     try {
       const answer = await this.#pool.request({
         method: "POST",
         path: this.#target.path,
-        headers: linesOf(headers),
+        headers: toHeaders(headers),
         body: Buffer.from(body, "base64"),
         signal: AbortSignal.any([signal, AbortSignal.timeout(FORWARD_ATTEMPT_MAX_MS)]),
       });
       await answer.body.dump();
-      return { status: answer.statusCode, durationMs: durationMs(), isUnseen: false };
+      return { status: answer.statusCode, durationMs: durationMs(), isUnsent: false };
     } catch (error) {
       const { code, message } = innermost(error);
-      const unseen = code === undefined ? undefined : whyUnseen(code);
-      const isUnseen = unseen !== undefined;
-      return { status: null, durationMs: durationMs(), problem: unseen ?? message, isUnseen };
+      const unseen = code === undefined ? undefined : explainUnsent(code);
+      const isUnsent = unseen !== undefined;
+      return { status: null, durationMs: durationMs(), problem: unseen ?? message, isUnsent };
     }
   }
 
@@ -88,17 +88,17 @@ export class LocalServer {
   }
 }
 
-function linesOf(headers: Record<string, string>): Record<string, string> {
+function toHeaders(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers)
-      .filter(([name]) => isPassedOn(name) && !OWN.has(name))
-      .map(([name, value]) => [name, latin1OfUtf8(value)]),
+      .filter(([name]) => isForwarded(name) && !CONNECTION_HEADERS.has(name))
+      .map(([name, value]) => [name, utf8ToLatin1(value)]),
   );
 }
 
-function whyUnseen(code: string): string | undefined {
-  if (UNCONNECTED.has(code)) return "nothing listens there";
-  return UNTRUSTED.has(code) ? `its certificate is not trusted (${code})` : undefined;
+function explainUnsent(code: string): string | undefined {
+  if (CONNECT_ERRORS.has(code)) return "nothing listens there";
+  return CERTIFICATE_ERRORS.has(code) ? `its certificate is not trusted (${code})` : undefined;
 }
 
 /** A name with several addresses fails with one error for each of them. */

@@ -8,9 +8,9 @@ import {
 } from "../../protocol/schemas/webhooks.ts";
 import { UsageError } from "../options.ts";
 import { ServiceApi } from "../service-api.ts";
-import { Rejected } from "../tunnel.ts";
+import { RejectionError } from "../tunnel-connection.ts";
 
-export interface Reading {
+export interface DeliveryQuery {
   after: string;
   limit: number;
   waitSeconds: number;
@@ -28,11 +28,13 @@ export class ReceiverApi {
 
   /** @throws UsageError when several have that name. */
   async find(nameOrId: string, signal: AbortSignal): Promise<ReceiverState> {
-    const id = z.uuid().safeParse(nameOrId).success ? nameOrId : await this.#idOf(nameOrId, signal);
+    const id = z.uuid().safeParse(nameOrId).success
+      ? nameOrId
+      : await this.#findId(nameOrId, signal);
     return this.#api.call(ReceiverState, "GET", `/webhook-receivers/${id}`, { signal });
   }
 
-  events(id: string, reading: Reading, signal: AbortSignal): Promise<DeliveryPage> {
+  events(id: string, reading: DeliveryQuery, signal: AbortSignal): Promise<DeliveryPage> {
     const { after, limit, waitSeconds, since } = reading;
     const query = new URLSearchParams({ after, limit: String(limit), wait: String(waitSeconds) });
     if (since !== undefined) query.set("since", since);
@@ -46,13 +48,13 @@ export class ReceiverApi {
     await this.#api.call(Acknowledgement, "POST", path, { signal, body: { cursor } });
   }
 
-  async #idOf(name: string, signal: AbortSignal): Promise<string> {
+  async #findId(name: string, signal: AbortSignal): Promise<string> {
     const all = await this.#api.call(z.array(Receiver), "GET", "/webhook-receivers", { signal });
     const [found, ...others] = all.filter((receiver) => receiver.name === name);
     if (!found) {
       const names = all.map((receiver) => receiver.name).join(", ");
       const known = names === "" ? "there is none yet" : `there are: ${names}`;
-      throw new Rejected("not_found", `there is no receiver called ${name}; ${known}`);
+      throw new RejectionError("not_found", `there is no receiver called ${name}; ${known}`);
     }
     if (others.length > 0) {
       const ids = [found, ...others].map(({ id }) => id).join(", ");

@@ -13,7 +13,7 @@ export function parseSince(text: string, nowMs: number): string | null {
   if (count !== undefined) {
     return new Date(nowMs - Number(count) * UNIT_MS[unit as keyof typeof UNIT_MS]).toISOString();
   }
-  const isMoment = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
+  const isTimestamp = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text);
   const ms = Date.parse(text);
-  return isMoment && !Number.isNaN(ms) ? new Date(ms).toISOString() : null;
+  return isTimestamp && !Number.isNaN(ms) ? new Date(ms).toISOString() : null;
 }

@@ -2,7 +2,7 @@
 import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { SettingsError, settingsDirectory } from "../../settings.ts";
+import { SettingsError, getSettingsDirectory } from "../../settings.ts";
 import { derivePublicKey, generatePrivateKey, parseKey } from "../wireguard/keys.ts";
 
 const State = z.object({
@@ -27,7 +27,7 @@ export class NetworkDirectory {
 
   /** @param dir instead of the default. */
   constructor(networkName: string, dir: string | undefined) {
-    this.path = resolve(dir ?? join(settingsDirectory(), "networks", toFileName(networkName)));
+    this.path = resolve(dir ?? join(getSettingsDirectory(), "networks", toFileName(networkName)));
   }
 
   file(name: string): string {

@@ -28,7 +28,7 @@ export interface SetupOptions {
   interfaceName: string | undefined;
   directory: string | undefined;
   /** Whether another server's registration may be replaced. */
-  replacesServer: boolean;
+  canReplaceServer: boolean;
   /** Whether this process may bring an interface up: `wg-quick` insists on root. */
   isRoot: boolean;
   signal: AbortSignal;
@@ -109,7 +109,7 @@ async function register(
 ): Promise<PrivateNetwork> {
   const { api, signal, report } = options;
   const { server_public_key: registered, server_listen_port: registeredPort } = network;
-  if (registered !== null && registered !== keys.publicKey && !options.replacesServer) {
+  if (registered !== null && registered !== keys.publicKey && !options.canReplaceServer) {
     throw new SettingsError(
       `another server is registered for ${network.name} (public key ${registered}). Its devices know that key ` +
         `and would need new configurations. To replace it: --replace-server`,

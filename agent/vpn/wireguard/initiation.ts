@@ -5,7 +5,7 @@
 import { createDecipheriv, type KeyObject } from "node:crypto";
 import { blake2s } from "@noble/hashes/blake2.js";
 import { hmac } from "@noble/hashes/hmac.js";
-import { parseKey, publicBytes, sharedSecret, toPrivateKeyObject } from "./keys.ts";
+import { parseKey, exportPublicKey, deriveSharedSecret, toPrivateKeyObject } from "./keys.ts";
 
 export const WIREGUARD = { initiation: 1, response: 2, cookie: 3, data: 4 } as const;
 export const INITIATION_BYTES = 148;
@@ -40,7 +40,7 @@ export class InitiationReader {
     const bytes = parseKey(privateKey);
     if (!bytes) throw new Error("the private key is not 32 bytes in base64");
     this.#privateKey = toPrivateKeyObject(bytes);
-    const publicKey = publicBytes(this.#privateKey);
+    const publicKey = exportPublicKey(this.#privateKey);
     this.publicKey = publicKey.toString("base64");
     this.#initialHash = hash(hash(CHAINING_KEY, IDENTIFIER), publicKey);
   }
@@ -54,7 +54,7 @@ export class InitiationReader {
     if (message.byteLength !== INITIATION_BYTES || message[0] !== WIREGUARD.initiation) return null;
     const ephemeral = message.subarray(EPHEMERAL_AT, STATIC_AT);
     const encryptedStatic = message.subarray(STATIC_AT, TIMESTAMP_AT);
-    const firstSecret = sharedSecret(this.#privateKey, ephemeral);
+    const firstSecret = deriveSharedSecret(this.#privateKey, ephemeral);
     if (!firstSecret) return null;
     let transcript = hash(this.#initialHash, ephemeral);
     const [ephemeralChain] = deriveKeys(CHAINING_KEY, ephemeral);
@@ -62,7 +62,7 @@ export class InitiationReader {
     const publicKey = decrypt(staticKey, encryptedStatic, transcript);
     if (!publicKey) return null;
     transcript = hash(transcript, encryptedStatic);
-    const secondSecret = sharedSecret(this.#privateKey, publicKey);
+    const secondSecret = deriveSharedSecret(this.#privateKey, publicKey);
     if (!secondSecret) return null;
     const [, timestampKey] = deriveKeys(staticChain, secondSecret);
     const timestamp = decrypt(timestampKey, message.subarray(TIMESTAMP_AT, MAC1_AT), transcript);

@@ -35,7 +35,7 @@ export function parseKey(text: string): Buffer | null {
 export function derivePublicKey(privateKey: string): string {
   const bytes = parseKey(privateKey);
   if (!bytes) throw new Error("the private key is not 32 bytes in base64");
-  return publicBytes(toPrivateKeyObject(bytes)).toString("base64");
+  return exportPublicKey(toPrivateKeyObject(bytes)).toString("base64");
 }
 
 export function toPrivateKeyObject(bytes: Uint8Array): KeyObject {
@@ -43,13 +43,13 @@ export function toPrivateKeyObject(bytes: Uint8Array): KeyObject {
   return createPrivateKey({ key, format: "der", type: "pkcs8" });
 }
 
-export function publicBytes(privateKey: KeyObject): Buffer {
+export function exportPublicKey(privateKey: KeyObject): Buffer {
   const der = createPublicKey(privateKey).export({ format: "der", type: "spki" });
   return der.subarray(SPKI_PREFIX.byteLength);
 }
 
 /** X25519. @returns null for a public key that no honest peer has (RFC 7748 §6.1: the result is zero). */
-export function sharedSecret(privateKey: KeyObject, publicKey: Uint8Array): Buffer | null {
+export function deriveSharedSecret(privateKey: KeyObject, publicKey: Uint8Array): Buffer | null {
   const key = Buffer.concat([SPKI_PREFIX, publicKey]);
   try {
     const remote = createPublicKey({ key, format: "der", type: "spki" });

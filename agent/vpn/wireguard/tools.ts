@@ -38,7 +38,7 @@ export function run(
 }
 
 /** Whether this process may change network interfaces: root, or CAP_NET_ADMIN on Linux. */
-export async function mayChangeInterfaces(): Promise<boolean> {
+export async function canChangeInterfaces(): Promise<boolean> {
   if (process.getuid?.() === 0) return true;
   if (process.platform !== "linux") return false;
   const status = await readFile("/proc/self/status", "utf8").catch(() => "");

@@ -3,17 +3,17 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import type { ExposedTunnel } from "../../../agent/expose.ts";
 import { OK, startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { startRelay, type Relay } from "../../harness/tunnel/faulty-connection.ts";
+import { startFaultyProxy, type FaultyProxy } from "../../harness/tunnel/faulty-proxy.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
 let stack: Stack;
 let origin: RawOrigin;
-let relay: Relay;
+let relay: FaultyProxy;
 let tunnel: ExposedTunnel;
 
 beforeAll(async () => {
   [stack, origin] = await Promise.all([startStack(), startRawOrigin()]);
-  relay = await startRelay(stack.server.port);
+  relay = await startFaultyProxy(stack.server.port);
   tunnel = await stack.expose({ server: relay.url, port: origin.port, subdomain: "shop" });
 });
 afterAll(async () => {

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { dial, framingOf, MessageReader } from "../../harness/tunnel/raw-http.ts";
+import { dial, getFraming, MessageReader } from "../../harness/tunnel/raw-http.ts";
 import { startStack, type Stack } from "../../harness/server/stack.ts";
 
 let stack: Stack;
@@ -35,7 +35,7 @@ async function visitor(head = "GET / HTTP/1.1", lines: string[] = []) {
     answer: async () => {
       const head = await reader.head();
       const status = Number(head?.startLine.split(" ")[1]);
-      const framing = framingOf(head?.headers ?? [], "GET", status);
+      const framing = getFraming(head?.headers ?? [], "GET", status);
       return { status, piece: async () => (await reader.chunk(framing))?.toString() };
     },
   };

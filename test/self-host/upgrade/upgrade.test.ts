@@ -18,7 +18,7 @@ import {
   type UpgradedServer,
 } from "../../harness/server/old-server.ts";
 import { startRawOrigin } from "../../harness/tunnel/origin.ts";
-import { basic, codeOf } from "../../harness/tunnel/owned-tunnel.ts";
+import { basicAuthorization, findErrorCode } from "../../harness/tunnel/owned-tunnel.ts";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
   buildDelivery,
@@ -313,13 +313,13 @@ describe("agents reconnect with their old tokens", () => {
       domain: await visit("shop.example"),
       staging: await visit("api-staging.localhost"),
       stranger: await visit("gated.localhost"),
-      guest: await visit("gated.localhost", "/", basic("visitor", "a password of old")),
-      denied: await visit("gated.localhost", "/admin/x", basic("visitor", "a password of old")),
+      guest: await visit("gated.localhost", "/", basicAuthorization("visitor", "a password of old")),
+      denied: await visit("gated.localhost", "/admin/x", basicAuthorization("visitor", "a password of old")),
       unknown: await visit("members-only.localhost"),
       maintained: await visit("later.localhost"),
       stopped: await visit("stopped.localhost"),
     };
-    expect(Object.fromEntries(Object.entries(visits).map(([k, v]) => [k, codeOf(v)]))).toEqual({
+    expect(Object.fromEntries(Object.entries(visits).map(([k, v]) => [k, findErrorCode(v)]))).toEqual({
       web: "passed",
       domain: "passed",
       staging: "passed",

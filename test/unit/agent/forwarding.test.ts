@@ -56,7 +56,7 @@ async function brought(acknowledged: string, since: string): Promise<string[]> {
   const post = ({ id }: Delivery) => {
     ids.push(id);
     if (id === "at-12") forwarder.stop();
-    return Promise.resolve({ status: 200, durationMs: 1, isUnseen: false });
+    return Promise.resolve({ status: 200, durationMs: 1, isUnsent: false });
   };
   const forwarder = new Forwarder(source, { post }, { receiver: "shop", since });
   await forwarder.run();

@@ -1,27 +1,31 @@
 import { describe, expect, test } from "vitest";
-import { latin1OfUtf8, responsePairs, textOfBytes } from "../../../agent/origin/header-bytes.ts";
+import {
+  utf8ToLatin1,
+  toResponsePairs,
+  decodeHeaderValue,
+} from "../../../agent/origin/header-bytes.ts";
 
 describe("header values", () => {
   test("keep UTF-8 on the way to the local server and back", () => {
     const value = "attachment; filename=Übung-日本-😀.txt";
-    const bytes = Buffer.from(latin1OfUtf8(value), "latin1");
+    const bytes = Buffer.from(utf8ToLatin1(value), "latin1");
     expect(bytes).toEqual(Buffer.from(value, "utf8"));
-    expect(textOfBytes(bytes)).toBe(value);
+    expect(decodeHeaderValue(bytes)).toBe(value);
   });
 
   test("that are not UTF-8 are read as Latin-1", () => {
-    expect(textOfBytes(Buffer.from("café", "latin1"))).toBe("café");
-    expect(textOfBytes(Buffer.from([0xc3, 0x28]))).toBe("Ã(");
+    expect(decodeHeaderValue(Buffer.from("café", "latin1"))).toBe("café");
+    expect(decodeHeaderValue(Buffer.from([0xc3, 0x28]))).toBe("Ã(");
   });
 
   test("of ASCII are left alone", () => {
-    expect(latin1OfUtf8("a=1; b=2")).toBe("a=1; b=2");
-    expect(textOfBytes(Buffer.from("a=1; b=2"))).toBe("a=1; b=2");
+    expect(utf8ToLatin1("a=1; b=2")).toBe("a=1; b=2");
+    expect(decodeHeaderValue(Buffer.from("a=1; b=2"))).toBe("a=1; b=2");
   });
 });
 
 describe("an answer's header lines", () => {
-  const lines = (pairs: string[]) => responsePairs(pairs.map((part) => Buffer.from(part)));
+  const lines = (pairs: string[]) => toResponsePairs(pairs.map((part) => Buffer.from(part)));
 
   test("keep their order, their repetitions and the case of their names", () => {
     const pairs = [
@@ -55,7 +59,7 @@ describe("an answer's header lines", () => {
   test("are the same whether they come as bytes or as Node's text", () => {
     const value = "naïve";
     const asText = ["x", Buffer.from(value, "utf8").toString("latin1")];
-    expect(responsePairs(asText)).toEqual(["x", value]);
-    expect(responsePairs([Buffer.from("x"), Buffer.from(value, "utf8")])).toEqual(["x", value]);
+    expect(toResponsePairs(asText)).toEqual(["x", value]);
+    expect(toResponsePairs([Buffer.from("x"), Buffer.from(value, "utf8")])).toEqual(["x", value]);
   });
 });

@@ -79,16 +79,16 @@ describe("in the automatic mode", () => {
     (refusal) => {
       const hostHeader = newHostHeader("auto");
       expect(hostHeader.mayBeRefusal(403)).toBe(true);
-      expect(hostHeader.refusedBy(refusal)).toBe(true);
+      expect(hostHeader.rewriteIfRefused(refusal)).toBe(true);
       expect(rewritten(hostHeader).host).toBe("localhost:3000");
       expect(hostHeader.mayBeRefusal(403)).toBe(false);
-      expect(hostHeader.refusedBy(refusal)).toBe(false);
+      expect(hostHeader.rewriteIfRefused(refusal)).toBe(false);
     },
   );
 
   test("an application's own 403 stays what it is", () => {
     const hostHeader = newHostHeader("auto");
-    expect(hostHeader.refusedBy("<h1>Forbidden</h1>")).toBe(false);
+    expect(hostHeader.rewriteIfRefused("<h1>Forbidden</h1>")).toBe(false);
     expect(hostHeader.mayBeRefusal(200)).toBe(false);
     expect(hostHeader.mayBeRefusal(404)).toBe(false);
     expect(rewritten(hostHeader).host).toBe("shop.tunnel.test");
@@ -97,7 +97,7 @@ describe("in the automatic mode", () => {
   test("only that mode looks at answers", () => {
     for (const mode of ["preserve", "rewrite", "app.test"]) {
       expect(newHostHeader(mode).mayBeRefusal(403)).toBe(false);
-      expect(newHostHeader(mode).refusedBy(VITE)).toBe(false);
+      expect(newHostHeader(mode).rewriteIfRefused(VITE)).toBe(false);
     }
   });
 });

@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from "node:https";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect, test } from "vitest";
 import { parseForwardTarget } from "../../../agent/webhooks/forward-target.ts";
-import { LocalServer, type Attempt } from "../../../agent/webhooks/local-server.ts";
+import { LocalServer, type PostResult } from "../../../agent/webhooks/local-server.ts";
 import type { Delivery } from "../../../protocol/schemas/webhooks.ts";
 import { selfSignedCertificate } from "../../harness/fakes/certificate.ts";
 
@@ -17,7 +17,7 @@ const DELIVERY: Delivery = {
   cursor: "1",
 };
 
-async function deliverTo(server: Server, scheme: "http" | "https"): Promise<Attempt> {
+async function deliverTo(server: Server, scheme: "http" | "https"): Promise<PostResult> {
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
   const target = parseForwardTarget(`${scheme}://127.0.0.1:${port}/hook`)!;
@@ -37,14 +37,14 @@ test("the status decides, also where the answer's body then breaks off", async (
       setImmediate(() => socket.destroy());
     });
   });
-  expect(await deliverTo(server, "http")).toMatchObject({ status: 200, isUnseen: false });
+  expect(await deliverTo(server, "http")).toMatchObject({ status: 200, isUnsent: false });
 });
 
 test("a server whose certificate is not trusted has seen nothing, and is told apart", async () => {
   const server = createTlsServer(selfSignedCertificate());
   expect(await deliverTo(server, "https")).toMatchObject({
     status: null,
-    isUnseen: true,
+    isUnsent: true,
     problem: "its certificate is not trusted (DEPTH_ZERO_SELF_SIGNED_CERT)",
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { helpOf, parseOptions, UsageError, type OptionSpec } from "../../../agent/options.ts";
+import { formatHelp, parseOptions, UsageError, type OptionSpec } from "../../../agent/options.ts";
 
 const SPECS = {
   "token-file": { kind: "text", value: "FILE", help: "where the token is" },
@@ -44,7 +44,7 @@ describe("an option", () => {
   );
 
   test("is in the help with its value", () => {
-    expect(helpOf(SPECS)).toBe(
+    expect(formatHelp(SPECS)).toBe(
       "  --token-file FILE  where the token is\n  --json             for programs",
     );
   });

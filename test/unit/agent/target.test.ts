@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { lookupFor, parseTarget } from "../../../agent/target.ts";
+import { getLookup, parseTarget } from "../../../agent/target.ts";
 
 describe("a local server", () => {
   test.each([
@@ -42,7 +42,7 @@ describe("a local server", () => {
 
   test("called localhost is looked for on both loopback addresses, any other by the machine", () => {
     const addresses: unknown[] = [];
-    lookupFor(parseTarget("3000")!)?.("localhost", { all: true }, (_, found) =>
+    getLookup(parseTarget("3000")!)?.("localhost", { all: true }, (_, found) =>
       addresses.push(found),
     );
     expect(addresses).toEqual([
@@ -51,6 +51,6 @@ describe("a local server", () => {
         { address: "::1", family: 6 },
       ],
     ]);
-    expect(lookupFor(parseTarget("app.test:3000")!)).toBeUndefined();
+    expect(getLookup(parseTarget("app.test:3000")!)).toBeUndefined();
   });
 });

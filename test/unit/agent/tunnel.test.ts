@@ -47,10 +47,10 @@ describe("whatever a request is, the agent answers it and lives on:", () => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);
     connection.request(1, parts, flags);
-    const outcome = await connection.outcomeOf(1);
+    const outcome = await connection.waitForOutcome(1);
     expect([{ reset: RESET.originFailed }, { status: 200, body: "ok" }]).toContainEqual(outcome);
     connection.request(2, head);
-    expect(await connection.outcomeOf(2)).toEqual({ status: 200, body: "ok" });
+    expect(await connection.waitForOutcome(2)).toEqual({ status: 200, body: "ok" });
   });
 
   test("an absolute target leads to the local server or nowhere", async () => {
@@ -59,7 +59,7 @@ describe("whatever a request is, the agent answers it and lives on:", () => {
     const connection = await started(tunnel);
     for (const flags of [FLAG.end, FLAG.socket]) {
       connection.request(flags, ["GET", `http://127.0.0.1:${canary.port}/`, "host", "x"], flags);
-      await connection.outcomeOf(flags);
+      await connection.waitForOutcome(flags);
     }
     expect(canary.seen).toEqual([]);
     await canary.stop();
@@ -102,14 +102,14 @@ describe("an agent", () => {
     await vi.waitUntil(() => answer, WAIT_OPTIONS);
     connection.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, "restart"));
     connection.request(2, ["GET", "/", "host", "x"]);
-    expect(await connection.outcomeOf(2)).toEqual({ reset: RESET.refused });
+    expect(await connection.waitForOutcome(2)).toEqual({ reset: RESET.refused });
     answer!();
-    expect(await connection.outcomeOf(1)).toEqual({ status: 200, body: "last" });
+    expect(await connection.waitForOutcome(1)).toEqual({ status: 200, body: "last" });
     await connection.closed;
     origin.respond = () => "HTTP/1.1 204 No Content\r\n\r\n";
     const next = await tunnel.connection();
     next.request(1, ["GET", "/", "host", "x"]);
-    expect(await next.outcomeOf(1)).toEqual({ status: 204, body: "" });
+    expect(await next.waitForOutcome(1)).toEqual({ status: 204, body: "" });
   });
 
   test("says that it goes when it is stopped", async () => {

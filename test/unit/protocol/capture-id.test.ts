@@ -17,7 +17,7 @@ function idsAt(...times: number[]): string[] {
 }
 
 describe("the id of a captured request", () => {
-  test("is a UUID of version 7 that says when it came and which tunnel it is of", () => {
+  test("is a UUID of version 7 with the time of the request and the key of its tunnel", () => {
     const [id = ""] = idsAt(NOW);
     expect(z.uuidv7().safeParse(id).success).toBe(true);
     expect(getCaptureTimeMs(id)).toBe(NOW);
@@ -25,13 +25,13 @@ describe("the id of a captured request", () => {
     expect(getCaptureKey(id.toUpperCase())).toBe(toCaptureKey(TUNNEL));
   });
 
-  test("sorts after all before it: in one moment, with a clock that goes back, and past its count", () => {
+  test("sorts after all earlier ids: within one millisecond, when the clock goes back, and when the counter overflows", () => {
     const ids = idsAt(NOW, NOW + 5, NOW - 1000, ...Array.from({ length: 9_000 }, () => NOW + 5));
     expect(ids.toSorted()).toEqual(ids);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("lies between the bounds of its moment and of the next", () => {
+  test("sorts between the prefixes of its millisecond and of the next", () => {
     for (const random of [0, 0.999999]) {
       const id = new CaptureIds(TUNNEL, () => random).next(NOW);
       expect(z.uuidv7().safeParse(id).success).toBe(true);
@@ -39,7 +39,7 @@ describe("the id of a captured request", () => {
     }
   });
 
-  test("is another one in the next life of the object, in the same moment", () => {
+  test("differs after a restart of the object within the same millisecond", () => {
     const draw = (random: number) => new CaptureIds(TUNNEL, () => random).next(NOW);
     expect(draw(0.1)).not.toBe(draw(0.9));
   });

@@ -21,7 +21,6 @@ test.each(["", "0", "65536", "db", "db:", ":5432", "::1:5432", "http://localhost
 );
 
 test.each([
-  [undefined, { host: "127.0.0.1", port: undefined }],
   ["5433", { host: "127.0.0.1", port: 5433 }],
   ["0", { host: "127.0.0.1", port: 0 }],
   ["127.0.0.1:5433", { host: "127.0.0.1", port: 5433 }],

@@ -58,19 +58,19 @@ describe("a device", () => {
   beforeEach(() => {
     identified = [];
     tracker = new DeviceTracker({
-      identified: (...found) => identified.push(found),
-      handshake: () => undefined,
+      onIdentified: (...found) => identified.push(found),
+      onHandshake: () => undefined,
     });
     tracker.setReader(new InitiationReader(base64(server.privateKey)));
-    tracker.opened(1);
+    tracker.openFlow(1);
   });
 
   /** A whole handshake on a flow. @returns the server's index. */
   function handshake(flow: number): number {
     const message = initiate();
-    tracker.fromClient(flow, message);
+    tracker.receiveFromClient(flow, message);
     const response = writeResponse(readInitiation(server, message)!, 77, new Uint8Array(32));
-    tracker.fromServer(flow, Buffer.from(response.message));
+    tracker.receiveFromServer(flow, Buffer.from(response.message));
     return 77;
   }
   function data(index: number): Buffer {
@@ -82,47 +82,47 @@ describe("a device", () => {
 
   test("is known by its handshake, whose end is remembered", () => {
     const before = Date.now();
-    tracker.fromClient(1, initiate());
-    expect(tracker.handshakeAtMs(publicKey)).toBe(undefined);
+    tracker.receiveFromClient(1, initiate());
+    expect(tracker.findHandshakeAtMs(publicKey)).toBe(undefined);
     handshake(1);
     expect(identified).toEqual([[1, publicKey]]);
-    expect(tracker.handshakeAtMs(publicKey)).toBeGreaterThanOrEqual(before);
-    expect(tracker.flows()).toEqual([[1, publicKey]]);
+    expect(tracker.findHandshakeAtMs(publicKey)).toBeGreaterThanOrEqual(before);
+    expect(tracker.listFlows()).toEqual([[1, publicKey]]);
   });
 
   test("that roams is known at its new flow once the server answers there, and not before", () => {
     const index = handshake(1);
-    tracker.opened(2);
-    tracker.fromClient(2, data(index));
+    tracker.openFlow(2);
+    tracker.receiveFromClient(2, data(index));
     expect(identified).toHaveLength(1);
-    tracker.fromServer(2, data(5));
+    tracker.receiveFromServer(2, data(5));
     expect(identified).toEqual([
       [1, publicKey],
       [2, publicKey],
     ]);
     // Somebody who only saw the index on the way.
-    tracker.opened(3);
-    tracker.fromServer(3, data(5));
+    tracker.openFlow(3);
+    tracker.receiveFromServer(3, data(5));
     expect(identified).toHaveLength(2);
   });
 
   test("is not moved by an old handshake that is sent again from elsewhere", () => {
     const old = initiate();
-    tracker.fromClient(1, old);
-    tracker.opened(2);
-    tracker.fromClient(2, old);
+    tracker.receiveFromClient(1, old);
+    tracker.openFlow(2);
+    tracker.receiveFromClient(2, old);
     expect(identified).toEqual([[1, publicKey]]);
   });
 
   test("of a flow that was closed is forgotten", () => {
     handshake(1);
-    tracker.closed(1);
-    expect(tracker.flows()).toEqual([]);
+    tracker.closeFlow(1);
+    expect(tracker.listFlows()).toEqual([]);
   });
 
   test("is looked for in no more than 100 messages a second", () => {
     const startedAtMs = performance.now();
-    for (let n = 0; n < 20_000; n += 1) tracker.fromClient(1, Buffer.alloc(148, 1));
+    for (let n = 0; n < 20_000; n += 1) tracker.receiveFromClient(1, Buffer.alloc(148, 1));
     expect(performance.now() - startedAtMs).toBeLessThan(1_000);
   });
 });

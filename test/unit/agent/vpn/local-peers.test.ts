@@ -2,7 +2,7 @@
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { localAddress } from "../../../../agent/vpn/local-address.ts";
+import { toLoopbackAddress } from "../../../../agent/vpn/local-address.ts";
 import { LocalPeers } from "../../../../agent/vpn/local-peers.ts";
 import { PortProbe } from "../../../../agent/vpn/port-probe.ts";
 import { FLOWS_PER_PORT_MAX } from "../../../../protocol/relay/limits.ts";
@@ -40,9 +40,9 @@ beforeEach(async () => {
   [sources, answers, listening, closed] = [new Map(), [], [], []];
   await startServer();
   peers = new LocalPeers(port, {
-    datagram: (flow, payload) => answers.push(`${flow}:${payload.toString()}`),
-    listening: (isListening) => listening.push(isListening),
-    closed: (flow) => closed.push(flow),
+    onDatagram: (flow, payload) => answers.push(`${flow}:${payload.toString()}`),
+    onListeningChange: (isListening) => listening.push(isListening),
+    onClose: (flow) => closed.push(flow),
   });
 });
 afterEach(async () => {
@@ -120,7 +120,7 @@ test("flows can be resumed under the association that each was announced in", ()
   peers.open(newFlow(2), 10);
   peers.open(newFlow(3), 11);
   peers.open({ ...newFlow(2), tag: "newer" }, 11);
-  expect(peers.resumeMessages()).toEqual([
+  expect(peers.buildResumeMessages()).toEqual([
     { type: "resume", association: 10, flows: [newFlow(1)] },
     { type: "resume", association: 11, flows: [{ ...newFlow(2), tag: "newer" }, newFlow(3)] },
   ]);
@@ -129,7 +129,7 @@ test("flows can be resumed under the association that each was announced in", ()
 
 test("a resume of many flows is cut into messages that a relay takes", () => {
   for (let id = 0; id < 600; id += 1) peers.open(newFlow(id), 1);
-  const messages = peers.resumeMessages();
+  const messages = peers.buildResumeMessages();
   expect(messages.map(({ flows }) => flows.length)).toEqual([256, 256, 88]);
 });
 
@@ -148,9 +148,9 @@ test("a server that moves to another port is reached there, by clients that are 
 test("a client that is idle for 200 s loses its socket", () => {
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "Date"] });
   const idle = new LocalPeers(port, {
-    datagram() {},
-    listening() {},
-    closed: (id) => closed.push(id),
+    onDatagram() {},
+    onListeningChange() {},
+    onClose: (id) => closed.push(id),
   });
   idle.open(newFlow(1), 1);
   idle.open(newFlow(2), 1);
@@ -158,7 +158,7 @@ test("a client that is idle for 200 s loses its socket", () => {
   idle.deliver(2, Buffer.from("still here"));
   vi.advanceTimersByTime(60_000);
   expect(idle.size).toBe(1);
-  expect(idle.flow(2)).toBeDefined();
+  expect(idle.getFlow(2)).toBeDefined();
   idle.closeAll();
 });
 
@@ -172,12 +172,12 @@ test("one client too many takes the place of the one that was silent for longest
   peers.deliver(0, Buffer.from("not me"));
   peers.open(newFlow(FLOWS_PER_PORT_MAX), 1);
   expect(peers.size).toBe(FLOWS_PER_PORT_MAX);
-  expect([peers.flow(0) !== undefined, peers.flow(1)]).toEqual([true, undefined]);
+  expect([peers.getFlow(0) !== undefined, peers.getFlow(1)]).toEqual([true, undefined]);
 });
 
 test("a client's address gives its local address: one for an IPv6 /64, unpredictable for others", () => {
   const secret = Buffer.alloc(32, 1);
-  const of = (address: string, key = secret) => localAddress(address, "linux", key);
+  const of = (address: string, key = secret) => toLoopbackAddress(address, "linux", key);
   expect(of("198.51.100.7")).toMatch(/^127\.\d+\.\d+\.\d+$/);
   expect(of("198.51.100.7")).toBe(of("::ffff:198.51.100.7"));
   expect(of("198.51.100.7")).not.toBe(of("198.51.100.8"));
@@ -186,5 +186,5 @@ test("a client's address gives its local address: one for an IPv6 /64, unpredict
   expect(of("198.51.100.7")).not.toBe(of("198.51.100.7", Buffer.alloc(32, 2)));
   const all = Array.from({ length: 2_000 }, (_, n) => of(`10.0.${n >> 8}.${n & 255}`));
   expect(all.filter((address) => /^127\.(0|255)\./.test(address))).toEqual([]);
-  expect(localAddress("198.51.100.7", "darwin")).toBe("127.0.0.1");
+  expect(toLoopbackAddress("198.51.100.7", "darwin")).toBe("127.0.0.1");
 });

@@ -70,7 +70,9 @@ describe.runIf(canOpenTerminals())("at a terminal", () => {
     await agent.waitForOutput(/State +online/);
     await agent.waitForOutput(/Path +udp [\d.]+ ms/);
     await using device = await served.connectDevice();
-    await agent.waitForOutput(/udp [\d.]+ ms · \d\.\d % lost · 1 device · laptop handshake \d+ s ago/);
+    await agent.waitForOutput(
+      /udp [\d.]+ ms · \d\.\d % lost · 1 device · laptop handshake \d+ s ago/,
+    );
     await agent.waitForOutput(/laptop +10\.88\.0\.2 +handshake \d+ s ago/);
     expect(device.handshakes()).toBe(1);
     const { port } = server;

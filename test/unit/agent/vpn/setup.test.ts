@@ -39,7 +39,7 @@ const setUp = (options: Partial<Parameters<typeof setUpServer>[0]> = {}) =>
     listenPort: undefined,
     interfaceName: undefined,
     directory,
-    replacesServer: false,
+    canReplaceServer: false,
     isRoot: true,
     signal,
     report: (line) => lines.push(line),
@@ -118,7 +118,7 @@ describe("setting a server up", () => {
     network.server_public_key = derivePublicKey(generatePrivateKey());
     network.server_listen_port = 51_999;
     await expect(setUp()).rejects.toThrow("another server is registered for home");
-    const replaced = await setUp({ replacesServer: true });
+    const replaced = await setUp({ canReplaceServer: true });
     expect(replaced.network.server_public_key).toBe((await read("public.key")).trim());
     expect(replaced.network.server_listen_port).toBe(51_999);
   });

@@ -26,8 +26,8 @@ beforeEach(async () => {
   path = new DatagramPath(
     link,
     {
-      datagram: (flow, payload) => received.push(`${flow}:${payload.toString()}`),
-      transport: (transport) => transports.push(transport),
+      onDatagram: (flow, payload) => received.push(`${flow}:${payload.toString()}`),
+      onTransportChange: (transport) => transports.push(transport),
     },
     TIMING,
   );

@@ -19,12 +19,12 @@ import type {
   CaptureState,
 } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
-  capturesOf,
+  listCaptures,
   lastCapture,
   nextRequest,
-  setCapturing,
-  textOf,
-  visited,
+  setCaptureSettings,
+  decodeBase64Text,
+  completeVisit,
 } from "../../../harness/workerd/live-captures.ts";
 import { bindings, LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 import { WAIT_OPTIONS } from "../../../harness/timeouts.ts";
@@ -58,9 +58,9 @@ describe("a WebSocket is captured", () => {
     socket.socket.send("hello");
     await agent.next(FRAME.text);
     agent.send((writer) => writer.writeText(FRAME.text, 0, stream, long));
-    await socket.message();
+    await socket.nextMessage();
     agent.send((writer) => writer.writeBytes(FRAME.binary, 0, stream, new Uint8Array([1, 2])));
-    await socket.message();
+    await socket.nextMessage();
     const open = await waitForFrames(tunnel, 3);
     expect(open).toMatchObject({
       kind: "websocket",
@@ -104,12 +104,12 @@ describe("a WebSocket is captured", () => {
     await agent.next(FRAME.text);
     const event = await waitForFrames(tunnel, 2);
     expect(event).toMatchObject({ id, state: "open", request_size: 11 });
-    expect(event.frames.map(({ data }) => textOf(data))).toEqual(["before", "after"]);
+    expect(event.frames.map(({ data }) => decodeBase64Text(data))).toEqual(["before", "after"]);
     await tunnel.sleep();
     agent.send((writer) => writer.writeCodeAndText(FRAME.close, stream, 1000, ""));
     await socket.closed;
     expect(await waitForState(tunnel, "complete")).toMatchObject({ id, frames_total: 3 });
-    expect(await capturesOf(tunnel)).toHaveLength(1);
+    expect(await listCaptures(tunnel)).toHaveLength(1);
   });
 
   test("and has failed when its agent disconnects, also while the tunnel hibernates", async () => {
@@ -145,11 +145,11 @@ describe("a WebSocket is captured", () => {
   test("that the local server refused: with its response", async () => {
     const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/socket", { headers: { upgrade: "websocket" } });
-    agent.answer((await agent.asked()).stream, 403, ["x-why", "no"], "go away");
+    agent.respond((await agent.nextRequest()).stream, 403, ["x-why", "no"], "go away");
     await (await answer).text();
     const event = await lastCapture(tunnel);
     expect(event).toMatchObject({ kind: "websocket", status: 403, state: "complete" });
-    expect(textOf(event.response_body)).toBe("go away");
+    expect(decodeBase64Text(event.response_body)).toBe("go away");
   });
 
   test("with the newest of very many messages, and their total", async () => {
@@ -162,19 +162,19 @@ describe("a WebSocket is captured", () => {
         for (let at = i; at < i + 100; at += 1) writer.writeText(FRAME.text, 0, stream, String(at));
       });
     }
-    for (let i = 0; i < count; i += 1) await socket.message();
+    for (let i = 0; i < count; i += 1) await socket.nextMessage();
     const { frames } = await waitForFrames(tunnel, count);
     expect(frames.length).toBeLessThanOrEqual(most);
     expect(frames.length).toBeGreaterThan(most - FRAME_PAGE_MAX_FRAMES);
-    expect(textOf(frames.at(-1)!.data)).toBe(String(count - 1));
-    expect(textOf(frames[0]!.data)).toBe(String(count - frames.length));
+    expect(decodeBase64Text(frames.at(-1)!.data)).toBe(String(count - 1));
+    expect(decodeBase64Text(frames[0]!.data)).toBe(String(count - frames.length));
   });
 });
 
 async function eventStream(tunnel: LiveTunnel, agent: TestAgent, pairs: string[] = []) {
   const answer = tunnel.visit("/events");
-  const { stream } = await agent.asked();
-  agent.answer(stream, 200, ["content-type", "text/event-stream; charset=utf-8", ...pairs]);
+  const { stream } = await agent.nextRequest();
+  agent.respond(stream, 200, ["content-type", "text/event-stream; charset=utf-8", ...pairs]);
   const { body } = await answer;
   const send = (text: string, flags = 0) =>
     agent.send((writer) => writer.writeText(FRAME.data, flags, stream, text));
@@ -198,7 +198,7 @@ describe("an event stream is captured", () => {
     await read;
     const ended = await waitForState(tunnel, "complete");
     expect(ended.events).toMatchObject([{ id: "7" }, { event: "message", id: null, data: "last" }]);
-    expect(textOf(ended.response_body)).toContain(": still here");
+    expect(decodeBase64Text(ended.response_body)).toContain(": still here");
   });
 
   test("that was open when the object stopped is shown as aborted, with its events", async () => {
@@ -220,8 +220,8 @@ describe("a tunnel's captures are bounded", () => {
     const count = CAPTURE_MEMORY_MAX_BYTES / BODY_CAPTURE_MAX_BYTES + 2;
     const visits = Array.from({ length: count }, (_, i) => tunnel.visit(`/${i}`));
     const streams: number[] = [];
-    for (let i = 0; i < count; i += 1) streams.push((await agent.asked()).stream);
-    for (const stream of streams) agent.answer(stream, 200);
+    for (let i = 0; i < count; i += 1) streams.push((await agent.nextRequest()).stream);
+    for (const stream of streams) agent.respond(stream, 200);
     const taken = visits.map(async (visit) => (await (await visit).bytes()).length);
     const part = new Uint8Array(64 * 1024);
     for (const stream of streams) {
@@ -229,11 +229,11 @@ describe("a tunnel's captures are bounded", () => {
         agent.send((writer) => writer.writeBytes(FRAME.data, 0, stream, part));
       }
       // The connection's window bounds what is in flight; the visitors read it.
-      await vi.waitUntil(() => agent.untaken > 0, WAIT_OPTIONS);
-      while (agent.untaken > 0) await agent.anything();
+      await vi.waitUntil(() => agent.pendingFrames > 0, WAIT_OPTIONS);
+      while (agent.pendingFrames > 0) await agent.nextFrame();
     }
     const open = await vi.waitUntil(async () => {
-      const summaries = await capturesOf(tunnel);
+      const summaries = await listCaptures(tunnel);
       return summaries.every((one) => one.response_size === BODY_CAPTURE_MAX_BYTES) && summaries;
     }, WAIT_OPTIONS);
     let capturedBytes = 0;
@@ -250,15 +250,15 @@ describe("a tunnel's captures are bounded", () => {
     const whole = events.filter((event) => !event!.truncated.response);
     expect(whole).toHaveLength(count - 2);
     // Memory is released after the write.
-    await visited(tunnel, agent, "/", "next");
+    await completeVisit(tunnel, agent, "/", "next");
     expect((await lastCapture(tunnel)).truncated.response).toBe(false);
   });
 
   test("by the plan's retention: older captures are not listed, and the alarm drops them", async () => {
     const { tunnel, agent } = await createServed();
-    await visited(tunnel, agent, "/old", "x".repeat(40_000));
+    await completeVisit(tunnel, agent, "/old", "x".repeat(40_000));
     await agent.next(FRAME.credit);
-    await setCapturing(tunnel, { retentionDays: 2 });
+    await setCaptureSettings(tunnel, { retentionDays: 2 });
     const { id } = await lastCapture(tunnel);
     const keys = () =>
       runInDurableObject(tunnel.stub, (_, ctx) => {
@@ -266,7 +266,7 @@ describe("a tunnel's captures are bounded", () => {
       });
     expect((await keys()).length).toBeGreaterThan(0);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 2 * 24 * 3600_000 + 1_000 });
-    expect([await capturesOf(tunnel), await tunnel.stub.getCapture(id)]).toEqual([[], null]);
+    expect([await listCaptures(tunnel), await tunnel.stub.getCapture(id)]).toEqual([[], null]);
     await runDurableObjectAlarm(tunnel.stub);
     expect(await keys()).toEqual([]);
   });
@@ -274,13 +274,13 @@ describe("a tunnel's captures are bounded", () => {
   test("by the retention that an agent's admission carries, unless a newer one is stored", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent({ retention: { version: 1, days: 1 } });
-    await visited(tunnel, agent);
+    await completeVisit(tunnel, agent);
     await tunnel.agent({ retention: { version: 0, days: 30 } });
     const day = 24 * 3600_000;
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + day - 60_000 });
-    expect(await capturesOf(tunnel)).toHaveLength(1);
+    expect(await listCaptures(tunnel)).toHaveLength(1);
     vi.setSystemTime(Date.now() + 120_000);
-    expect(await capturesOf(tunnel)).toEqual([]);
+    expect(await listCaptures(tunnel)).toEqual([]);
   });
 
   test("in storage: the oldest are dropped first", async () => {
@@ -290,7 +290,7 @@ describe("a tunnel's captures are bounded", () => {
     for (let i = 0; i < bodies; i += 1) {
       const answer = tunnel.visit(`/${i}`);
       const stream = await nextRequest(agent);
-      agent.answer(stream, 200);
+      agent.respond(stream, 200);
       const taken = new Response((await answer).body).bytes();
       for (let at = 0; at < body.length; at += 64 * 1024) {
         const part = body.subarray(at, at + 64 * 1024);
@@ -298,9 +298,9 @@ describe("a tunnel's captures are bounded", () => {
       }
       agent.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, stream, new Uint8Array()));
       await taken;
-      if (i % 8 === 0) await capturesOf(tunnel, { limit: 1 });
+      if (i % 8 === 0) await listCaptures(tunnel, { limit: 1 });
     }
-    const listed = await capturesOf(tunnel);
+    const listed = await listCaptures(tunnel);
     const stored = await runInDurableObject(tunnel.stub, (_, ctx) => ctx.storage.sql.databaseSize);
     expect(stored).toBeLessThan(CAPTURES_STORED_MAX_BYTES + 2 * 1024 * 1024);
     expect(listed.length).toBeGreaterThan(100);

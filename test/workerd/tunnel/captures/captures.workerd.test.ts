@@ -5,11 +5,11 @@ import { FLAG, FRAME, RESET } from "../../../../protocol/wire/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import { CaptureEvent } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
-  capturesOf,
+  listCaptures,
   lastCapture,
-  setCapturing,
-  textOf,
-  visited,
+  setCaptureSettings,
+  decodeBase64Text,
+  completeVisit,
 } from "../../../harness/workerd/live-captures.ts";
 import { bindings, LiveTunnel } from "../../../harness/workerd/live-tunnel.ts";
 import { rows } from "../../../harness/workerd/objects.ts";
@@ -30,9 +30,9 @@ describe("a request is captured", () => {
       body: "order",
       headers: { "x-kind": "big" },
     });
-    const { stream } = await agent.asked();
-    while (!(await agent.data()).isLast);
-    agent.answer(stream, 201, ["Content-Type", "text/plain", "X-A", "1", "X-A", "2"], "made");
+    const { stream } = await agent.nextRequest();
+    while (!(await agent.nextData()).isLast);
+    agent.respond(stream, 201, ["Content-Type", "text/plain", "X-A", "1", "X-A", "2"], "made");
     await (await answer).text();
     const event = await lastCapture(tunnel);
     expect(CaptureEvent.parse(event)).toMatchObject({
@@ -50,7 +50,10 @@ describe("a request is captured", () => {
       truncated: { request: false, response: false },
     });
     expect(getCaptureKey(event.id)).toBe(toCaptureKey(tunnel.id));
-    expect([textOf(event.request_body), textOf(event.response_body)]).toEqual(["order", "made"]);
+    expect([decodeBase64Text(event.request_body), decodeBase64Text(event.response_body)]).toEqual([
+      "order",
+      "made",
+    ]);
     expect(event.request_headers["x-kind"]).toBe("big");
     expect(event.response_headers).toEqual({ "content-type": "text/plain", "x-a": "1, 2" });
     expect(event.duration_ms).toBeGreaterThanOrEqual(event.latency_ms!);
@@ -58,9 +61,9 @@ describe("a request is captured", () => {
 
   test("with an empty query when there is only a question mark, and null when there is none", async () => {
     const { tunnel, agent } = await createServed();
-    await visited(tunnel, agent, "/?");
+    await completeVisit(tunnel, agent, "/?");
     expect(await lastCapture(tunnel)).toMatchObject({ path: "/", query: "" });
-    await visited(tunnel, agent, "/");
+    await completeVisit(tunnel, agent, "/");
     expect(await lastCapture(tunnel)).toMatchObject({ path: "/", query: null });
   });
 
@@ -78,7 +81,7 @@ describe("a request is captured", () => {
   test("also when the local server was unreachable", async () => {
     const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     agent.send((writer) =>
       writer.writeCodeAndText(FRAME.reset, stream, RESET.originUnreachable, "no"),
     );
@@ -93,7 +96,7 @@ describe("a request is captured", () => {
   test("also when its response broke off, with the received part", async () => {
     const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     agent.send((writer) => {
       writer.writeJson(FRAME.response, 0, stream, [200, "content-length", "10"]);
       writer.writeText(FRAME.data, 0, stream, "half");
@@ -106,13 +109,13 @@ describe("a request is captured", () => {
     const event = await lastCapture(tunnel);
     expect(event).toMatchObject({ status: 200, state: "failed", error: "origin_failed" });
     expect(event.truncated.response).toBe(true);
-    expect(textOf(event.response_body)).toBe("half");
+    expect(decodeBase64Text(event.response_body)).toBe("half");
   });
 
   test("also when its response was not valid HTTP", async () => {
     const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/");
-    agent.answer((await agent.asked()).stream, 200, ["content-length", "9"], "short");
+    agent.respond((await agent.nextRequest()).stream, 200, ["content-length", "9"], "short");
     expect((await answer).status).toBe(502);
     expect(await lastCapture(tunnel)).toMatchObject({ state: "failed", error: "origin_failed" });
   });
@@ -121,11 +124,11 @@ describe("a request is captured", () => {
     const { tunnel, agent } = await createServed();
     const leaving = new AbortController();
     const answer = tunnel.visit("/", { signal: leaving.signal });
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     agent.send((writer) => writer.writeJson(FRAME.response, 0, stream, [200]));
     await answer;
     leaving.abort();
-    await agent.coded(FRAME.reset);
+    await agent.nextCode(FRAME.reset);
     expect(await lastCapture(tunnel)).toMatchObject({ status: 200, state: "aborted" });
   });
 
@@ -142,14 +145,14 @@ describe("a request is captured", () => {
     const event = await lastCapture(tunnel);
     expect(event).toMatchObject({ status: 403, state: "refused", error: "forbidden" });
     expect(event).toMatchObject({ truncated: { request: true, response: true } });
-    expect(agent.untaken).toBe(0);
+    expect(agent.pendingFrames).toBe(0);
   });
 
   test("with a cut body if it is too long, marked as cut, and with its full size", async () => {
     const { tunnel, agent } = await createServed();
     const whole = "x".repeat(BODY_CAPTURE_MAX_BYTES);
     const answer = tunnel.visit("/");
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     agent.send((writer) => {
       writer.writeJson(FRAME.response, 0, stream, [200]);
       for (let at = 0; at < whole.length; at += 64 * 1024) {
@@ -161,35 +164,35 @@ describe("a request is captured", () => {
     const event = await lastCapture(tunnel);
     expect(event.response_size).toBe(whole.length + 1);
     expect(event.truncated).toEqual({ request: false, response: true });
-    expect(textOf(event.response_body) === whole).toBe(true);
+    expect(decodeBase64Text(event.response_body) === whole).toBe(true);
   });
 
   test("while it is open, with the part that was received so far", async () => {
     const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/slow");
-    const { stream } = await agent.asked();
-    expect(await capturesOf(tunnel)).toMatchObject([{ state: "open", status: null }]);
+    const { stream } = await agent.nextRequest();
+    expect(await listCaptures(tunnel)).toMatchObject([{ state: "open", status: null }]);
     agent.send((writer) => {
       writer.writeJson(FRAME.response, 0, stream, [200]);
       writer.writeText(FRAME.data, 0, stream, "begun");
     });
     const { body } = await answer;
     await vi.waitUntil(async () => (await lastCapture(tunnel)).response_size === 5, WAIT_OPTIONS);
-    expect(textOf((await lastCapture(tunnel)).response_body)).toBe("begun");
+    expect(decodeBase64Text((await lastCapture(tunnel)).response_body)).toBe("begun");
     agent.send((writer) => writer.writeText(FRAME.data, FLAG.end, stream, ", done"));
     await new Response(body).text();
     expect(await lastCapture(tunnel)).toMatchObject({ state: "complete", response_size: 11 });
-    expect(await capturesOf(tunnel)).toHaveLength(1);
+    expect(await listCaptures(tunnel)).toHaveLength(1);
   });
 
   test("once, however often it was sent to an agent", async () => {
     const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/");
-    await agent.asked();
+    await agent.nextRequest();
     const next = await tunnel.agent();
-    next.answer((await next.asked()).stream, 204);
+    next.respond((await next.nextRequest()).stream, 204);
     expect((await answer).status).toBe(204);
-    expect(await capturesOf(tunnel)).toMatchObject([{ status: 204, state: "complete" }]);
+    expect(await listCaptures(tunnel)).toMatchObject([{ status: 204, state: "complete" }]);
   });
 });
 
@@ -198,16 +201,16 @@ describe("redacted headers", () => {
     const { tunnel, agent } = await createServed();
     const visit = async () => {
       const answer = tunnel.visit("/", { headers: { authorization: "Bearer s", "X-Key": "k" } });
-      const { stream, pairs } = await agent.asked();
+      const { stream, pairs } = await agent.nextRequest();
       expect(pairs).toContain("Bearer s");
-      agent.answer(stream, 200, ["Set-Cookie", "a=1", "X-KEY", "k2", "x-plain", "p"], "");
+      agent.respond(stream, 200, ["Set-Cookie", "a=1", "X-KEY", "k2", "x-plain", "p"], "");
       expect((await answer).headers.get("x-key")).toBe("k2");
       return lastCapture(tunnel);
     };
     const before = await visit();
     expect(before.request_headers).toMatchObject({ authorization: "[redacted]", "x-key": "k" });
     expect(before.response_headers).toMatchObject({ "set-cookie": "[redacted]", "x-key": "k2" });
-    await setCapturing(tunnel, { redactHeaders: ["x-key"] });
+    await setCaptureSettings(tunnel, { redactHeaders: ["x-key"] });
     const after = await visit();
     expect(after.request_headers).toMatchObject({
       authorization: "Bearer s",
@@ -220,20 +223,20 @@ describe("redacted headers", () => {
 describe("the owner's settings", () => {
   test("turn captures off from the next request on, until they are turned on again", async () => {
     const { tunnel, agent } = await createServed();
-    await setCapturing(tunnel, { capture: false });
-    await visited(tunnel, agent);
+    await setCaptureSettings(tunnel, { capture: false });
+    await completeVisit(tunnel, agent);
     await tunnel.sleep();
-    await visited(tunnel, agent);
-    expect(await capturesOf(tunnel)).toEqual([]);
-    await setCapturing(tunnel, { capture: true });
-    await visited(tunnel, agent);
-    expect(await capturesOf(tunnel)).toHaveLength(1);
+    await completeVisit(tunnel, agent);
+    expect(await listCaptures(tunnel)).toEqual([]);
+    await setCaptureSettings(tunnel, { capture: true });
+    await completeVisit(tunnel, agent);
+    expect(await listCaptures(tunnel)).toHaveLength(1);
   });
 
   test("omit bodies, but not their sizes and that they are missing", async () => {
     const { tunnel, agent } = await createServed();
-    await setCapturing(tunnel, { bodies: false });
-    await visited(tunnel, agent, "/", "body");
+    await setCaptureSettings(tunnel, { bodies: false });
+    await completeVisit(tunnel, agent, "/", "body");
     expect(await lastCapture(tunnel)).toMatchObject({
       response_size: 4,
       response_body: "",
@@ -243,10 +246,10 @@ describe("the owner's settings", () => {
 
   test("are not changed by an older version that arrives late", async () => {
     const { tunnel, agent } = await createServed();
-    await setCapturing(tunnel, { capture: true, version: 1e6 });
-    await setCapturing(tunnel, { capture: false });
-    await visited(tunnel, agent);
-    expect(await capturesOf(tunnel)).toHaveLength(1);
+    await setCaptureSettings(tunnel, { capture: true, version: 1e6 });
+    await setCaptureSettings(tunnel, { capture: false });
+    await completeVisit(tunnel, agent);
+    expect(await listCaptures(tunnel)).toHaveLength(1);
   });
 });
 
@@ -254,10 +257,10 @@ describe("captures are listed", () => {
   test("newest first, page by page, each once", async () => {
     const { tunnel, agent } = await createServed();
     const paths = Array.from({ length: 30 }, (_, i) => `/${i}`);
-    for (const path of paths) await visited(tunnel, agent, path);
+    for (const path of paths) await completeVisit(tunnel, agent, path);
     const seen: string[] = [];
     for (let after: string | undefined; ;) {
-      const page = await capturesOf(tunnel, { limit: 7, after });
+      const page = await listCaptures(tunnel, { limit: 7, after });
       if (page.length === 0) break;
       seen.push(...page.map(({ path }) => path));
       after = page.at(-1)!.id;
@@ -269,14 +272,14 @@ describe("captures are listed", () => {
     const { tunnel, agent } = await createServed();
     const visit = async (method: string, path: string, status: number) => {
       const answer = tunnel.visit(path, { method });
-      agent.answer((await agent.asked()).stream, status, [], "");
+      agent.respond((await agent.nextRequest()).stream, status, [], "");
       await (await answer).text();
     };
     await visit("GET", "/shop/1", 200);
     await visit("DELETE", "/shop/2", 404);
     await visit("GET", "/cart", 410);
-    const paths = async (filter: Parameters<typeof capturesOf>[1]) =>
-      (await capturesOf(tunnel, filter)).map(({ path }) => path);
+    const paths = async (filter: Parameters<typeof listCaptures>[1]) =>
+      (await listCaptures(tunnel, filter)).map(({ path }) => path);
     expect(await paths({ method: "GET" })).toEqual(["/cart", "/shop/1"]);
     expect(await paths({ status: 404 })).toEqual(["/shop/2"]);
     expect(await paths({ status: 4 })).toEqual(["/cart", "/shop/2"]);
@@ -289,12 +292,12 @@ describe("captures are listed", () => {
 
   test("and found after hibernation", async () => {
     const { tunnel, agent } = await createServed();
-    await visited(tunnel, agent, "/stored", "x".repeat(40_000));
+    await completeVisit(tunnel, agent, "/stored", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
     await tunnel.sleep();
     const event = await tunnel.stub.getCapture(id);
     expect(event).toMatchObject({ path: "/stored", response_size: 40_000 });
-    expect(textOf(event!.response_body)).toHaveLength(40_000);
+    expect(decodeBase64Text(event!.response_body)).toHaveLength(40_000);
     expect(await tunnel.stub.getCapture(crypto.randomUUID())).toBeNull();
   });
 
@@ -302,27 +305,27 @@ describe("captures are listed", () => {
     const { tunnel, agent } = await createServed();
     const now = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now });
-    await visited(tunnel, agent, "/before");
+    await completeVisit(tunnel, agent, "/before");
     vi.setSystemTime(now + 10);
-    await visited(tunnel, agent, "/after");
-    const [after, before] = await capturesOf(tunnel);
+    await completeVisit(tunnel, agent, "/after");
+    const [after, before] = await listCaptures(tunnel);
     await tunnel.stub.clearCaptures(now);
-    expect(await capturesOf(tunnel)).toEqual([after]);
+    expect(await listCaptures(tunnel)).toEqual([after]);
     expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
     // An older call that arrives late changes nothing, and hibernation loses nothing.
     await tunnel.stub.clearCaptures(now - 10);
     await tunnel.sleep();
-    expect(await capturesOf(tunnel)).toEqual([after]);
+    expect(await listCaptures(tunnel)).toEqual([after]);
     expect(await tunnel.stub.getCapture(before!.id)).toBeNull();
   });
 
   test("by its id even if it was cleared while it is open", async () => {
     const { tunnel, agent } = await createServed();
     const answer = tunnel.visit("/slow");
-    const { stream } = await agent.asked();
+    const { stream } = await agent.nextRequest();
     const { id } = await lastCapture(tunnel);
     await tunnel.stub.clearCaptures(Date.now());
-    agent.answer(stream, 200);
+    agent.respond(stream, 200);
     const { body } = await answer;
     await vi.waitUntil(
       async () => (await tunnel.stub.getCapture(id))?.status === 200,
@@ -334,7 +337,7 @@ describe("captures are listed", () => {
 
   test("completely after the server was stopped and started", async () => {
     const { tunnel, agent } = await createServed();
-    await visited(tunnel, agent, "/last");
+    await completeVisit(tunnel, agent, "/last");
     await tunnel.stub.drain();
     await runInDurableObject(tunnel.stub, (_, ctx) => ctx.abort("stopped")).catch(() => undefined);
     const restarted = bindings.TUNNEL.getByName(tunnel.id);
@@ -347,16 +350,16 @@ describe("captures are listed", () => {
 
   test("until they are cleared, and not for a deleted tunnel", async () => {
     const { tunnel, agent } = await createServed();
-    await visited(tunnel, agent, "/", "x".repeat(40_000));
+    await completeVisit(tunnel, agent, "/", "x".repeat(40_000));
     const { id } = await lastCapture(tunnel);
     await tunnel.stub.clearCaptures(Date.now());
-    expect([await capturesOf(tunnel), await tunnel.stub.getCapture(id)]).toEqual([[], null]);
+    expect([await listCaptures(tunnel), await tunnel.stub.getCapture(id)]).toEqual([[], null]);
     await agent.next(FRAME.credit);
-    await visited(tunnel, agent);
+    await completeVisit(tunnel, agent);
     await tunnel.stub.retire();
     expect((await tunnel.visit("/")).status).toBe(404);
     await tunnel.sleep();
     expect((await tunnel.visit("/")).status).toBe(404);
-    expect(await capturesOf(tunnel)).toEqual([]);
+    expect(await listCaptures(tunnel)).toEqual([]);
   });
 });

@@ -3,18 +3,18 @@ import { FRAME } from "../../../../protocol/wire/frames.ts";
 import { BODY_CAPTURE_MAX_BYTES } from "../../../../durable-objects/tunnel/captures/body.ts";
 import type { ReplayChanges } from "../../../../protocol/schemas/inspector/captures.ts";
 import {
-  capturesOf,
+  listCaptures,
   lastCapture,
-  setCapturing,
-  textOf,
-  visited,
+  setCaptureSettings,
+  decodeBase64Text,
+  completeVisit,
 } from "../../../harness/workerd/live-captures.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 
 async function createReplayable() {
   const tunnel = new LiveTunnel();
   const agent = await tunnel.agent();
-  await setCapturing(tunnel, { allowReplay: true, redactHeaders: ["authorization"] });
+  await setCaptureSettings(tunnel, { allowReplay: true, redactHeaders: ["authorization"] });
   return { tunnel, agent };
 }
 
@@ -25,10 +25,10 @@ async function captureOrder(tunnel: LiveTunnel, agent: TestAgent): Promise<strin
     body: "one",
     headers: { "x-kind": "big", authorization: "Bearer s", "underpass-replay": "forged" },
   });
-  const { stream, pairs } = await agent.asked();
+  const { stream, pairs } = await agent.nextRequest();
   expect(pairs).not.toContain("forged");
-  while (!(await agent.data()).isLast);
-  agent.answer(stream, 201, [], "made");
+  while (!(await agent.nextData()).isLast);
+  agent.respond(stream, 201, [], "made");
   await (await answer).text();
   return (await lastCapture(tunnel)).id;
 }
@@ -41,14 +41,14 @@ async function answerReplay(
   changes: ReplayChanges = {},
 ) {
   const outcome = tunnel.stub.replay(id, changes);
-  const { stream, method, target, pairs } = await agent.asked();
+  const { stream, method, target, pairs } = await agent.nextRequest();
   let body = "";
   for (let isLast = false; !isLast;) {
-    const data = await agent.data();
+    const data = await agent.nextData();
     body += data.text;
     isLast = data.isLast;
   }
-  agent.answer(stream, 200, [], "again");
+  agent.respond(stream, 200, [], "again");
   return { method, target, lines: toHeaders(pairs), body, outcome: await outcome };
 }
 
@@ -69,8 +69,8 @@ describe("a captured request that is sent again", () => {
     const event = await lastCapture(tunnel);
     expect(outcome).toEqual({ id: event.id });
     expect(event).toMatchObject({ replay_of: id, status: 200, state: "complete", path: "/orders" });
-    expect(textOf(event.response_body)).toBe("again");
-    expect(await capturesOf(tunnel)).toHaveLength(2);
+    expect(decodeBase64Text(event.response_body)).toBe("again");
+    expect(await listCaptures(tunnel)).toHaveLength(2);
   });
 
   test("has the requested changes and the matching content length", async () => {
@@ -92,9 +92,9 @@ describe("a captured request that is sent again", () => {
     const { tunnel, agent } = await createReplayable();
     const id = await captureOrder(tunnel, agent);
     expect(await tunnel.stub.replay(crypto.randomUUID())).toEqual({ refused: "not_found" });
-    await setCapturing(tunnel, { allowReplay: false });
+    await setCaptureSettings(tunnel, { allowReplay: false });
     expect(await tunnel.stub.replay(id)).toEqual({ refused: "replay_disabled" });
-    expect(agent.untaken).toBe(0);
+    expect(agent.pendingFrames).toBe(0);
   });
 
   test("is refused while no agent is connected", async () => {
@@ -110,9 +110,9 @@ describe("a captured request that is sent again", () => {
       method: "POST",
       body: "x".repeat(BODY_CAPTURE_MAX_BYTES + 1),
     });
-    const { stream } = await agent.asked();
-    while (!(await agent.data()).isLast);
-    agent.answer(stream, 200, [], "");
+    const { stream } = await agent.nextRequest();
+    while (!(await agent.nextData()).isLast);
+    agent.respond(stream, 200, [], "");
     await (await answer).text();
     const { id } = await lastCapture(tunnel);
     expect(await tunnel.stub.replay(id)).toEqual({ refused: "cut" });
@@ -131,7 +131,7 @@ describe("a captured request that is sent again", () => {
 
   test("passes the tunnel's gates, which belong to the sender of the replay", async () => {
     const { tunnel, agent } = await createReplayable();
-    await visited(tunnel, agent, "/admin");
+    await completeVisit(tunnel, agent, "/admin");
     const { id } = await lastCapture(tunnel);
     const actions = [{ kind: "deny" as const, path_prefix: "/admin" }];
     await tunnel.stub.publishSettings({
@@ -141,7 +141,7 @@ describe("a captured request that is sent again", () => {
       policy: { actions },
     });
     const outcome = tunnel.stub.replay(id);
-    agent.answer((await agent.asked()).stream, 204);
+    agent.respond((await agent.nextRequest()).stream, 204);
     await outcome;
     expect(await lastCapture(tunnel)).toMatchObject({ status: 204, replay_of: id });
   });

@@ -5,14 +5,14 @@ import {
   COMPARISON_VALUE_MAX_CHARS,
   compareAnswers,
 } from "../../../../../workers/api/inspector/comparison.ts";
-import { captured } from "../../../../harness/tunnel/captured.ts";
+import { buildCapture } from "../../../../harness/tunnel/capture.ts";
 import { createRandom } from "../../../../harness/random.ts";
 
 const captureResponse = (
   body: string | Uint8Array,
   headers: Record<string, string> = {},
   status = 200,
-) => captured({ status, response_headers: headers }, { answered: body });
+) => buildCapture({ status, response_headers: headers }, { answered: body });
 const json = (value: unknown) => captureResponse(JSON.stringify(value));
 
 describe("two responses", () => {
@@ -45,7 +45,7 @@ describe("two responses", () => {
   });
 
   test("can be compared when one of them is missing", async () => {
-    const nothing = captured({ status: null, latency_ms: null, state: "failed" });
+    const nothing = buildCapture({ status: null, latency_ms: null, state: "failed" });
     const compared = await compareAnswers(nothing, captureResponse("x"));
     expect(compared).toMatchObject({
       same: false,

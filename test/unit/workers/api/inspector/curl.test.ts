@@ -9,8 +9,8 @@ import {
   formatCurlCommand,
 } from "../../../../../workers/api/inspector/curl.ts";
 import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
-import { captured } from "../../../../harness/tunnel/captured.ts";
-import { startRawOrigin, type RawOrigin, type Seen } from "../../../../harness/tunnel/origin.ts";
+import { buildCapture } from "../../../../harness/tunnel/capture.ts";
+import { startRawOrigin, type RawOrigin, type SeenRequest } from "../../../../harness/tunnel/origin.ts";
 import { createRandom } from "../../../../harness/random.ts";
 import { createTemporaryDir } from "../../../../harness/directories.ts";
 
@@ -34,8 +34,8 @@ afterAll(async () => {
 });
 
 /** @returns the requests that were received from each shell. */
-async function runInShells(command: string): Promise<Seen[]> {
-  const arrived: Seen[] = [];
+async function runInShells(command: string): Promise<SeenRequest[]> {
+  const arrived: SeenRequest[] = [];
   for (const shell of SHELLS) {
     origin.seen.length = 0;
     const env = { PATH: process.env.PATH, HOME: cwd };
@@ -77,7 +77,7 @@ async function expectSame(event: CaptureEvent): Promise<void> {
 describe("the received request is the captured one:", () => {
   test.each(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "QUERY", "-X", "purge"])(
     "the method %s",
-    async (method) => expectSame(captured({ method, path: "/a", query: "b=c" })),
+    async (method) => expectSame(buildCapture({ method, path: "/a", query: "b=c" })),
   );
 
   test.each([
@@ -100,7 +100,7 @@ describe("the received request is the captured one:", () => {
   ])("the target %.50s and %s", async (path, query) => {
     // A space ends a target, so no target contains one.
     await expectSame(
-      captured({
+      buildCapture({
         path: path.replaceAll(" ", "${IFS}"),
         query: query?.replaceAll(" ", "${IFS}") ?? null,
       }),
@@ -121,11 +121,11 @@ describe("the received request is the captured one:", () => {
     ["what turns the direction of writing", { "x-b": "\u202eevil\u2066" }],
     ["packed answers", { "accept-encoding": "gzip, deflate" }],
   ])("header lines with %s", async (_what, headers) =>
-    expectSame(captured({ method: "POST", request_headers: headers })),
+    expectSame(buildCapture({ method: "POST", request_headers: headers })),
   );
 
   const sent = (body: Uint8Array | string, headers: Record<string, string> = {}) =>
-    captured({ method: "POST", request_headers: headers }, { sent: body });
+    buildCapture({ method: "POST", request_headers: headers }, { sent: body });
   test.each([
     ["text", "a=b&c=d"],
     ["a file's name", "@/etc/passwd"],
@@ -181,7 +181,7 @@ describe("the command", () => {
   const ORIGIN = "https://shop.example.com";
 
   test("reads like one written by hand", () => {
-    const event = captured(
+    const event = buildCapture(
       {
         method: "PUT",
         path: "/orders/7",
@@ -230,11 +230,11 @@ describe("the command", () => {
         "evil\nx",
       ].map((name) => [name, "x-value"]),
     );
-    expect(formatCurlCommand(captured({ request_headers }), ORIGIN)).not.toContain("x-value");
+    expect(formatCurlCommand(buildCapture({ request_headers }), ORIGIN)).not.toContain("x-value");
   });
 
   test("opens a WebSocket like a client", async () => {
-    const event = captured({
+    const event = buildCapture({
       kind: "websocket",
       path: "/live",
       status: 101,

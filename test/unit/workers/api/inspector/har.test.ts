@@ -2,7 +2,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import type { CaptureEvent } from "../../../../../protocol/schemas/inspector/captures.ts";
 import { HAR_END, HAR_START, buildHarEntry } from "../../../../../workers/api/inspector/har.ts";
-import { captured } from "../../../../harness/tunnel/captured.ts";
+import { buildCapture } from "../../../../harness/tunnel/capture.ts";
 import { HttpArchive } from "../../../../harness/formats/http-archive.ts";
 
 const ORIGIN = "https://shop.example.com";
@@ -16,11 +16,11 @@ async function buildEntry(event: CaptureEvent, isComplete = true) {
 const captureResponse = (
   body: Uint8Array | string,
   response_headers: Record<string, string> = {},
-) => captured({ response_headers }, { answered: body });
+) => buildCapture({ response_headers }, { answered: body });
 
 describe("an entry", () => {
   test("has the request and its response", async () => {
-    const event = captured(
+    const event = buildCapture(
       {
         method: "POST",
         path: "/orders",
@@ -83,7 +83,7 @@ describe("an entry", () => {
   });
 
   test("of a request without a response says why", async () => {
-    const event = captured({
+    const event = buildCapture({
       status: null,
       latency_ms: null,
       duration_ms: null,
@@ -100,13 +100,13 @@ describe("an entry", () => {
 
   test("of a replay names the original", async () => {
     const replay_of = "019a0000-0000-7000-8000-00000000000f";
-    expect(await buildEntry(captured({ replay_of }))).toMatchObject({ _replayOf: replay_of });
+    expect(await buildEntry(buildCapture({ replay_of }))).toMatchObject({ _replayOf: replay_of });
   });
 
   test("of a WebSocket has its messages in Chrome's format", async () => {
     const timestamp = "2026-11-21T23:00:00.250Z";
     const data = (bytes: string) => Buffer.from(bytes).toString("base64");
-    const event = captured({
+    const event = buildCapture({
       kind: "websocket",
       status: 101,
       frames: [
@@ -130,7 +130,7 @@ describe("an entry", () => {
   test("of an event stream has its events", async () => {
     const timestamp = "2026-11-21T23:00:00.250Z";
     const events = [{ timestamp, size: 9, event: "message", id: null, data: "1" }];
-    const event = captured({ kind: "sse", events, events_total: 1 });
+    const event = buildCapture({ kind: "sse", events, events_total: 1 });
     expect(await buildEntry(event)).toMatchObject({
       _resourceType: "eventsource",
       _events: events,
@@ -175,7 +175,7 @@ describe("a body", () => {
 
   test("that is not text is in base64, on either side", async () => {
     const bytes = Buffer.from([0, 255, 1]);
-    const both = captured({ method: "POST" }, { sent: bytes, answered: bytes });
+    const both = buildCapture({ method: "POST" }, { sent: bytes, answered: bytes });
     const { request, response } = await buildEntry(both);
     const base64 = bytes.toString("base64");
     expect(request.postData).toMatchObject({ text: base64, _encoding: "base64" });
@@ -184,7 +184,7 @@ describe("a body", () => {
 
   test("that was cut has a comment with its size", async () => {
     const event = {
-      ...captured({ method: "PUT" }, { sent: "abc", answered: "defg" }),
+      ...buildCapture({ method: "PUT" }, { sent: "abc", answered: "defg" }),
       request_size: 1_000,
       response_size: 2_000,
       truncated: { request: true, response: true },
@@ -202,7 +202,7 @@ describe("a body", () => {
 
   test("beyond the archive's maximum size is omitted, with a comment", async () => {
     const { request, response } = await buildEntry(
-      captured({ method: "PUT" }, { sent: "abc", answered: "defg" }),
+      buildCapture({ method: "PUT" }, { sent: "abc", answered: "defg" }),
       false,
     );
     expect(request.postData).toMatchObject({

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { backOff } from "../../../agent/tunnel.ts";
+import { backOff } from "../../../agent/tunnel-connection.ts";
 import { RECONNECT_MAX_MS } from "../../../protocol/limits.ts";
 import { RECONNECT_MIN_MS } from "../../../agent/tunnel-connection.ts";
 

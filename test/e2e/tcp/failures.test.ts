@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
-import { startRelay as startProxy } from "../../harness/tunnel/faulty-connection.ts";
+import { startFaultyProxy as startProxy } from "../../harness/tunnel/faulty-proxy.ts";
 import {
   startEcho,
   startTcpStack,

@@ -1,0 +1,125 @@
+/** What `underpass http` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
+import type { RequestReport } from "../origin/origin.ts";
+import type { Target } from "../target.ts";
+import type { AgentTunnel } from "../tunnel.ts";
+import {
+  createLinePrinter,
+  endJson,
+  endLines,
+  formatRejection,
+  printJson,
+  type Level,
+  type Output,
+} from "./output.ts";
+import { bold, dim, green, red, stripControl, TerminalView, yellow } from "./terminal-view.ts";
+
+const REQUESTS_SHOWN = 12;
+/** How often the live view checks whether the local server listens. */
+const ORIGIN_CHECK_MS = 2_000;
+
+export function httpJson(tunnel: AgentTunnel, target: Target): Output {
+  tunnel.on("ready", ({ tunnelId, url }) =>
+    printJson({ event: "ready", tunnelId, url, local: target.origin }),
+  );
+  tunnel.on("request", ({ method, path, status, durationMs, problem }) =>
+    printJson({ event: "request", method, path, status, durationMs, problem }),
+  );
+  tunnel.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
+  tunnel.on("retrying", (reason, inMs) =>
+    printJson({ event: "retrying", reason, inMs: Math.round(inMs) }),
+  );
+  tunnel.on("stopped", (explanation) =>
+    printJson({ event: "disconnected", reason: `tunnel_stopped: ${explanation}` }),
+  );
+  tunnel.on("reconnected", () => printJson({ event: "reconnected" }));
+  tunnel.on("notice", (message) => printJson({ event: "notice", message }));
+  return { end: (rejection) => endJson(rejection) };
+}
+
+export function httpLines(tunnel: AgentTunnel, target: Target, level: Level): Output {
+  const print = createLinePrinter(level);
+  tunnel.on("ready", ({ url }) => {
+    print("info", `Forwarding ${url} -> ${target.origin}`);
+    void tunnel.origin.isListening().then((isListening) => {
+      if (isListening) return;
+      print("warn", `nothing listens at ${target.origin} yet; start the local server`);
+    });
+  });
+  tunnel.on("request", ({ method, path, status, durationMs, problem }) => {
+    const why = problem === undefined ? "" : ` (${stripControl(problem)})`;
+    print("info", `${status} ${method} ${stripControl(path)} ${durationMs} ms${why}`);
+  });
+  tunnel.on("disconnected", (reason) => print("warn", `disconnected: ${reason}; reconnecting`));
+  tunnel.on("retrying", (reason, inMs) =>
+    print("warn", `no connection: ${reason}; next attempt in ${(inMs / 1000).toFixed(1)} s`),
+  );
+  tunnel.on("stopped", (explanation) =>
+    print("warn", `${explanation}; waiting until it is started again`),
+  );
+  tunnel.on("reconnected", ({ url }) => print("info", `reconnected: ${url}`));
+  tunnel.on("notice", (message) => print("warn", message));
+  return { end: (rejection) => endLines(rejection) };
+}
+
+export function httpScreen(tunnel: AgentTunnel, target: Target): Output {
+  let state = yellow("connecting");
+  let originState = "";
+  let notice = "";
+  let count = 0;
+  let recent: RequestReport[] = [];
+  const view = new TerminalView(() => [
+    bold("underpass") + dim("   press Ctrl+C to stop"),
+    "",
+    `State       ${state}`,
+    `Forwarding  ${bold(tunnel.welcome?.url ?? "…")} -> ${target.origin}${originState}`,
+    `Requests    ${count}`,
+    ...(notice === "" ? [] : [`Note        ${yellow(notice)}`]),
+    "",
+    ...recent.map((request) => formatRequest(request)),
+  ]);
+  const show = (text: string): void => {
+    state = text;
+    view.draw();
+  };
+  tunnel.on("ready", () => show(green("online")));
+  tunnel.on("reconnected", () => show(green("online")));
+  tunnel.on("disconnected", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
+  tunnel.on("retrying", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
+  tunnel.on("stopped", (explanation) =>
+    show(yellow(`stopped (${stripControl(explanation)}); waiting until it is started again`)),
+  );
+  tunnel.on("notice", (message) => {
+    notice = message;
+    view.draw();
+  });
+  tunnel.on("request", (request) => {
+    count += 1;
+    recent = [request, ...recent].slice(0, REQUESTS_SHOWN);
+    view.draw();
+  });
+  const checkOrigin = async (): Promise<void> => {
+    const isListening = await tunnel.origin.isListening();
+    const checked = isListening
+      ? ""
+      : yellow("  nothing listens there yet; start the local server");
+    if (checked === originState) return;
+    originState = checked;
+    view.draw();
+  };
+  const checks = setInterval(() => void checkOrigin(), ORIGIN_CHECK_MS);
+  void checkOrigin();
+  view.draw();
+  return {
+    end(rejection) {
+      clearInterval(checks);
+      view.end(rejection ? red(formatRejection(rejection)) : "Stopped.");
+    },
+  };
+}
+
+function formatRequest({ method, path, status, durationMs, problem }: RequestReport): string {
+  const color = status >= 500 ? red : status >= 400 ? yellow : green;
+  const time = `${durationMs} ms`.padStart(10);
+  const why = problem === undefined ? "" : dim(`  ${stripControl(problem)}`);
+  return `${color(String(status))} ${method.padEnd(7)}${time}  ${stripControl(path)}${why}`;
+}

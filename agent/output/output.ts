@@ -1,0 +1,58 @@
+/** What the outputs of all commands share: JSON for programs, lines for logs, and why a command ended. */
+import type { RejectionError } from "../tunnel-connection.ts";
+
+export interface Output {
+  /** Prints the end. @param rejection why the server ended it; undefined when the user stopped it. */
+  end(rejection?: RejectionError): void;
+}
+
+/** Each level includes those before it. */
+export const LEVELS = ["error", "warn", "info", "debug"] as const;
+export type Level = (typeof LEVELS)[number];
+
+export function printJson(value: object): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`);
+}
+
+export function printLine(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+/** @returns a function that prints the lines whose level `level` includes. */
+export function createLinePrinter(level: Level): (lineLevel: Level, text: string) => void {
+  return (lineLevel, text) => {
+    if (LEVELS.indexOf(lineLevel) <= LEVELS.indexOf(level)) printLine(text);
+  };
+}
+
+export function endJson(rejection: RejectionError | undefined): void {
+  if (!rejection) return;
+  printJson({ event: "rejected", reason: rejection.reason, message: rejection.message });
+}
+
+export function endLines(rejection: RejectionError | undefined, advice = TUNNEL_ADVICE): void {
+  if (rejection) process.stderr.write(`underpass: ${formatRejection(rejection, advice)}\n`);
+}
+
+/** What the user can do about a rejection, by its reason. */
+export type Advice = Readonly<Record<string, string>>;
+
+const TUNNEL_ADVICE: Advice = {
+  unauthorized: "Get a new token with `underpass login`.",
+  BUDGET_EXCEEDED: "An owner or admin can raise the token's monthly budget.",
+  duplicate_name: "Choose another name with --subdomain, or stop the other agent.",
+  forbidden: "The token is confined to other names; use one of its allowed subdomains.",
+  quota_exceeded: "Stop another tunnel of this token first.",
+  replaced: "A newer agent with the same token serves this name now.",
+  tunnel_deleted: "Run the command again to make a new tunnel.",
+  tunnel_expired: "Run the command again to make a new tunnel, for as long as the plan allows.",
+  unsupported_version: "Update the agent: npm install -g underpass",
+};
+
+export function formatRejection(
+  { reason, message }: RejectionError,
+  adviceByReason = TUNNEL_ADVICE,
+): string {
+  const advice = adviceByReason[reason];
+  return `${reason}: ${message}${advice === undefined ? "" : `\n${advice}`}`;
+}

@@ -1,0 +1,92 @@
+/** What `underpass webhooks` prints: JSON for programs, lines for logs, a live view for a person at a terminal. */
+import type { Forwarder, DeliveryAttempt } from "../webhooks/forwarder.ts";
+import { bold, dim, green, stripControl, TerminalView, red, yellow } from "./terminal-view.ts";
+import { endJson, endLines, formatRejection, printJson, printLine, type Output } from "./output.ts";
+
+const DELIVERIES_SHOWN = 12;
+const OUTCOME_COLORS = { delivered: green, retrying: yellow, put_aside: red } as const;
+
+/** @param local where deliveries are posted, as it is printed. */
+export function webhooksJson(forwarder: Forwarder, local: string): Output {
+  forwarder.on("ready", ({ id, url }) => printJson({ event: "ready", receiverId: id, url, local }));
+  forwarder.on("handled", ({ id, receivedAt, outcome, attempt, status, durationMs, problem }) =>
+    printJson({ event: "delivery", id, receivedAt, outcome, attempt, status, durationMs, problem }),
+  );
+  forwarder.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
+  forwarder.on("reconnected", () => printJson({ event: "reconnected" }));
+  return { end: (rejection) => endJson(rejection) };
+}
+
+export function webhooksLines(forwarder: Forwarder, local: string): Output {
+  forwarder.on("ready", ({ url }) => printLine(`Forwarding ${url} -> ${local}`));
+  forwarder.on("handled", (handled) => printLine(formatDelivery(handled)));
+  forwarder.on("disconnected", (reason) => printLine(`disconnected: ${reason}; reconnecting`));
+  forwarder.on("reconnected", () => printLine("reconnected"));
+  return { end: (rejection) => endLines(rejection) };
+}
+
+export function webhooksScreen(forwarder: Forwarder, local: string): Output {
+  let url = "…";
+  let state = yellow("connecting");
+  let delivered = 0;
+  let skipped = 0;
+  let recent: DeliveryAttempt[] = [];
+  const view = new TerminalView(() => [
+    bold("underpass webhooks") + dim("   press Ctrl+C to stop"),
+    "",
+    `State       ${state}`,
+    `Forwarding  ${bold(url)} -> ${local}`,
+    `Delivered   ${delivered}${skipped === 0 ? "" : yellow(`   put aside ${skipped}`)}`,
+    "",
+    ...recent.map((attempt) => getColor(attempt)(formatDelivery(attempt))),
+  ]);
+  const show = (text: string): void => {
+    state = text;
+    view.draw();
+  };
+  forwarder.on("ready", (receiver) => {
+    url = receiver.url;
+    show(green("online"));
+  });
+  forwarder.on("disconnected", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
+  forwarder.on("reconnected", () => show(green("online")));
+  forwarder.on("handled", (handled) => {
+    if (handled.outcome === "delivered") delivered += 1;
+    if (handled.outcome === "put_aside") skipped += 1;
+    // A later attempt of a delivery replaces the earlier ones.
+    const others = recent.filter(
+      ({ id, attempt }) => attempt > handled.attempt || id !== handled.id,
+    );
+    recent = [handled, ...others].slice(0, DELIVERIES_SHOWN);
+    view.draw();
+  });
+  view.draw();
+  return {
+    end: (rejection) => view.end(rejection ? red(formatRejection(rejection)) : "Stopped."),
+  };
+}
+
+function formatDelivery({
+  id,
+  outcome,
+  attempt,
+  status,
+  durationMs,
+  problem,
+  receivedAt,
+}: DeliveryAttempt): string {
+  const result = stripControl(status === null ? (problem ?? "no answer") : String(status));
+  const line = `${result} ${stripControl(id)} ${durationMs} ms, received ${receivedAt}`;
+  switch (outcome) {
+    case "delivered":
+      return line;
+    case "retrying":
+      return `${line}; attempt ${attempt} failed, retrying`;
+    case "put_aside":
+      return `${line}; put aside after ${attempt} attempts; use --since to deliver it again`;
+  }
+}
+
+function getColor({ outcome }: DeliveryAttempt): (text: string) => string {
+  return OUTCOME_COLORS[outcome];
+}

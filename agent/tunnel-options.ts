@@ -1,0 +1,73 @@
+/**
+ * What an agent asks the API for when it opens a tunnel. One row is an option of the command line, and the query parameter of
+ * the same name in the connect request (docs/agent-protocol.md). The rows of `TUNNEL_OPTIONS` are options of `expose` too.
+ */
+import { parseCidr } from "../shared/cidr.ts";
+import { UsageError, type OptionSpec, type OptionValues } from "./options.ts";
+
+/** Of every tunnel, sent with each connection. */
+export const TUNNEL_OPTIONS = {
+  /** The tunnel's name; a random one when left out. */
+  subdomain: { kind: "text", value: "NAME", help: "the tunnel's name (default: a random one)" },
+  /** The slug of the project that the tunnel belongs to. */
+  project: { kind: "text", value: "SLUG", help: "the project that the tunnel belongs to" },
+  /** Seconds until the tunnel expires, within what the plan allows. */
+  ttl: {
+    kind: "text",
+    value: "SECONDS",
+    help: "the tunnel expires after this time",
+    parse: parseSeconds,
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+/** Of TCP tunnels, sent with the first connection only: afterwards the tunnel's own settings count. */
+export const TCP_TUNNEL_OPTIONS = {
+  /** The public port; a free one when left out. */
+  "remote-port": {
+    kind: "text",
+    value: "N",
+    help: "the public port (default: a free one)",
+    parse: parsePort,
+  },
+  /** Address blocks that visitors may come from; empty leaves the tunnel's allowlist as it is. */
+  allow: {
+    kind: "list",
+    value: "CIDR",
+    help: "accept visitors from these addresses only; may be repeated",
+    parse: parseAddressBlock,
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+export type TunnelSettings = Partial<OptionValues<typeof TUNNEL_OPTIONS>>;
+export type TcpTunnelSettings = Partial<OptionValues<typeof TCP_TUNNEL_OPTIONS>>;
+
+/** The query parameters of those values that are options in `specs`. */
+export function toQuery(
+  specs: Record<string, OptionSpec>,
+  values: Record<string, unknown>,
+): Record<string, string> {
+  const query: Record<string, string> = {};
+  for (const name of Object.keys(specs)) {
+    const value = values[name];
+    if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;
+    query[name.replaceAll("-", "_")] = String(value);
+  }
+  return query;
+}
+
+export function parsePort(text: string, option: string): number {
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (port >= 1 && port <= 65_535) return port;
+  throw new UsageError(`${option} must be a number from 1 to 65535, not ${text}`);
+}
+
+function parseSeconds(text: string, option: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new UsageError(`${option} must be a whole number of seconds, not ${text}`);
+}
+
+function parseAddressBlock(text: string, option: string): string {
+  const cidr = parseCidr(text);
+  if (cidr) return cidr.text;
+  throw new UsageError(`${option} must be an address block such as 203.0.113.0/24, not ${text}`);
+}
