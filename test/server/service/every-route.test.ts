@@ -260,7 +260,7 @@ test("every route documents its refusals", () => {
     const expected = [
       ...(isGuarded(route) ? ["401"] : []),
       ...(isGuarded(route) && hasParameter(route) ? ["404"] : []),
-      ...(route.requestBody ? ["400"] : []),
+      ...(route.requestBody ? ["400", "413", "415"] : []),
     ];
     expect([formatRoute(route), Object.keys(route.responses)]).toEqual([
       formatRoute(route),

@@ -23,6 +23,8 @@ interface DescribedRoute extends Route {
 
 /** Longer requests only repeat the messages of short ones. */
 const REQUEST_MAX_CHARS = 2_000;
+/** Neighbours in the list differ in one value only: each fourth one still has every kind of error. */
+const BODIES_STEP = 4;
 const CONCURRENT_REQUESTS = 20;
 
 /** Of zod, Hono and the JSON parser. */
@@ -134,7 +136,7 @@ describe("in responses to invalid requests", () => {
       const isOwn = route.path.startsWith("/orgs/");
       const address = buildPath(route, isOwn ? { "{id}": person.orgId } : undefined);
       const bodies = ["{", ...generateInvalidBodies(schema)].filter(
-        (body) => body.length < REQUEST_MAX_CHARS,
+        (body, at) => body.length < REQUEST_MAX_CHARS && at % BODIES_STEP === 0,
       );
       const requests = bodies.map((body) => ({ method: route.method, address, body }));
       problems.push(...(await listProblems(person, requests)));

@@ -48,7 +48,7 @@ edgeAuth.openapi(
     if (provider !== PROVIDER) {
       throw new ApiError(
         "unsupported_provider",
-        `The provider ${provider} is not supported. Use ${PROVIDER}.`,
+        `This provider is not supported. Use ${PROVIDER}.`,
       );
     }
     const allowList = normalize(allowed_domains, allowed_emails);
