@@ -1,5 +1,9 @@
 import { expect, test } from "vitest";
-import { getEntitlements, mayUse, getTunnelExpiry } from "../../../../workers/store/billing/plans.ts";
+import {
+  getEntitlements,
+  mayUse,
+  getTunnelExpiry,
+} from "../../../../workers/store/billing/plans.ts";
 
 const NOW = new Date("2026-01-01T00:00:00Z");
 const HOUR = 3600;

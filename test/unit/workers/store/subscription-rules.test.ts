@@ -1,4 +1,4 @@
-/** What news of a subscription comes to, in whatever order it is told. */
+/** The result of a subscription's updates is the same in every order of arrival. */
 import { describe, expect, test } from "vitest";
 import type { SubscriptionStatus } from "../../../../protocol/schemas/billing.ts";
 import {
@@ -17,10 +17,14 @@ const START = Date.UTC(2026, 0, 1);
 const at = (seconds: number) => new Date(START + seconds * 1000);
 const PERIOD_END = at(30 * 24 * 3600);
 
-function news(status: SubscriptionStatus, seconds: number, asked: SubscriptionUpdate["fetched"] = null): SubscriptionUpdate {
-  const bought = { plan: "pro", cycle: "monthly" } as const;
-  const snapshot = { id: "s", customerId: "c", status, bought, periodEnd: PERIOD_END };
-  const dated = { at: at(seconds), failedAt: at(seconds) };
+function update(
+  status: SubscriptionStatus,
+  seconds: number,
+  fetched: SubscriptionUpdate["fetched"] = null,
+): SubscriptionUpdate {
+  const purchase = { plan: "pro", cycle: "monthly" } as const;
+  const snapshot = { id: "s", customerId: "c", status, purchase, periodEnd: PERIOD_END };
+  const dated = { occurredAt: at(seconds), failedAt: at(seconds) };
   return { snapshot: { ...snapshot, cancelAtPeriodEnd: false }, ...dated, fetched };
 }
 
@@ -32,18 +36,24 @@ const FIRST: KnownSubscription = {
   overduePeriodEnd: null,
 };
 
-/** As the store does it; what is in doubt is settled by asking for `truth`. */
-function take(known: KnownSubscription | null, told: SubscriptionUpdate, truth: SubscriptionUpdate): KnownSubscription {
-  let judged = told;
-  if (compareUpdate(known, judged) === "inconclusive")
-    judged = { ...told, snapshot: truth.snapshot, fetched: { at: at(9e6), basedOn: known } };
-  const verdict = compareUpdate(known, judged);
-  if (verdict === "inconclusive") throw new Error("what was asked is in doubt");
-  const overdue = computeOverdue(known, judged, verdict);
-  if (known && verdict === "older") return { ...known, ...overdue };
-  const askedAt = judged.fetched?.at ?? known?.askedAt ?? null;
-  const eventAt = known && known.eventAt > judged.occurredAt ? known.eventAt : judged.occurredAt;
-  return { status: judged.snapshot.status, eventAt, askedAt, ...overdue };
+/** As the store does it; after an inconclusive update the provider is asked, and answers `truth`. */
+function apply(
+  known: KnownSubscription | null,
+  received: SubscriptionUpdate,
+  truth: SubscriptionUpdate,
+): KnownSubscription {
+  const isInconclusive = compareUpdate(known, received) === "inconclusive";
+  const applied = isInconclusive
+    ? { ...received, snapshot: truth.snapshot, fetched: { at: at(9e6), basedOn: known } }
+    : received;
+  const order = compareUpdate(known, applied);
+  if (order === "inconclusive") throw new Error("the fetched update is inconclusive too");
+  const overdue = computeOverdue(known, applied, order);
+  if (known && order === "older") return { ...known, ...overdue };
+  const askedAt = applied.fetched?.at ?? known?.askedAt ?? null;
+  const { occurredAt } = applied;
+  const eventAt = known && known.eventAt > occurredAt ? known.eventAt : occurredAt;
+  return { status: applied.snapshot.status, eventAt, askedAt, ...overdue };
 }
 
 function* orders<Item>(items: Item[]): Generator<Item[]> {
@@ -53,7 +63,7 @@ function* orders<Item>(items: Item[]): Generator<Item[]> {
   }
 }
 
-describe("what is told last holds, in all orders in which it can be told", () => {
+describe("the newest update wins, in every order of arrival", () => {
   test.each<[string, [SubscriptionStatus, number][]]>([
     [
       "a purchase",
@@ -111,13 +121,13 @@ describe("what is told last holds, in all orders in which it can be told", () =>
         ["past_due", 8],
       ],
     ],
-  ])("%s", (_what, told) => {
-    const truth = news(...told.at(-1)!);
-    for (const order of orders(told)) {
+  ])("%s", (_case, received) => {
+    const truth = update(...received.at(-1)!);
+    for (const order of orders(received)) {
       let known: KnownSubscription | null = null;
-      for (const [status, seconds] of order) known = take(known, news(status, seconds), truth);
+      for (const [status, seconds] of order) known = apply(known, update(status, seconds), truth);
       expect([order, known?.status]).toEqual([order, truth.snapshot.status]);
-      const firstOverdue = told.find(([status]) => status === "past_due");
+      const firstOverdue = received.find(([status]) => status === "past_due");
       const heardOverdue = known?.status === "past_due" ? known.overdueSince : null;
       if (heardOverdue && firstOverdue)
         expect([order, heardOverdue]).toEqual([order, at(firstOverdue[1])]);
@@ -125,54 +135,58 @@ describe("what is told last holds, in all orders in which it can be told", () =>
   });
 });
 
-test("nothing comes after the end of a subscription, however it is dated", () => {
+test("no update follows the end of a subscription, however it is dated", () => {
   const ended = { ...FIRST, status: "canceled" as const };
-  expect(compareUpdate(ended, news("active", 99))).toBe("older");
-  expect(compareUpdate(ended, news("active", 99, { at: at(100), basedOn: ended }))).toBe("older");
-  expect(compareUpdate(FIRST, news("canceled", 1))).toBe("newer");
+  expect(compareUpdate(ended, update("active", 99))).toBe("older");
+  expect(compareUpdate(ended, update("active", 99, { at: at(100), basedOn: ended }))).toBe("older");
+  expect(compareUpdate(FIRST, update("canceled", 1))).toBe("newer");
 });
 
-test("what happened in one second, or soon after the provider was asked, is in doubt", () => {
-  expect(compareUpdate(FIRST, news("past_due", 10))).toBe("inconclusive");
-  expect(compareUpdate(FIRST, news("past_due", 9))).toBe("older");
-  expect(compareUpdate(FIRST, news("past_due", 11))).toBe("newer");
-  const asked = { ...FIRST, askedAt: at(60) };
-  expect(compareUpdate(asked, news("past_due", 61))).toBe("inconclusive");
-  expect(compareUpdate(asked, news("past_due", 3600))).toBe("newer");
+test("updates of the same second, or soon after a fetch, are inconclusive", () => {
+  expect(compareUpdate(FIRST, update("past_due", 10))).toBe("inconclusive");
+  expect(compareUpdate(FIRST, update("past_due", 9))).toBe("older");
+  expect(compareUpdate(FIRST, update("past_due", 11))).toBe("newer");
+  const fetchedBefore = { ...FIRST, askedAt: at(60) };
+  expect(compareUpdate(fetchedBefore, update("past_due", 61))).toBe("inconclusive");
+  expect(compareUpdate(fetchedBefore, update("past_due", 3600))).toBe("newer");
 });
 
-test("what the provider is asked holds when nothing was heard meanwhile, and is in doubt otherwise", () => {
-  const answer = (knowing: KnownSubscription | null) => news("incomplete", 10, { at: at(60), basedOn });
+test("a fetched update counts when no other arrived meanwhile, and is inconclusive otherwise", () => {
+  const answer = (basedOn: KnownSubscription | null) =>
+    update("incomplete", 10, { at: at(60), basedOn });
   expect(compareUpdate(null, answer(null))).toBe("newer");
   expect(compareUpdate(FIRST, answer(FIRST))).toBe("newer");
-  const asked = { ...FIRST, askedAt: at(50) };
-  expect(compareUpdate(asked, answer(asked))).toBe("newer");
+  const fetchedBefore = { ...FIRST, askedAt: at(50) };
+  expect(compareUpdate(fetchedBefore, answer(fetchedBefore))).toBe("newer");
   // Two servers' clocks differ.
   const askedElsewhere = { ...FIRST, askedAt: at(70) };
   expect(compareUpdate(askedElsewhere, answer(askedElsewhere))).toBe("newer");
 
   expect(compareUpdate(FIRST, answer(null))).toBe("inconclusive");
-  expect(compareUpdate(asked, answer(FIRST))).toBe("inconclusive");
+  expect(compareUpdate(fetchedBefore, answer(FIRST))).toBe("inconclusive");
   expect(compareUpdate({ ...FIRST, eventAt: at(11) }, answer(FIRST))).toBe("inconclusive");
 });
 
-test("an overdue payment keeps the plan for seven days from the first that was heard of it", () => {
+test("an overdue payment keeps the plan for seven days from the first failure", () => {
   const overdue = { status: "past_due" as const, overdueSince: at(0) };
   expect(getGraceEnd(overdue)).toEqual(new Date(START + 7 * DAY_MS));
   expect(isEntitling(overdue, new Date(START + 7 * DAY_MS - 1))).toBe(true);
   expect(isEntitling(overdue, new Date(START + 7 * DAY_MS))).toBe(false);
-  const since = (known: KnownSubscription, told: SubscriptionUpdate, verdict: "newer" | "older" = "newer") =>
-    computeOverdue(known, told, verdict).overdueSince;
+  const since = (
+    known: KnownSubscription,
+    received: SubscriptionUpdate,
+    verdict: "newer" | "older" = "newer",
+  ) => computeOverdue(known, received, verdict).overdueSince;
   const known = {
     ...FIRST,
     status: "past_due" as const,
-    ...computeOverdue(FIRST, news("past_due", 50), "newer"),
+    ...computeOverdue(FIRST, update("past_due", 50), "newer"),
   };
-  expect(since(known, news("past_due", 70))).toEqual(at(50));
-  expect(since(known, news("past_due", 40), "older")).toEqual(at(40));
-  expect(since(known, news("active", 45), "older")).toEqual(at(50));
-  expect(since(known, news("unpaid", 90))).toEqual(at(50));
-  const nextPeriod = news("past_due", 100);
+  expect(since(known, update("past_due", 70))).toEqual(at(50));
+  expect(since(known, update("past_due", 40), "older")).toEqual(at(40));
+  expect(since(known, update("active", 45), "older")).toEqual(at(50));
+  expect(since(known, update("unpaid", 90))).toEqual(at(50));
+  const nextPeriod = update("past_due", 100);
   nextPeriod.snapshot.periodEnd = at(60 * 24 * 3600);
   expect(since(known, nextPeriod)).toEqual(at(100));
 });
@@ -181,15 +195,20 @@ test.each<SubscriptionStatus>(["active", "trialing"])(
   "once it is %s again, the next payment that fails in the same period has a grace of its own",
   (status) => {
     let known: KnownSubscription | null = null;
-    for (const [told, seconds] of [
+    for (const [received, seconds] of [
       ["past_due", 1],
       [status, 2],
       ["past_due", 1],
     ] as const) {
-      known = take(known, news(told, seconds), news(status, 2));
-      expect([told, known.status === "past_due"]).toEqual([told, known.overdueSince !== null]);
+      known = apply(known, update(received, seconds), update(status, 2));
+      expect([received, known.status === "past_due"]).toEqual([
+        received,
+        known.overdueSince !== null,
+      ]);
     }
-    expect(take(known, news("past_due", 30), news("past_due", 30)).overdueSince).toEqual(at(30));
+    expect(apply(known, update("past_due", 30), update("past_due", 30)).overdueSince).toEqual(
+      at(30),
+    );
   },
 );
 

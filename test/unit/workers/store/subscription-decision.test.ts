@@ -1,0 +1,120 @@
+/** What an update of a subscription changes, decided from rows alone. */
+import { describe, expect, test } from "vitest";
+import {
+  decide,
+  type SubscriptionRow,
+} from "../../../../workers/store/billing/subscription-decision.ts";
+import type { SubscriptionUpdate } from "../../../../workers/store/billing/subscription-rules.ts";
+
+const NOW = new Date(Date.UTC(2026, 5, 1));
+const at = (days: number) => new Date(NOW.getTime() + days * 24 * 3600_000);
+
+function row(overrides: Partial<SubscriptionRow> = {}): SubscriptionRow {
+  return {
+    id: "sub_1",
+    orgId: "00000000-0000-7000-8000-000000000000",
+    source: "payments",
+    status: "active",
+    plan: "pro",
+    cycle: "monthly",
+    periodEnd: at(20),
+    cancelAtPeriodEnd: false,
+    eventAt: at(-10),
+    askedAt: null,
+    overdueSince: null,
+    overduePeriodEnd: null,
+    isEntitling: true,
+    createdAt: at(-30),
+    ...overrides,
+  };
+}
+
+function update(snapshot: Partial<SubscriptionUpdate["snapshot"]> = {}): SubscriptionUpdate {
+  return {
+    snapshot: {
+      id: "sub_1",
+      customerId: "cus_1",
+      status: "active",
+      purchase: { plan: "pro", cycle: "monthly" },
+      periodEnd: at(20),
+      cancelAtPeriodEnd: false,
+      ...snapshot,
+    },
+    occurredAt: at(-1),
+    failedAt: at(-1),
+    fetched: null,
+  };
+}
+
+const LIVE = { isDeleted: false, now: NOW };
+
+describe("an update", () => {
+  test("of a new subscription switches to the plan that it pays for", () => {
+    expect(decide([], update(), LIVE)).toMatchObject({
+      kind: "applied",
+      isChange: true,
+      plan: { paid: "pro", reason: "paid" },
+      problem: null,
+    });
+  });
+
+  test("that changes nothing a person would notice is no line of the audit log", () => {
+    expect(decide([row()], update({ periodEnd: at(50) }), LIVE)).toMatchObject({
+      kind: "applied",
+      isChange: false,
+      plan: null,
+    });
+  });
+
+  test("of a price that is not in the settings keeps what was bought before, and is unknown without it", () => {
+    expect(decide([row()], update({ purchase: null }), LIVE)).toMatchObject({
+      values: { plan: "pro", cycle: "monthly" },
+    });
+    expect(decide([], update({ purchase: null }), LIVE)).toEqual({ kind: "unknown_price" });
+  });
+
+  test("that is older changes only what it says about an overdue payment", () => {
+    const known = row({ eventAt: at(0), status: "past_due", overdueSince: at(0) });
+    expect(decide([known], update({ status: "past_due" }), LIVE)).toMatchObject({
+      kind: "older",
+      overdue: { overdueSince: at(-1) },
+    });
+  });
+
+  test("about a failed payment keeps the plan, and tells the owners how long, once", () => {
+    const first = decide([row()], update({ status: "past_due" }), LIVE);
+    expect(first).toMatchObject({ plan: null, graceEndsAt: at(6), values: { isEntitling: true } });
+    const overdue = row({ status: "past_due", overdueSince: at(-2), overduePeriodEnd: at(20) });
+    expect(decide([overdue], update({ status: "past_due" }), LIVE)).toMatchObject({
+      graceEndsAt: null,
+    });
+  });
+
+  test.each([
+    ["canceled", "canceled"],
+    ["paused", "paused"],
+    ["unpaid", "unpaid"],
+  ] as const)("that a subscription is %s ends the plan for the reason %s", (status, reason) => {
+    expect(decide([row()], update({ status }), LIVE)).toMatchObject({
+      plan: { paid: null, reason },
+    });
+  });
+
+  test("that makes a second subscription entitling is a payment to give back", () => {
+    const other = row({ id: "sub_0", plan: "team" });
+    expect(decide([other], update(), LIVE)).toMatchObject({ plan: null, problem: "paid_twice" });
+  });
+
+  test("for a deleted organization ends the subscription, and a new payment is one to give back", () => {
+    const deleted = { isDeleted: true, now: NOW };
+    expect(decide([], update(), deleted)).toMatchObject({
+      endsSubscription: true,
+      plan: null,
+      problem: "paid_for_deleted",
+    });
+    expect(decide([row()], update(), deleted)).toMatchObject({ problem: null });
+    expect(decide([row()], update({ status: "canceled" }), deleted)).toMatchObject({
+      endsSubscription: false,
+    });
+  });
+});
