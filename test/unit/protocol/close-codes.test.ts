@@ -6,7 +6,7 @@ import {
   type CloseName,
 } from "../../../protocol/wire/close-codes.ts";
 
-test("every close code is in the range that applications may use, and there once", () => {
+test("every close code is unique and in the range for applications", () => {
   const codes = Object.values(CLOSE);
   expect(new Set(codes).size).toBe(codes.length);
   for (const code of codes) expect(code >= 4000 && code <= 4999).toBe(true);
@@ -19,7 +19,7 @@ test("names are found by their codes", () => {
   expect(findCloseName(4999)).toBeNull();
 });
 
-test("an agent comes back after a lost connection and a restart, and after no verdict", () => {
+test("an agent reconnects after a lost connection and a restart, and not after a refusal", () => {
   const retried = (Object.keys(CLOSE) as CloseName[]).filter((name) =>
     shouldReconnect(CLOSE[name]),
   );

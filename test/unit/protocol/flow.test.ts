@@ -28,7 +28,7 @@ function sharedLeft(sender: SendWindows): number {
 }
 
 describe("a sender", () => {
-  test("sends one stream its window and no byte more", () => {
+  test("sends at most the window of a stream", () => {
     const sender = newSender();
     expect(fill(sender, 1)).toBe(STREAM_WINDOW_BYTES);
     expect(sender.available(1)).toBe(0);
@@ -58,7 +58,7 @@ describe("a sender", () => {
     expect(sender.addCredit(1, 1)).toBe(false);
   });
 
-  test("takes credit for a stream that is over as what was on its way", () => {
+  test("ignores late credit for a stream that has ended", () => {
     const sender = newSender();
     sender.recordSent(1, STREAM_WINDOW_BYTES);
     sender.drop(1);
@@ -76,7 +76,7 @@ describe("a sender", () => {
     expect(sharedLeft(sender)).toBe(CONNECTION_WINDOW_BYTES);
   });
 
-  test("wakes who waits for the stream once, when it may send", () => {
+  test("resumes a sender that waits for its stream once, when it may send", () => {
     const sender = newSender();
     fill(sender, 1);
     let wakes = 0;
@@ -87,7 +87,7 @@ describe("a sender", () => {
     expect(wakes).toBe(1);
   });
 
-  test("wakes who waits for the connection when another stream ends", () => {
+  test("resumes a sender that waits for the connection when another stream ends", () => {
     const sender = newSender();
     for (let stream = 1; stream <= 64; stream += 1) fill(sender, stream);
     let woken = false;
@@ -97,7 +97,7 @@ describe("a sender", () => {
     expect(sender.available(64)).toBeGreaterThan(0);
   });
 
-  test("wakes everybody when the stream or the connection is gone", () => {
+  test("resumes all waiting senders when the stream or the connection is gone", () => {
     const sender = newSender();
     const woken: number[] = [];
     for (const stream of [1, 2, 3]) {
@@ -112,20 +112,20 @@ describe("a sender", () => {
 });
 
 describe("a receiver", () => {
-  test("accepts a window and refuses a byte more", () => {
+  test("accepts a full window and rejects one more byte", () => {
     const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
     expect(receiver.recordReceived(STREAM_WINDOW_BYTES)).toBe(true);
     expect(receiver.recordReceived(1)).toBe(false);
   });
 
-  test("counts what it consumed and has not granted against the sender", () => {
+  test("counts consumed bytes that it has not credited against the sender", () => {
     const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
     receiver.recordReceived(STREAM_WINDOW_BYTES);
     expect(receiver.recordConsumed(CREDIT_GRANT_BYTES - 1)).toBe(0);
     expect(receiver.recordReceived(1)).toBe(false);
   });
 
-  test("grants in large steps, and all of it in the end", () => {
+  test("credits in large steps, and everything at the end", () => {
     const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
     receiver.recordReceived(CREDIT_GRANT_BYTES + 5);
     expect(receiver.recordConsumed(CREDIT_GRANT_BYTES - 1)).toBe(0);
@@ -134,7 +134,7 @@ describe("a receiver", () => {
     expect(receiver.recordConsumed(5)).toBe(5);
   });
 
-  test("spares an ended stream that fits its reserve any credit", () => {
+  test("sends no credit for an ended stream that fits into its reserve", () => {
     const receiver = new ReceiveWindow(STREAM_WINDOW_BYTES);
     receiver.recordReceived(STREAM_RESERVE_BYTES);
     receiver.end();

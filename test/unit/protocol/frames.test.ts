@@ -39,7 +39,7 @@ const THREE = written((writer) => {
 });
 
 describe("frames", () => {
-  test("come out of a message as they went in", () => {
+  test("are read as they were written", () => {
     const { whole, frames } = read(THREE);
     expect(whole).toBe(true);
     const [request, data, credit] = frames;
@@ -51,7 +51,7 @@ describe("frames", () => {
     expect(frames).toHaveLength(3);
   });
 
-  test("of every kind survive the way", () => {
+  test("of every type are read as they were written", () => {
     const message = written((writer) => {
       writer.writeText(FRAME.goingAway, 0, 0, "𝄞 later");
       writer.writeCodeAndText(FRAME.reset, 1, RESET.originFailed, "broke ☂");
@@ -75,7 +75,7 @@ describe("frames", () => {
     expect(read(padded.subarray(13, 13 + THREE.byteLength))).toEqual(read(THREE));
   });
 
-  test("cut off at any byte are refused, and those before the cut are delivered", () => {
+  test("truncated at any byte are rejected, and the frames before are delivered", () => {
     const ends = [0];
     for (const { payload } of read(THREE).frames)
       ends.push(ends.at(-1)! + FRAME_HEADER_BYTES + payload.byteLength);
@@ -95,7 +95,7 @@ describe("frames", () => {
     },
   );
 
-  test("above the limit are refused even when every byte of them is there", () => {
+  test("above the limit are rejected even when they are complete", () => {
     const payload = new Uint8Array(FRAME_MAX_BYTES + 1);
     const message = written((writer) => writer.writeBytes(FRAME.data, 0, 1, payload));
     expect(read(message).whole).toBe(false);
@@ -103,7 +103,7 @@ describe("frames", () => {
     expect(read(largest).whole).toBe(true);
   });
 
-  test("made of garbage never throw, whatever reads their payloads", () => {
+  test("of random bytes never throw, whichever parser reads their payloads", () => {
     const random = createRandom(1);
     for (let round = 0; round < 5_000; round += 1) {
       const message = random.bytes(random.below(80));
@@ -136,7 +136,7 @@ describe("frames", () => {
 });
 
 describe("a writer", () => {
-  test("grows for any payload and starts afresh after each message", () => {
+  test("grows for any payload and starts with an empty message each time", () => {
     const writer = new FrameWriter();
     const large = createRandom(3).bytes(100_000);
     writer.writeBytes(FRAME.data, 0, 1, large.subarray(0, 5));
@@ -157,7 +157,7 @@ describe("a head", () => {
     ["no target", '["GET"]'],
     ["half a header line", '["GET","/","host"]'],
     ["a number among the texts", '["GET","/","host",1]'],
-  ])("of a request with %s is refused", (_, json) => {
+  ])("of a request with %s is rejected", (_, json) => {
     expect(parseRequestHead(utf8(json))).toBeNull();
   });
 
@@ -168,7 +168,7 @@ describe("a head", () => {
     ["half a header line", '[200,"a"]'],
     ["a number among the texts", '[200,"a",1]'],
     ["null", "null"],
-  ])("of an answer with %s is refused", (_, json) => {
+  ])("of a response with %s is rejected", (_, json) => {
     expect(parseResponseHead(utf8(json))).toBeNull();
   });
 
@@ -190,7 +190,7 @@ describe("a hello", () => {
     connectionWindow: 1,
   };
 
-  test("may say more than this version knows", () => {
+  test("may have fields that this version does not know", () => {
     expect(Hello.parse({ ...good, future: true })).toEqual(good);
   });
 
@@ -205,7 +205,7 @@ describe("a hello", () => {
   });
 });
 
-test("text that is not UTF-8 is told apart from text that is", () => {
+test("text that is not UTF-8 is rejected", () => {
   expect(decodeStrictText(utf8("\ufeffé𝄞"))).toBe("\ufeffé𝄞");
   expect(decodeStrictText(new Uint8Array([0xc3, 0x28]))).toBeNull();
   expect(decodeStrictText(utf8("𝄞").subarray(0, 3))).toBeNull();

@@ -28,20 +28,20 @@ test.each([
   expect(matchesPattern(pattern, label)).toBe(matches);
 });
 
-test("a pattern made to be slow is not", () => {
+test("a pattern that is designed to be slow is matched quickly", () => {
   const startedAt = performance.now();
   expect(matchesPattern(`${"a*".repeat(31)}b`, "a".repeat(63))).toBe(false);
   expect(performance.now() - startedAt).toBeLessThan(10_000);
 });
 
-test("no pattern allows every name", () => {
+test("an empty list of patterns allows every name", () => {
   expect(isAllowedLabel([], "x")).toBe(true);
   expect(isAllowedLabel(["a", "b-*"], "b-1")).toBe(true);
   expect(isAllowedLabel(["a", "b-*"], "c")).toBe(false);
 });
 
 describe("a tunnel's label", () => {
-  test("carries the slug of any project but the default one", () => {
+  test("has the slug of its project as a suffix, except in the default project", () => {
     expect(toLabel("api", "default")).toBe("api");
     expect(toLabel("api", "staging")).toBe("api-staging");
   });
@@ -71,7 +71,7 @@ describe("a tunnel's label", () => {
   )("may look like itself: %j", (label) => expect(isReservedLabel(label)).toBe(false));
 });
 
-test("random names are good labels, not ours, and differ", () => {
+test("random names are valid labels, not reserved, and differ", () => {
   const names = Array.from({ length: 1_000 }, generateRandomName);
   for (const name of names) {
     expect(findLabelError(name)).toBeNull();

@@ -19,25 +19,25 @@ const ticket = (generation: number, cidrs: string[] | null): TunnelTicket => ({
 
 const newUpdates = (maxEntries = 10) => new AllowlistUpdates({ maxEntries, maxAgeMs: 1_000 });
 
-test("a ticket's list holds while none was pushed", () => {
+test("a ticket's list applies until one is pushed", () => {
   expect(newUpdates().getEffectiveCidrs(ticket(5, ["192.0.2.0/24"]))).toEqual(["192.0.2.0/24"]);
 });
 
-test("a ticket that was signed before a change does not undo it, a later one carries its own list", () => {
+test("a ticket that was signed before a change does not undo it, a later one has its own list", () => {
   const updates = newUpdates();
   expect(updates.add(TUNNEL, ["198.51.100.0/24"], 100)).toBe(true);
   expect(updates.getEffectiveCidrs(ticket(99, null))).toEqual(["198.51.100.0/24"]);
   expect(updates.getEffectiveCidrs(ticket(101, ["::/0"]))).toEqual(["::/0"]);
 });
 
-test("of two pushed lists the later one holds, whichever arrives last", () => {
+test("of two pushed lists the later one applies, whichever arrives last", () => {
   const updates = newUpdates();
   updates.add(TUNNEL, ["198.51.100.0/24"], 100);
   expect(updates.add(TUNNEL, null, 90)).toBe(false);
   expect(updates.getEffectiveCidrs(ticket(1, null))).toEqual(["198.51.100.0/24"]);
 });
 
-test("a list that no ticket can be older than is forgotten, and never more are kept than allowed", () => {
+test("a list that is older than every valid ticket is dropped, and the number of lists is bounded", () => {
   const updates = newUpdates(2);
   updates.add(TUNNEL, ["198.51.100.0/24"], 0);
   updates.add("another", null, 2_000);

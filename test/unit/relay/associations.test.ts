@@ -78,7 +78,7 @@ beforeEach(async () => {
 });
 afterEach(() => associations.closeAll());
 
-test("an agent that brings no new ticket is sent away when its ticket has expired", async () => {
+test("an agent without a new ticket is disconnected when its ticket has expired", async () => {
   await open();
   associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS);
   expect(agent.closed).toBeNull();
@@ -86,14 +86,14 @@ test("an agent that brings no new ticket is sent away when its ticket has expire
   expect(agent.closed).toBe("unauthorized");
 });
 
-test("a new ticket keeps it", async () => {
+test("an agent with a new ticket stays connected", async () => {
   const association = await open();
   expect(associations.renew(association, ticket({ exp: expiresAt / 1_000 + 300 }))).toBeNull();
   associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + 1);
   expect(agent.closed).toBeNull();
 });
 
-test("while the API is away it stays for a grace, and for a moment after the API is back", async () => {
+test("while the API can't be reached it stays connected for a grace period, and for some seconds afterwards", async () => {
   await open();
   link.isConnected = false;
   associations.sweep(expiresAt + RELAY_TICKET_GRACE_MS);
@@ -106,14 +106,14 @@ test("while the API is away it stays for a grace, and for a moment after the API
   expect(agent.closed).toBe("unauthorized");
 });
 
-test("the grace ends too", async () => {
+test("the grace period is bounded", async () => {
   await open();
   link.isConnected = false;
   associations.sweep(expiresAt + TICKET_CLOCK_TOLERANCE_MS + RELAY_TICKET_GRACE_MS + 1);
   expect(agent.closed).toBe("unauthorized");
 });
 
-test("there is no grace where the API never answered: nobody knows what it took back", async () => {
+test("there is no grace period if the API was never reached: revocations are unknown", async () => {
   link.isConnected = false;
   link.connectedAt = null;
   expect(associations.graceMs).toBe(0);
@@ -122,7 +122,7 @@ test("there is no grace where the API never answered: nobody knows what it took 
   expect(agent.closed).toBe("unauthorized");
 });
 
-test("a port that another program has is a refusal that is tried again, and leaves nothing behind", async () => {
+test("a port that another program uses is refused with a code to retry, and leaves nothing behind", async () => {
   const other = createSocket("udp4");
   await new Promise<void>((resolve) => other.bind(port, "127.0.0.1", resolve));
   expect(await associations.open(ticket(), agent)).toMatchObject({ refused: "internal" });
@@ -131,7 +131,7 @@ test("a port that another program has is a refusal that is tried again, and leav
   await open();
 });
 
-test("agents that come at once get the port one after the other, and the newest keeps it", async () => {
+test("agents that connect at once get the port one after the other, and the newest serves it", async () => {
   const agents = Array.from({ length: 10 }, () => new RecordingAgent());
   await Promise.all(
     agents.map((one, index) => associations.open(ticket({ generation: index }), one)),

@@ -26,7 +26,7 @@ async function refusal(ticket: string | null): Promise<number> {
   return (await agent.end()).code;
 }
 
-test("an agent with a ticket is welcomed with where its peers and its datagrams go", async () => {
+test("the welcome of an agent has the addresses of its peers and for its datagrams", async () => {
   const port = newPort();
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port }));
   const welcome = await agent.welcome("network");
@@ -35,8 +35,8 @@ test("an agent with a ticket is welcomed with where its peers and its datagrams 
   expect(Buffer.from(welcome.key, "base64")).toHaveLength(32);
 });
 
-describe("a ticket is refused for good", () => {
-  test("when there is none, or it is no JWT", async () => {
+describe("a ticket is refused permanently", () => {
+  test("when it is missing, or is not a JWT", async () => {
     expect(await refusal(null)).toBe(CLOSE.unauthorized);
     expect(await refusal("ticket")).toBe(CLOSE.unauthorized);
   });
@@ -46,28 +46,28 @@ describe("a ticket is refused for good", () => {
     expect(await refusal(await relay.networkTicket({ exp }))).toBe(CLOSE.unauthorized);
   });
 
-  test("when it is another relay's, another audience's or another kind of token", async () => {
+  test("when it is for another relay or audience, or another kind of token", async () => {
     const audiences = ["relay:other", "underpass"].map((audience) => ({ audience }));
     for (const options of [...audiences, { typ: "JWT" }, { typ: "at+jwt" }]) {
       expect(await refusal(await relay.networkTicket({}, options))).toBe(CLOSE.unauthorized);
     }
   });
 
-  test("when somebody else signed it, under our key's id or another", async () => {
+  test("when another key signed it, under our key id or another", async () => {
     const { privateKey: key } = await generateKeyPair("ES256");
     expect(await refusal(await relay.networkTicket({}, { key }))).toBe(CLOSE.unauthorized);
     const unknown = await relay.networkTicket({}, { key, kid: "unknown" });
     expect(await refusal(unknown)).toBe(CLOSE.unauthorized);
   });
 
-  test("when its port is not one that the relay hands out", async () => {
+  test("when its port does not belong to the relay", async () => {
     for (const port of [relay.port, relay.port - 1, relay.ports.at(-1)! + 1, 22]) {
       expect(await refusal(await relay.tunnelTicket({ port }))).toBe(CLOSE.invalid_request);
     }
   });
 });
 
-test("an agent that speaks another protocol is sent away", async () => {
+test("an agent that offers another protocol is refused", async () => {
   await using agent = new RelayAgent(relay.url, await relay.networkTicket(), null);
   expect((await agent.end()).code).toBe(CLOSE.unsupported_version);
 });
@@ -86,7 +86,7 @@ test("of two agents for one port the one with the higher generation serves", asy
   expect(second.closed).toBeNull();
 });
 
-test("an agent that comes back with the ticket that it had takes over from its own lost connection", async () => {
+test("an agent that reconnects with the same ticket replaces its own lost connection", async () => {
   const ticket = await relay.networkTicket({ port: newPort() });
   await using lost = new RelayAgent(relay.url, ticket);
   await lost.welcome("network");
@@ -105,7 +105,7 @@ test("networks and tunnels don't take each other's ports: one is UDP, the other 
   expect(network.closed).toBeNull();
 });
 
-test("the next ticket is taken for the same port, and ends the agent when it is for another", async () => {
+test("the next ticket is accepted for the same port, and ends the connection when it is for another", async () => {
   const [port, sub] = [newPort(), crypto.randomUUID()];
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port, sub }));
   await agent.welcome("network");
@@ -116,7 +116,7 @@ test("the next ticket is taken for the same port, and ends the agent when it is 
   expect((await agent.end()).code).toBe(CLOSE.protocol_error);
 });
 
-test("what is no message of an agent ends the connection", async () => {
+test("an invalid message of an agent ends the connection", async () => {
   for (const message of ["{", '{"type":"reboot"}', Buffer.from([1, 2, 3])]) {
     await using agent = new RelayAgent(relay.url, await relay.networkTicket({ port: newPort() }));
     await agent.welcome("network");
@@ -125,8 +125,8 @@ test("what is no message of an agent ends the connection", async () => {
   }
 });
 
-describe("what the API takes back", () => {
-  test("ends the agent with its reason, and refuses tickets of before, not later ones", async () => {
+describe("a revocation", () => {
+  test("ends the agent with its reason, and revokes earlier tickets, not later ones", async () => {
     const [port, sub] = [newPort(), crypto.randomUUID()];
     const ticket = (generation: number) => relay.networkTicket({ port, sub, generation });
     await using agent = new RelayAgent(relay.url, await ticket(1_000));
@@ -143,7 +143,7 @@ describe("what the API takes back", () => {
     await next.welcome("network");
   });
 
-  test("is everything of a token, when the token is named", async () => {
+  test("of a token ends everything of that token", async () => {
     const nonce = "ab".repeat(16);
     const agents = await Promise.all(
       [0, 1].map(async () => {
@@ -160,7 +160,7 @@ describe("what the API takes back", () => {
   });
 });
 
-test("the API hears of a network while it is served, and that it went offline", async () => {
+test("the API gets the status of a network while it is served, and when it goes offline", async () => {
   const sub = crypto.randomUUID();
   {
     await using agent = new RelayAgent(
@@ -185,11 +185,11 @@ test("the API hears of a network while it is served, and that it went offline", 
   await vi.waitUntil(() => relay.api.network(sub)?.state === "offline", WAIT_OPTIONS);
 });
 
-test("metrics are for this machine, and for those who know the secret", async () => {
+test("metrics are only for callers on this machine, or with the secret", async () => {
   const get = (headers: Record<string, string>) =>
     fetch(`${relay.httpUrl}/metrics`, { headers }).then(({ status }) => status);
   expect(await get({})).toBe(200);
-  // A proxy on this machine speaks for somebody else.
+  // A proxy on this machine forwards the request of another caller.
   expect(await get({ "x-forwarded-for": "192.0.2.1" })).toBe(404);
   expect(await get({ authorization: "Bearer wrong" })).toBe(404);
   const proxied = { "x-forwarded-for": "192.0.2.1", authorization: `Bearer ${relay.secret}` };

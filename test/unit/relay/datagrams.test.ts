@@ -1,4 +1,4 @@
-/** WireGuard datagrams through a real relay: what passes, what is dropped, and that nobody is amplified. */
+/** WireGuard datagrams through a real relay: which ones pass, which are dropped, and that the relay does not amplify. */
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
@@ -117,7 +117,7 @@ async function handshake({ agent, port, welcome }: Served, peer: Peer, serverInd
   return flow;
 }
 
-test("an initiation opens a flow, the answer goes back to where it came from, data passes both ways", async () => {
+test("an initiation opens a flow, the response goes back to its source, data passes both ways", async () => {
   await using served = await serve();
   using peer = await newPeer();
   const flow = await handshake(served, peer, 77);
@@ -141,7 +141,7 @@ test("an initiation opens a flow, the answer goes back to where it came from, da
   expect(status?.devices[0]?.lastHandshakeAtMs).toBeGreaterThan(0);
 });
 
-test("a peer that moves is known by the server's index, and gets a flow of its own", async () => {
+test("a peer that roams is recognized by the server's index, and gets a flow of its own", async () => {
   await using served = await serve();
   using peer = await newPeer();
   using moved = await newPeer();
@@ -151,7 +151,7 @@ test("a peer that moves is known by the server's index, and gets a flow of its o
   expect(next.id).not.toBe(flow.id);
 });
 
-test("without UDP all of it goes over the WebSocket, several datagrams in one message", async () => {
+test("without UDP all datagrams go over the WebSocket, several in one message", async () => {
   await using served = await serve();
   using peer = await newPeer();
   const { agent, port } = served;
@@ -172,7 +172,7 @@ test("without UDP all of it goes over the WebSocket, several datagrams in one me
   await agent.until(() => peer.received.length === 2);
 });
 
-test("junk, handshakes for another key and answers out of the blue reach nobody, and nobody is answered", async () => {
+test("junk, handshakes for another key and unexpected responses are dropped without a response", async () => {
   await using served = await serve();
   using peer = await newPeer();
   const junk = await dropped("not_wireguard");
@@ -185,13 +185,16 @@ test("junk, handshakes for another key and answers out of the blue reach nobody,
   await untilDropped("wrong_mac1", wrong);
   peer.send(response(1, 2), served.port);
   await untilDropped("unknown_peer", unknown);
-  await vi.waitUntil(() => relay.api.network(served.networkId)?.wrongKeyHandshakes === 1, WAIT_OPTIONS);
+  await vi.waitUntil(
+    () => relay.api.network(served.networkId)?.wrongKeyHandshakes === 1,
+    WAIT_OPTIONS,
+  );
   await served.agent.settled();
   expect(served.agent.datagrams).toHaveLength(0);
   expect(peer.received).toHaveLength(0);
 });
 
-test("an agent can't send more to an address than came from there, until it shows that it is no forged one", async () => {
+test("an agent can't send more to an address than it received from there, until the address is confirmed", async () => {
   await using served = await serve();
   using peer = await newPeer();
   const { agent, port, welcome } = served;
@@ -205,7 +208,7 @@ test("an agent can't send more to an address than came from there, until it show
   expect(out).toBeLessThanOrEqual(148);
 });
 
-test("what is no WireGuard does not leave the relay either", async () => {
+test("datagrams of an agent that are not WireGuard are dropped", async () => {
   await using served = await serve();
   using peer = await newPeer();
   const { id } = await handshake(served, peer, 9);
@@ -215,7 +218,7 @@ test("what is no WireGuard does not leave the relay either", async () => {
   expect(peer.received).toHaveLength(1);
 });
 
-test("a BIND that is repeated, forged or for nobody gets no answer, and the agent stays where it is", async () => {
+test("a BIND that is repeated, forged or of an unknown association gets no response and changes nothing", async () => {
   await using served = await serve();
   using attacker = await newPeer();
   using peer = await newPeer();
@@ -253,13 +256,13 @@ test("DATA from another address than the bound one is dropped, and so is another
   expect(peer.received).toHaveLength(1);
 });
 
-test("what agents get for a BIND is never longer than the BIND", async () => {
+test("the response to a BIND is never longer than the BIND", async () => {
   await using served = await serve();
   expect(served.agent.udpBytes).toBeGreaterThan(0);
   expect(served.agent.udpBytes).toBeLessThanOrEqual(64 * served.agent.bound.length);
 });
 
-test("the largest datagram that fits passes both ways, a larger one does no harm", async () => {
+test("the largest datagram that fits passes both ways, a larger one is dropped", async () => {
   await using served = await serve();
   using peer = await newPeer();
   const { agent, port, welcome } = served;
@@ -277,7 +280,7 @@ test("the largest datagram that fits passes both ways, a larger one does no harm
   expect(peer.received[1]?.equals(largest)).toBe(true);
 });
 
-test("after a restart the agent's flows come back with their ids, and only those that the relay made", async () => {
+test("after a restart the agent's flows are restored with their ids, and only those that the relay created", async () => {
   await using own = await startTestRelay();
   const port = own.ports[0]!;
   const sub = crypto.randomUUID();

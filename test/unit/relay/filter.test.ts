@@ -94,7 +94,7 @@ describe("from an address with a flow", () => {
     }
   });
 
-  test("answers pass for an index that the server sent, and for no other", () => {
+  test("responses pass for an index that the server sent, and for no other", () => {
     const filter = newFilter();
     filter.recordFromServer(initiation(), LATER);
     filter.recordFromServer(response(5, 9), LATER);
@@ -105,7 +105,7 @@ describe("from an address with a flow", () => {
     expect(from(cookie(9))).toEqual({ drop: "unknown_index" });
   });
 
-  test("data for an index of the server shows that the peer gets what is sent to it", () => {
+  test("data for an index of the server confirms the peer's address", () => {
     const filter = newFilter();
     filter.recordFromServer(response(5, 1), LATER);
     const from = (index: number) =>
@@ -115,7 +115,7 @@ describe("from an address with a flow", () => {
   });
 });
 
-test("what is not WireGuard is dropped in either direction", () => {
+test("datagrams that are not WireGuard are dropped in either direction", () => {
   const filter = newFilter();
   const wrong = [
     Buffer.alloc(0),
@@ -145,7 +145,7 @@ test("one address can't use up the handshakes of others, and an IPv6 subscriber 
   expect(passed(subscriber)).toHaveLength(INITIATIONS_BURST);
 });
 
-test("a new server key counts from the next handshake on", () => {
+test("a new server key applies from the next handshake on", () => {
   const filter = newFilter();
   const next = newKeyPair();
   filter.setServerPublicKey(next.publicKey);
@@ -153,7 +153,7 @@ test("a new server key counts from the next handshake on", () => {
   expect(filter.checkFromPeer(initiation(), KNOWN, "192.0.2.1", 0)).toEqual({ drop: "wrong_mac1" });
 });
 
-test("indices are bounded: the oldest is forgotten first", () => {
+test("indices are bounded: the oldest is dropped first", () => {
   const indices = new ReceiverIndices(RECEIVER_INDICES_PER_PORT_MAX, RECEIVER_INDEX_MAX_AGE_MS);
   for (let index = 0; index <= RECEIVER_INDICES_PER_PORT_MAX; index += 1) indices.add(index, 0);
   expect(indices.size).toBe(RECEIVER_INDICES_PER_PORT_MAX);

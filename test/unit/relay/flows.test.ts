@@ -32,7 +32,7 @@ test("a flow is found by its address and port, and by nothing else", () => {
   expect(table.find("192.0.2.1", 1_000)).toBeUndefined();
 });
 
-test("when there are too many, forged addresses make room first, then who was silent for longest", () => {
+test("when there are too many flows, unconfirmed addresses are closed first, then the longest idle", () => {
   const { table, closed } = newTable(3);
   const silent = table.open("192.0.2.1", 1, true, 0);
   table.open("192.0.2.2", 1, true, 10);
@@ -44,7 +44,7 @@ test("when there are too many, forged addresses make room first, then who was si
   expect(table.size).toBe(3);
 });
 
-test("the relay's own bound holds over all ports: a port makes room among its own flows only", () => {
+test("the relay's own bound applies to all ports: a port closes only its own flows", () => {
   const ids = newIds(2);
   const first = newTable(10, ids);
   const second = newTable(10, ids);
@@ -68,7 +68,7 @@ test("idle flows are closed, those of addresses that may be forged earlier", () 
   expect(closed).toEqual([forged, real]);
 });
 
-test("a tag is good for the flow, the association, the network and the relay that it was made for", () => {
+test("a tag is valid only for its flow, association, network and relay", () => {
   const secret = "s".repeat(32);
   const tags = new FlowTags(secret, "main");
   const flow = { association: 1, networkId: "n", id: 2, address: "192.0.2.1", port: 3 };

@@ -5,13 +5,16 @@ import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import { RelayAgent } from "../../harness/relay/relay-agent.ts";
 import { startFakeApi, startTestRelay } from "../../harness/relay/test-relay.ts";
 
-test("keys are kept while the API is away, and an expired ticket is good for some time", async () => {
+test("keys stay valid while the API can't be reached, and an expired ticket is accepted for some time", async () => {
   await using relay = await startTestRelay();
   const sub = crypto.randomUUID();
   await using agent = new RelayAgent(relay.url, await relay.networkTicket({ sub }));
   await agent.welcome("network");
   relay.api.pause();
-  await vi.waitUntil(async () => (await relay.metric("underpass_relay_linked")) === 0, WAIT_OPTIONS);
+  await vi.waitUntil(
+    async () => (await relay.metric("underpass_relay_linked")) === 0,
+    WAIT_OPTIONS,
+  );
   await agent.settled();
   expect(agent.closed).toBeNull();
   const exp = Math.floor(Date.now() / 1_000) - 60;
@@ -35,7 +38,7 @@ test("a key that the relay does not know yet is fetched", async () => {
   await second.welcome("network");
 });
 
-test("tickets with unknown keys don't make the relay fetch keys again and again", async () => {
+test("tickets with unknown keys can't make the relay fetch keys repeatedly", async () => {
   await using relay = await startTestRelay();
   const fetches = relay.api.keyFetches;
   const attempts = Array.from({ length: 20 }, async (_, index) => {
@@ -47,7 +50,7 @@ test("tickets with unknown keys don't make the relay fetch keys again and again"
   expect(relay.api.keyFetches - fetches).toBeLessThanOrEqual(2);
 });
 
-test("a relay that stops sends its agents away for a moment, and ends with 0", async () => {
+test("a relay that stops closes its agents' connections with a code to retry, and exits with 0", async () => {
   await using relay = await startTestRelay();
   await using agent = new RelayAgent(relay.url, await relay.networkTicket());
   await agent.welcome("network");
@@ -55,7 +58,7 @@ test("a relay that stops sends its agents away for a moment, and ends with 0", a
   expect((await agent.end()).code).toBe(CLOSE.going_away);
 });
 
-test("two relays of one API know their own tickets only", async () => {
+test("two relays of one API accept only their own tickets", async () => {
   await using api = await startFakeApi("a".repeat(64));
   await using fra = await startTestRelay({ id: "fra", api });
   await using ams = await startTestRelay({ id: "ams", api });
@@ -67,7 +70,7 @@ test("two relays of one API know their own tickets only", async () => {
   await right.welcome("network");
 });
 
-test("a bad setting is one line and exit code 1", async () => {
+test("an invalid setting is reported in one line with exit code 1", async () => {
   await expect(startTestRelay({ env: { RELAY_HOST: "a b" } })).rejects.toThrow(
     /^the relay ended:\nrelay: RELAY_HOST: must be a host name or an IP address\n$/,
   );

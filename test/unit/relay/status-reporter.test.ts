@@ -1,4 +1,4 @@
-/** What the API is told, and when. */
+/** The status that the API gets, and when. */
 import { expect, test } from "vitest";
 import type { NetworkStatus, TunnelUsage } from "../../../protocol/relay/link.ts";
 import type { Association } from "../../../relay/association.ts";
@@ -37,7 +37,7 @@ function tunnel(bytesIn: number, source = "epoch/1"): Association {
   return { usage: () => usage } as unknown as Association;
 }
 
-test("what has not changed is not sent again, except now and then that it is still there", () => {
+test("an unchanged status is sent again only once in a while", () => {
   const reporter = new StatusReporter();
   expect(reporter.collect([network(), tunnel(1)], 0)).toHaveLength(1);
   expect(reporter.collect([network(), tunnel(1)], 1)).toHaveLength(0);
@@ -47,7 +47,7 @@ test("what has not changed is not sent again, except now and then that it is sti
   expect(message?.networks).toHaveLength(1);
 });
 
-test("after a hello everything is sent, and one message even when there is nothing", () => {
+test("after a hello everything is sent, and one message even without a status", () => {
   const reporter = new StatusReporter();
   expect(reporter.collect([], 0, true)).toEqual([{ type: "status", networks: [], tunnels: [] }]);
   reporter.collect([network(), tunnel(1)], 0);
@@ -56,7 +56,7 @@ test("after a hello everything is sent, and one message even when there is nothi
   expect(message).toMatchObject({ networks: [{ networkId: ID }], tunnels: [{ tunnelId: ID }] });
 });
 
-test("a network whose agent left is offline, unless another one serves it by then", () => {
+test("a network whose agent left is offline, unless another agent serves it", () => {
   const reporter = new StatusReporter();
   reporter.collect([network()], 0);
   reporter.recordEnd(network(), 5);
@@ -70,7 +70,7 @@ test("a network whose agent left is offline, unless another one serves it by the
   ]);
 });
 
-test("the last totals of a tunnel are sent once, and again over a new link", () => {
+test("the last totals of a tunnel are sent once, and again after a reconnect", () => {
   const reporter = new StatusReporter();
   reporter.collect([tunnel(1)], 0);
   reporter.recordEnd(tunnel(9), 1);
@@ -83,7 +83,7 @@ test("the last totals of a tunnel are sent once, and again over a new link", () 
   expect(reporter.collect([], 4, true)[0]?.tunnels).toHaveLength(1);
 });
 
-test("many networks are split over messages that the API takes", () => {
+test("many networks are split into messages within the API's limit", () => {
   const devices = Array.from({ length: 1_000 }, () => ({
     publicKey: "k".repeat(44),
     lastHandshakeAtMs: 1,

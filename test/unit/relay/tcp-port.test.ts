@@ -19,7 +19,7 @@ function echo(connection: Socket): void {
   void readHead(connection).then(() => connection.pipe(connection));
 }
 
-test("a visitor is given an idle data connection, and the agent is told where the visitor comes from", async () => {
+test("a visitor gets an idle data connection, and the agent gets the visitor's address", async () => {
   await using tunnel = await startTunnelPort();
   const connection = await tunnel.openDataConnection();
   const visitor = await tunnel.visit();
@@ -42,7 +42,7 @@ test("a visitor is given an idle data connection, and the agent is told where th
   });
 });
 
-test("a visitor who finds no idle data connection waits for the one that the agent is asked for", async () => {
+test("a visitor without an idle data connection waits for one that is requested from the agent", async () => {
   await using tunnel = await startTunnelPort({ serve: echo });
   const visitor = await tunnel.visit();
   visitor.write("early");
@@ -61,7 +61,7 @@ test("a data connection that has died is not given to a visitor", async () => {
   expect(String(await readExactly(visitor, 1))).toBe("x");
 });
 
-test("each direction ends alone: what comes after the other's end still arrives", async () => {
+test("each direction ends on its own: bytes after the other side's FIN still arrive", async () => {
   await using tunnel = await startTunnelPort();
   const connection = await tunnel.openDataConnection();
   const visitor = await tunnel.visit();
@@ -86,7 +86,7 @@ test.each(["visitor", "agent"])("a reset by the %s is a reset for the other side
   expect(await end).toBe("ECONNRESET");
 });
 
-test("64 MiB each way at once arrive whole", async () => {
+test("64 MiB in both directions at once arrive completely", async () => {
   await using tunnel = await startTunnelPort();
   const connection = await tunnel.openDataConnection();
   const visitor = await tunnel.visit();
@@ -124,7 +124,7 @@ test("addresses outside of the allowlist are reset, from the next connection on"
   expect(tunnel.port.refusals.address_not_allowed).toBe(2);
 });
 
-test("visitors who wait for the agent are bounded in number and in time", async () => {
+test("visitors that wait for the agent are bounded in number and in time", async () => {
   await using tunnel = await startTunnelPort({ limits: { backlogMax: 2, waitMaxMs: 50 } });
   const ends = await Promise.all([1, 2, 3].map(() => tunnel.visitEnd()));
   expect(ends).toEqual(["ECONNRESET", "ECONNRESET", "ECONNRESET"]);
@@ -132,7 +132,7 @@ test("visitors who wait for the agent are bounded in number and in time", async 
   await vi.waitUntil(() => tunnel.port.usage().openConnections === 0, WAIT_OPTIONS);
 });
 
-test("one address has a bound of connections at a time, and of new ones a second", async () => {
+test("connections of one address are bounded, at a time and new ones a second", async () => {
   const limits = { connectionsPerSourceMax: 2, sourceBurst: 3, sourcePerSecond: 0 };
   await using tunnel = await startTunnelPort({ serve: echo, limits });
   const [first, second] = [await tunnel.visit(), await tunnel.visit()];
@@ -147,7 +147,7 @@ test("one address has a bound of connections at a time, and of new ones a second
   expect(tunnel.port.refusals.source_limit).toBe(2);
 });
 
-test("a tunnel has a bound of connections", async () => {
+test("connections of a tunnel are bounded", async () => {
   await using tunnel = await startTunnelPort({ serve: echo, limits: { connectionsMax: 1 } });
   const visitor = await tunnel.visit();
   visitor.write("x");
@@ -187,7 +187,7 @@ test("a port that was closed can be bound again at once, and its connections are
   next.close();
 });
 
-test("a port that is released lets open connections go on, and takes no new ones", async () => {
+test("a released port keeps open connections, and accepts no new ones", async () => {
   await using tunnel = await startTunnelPort();
   const connection = await tunnel.openDataConnection();
   const visitor = await tunnel.visit();

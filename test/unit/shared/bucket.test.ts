@@ -3,7 +3,7 @@ import { msUntilFull, takeFromBucket, type Bucket } from "../../../shared/bucket
 
 const RULE = { burst: 5, refillMs: 12_000 };
 
-/** What each request at these times is told. */
+/** `waitMs` of a request at each of these times. */
 function waitsAt(times: number[]): number[] {
   let bucket: Bucket | undefined;
   return times.map((nowMs) => {
@@ -13,11 +13,11 @@ function waitsAt(times: number[]): number[] {
   });
 }
 
-test("five requests pass at once, the sixth is told to wait for the next token", () => {
+test("five requests pass at once, the sixth has to wait for the next token", () => {
   expect(waitsAt([0, 0, 0, 0, 0, 0])).toEqual([0, 0, 0, 0, 0, 12_000]);
 });
 
-test("who waits for what was said passes, and who asks earlier loses nothing by it", () => {
+test("a caller that waits for `waitMs` passes, and one that tries earlier loses nothing", () => {
   expect(waitsAt([0, 0, 0, 0, 0, 1_000, 6_000, 11_999, 12_000])).toEqual([
     0, 0, 0, 0, 0, 11_000, 6_000, 1, 0,
   ]);
@@ -33,7 +33,7 @@ test("a clock that went backwards neither fills nor empties it", () => {
   expect(waitsAt([1_000, 0, 0, 0, 0, 0])).toEqual([0, 0, 0, 0, 0, 12_000]);
 });
 
-test("a bucket is forgotten when it is full again", () => {
+test("`msUntilFull` is the time until the bucket is full again", () => {
   const { bucket } = takeFromBucket(undefined, RULE, 0);
   expect(msUntilFull(bucket, RULE)).toBe(12_000);
   const later = takeFromBucket(bucket, RULE, msUntilFull(bucket, RULE));

@@ -20,7 +20,7 @@ describe("a visitor's address", () => {
     expect(getClientAddress(request(clientIp), SELF_HOSTED)).toBe(address);
   });
 
-  test("can't be set by any header of the visitor's", () => {
+  test("can't be set by any header of the visitor", () => {
     const forged = Object.fromEntries(
       ["x-forwarded-for", "cf-connecting-ip", "x-real-ip", "true-client-ip", "forwarded"].map(
         (name) => [name, "203.0.113.9"],
@@ -30,7 +30,7 @@ describe("a visitor's address", () => {
     expect(getClientAddress(request(undefined, forged), SELF_HOSTED)).toBe("");
   });
 
-  test("is what the operator's own proxy added, whatever the visitor wrote before it", () => {
+  test("is the one that the operator's own proxy added, whatever the visitor sent", () => {
     const headers = { "x-forwarded-for": "203.0.113.9, 198.51.100.7" };
     expect(getClientAddress(request("127.0.0.1:1", headers), BEHIND_PROXY)).toBe("198.51.100.7");
     expect(getClientAddress(request("127.0.0.1:1"), BEHIND_PROXY)).toBe("127.0.0.1");
