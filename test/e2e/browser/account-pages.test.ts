@@ -13,7 +13,7 @@ import {
 
 const pages = usePages();
 
-test("an invitation is sent, followed and accepted", async () => {
+test("an invitation is sent, opened and accepted", async () => {
   const owner = await pages.api.owner();
   const guest = await pages.api.owner();
   const page = await pages.openAs(owner.email);
@@ -37,7 +37,7 @@ test("an invitation is sent, followed and accepted", async () => {
   await getSection(joining, "Members").getByText("admin").waitFor();
 });
 
-test("an invitation is taken back once that is confirmed", async () => {
+test("an invitation is revoked after a confirmation", async () => {
   const owner = await pages.api.owner();
   const email = newEmail();
   await owner.post(`/orgs/${owner.orgId}/invitations`, { email, role: "viewer" });
@@ -50,7 +50,7 @@ test("an invitation is taken back once that is confirmed", async () => {
   await getSection(page, "Invitations").getByText("There are no open invitations.").waitFor();
 });
 
-test("a session is signed out at once, after a question", async () => {
+test("a session is signed out at once after a confirmation", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
   const sessions = getSection(page, "Sessions");
@@ -72,7 +72,7 @@ test("a session that was ended elsewhere ends on the page too", async () => {
   await page.getByRole("status").filter({ hasText: "Your session has ended." }).waitFor();
 });
 
-test("another organization is made and switched to, and the other tab follows", async () => {
+test("an organization is created and switched to, and the other tab follows", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
   const [other] = await Promise.all([
@@ -94,7 +94,7 @@ test("another organization is made and switched to, and the other tab follows", 
   await page.getByRole("heading", { name: "Recent events in <b>Analytical</b> Engines" }).waitFor();
 });
 
-test("members are given roles and removed by whoever may, and others see no buttons for it", async () => {
+test("members with permission change roles and remove members; others see no buttons for it", async () => {
   const owner = await pages.api.owner();
   const [member, viewer] = [
     await pages.api.colleague(owner, "member"),
@@ -124,7 +124,7 @@ test("members are given roles and removed by whoever may, and others see no butt
   expect(await getSection(modest, "Invitations").getByRole("button").count()).toBe(0);
 });
 
-test("the access token is renewed shortly before it ends, once", async () => {
+test("the access token is renewed once, shortly before it expires", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.open("/reset");
   await page.clock.install();

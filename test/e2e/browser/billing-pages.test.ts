@@ -5,7 +5,7 @@ import { answerDialog, getSection, clickButton, usePages } from "../../harness/b
 
 const pages = usePages({ BILLING_MODE: "mock", DEFAULT_PLAN: "free" });
 
-test("a plan is bought, changed, overdue, paid and canceled by clicks alone", async () => {
+test("a plan is bought, changed, overdue, paid and canceled on the pages", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
   const billing = getSection(page, "Plan and billing");
@@ -46,7 +46,7 @@ test("a plan is bought, changed, overdue, paid and canceled by clicks alone", as
   expect(await billing.getByRole("button", { name: "Cancel the plan" }).count()).toBe(0);
 });
 
-test("whoever comes back from paying sees the plan as soon as it is there", async () => {
+test("after the checkout the page shows the plan as soon as the payment is confirmed", async () => {
   const owner = await pages.api.owner();
   const page = await pages.openAs(owner.email);
   await page.goto("about:blank");
@@ -62,7 +62,7 @@ test("whoever comes back from paying sees the plan as soon as it is there", asyn
   expect(new URL(page.url()).hash).toBe("");
 });
 
-test("what is beyond the plan is told, and whoever is no owner sees nothing of it", async () => {
+test("resources beyond the plan are shown, to owners only", async () => {
   const owner = await pages.api.owner();
   await pages.api.sql("update organizations set plan = 'pro' where id = $1", [owner.orgId]);
   await owner.post("/reserved-subdomains", { subdomain: `kept-${crypto.randomUUID()}` });

@@ -29,7 +29,7 @@ async function share(port: number) {
   return expose({ port, server: api.server.url, token: Buffer.from(wireBytes, "base64") });
 }
 
-test("a page comes with its script, image, form post, server-sent events and WebSocket", async () => {
+test("a page works with its script, image, form post, server-sent events and WebSocket", async () => {
   await using site = await startLocalSite();
   const tunnel = await share(site.port);
   const { page, problems, hosts } = await openPage(browser);
@@ -71,7 +71,7 @@ test.each([
   await tunnel.close();
 });
 
-test("a person lets in the machine that waits, and then it opens tunnels", async () => {
+test("a person approves a waiting machine, which then opens tunnels", async () => {
   const home = await createTemporaryDir();
   await using site = await startLocalSite();
   const agent = (args: string) =>
@@ -108,7 +108,7 @@ test("a person lets in the machine that waits, and then it opens tunnels", async
   await rm(home, { recursive: true });
 });
 
-test("the page for letting machines in tells of a wrong code, and takes no script or style but its own", async () => {
+test("the activation page reports a wrong code, and runs no script or style but its own", async () => {
   const { page, problems } = await openPage(browser);
   await page.goto(`http://localhost:${api.server.port}/activate`);
   await page.getByLabel("Email address").fill(owner.email);

@@ -50,7 +50,7 @@ const leastContrast = (canvas: number) => `(() => {
 })()`;
 
 describe.each(CODES)("the page of %s", (code) => {
-  test("is whole by itself, has a heading and a language, and can be read in either theme", async () => {
+  test("is self-contained, has a heading and a language, and is readable in both themes", async () => {
     const { page, problems } = await openPage(browser);
     const answer = errorPage(asked(BROWSER), code);
     const asks: string[] = [];
@@ -74,7 +74,7 @@ describe.each(CODES)("the page of %s", (code) => {
     await page.close();
   });
 
-  test("is JSON for a program, in the one shape of errors", async () => {
+  test("is JSON for a program, in the common format of errors", async () => {
     for (const accept of ["application/json", "*/*"]) {
       const answer = errorPage(asked(accept), code);
       expect(answer.status).toBe(STATUS_BY_CODE[code]);
@@ -87,7 +87,7 @@ describe.each(CODES)("the page of %s", (code) => {
   });
 });
 
-test("what a refusal says of when to come back is in the header for all, and in the body for programs", async () => {
+test("the time to retry is in the header for everybody, and in the body for programs", async () => {
   const refusal = () => new Response(null, { headers: { "retry-after": "17" } });
   const forProgram = await refusalPage(asked("*/*"), "rate_limited", refusal());
   expect(forProgram.headers.get("retry-after")).toBe("17");
@@ -97,7 +97,7 @@ test("what a refusal says of when to come back is in the header for all, and in 
   expect(await forPerson.text()).not.toContain("retryAfter");
 });
 
-test("an owner's own message is text, whatever it looks like", async () => {
+test("an owner's own message is shown as text, even if it contains HTML", async () => {
   const own = "<script>alert(1)</script> & 'so on' `code`";
   const page = await refusalPage(asked(BROWSER), "maintenance", new Response(own));
   const text = await page.text();

@@ -19,7 +19,7 @@ const complains = (page: Page, text: string | RegExp) =>
 const focused = (page: Page) =>
   page.evaluate("(document.activeElement.labels?.[0] ?? document.activeElement).textContent");
 
-test("a newcomer signs up with the mailed code and is in, also after a reload", async () => {
+test("a new user signs up with the mailed code and stays signed in after a reload", async () => {
   const email = newEmail();
   const page = await pages.open("/");
   await clickButton(page, "Create an account");
@@ -47,7 +47,7 @@ test("a newcomer signs up with the mailed code and is in, also after a reload", 
   expect(await page.evaluate(kept)).not.toMatch(/eyJ|\./);
 });
 
-test("a wrong password is told of, and the right one leads on", async () => {
+test("a wrong password is reported, and the right one signs in", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.open("/");
   await signIn(page, email, "not the password");
@@ -60,7 +60,7 @@ test("a wrong password is told of, and the right one leads on", async () => {
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
 });
 
-test("whoever forgot the password sets another by the link in the mail, once", async () => {
+test("a forgotten password is replaced with the link in the email, once", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.open("/");
   await clickButton(page, "Forgot your password?");
@@ -84,7 +84,7 @@ test("whoever forgot the password sets another by the link in the mail, once", a
   await again.getByRole("heading", { name: "This link is no longer valid" }).waitFor();
 });
 
-test("the second factor is set up, asked for, and turned off by a recovery code", async () => {
+test("the second factor is set up, required, and turned off with a recovery code", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.openAs(email);
   const factor = getSection(page, "Two-factor authentication");
@@ -115,7 +115,7 @@ test("the second factor is set up, asked for, and turned off by a recovery code"
   await says(page, "Two-factor authentication is off.");
 });
 
-test("a machine is let in by somebody with a second factor", async () => {
+test("a user with a second factor approves a machine", async () => {
   const owner = await pages.api.owner();
   const { recoveryCodes } = await enableSecondFactor(pages.api, owner);
   const start = { label: "my laptop" };
@@ -135,7 +135,7 @@ test("a machine is let in by somebody with a second factor", async () => {
   expect(poll).toMatchObject({ status: 200, body: { label: "my laptop" } });
 });
 
-test("a provider signs in whoever it knows, and leads back to where it began", async () => {
+test("a provider signs a user in, and leads back to the page where it started", async () => {
   const email = newEmail();
   pages.provider.user = { sub: email, email, email_verified: true };
   const page = await pages.open("/activate?code=BCDF-GHJK");
@@ -149,7 +149,7 @@ test("a provider signs in whoever it knows, and leads back to where it began", a
   await page.getByText(`Signed in as ${email}.`).waitFor();
 });
 
-test("a provider does not get past the second factor", async () => {
+test("a sign-in through a provider still requires the second factor", async () => {
   const owner = await pages.api.owner();
   const { secret } = await enableSecondFactor(pages.api, owner);
   pages.provider.user = { sub: owner.email, email: owner.email, email_verified: true };
@@ -161,7 +161,7 @@ test("a provider does not get past the second factor", async () => {
   await waitForAccountPage(page);
 });
 
-test("whoever refuses at the provider is back where it began, and told so", async () => {
+test("a sign-in that is denied at the provider leads back, with a message", async () => {
   pages.provider.user = null;
   const page = await pages.open("/");
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
@@ -169,7 +169,7 @@ test("whoever refuses at the provider is back where it began, and told so", asyn
   expect(page.url()).toBe(`${pages.origin}/`);
 });
 
-test("a token leaves the address bar before anything is asked, and signs in its own browser only", async () => {
+test("a token is removed from the address bar before any request, and signs in its own browser only", async () => {
   const { accessToken, cookie, email } = await pages.api.owner();
   const page = await pages.open("/reset");
   const asked: string[] = [];

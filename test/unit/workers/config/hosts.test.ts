@@ -47,9 +47,9 @@ describe("a Host header", () => {
     "bücher.tunnel.test",
     "[shop]",
     `${"a".repeat(300)}.tunnel.test`,
-  ])("%j is no host name", (authority) => expect(parseHost(authority)).toBeNull());
+  ])("%j is not a host name", (authority) => expect(parseHost(authority)).toBeNull());
 
-  test("is read from the URL's own text, which a parser would read as something else", () => {
+  test("is taken from the URL's text, since a URL parser would change it", () => {
     expect(getAuthority("http://a@b.test:99/x")).toBe("a@b.test:99");
     expect(getAuthority("http://shop.tunnel.test")).toBe("shop.tunnel.test");
     expect(getAuthority("http://shop.tunnel.test//evil.test/x")).toBe("shop.tunnel.test");
@@ -58,11 +58,11 @@ describe("a Host header", () => {
 });
 
 describe("the service's own hosts", () => {
-  test("are the domain, its api and this machine, if nothing else is said", () => {
+  test("are by default the domain, its api subdomain and this machine", () => {
     expect(parseApiHosts(DOMAIN, undefined)).toEqual([DOMAIN, `api.${DOMAIN}`, "127.0.0.1"]);
   });
 
-  test("are those that are configured, however they are written", () => {
+  test("are the configured ones, in any case and spacing", () => {
     expect(parseApiHosts(DOMAIN, " Console.Example.com, ,api.example.com ")).toEqual([
       "console.example.com",
       "api.example.com",

@@ -19,14 +19,14 @@ const STARTED = Date.UTC(2026, 0, 1);
 const attempt = createAttempt("idp_a", "/tunnels", STARTED);
 const answer = { provider: "idp_a", state: attempt.state } as const;
 
-test("a sign-in is taken up again until its time is over, and not after", async () => {
+test("an attempt can be finished until it expires, and not after", async () => {
   const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   const end = STARTED + PROVIDER_SIGN_IN_MAX_MS;
   expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, end - 1)).toEqual(attempt);
   expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, end)).toBeNull();
 });
 
-test("a sign-in is taken up by the answer to it alone", async () => {
+test("an attempt can be finished only with its own answer", async () => {
   const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   for (const other of [
     { ...answer, provider: "idp_b" as const },
@@ -37,21 +37,21 @@ test("a sign-in is taken up by the answer to it alone", async () => {
   }
 });
 
-test("what we sealed for another purpose, or did not seal, is no sign-in", async () => {
+test("a text that is not encrypted, or encrypted for another purpose, is not an attempt", async () => {
   const foreign = await encrypt(config, "mfa enrollment", JSON.stringify(attempt));
   for (const sealed of [foreign, JSON.stringify(attempt), "", "v1...", "v1.x.y.z"]) {
     expect(await decryptAttempt(config, FOR_ACCOUNT, sealed, answer, STARTED)).toBeNull();
   }
 });
 
-test("what a browser carries says nothing of what is in it", async () => {
+test("the cookie does not reveal its contents", async () => {
   const sealed = await encryptAttempt(config, FOR_ACCOUNT, attempt);
   for (const secret of [attempt.state, attempt.nonce, attempt.verifier]) {
     expect(sealed).not.toContain(secret);
   }
 });
 
-test("a visitor's sign-in is none with an account, nor the other way round", async () => {
+test("a visitor's sign-in is not valid as one with an account, nor the reverse", async () => {
   const visit = { ...attempt, tunnelId: crypto.randomUUID() };
   const toVisit = await encryptAttempt(config, VISITOR_SIGN_IN, visit);
   expect(await decryptAttempt(config, VISITOR_SIGN_IN, toVisit, answer, STARTED)).toEqual(visit);

@@ -44,7 +44,7 @@ const PAYLOAD: Omit<TokenPayload, "keyId"> = {
 const WHILE_GOOD_MS = PAYLOAD.issuedAtSeconds * 1000 + 1;
 
 describe("a capability token", () => {
-  test("is, byte for byte, what the documentation shows", async () => {
+  test("equals the example in the documentation byte for byte", async () => {
     const bytes = await signCapabilityToken(PAYLOAD, await keysOf(EXAMPLE_KEY));
     const documented = readFileSync("docs/capability-token.md", "utf8");
     const example = /<!-- example -->\s*```\n(.*?)```/s.exec(documented)?.[1] ?? "";
@@ -52,7 +52,7 @@ describe("a capability token", () => {
     expect(toHex(bytes)).toBe(hex);
   });
 
-  test("says what it was made with", async () => {
+  test("contains the fields that it was made with", async () => {
     const keys = await keysOf(EXAMPLE_KEY);
     const bytes = await signCapabilityToken(PAYLOAD, keys);
     expect(await verifyCapabilityToken(bytes, keys, WHILE_GOOD_MS)).toEqual({
@@ -60,7 +60,7 @@ describe("a capability token", () => {
     });
   });
 
-  test("is refused with any one byte changed", async () => {
+  test("is rejected when any byte is changed", async () => {
     const keys = await keysOf(EXAMPLE_KEY);
     const bytes = await signCapabilityToken(PAYLOAD, keys);
     for (let at = 0; at < bytes.length; at++) {
@@ -70,7 +70,7 @@ describe("a capability token", () => {
     }
   });
 
-  test("is refused when cut anywhere, and with anything after its end", async () => {
+  test("is rejected when truncated anywhere, or followed by anything", async () => {
     const bytes = await signCapabilityToken(PAYLOAD, await keysOf(EXAMPLE_KEY));
     for (let length = 0; length < bytes.length; length++) {
       expect(decodeCapabilityToken(bytes.subarray(0, length))).toBeNull();
@@ -78,7 +78,7 @@ describe("a capability token", () => {
     expect(decodeCapabilityToken(Uint8Array.from([...bytes, 0]))).toBeNull();
   });
 
-  test("is refused once its time is over, and good until then", async () => {
+  test("is valid until it expires, and rejected after", async () => {
     const keys = await keysOf(EXAMPLE_KEY);
     const bytes = await signCapabilityToken(PAYLOAD, keys);
     const endMs = PAYLOAD.expiresAtSeconds * 1000;
@@ -86,7 +86,7 @@ describe("a capability token", () => {
     expect(await verifyCapabilityToken(bytes, keys, endMs)).toEqual({ error: "expired" });
   });
 
-  test("is refused when a key that is not ours signed it, under our key's name too", async () => {
+  test("is rejected when another key signed it, even with our key's id", async () => {
     const bytes = await signCapabilityToken(PAYLOAD, await keysOf(OTHER_KEY));
     const disguised = await keysOf({ ...OTHER_KEY, kid: EXAMPLE_KEY.kid });
     const forged = await signCapabilityToken(PAYLOAD, disguised);
@@ -98,7 +98,7 @@ describe("a capability token", () => {
     }
   });
 
-  test("of a retired key stays good while that key is in the set", async () => {
+  test("signed with a retired key is valid while that key is in the set", async () => {
     const bytes = await signCapabilityToken(PAYLOAD, await keysOf(EXAMPLE_KEY));
     const rotated = await keysOf({ keys: [OTHER_KEY, EXAMPLE_KEY] });
     expect(await verifyCapabilityToken(bytes, rotated, WHILE_GOOD_MS)).toHaveProperty("ok");
@@ -109,7 +109,7 @@ describe("bincode", () => {
   // `bincode::serialize(&M::B { name: "x", bytes: vec![1, 2, 3] })` of bincode 1.3.
   const VECTOR = "010000000100000000000000780300000000000000010203";
 
-  test("is written as bincode 1.3 writes it", () => {
+  test("is encoded like bincode 1.3", () => {
     const writer = new BincodeWriter();
     writer.u32(1);
     writer.string("x");
@@ -117,7 +117,7 @@ describe("bincode", () => {
     expect(toHex(writer.finish())).toBe(VECTOR);
   });
 
-  test("is read as bincode 1.3 reads it", () => {
+  test("is decoded like bincode 1.3", () => {
     const reader = new BincodeReader(fromHex(VECTOR));
     expect([reader.u32(), reader.string(), [...reader.bytes()], reader.atEnd]).toEqual([
       1,
@@ -127,7 +127,7 @@ describe("bincode", () => {
     ]);
   });
 
-  test("negative numbers survive", () => {
+  test("round-trips negative numbers", () => {
     const writer = new BincodeWriter();
     writer.i64(-2n);
     expect(toHex(writer.finish())).toBe("feffffffffffffff");

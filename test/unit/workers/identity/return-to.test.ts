@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { RETURN_TO_MAX_CHARS } from "../../../../workers/limits.ts";
-import { buildReturnUrl, sanitizeReturnTo } from "../../../../workers/identity/providers/return-to.ts";
+import {
+  buildReturnUrl,
+  sanitizeReturnTo,
+} from "../../../../workers/identity/providers/return-to.ts";
 
 const ORIGIN = "https://underpass.example";
 
@@ -20,7 +23,7 @@ describe("a sign-in leads back to", () => {
   });
 });
 
-describe("a sign-in leads home instead of to", () => {
+describe("a sign-in leads to / instead of", () => {
   test.each([
     "",
     "tunnels",
@@ -73,8 +76,12 @@ describe("a sign-in leads home instead of to", () => {
   });
 });
 
-test("what a sign-in tells its page replaces whatever the link brought along", () => {
+test("a sign-in's outcome replaces outcome parameters in the link", () => {
   const back = "/a?x=1&oauth_token=stolen&mfa_challenge=a&oauth_error=b#c";
-  expect(buildReturnUrl(back, ORIGIN, "oauth_token", "mine")).toBe(`${ORIGIN}/a?x=1&oauth_token=mine#c`);
-  expect(buildReturnUrl(back, ORIGIN, "oauth_error", "x y")).toBe(`${ORIGIN}/a?x=1&oauth_error=x+y#c`);
+  expect(buildReturnUrl(back, ORIGIN, "oauth_token", "mine")).toBe(
+    `${ORIGIN}/a?x=1&oauth_token=mine#c`,
+  );
+  expect(buildReturnUrl(back, ORIGIN, "oauth_error", "x y")).toBe(
+    `${ORIGIN}/a?x=1&oauth_error=x+y#c`,
+  );
 });

@@ -25,14 +25,14 @@ describe("a code", () => {
     [1_234_567_890, "89005924"],
     [2_000_000_000, "69279037"],
     [20_000_000_000, "65353130"],
-  ])("at second %d is what RFC 6238 says", (seconds, code) => {
+  ])("at second %d equals that of RFC 6238", (seconds, code) => {
     const step = getTotpStep(seconds * 1000);
     expect(generateTotpCode(SECRET, step, 8)).toBe(code);
     expect(generateTotpCode(SECRET, step)).toBe(code.slice(2));
     expect(findTotpStep(SECRET, code.slice(2), seconds * 1000)).toBe(step);
   });
 
-  test("counts one step early and one step late, and no more", () => {
+  test("is accepted one step early and one step late, and no more", () => {
     const step = getTotpStep(NOW);
     const accepted = [-3, -2, -1, 0, 1, 2, 3].filter(
       (drift) => findTotpStep(SECRET, generateTotpCode(SECRET, step + drift), NOW) === step + drift,
@@ -40,7 +40,7 @@ describe("a code", () => {
     expect(accepted).toEqual([-1, 0, 1]);
   });
 
-  test("changes with the thirtieth second, not before", () => {
+  test("changes every thirty seconds", () => {
     const start = getTotpStep(NOW) * 30_000;
     expect(getTotpStep(start + 29_999)).toBe(getTotpStep(start));
     expect(getTotpStep(start + 30_000)).toBe(getTotpStep(start) + 1);
@@ -60,7 +60,7 @@ describe("a secret", () => {
     expect(generateTotpSecret()).not.toBe(generateTotpSecret());
   });
 
-  test("reaches an app by a URI that another reader understands", () => {
+  test("is in the URI in a form that an independent parser understands", () => {
     const read = URI.parse(buildTotpUri(SECRET, "a+b@example.com"));
     expect(read).toMatchObject({
       issuer: "Underpass",
@@ -70,16 +70,18 @@ describe("a secret", () => {
       period: 30,
     });
     const at = { counter: getTotpStep(NOW) };
-    expect(HOTP.generate({ secret: read.secret, ...at })).toBe(generateTotpCode(SECRET, at.counter));
+    expect(HOTP.generate({ secret: read.secret, ...at })).toBe(
+      generateTotpCode(SECRET, at.counter),
+    );
   });
 
-  test("is read however an app shows it", () => {
+  test("is accepted in every form that apps show", () => {
     const groups = SECRET.toLowerCase().replace(/.{4}/g, "$& ");
     expect(parseTotpSecret(groups)).toBe(SECRET);
     expect(parseTotpSecret(`${SECRET}====`)).toBe(SECRET);
   });
 
-  test("of less than 128 bits, or that is no base32, is none", () => {
+  test("of fewer than 128 bits, or not in base32, is rejected", () => {
     const ofBytes = (size: number) => new Secret({ size }).base32;
     expect(parseTotpSecret(ofBytes(16))).not.toBeNull();
     for (const text of ["", "====", ofBytes(15), ofBytes(129), `${SECRET}1`, `${SECRET}\n!`]) {
@@ -89,14 +91,14 @@ describe("a secret", () => {
 });
 
 describe("recovery codes", () => {
-  test("are ten, each of 80 random bits", () => {
+  test("are ten codes of 80 random bits each", () => {
     const codes = generateRecoveryCodes();
     expect(codes).toHaveLength(10);
     expect(new Set(codes).size).toBe(10);
     for (const code of codes) expect(code).toMatch(/^([a-z2-7]{4}-){3}[a-z2-7]{4}$/);
   });
 
-  test("are the same however they are typed, and others for another account", async () => {
+  test("match however they are typed, and only for their account", async () => {
     const [code] = generateRecoveryCodes() as [string];
     const hash = await hashRecoveryCode("user", code);
     const spellings = [

@@ -17,29 +17,31 @@ const ASKED: Question = { id: 0, name: NAME, type: TYPE.TXT, bytes: encodeQuesti
 const read = (bytes: Uint8Array) => parseTxtResponse(bytes, NAME);
 const readRecords = (...records: Buffer[]) => read(message(ASKED, { records }));
 
-test("a question is one for TXT in the internet class, with EDNS and the id 0", () => {
+test("a query asks for TXT in the internet class, with EDNS and the id 0", () => {
   const bytes = Buffer.from(encodeTxtQuery("a.example"));
   expect(bytes.toString("hex")).toBe(
     "000001000001000000000001" + "0161076578616d706c6500" + "00100001" + "0000291000000000000000",
   );
 });
 
-describe("an answer gives", () => {
-  test("every record's text, with its pieces joined", () => {
+describe("a response contains", () => {
+  test("the text of every record, with its strings joined", () => {
     const long = ["x".repeat(255), "y".repeat(45)];
-    expect(readRecords(encodeTxt(NAME, ["one"]), encodeTxt(NAME, long), encodeTxt(NAME, [""]))).toEqual({
+    expect(
+      readRecords(encodeTxt(NAME, ["one"]), encodeTxt(NAME, long), encodeTxt(NAME, [""])),
+    ).toEqual({
       texts: ["one", long.join(""), ""],
     });
   });
 
-  test("names that are pointers, and names in capitals", () => {
+  test("texts of compressed names, and of names in upper case", () => {
     const pointed = encodeRecord(POINTER_TO_QUESTION, TYPE.TXT, Buffer.from("\x03one"));
     expect(readRecords(pointed, encodeTxt(NAME.toUpperCase(), ["two"]))).toEqual({
       texts: ["one", "two"],
     });
   });
 
-  test("what aliases lead to, in whatever order", () => {
+  test("texts of aliases, in any order", () => {
     const first = encodeRecord(NAME, TYPE.CNAME, encodeName("a.example"));
     const second = encodeRecord("a.example", TYPE.CNAME, encodeName("b.example"));
     const end = encodeTxt("b.example", ["proof"]);
@@ -55,20 +57,22 @@ describe("an answer gives", () => {
     expect(readRecords(elsewhere, address, chaos)).toEqual({ texts: [] });
   });
 
-  test("no text for a name whose dot is within a label", () => {
+  test("no text of a name with a dot inside a label", () => {
     const label = Buffer.concat([
       Buffer.from([NAME.length - ".example".length]),
       Buffer.from("_svc-challenge.shop"),
       encodeName("example"),
     ]);
-    expect(readRecords(encodeRecord(label, TYPE.TXT, Buffer.from("\x02no")))).toEqual({ texts: [] });
+    expect(readRecords(encodeRecord(label, TYPE.TXT, Buffer.from("\x02no")))).toEqual({
+      texts: [],
+    });
   });
 
-  test("no text for a name that does not exist", () => {
+  test("no text of a name that does not exist", () => {
     expect(read(message(ASKED, { rcode: 3 }))).toEqual({ texts: [] });
   });
 
-  test("an end to aliases that go in a circle", () => {
+  test("no text when aliases form a cycle", () => {
     const there = encodeRecord(NAME, TYPE.CNAME, encodeName("a.example"));
     const back = encodeRecord("a.example", TYPE.CNAME, encodeName(NAME));
     expect(readRecords(there, back)).toEqual({ texts: [] });
@@ -81,13 +85,16 @@ const pointing = (offset: number) =>
   encodeRecord(Buffer.from([0xc0 | (offset >> 8), offset & 0xff]), TYPE.TXT, Buffer.from("\x02no"));
 const recordsStart = 12 + ASKED.bytes.length;
 
-describe("nothing is believed of", () => {
+describe("a response is rejected that is", () => {
   test.each([
     ["an answer with another id", message(ASKED, { id: 7, records: [proof()] })],
     ["a question", message(ASKED, { isQuery: true, records: [proof()] })],
     [
       "an answer to another name",
-      message(ASKED, { question: encodeQuestion("_svc-challenge.evil.example"), records: [proof()] }),
+      message(ASKED, {
+        question: encodeQuestion("_svc-challenge.evil.example"),
+        records: [proof()],
+      }),
     ],
     ["an answer to another type", message(ASKED, { question: encodeQuestion(NAME, TYPE.A) })],
     ["SERVFAIL", message(ASKED, { rcode: 2, records: [proof()] })],
@@ -101,13 +108,19 @@ describe("nothing is believed of", () => {
       "pointers that lead to each other",
       message(ASKED, {
         records: [
-          encodeRecord(Buffer.from([0x01, 0x61, 0xc0, recordsStart]), TYPE.TXT, Buffer.from("\x02no")),
+          encodeRecord(
+            Buffer.from([0x01, 0x61, 0xc0, recordsStart]),
+            TYPE.TXT,
+            Buffer.from("\x02no"),
+          ),
         ],
       }),
     ],
     [
       "a label of a kind that is none",
-      message(ASKED, { records: [encodeRecord(Buffer.from([0x80, 0]), TYPE.TXT, Buffer.alloc(0))] }),
+      message(ASKED, {
+        records: [encodeRecord(Buffer.from([0x80, 0]), TYPE.TXT, Buffer.alloc(0))],
+      }),
     ],
     [
       "a name of more than 255 bytes",
@@ -126,9 +139,12 @@ describe("nothing is believed of", () => {
     expect(read(bytes)).toEqual({ failure: expect.any(String) });
   });
 
-  test("an answer of which any number of bytes is missing", () => {
+  test("truncated at any byte", () => {
     const whole = message(ASKED, {
-      records: [encodeRecord(NAME, TYPE.CNAME, encodeName("a.example")), encodeTxt("a.example", ["p", "q"])],
+      records: [
+        encodeRecord(NAME, TYPE.CNAME, encodeName("a.example")),
+        encodeTxt("a.example", ["p", "q"]),
+      ],
     });
     for (let length = 0; length < whole.length; length++) {
       expect(read(whole.subarray(0, length))).toHaveProperty("failure");
@@ -136,7 +152,7 @@ describe("nothing is believed of", () => {
   });
 });
 
-test("the largest answer that there can be is read in no time", () => {
+test("the largest possible response is parsed quickly", () => {
   const tiny = encodeRecord(POINTER_TO_QUESTION, TYPE.TXT, Buffer.from("\x00"));
   const count = Math.floor((65_535 - recordsStart) / tiny.length);
   const before = performance.now();

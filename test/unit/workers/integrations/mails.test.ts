@@ -1,7 +1,10 @@
 /** What every mail of the service has in common, and what people may write into one. */
 import PostalMime from "postal-mime";
 import { describe, expect, test } from "vitest";
-import { encodeDisplayName, encodeHeader } from "../../../../workers/integrations/mail/encoded-words.ts";
+import {
+  encodeDisplayName,
+  encodeHeader,
+} from "../../../../workers/integrations/mail/encoded-words.ts";
 import * as mails from "../../../../workers/integrations/mail/mails.ts";
 import { isPermanentRefusal } from "../../../../protocol/mail-refusals.ts";
 import type { Config } from "../../../../workers/config/config.ts";
@@ -48,11 +51,11 @@ const plainOf = (html: string) =>
     .replaceAll("&amp;", "&");
 
 describe.each(Object.entries(ALL))("%s", (_, mail) => {
-  test("says the same in both parts", () => {
+  test("has the same text in both parts", () => {
     expect(words(plainOf(mail.html))).toEqual(words(mail.text));
   });
 
-  test("loads nothing, runs nothing, and has no other tags than it needs", () => {
+  test("loads nothing, runs nothing, and has only the tags that it needs", () => {
     const tags = new Set([...mail.html.matchAll(/<([a-z!]+)/gi)].map(([, tag]) => tag));
     const needed = [
       "!doctype",
@@ -72,7 +75,7 @@ describe.each(Object.entries(ALL))("%s", (_, mail) => {
     expect(mail.html).not.toContain("url(");
   });
 
-  test("leads to the service's own origin alone, and shows where", () => {
+  test("links only to the service's own origin, with the URL as the text", () => {
     for (const [, href, shown] of mail.html.matchAll(/<a href="([^"]*)"[^>]*>([^<]*)<\/a>/g)) {
       expect(new URL(href!).origin).toBe(config.publicOrigin);
       expect(new URL(href!).search).toBe("");
@@ -81,7 +84,7 @@ describe.each(Object.entries(ALL))("%s", (_, mail) => {
   });
 });
 
-test("what people wrote is text in a mail, and one line in its header", async () => {
+test("user input is text in the body, and one line in a header", async () => {
   const { html, subject } = ALL.invitationMail;
   expect(html).not.toContain("<img");
   const raw = `Subject: ${encodeHeader(subject)}\r\nFrom: ${encodeDisplayName(NASTY)} <a@b>\r\n\r\ntext`;
@@ -100,7 +103,7 @@ test.each([
   "🚇".repeat(100),
   "a\tb\0c",
   'q"\\',
-])("the header text %j arrives, in lines of at most 76 characters", async (text) => {
+])("the header text %j arrives unchanged, in lines of limited length", async (text) => {
   const header = encodeHeader(text);
   for (const line of `Subject: ${header}`.split("\r\n")) expect(line.length).toBeLessThan(85);
   const { subject = "" } = await PostalMime.parse(`Subject: ${header}\r\n\r\ntext`);
@@ -122,6 +125,6 @@ test.each([
   ["450 4.2.1 mailbox busy", false],
   ["451 try later", false],
   ["", false],
-])("the reply %j is for good: %s", (reply, isForGood) => {
-  expect(isPermanentRefusal(reply)).toBe(isForGood);
+])("the reply %j is a permanent refusal: %s", (reply, isPermanent) => {
+  expect(isPermanentRefusal(reply)).toBe(isPermanent);
 });

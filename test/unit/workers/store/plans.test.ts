@@ -45,7 +45,7 @@ test.each([
   });
 });
 
-test("a trial grants a tunnel's password until its end, and nothing else", () => {
+test("a trial includes only tunnel passwords, until it ends", () => {
   const trial = { plan: "free", trialEndsAt: new Date(NOW.getTime() + 1) } as const;
   expect(mayUse("tunnelPassword", trial, NOW)).toBe(true);
   expect(mayUse("tunnelPassword", trial, trial.trialEndsAt)).toBe(false);
@@ -59,7 +59,7 @@ test("a trial grants a tunnel's password until its end, and nothing else", () =>
   expect([names, ttl]).toEqual([0, HOUR]);
 });
 
-test("on one's own server master keys are for every plan", () => {
+test("on a self-hosted server every plan has master keys", () => {
   const free = { plan: "free", trialEndsAt: null } as const;
   expect(getEntitlements(free, false, NOW).master_keys).toBe(true);
 });
