@@ -1,10 +1,7 @@
 /** The scheduled job, which runs once a minute: by a cron trigger when hosted, by a timer on a self-hosted server. */
 import { locallyWatchedOrganizations } from "../../durable-objects/organization/locally-watched.ts";
 import {
-  DEAD_ROW_KEEP_MS,
-  EMAIL_CODE_GUESSES_WINDOW_MS,
   EXPIRY_BATCH_ROWS,
-  MFA_ACCOUNT_WINDOW_MS,
   LAPSED_BATCH_ROWS,
   COUNTERS_FOLD_AFTER_MS,
   COUNTERS_FOLD_BATCH_ROWS,
@@ -16,15 +13,11 @@ import type { Env } from "../env.ts";
 import { describeError } from "../errors.ts";
 import { log } from "../../shared/log.ts";
 import { organizationObject, relayObject, tunnelObject } from "../objects.ts";
-import { deleteDeadCodes, deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
-import { deleteDeadChallenges } from "../store/accounts/challenges.ts";
-import { deleteDeadDevices } from "../store/accounts/devices.ts";
-import { deleteExpiredInvitations } from "../store/organizations/invitations.ts";
-import { deleteDeadPasswordResets } from "../store/accounts/password-resets.ts";
+import { deleteUnverifiedAccounts } from "../store/accounts/accounts.ts";
+import { deleteExpiredRows, EXPIRING_ROWS } from "../store/expired-rows.ts";
 import { expireClaims } from "../store/domains/domains.ts";
 import { listRelayIds } from "../store/networks/relays.ts";
 import { deleteReplacedSecrets } from "../store/webhooks/receivers.ts";
-import { deleteDeadSessions } from "../store/accounts/sessions.ts";
 import { deleteOldBillingEvents, lapseOverdue } from "../store/billing/subscriptions.ts";
 import { deleteOldTraffic, foldCounters } from "../store/metrics/traffic.ts";
 import { expireTunnels } from "../store/tunnels/lifecycle.ts";
@@ -52,18 +45,13 @@ export async function runCron(env: Env): Promise<void> {
     secrets: async () => {
       while ((await deleteReplacedSecrets(db)) === EXPIRY_BATCH_ROWS);
     },
-    sessions: () => deleteDeadSessions(db, ago(DEAD_ROW_KEEP_MS)),
-    devices: () => deleteDeadDevices(db, ago(0)),
+    ...Object.fromEntries(EXPIRING_ROWS.map((rows) => [rows, () => deleteExpiredRows(db, rows)])),
     accounts: () => deleteUnverifiedAccounts(db, ago(UNVERIFIED_ACCOUNT_MAX_MS)),
-    codes: () => deleteDeadCodes(db, ago(EMAIL_CODE_GUESSES_WINDOW_MS)),
-    resets: () => deleteDeadPasswordResets(db, ago(0)),
-    challenges: () => deleteDeadChallenges(db, ago(MFA_ACCOUNT_WINDOW_MS)),
     billing: async () => {
       const rules = buildPlanRules(getConfig(env));
       while ((await lapseOverdue(db, rules)) === LAPSED_BATCH_ROWS);
     },
     "billing events": () => deleteOldBillingEvents(db),
-    invitations: () => deleteExpiredInvitations(db, ago(DEAD_ROW_KEEP_MS)),
     traffic: async () => {
       const minutes = () => deleteOldTraffic(db, "minute", ago(TRAFFIC_MINUTES_KEEP_MS));
       while ((await minutes()) === TRAFFIC_DELETE_BATCH_ROWS);

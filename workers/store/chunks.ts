@@ -1,9 +1,9 @@
-/** Rows that are many: deleting an organization tells of everything that it had. */
+/** Splits long lists of rows: the deletion of an organization writes an event for everything that it had. */
 
-/** One statement: PostgreSQL takes 65,535 values in it. */
+/** Per statement, in which PostgreSQL accepts 65,535 values. */
 const INSERT_MAX_ROWS = 1_000;
 
-/** In order, as many as one INSERT takes. */
+/** Splits the rows, in order, into groups that fit into one INSERT. */
 export function chunks<Row>(rows: Row[]): Row[][] {
   const count = Math.ceil(rows.length / INSERT_MAX_ROWS);
   return Array.from({ length: count }, (_, at) =>

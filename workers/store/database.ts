@@ -1,7 +1,7 @@
 /**
- * The one door to PostgreSQL: Neon when hosted, the gateway of the self-hosted server (which speaks Neon's
- * protocol in front of any PostgreSQL) otherwise. Single reads go over the driver's HTTP mode, changes over
- * its WebSocket mode, one connection each: a Worker may not use a socket that another request opened.
+ * The only access to PostgreSQL: Neon when hosted, otherwise the gateway of the self-hosted server, which speaks Neon's
+ * protocol in front of any PostgreSQL. Single statements use the driver's HTTP mode. Transactions use its WebSocket mode
+ * with a connection each: a Worker may not use a socket that another request opened.
  */
 import { waitUntil } from "cloudflare:workers";
 import { Client, neon, neonConfig } from "@neondatabase/serverless";
@@ -25,9 +25,9 @@ export interface Change {
     resourceId: string,
     metadata?: Record<string, unknown>,
   ) => void;
-  /** Delivered after the commit, and retried until that has worked. */
+  /** The message is delivered after the commit, and retried until it is delivered. */
   enqueue: (message: OutboxMessage) => void;
-  /** Undoes everything; `value` becomes the change's result. */
+  /** Rolls the transaction back and makes `value` its result. */
   rollback: <Value>(value: Value) => Value;
 }
 
@@ -39,11 +39,11 @@ export interface ChangeOptions {
 }
 
 export interface Database {
-  /** Single statements, each of them by itself. */
+  /** Single statements, each a transaction of its own. */
   query: Queries;
   transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result>;
   /**
-   * A transaction that first locks the actor's role, or its token, as the route's guard found it.
+   * A transaction that first locks the actor's role or token, as the route's guard read it.
    * @throws PermissionLost when it has changed since.
    */
   changeAs<Result>(
@@ -70,7 +70,7 @@ const DRIZZLE_OPTIONS = { casing: "snake_case" } as const;
 export function connectDatabase(env: Env, deliver: Deliver): Database {
   function transaction<Result>(work: Work<Result>, options?: ChangeOptions): Promise<Result> {
     const done = runTransaction(env, work, deliver, options);
-    // A caller who hangs up before the end must not leave committed messages undelivered.
+    // Committed messages are delivered even if the caller disconnects first.
     waitUntil(done.catch(() => undefined));
     return done;
   }
@@ -103,7 +103,7 @@ async function runTransaction<Result>(
   options: ChangeOptions | undefined,
 ): Promise<Result> {
   const client = new Client(env.DATABASE_URL);
-  // A broken connection fails its query too, and is handled there.
+  // A broken connection also rejects its query, which is where the error is handled.
   client.on("error", () => undefined);
   let committed: { result: Result; messages: OutboxRow[] };
   try {
@@ -126,7 +126,7 @@ async function runTransaction<Result>(
     if (thrown instanceof Rollback) return thrown.value as Result;
     throw thrown;
   } finally {
-    // Before the delivery: other requests wait for the connection, and a delivery may take long.
+    // The connection is closed before the delivery, which may take long: other requests wait for a connection.
     waitUntil(client.end().catch(() => undefined));
   }
   const isDelivered = await deliver(committed.messages);
@@ -136,7 +136,7 @@ async function runTransaction<Result>(
 
 const queriesByEnv = new WeakMap<Env, Queries>();
 
-/** Holds no connection, so that requests may share it. */
+/** Requests can share it, because it holds no connection. */
 function getQueries(env: Env): Queries {
   let queries = queriesByEnv.get(env);
   if (!queries) {
@@ -147,7 +147,7 @@ function getQueries(env: Env): Queries {
   return queries;
 }
 
-/** For frequent statements: the SQL is built once an isolate. */
+/** For frequent statements: their SQL is built once per isolate. */
 export function prepared<Statement extends object>(
   build: (query: Queries) => Statement,
 ): (db: Pick<Database, "query">) => Statement {
@@ -162,7 +162,7 @@ export function prepared<Statement extends object>(
   };
 }
 
-/** The driver's settings are global, as an isolate's environment is. */
+/** The driver's settings are global, like the environment of an isolate. */
 function configureDriver(env: Env): void {
   const { DATABASE_GATEWAY: gateway, GATEWAY_URL: gatewayUrl } = env;
   if (gateway) {

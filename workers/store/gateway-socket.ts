@@ -1,6 +1,6 @@
 /**
- * A WebSocket to the database gateway, opened over a service binding: `new WebSocket(url)` could reach it by
- * a public address only. Has as much of the standard's shape as the driver uses.
+ * A WebSocket to the database gateway, opened over a service binding: `new WebSocket(url)` could reach only a public
+ * address. It implements the part of the standard interface that the driver uses.
  */
 
 type Kind = "open" | "message" | "close" | "error";
@@ -13,8 +13,8 @@ export class GatewaySocket {
 
   constructor(upgrade: Promise<Response>) {
     upgrade.then(
-      (response) => this.#opened(response),
-      (error: unknown) => this.#failed(error),
+      (response) => this.#onUpgrade(response),
+      (error: unknown) => this.#onError(error),
     );
   }
 
@@ -36,9 +36,9 @@ export class GatewaySocket {
     this.#socket?.close(code, reason);
   }
 
-  #opened({ webSocket: socket, status }: Response): void {
+  #onUpgrade({ webSocket: socket, status }: Response): void {
     if (!socket) {
-      this.#failed(new Error(`the database gateway answered ${status} instead of upgrading`));
+      this.#onError(new Error(`the database gateway answered ${status} instead of upgrading`));
       return;
     }
     if (this.#closed) {
@@ -55,13 +55,13 @@ export class GatewaySocket {
       this.#closed = true;
       this.#emit(new Event("close"));
     });
-    socket.addEventListener("error", ({ error }) => this.#failed(error));
+    socket.addEventListener("error", ({ error }) => this.#onError(error));
     socket.accept();
     this.#emit(new Event("open"));
   }
 
-  /** The driver passes on what it gets as the error itself. */
-  #failed(error: unknown): void {
+  /** The driver treats the event as the error, so the event has a message. */
+  #onError(error: unknown): void {
     this.#closed = true;
     const cause = error instanceof Error ? error : new Error(String(error));
     this.#emit(Object.assign(new Event("error"), { message: cause.message }));

@@ -30,7 +30,7 @@ export type CallerActor = MemberActor | AgentActor;
 /** The caller's role has changed, its token was revoked, or its organization deleted, since the guard looked. */
 export class PermissionLost extends Error {
   override name = "PermissionLost";
-  /** The credential of the caller: a member's role, or an agent's token. */
+  /** What has changed: a member's role, or an agent's token. */
   readonly credential: "role" | "token";
 
   constructor(actor: CallerActor) {
@@ -40,7 +40,7 @@ export class PermissionLost extends Error {
 }
 
 /**
- * Holds the actor's role or token as the guard read it until the commit.
+ * Locks the actor's role or token until the commit, if it is still as the guard read it.
  * @throws PermissionLost
  */
 export async function lockCaller(tx: Transaction, actor: CallerActor): Promise<void> {
@@ -70,8 +70,8 @@ async function lockRole(tx: Transaction, { orgId, userId, role }: MemberActor): 
 }
 
 /**
- * The organization's plan; it and the actor's role stay as they are until the commit. Call it before locking rows that
- * depend on the plan: a change of the plan locks the organization first as well.
+ * Locks the organization's plan and the actor's role until the commit, and returns the plan. Call it before locking rows
+ * that depend on the plan: a change of the plan locks the organization first as well.
  * @throws PermissionLost
  */
 export async function lockPlanAndRole(tx: Transaction, actor: MemberActor): Promise<PlanState> {
@@ -87,8 +87,8 @@ export async function lockPlanAndRole(tx: Transaction, actor: MemberActor): Prom
 }
 
 /**
- * Makes changes of an organization, of its members and its invitations take turns. The lock leaves rows that refer to
- * the organization alone, so that its tunnels and sessions stay in use meanwhile.
+ * Makes changes of an organization, of its members and of its invitations wait for each other. Rows that refer to the
+ * organization are not locked, so that its tunnels and sessions can be used meanwhile.
  * @throws PermissionLost
  */
 export async function lockOrganization(

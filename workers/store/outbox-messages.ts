@@ -1,5 +1,5 @@
 /**
- * What a committed change sends to objects, mailboxes and services of others. This is the one list of kinds: the
+ * The messages that a committed change sends to objects, mailboxes and external services. This is the one list of kinds: the
  * handlers in `workers/jobs/outbox-handlers.ts` are typed by it, so that a kind without a handler does not compile.
  */
 import type { TunnelSettings } from "../../access/settings.ts";
@@ -32,7 +32,7 @@ export interface OutboxPayloads {
   tunnel_settings: { tunnelId: string; settings: TunnelSettings };
   tunnel_capturing: { tunnelId: string; capturing: CapturePolicy };
   tunnel_maintenance: { tunnelId: string; maintenance: Maintenance };
-  /** Requests that arrived until then: a late delivery must not delete later ones. */
+  /** Deletes requests that arrived before this time: a late delivery must not delete newer ones. */
   tunnel_captures_cleared: { tunnelId: string; untilMs: number };
   connection_ended: { tunnelId: string; agentId: string };
   watching_ended: { orgId: string; whose: WatcherSelector };

@@ -10,7 +10,7 @@ import { outbox } from "./tables/outbox.ts";
 import type { Queries, Transaction } from "./transaction.ts";
 import { DAY_MS, HOUR_MS } from "../../shared/time.ts";
 
-/** The writer of a message delivers it within this time, then others may. */
+/** The request that wrote a message delivers it within this time; then the scheduled job may. */
 const OUTBOX_LEASE_MS = 30_000;
 export const OUTBOX_RETRY_MIN_MS = 30_000;
 export const OUTBOX_RETRY_MAX_MS = HOUR_MS;
@@ -38,7 +38,7 @@ export async function insertOutbox(
   return inserted;
 }
 
-/** Claims due mails, or due messages of other kinds. Each row goes to one caller, and is due again later each time. */
+/** Claims mails, or messages of other kinds, that are due. Each row goes to one caller, and is due again after a longer delay each time. */
 export async function claimDueMessages(
   { query }: Db,
   which: "mails" | "others",
@@ -77,7 +77,7 @@ export async function deleteMessages({ query }: Db, ids: number[]): Promise<void
   if (ids.length > 0) await query.delete(outbox).where(inArray(outbox.id, ids));
 }
 
-/** Says in the rows why their last delivery failed. */
+/** Saves in the rows why their last delivery failed. */
 export async function saveErrors(
   { query }: Db,
   failures: readonly { id: number; error: string }[],

@@ -92,7 +92,7 @@ cli.openapi(
         const wireBytes = await signTokenRow(c.var.config, poll.token);
         return c.json({ wire_bytes_b64: toBase64(wireBytes), label: poll.label }, 200);
       }
-      case "over":
+      case "ended":
         throw new ApiError(
           "expired",
           "The request has expired, or its token has already been collected.",

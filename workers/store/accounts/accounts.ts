@@ -1,4 +1,5 @@
-/** Accounts: people, and the organization that each of them gets. */
+/** Accounts, each created with an organization of its own. */
+import { ago } from "../clock.ts";
 import { and, eq, gt, inArray, isNull, lt, not, notExists, or, sql } from "drizzle-orm";
 import { EMAIL_CODE_GUESSES_WINDOW_MS } from "../../limits.ts";
 import type { Change, Database } from "../database.ts";
@@ -10,7 +11,7 @@ import { MINUTE_MS } from "../../../shared/time.ts";
 
 const EMAIL_CODE_MAX_MS = 10 * MINUTE_MS;
 const EMAIL_CODE_MAX_ATTEMPTS = 5;
-/** Guesses at the codes of one address, however often another one is asked for. */
+/** Guesses at the codes of one address per hour, even if new codes are requested. */
 const EMAIL_CODE_HOURLY_MAX_GUESSES = 20;
 
 export type UserRow = typeof users.$inferSelect;
@@ -18,16 +19,15 @@ export type UserRow = typeof users.$inferSelect;
 export interface NewCode {
   email: string;
   codeHash: string;
-  /** Carries the code. */
+  /** The mail with the code. */
   mail: OutboxMessage;
   ip: string;
 }
 
 /**
- * Starts an account, or starts it over while its address is unconfirmed: the password that counts is the
- * one of whoever asked for the code that is entered. An account that is confirmed stays as it is, and yet
- * the same statements run: how long they take tells nothing. Its code is for nothing, since only an
- * unconfirmed address can be confirmed.
+ * Creates an account, or replaces the password of one whose address is unconfirmed: the newest code belongs to the newest
+ * password. A confirmed account is not changed, but the same statements run, so that the response time does not reveal
+ * whether the account exists. Its code is useless, since only an unconfirmed address can be confirmed.
  */
 export function signUp(
   db: Database,
@@ -37,11 +37,11 @@ export function signUp(
     mail,
     ip,
     passwordHash,
-    mailIfKnown,
+    mailIfConfirmed,
   }: NewCode & {
     passwordHash: string;
-    /** For an address whose account is confirmed. */
-    mailIfKnown: OutboxMessage;
+    /** Sent instead to the address of a confirmed account. */
+    mailIfConfirmed: OutboxMessage;
   },
 ): Promise<void> {
   return db.transaction(async ({ tx, audit, enqueue }) => {
@@ -60,14 +60,14 @@ export function signUp(
         isNew: sql<boolean>`${users.createdAt} = now()`,
         isUnconfirmed: sql<boolean>`${isUnconfirmed}`,
       });
-    const { id, isNew, isUnconfirmed: mayConfirm } = user!;
+    const { id, isNew, isUnconfirmed: canConfirm } = user!;
     await replaceCode(tx, id, codeHash);
-    enqueue(mayConfirm ? mail : mailIfKnown);
+    enqueue(canConfirm ? mail : mailIfConfirmed);
     audit({ orgId: null, userId: id, ip }, isNew ? "account_created" : "sign_up_repeated", id);
   });
 }
 
-/** Another code for an account that waits for one; the earlier one is void. Nothing for any other address. */
+/** Replaces the code of an unconfirmed account. Does nothing for any other address. */
 export function resendCode(db: Database, { email, codeHash, mail }: NewCode): Promise<void> {
   return db.transaction(async ({ tx, enqueue }) => {
     const userId = await lockUnverified(tx, email);
@@ -87,7 +87,7 @@ async function lockUnverified(tx: Transaction, email: string): Promise<string | 
 }
 
 async function replaceCode(tx: Transaction, userId: string, codeHash: string): Promise<void> {
-  const fresh = {
+  const code = {
     codeHash,
     attempts: 0,
     consumedAt: null,
@@ -96,14 +96,15 @@ async function replaceCode(tx: Transaction, userId: string, codeHash: string): P
   };
   await tx
     .insert(emailCodes)
-    .values({ userId, ...fresh })
-    .onConflictDoUpdate({ target: emailCodes.userId, set: fresh });
+    .values({ userId, ...code })
+    .onConflictDoUpdate({ target: emailCodes.userId, set: code });
 }
 
 /**
- * Spends an attempt, whatever comes of it, and confirms the address if the code is right. One statement
- * counts and compares: however many guesses arrive at once, five are looked at, and twenty an hour however
- * many codes are asked for.
+ * Counts an attempt, and confirms the address if the code is right. A single statement counts and compares: of concurrent
+ * guesses, at most five per code and twenty per hour are compared.
+ *
+ * @returns whether the address was confirmed.
  */
 export function verifyEmail(
   db: Database,
@@ -114,7 +115,7 @@ export function verifyEmail(
     ip,
   }: {
     email: string;
-    /** Of the one code that was entered, under each key that it may have been hashed with. */
+    /** The hashes of the entered code, one for each key that may have been used. */
     codeHashes: string[];
     terms: OrganizationTerms;
     ip: string;
@@ -122,11 +123,10 @@ export function verifyEmail(
 ): Promise<boolean> {
   return db.transaction(async (change) => {
     const now = sql`now()`;
-    // The account before its code, as sign-up takes them: in another order the two could wait for each other.
+    // Sign-up locks the account before its code too; another order could cause a deadlock.
     const userId = await lockUnverified(change.tx, email);
     if (userId === null) return false;
-    const windowStart = sql`now() - ${EMAIL_CODE_GUESSES_WINDOW_MS} * interval '1 millisecond'`;
-    const isCounting = gt(emailCodes.guessesSince, windowStart);
+    const isCounting = gt(emailCodes.guessesSince, ago(EMAIL_CODE_GUESSES_WINDOW_MS));
     const [attempt] = await change.tx
       .update(emailCodes)
       .set({
@@ -155,10 +155,10 @@ export function verifyEmail(
 }
 
 /**
- * The first account of a self-hosted server. The lock makes two that arrive at once take turns, so that
- * the second finds the first's.
+ * Creates the first account of a self-hosted server. Because of the lock, the second of two concurrent requests finds the
+ * account of the first.
  *
- * @returns null when there is an account already.
+ * @returns null when an account exists already.
  */
 export async function insertFirstOwner(
   { tx, audit }: Change,
@@ -175,8 +175,8 @@ export async function insertFirstOwner(
   },
 ): Promise<{ userId: string; orgId: string } | null> {
   await tx.execute(sql`select pg_advisory_xact_lock(hashtext('underpass first owner'))`);
-  const [someone] = await tx.select({ id: users.id }).from(users).limit(1);
-  if (someone) return null;
+  const [existing] = await tx.select({ id: users.id }).from(users).limit(1);
+  if (existing) return null;
   const [user] = await tx
     .insert(users)
     .values({ email, passwordHash, emailVerifiedAt: new Date(), isSuperadmin: true })
@@ -197,18 +197,13 @@ export async function findUserByEmail(db: Database, email: string): Promise<User
   return user ?? null;
 }
 
-/** Sign-ups that nobody confirmed. Whoever was sent a code a moment ago may be about to enter it. */
+/** Deletes accounts that were not confirmed in time, unless they have a code that can still be entered. */
 export async function deleteUnverifiedAccounts({ query }: Database, before: Date): Promise<void> {
-  const goodCode = query
+  const validCode = query
     .select({ userId: emailCodes.userId })
     .from(emailCodes)
     .where(and(eq(emailCodes.userId, users.id), gt(emailCodes.expiresAt, sql`now()`)));
   await query
     .delete(users)
-    .where(and(isNull(users.emailVerifiedAt), lt(users.createdAt, before), notExists(goodCode)));
-}
-
-/** A code that has ended says nothing that the row's absence would not say. */
-export async function deleteDeadCodes({ query }: Database, before: Date): Promise<void> {
-  await query.delete(emailCodes).where(lt(emailCodes.expiresAt, before));
+    .where(and(isNull(users.emailVerifiedAt), lt(users.createdAt, before), notExists(validCode)));
 }

@@ -1,6 +1,6 @@
 /**
- * What stands between the first factor and the second. The rows are also the count of an account's wrong
- * guesses, which is why they are kept for a while after their end: a new challenge is no new count.
+ * Challenges: a password was right, and a second factor is required. The rows also count an account's wrong guesses, so
+ * they are kept for a while after they have ended: a new challenge does not reset the count.
  */
 import { and, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
 import { MFA_ACCOUNT_WINDOW_MS } from "../../limits.ts";
@@ -11,12 +11,12 @@ import { MINUTE_MS } from "../../../shared/time.ts";
 
 const MFA_CHALLENGE_MAX_MS = 5 * MINUTE_MS;
 const MFA_CHALLENGE_MAX_ATTEMPTS = 5;
-/** Wrong codes of an account, whatever the challenge: a new password login starts no new count. */
+/** Wrong codes of an account over all challenges: another login with the password does not reset the count. */
 const MFA_ACCOUNT_MAX_ATTEMPTS = 10;
 
 /**
- * @returns false when the password that was checked is not the account's any more. The reset that replaced
- * it ended all challenges; the lock lets none be opened behind its back.
+ * @returns false when the password has changed since it was verified. A password reset ends all challenges, and the lock
+ * prevents a new one from being created with the old password.
  */
 export async function insertChallenge(
   { query }: Database,
@@ -32,7 +32,7 @@ export async function insertChallenge(
   return rowCount === 1;
 }
 
-/** Whose challenge it is; whether it is still open shows when an attempt is spent. */
+/** The challenge may have ended: `spendAttempt` checks that. */
 export async function findUserOfChallenge(
   tx: Transaction,
   tokenHash: string,
@@ -44,7 +44,7 @@ export async function findUserOfChallenge(
   return challenge?.userId ?? null;
 }
 
-/** The account's row must be locked: guesses that arrive at once are counted one after the other. */
+/** The caller has locked the account's row, so that concurrent guesses are counted one after the other. */
 export async function hasGuessesLeft(tx: Transaction, userId: string): Promise<boolean> {
   const since = new Date(Date.now() - MFA_ACCOUNT_WINDOW_MS);
   const [count] = await tx
@@ -60,7 +60,7 @@ export async function hasGuessesLeft(tx: Transaction, userId: string): Promise<b
   return count!.attempts < MFA_ACCOUNT_MAX_ATTEMPTS;
 }
 
-/** @returns false when the challenge is over: then no guess may be looked at. */
+/** @returns false when the challenge has ended: then no guess may be checked. */
 export async function spendAttempt(tx: Transaction, tokenHash: string): Promise<boolean> {
   const spent = await tx
     .update(mfaChallenges)
@@ -77,7 +77,7 @@ export async function spendAttempt(tx: Transaction, tokenHash: string): Promise<
   return spent.length > 0;
 }
 
-/** A wrong guess that no challenge asked for: a row that is over from the start, whose token nobody has. */
+/** Counts a wrong guess outside a challenge, with a row that has already expired and whose token does not exist. */
 export async function countWrongGuess(tx: Transaction, userId: string): Promise<void> {
   await tx.insert(mfaChallenges).values({
     tokenHash: `none ${crypto.randomUUID()}`,
@@ -88,8 +88,8 @@ export async function countWrongGuess(tx: Transaction, userId: string): Promise<
 }
 
 /**
- * A success ends its challenge and the account's count: whoever mistypes now and then must not be locked
- * out by the sum of it. Challenges that wrong guesses came for end with it, so that none has more than five.
+ * Ends a challenge after a right code and resets the account's count, so that occasional typing errors don't add up to a
+ * lockout. Other challenges with wrong guesses end too, so that the reset gives none of them more than five attempts.
  */
 export async function consumeChallenge(
   tx: Transaction,
@@ -107,15 +107,10 @@ export async function consumeChallenge(
     );
 }
 
-/** Ends all that are open. The count of wrong guesses stays. */
+/** Ends the user's challenges. The count of wrong guesses is not reset. */
 export async function endChallenges(tx: Transaction, userId: string): Promise<void> {
   await tx
     .update(mfaChallenges)
     .set({ expiresAt: sql`now()` })
     .where(and(eq(mfaChallenges.userId, userId), gt(mfaChallenges.expiresAt, sql`now()`)));
-}
-
-/** @param before earlier than any whose attempts still count. */
-export async function deleteDeadChallenges({ query }: Database, before: Date): Promise<void> {
-  await query.delete(mfaChallenges).where(lt(mfaChallenges.expiresAt, before));
 }

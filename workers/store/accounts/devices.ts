@@ -1,17 +1,18 @@
-/** Machines that wait for a person to let them in (the device flow). */
-import { and, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
+/** Requests of the device flow: machines that wait for a user's approval. */
+import { and, eq, gt, isNull, or, sql } from "drizzle-orm";
 import { DEVICE_CODE_MAX_MS } from "../../limits.ts";
 import type { Database } from "../database.ts";
 import type { MemberActor } from "../locks.ts";
 import { deviceCodes } from "../tables/tokens.ts";
 import { findToken, insertToken, type NewToken, type TokenRow } from "../tokens/tokens.ts";
 
-/** The machine's own secret or what it shows to its person: either names a request. */
+/** A request is found by the machine's secret or by the code that the user enters. */
 export interface DeviceSelector {
   deviceCodeHash: string;
   userCode: string | null;
 }
 
+/** @returns false when the user code is in use. */
 export async function insertDevice(
   { query }: Database,
   device: { deviceCodeHash: string; userCode: string; label: string },
@@ -24,7 +25,7 @@ export async function insertDevice(
   return rows.length > 0;
 }
 
-/** Only while it can still be approved. */
+/** Finds a request that can still be approved. */
 export async function findWaitingDevice(
   { query }: Database,
   device: DeviceSelector,
@@ -47,12 +48,12 @@ function isAwaitingApproval({ deviceCodeHash, userCode }: DeviceSelector) {
   );
 }
 
-/** Mints the machine's token. @returns "not_found" when nothing waits under this name, or no longer. */
+/** Mints the machine's token. @returns "not_found" when no such request is waiting. */
 export function approveDevice(
   db: Database,
   actor: MemberActor,
   device: DeviceSelector,
-  tokenFor: (label: string) => NewToken,
+  toToken: (label: string) => NewToken,
 ): Promise<TokenRow | "not_found"> {
   return db.transaction(async (change) => {
     const [waiting] = await change.tx
@@ -61,7 +62,7 @@ export function approveDevice(
       .where(isAwaitingApproval(device))
       .returning({ id: deviceCodes.id, label: deviceCodes.label });
     if (!waiting) return "not_found";
-    const token = await insertToken(change, actor, tokenFor(waiting.label));
+    const token = await insertToken(change, actor, toToken(waiting.label));
     await change.tx
       .update(deviceCodes)
       .set({ tokenId: token.id })
@@ -73,10 +74,10 @@ export function approveDevice(
 
 export type PollResult =
   | { state: "waiting"; lastPolledAt: Date | null }
-  | { state: "over" }
+  | { state: "ended" }
   | { state: "approved"; token: TokenRow; label: string };
 
-/** Marks the poll and, once the machine is approved, hands its token over: to one poll, once. */
+/** Records the poll and, after the approval, returns the token: to a single poll, once. */
 export async function pollDevice(db: Database, deviceCodeHash: string): Promise<PollResult> {
   const before = db.query
     .$with("before")
@@ -99,7 +100,7 @@ export async function pollDevice(db: Database, deviceCodeHash: string): Promise<
       expiresAt: deviceCodes.expiresAt,
       lastPolledAt: before.lastPolledAt,
     });
-  if (!device || device.expiresAt.getTime() <= Date.now()) return { state: "over" };
+  if (!device || device.expiresAt.getTime() <= Date.now()) return { state: "ended" };
   if (device.tokenId === null) return { state: "waiting", lastPolledAt: device.lastPolledAt };
 
   const [collected] = await db.query
@@ -107,13 +108,9 @@ export async function pollDevice(db: Database, deviceCodeHash: string): Promise<
     .set({ collectedAt: sql`now()` })
     .where(and(eq(deviceCodes.id, device.id), isNull(deviceCodes.collectedAt)))
     .returning({ label: deviceCodes.label });
-  if (!collected) return { state: "over" };
+  if (!collected) return { state: "ended" };
   const token = await findToken(db, device.tokenId);
-  // Whoever approved it may have thought better of it, or be no longer a member.
-  if (!token || token.revokedAt) return { state: "over" };
+  // The user who approved it may have revoked it, or may have been removed from the organization.
+  if (!token || token.revokedAt) return { state: "ended" };
   return { state: "approved", token, label: collected.label };
-}
-
-export async function deleteDeadDevices({ query }: Database, before: Date): Promise<void> {
-  await query.delete(deviceCodes).where(lt(deviceCodes.expiresAt, before));
 }

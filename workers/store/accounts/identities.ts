@@ -1,4 +1,4 @@
-/** Accounts at providers, and the accounts here that they lead to. */
+/** Identities at sign-in providers, and the accounts that they are linked to. */
 import { and, eq, sql } from "drizzle-orm";
 import type { ProviderName } from "../../../protocol/schemas/accounts/providers.ts";
 import type { Change, Database } from "../database.ts";
@@ -17,9 +17,8 @@ const FOUND = { id: users.id, passwordHash: users.passwordHash, mfaSecret: users
 type FoundUser = Pick<typeof users.$inferSelect, keyof typeof FOUND>;
 
 /**
- * The account that an identity leads to. One that is new here is linked to the account with its address,
- * which is made where there is none. The row of that account is locked by then: of first sign-ins that come
- * at once, one makes the account, and the others find it.
+ * Finds the account that an identity is linked to. A new identity is linked to the account with its address, which is
+ * created if needed and locked: of concurrent first sign-ins, one creates the account and the others find it.
  */
 export function signInWithIdentity(
   db: Database,
@@ -30,11 +29,11 @@ export function signInWithIdentity(
     ip,
     mailIfLinked,
   }: {
-    /** null: the provider vouches for none, which only an identity that is linked already can do without. */
+    /** null: the provider verified none. Then only an identity that is already linked can sign in. */
     email: string | null;
     terms: OrganizationTerms;
     ip: string;
-    /** To whoever had an account before. */
+    /** Sent if the account existed before. */
     mailIfLinked: OutboxMessage | null;
   },
 ): Promise<FoundUser | "email_not_verified" | "linked_to_another"> {
@@ -51,7 +50,7 @@ export function signInWithIdentity(
       .onConflictDoNothing()
       .returning({ userId: identities.userId });
     if (links.length === 0) {
-      // Either another request linked it just now, or the account has another subject of this provider.
+      // A concurrent request has linked it, or the account is linked to another subject of this provider.
       const winner = await findUser(tx, identity);
       return rollback(winner ?? "linked_to_another");
     }
@@ -86,15 +85,15 @@ async function findUser(
 
 interface ClaimedAccount {
   user: FoundUser;
-  /** Of an organization that was made for it. */
+  /** The organization that was created with the account. */
   orgId: string | null;
-  /** null: the account was there and confirmed. */
+  /** null: the account existed and was confirmed. */
   action: "account_created" | "email_verified" | null;
 }
 
 /**
- * The confirmed account with an address that a provider vouches for. Whoever signed up with it and never
- * confirmed it may be a stranger who waits for the owner to arrive: that password and code are void.
+ * Finds or creates the account of an address that a provider has verified, and confirms it. An unconfirmed account may
+ * have been created by an attacker who waits for the owner of the address: its password and code are removed.
  */
 async function claimAddress(
   { tx }: Pick<Change, "tx">,
@@ -102,7 +101,7 @@ async function claimAddress(
 ): Promise<ClaimedAccount> {
   const id = crypto.randomUUID();
   const now = sql`now()`;
-  // Sets nothing new where there is an account, but locks it and tells of it in one step.
+  // If the account exists, this changes nothing, but locks and returns it in the same statement.
   const [row] = await tx
     .insert(users)
     .values({ id, email, emailVerifiedAt: now })
@@ -114,8 +113,8 @@ async function claimAddress(
   if (!isNew && emailVerifiedAt) return { user, orgId: null, action: null };
 
   if (!isNew) {
-    const proven = { passwordHash: null, emailVerifiedAt: now };
-    await tx.update(users).set(proven).where(eq(users.id, userId));
+    const confirmed = { passwordHash: null, emailVerifiedAt: now };
+    await tx.update(users).set(confirmed).where(eq(users.id, userId));
     await tx.delete(emailCodes).where(eq(emailCodes.userId, userId));
   }
   const orgId = await insertOrganization(tx, { userId, email, terms });

@@ -1,4 +1,4 @@
-/** Whether sessions live, whatever they are for. */
+/** Sessions that have neither expired nor been revoked. */
 import { and, eq, gt, inArray, isNull, sql, type SQL } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { sessions } from "../tables/sessions.ts";
@@ -8,7 +8,7 @@ export function isAlive(): SQL | undefined {
   return and(isNull(sessions.revokedAt), gt(sessions.expiresAt, sql`now()`));
 }
 
-/** Of the claims alone, whatever organization they name. */
+/** Ignores the organization that the claims name. */
 export async function isSessionAlive(
   { query }: Database,
   { sid, sub }: { sid: string; sub: string },
@@ -20,7 +20,7 @@ export async function isSessionAlive(
   return rows.length > 0;
 }
 
-/** Of these sessions, those that are alive and whose people are members of the organization. */
+/** @returns those of the sessions that are alive and whose users are members of the organization. */
 export async function findLiveWatchers(
   { query }: Database,
   orgId: string,

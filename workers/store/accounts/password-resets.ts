@@ -1,5 +1,5 @@
-/** Tokens that stand in for a forgotten password, once. */
-import { and, eq, gt, isNotNull, isNull, lt, sql } from "drizzle-orm";
+/** Tokens that reset a forgotten password, each usable once. */
+import { and, eq, gt, isNotNull, isNull, sql } from "drizzle-orm";
 import { PASSWORD_RESETS_MAX } from "../../limits.ts";
 import { endChallenges } from "./challenges.ts";
 import type { Database } from "../database.ts";
@@ -10,7 +10,7 @@ import { HOUR_MS } from "../../../shared/time.ts";
 
 const PASSWORD_RESET_MAX_MS = HOUR_MS;
 
-/** Nothing for an address without a confirmed account, nor while enough tokens of it are on their way. */
+/** Does nothing for an address without a confirmed account, or with too many unused tokens. */
 export function requestPasswordReset(
   db: Database,
   {
@@ -21,25 +21,25 @@ export function requestPasswordReset(
   }: {
     email: string;
     tokenHash: string;
-    /** Carries the token. */
+    /** The mail with the token. */
     mail: OutboxMessage;
     ip: string;
   },
 ): Promise<void> {
   return db.transaction(async ({ tx, audit, enqueue }) => {
-    // The lock makes requests that arrive at once count one after the other.
+    // The lock makes concurrent requests count one after the other.
     const [user] = await tx
       .select({ id: users.id })
       .from(users)
       .where(and(eq(users.email, email), isNotNull(users.emailVerifiedAt)))
       .for("update");
     if (!user) return;
-    const live = and(
+    const isUnused = and(
       eq(passwordResets.userId, user.id),
       isNull(passwordResets.usedAt),
       gt(passwordResets.expiresAt, sql`now()`),
     );
-    if ((await tx.$count(passwordResets, live)) >= PASSWORD_RESETS_MAX) return;
+    if ((await tx.$count(passwordResets, isUnused)) >= PASSWORD_RESETS_MAX) return;
     await tx.insert(passwordResets).values({
       tokenHash,
       userId: user.id,
@@ -50,7 +50,7 @@ export function requestPasswordReset(
   });
 }
 
-/** For judging a new password before the token is spent on it. */
+/** For checking a new password before the token is used. */
 export async function findResetEmail(
   { query }: Database,
   tokenHash: string,
@@ -64,8 +64,8 @@ export async function findResetEmail(
 }
 
 /**
- * Whoever knew the old password, or holds a session or another token, is out: that is what people reset
- * a password for. The second factor stays as it is.
+ * Sets the new password and ends all sessions, challenges and other reset tokens of the account, since an attacker may
+ * have them. The second factor is not changed.
  */
 export function resetPassword(
   db: Database,
@@ -78,7 +78,7 @@ export function resetPassword(
 ): Promise<"reset" | "invalid_token"> {
   return db.transaction(async (change) => {
     const { tx, audit, enqueue } = change;
-    // The account before its tokens, as a request takes them: two tokens at once wait, and don't entangle.
+    // A request locks the account before its tokens too; another order could cause a deadlock.
     const [user] = await tx
       .select({ id: users.id })
       .from(passwordResets)
@@ -113,8 +113,4 @@ function isUsable(tokenHash: string) {
     isNull(passwordResets.usedAt),
     gt(passwordResets.expiresAt, sql`now()`),
   );
-}
-
-export async function deleteDeadPasswordResets({ query }: Database, before: Date): Promise<void> {
-  await query.delete(passwordResets).where(lt(passwordResets.expiresAt, before));
 }

@@ -1,9 +1,9 @@
-/** Recovery codes: ten of them for an account with a second factor. */
+/** The recovery codes of accounts with a second factor. */
 import { and, eq, isNull, sql } from "drizzle-orm";
 import type { Transaction } from "../transaction.ts";
 import { recoveryCodes } from "../tables/accounts.ts";
 
-/** @param hashes none: the account has no codes from here on. */
+/** @param hashes empty: only deletes the account's codes. */
 export async function replaceRecoveryCodes(
   tx: Transaction,
   userId: string,
@@ -14,7 +14,7 @@ export async function replaceRecoveryCodes(
   await tx.insert(recoveryCodes).values(hashes.map((codeHash) => ({ userId, codeHash })));
 }
 
-/** @returns whether there was one. The update decides: of two who use it at once one gets it. */
+/** @returns whether the code was unused. Of two concurrent uses, one succeeds. */
 export async function spendRecoveryCode(
   tx: Transaction,
   userId: string,

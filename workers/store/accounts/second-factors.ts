@@ -1,4 +1,4 @@
-/** An account's second factor: turned on, asked for, turned off. Each locks the account's row first. */
+/** Turning an account's second factor on and off, and passing it. Each locks the account's row first. */
 import { and, eq, isNull, lt, or } from "drizzle-orm";
 import type { UserActor } from "../audit.ts";
 import {
@@ -19,12 +19,12 @@ import { users } from "../tables/accounts.ts";
 type LockedAccount = Pick<typeof users.$inferSelect, "id" | "passwordHash" | "mfaSecret">;
 type Person = UserActor;
 
-/** What somebody showed, looked at. Whether a code is spent already is decided by the rows. */
+/** A factor that the caller has checked. Whether a code has been used before is decided by the rows. */
 export type Proof =
   | { factor: "totp"; step: number | null }
   | { factor: "recovery_code"; codeHash: string }
   | { factor: "password"; matches: boolean };
-type Prove<Shown extends Proof> = (account: LockedAccount) => Promise<Shown>;
+type Prove<Accepted extends Proof> = (account: LockedAccount) => Promise<Accepted>;
 
 async function lockAccount(tx: Transaction, userId: string): Promise<LockedAccount | null> {
   const [account] = await tx
@@ -35,7 +35,7 @@ async function lockAccount(tx: Transaction, userId: string): Promise<LockedAccou
   return account ?? null;
 }
 
-/** @returns false when its code, or a later one, was accepted before. */
+/** @returns false when the code of this time step, or of a later one, was accepted before. */
 async function spendStep(tx: Transaction, userId: string, step: number): Promise<boolean> {
   const spent = await tx
     .update(users)
@@ -57,8 +57,8 @@ async function acceptProof(tx: Transaction, userId: string, proof: Proof): Promi
 }
 
 /**
- * The code that confirms the secret is spent by it. Other sessions end: one that a thief opened with the
- * password alone must not outlive the second factor's beginning.
+ * The code that confirms the secret can't be used again. Other sessions end: a thief may have opened one with the password
+ * alone.
  */
 export function enableSecondFactor(
   db: Database,
@@ -92,10 +92,10 @@ export function enableSecondFactor(
 }
 
 /**
- * A guess is counted before it is looked at, and the account's count is asked first: however many arrive
- * at once, over however many challenges, no more are looked at than the limits say.
+ * The account's count is checked and the guess is counted before the guess is checked, so that concurrent guesses over
+ * several challenges don't exceed the limits.
  *
- * @returns null when it failed, for whatever reason.
+ * @returns null when it failed for any reason.
  */
 export function passChallenge(
   db: Database,
@@ -125,7 +125,7 @@ export function passChallenge(
   });
 }
 
-/** The last step stays, so that whoever turns it on again with the same secret can't replay a code. */
+/** The last time step is kept, so that codes can't be replayed if the same secret is turned on again. */
 export function disableSecondFactor(
   db: Database,
   actor: Person,

@@ -1,10 +1,11 @@
-/** Sessions: one for each sign-in, alive until it is revoked or its refresh secret is no longer renewed. */
+/** Sessions: one for each sign-in, until it is revoked or its refresh secret expires. */
+import { findRole } from "../organizations/memberships.ts";
+import { ago, fromNow } from "../clock.ts";
 import { and, asc, desc, eq, isNotNull, lt, ne, sql } from "drizzle-orm";
 import { LIST_MAX_ROWS } from "../../../protocol/limits.ts";
 import { REFRESH_TOKEN_MS, SESSION_SEEN_MS } from "../../limits.ts";
 import type { UserActor } from "../audit.ts";
 import { prepared, type Change, type Database } from "../database.ts";
-import type { Transaction } from "../transaction.ts";
 import { isAlive } from "./live-sessions.ts";
 import { insertOrganization, type OrganizationTerms } from "../organizations/organizations.ts";
 import { users } from "../tables/accounts.ts";
@@ -12,7 +13,7 @@ import { sessions } from "../tables/sessions.ts";
 import { memberships, organizations } from "../tables/organizations.ts";
 import { enqueueWatchingEnded } from "../inspector/watching.ts";
 
-/** Two tabs that refresh at once are not a theft. */
+/** The previous refresh secret is accepted for this long, because two tabs may refresh at once. */
 const REFRESH_GRACE_MS = 10_000;
 
 const PRINCIPAL = {
@@ -31,7 +32,7 @@ const PRINCIPAL = {
   mfaEnabled: sql<boolean>`${isNotNull(users.mfaSecret)}`,
 };
 
-/** Everything that a request needs to know of who makes it. */
+/** The signed-in user of a request, acting for an organization. */
 export interface Principal {
   userId: string;
   email: string;
@@ -66,7 +67,7 @@ const find = prepared((query) =>
     .prepare("find_principal"),
 );
 
-/** One query: the session lives, its user is still a member, and this is their role and plan. */
+/** @returns null when the session has ended or its user is not a member of the organization any more. */
 export async function findPrincipal(
   db: Database,
   claims: { sid: string; sub: string; org: string },
@@ -75,16 +76,15 @@ export async function findPrincipal(
   return principal ?? null;
 }
 
-/** For after the answer: within one minute only the first request of a session writes. */
+/** Called after the response. Within a minute, only the first request of a session writes. */
 export async function recordSessionUse(
   { query }: Database,
   { sessionId, ip }: { sessionId: string; ip: string },
 ): Promise<void> {
-  const before = sql`now() - ${SESSION_SEEN_MS} * interval '1 millisecond'`;
   await query
     .update(sessions)
     .set({ lastSeenAt: sql`now()`, ip })
-    .where(and(eq(sessions.id, sessionId), lt(sessions.lastSeenAt, before)));
+    .where(and(eq(sessions.id, sessionId), lt(sessions.lastSeenAt, ago(SESSION_SEEN_MS))));
 }
 
 export type SessionRow = Pick<
@@ -108,7 +108,7 @@ const list = prepared((query) =>
     .prepare("list_sessions"),
 );
 
-/** Those that are alive, newest first. */
+/** The user's sessions, newest first. */
 export function listSessions(db: Database, userId: string): Promise<SessionRow[]> {
   return list(db).execute({ userId });
 }
@@ -124,10 +124,10 @@ export interface NewSession {
 export type SecondFactor = "totp" | "recovery_code";
 
 /**
- * Acts for the organization that the user has been a member of for longest.
+ * The session acts for the organization that the user joined first.
  *
- * @returns null when what the sign-in went by is no longer so: another password by now, or a second factor
- * that was not asked for. Changing either ends all sessions, and one that is on its way must not slip by.
+ * @returns null when the password or the second factor was changed during the sign-in: such a change ends all sessions,
+ * and must end the one that is being opened as well.
  */
 export function openSession(
   db: Database,
@@ -164,9 +164,9 @@ export function openSession(
 }
 
 /**
- * Whoever was removed from the last organization, or deleted it, is given one again. Its trial is what is
- * left of the account's own: nobody gets another by deleting an organization. The membership is locked,
- * so that whoever is removed this moment is not signed in to what is lost.
+ * Finds the organization that the user joined first, or creates one for a user without any. The new one's trial ends when
+ * the account's first trial would have, so that deleting an organization does not start another trial. The membership is
+ * locked, so that a user who is being removed is not signed in to that organization.
  */
 async function findOrCreateHome(
   { tx, audit }: Change,
@@ -193,13 +193,13 @@ async function findOrCreateHome(
   return orgId;
 }
 
-/** An end that is counted from now, counted from an earlier moment. */
-function countFrom(end: Date, then: Date): Date {
-  return new Date(then.getTime() + (end.getTime() - Date.now()));
+/** Moves an end that was computed from the current time, as if it had been computed at `start`. */
+function countFrom(end: Date, start: Date): Date {
+  return new Date(start.getTime() + (end.getTime() - Date.now()));
 }
 
 export interface Renewal {
-  /** Of the refresh secret that is good now: for the second of two, the first's. */
+  /** The hash of the current refresh secret. The second of two concurrent renewals gets the first one's. */
   refreshHash: string;
   userId: string;
   orgId: string;
@@ -207,11 +207,11 @@ export interface Renewal {
 }
 
 /**
- * Replaces a session's refresh secret by its successor. The update decides between two that come at once:
- * the second finds the first's successor in place and, within the grace, is given the same one.
+ * Replaces a session's refresh secret by its successor. Of two concurrent renewals, the second finds the first one's
+ * successor and, within the grace period, gets the same one.
  *
- * @returns null when the session is over. A secret that was replaced longer ago is a stolen one: then
- * nobody keeps the session.
+ * @returns null when the session has ended. A secret that was replaced before the grace period has been stolen, from the
+ * user or by the user of this request: the session ends for both.
  */
 export function renewSession(
   db: Database,
@@ -231,15 +231,14 @@ export function renewSession(
 ): Promise<Renewal | null> {
   return db.transaction(async (change) => {
     const { tx, audit } = change;
-    const grace = sql`${REFRESH_GRACE_MS} * interval '1 millisecond'`;
-    // The account's row is locked before the session's, as by whoever ends all of its sessions.
+    // The account's row is locked before the session's, in the same order as when all sessions are ended.
     const [session] = await tx
       .select({
         userId: sessions.userId,
         orgId: sessions.orgId,
         refreshHash: sessions.refreshHash,
         previousRefreshHash: sessions.previousRefreshHash,
-        rotatedJustNow: sql<boolean>`${sessions.rotatedAt} > now() - ${grace}`,
+        isInGracePeriod: sql<boolean>`${sessions.rotatedAt} > ${ago(REFRESH_GRACE_MS)}`,
       })
       .from(users)
       .innerJoin(sessions, eq(sessions.userId, users.id))
@@ -258,40 +257,28 @@ export function renewSession(
           rotatedAt: now,
           lastSeenAt: now,
           ip,
-          expiresAt: sql`now() + ${REFRESH_TOKEN_MS} * interval '1 millisecond'`,
+          expiresAt: fromNow(REFRESH_TOKEN_MS),
         })
         .where(eq(sessions.id, sessionId));
-    } else if (session.previousRefreshHash !== hash || !session.rotatedJustNow) {
+    } else if (session.previousRefreshHash !== hash || !session.isInGracePeriod) {
       await tx.update(sessions).set({ revokedAt: now }).where(eq(sessions.id, sessionId));
       await enqueueWatchingEnded(change, userId, [sessionId]);
       audit({ orgId, userId, ip }, "session_reuse_detected", sessionId);
       return null;
     }
 
-    const role = await findRole(tx, userId, orgId);
+    const role = await findRole(tx, orgId, userId);
     const refreshHash = session.refreshHash === hash ? nextHash : session.refreshHash;
     if (role) return { refreshHash, userId, orgId, role };
-    // No longer a member there: the session goes on where the user still is one.
+    // The user is not a member any more: the session switches to another of their organizations.
     const home = await findOrCreateHome(change, { userId, ip }, terms);
     await tx.update(sessions).set({ orgId: home }).where(eq(sessions.id, sessionId));
-    const homeRole = await findRole(tx, userId, home);
+    const homeRole = await findRole(tx, home, userId);
     return { refreshHash, userId, orgId: home, role: homeRole! };
   });
 }
 
-async function findRole(
-  tx: Transaction,
-  userId: string,
-  orgId: string,
-): Promise<Principal["role"] | null> {
-  const [membership] = await tx
-    .select({ role: memberships.role })
-    .from(memberships)
-    .where(and(eq(memberships.userId, userId), eq(memberships.orgId, orgId)));
-  return membership?.role ?? null;
-}
-
-/** One of the actor's own; of anybody else's it is the same as if there were none. */
+/** Ends one of the actor's own sessions; another user's is not found. */
 export function revokeSession(
   db: Database,
   actor: UserActor,
@@ -311,7 +298,7 @@ export function revokeSession(
   });
 }
 
-/** Every session of the actor's, or every other one: whoever else got in before is out. */
+/** Ends the actor's sessions, all or all but one. */
 export async function revokeSessions(
   change: Change,
   actor: UserActor,
@@ -334,8 +321,4 @@ export async function revokeSessions(
   }
   const ended = rows.map(({ id }) => id);
   await enqueueWatchingEnded(change, actor.userId, ended);
-}
-
-export async function deleteDeadSessions(db: Database, before: Date): Promise<void> {
-  await db.query.delete(sessions).where(lt(sessions.expiresAt, before));
 }

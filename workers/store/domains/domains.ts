@@ -1,5 +1,6 @@
 /** Custom domains' rows: who claims one, whose it is, and the tunnel that it leads to. */
-import { and, count, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
+import { isOwnedRow } from "../owned-rows.ts";
+import { and, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
 import type { Actor, OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
@@ -32,12 +33,11 @@ export async function findDomain(
   orgId: string,
   id: string,
 ): Promise<DomainRow | null> {
-  const [row] = await query.select().from(domains).where(isDomainOf(orgId, id));
+  const [row] = await query
+    .select()
+    .from(domains)
+    .where(isOwnedRow(domains, orgId, id));
   return row ?? null;
-}
-
-function isDomainOf(orgId: string, id: string) {
-  return and(eq(domains.orgId, orgId), eq(domains.id, id));
 }
 
 /** Whether it is anybody's, by proof. */
@@ -72,11 +72,10 @@ export function claimDomain(
       .onConflictDoNothing()
       .returning();
     if (!row) return "claimed_already";
-    const [waiting] = await tx
-      .select({ domains: count() })
-      .from(domains)
-      .where(and(eq(domains.orgId, orgId), isNull(domains.verifiedAt)));
-    if (waiting!.domains > DOMAINS_UNVERIFIED_MAX) return rollback("too_many");
+    const isUnverified = and(eq(domains.orgId, orgId), isNull(domains.verifiedAt));
+    if ((await tx.$count(domains, isUnverified)) > DOMAINS_UNVERIFIED_MAX) {
+      return rollback("too_many");
+    }
     audit(actor, "domain_claimed", row.id, { domain });
     return row;
   });
@@ -133,7 +132,11 @@ export function bindDomain(
       .from(tunnels)
       .where(and(liveTunnels(orgId), eq(tunnels.id, tunnelId), ne(tunnels.status, "expired")))
       .for("share");
-    const [row] = await tx.select().from(domains).where(isDomainOf(orgId, id)).for("update");
+    const [row] = await tx
+      .select()
+      .from(domains)
+      .where(isOwnedRow(domains, orgId, id))
+      .for("update");
     if (!row) return "not_found";
     if (!row.verifiedAt) return "not_verified";
     if (!tunnel) return "tunnel_not_found";
@@ -162,7 +165,11 @@ export function unbindDomain(
 ): Promise<"unbound" | "not_found"> {
   return db.transaction(async (change) => {
     const { tx } = change;
-    const [row] = await tx.select().from(domains).where(isDomainOf(actor.orgId, id)).for("update");
+    const [row] = await tx
+      .select()
+      .from(domains)
+      .where(isOwnedRow(domains, actor.orgId, id))
+      .for("update");
     if (!row) return "not_found";
     if (row.boundTunnelId === null) return "unbound";
     await unbind(change, actor, eq(domains.id, id));
@@ -199,7 +206,7 @@ export function releaseDomain(
   id: string,
 ): Promise<boolean> {
   return db.transaction(async (change) => {
-    const released = await release(change, actor, isDomainOf(actor.orgId, id));
+    const released = await release(change, actor, isOwnedRow(domains, actor.orgId, id));
     return released > 0;
   });
 }

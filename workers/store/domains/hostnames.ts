@@ -1,4 +1,5 @@
 /** Public names: who holds each. The row decides; what objects keep is a copy with the row's version. */
+import { fromNow } from "../clock.ts";
 import { and, eq, inArray, isNotNull, isNull, not, or, sql, type SQL } from "drizzle-orm";
 import type { Route } from "../../../durable-objects/rpc.ts";
 import type { Change, Database } from "../database.ts";
@@ -101,7 +102,7 @@ export async function endReservations(
 ): Promise<void> {
   await tx
     .update(hostnames)
-    .set({ heldUntil: sql`now() + ${afterMs} * interval '1 millisecond'` })
+    .set({ heldUntil: fromNow(afterMs) })
     .where(and(inArray(hostnames.host, hosts), eq(hostnames.heldByOrgId, orgId)));
 }
 

@@ -1,5 +1,5 @@
 /** Reserved subdomains' rows. What others run into is the name's row in `hostnames`. */
-import { and, count, eq, type SQL } from "drizzle-orm";
+import { and, eq, type SQL } from "drizzle-orm";
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
@@ -39,12 +39,9 @@ export function reserveSubdomain(
     const { tx, audit, rollback } = change;
     const { orgId } = actor;
     const org = await lockOrganization(tx, actor);
-    const [reserved] = await tx
-      .select({ subdomains: count() })
-      .from(reservedSubdomains)
-      .where(eq(reservedSubdomains.orgId, orgId));
+    const reserved = await tx.$count(reservedSubdomains, eq(reservedSubdomains.orgId, orgId));
     const { maxReservedSubdomains } = PLAN_TERMS[org.plan];
-    if (maxReservedSubdomains !== null && reserved!.subdomains >= maxReservedSubdomains) {
+    if (maxReservedSubdomains !== null && reserved >= maxReservedSubdomains) {
       return "quota_exceeded";
     }
     if (!(await reserveHostname(change, subdomain, orgId))) return rollback("duplicate_name");

@@ -1,5 +1,6 @@
 /** Private networks' rows, and whom their relays are told of. */
-import { and, count, eq } from "drizzle-orm";
+import { isOwnedRow } from "../owned-rows.ts";
+import { eq } from "drizzle-orm";
 import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
 import type { Revocation } from "../../../protocol/relay/link.ts";
 import type { OrganizationActor } from "../audit.ts";
@@ -31,9 +32,6 @@ export async function listNetworks(db: Database, orgId: string, page: Page): Pro
   return rows.map(({ network, relayHost }) => ({ ...network, relayHost }));
 }
 
-const isNetwork = (orgId: string, id: string) =>
-  and(eq(privateNetworks.orgId, orgId), eq(privateNetworks.id, id));
-
 export async function findNetwork(
   { query }: Database,
   orgId: string,
@@ -43,7 +41,7 @@ export async function findNetwork(
     .select({ network: privateNetworks, relayHost: relays.host })
     .from(privateNetworks)
     .leftJoin(relays, eq(relays.id, privateNetworks.relayId))
-    .where(isNetwork(orgId, id));
+    .where(isOwnedRow(privateNetworks, orgId, id));
   return row ? { ...row.network, relayHost: row.relayHost } : null;
 }
 
@@ -56,7 +54,7 @@ export async function lockNetwork(
   const [row] = await tx
     .select()
     .from(privateNetworks)
-    .where(isNetwork(orgId, id))
+    .where(isOwnedRow(privateNetworks, orgId, id))
     .for("no key update");
   return row ?? null;
 }
@@ -69,11 +67,8 @@ export function createNetwork(
 ): Promise<Network | "duplicate_name" | "too_many"> {
   return db.transaction(async ({ tx, audit }) => {
     const org = await lockOrganization(tx, actor);
-    const [existing] = await tx
-      .select({ networks: count() })
-      .from(privateNetworks)
-      .where(eq(privateNetworks.orgId, org.id));
-    if (existing!.networks >= NETWORKS_PER_ORG_MAX) return "too_many";
+    const networks = await tx.$count(privateNetworks, eq(privateNetworks.orgId, org.id));
+    if (networks >= NETWORKS_PER_ORG_MAX) return "too_many";
     const [row] = await tx
       .insert(privateNetworks)
       .values({ orgId: org.id, name, cidr })
@@ -102,7 +97,9 @@ export async function deleteNetworks(
   const { orgId } = actor;
   const deleted = await change.tx
     .delete(privateNetworks)
-    .where(id === undefined ? eq(privateNetworks.orgId, orgId) : isNetwork(orgId, id))
+    .where(
+      id === undefined ? eq(privateNetworks.orgId, orgId) : isOwnedRow(privateNetworks, orgId, id),
+    )
     .returning();
   for (const network of deleted) {
     await releasePort(change, network.id);

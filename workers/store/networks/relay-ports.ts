@@ -2,6 +2,7 @@
  * The public ports of relays: a network's UDP port, a tunnel's TCP port. The primary key of `relay_ports`
  * decides every race; a port that was released is kept from other organizations for a day.
  */
+import { ago } from "../clock.ts";
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { log } from "../../../shared/log.ts";
 import type { Change } from "../database.ts";
@@ -144,8 +145,7 @@ async function undoRelease({ tx }: Pick<Change, "tx">, held: OwnedPort): Promise
 
 /** Of a row in `relay_ports`. */
 function isAvailable(orgId: string) {
-  const coolDown = sql`${RELAY_PORT_COOL_DOWN_MS} * interval '1 millisecond'`;
-  return sql`${relayPorts.releasedAt} is not null and (${relayPorts.orgId} = ${orgId} or ${relayPorts.releasedAt} <= now() - ${coolDown})`;
+  return sql`${relayPorts.releasedAt} is not null and (${relayPorts.orgId} = ${orgId} or ${relayPorts.releasedAt} <= ${ago(RELAY_PORT_COOL_DOWN_MS)})`;
 }
 
 type CandidateRow = Record<"port" | "free_ports" | "ports", number> & { relay_id: string };

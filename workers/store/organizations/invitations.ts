@@ -1,5 +1,7 @@
 /** Invitations' rows: one open one for each address, each good for one acceptance. */
-import { and, eq, gt, isNull, lt, sql, type SQL } from "drizzle-orm";
+import { findRole } from "./memberships.ts";
+import { ago, fromNow } from "../clock.ts";
+import { and, eq, gt, isNull, sql, type SQL } from "drizzle-orm";
 import type { OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -74,7 +76,7 @@ export function createInvitation(
         role,
         tokenHash,
         invitedBy: actor.userId,
-        expiresAt: sql`now() + ${INVITATION_MAX_MS} * interval '1 millisecond'`,
+        expiresAt: fromNow(INVITATION_MAX_MS),
       })
       .returning();
     audit(actor, "invitation_created", row!.id, { email, role, replaces: replaced[0]?.id ?? null });
@@ -100,10 +102,9 @@ async function countLimitRefusal(
   const [counted] = await tx
     .select({
       open: sql<number>`count(*) filter (where ${isAcceptable()})`.mapWith(Number),
-      today:
-        sql<number>`count(*) filter (where ${gt(invitations.createdAt, sql`now() - interval '1 day'`)})`.mapWith(
-          Number,
-        ),
+      today: sql<number>`count(*) filter (where ${gt(invitations.createdAt, ago(DAY_MS))})`.mapWith(
+        Number,
+      ),
     })
     .from(invitations)
     .where(eq(invitations.orgId, orgId));
@@ -165,11 +166,7 @@ export function acceptInvitation(
       .insert(memberships)
       .values({ userId, orgId: org.id, role: invitation.role })
       .onConflictDoNothing();
-    const [membership] = await tx
-      .select({ role: memberships.role })
-      .from(memberships)
-      .where(and(eq(memberships.userId, userId), eq(memberships.orgId, org.id)));
-    const { role } = membership!;
+    const role = (await findRole(tx, org.id, userId))!;
     audit({ orgId: org.id, userId, ip }, "invitation_accepted", invitation.id, { role });
     return { ...org, role };
   });
@@ -186,9 +183,4 @@ async function lockInvitation(tx: Transaction, tokenHash: string) {
     )
     .for("no key update", { of: organizations });
   return found;
-}
-
-/** Accepted, revoked or neither: what became of it is in the audit events. */
-export async function deleteExpiredInvitations({ query }: Database, before: Date): Promise<void> {
-  await query.delete(invitations).where(lt(invitations.expiresAt, before));
 }

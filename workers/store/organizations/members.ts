@@ -1,4 +1,5 @@
 /** Who belongs to an organization, and as what. Every organization keeps an owner. */
+import { isMembership } from "./memberships.ts";
 import { and, eq, inArray, ne } from "drizzle-orm";
 import type { Change, Database } from "../database.ts";
 import type { Transaction } from "../transaction.ts";
@@ -116,10 +117,6 @@ async function findMember(
     .innerJoin(users, eq(users.id, memberships.userId))
     .where(isMembership(actor.orgId, userId));
   return member ?? "not_found";
-}
-
-function isMembership(orgId: string, userId: string) {
-  return and(eq(memberships.orgId, orgId), eq(memberships.userId, userId));
 }
 
 async function isLastOwner(tx: Transaction, orgId: string, member: MemberRow): Promise<boolean> {

@@ -1,5 +1,5 @@
 /** Organizations' rows. */
-import { and, count, eq, isNull, ne, sql } from "drizzle-orm";
+import { and, eq, isNull, ne, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
 import type { Plan } from "../../../protocol/plans.ts";
 import type { UserActor } from "../audit.ts";
@@ -97,11 +97,8 @@ export function createOrganization(
   return db.transaction(async ({ tx, audit }) => {
     const { userId } = actor;
     await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for("no key update");
-    const [owned] = await tx
-      .select({ organizations: count() })
-      .from(memberships)
-      .where(and(eq(memberships.userId, userId), eq(memberships.role, "owner")));
-    if (owned!.organizations >= ORGANIZATIONS_OWNED_MAX) return "too_many";
+    const isOwned = and(eq(memberships.userId, userId), eq(memberships.role, "owner"));
+    if ((await tx.$count(memberships, isOwned)) >= ORGANIZATIONS_OWNED_MAX) return "too_many";
     const org = await insertWithOwner(tx, { userId, ...organization });
     if (!org) return "duplicate_name";
     audit({ ...actor, orgId: org.id }, "organization_created", org.id, {

@@ -9,7 +9,7 @@ import type { TokenSpending } from "../../../durable-objects/rpc.ts";
 import { formatMonth } from "../../../durable-objects/tunnel/metrics/spending.ts";
 import { usdCentsFor } from "../billing/plans.ts";
 import type { Database } from "../database.ts";
-import type { Transaction } from "../transaction.ts";
+import type { Reader } from "../transaction.ts";
 import type { MemberActor } from "../locks.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
@@ -19,22 +19,21 @@ const masters = alias(tokens, "masters");
 
 /** In whole cents of a month, by lineage; one that is not in it has spent nothing. */
 export async function findSpent(
-  reader: Database["query"] | Transaction,
+  reader: Reader,
   lineageIds: string[],
   month = formatMonth(Date.now()),
 ): Promise<Map<string, number>> {
-  const query = reader as Transaction;
-  const own = query
+  const own = reader
     .select({ tokenId: tokens.id, lineageId: tokens.lineageId })
     .from(tokens)
     .where(inArray(tokens.lineageId, lineageIds));
-  const minted = query
+  const minted = reader
     .select({ tokenId: tokens.id, lineageId: masters.lineageId })
     .from(masters)
     .innerJoin(tokens, eq(tokens.mintedByMasterId, masters.id))
     .where(inArray(masters.lineageId, lineageIds));
   const spenders = unionAll(own, minted).as("spenders");
-  const rows = await query
+  const rows = await reader
     .select({
       lineageId: spenders.lineageId,
       bytes: sum(tokenUsage.bytes).mapWith(Number),
@@ -51,10 +50,10 @@ export async function findSpent(
 
 /** Of the tokens that a condition picks, those that may spend no more. */
 export async function findOverBudget(
-  reader: Database["query"] | Transaction,
+  reader: Reader,
   which: SQL | undefined,
 ): Promise<{ id: string; nonce: string }[]> {
-  const capped = await (reader as Transaction)
+  const capped = await reader
     .select({
       id: tokens.id,
       nonce: tokens.nonce,

@@ -3,7 +3,7 @@ import { and, eq, getTableColumns, gt, inArray, isNull, sql, type SQL } from "dr
 import { mayUse, type PlanState } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
 import type { Change, Database } from "../database.ts";
-import type { Transaction } from "../transaction.ts";
+import type { Reader, Transaction } from "../transaction.ts";
 import { revokeTickets } from "../networks/ticket-revocations.ts";
 import { preparedList, type Page } from "../page.ts";
 import { lockCaller, lockPlanAndRole, type MemberActor } from "../locks.ts";
@@ -218,12 +218,12 @@ export interface ServedTunnels {
 }
 
 export async function listServedTunnels(
-  reader: Database["query"] | Transaction,
+  reader: Reader,
   which: { id: string; nonce: string }[],
 ): Promise<ServedTunnels[]> {
   if (which.length === 0) return [];
   const ids = which.map(({ id }) => id);
-  const served = await (reader as Transaction)
+  const served = await reader
     .select({ id: tunnels.id, tokenId: tunnels.connectedTokenId })
     .from(tunnels)
     .where(and(inArray(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));

@@ -2,7 +2,9 @@
  * Webhook receivers' rows. The row says what a receiver is, and each change of it has the next version; the
  * receiver's object keeps the newest and is told in the change's outbox.
  */
-import { and, asc, count, eq, gt, inArray, isNotNull, like, lte, not, or, sql } from "drizzle-orm";
+import { isOwnedRow } from "../owned-rows.ts";
+import { fromNow } from "../clock.ts";
+import { and, asc, eq, gt, inArray, isNotNull, like, lte, not, or, sql } from "drizzle-orm";
 import type { ReceiverSettings } from "../../../durable-objects/receiver/settings.ts";
 import { EXPIRY_BATCH_ROWS, REENCRYPTION_BATCH_ROWS, RECEIVERS_MAX } from "../../limits.ts";
 import type { Validator } from "../../../protocol/schemas/webhooks.ts";
@@ -29,15 +31,15 @@ export function listReceivers(db: Database, orgId: string, page: Page): Promise<
   return list(db, orgId, page);
 }
 
-const isReceiver = (orgId: string, id: string) =>
-  and(eq(webhookReceivers.orgId, orgId), eq(webhookReceivers.id, id));
-
 export async function findReceiver(
   { query }: Database,
   orgId: string,
   id: string,
 ): Promise<ReceiverRow | null> {
-  const [row] = await query.select().from(webhookReceivers).where(isReceiver(orgId, id));
+  const [row] = await query
+    .select()
+    .from(webhookReceivers)
+    .where(isOwnedRow(webhookReceivers, orgId, id));
   return row ?? null;
 }
 
@@ -70,11 +72,8 @@ export function createReceiver(
   return db.transaction(async (change) => {
     const { tx, audit } = change;
     const org = await lockOrganization(tx, actor);
-    const [made] = await tx
-      .select({ receivers: count() })
-      .from(webhookReceivers)
-      .where(eq(webhookReceivers.orgId, org.id));
-    if (made!.receivers >= RECEIVERS_MAX) return "too_many";
+    const receivers = await tx.$count(webhookReceivers, eq(webhookReceivers.orgId, org.id));
+    if (receivers >= RECEIVERS_MAX) return "too_many";
     const [row] = await tx
       .insert(webhookReceivers)
       .values({ orgId: org.id, ...receiver })
@@ -100,10 +99,10 @@ export async function rotateReceiverSecret(
         .set({
           secret,
           previousSecret: sql`${webhookReceivers.secret}`,
-          previousSecretUntil: sql`now() + ${overlapMs} * interval '1 millisecond'`,
+          previousSecretUntil: fromNow(overlapMs),
           version: sql`${webhookReceivers.version} + 1`,
         })
-        .where(isReceiver(org.id, id))
+        .where(isOwnedRow(webhookReceivers, org.id, id))
         .returning();
       if (!row) return "not_found";
       change.audit(actor, "receiver_rotated", id, {
@@ -134,7 +133,11 @@ export async function deleteReceivers(
   const { orgId } = actor;
   const deleted = await tx
     .delete(webhookReceivers)
-    .where(id === undefined ? eq(webhookReceivers.orgId, orgId) : isReceiver(orgId, id))
+    .where(
+      id === undefined
+        ? eq(webhookReceivers.orgId, orgId)
+        : isOwnedRow(webhookReceivers, orgId, id),
+    )
     .returning({ id: webhookReceivers.id, name: webhookReceivers.name });
   for (const receiver of deleted) {
     audit(actor, "receiver_deleted", receiver.id, { name: receiver.name });
