@@ -1,4 +1,4 @@
-/** Whether a bundle needs to be built again. */
+/** Detecting whether a bundle is up to date. */
 import { mkdir, rm, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -23,13 +23,13 @@ async function writeSource(text: string): Promise<void> {
   await utimes(source, EARLIER, EARLIER);
 }
 
-test("a bundle is current while none of its sources changes", async () => {
+test("a bundle is up to date while none of its source files changes", async () => {
   expect(await isUpToDate(stamp)).toBe(false);
   await writeStamp(stamp, [source], Date.now());
   expect(await isUpToDate(stamp)).toBe(true);
 });
 
-test("it is not after a source was touched, got another size, or was removed", async () => {
+test("a bundle is outdated after a source file was modified, resized or removed", async () => {
   await writeStamp(stamp, [source], Date.now());
   await utimes(source, EARLIER, new Date(EARLIER.getTime() + 5));
   expect(await isUpToDate(stamp)).toBe(false);
@@ -39,7 +39,7 @@ test("it is not after a source was touched, got another size, or was removed", a
   expect(await isUpToDate(stamp)).toBe(false);
 });
 
-test("it is not when a source changed during the build, or the list can't be read", async () => {
+test("a bundle is outdated when a source file changed during the build, or the stamp can't be read", async () => {
   await writeStamp(stamp, [source], Date.now());
   await writeStamp(stamp, [source], EARLIER.getTime());
   expect(await isUpToDate(stamp)).toBe(false);
@@ -47,7 +47,7 @@ test("it is not when a source changed during the build, or the list can't be rea
   expect(await isUpToDate(stamp)).toBe(false);
 });
 
-test("files of folders below count too", async () => {
+test("source files in subdirectories are listed", async () => {
   await mkdir(join(directory, "pages"));
   await writeFile(join(directory, "pages/a.css"), "");
   expect((await listFiles(directory)).sort()).toEqual([join(directory, "pages/a.css"), source]);

@@ -1,4 +1,4 @@
-/** What `npm run deploy` would deploy, as Cloudflare's own tool puts it together: nothing leaves this machine. */
+/** What `npm run deploy` would upload, checked by Cloudflare's own tool without an account or a connection. */
 import { execFile } from "node:child_process";
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,27 +10,27 @@ import { SECRET_NAMES } from "../../self-host/settings.ts";
 import { createTemporaryDir } from "../harness/directories.ts";
 
 const run = promisify(execFile);
-/** Nobody is logged in, and nothing is told to anybody. */
+/** Without telemetry. */
 const QUIET = { WRANGLER_SEND_METRICS: "false", WRANGLER_HIDE_BANNER: "true", CI: "true" };
 
 let outDir: string;
-let told: string;
+let output: string;
 beforeAll(async () => {
   outDir = await createTemporaryDir();
   const wrangler = join(ROOT, "node_modules/.bin/wrangler");
   const args = ["deploy", "--dry-run", "--env", "production", "--outdir", outDir];
   const env = { PATH: process.env.PATH, HOME: outDir, ...QUIET };
   const { stdout, stderr } = await run(wrangler, args, { cwd: ROOT, env });
-  told = stdout + stderr;
+  output = stdout + stderr;
 });
 afterAll(() => rm(outDir, { recursive: true }));
 
-test("the production environment is accepted, without a complaint", () => {
-  expect(told).toContain("--dry-run: exiting now.");
-  expect(told).not.toMatch(/warning|error/i);
+test("the production environment is valid, without warnings", () => {
+  expect(output).toContain("--dry-run: exiting now.");
+  expect(output).not.toMatch(/warning|error/i);
 });
 
-test("everything is bound that the Worker asks for", () => {
+test("every binding of the Worker is configured", () => {
   for (const binding of [
     "TUNNEL",
     "ORGANIZATION",
@@ -38,13 +38,16 @@ test("everything is bound that the Worker asks for", () => {
     "RATE_LIMITER",
     "ROWS (underpass#Rows)",
   ]) {
-    expect(told).toContain(`env.${binding}`);
+    expect(output).toContain(`env.${binding}`);
   }
 });
 
-test("its variables, with the secrets of docs/deploy.md, are settings that the Worker takes", async () => {
+test("the variables, with the secrets of docs/deploy.md, are valid settings of the Worker", async () => {
   const vars = Object.fromEntries(
-    [...told.matchAll(/^env\.([A-Z_]+) \("(.*)"\)/gm)].map(([, name = "", value]) => [name, value]),
+    [...output.matchAll(/^env\.([A-Z_]+) \("(.*)"\)/gm)].map(([, name = "", value]) => [
+      name,
+      value,
+    ]),
   );
   const secrets = await Promise.all(
     SECRET_NAMES.map(async (name) => {
@@ -57,8 +60,8 @@ test("its variables, with the secrets of docs/deploy.md, are settings that the W
   expect(vars).toHaveProperty("API_HOSTS");
 });
 
-test("it is smaller than its limit, and the API is in modules that visitors never load", async () => {
-  const [, gzipKiB] = /gzip: ([\d.]+) KiB/.exec(told) ?? [];
+test("the bundle is smaller than its limit, and visitors never load the modules of the API", async () => {
+  const [, gzipKiB] = /gzip: ([\d.]+) KiB/.exec(output) ?? [];
   expect(Number(gzipKiB) * 1024).toBeLessThan(WORKER_BUNDLE_MAX_BYTES);
   const names = (await readdir(outDir)).filter((name) => /\.(js|wasm)$/.test(name));
   const built = await readdir(join(ROOT, "dist/worker"));

@@ -1,4 +1,4 @@
-/** A server that stops, and one that is killed, while an agent is connected and visitors are there. */
+/** Stopping and killing a server while an agent is connected and visitors send requests. */
 import { once } from "node:events";
 import { rm, writeFile } from "node:fs/promises";
 import { Agent, createServer, request, type IncomingMessage } from "node:http";
@@ -20,7 +20,7 @@ import { WAIT_MAX_MS } from "../harness/timeouts.ts";
 import { typeCommand, type TerminalCommand } from "../harness/terminal.ts";
 
 const HELLO = "hello from the local server";
-/** What nobody may lose, whatever happens to the processes, and by what it is known. */
+/** Tables whose rows must survive a crash, and their keys. */
 const KEYS = {
   users: "id",
   organizations: "id",
@@ -31,7 +31,7 @@ const KEYS = {
   hostnames: "host",
 };
 
-test("a stop lets what is in flight finish and tells the agent, who is back at the next start", async () => {
+test("a stop lets requests in flight finish and notifies the agent, which reconnects at the next start", async () => {
   await using shop = await openShop();
   const rows = await shop.rows();
   const slow = await shop.visit("/slow");
@@ -55,7 +55,7 @@ test("a stop lets what is in flight finish and tells the agent, who is back at t
   expect(await shop.rows()).toEqual(rows);
 });
 
-test("an answer without end holds up a stop for ten seconds, and no longer", async () => {
+test("an endless response delays a stop for at most ten seconds", async () => {
   await using shop = await openShop();
   const endless = await shop.visit("/endless");
   const cut = text(endless).then(
@@ -70,22 +70,22 @@ test("an answer without end holds up a stop for ten seconds, and no longer", asy
   expect(await cut).toBe("cut");
 });
 
-test("a second SIGTERM ends a server that waits, with all its parts, at once", async () => {
+test("a second SIGTERM immediately stops a server that waits for requests, with all its children", async () => {
   await using shop = await openShop();
   const endless = await shop.visit("/endless");
   endless.on("error", () => undefined).resume();
   const parts = [await shop.server.getPid("workerd"), await shop.server.getPid("postgres")];
   const stopped = shop.server.stop("SIGTERM");
   await waitUntil(() => Promise.resolve(shop.server.output.includes("stopping: ")));
-  // One that follows at once is npm passing on the same Ctrl-C.
+  // A second signal right after the first is the copy that npm forwards.
   await wait(1_500);
   process.kill(await shop.server.getPid("server"), "SIGTERM");
-  // One that waited for the end of the answer would end with 0.
+  // A server that waits for the response exits with 0.
   expect(await stopped).toBe(1);
   await waitUntil(() => Promise.resolve(parts.every((pid) => getCommandLine(pid) === undefined)));
 });
 
-test("a kill -9 of workerd under load is a pause: nothing that was promised is lost", async () => {
+test("after a kill -9 of workerd under load, the service continues and no confirmed change is lost", async () => {
   await using shop = await openShop();
   const rows = await shop.rows();
   const load = startLoad(shop);
@@ -124,11 +124,11 @@ interface Shop extends AsyncDisposable {
   local: LocalServer;
   agent: TerminalCommand;
   visit(path: string, connections?: Agent): Promise<IncomingMessage>;
-  /** On the same directory and port, after a stop. */
+  /** Starts again on the same directory and port. */
   startAgain(): Promise<void>;
-  /** What there is in each table, by its keys. */
+  /** The keys of the rows in each table. */
   rows(): Promise<Record<string, string[]>>;
-  /** Waits until the API tells of more than that. It must never tell of less than before. */
+  /** Waits until the API reports more than that. Its counters must never decrease. */
   usageAbove(least: Usage): Promise<Usage>;
 }
 
@@ -198,7 +198,7 @@ async function usageAbove(owner: Person, least: Usage): Promise<Usage> {
 
 interface LocalServer {
   port: number;
-  /** Lets slow answers finish. */
+  /** Completes slow responses. */
   release(): void;
   stop(): Promise<void>;
 }
@@ -235,7 +235,7 @@ async function startLocalServer(): Promise<LocalServer> {
   };
 }
 
-/** Resolves with the head of the answer. */
+/** Resolves with the header of the response. */
 function visit(port: number, path: string, connections?: Agent): Promise<IncomingMessage> {
   const headers = { host: `shop.localhost:${port}` };
   return new Promise((resolve, reject) => {
@@ -254,7 +254,7 @@ interface Outcome {
 
 const VISITORS = 8;
 
-/** Visitors who come again as soon as they were answered. */
+/** Visitors that send the next request as soon as they have a response. */
 function startLoad(shop: Shop): { stop(): Promise<Outcome[]> } {
   const connections = new Agent({ keepAlive: true, maxSockets: VISITORS });
   const outcomes: Outcome[] = [];

@@ -58,7 +58,7 @@ beforeEach(async () => {
 
 async function withPool<T>(use: (pool: Pool) => Promise<T>): Promise<T> {
   const pool = new Pool({ connectionString: gateway.databaseUrl, max: 1 });
-  // A server that goes away is told by the query that notices.
+  // A lost connection fails the next query.
   pool.on("error", () => {});
   try {
     return await use(pool);
@@ -67,12 +67,12 @@ async function withPool<T>(use: (pool: Pool) => Promise<T>): Promise<T> {
   }
 }
 
-/** Eventually, because a connection comes back after its client has been answered. */
+/** Repeated, because a connection returns to the pool after its client has received the response. */
 async function until(condition: () => Promise<boolean>): Promise<void> {
   await expect.poll(condition, WAIT_OPTIONS).toBe(true);
 }
 
-describe("values arrive as they were written", () => {
+describe("values arrive unchanged", () => {
   const note = {
     id: 1,
     body: 'quote " backslash \\ comma , {brace} ünïcode',
@@ -147,7 +147,7 @@ describe("values arrive as they were written", () => {
   });
 });
 
-describe("an error keeps PostgreSQL's code and fields", () => {
+describe("an error contains PostgreSQL's code and fields", () => {
   const duplicate = { code: "23505", constraint: "notes_pkey", table: "notes", severity: "ERROR" };
 
   test("over HTTP", async () => {
@@ -162,7 +162,7 @@ describe("an error keeps PostgreSQL's code and fields", () => {
     expect(await sql`select count(*)::int as n from notes`).toEqual([{ n: 1 }]);
   });
 
-  test("over a WebSocket, and the session goes on", async () => {
+  test("over a WebSocket, and the session continues", async () => {
     await withPool(async (pool) => {
       await pool.query("insert into notes values (1, 'a', '{}')");
       const again = pool.query("insert into notes values (1, 'b', '{}')");
@@ -173,7 +173,7 @@ describe("an error keeps PostgreSQL's code and fields", () => {
 });
 
 describe("a batch is one transaction", () => {
-  test("that is there as a whole", async () => {
+  test("that commits all statements", async () => {
     const db = drizzleHttp(neon(gateway.databaseUrl));
     const [, rows] = await db.batch([
       db.insert(notes).values({ id: 1, body: "a", tags: [] }),
@@ -182,14 +182,14 @@ describe("a batch is one transaction", () => {
     expect(rows).toHaveLength(1);
   });
 
-  test("or not at all", async () => {
+  test("that commits nothing after an error", async () => {
     const sql = neon(gateway.databaseUrl);
     const insert = sql`insert into notes values (1, 'a', '{}')`;
     await expect(sql.transaction([insert, insert])).rejects.toMatchObject({ code: "23505" });
     expect(await sql`select * from notes`).toEqual([]);
   });
 
-  test("of the isolation and the access that were asked for", async () => {
+  test("with the requested isolation level and access mode", async () => {
     const sql = neon(gateway.databaseUrl);
     const options = { isolationLevel: "Serializable", readOnly: true, deferrable: true } as const;
     const results = await sql.transaction(
@@ -251,12 +251,12 @@ describe("an interactive transaction", () => {
     const { stream } = (client as unknown as { connection: { stream: { ws: WebSocket } } })
       .connection;
     stream.ws.terminate();
-    // Waits for the lock of the row that is still there, then finds that it never was.
+    // Waits for the lock of the uncommitted row, which is then rolled back.
     await sql`insert into notes values (1, 'b', '{}')`;
     expect(await sql`select body from notes`).toEqual([{ body: "b" }]);
   });
 
-  test("leaves nothing of its session to the next", async () => {
+  test("leaves no session state to the next one", async () => {
     const pids = new Set<number>();
     for (let i = 0; i < GATEWAY_SESSION_CONNECTIONS * 2; i++) {
       await withPool(async (pool) => {
@@ -276,7 +276,7 @@ describe("an interactive transaction", () => {
     expect(pids.size).toBeLessThanOrEqual(GATEWAY_SESSION_CONNECTIONS);
   });
 
-  test("runs beside as many others as there are connections, and the rest wait", async () => {
+  test("runs concurrently with as many others as there are connections, and the rest wait", async () => {
     const sessions = Array.from({ length: GATEWAY_SESSION_CONNECTIONS * 3 }, (_, id) =>
       withPool((pool) =>
         drizzleSessions(pool).transaction(async (tx) => {
@@ -292,7 +292,7 @@ describe("an interactive transaction", () => {
   });
 });
 
-describe("who doesn't know the secret gets nothing", () => {
+describe("a client without the secret is rejected", () => {
   const wrong = () => gateway.databaseUrl.replace(":right@", ":wrong@");
 
   test("over HTTP", async () => {
@@ -337,20 +337,20 @@ describe("who doesn't know the secret gets nothing", () => {
   });
 });
 
-test("a table that changes under a prepared statement changes its result", async () => {
+test("a prepared statement returns the current columns after its table has changed", async () => {
   const sql = neon(gateway.databaseUrl);
   await sql`create table changing (a int)`;
   await sql`insert into changing values (1)`;
-  // On each pooled connection at once, so that each has it prepared.
+  // On all pooled connections at the same time, so that each has prepared it.
   const ask = () => Promise.all(Array.from({ length: 20 }, () => sql`select * from changing`));
   await ask();
   await sql`alter table changing add column b int default 2`;
   for (const rows of await ask()) expect(rows).toEqual([{ a: 1, b: 2 }]);
 });
 
-test("more different statements than a connection keeps all work, again and again", async () => {
+test("more different statements than a connection stores all work, repeatedly", async () => {
   const sql = neon(gateway.databaseUrl);
-  // Never prepared, so that there is nothing to forget when its turn comes.
+  // PostgreSQL rejects it, so there is nothing to deallocate when it is evicted.
   await expect(sql.query("selekt 1")).rejects.toMatchObject({ code: "42601" });
   for (const round of [0, 1]) {
     for (let i = 0; i < 250; i++) {
@@ -359,7 +359,7 @@ test("more different statements than a connection keeps all work, again and agai
   }
 });
 
-test("a batch of unknown isolation, a body of another kind and formatted output are refused", async () => {
+test("a batch with an unknown isolation level, an invalid body and formatted output are rejected", async () => {
   const ask = (headers: Record<string, string>, body: unknown) =>
     fetch(`http://${gateway.address}/sql`, {
       method: "POST",
@@ -374,7 +374,7 @@ test("a batch of unknown isolation, a body of another kind and formatted output 
   expect((await ask(rawText, { query: "x".repeat(11 * 1024 * 1024) })).status).toBe(413);
 });
 
-test("connections that PostgreSQL ends are replaced", async () => {
+test("connections that PostgreSQL terminates are replaced", async () => {
   const sql = neon(gateway.databaseUrl);
   await Promise.all(Array.from({ length: 10 }, () => sql`select 1`));
   const others =

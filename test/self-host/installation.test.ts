@@ -1,4 +1,4 @@
-/** What `npm ci` installs: for whom without a warning, how much of it a server needs, and that a server needs no more. */
+/** `npm ci`: its warnings, and the packages that a server needs. */
 import { execFile } from "node:child_process";
 import { lstat, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { getUserPath } from "../harness/terminal.ts";
 
 const INSTALLED_MAX_BYTES = 400 * 2 ** 20;
 const BLOCK_BYTES = 512;
-/** The oldest of each line that `engines` in package.json allows. */
+/** The oldest version of each range of `engines` in package.json. */
 const SUPPORTED_NODE_VERSIONS = ["v20.19.0", "v22.13.0", "v24.0.0"];
 
 interface LockFile {

@@ -1,4 +1,4 @@
-/** Keys that are replaced while everything made with the earlier ones is still in use. */
+/** Replacing keys while everything that the earlier ones created is still in use. */
 import { execFile } from "node:child_process";
 import { readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ const SECRETS = ["ENCRYPTION_KEY", "JWT_PRIVATE_KEY", "TOKEN_SIGNING_KEY"] as co
 const SEED = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP";
 const run = promisify(execFile);
 
-/** Of all three secrets, by the command that docs/operations.md names. */
+/** Changes all three secrets with the command in docs/operations.md. */
 async function changeKeys(dataDir: string, change: "rotate" | "retire"): Promise<void> {
   for (const name of SECRETS) {
     const env = { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dataDir };
@@ -44,21 +44,21 @@ async function encryptionKeys(dataDir: string): Promise<string[]> {
 const configWithKeys = (keys: string[]) => ({ ENCRYPTION_KEY: keys }) as Config;
 
 interface Before {
-  /** The server comes back on it: access tokens name the address of the service. */
+  /** The port of every start, because access tokens contain the address of the service. */
   env: { PORT: string };
   owner: Person;
-  /** Cookies of another session of theirs: the second is what the first was renewed into. */
+  /** Cookies of another session: the second one replaced the first. */
   tabs: { first: string; second: string };
-  /** Somebody who signed up and has not entered the code yet. */
+  /** A person who has signed up and not entered the code yet. */
   newcomer: { email: string; code: string };
   capability: string;
-  /** Has taken a delivery. */
+  /** Has received a delivery. */
   receiver: Receiver;
   keyId: string | undefined;
   encryptionKey: string;
 }
 
-/** Something of every kind that a key has to do with, made with the first keys. */
+/** One object of every kind that depends on a key, created with the first keys. */
 async function useFirstKeys(dataDir: string): Promise<Before> {
   await using api = await startApi({ dataDir });
   const owner = await api.owner();
@@ -119,7 +119,7 @@ describe("after a rotation of all keys", () => {
     await rm(dataDir, { recursive: true });
   });
 
-  test("sessions go on, with access tokens of both keys", async () => {
+  test("sessions continue, with access tokens of both keys", async () => {
     const { owner, keyId } = before;
     expect(await statusWith(api, owner.accessToken)).toBe(200);
     const { status, body } = await refresh(api, owner.cookie);
@@ -140,16 +140,16 @@ describe("after a rotation of all keys", () => {
     agent.socket?.close();
   });
 
-  test("a vendor goes on delivering", async () => {
+  test("a vendor's deliveries are accepted", async () => {
     expect((await deliver(api.server, before.receiver)).status).toBe(200);
   });
 
-  test("a code that is on its way is taken", async () => {
+  test("a code that was mailed before is accepted", async () => {
     const verified = await api.stranger.post("/auth/verify-email-otp", before.newcomer);
     expect(verified.status).toBe(200);
   });
 
-  test("a mail that waits is delivered, and stored secrets are encrypted again", async () => {
+  test("a mail in the outbox is delivered, and stored secrets are encrypted again", async () => {
     await api.runCron();
     expect((await api.readMailsTo("waiting@example.com")).join()).toContain(
       "Subject: Sealed before",
@@ -162,7 +162,7 @@ describe("after a rotation of all keys", () => {
     expect(await decrypt(configWithKeys([newKey]), TOTP_SECRET_PURPOSE, encrypted)).toBe(SEED);
   });
 
-  test("a second tab is given the successor that the first was given before", async () => {
+  test("a second tab gets the same new refresh token as the first", async () => {
     const { first, second } = before.tabs;
     await api.sql("update sessions set rotated_at = now() where user_id = $1", [
       before.owner.userId,
@@ -174,7 +174,7 @@ describe("after a rotation of all keys", () => {
   });
 });
 
-describe("once the earlier keys are gone", () => {
+describe("after the earlier keys were removed", () => {
   let dataDir: string;
   let before: Before;
   let renewed: string;
@@ -196,7 +196,7 @@ describe("once the earlier keys are gone", () => {
     await rm(dataDir, { recursive: true });
   });
 
-  test("everything works, and the sessions that were renewed meanwhile go on", async () => {
+  test("everything works, and renewed sessions continue", async () => {
     expect((await api.stranger.get("/ready")).status).toBe(200);
     expect((await refresh(api, renewed)).status).toBe(200);
   });
@@ -209,14 +209,14 @@ describe("once the earlier keys are gone", () => {
     expect((await deliver(api.server, before.receiver)).status).toBe(200);
   });
 
-  test("what only they had signed or proved is refused", async () => {
+  test("what only they had signed is refused", async () => {
     expect(await statusWith(api, before.owner.accessToken)).toBe(401);
     expect((await refresh(api, before.tabs.second)).status).toBe(401);
     const agent = await api.connectAgent(before.capability, { port: 1, subdomain: "retired" });
     expect(agent.code).toBeDefined();
   });
 
-  test("a start with an earlier key alone is refused", async () => {
+  test("a start with only an earlier key is refused", async () => {
     const otherDir = await createPreparedDir();
     const { code, stderr } = await startExpectingFailure({
       DATABASE_URL: await api.server.databaseUrl(),

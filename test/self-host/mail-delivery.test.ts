@@ -1,4 +1,4 @@
-/** From a sign-up to the mailbox, through the outbox and a real SMTP server. */
+/** Delivery of mails from a sign-up through the outbox to a real SMTP server. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { MAIL_DELIVERY_MAX_MS } from "../../protocol/limits.ts";
 import { OUTBOX_RETRY_MAX_MS, OUTBOX_RETRY_MIN_MS } from "../../workers/store/outbox.ts";
@@ -7,7 +7,7 @@ import { startMailServer, type MailServer, type Behavior } from "../harness/fake
 
 let smtp: MailServer;
 let api: TestApi;
-/** Of the log: what a test looks for is after it. */
+/** Length of the log before a test, which reads only what follows. */
 let seen: number;
 beforeAll(async () => {
   smtp = await startMailServer();
@@ -44,7 +44,7 @@ const waiting = () =>
 const nothingWaits = () => waitUntil(async () => (await waiting()).length === 0);
 const makeDue = () => api.sql("update outbox set next_attempt_at = now()");
 
-test("a code arrives in both parts and in the subject, with nothing to load and nothing to follow", async () => {
+test("a code arrives in both parts and in the subject, without external content or links", async () => {
   const email = await signUp();
   const mail = await nextMailTo(email);
   const code = /^\d{6}/.exec(mail.subject ?? "")?.[0] ?? "none";
@@ -60,7 +60,7 @@ test("a code arrives in both parts and in the subject, with nothing to load and 
   expect((await api.stranger.post("/auth/verify-email-otp", { email, code })).status).toBe(200);
 });
 
-test("a mail that has a link leads to the service's own origin", async () => {
+test("the link in a mail leads to the service's own origin", async () => {
   const email = await signUp();
   const code = (await nextMailTo(email)).subject!.slice(0, 6);
   await api.stranger.post("/auth/verify-email-otp", { email, code });
@@ -123,7 +123,7 @@ describe("a mail server that", () => {
     expect(smtp.connections).toBe(connections);
   });
 
-  test("goes on refusing is asked ever more rarely, once an hour in the end", async () => {
+  test("keeps refusing is retried with growing delays, up to an hour", async () => {
     smtp.behavior = "451 4.3.0 try again later";
     await signUp();
     await logged("delivery_failed");
@@ -139,20 +139,20 @@ describe("a mail server that", () => {
     await waitUntil(() => Promise.resolve(/"delivery_failed".*"attempts":9/.test(log())));
   });
 
-  test("is back delivers each waiting mail once, whoever asks and however often at once", async () => {
+  test("is reachable again gets each waiting mail once, even with concurrent deliveries", async () => {
     await smtp.stop();
     const emails = await Promise.all(Array.from({ length: 12 }, signUp));
     await waitUntil(() => Promise.resolve(log().split("delivery_failed").length > 12));
     await smtp.start();
     await makeDue();
     await Promise.all(Array.from({ length: 20 }, () => api.runCron()));
-    // The server runs its job by itself too, once a minute.
+    // The server also runs the job by itself, once a minute.
     await nothingWaits();
     expect(emails.map((email) => mailsTo(email).length)).toEqual(emails.map(() => 1));
   });
 });
 
-test("a mail that nobody took for a day is given up, and the log says so", async () => {
+test("a mail that could not be delivered for a day is given up, and this is logged", async () => {
   await smtp.stop();
   await signUp();
   await logged("delivery_failed");

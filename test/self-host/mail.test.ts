@@ -42,7 +42,7 @@ async function post(smtpServer: SmtpServer | undefined, body: unknown): Promise<
   }
 }
 
-test("without an SMTP server a mail is a file for its owner alone, and the log says where", async () => {
+test("without an SMTP server a mail is written to a file that only its owner can read, and its path is logged", async () => {
   expect(await post(undefined, mail)).toBe(200);
   const [file = ""] = await readdir(join(dir, "mail"));
   expect(file).toMatch(/^\d{4}-\d\d-\d\dT[\d-]+Z-owner\+x@example\.com\.eml$/);
@@ -55,7 +55,7 @@ test("without an SMTP server a mail is a file for its owner alone, and the log s
   expect(message).toContain("Your code is 123456");
 });
 
-test("mails to one address are all kept, however many come in one moment", async () => {
+test("all of many simultaneous mails to one address are stored", async () => {
   const statuses = await Promise.all(Array.from({ length: 50 }, () => post(undefined, mail)));
   expect(statuses).toEqual(Array(50).fill(200));
   const names = await readdir(join(dir, "mail"));
@@ -63,7 +63,7 @@ test("mails to one address are all kept, however many come in one moment", async
   expect(names).toHaveLength(50);
 });
 
-test("an address never leads out of the directory", async () => {
+test("a mail address can't place the file outside the directory", async () => {
   expect(await post(undefined, { ...mail, to: `"../../up"@example.com` })).toBe(400);
   expect(await post(undefined, { ...mail, to: "a/../b@example.com" })).toBeLessThanOrEqual(400);
   const names = await readdir(join(dir, "mail")).catch(() => []);
@@ -88,7 +88,7 @@ describe("over SMTP", () => {
     ...changes,
   });
 
-  test("a mail is there once the server took it, as it was written", async () => {
+  test("a mail is delivered unchanged when the request succeeds", async () => {
     await using smtp = await startMailServer();
     const text = `Grüße\n.\n..two\n${"long ".repeat(500)}\nFrom here on\n`;
     expect(await post(here(smtp.port), { ...mail, text })).toBe(200);
@@ -99,7 +99,7 @@ describe("over SMTP", () => {
     expect(Math.max(...received!.raw.split("\r\n").map((line) => line.length))).toBeLessThan(998);
   });
 
-  test("nothing that people wrote becomes a header or another recipient", async () => {
+  test("user input can't add a header or a recipient", async () => {
     await using smtp = await startMailServer();
     const from = { name: 'Eve" <eve@example.com>\r\nBcc: eve@example.com', address: "a@localhost" };
     const subject = "One\r\nBcc: eve@example.com\r\n\r\nbody";
@@ -115,24 +115,24 @@ describe("over SMTP", () => {
     ["451 4.3.0 later", 503],
     ["550 5.7.1 relaying denied", 503],
     ["550 5.1.1 no such user", 422],
-  ] as const)("a server that says %j is told as %i", async (mood, status) => {
+  ] as const)("the SMTP reply %j is answered with %i", async (mood, status) => {
     await using smtp = await startMailServer();
     smtp.behavior = mood;
     expect(await post(here(smtp.port), mail)).toBe(status);
     expect(logged).toHaveLength(1);
   });
 
-  test("a server that isn't there is told as not delivered", async () => {
+  test("an unreachable server is reported as not delivered", async () => {
     expect(await post(here(1), mail)).toBe(503);
     expect(logged).toHaveLength(1);
   });
 
-  test("a server that says nothing is given up in time", async () => {
+  test("a delivery to a silent server times out", async () => {
     await using smtp = await startMailServer();
     smtp.behavior = "is silent";
     const mailer = createMailer({ mailDir: dir, smtpServer: here(smtp.port), log });
     const startedAt = Date.now();
-    // More at once than it opens connections, so that some wait behind others.
+    // More than the number of connections, so that some mails wait for others.
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => mailer.handle(JSON.stringify(mail))),
     );
@@ -157,7 +157,7 @@ describe("over SMTP", () => {
       },
     };
 
-    test("it goes to a server of this machine, whatever its certificate", async () => {
+    test("it is sent to a server on this machine with any certificate", async () => {
       await using smtp = await startMailServer(withPassword);
       expect(await post(here(smtp.port, { credentials }), mail)).toBe(200);
       expect(smtp.mails[0]?.session).toMatchObject({ secure: true, user: credentials.user });
@@ -165,7 +165,7 @@ describe("over SMTP", () => {
 
     test.each<[string, SMTPServerOptions]>([
       ["that offers no TLS", { ...withPassword, hideSTARTTLS: true, allowInsecureAuth: true }],
-      ["whose certificate nobody vouches for", withPassword],
+      ["with an untrusted certificate", withPassword],
     ])("it goes to no server elsewhere %s", async (_, options) => {
       const tried: string[] = [];
       await using smtp = await startMailServer({

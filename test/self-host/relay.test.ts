@@ -1,4 +1,4 @@
-/** The relay that `npm start` runs beside the server. */
+/** The relay that `npm start` runs. */
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { expect, test, vi } from "vitest";
@@ -21,7 +21,7 @@ async function relayedServer(first: number): Promise<TestServer> {
   return startServer({ env: { LOCAL_RELAY: "on", RELAY_PORT_RANGE: `${first}-${first + 9}` } });
 }
 
-test("a server that says it listens has its relay connected, and stops it with itself", async () => {
+test("the relay is connected when the server reports that it listens, and stops with the server", async () => {
   const first = await reservePorts(10);
   const server = await relayedServer(first);
   expect(await health(first)).toMatchObject({ linked: true });
@@ -29,7 +29,7 @@ test("a server that says it listens has its relay connected, and stops it with i
   await expect(health(first)).rejects.toThrow();
 });
 
-test("a relay whose port is taken does not keep the server from starting, and starts once it is free", async () => {
+test("the server starts while the relay's port is in use, and the relay starts when the port is free", async () => {
   const first = await reservePorts(10);
   const other = createServer((socket) => socket.destroy()).listen(first, "127.0.0.1");
   await once(other, "listening");
@@ -45,11 +45,11 @@ test("a relay whose port is taken does not keep the server from starting, and st
       ),
     WAIT_OPTIONS,
   );
-  // The reason was logged once, however often it was tried.
+  // The reason is logged once, not with each retry.
   expect(server.output.split(problem)).toHaveLength(2);
 });
 
-test("a relay that is killed comes back", async () => {
+test("a killed relay is restarted", async () => {
   const first = await reservePorts(10);
   await using server = await relayedServer(first);
   const { pid } = await health(first);
@@ -62,7 +62,7 @@ test("a relay that is killed comes back", async () => {
   expect(server.output).toContain("will be restarted");
 });
 
-test("a server that is ended with kill -9 leaves no relay behind", async () => {
+test("the relay exits after a kill -9 of the server", async () => {
   const first = await reservePorts(10);
   const server = await relayedServer(first);
   await server.kill();
@@ -72,13 +72,13 @@ test("a server that is ended with kill -9 leaves no relay behind", async () => {
       () => true,
     );
   await vi.waitUntil(isGone, WAIT_OPTIONS);
-  // The next start ends what else was left.
+  // The next start stops the other child processes.
   const next = await startServer({ dataDir: server.dataDir });
   await next.stop();
   await server.stop();
 });
 
-test("a name that is no host stops the start with one line", async () => {
+test("an invalid RELAY_HOST prevents the start with a one-line error", async () => {
   const ended = await startExpectingFailure({ RELAY_HOST: "a b" });
   expect(ended.code).toBe(1);
   expect(ended.stderr.trim().split("\n")).toHaveLength(1);

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { StartError } from "../../self-host/errors.ts";
 import { readEnvironment, readSettings } from "../../self-host/settings.ts";
 
-test("with nothing set, the defaults are those of a server of one's own", () => {
+test("without settings, the defaults of a self-hosted server apply", () => {
   expect(readSettings({})).toMatchObject({
     host: "127.0.0.1",
     port: 8787,
@@ -19,11 +19,11 @@ test("with nothing set, the defaults are those of a server of one's own", () => 
   });
 });
 
-test("an empty value is the same as none", () => {
+test("an empty value is the same as an unset one", () => {
   expect(readSettings({ SMTP_URL: "", PORT: " ", DEFAULT_PLAN: "" })).toEqual(readSettings({}));
 });
 
-test("the Worker gets its own settings, and neither secrets nor those of this process", () => {
+test("the Worker gets only its own settings, without secrets and settings of this process", () => {
   const { worker } = readSettings({
     SERVICE_DOMAIN: "tunnels.example.com",
     RELAY_HOST: "relay.example.com",
@@ -41,7 +41,7 @@ test("the Worker gets its own settings, and neither secrets nor those of this pr
   });
 });
 
-describe("a bad value stops the start with a line that names it", () => {
+describe("an invalid value prevents the start with a line that names it", () => {
   test.each([
     ["HOST", "not a host"],
     ["PORT", "eighty"],
@@ -88,7 +88,7 @@ describe("a bad value stops the start with a line that names it", () => {
     expect(read).toThrow(new RegExp(`^${name}: [^\\n]+$`));
   });
 
-  test("and a provider that is configured in part, each setting that it lacks", () => {
+  test("a partly configured provider is reported with each missing setting", () => {
     const issuer = { IDP_A_ISSUER: "https://id.example.com" };
     expect(() => readSettings(issuer)).toThrow(/^IDP_A_CLIENT_ID: .*; IDP_A_CLIENT_SECRET: .*$/);
     expect(() => readSettings({ IDP_B_CLIENT_ID: "client" })).toThrow(/IDP_B_TOKEN_URL: /);
@@ -96,13 +96,13 @@ describe("a bad value stops the start with a line that names it", () => {
     expect(readSettings(whole).worker).toMatchObject(whole);
   });
 
-  test("so does half of what makes custom hostnames", () => {
+  test("partly configured custom hostnames are reported", () => {
     const zone = { CF_ZONE_ID: "0123456789abcdef0123456789abcdef" };
     expect(() => readSettings(zone)).toThrow(/CF_API_TOKEN: .*CF_ZONE_ID/);
     expect(readSettings({ ...zone, CF_API_TOKEN: "t" }).worker).toMatchObject(zone);
   });
 
-  test("and payments without what they need", () => {
+  test("payments without their required settings are reported", () => {
     expect(() => readSettings({ BILLING_MODE: "payments" })).toThrow(/^BILLING_MODE: .*PAYMENTS_/);
     const key = { PAYMENTS_SECRET_KEY: "sk" };
     expect(() => readSettings(key)).toThrow(/PAYMENTS_PRICE_TEAM_YEARLY: .*go together/);
@@ -118,12 +118,12 @@ describe("a bad value stops the start with a line that names it", () => {
     expect(readSettings(whole).worker).toMatchObject(whole);
   });
 
-  test("and two bad values both", () => {
+  test("two invalid values are both reported", () => {
     expect(() => readSettings({ PORT: "x", TRUST_PROXY: "y" })).toThrow(/TRUST_PROXY: .*PORT: /);
   });
 });
 
-test("the environment wins over a file, and a file that isn't there is no mistake", async () => {
+test("the environment takes precedence over a file, and a missing file is ignored", async () => {
   const dir = await mkdtemp(join(tmpdir(), "underpass-test-"));
   const file = join(dir, ".env");
   await writeFile(file, "UNDERPASS_TEST_A=file\nPATH=file\n# comment\nQUOTED='a b'\n");

@@ -49,7 +49,7 @@ describe("a server", () => {
     await rm(dir, { recursive: true });
   });
 
-  test("answers, and tells a newcomer what to do next", async () => {
+  test("serves requests, and prints how to create the first account", async () => {
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
     expect(server.setupCode).toMatch(/^([2-9A-HJ-NP-Z]{4}-){3}[2-9A-HJ-NP-Z]{4}$/);
     expect(server.output).toContain(
@@ -57,7 +57,7 @@ describe("a server", () => {
     );
   });
 
-  test("keeps its secrets to its owner, in files and in what other processes can see", async () => {
+  test("hides its secrets from other users: in files, command lines and logs", async () => {
     const mode = async (path: string) => ((await stat(join(dir, path))).mode & 0o777).toString(8);
     expect(await mode("secrets.json")).toBe("600");
     expect(await mode("run")).toBe("700");
@@ -76,7 +76,7 @@ describe("a server", () => {
     }
   });
 
-  test("has its directory for itself", async () => {
+  test("uses its data directory exclusively", async () => {
     const { code, stderr } = await startExpectingFailure({ DATA_DIR: dir });
     expect(code).toBe(1);
     expect(stderr).toBe(
@@ -85,7 +85,7 @@ describe("a server", () => {
     expect((await fetch(`${server.url}/health`)).status).toBe(200);
   });
 
-  test("migrates once however many start at once", async () => {
+  test("migrates once when several start at the same time", async () => {
     await query(server, "create database twice");
     const url = (await server.databaseUrl()).replace(/postgres$/, "twice");
     const clients = await Promise.all([1, 2, 3].map(() => connectDatabase(url)));
@@ -94,7 +94,7 @@ describe("a server", () => {
     expect(applied.filter((count) => count > 0)).toHaveLength(1);
   });
 
-  test("lends its database to another that brings none", async () => {
+  test("uses the database in DATABASE_URL instead of an embedded one", async () => {
     await query(server, "create database external");
     const url = (await server.databaseUrl()).replace(/postgres$/, "external");
     await using other = await startServer({ env: { DATABASE_URL: url } });
@@ -104,7 +104,7 @@ describe("a server", () => {
   });
 
   test.each(["workerd", "postgres"] as const)(
-    "brings %s back after a kill -9, with all rows",
+    "restarts %s after a kill -9, with all rows",
     async (part) => {
       await addRow(server, `before ${part} was killed`);
       const pid = await server.getPid(part);
@@ -120,7 +120,7 @@ describe("a server", () => {
 
 describe("a stop", () => {
   test.each(["SIGTERM", "SIGINT"] as const)(
-    "by %s is clean: exit 0, nothing runs on",
+    "by %s exits with 0 and leaves no process running",
     async (signal) => {
       const server = await startServer();
       const pids = [await server.getPid("workerd"), await server.getPid("postgres")];
@@ -129,7 +129,7 @@ describe("a stop", () => {
     },
   );
 
-  test("reaches the server through npm start too", async () => {
+  test("works through npm start", async () => {
     const dir = await createTemporaryDir();
     const npm = spawn("npm", ["start"], {
       env: {
@@ -151,7 +151,7 @@ describe("a stop", () => {
   });
 });
 
-test("it runs in a directory that nobody else can enter, as root too", async () => {
+test("a server runs in a directory that other users can't enter, also as root", async () => {
   const dir = await createTemporaryDir();
   expect((await stat(dir)).mode & 0o777).toBe(0o700);
   const server = await startServer({ dataDir: join(dir, "inner/data") });
@@ -160,7 +160,7 @@ test("it runs in a directory that nobody else can enter, as root too", async () 
   await rm(dir, { recursive: true });
 });
 
-test("after a kill -9 of the server, the next start recovers everything by itself", async () => {
+test("after a kill -9 of the server, the next start recovers without help", async () => {
   const dir = await createTemporaryDir();
   let server = await startServer({ dataDir: dir });
   for (const round of [1, 2]) {
@@ -168,7 +168,7 @@ test("after a kill -9 of the server, the next start recovers everything by itsel
     const leftovers = [await server.getPid("workerd"), await server.getPid("postgres")];
     await server.kill();
     expect(leftovers.map(getCommandLine)).not.toContain(undefined);
-    // On the same port: what is left must not hold it.
+    // On the same port: processes that are left must not use it.
     server = await startServer({ dataDir: dir, env: { PORT: String(server.port) } });
     expect(leftovers.map(getCommandLine)).toEqual([undefined, undefined]);
     await untilHealthy(server);
@@ -178,7 +178,7 @@ test("after a kill -9 of the server, the next start recovers everything by itsel
   await rm(dir, { recursive: true });
 });
 
-describe("a start that can't succeed says why in one line, exits 1 and leaves nothing running", () => {
+describe("a failing start prints a one-line reason, exits with 1 and leaves no process running", () => {
   let dir: string;
   beforeAll(async () => {
     dir = await createTemporaryDir();
@@ -195,9 +195,9 @@ describe("a start that can't succeed says why in one line, exits 1 and leaves no
     expect(left).toBe("");
   }
 
-  test("a bad setting", () => expectFailure({ TRUST_PROXY: "yes" }, /TRUST_PROXY: /));
+  test("with an invalid setting", () => expectFailure({ TRUST_PROXY: "yes" }, /TRUST_PROXY: /));
 
-  test("a port in use", async () => {
+  test("with a port in use", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     await once(other, "listening");
     const { port } = other.address() as AddressInfo;
@@ -205,22 +205,22 @@ describe("a start that can't succeed says why in one line, exits 1 and leaves no
     other.close();
   });
 
-  test("an address of another machine", () =>
+  test("with an address of another machine", () =>
     expectFailure({ HOST: "192.0.2.1" }, /HOST, PORT: can't listen on 192\.0\.2\.1/));
 
-  test("a database that can't be reached", () =>
+  test("with an unreachable database", () =>
     expectFailure(
       { DATABASE_URL: "postgresql://user:secret@127.0.0.1:1/db" },
       /DATABASE_URL: can't connect to the database at 127\.0\.0\.1:1: .*ECONNREFUSED/,
     ));
 
-  test("another encryption key", () =>
+  test("with another encryption key", () =>
     expectFailure(
       { ENCRYPTION_KEY: btoa("k".repeat(32)) },
       /ENCRYPTION_KEY: not the key that this database was set up with/,
     ));
 
-  test("another signing key", async () => {
+  test("with another signing key", async () => {
     const jwk = generateKeyPairSync("ed25519").privateKey.export({ format: "jwk" });
     await expectFailure(
       { TOKEN_SIGNING_KEY: JSON.stringify(jwk) },
@@ -228,23 +228,23 @@ describe("a start that can't succeed says why in one line, exits 1 and leaves no
     );
   });
 
-  test("a key of another kind", () =>
+  test("with a key of another type", () =>
     expectFailure(
       { JWT_PRIVATE_KEY: '{"kty":"RSA"}' },
       /JWT_PRIVATE_KEY: must be a private P-256 key/,
     ));
 
-  test("a data directory that can't be one", () =>
+  test("with an unusable data directory", () =>
     expectFailure({ DATA_DIR: "/dev/null/data" }, /DATA_DIR: \/dev\/null\/data can't be used/));
 
-  test("secrets that others can read", async () => {
+  test("with secrets that other users can read", async () => {
     const path = join(dir, "secrets.json");
     await chmod(path, 0o644);
     await expectFailure({}, /secrets\.json can be read by other users/);
     await chmod(path, 0o600);
   });
 
-  test("secrets that are damaged", async () => {
+  test("with a damaged file of secrets", async () => {
     const path = join(dir, "secrets.json");
     const before = await readFile(path, "utf8");
     await writeFile(path, before.slice(0, -20));
@@ -252,7 +252,7 @@ describe("a start that can't succeed says why in one line, exits 1 and leaves no
     await writeFile(path, before);
   });
 
-  test("and when the reason is gone, it starts", async () => {
+  test("and succeeds when the cause is fixed", async () => {
     const server = await startServer({ dataDir: dir });
     expect(await server.stop()).toBe(0);
   });
