@@ -94,7 +94,7 @@ async function fetchToken(): Promise<boolean> {
     return true;
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== "unauthorized") throw error;
-    endSession("Your session has expired. Please sign in again.");
+    endSession("Your session has ended. Please sign in again.");
     return false;
   }
 }

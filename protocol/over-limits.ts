@@ -5,7 +5,7 @@
  */
 const NOTES = {
   reserved_subdomains: (count: number, allowed: number) =>
-    `Reserved subdomains: you keep all ${count}. The plan includes ${allowed}, so you can't reserve more.`,
+    `Reserved subdomains: ${count}. You keep them, but can't reserve more: the plan includes ${allowed}.`,
   tunnel_passwords: (count: number) =>
     `Tunnels with a password: ${count}. They refuse all visitors until you upgrade the plan or remove the password.`,
   identity_gates: (count: number) =>

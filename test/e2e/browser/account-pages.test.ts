@@ -31,7 +31,7 @@ test("an invitation is sent, opened and accepted", async () => {
 
   const joining = await pages.openAs(guest.email, link);
   await clickButton(joining, "Accept the invitation");
-  await joining.getByText(/You are now a member of .*, as admin/).waitFor();
+  await joining.getByText(/You are now a member of .* with the role admin/).waitFor();
   await clickButton(joining, "Open the organization");
   await getSection(joining, "Members").getByText(owner.email).waitFor();
   await getSection(joining, "Members").getByText("admin").waitFor();
@@ -113,7 +113,7 @@ test("members with permission change roles and remove members; others see no but
 
   await clickButton(page, "Leave");
   await page.getByRole("dialog").getByRole("button", { name: "Leave" }).click();
-  await page.getByRole("alert").filter({ hasText: "keeps an owner" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "last owner" }).waitFor();
 
   const modest = await pages.openAs(viewer.email);
   await getSection(modest, "Members").getByText(owner.email).waitFor();

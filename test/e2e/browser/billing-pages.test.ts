@@ -12,14 +12,14 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
   await billing.getByText("10 USD a month, or 100 USD a year").waitFor();
 
   await clickButton(page, "Pay monthly for Pro");
-  await page.getByRole("heading", { name: "You have the pro plan" }).waitFor();
+  await page.getByRole("heading", { name: "You now have the pro plan" }).waitFor();
   const used = page.url();
   await page.getByRole("link", { name: "Back to your account" }).click();
   await billing.getByText("paid monthly").waitFor();
   expect(await billing.getByRole("button", { name: "Pay monthly for Pro" }).count()).toBe(0);
 
   await clickButton(page, "Pay yearly for Team");
-  await page.getByRole("heading", { name: "You have the team plan" }).waitFor();
+  await page.getByRole("heading", { name: "You now have the team plan" }).waitFor();
   await page.goto(used);
   await page.getByText("This link has been used").waitFor();
   await page.goto(pages.origin);
@@ -27,7 +27,7 @@ test("a plan is bought, changed, overdue, paid and canceled on the pages", async
 
   await clickButton(page, "Invoices and payment");
   for (const [action, outcome] of [
-    ["Cancel at the end of the period", "It ends with the period."],
+    ["Cancel at the end of the period", "The subscription ends with the current period."],
     ["Don't cancel", "Cancel at the end of the period"],
     ["Let a payment fail", "A payment is overdue."],
     ["Pay what is overdue", "Let a payment fail"],

@@ -88,7 +88,7 @@ test("a person approves a waiting machine, which then opens tunnels", async () =
   await page.getByLabel("Email address").fill(owner.email);
   await page.getByLabel("Password").fill("not the password");
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("alert").filter({ hasText: "Wrong" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "is wrong" }).waitFor();
   await page.getByLabel("Password").fill(owner.password);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByText(code).waitFor();
@@ -116,7 +116,7 @@ test("the activation page reports a wrong code, and runs no script or style but 
   await page.keyboard.press("Enter");
   await page.getByLabel("Code from your command line").fill("BCDF-GHJK");
   await page.keyboard.press("Enter");
-  await page.getByRole("alert").filter({ hasText: "No machine" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "The code is wrong" }).waitFor();
 
   problems.length = 0;
   await page.evaluate(`{

@@ -51,7 +51,7 @@ test("a wrong password is reported, and the right one signs in", async () => {
   const { email } = await pages.api.owner();
   const page = await pages.open("/");
   await signIn(page, email, "not the password");
-  await complains(page, "Wrong e-mail address or password");
+  await complains(page, "The email address or the password is wrong");
   await signIn(page, email);
   await waitForAccountPage(page);
   await clickButton(page, "Sign out");

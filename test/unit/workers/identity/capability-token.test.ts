@@ -1,6 +1,10 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { BincodeReader, BincodeWriter } from "../../../../workers/identity/tokens/bincode.ts";
+import {
+  BincodeError,
+  BincodeReader,
+  BincodeWriter,
+} from "../../../../workers/identity/tokens/bincode.ts";
 import {
   decodeCapabilityToken,
   signCapabilityToken,
@@ -66,7 +70,7 @@ describe("a capability token", () => {
     for (let at = 0; at < bytes.length; at++) {
       const changed = bytes.slice();
       changed[at]! ^= 0x01;
-      expect(await verifyCapabilityToken(changed, keys, WHILE_GOOD_MS)).toHaveProperty("fault");
+      expect(await verifyCapabilityToken(changed, keys, WHILE_GOOD_MS)).toHaveProperty("error");
     }
   });
 
@@ -136,11 +140,11 @@ describe("bincode", () => {
 
   test.each([
     ["a length of 2^64 - 1", "ffffffffffffffff"],
-    ["a length one beyond the end", "0400000000000000aabbcc"],
+    ["a length beyond the remaining bytes", "0400000000000000aabbcc"],
     ["half a length", "01000000"],
   ])("%s allocates nothing and is an error", (_, hex) => {
-    expect(() => new BincodeReader(fromHex(hex)).bytes()).toThrow("end");
-    expect(() => new BincodeReader(fromHex(hex)).list(() => 0)).toThrow("end");
+    expect(() => new BincodeReader(fromHex(hex)).bytes()).toThrow(BincodeError);
+    expect(() => new BincodeReader(fromHex(hex)).list(() => 0)).toThrow(BincodeError);
   });
 
   test.each([
