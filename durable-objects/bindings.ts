@@ -1,5 +1,5 @@
-/** What is bound to Durable Objects: a part of what is bound to the Worker (`workers/env.ts`). */
-import type { AccessBindings } from "../access/checks.ts";
+/** The bindings of Durable Objects: a subset of the bindings of the Worker (`workers/env.ts`). */
+import type { AccessBindings } from "../access/authenticators/authenticators.ts";
 import type { OrganizationRpc, RelayRpc, Rows, TunnelRpc } from "./rpc.ts";
 
 export interface ObjectBindings extends AccessBindings {

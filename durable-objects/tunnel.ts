@@ -20,7 +20,7 @@ import type { TunnelUsage } from "../protocol/relay/link.ts";
 import type { ObjectBindings } from "./bindings.ts";
 import type { Presence, TunnelReport, WatchStatus, TunnelRpc } from "./rpc.ts";
 import { answerClose } from "./close-quietly.ts";
-import { buildAuthenticators } from "../access/authenticators.ts";
+import { buildAuthenticators } from "../access/authenticators/authenticators.ts";
 import { refuse, withRetryAfter } from "../access/refusal.ts";
 import type { SettingsInput } from "../access/settings.ts";
 import {

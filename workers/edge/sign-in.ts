@@ -3,7 +3,7 @@
  * visitor pass when it returns. Loaded by the first visitor who needs it.
  */
 import { SIGN_IN_HEADER, type SignInStep } from "../../access/identity.ts";
-import { formatPassCookie } from "../../access/pass-cookie.ts";
+import { formatPassCookie } from "../../access/authenticators/pass-cookie.ts";
 import { getRequestTarget } from "../../protocol/request-target.ts";
 import type { ErrorCode } from "../../protocol/errors.ts";
 import { getAuthority, parseHost } from "../../protocol/hosts.ts";

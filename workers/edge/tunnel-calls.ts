@@ -3,7 +3,7 @@
  * slow ones. It sends its verdict along with the request, and the object accepts the verdict only if the gates
  * are the current ones: so a changed policy applies to the next request, both when it admits and when it refuses.
  */
-import { buildAuthenticators } from "../../access/authenticators.ts";
+import { buildAuthenticators } from "../../access/authenticators/authenticators.ts";
 import { authorize } from "../../access/authorize.ts";
 import { readAccessRequest } from "../../access/access-request.ts";
 import { EDGE_VERDICT_HEADER, formatEdgeVerdict } from "../../access/edge-verdict.ts";

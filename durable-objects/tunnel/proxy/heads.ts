@@ -7,7 +7,7 @@ import { FLAG } from "../../../protocol/wire/frames.ts";
 import { getRequestTarget } from "../../../protocol/request-target.ts";
 import { isForwarded, SOCKET_HANDSHAKE } from "../../../protocol/header-names.ts";
 import { EDGE_VERDICT_HEADER } from "../../../access/edge-verdict.ts";
-import { isPassCookie, removePass } from "../../../access/pass-cookie.ts";
+import { isPassCookie, removePass } from "../../../access/authenticators/pass-cookie.ts";
 import { GATES_HEADER } from "../../../access/gates.ts";
 import type { HeadRewrite } from "../../../access/policy-actions.ts";
 import { headerPairs } from "../../../shared/header-lines.ts";

@@ -37,7 +37,7 @@ const ANN = basicAuthorization("ann", "open sesame");
 const DENY = { kind: "deny", path_prefix: "/admin" };
 const line = ({ headers }: Answer, name: string) => findHeader(headers, name);
 const policy = (...actions: object[]) => shop.put("policy", { actions });
-const codesOf = async (...visits: Promise<Answer>[]) =>
+const readCodes = async (...visits: Promise<Answer>[]) =>
   (await Promise.all(visits)).map(findErrorCode);
 
 describe("a refusal", () => {
@@ -75,7 +75,7 @@ describe("a refusal", () => {
       expect([path, findErrorCode(await shop.visit(path))]).toEqual([path, "forbidden"]);
     }
     expect(origin.seen).toEqual([]);
-    expect(await codesOf(shop.visit("/%2561dmin"), shop.visit("/ADMIN"))).toEqual([
+    expect(await readCodes(shop.visit("/%2561dmin"), shop.visit("/ADMIN"))).toEqual([
       "passed",
       "passed",
     ]);
@@ -90,10 +90,10 @@ describe("a password", () => {
   test("is requested with the tunnel's name, accepted, and not forwarded", async () => {
     const asked = await shop.visit("/", HTML);
     expect([asked.status, line(asked, "www-authenticate")]).toEqual([401, 'Basic realm="shop"']);
-    expect(await codesOf(shop.visit("/", basicAuthorization("ann", "open barley")))).toEqual([
+    expect(await readCodes(shop.visit("/", basicAuthorization("ann", "open barley")))).toEqual([
       "unauthorized",
     ]);
-    expect(await codesOf(shop.visit("/", basicAuthorization("bob", "open sesame")))).toEqual([
+    expect(await readCodes(shop.visit("/", basicAuthorization("bob", "open sesame")))).toEqual([
       "unauthorized",
     ]);
     for (let n = 0; n < 3; n++) expect(findErrorCode(await shop.visit("/", ANN))).toBe("passed");
@@ -142,7 +142,7 @@ describe("a password", () => {
       shop.visit("/", basicAuthorization("ann", `guess ${n}`)),
     );
     const rights = Array.from({ length: 200 }, () => shop.visit("/", ANN));
-    expect(await codesOf(...rights)).toEqual(Array(200).fill("passed"));
+    expect(await readCodes(...rights)).toEqual(Array(200).fill("passed"));
     const refused = await Promise.all(guesses);
     expect(new Set(refused.map(findErrorCode))).toEqual(new Set(["unauthorized", "rate_limited"]));
     const limited = refused.find(({ status }) => status === 429)!;
@@ -163,7 +163,7 @@ describe("the headers between the edge and the object", () => {
       for (const name of ["underpass-judged", "Underpass-Judged", "underpass_judged"]) {
         const forged = { [name]: value, "underpass-gates": "null" };
         const answers = [shop.visit("/", forged), shop.visit("/admin", { ...forged, ...ANN })];
-        expect([value, ...(await codesOf(...answers))]).toEqual([
+        expect([value, ...(await readCodes(...answers))]).toEqual([
           value,
           "unauthorized",
           "forbidden",

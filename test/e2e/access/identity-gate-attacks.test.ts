@@ -27,8 +27,14 @@ beforeEach(() => {
   visits.origin.seen.length = 0;
 });
 
-const codeOf = ({ status, headers }: Answer) => [status, findHeader(headers, "underpass-error")];
-const outcomeOf = ({ status, headers }: Visit) => [status, headers.get("underpass-error")];
+const readStatusAndCode = ({ status, headers }: Answer) => [
+  status,
+  findHeader(headers, "underpass-error"),
+];
+const readPageStatusAndCode = ({ status, headers }: Visit) => [
+  status,
+  headers.get("underpass-error"),
+];
 const REFUSED = [401, "unauthorized"];
 const PASSED = [200, undefined];
 const showing = (pass: string) => `Cookie: ${COOKIE}=${pass}\r\n`;
@@ -47,7 +53,7 @@ describe("a response of the provider is valid", () => {
     const ann = new TunnelBrowser();
     const back = await callback(ann);
     expect((await ann.open(back)).location?.pathname).toBe(TICKET_PATH);
-    expect(outcomeOf(await ann.open(back))).toEqual([400, "invalid_request"]);
+    expect(readPageStatusAndCode(await ann.open(back))).toEqual([400, "invalid_request"]);
   });
 
   test("once, also with the cookie of the attempt", async () => {
@@ -58,12 +64,15 @@ describe("a response of the provider is valid", () => {
     expect((await ann.open(back)).status).toBe(302);
     expect(ann.cookie("localhost", name)).toBeUndefined();
     ann.setCookie("localhost", name, kept);
-    expect(outcomeOf(await ann.open(back))).toEqual([400, "invalid_request"]);
+    expect(readPageStatusAndCode(await ann.open(back))).toEqual([400, "invalid_request"]);
   });
 
   test("only in the browser that started the sign-in", async () => {
     const back = await callback(new TunnelBrowser());
-    expect(outcomeOf(await new TunnelBrowser().open(back))).toEqual([400, "invalid_request"]);
+    expect(readPageStatusAndCode(await new TunnelBrowser().open(back))).toEqual([
+      400,
+      "invalid_request",
+    ]);
   });
 
   test.each(["", "x", "../../x", "a".repeat(5_000), "%0d%0aset-cookie:x", "<script>"])(
@@ -73,7 +82,7 @@ describe("a response of the provider is valid", () => {
       const back = await callback(ann);
       back.searchParams.set("state", state);
       const refused = await ann.open(back);
-      expect(outcomeOf(refused)).toEqual([400, "invalid_request"]);
+      expect(readPageStatusAndCode(refused)).toEqual([400, "invalid_request"]);
       expect(refused.body).not.toContain("<script>");
       back.searchParams.delete("state");
       expect((await ann.open(back)).status).toBe(400);
@@ -87,7 +96,7 @@ describe("a response of the provider is valid", () => {
     atLogin.pathname = "/auth/oauth/idp_a/callback";
     const name = `underpass-visit-${back.searchParams.get("state")!.slice(0, 8)}`;
     ann.setCookie("localhost", "underpass-oauth", ann.cookie("localhost", name)!);
-    expect(outcomeOf(await ann.open(atLogin))).toEqual([400, "invalid_request"]);
+    expect(readPageStatusAndCode(await ann.open(atLogin))).toEqual([400, "invalid_request"]);
     expect(await visits.api.sql("select 1 from users where email = 'ann@example.com'")).toEqual([]);
   });
 
@@ -96,7 +105,7 @@ describe("a response of the provider is valid", () => {
     const ann = new TunnelBrowser();
     const back = await callback(ann, other);
     await visits.remove(other.tunnelId);
-    expect(outcomeOf(await ann.open(back))).toEqual([404, "not_found"]);
+    expect(readPageStatusAndCode(await ann.open(back))).toEqual([404, "not_found"]);
   });
 
   test("and its error message is shown as plain text, or not at all", async () => {
@@ -106,7 +115,7 @@ describe("a response of the provider is valid", () => {
     back.searchParams.set("error", "<script>alert(1)</script>");
     back.searchParams.set("error_description", "<script>alert(2)</script>");
     const denied = await ann.open(back);
-    expect(outcomeOf(denied)).toEqual([403, "forbidden"]);
+    expect(readPageStatusAndCode(denied)).toEqual([403, "forbidden"]);
     expect(denied.body).not.toContain("<script");
   });
 });
@@ -116,7 +125,7 @@ describe("a ticket is valid", () => {
     const url = await ticket(new TunnelBrowser());
     const all = await Promise.all(Array.from({ length: 20 }, () => new TunnelBrowser().open(url)));
     expect(all.filter(setsPass)).toHaveLength(1);
-    const losers = all.filter((visit) => !setsPass(visit)).map(outcomeOf);
+    const losers = all.filter((visit) => !setsPass(visit)).map(readPageStatusAndCode);
     expect(losers).toEqual(Array(19).fill([400, "invalid_token"]));
   });
 
@@ -125,7 +134,10 @@ describe("a ticket is valid", () => {
     const url = await ticket(new TunnelBrowser());
     const elsewhere = new URL(url);
     elsewhere.host = new URL(other.url).host;
-    expect(outcomeOf(await new TunnelBrowser().open(elsewhere))).toEqual([400, "invalid_token"]);
+    expect(readPageStatusAndCode(await new TunnelBrowser().open(elsewhere))).toEqual([
+      400,
+      "invalid_token",
+    ]);
     expect(setsPass(await new TunnelBrowser().open(url))).toBe(true);
   });
 
@@ -147,7 +159,7 @@ describe("a ticket is valid", () => {
     for (const forged of ["", "x", "v1.a.b.c", "<script>", `v1.${"A".repeat(9_000)}`]) {
       const url = `${tunnel.url}${TICKET_PATH}?ticket=${encodeURIComponent(forged)}`;
       const refused = await new TunnelBrowser().open(url);
-      expect([forged, ...outcomeOf(refused)]).toEqual([forged, 400, "invalid_token"]);
+      expect([forged, ...readPageStatusAndCode(refused)]).toEqual([forged, 400, "invalid_token"]);
       expect([setsPass(refused), refused.body.includes("<script")]).toEqual([false, false]);
     }
   });
@@ -170,7 +182,9 @@ describe("a pass", () => {
   }
 
   test("made by these tests is valid", async () => {
-    expect(codeOf(await visits.request(tunnel, showing(await signed({}))))).toEqual(PASSED);
+    expect(readStatusAndCode(await visits.request(tunnel, showing(await signed({}))))).toEqual(
+      PASSED,
+    );
   });
 
   test.each<[string, object, object]>([
@@ -181,19 +195,19 @@ describe("a pass", () => {
     ["is of no type", {}, { typ: undefined }],
   ])("that %s is refused", async (_, claims, header) => {
     const pass = await signed(claims, header);
-    expect(codeOf(await visits.request(tunnel, showing(pass)))).toEqual(REFUSED);
+    expect(readStatusAndCode(await visits.request(tunnel, showing(pass)))).toEqual(REFUSED);
     expect(visits.origin.seen).toEqual([]);
   });
 
   test("of one tunnel is not valid for another, of the same organization or not", async () => {
     const pass = await visits.getPass("ann@example.com", tunnel);
-    expect(codeOf(await visits.request(tunnel, showing(pass)))).toEqual(PASSED);
+    expect(readStatusAndCode(await visits.request(tunnel, showing(pass)))).toEqual(PASSED);
     const others = [
       await visits.exposeGated(),
       await visits.exposeGated({}, await visits.api.owner()),
     ];
     for (const other of others) {
-      expect(codeOf(await visits.request(other, showing(pass)))).toEqual(REFUSED);
+      expect(readStatusAndCode(await visits.request(other, showing(pass)))).toEqual(REFUSED);
     }
   });
 
@@ -201,25 +215,31 @@ describe("a pass", () => {
     const pass = await visits.getPass("ann@example.com", tunnel);
     const bearer = createCaller(visits.api.server, { authorization: `Bearer ${pass}` });
     expect((await bearer.get("/auth/me")).status).toBe(401);
-    expect(codeOf(await visits.request(tunnel, showing(visits.owner.accessToken)))).toEqual(
-      REFUSED,
-    );
+    expect(
+      readStatusAndCode(await visits.request(tunnel, showing(visits.owner.accessToken))),
+    ).toEqual(REFUSED);
     const asBearer = `Authorization: Bearer ${pass}\r\n`;
-    expect(codeOf(await visits.request(tunnel, asBearer))).toEqual(REFUSED);
+    expect(readStatusAndCode(await visits.request(tunnel, asBearer))).toEqual(REFUSED);
   });
 
   test("is found among other cookies, in one header or two, up to a bound", async () => {
     const pass = `${COOKIE}=${await visits.getPass("ann@example.com", tunnel)}`;
     const junk = `${COOKIE}=junk`;
-    expect(codeOf(await visits.request(tunnel, `Cookie: ${junk}; ${pass}\r\n`))).toEqual(PASSED);
+    expect(readStatusAndCode(await visits.request(tunnel, `Cookie: ${junk}; ${pass}\r\n`))).toEqual(
+      PASSED,
+    );
     const lines = `Cookie: ${junk}\r\nCookie: ${pass}\r\n`;
-    expect(codeOf(await visits.request(tunnel, lines))).toEqual(PASSED);
+    expect(readStatusAndCode(await visits.request(tunnel, lines))).toEqual(PASSED);
     const flood = Array(1_000).fill(junk).join("; ");
-    expect(codeOf(await visits.request(tunnel, `Cookie: ${flood}; ${pass}\r\n`))).toEqual(REFUSED);
+    expect(
+      readStatusAndCode(await visits.request(tunnel, `Cookie: ${flood}; ${pass}\r\n`)),
+    ).toEqual(REFUSED);
     const upper = pass.replace(COOKIE, COOKIE.toUpperCase());
-    expect(codeOf(await visits.request(tunnel, `Cookie: ${upper}\r\n`))).toEqual(REFUSED);
+    expect(readStatusAndCode(await visits.request(tunnel, `Cookie: ${upper}\r\n`))).toEqual(
+      REFUSED,
+    );
     const host = pass.replace(COOKIE, `__Host-${COOKIE}`);
-    expect(codeOf(await visits.request(tunnel, `Cookie: ${host}\r\n`))).toEqual(REFUSED);
+    expect(readStatusAndCode(await visits.request(tunnel, `Cookie: ${host}\r\n`))).toEqual(REFUSED);
   });
 
   test("is not replaced by a forged verdict of the edge", async () => {
@@ -228,7 +248,7 @@ describe("a pass", () => {
       "underpass-sign-in: start",
       "underpass-gates: null",
     ]) {
-      expect([line, ...codeOf(await visits.request(tunnel, `${line}\r\n`))]).toEqual([
+      expect([line, ...readStatusAndCode(await visits.request(tunnel, `${line}\r\n`))]).toEqual([
         line,
         ...REFUSED,
       ]);

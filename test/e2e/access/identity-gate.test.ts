@@ -27,7 +27,10 @@ beforeEach(() => {
   visits.origin.respond = () => OK;
 });
 
-const codeOf = ({ status, headers }: Answer) => [status, findHeader(headers, "underpass-error")];
+const readStatusAndCode = ({ status, headers }: Answer) => [
+  status,
+  findHeader(headers, "underpass-error"),
+];
 const PASSED = [200, undefined];
 const REFUSED = [401, "unauthorized"];
 const showing = (pass: string) => `Cookie: ${COOKIE}=${pass}\r\n`;
@@ -106,7 +109,7 @@ describe("a request that is not a navigation is refused without a redirect", () 
     ],
   ])("%s", async (_, method, headers) => {
     const answer = await visits.request(tunnel, headers, "/", method);
-    expect(codeOf(answer)).toEqual(REFUSED);
+    expect(readStatusAndCode(answer)).toEqual(REFUSED);
     expect(findHeader(answer.headers, "location")).toBeUndefined();
     expect(findHeader(answer.headers, "underpass-sign-in")).toBeUndefined();
     expect(JSON.parse(answer.body.toString())).toMatchObject({ error: "unauthorized" });
@@ -128,7 +131,7 @@ describe("the allow lists", () => {
   test("apply on each request: an account that is removed is refused from the next one on", async () => {
     const tunnel = await visits.exposeGated({ allowed_emails: ["Ann@Example.com"] });
     const pass = await visits.getPass("ann@example.com", tunnel);
-    const asks = async () => codeOf(await visits.request(tunnel, showing(pass)));
+    const asks = async () => readStatusAndCode(await visits.request(tunnel, showing(pass)));
     expect(await asks()).toEqual(PASSED);
     for (const [lists, outcome] of [
       [{ allowed_emails: ["bob@example.com"] }, [403, "forbidden"]],
@@ -140,9 +143,9 @@ describe("the allow lists", () => {
       expect([lists, await asks()]).toEqual([lists, outcome]);
     }
     await visits.remove(tunnel.tunnelId);
-    expect(codeOf(await visits.request(tunnel))).toEqual(PASSED);
+    expect(readStatusAndCode(await visits.request(tunnel))).toEqual(PASSED);
     await visits.put(tunnel.tunnelId, {});
-    expect(codeOf(await visits.request(tunnel))).toEqual(REFUSED);
+    expect(readStatusAndCode(await visits.request(tunnel))).toEqual(REFUSED);
   });
 
   test("name the refused account, and offer to sign in with another one", async () => {
@@ -164,7 +167,7 @@ describe("the allow lists", () => {
     await visits.put(tunnel.tunnelId, { allowed_emails: ["ann@example.com"] });
     const page = await visits.request(tunnel, showing(pass) + HTML, '/"><script>alert(1)</script>');
     const text = page.body.toString();
-    expect(codeOf(page)).toEqual([403, "forbidden"]);
+    expect(readStatusAndCode(page)).toEqual([403, "forbidden"]);
     expect(text).toContain("eve@example.com");
     expect(text).not.toContain("<script");
     expect(text).toMatch(/href="http:[^"]+as_another=1"/);
@@ -197,7 +200,7 @@ describe("not forwarded to the local server", () => {
       `Cookie: ${pass}\r\nCookie: a=1\r\n`,
       `Cookie: ${COOKIE}=stale; ${pass}; a=1\r\n`,
     ]) {
-      expect([line, codeOf(await visits.request(tunnel, line))]).toEqual([line, PASSED]);
+      expect([line, readStatusAndCode(await visits.request(tunnel, line))]).toEqual([line, PASSED]);
     }
     expect(cookiesSeen()).toEqual([null, 'a="1, 2";b==%3B;  c=3', "a=1", "a=1", "a=1"]);
     await visits.remove(tunnel.tunnelId);
@@ -222,9 +225,9 @@ describe("not forwarded to the local server", () => {
     const pass = await visits.getPass("ann@example.com", tunnel);
     visits.origin.seen.length = 0;
     const answer = await visits.request(tunnel, showing(pass), TICKET_PATH);
-    expect(codeOf(answer)).toEqual([400, "invalid_token"]);
+    expect(readStatusAndCode(answer)).toEqual([400, "invalid_token"]);
     await visits.remove(tunnel.tunnelId);
-    expect(codeOf(await visits.request(tunnel, "", TICKET_PATH))).toEqual(PASSED);
+    expect(readStatusAndCode(await visits.request(tunnel, "", TICKET_PATH))).toEqual(PASSED);
     expect(visits.origin.seen.map(({ target }) => target)).toEqual([TICKET_PATH]);
   });
 });
@@ -239,7 +242,8 @@ describe("the position of the gate", () => {
         body: JSON.stringify(body),
       });
     const basic = `Authorization: Basic ${btoa("ann:open sesame")}\r\n`;
-    const ask = async (headers: string) => codeOf(await visits.request(tunnel, headers, "/admin"));
+    const ask = async (headers: string) =>
+      readStatusAndCode(await visits.request(tunnel, headers, "/admin"));
     await put("policy", { actions: [{ kind: "deny", path_prefix: "/admin" }] });
     expect(await ask("")).toEqual(REFUSED);
     expect(await ask(showing(pass))).toEqual([403, "forbidden"]);
@@ -259,7 +263,7 @@ describe("the position of the gate", () => {
       host,
       tunnel.tunnelId,
     ]);
-    expect(codeOf(await visits.request(host))).toEqual(PASSED);
+    expect(readStatusAndCode(await visits.request(host))).toEqual(PASSED);
     const own = new URL(tunnel.url).hostname;
     for (const spelling of [own, own.toUpperCase(), `${own}.`, `${own}:1`, `${own}.:80`]) {
       const answer = await visits.request(spelling);

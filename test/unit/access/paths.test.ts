@@ -4,7 +4,7 @@ import { isDeniedPath } from "../../../access/paths.ts";
 describe("a denied prefix also covers", () => {
   test.each([
     ["/admin", "itself"],
-    ["/admin/users", "what is below it"],
+    ["/admin/users", "a path below it"],
     ["/administration", "what begins with it"],
     ["//admin", "an empty segment"],
     ["///admin", "several empty segments"],

@@ -5,7 +5,7 @@
  */
 import { SignJWT } from "jose";
 import { z } from "zod";
-import { PASS_ALGORITHM, PASS_TYPE } from "../../../access/passes.ts";
+import { PASS_ALGORITHM, PASS_TYPE } from "../../../access/authenticators/passes.ts";
 import { VISITOR_PASS_SECONDS } from "../../limits.ts";
 import type { Config } from "../../config/config.ts";
 import { randomSecret } from "../accounts/codes.ts";

@@ -146,30 +146,30 @@ describe("an agent that is silent", () => {
 });
 
 describe("the tunnel's row is updated", () => {
-  const reportsOf = (tunnel: LiveTunnel) =>
+  const findReports = (tunnel: LiveTunnel) =>
     rows.reports.filter(({ tunnelId }) => tunnelId === tunnel.id);
 
   test("when an agent connects and disconnects, with increasing sequence numbers", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, WAIT_OPTIONS);
+    await vi.waitUntil(() => findReports(tunnel).at(-1)?.agentConnected === true, WAIT_OPTIONS);
     agent.socket.close(1000);
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, WAIT_OPTIONS);
-    const { lastSeenAtMs } = reportsOf(tunnel).at(-1)!;
+    await vi.waitUntil(() => findReports(tunnel).at(-1)?.agentConnected === false, WAIT_OPTIONS);
+    const { lastSeenAtMs } = findReports(tunnel).at(-1)!;
     expect(Math.abs(lastSeenAtMs! - Date.now())).toBeLessThan(60_000);
     await tunnel.sleep();
     await tunnel.stub.sendReport();
-    const sequences = reportsOf(tunnel).map(({ sequence }) => sequence);
+    const sequences = findReports(tunnel).map(({ sequence }) => sequence);
     expect(sequences).toEqual([...new Set(sequences)].sort((a, b) => a - b));
   });
 
   test("when an agent of an idle tunnel disconnects, and visitors wait for it to reconnect", async () => {
     const tunnel = new LiveTunnel();
     const agent = await tunnel.agent();
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === true, WAIT_OPTIONS);
+    await vi.waitUntil(() => findReports(tunnel).at(-1)?.agentConnected === true, WAIT_OPTIONS);
     await tunnel.sleep();
     agent.socket.close(1011);
-    await vi.waitUntil(() => reportsOf(tunnel).at(-1)?.agentConnected === false, WAIT_OPTIONS);
+    await vi.waitUntil(() => findReports(tunnel).at(-1)?.agentConnected === false, WAIT_OPTIONS);
     const response = tunnel.visit("/");
     const next = await tunnel.agent();
     next.respond((await next.nextRequest()).stream, 204);
@@ -190,7 +190,7 @@ describe("the tunnel's row is updated", () => {
     expect(retryAtMs! - Date.now()).toBeLessThan(ALARM_RETRY_MAX_MS);
     rows.failing.delete(tunnel.id);
     await runDurableObjectAlarm(tunnel.stub);
-    expect(reportsOf(tunnel).at(-1)).toMatchObject({ agentConnected: true, requests: 1 });
+    expect(findReports(tunnel).at(-1)).toMatchObject({ agentConnected: true, requests: 1 });
   });
 
   test("on request, with the current state", async () => {
@@ -198,7 +198,7 @@ describe("the tunnel's row is updated", () => {
     expect(await tunnel.stub.sendReport()).toBeNull();
     await tunnel.agent();
     expect(await tunnel.stub.sendReport()).toMatchObject({ agentConnected: true });
-    expect(reportsOf(tunnel).at(-1)).toMatchObject({ agentConnected: true });
+    expect(findReports(tunnel).at(-1)).toMatchObject({ agentConnected: true });
   });
 });
 

@@ -12,7 +12,8 @@ afterEach(() => void vi.useRealTimers());
 const STOP = { version: 1, isStopped: true };
 const START = { version: 2, isStopped: false };
 
-const codeOf = async (response: Promise<Response>) => (await response).headers.get(ERROR_HEADER);
+const readErrorCode = async (response: Promise<Response>) =>
+  (await response).headers.get(ERROR_HEADER);
 
 describe("a stopped tunnel", () => {
   test("disconnects its agent with the reason, and accepts no other", async () => {
@@ -42,9 +43,9 @@ describe("a stopped tunnel", () => {
     // With this clock, a request that waits for an agent would wait forever.
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     await tunnel.stub.setStopState(STOP);
-    expect(await codeOf(unanswered)).toBe("agent_offline");
+    expect(await readErrorCode(unanswered)).toBe("agent_offline");
     const next = tunnel.visit("/");
-    expect(await codeOf(next)).toBe("agent_offline");
+    expect(await readErrorCode(next)).toBe("agent_offline");
     expect(await (await next).text()).toContain("has stopped it");
   });
 
@@ -54,7 +55,7 @@ describe("a stopped tunnel", () => {
     await vi.waitUntil(async () => !(await tunnel.stub.sendReport())?.agentConnected, WAIT_OPTIONS);
     const waiting = tunnel.visit("/");
     await tunnel.stub.setStopState(STOP);
-    expect(await codeOf(waiting)).toBe("agent_offline");
+    expect(await readErrorCode(waiting)).toBe("agent_offline");
   });
 
   test("is still stopped after hibernation, and serves again after it was started", async () => {
@@ -80,7 +81,7 @@ describe("a stopped tunnel", () => {
 });
 
 describe("a tunnel that expires", () => {
-  const alarmOf = (tunnel: LiveTunnel) =>
+  const readAlarm = (tunnel: LiveTunnel) =>
     runInDurableObject(tunnel.stub, (_, { storage }) => storage.getAlarm());
 
   test("expires by its own alarm: its agent is disconnected, its visitors get 404", async () => {
@@ -91,7 +92,7 @@ describe("a tunnel that expires", () => {
       code: CLOSE.tunnel_expired,
       reason: "tunnel_expired: the tunnel has expired",
     });
-    expect(await codeOf(tunnel.visit("/"))).toBe("tunnel_not_found");
+    expect(await readErrorCode(tunnel.visit("/"))).toBe("tunnel_not_found");
     await expect(tunnel.agent()).rejects.toThrow(RefusedError);
   });
 
@@ -99,21 +100,21 @@ describe("a tunnel that expires", () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + 600_000;
     const agent = await tunnel.agent({ endsAtMs });
-    await vi.waitUntil(async () => (await alarmOf(tunnel)) === endsAtMs, WAIT_OPTIONS);
+    await vi.waitUntil(async () => (await readAlarm(tunnel)) === endsAtMs, WAIT_OPTIONS);
     const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 200, [], "seen");
     await (await response).text();
-    await vi.waitUntil(async () => (await alarmOf(tunnel))! < endsAtMs, WAIT_OPTIONS);
+    await vi.waitUntil(async () => (await readAlarm(tunnel))! < endsAtMs, WAIT_OPTIONS);
     await runDurableObjectAlarm(tunnel.stub);
     await tunnel.sleep();
-    expect(await alarmOf(tunnel)).toBe(endsAtMs);
+    expect(await readAlarm(tunnel)).toBe(endsAtMs);
   });
 
   test("expires also if no agent ever connected", async () => {
     const tunnel = new LiveTunnel();
     const endsAtMs = Date.now() + 600_000;
     await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs);
-    expect(await alarmOf(tunnel)).toBe(endsAtMs);
+    expect(await readAlarm(tunnel)).toBe(endsAtMs);
   });
 
   test("expires at the earliest of the scheduled times", async () => {
@@ -121,7 +122,7 @@ describe("a tunnel that expires", () => {
     const endsAtMs = Date.now() + 600_000;
     await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs);
     await tunnel.stub.scheduleExpiry(tunnel.id, endsAtMs + 1_000);
-    expect(await alarmOf(tunnel)).toBe(endsAtMs);
+    expect(await readAlarm(tunnel)).toBe(endsAtMs);
   });
 
   test("continues until it has expired by the database's clock, which is asked again then", async () => {
@@ -129,7 +130,7 @@ describe("a tunnel that expires", () => {
     rows.left.set(tunnel.id, 60_000);
     const agent = await tunnel.agent({ endsAtMs: Date.now() - 1 });
     const askedAtMs = Date.now();
-    await vi.waitUntil(async () => (await alarmOf(tunnel))! >= askedAtMs + 59_000, WAIT_OPTIONS);
+    await vi.waitUntil(async () => (await readAlarm(tunnel))! >= askedAtMs + 59_000, WAIT_OPTIONS);
     const response = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 204);
     expect((await response).status).toBe(204);
@@ -137,6 +138,6 @@ describe("a tunnel that expires", () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
     await runDurableObjectAlarm(tunnel.stub);
     expect((await agent.closed).code).toBe(CLOSE.tunnel_expired);
-    expect(await codeOf(tunnel.visit("/"))).toBe("tunnel_not_found");
+    expect(await readErrorCode(tunnel.visit("/"))).toBe("tunnel_not_found");
   });
 });

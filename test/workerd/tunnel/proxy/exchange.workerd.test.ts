@@ -4,7 +4,7 @@ import { parseCredit, FLAG, FRAME, RESET } from "../../../../protocol/wire/frame
 import { STREAM_RESERVE_BYTES, STREAM_WINDOW_BYTES } from "../../../../protocol/limits.ts";
 import { LiveTunnel, type TestAgent } from "../../../harness/workerd/live-tunnel.ts";
 
-const errorOf = async (answer: Response | Promise<Response>) =>
+const readErrorCode = async (answer: Response | Promise<Response>) =>
   (await answer).headers.get("underpass-error");
 
 function reading(body: ReadableStream | null) {
@@ -104,7 +104,7 @@ describe("a response", () => {
     for (const body of ["four", "sixsix"]) {
       const answer = tunnel.visit("/");
       agent.respond((await agent.nextRequest()).stream, 200, ["content-length", "5"], body);
-      expect(await errorOf(answer)).toBe("origin_failed");
+      expect(await readErrorCode(answer)).toBe("origin_failed");
     }
     const answer = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, 200, ["content-length", "5"], "fives");
@@ -124,7 +124,7 @@ describe("a response", () => {
     const answer = tunnel.visit("/");
     agent.respond((await agent.nextRequest()).stream, status, pairs, "body");
     expect((await answer).status).toBe(502);
-    expect(await errorOf(answer)).toBe("origin_failed");
+    expect(await readErrorCode(answer)).toBe("origin_failed");
   });
 
   test.each([
@@ -140,7 +140,7 @@ describe("a response", () => {
     const { stream } = await agent.nextRequest();
     agent.send((writer) => writer.writeCodeAndText(FRAME.reset, stream, code, "why"));
     expect((await answer).status).toBe(status);
-    expect(await errorOf(answer)).toBe(error);
+    expect(await readErrorCode(answer)).toBe(error);
   });
 
   test("cannot imitate an error of this service", async () => {
@@ -149,7 +149,7 @@ describe("a response", () => {
     const answer = tunnel.visit("/");
     const pairs = ["Underpass-Error", "tunnel_not_found"];
     agent.respond((await agent.nextRequest()).stream, 404, pairs, "mine");
-    expect(await errorOf(answer)).toBeNull();
+    expect(await readErrorCode(answer)).toBeNull();
   });
 
   test("to HEAD, and with 204, 205 and 304, has no body and leaves nothing behind", async () => {
@@ -183,7 +183,7 @@ describe("when the agent is lost or replaced", () => {
     expect(request.target).toBe("/again");
     const third = await tunnel.agent();
     expect((await second.closed).code).toBe(CLOSE.replaced);
-    expect(await errorOf(answer)).toBe("agent_offline");
+    expect(await readErrorCode(answer)).toBe("agent_offline");
     expect(third.pendingFrames).toBe(0);
   });
 
@@ -198,7 +198,7 @@ describe("when the agent is lost or replaced", () => {
     const answer = tunnel.visit("/", { method, body });
     await first.nextRequest();
     const second = await tunnel.agent();
-    expect(await errorOf(answer)).toBe("agent_offline");
+    expect(await readErrorCode(answer)).toBe("agent_offline");
     const probe = tunnel.visit("/probe");
     const request = await second.nextRequest();
     expect(request.target).toBe("/probe");

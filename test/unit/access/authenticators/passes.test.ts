@@ -1,15 +1,19 @@
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWTPayload } from "jose";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { isOnList } from "../../../access/identity.ts";
-import { IssuerKeys } from "../../../access/issuer-keys.ts";
-import { PASS_TYPE, PassAuthenticator, VISITOR_PASS_MAX_CHARS } from "../../../access/passes.ts";
-import { getConfig } from "../../../workers/config/config.ts";
-import { sha256Hex } from "../../../workers/identity/encryption.ts";
+import { isOnList } from "../../../../access/identity.ts";
+import { IssuerKeys } from "../../../../access/authenticators/issuer-keys.ts";
+import {
+  PASS_TYPE,
+  PassAuthenticator,
+  VISITOR_PASS_MAX_CHARS,
+} from "../../../../access/authenticators/passes.ts";
+import { getConfig } from "../../../../workers/config/config.ts";
+import { sha256Hex } from "../../../../workers/identity/encryption.ts";
 import {
   decryptTicket,
   encryptTicket,
   signPass,
-} from "../../../workers/identity/visitors/visitor-passes.ts";
+} from "../../../../workers/identity/visitors/visitor-passes.ts";
 
 const NOW = Date.UTC(2026, 5, 1);
 const HOUR_MS = 3600_000;

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { hashSecret, verifySecret } from "../../../access/argon2.ts";
-import type { PasswordVerdict } from "../../../access/access-request.ts";
+import { hashSecret, verifySecret } from "../../../../access/authenticators/argon2.ts";
+import type { PasswordVerdict } from "../../../../access/access-request.ts";
 import {
   parseBasicCredentials,
   PasswordAuthenticator,
@@ -10,7 +10,7 @@ import {
   PASSWORD_CHECKS_MAX_PER_TUNNEL,
   WRONG_PASSWORD_BURST,
   WRONG_PASSWORD_REFILL_MS,
-} from "../../../access/passwords.ts";
+} from "../../../../access/authenticators/passwords.ts";
 
 const AUTH = { username: "ann", passwordHash: "hash of right" };
 const OTHER = { username: "ann", passwordHash: "hash of else" };

@@ -5,7 +5,7 @@ import {
   isPassCookie,
   removePass,
   VISITOR_PASS_COOKIES_MAX,
-} from "../../../access/pass-cookie.ts";
+} from "../../../../access/authenticators/pass-cookie.ts";
 
 describe("the Cookie header for the local server", () => {
   test.each([

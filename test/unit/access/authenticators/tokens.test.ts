@@ -1,13 +1,17 @@
 import { exportJWK, generateKeyPair, SignJWT, type JWK, type JWTPayload } from "jose";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { discoverKeys, IssuerKeys, ISSUER_REFETCH_MIN_MS } from "../../../access/issuer-keys.ts";
+import {
+  discoverKeys,
+  IssuerKeys,
+  ISSUER_REFETCH_MIN_MS,
+} from "../../../../access/authenticators/issuer-keys.ts";
 import {
   TokenAuthenticator,
   VISITOR_TOKEN_LEEWAY_SECONDS,
   VISITOR_TOKEN_MAX_CHARS,
-} from "../../../access/tokens.ts";
-import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "../../../access/limits.ts";
-import type { JwtValidation } from "../../../protocol/schemas/access/policies.ts";
+} from "../../../../access/authenticators/tokens.ts";
+import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "../../../../access/authenticators/limits.ts";
+import type { JwtValidation } from "../../../../protocol/schemas/access/policies.ts";
 
 const ISSUER = "https://issuer.example";
 const OTHER = "https://other.example/tenant";
@@ -153,7 +157,7 @@ describe("no token is accepted", () => {
     ["none", { alg: "none" }],
     ["None", { alg: "None" }],
     ["nOnE", { alg: "nOnE" }],
-    ["HS256, of whoever has the public key", { alg: "HS256", kid: "one" }],
+    ["HS256, keyed with the public key", { alg: "HS256", kid: "one" }],
   ])("with the algorithm %s", async (_, header) => {
     const input = `${encode(header)}.${encode({ iss: ISSUER, exp: seconds() + 600 })}`;
     const secret = Buffer.from(JSON.stringify(first.jwk));

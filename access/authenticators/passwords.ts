@@ -6,15 +6,15 @@
  * Each waiting request polls for its turn with its own timer. So a request that the platform cancels because
  * its visitor disconnected does not block the others.
  */
-import { getAddressGroup } from "../shared/address-group.ts";
-import { PASSWORD_MAX_BYTES } from "../protocol/limits.ts";
-import { takeFromBucket, type Bucket } from "../shared/bucket.ts";
-import type { PasswordVerdict, AccessRequest } from "./access-request.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
-import { equalInConstantTime } from "../shared/constant-time.ts";
+import { getAddressGroup } from "../../shared/address-group.ts";
+import { PASSWORD_MAX_BYTES } from "../../protocol/limits.ts";
+import { takeFromBucket, type Bucket } from "../../shared/bucket.ts";
+import type { PasswordVerdict, AccessRequest } from "../access-request.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
+import { equalInConstantTime } from "../../shared/constant-time.ts";
 import { keyedHash } from "./keyed-hash.ts";
-import type { BasicAuth } from "./settings.ts";
-import { fromBase64 } from "../shared/bytes.ts";
+import type { BasicAuth } from "../settings.ts";
+import { fromBase64 } from "../../shared/bytes.ts";
 
 /** A longer `Authorization` header is treated as a wrong password. */
 const BASIC_CREDENTIALS_MAX_CHARS = 4_096;

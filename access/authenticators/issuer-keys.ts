@@ -5,8 +5,8 @@
 import { createLocalJWKSet, type JSONWebKeySet } from "jose";
 import { z } from "zod";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
-import { MINUTE_MS } from "../shared/time.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
+import { MINUTE_MS } from "../../shared/time.ts";
 
 const ISSUER_REQUEST_TIMEOUT_MS = 5_000;
 const ISSUER_DOCUMENT_MAX_BYTES = 256 * 1024;

@@ -5,8 +5,8 @@
 import type { JWTPayload } from "jose";
 import { z } from "zod";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
-import { isOnList, type IdentityGate, type IdentityVerdict } from "./identity.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
+import { isOnList, type IdentityGate, type IdentityVerdict } from "../identity.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 import { keyedHash } from "./keyed-hash.ts";
 import { OWN_ISSUER, verifyWithIssuerKeys, type TokenDeps } from "./tokens.ts";
 

@@ -4,10 +4,10 @@
  */
 import { waitUntil } from "cloudflare:workers";
 import type { JSONWebKeySet } from "jose";
-import { parseHost, toRouteName } from "../protocol/hosts.ts";
-import { TICKET_PATH } from "./identity.ts";
+import { parseHost, toRouteName } from "../../protocol/hosts.ts";
+import { TICKET_PATH } from "../identity.ts";
 import type { IssuerKeys } from "./issuer-keys.ts";
-import type { Authenticators } from "./access-request.ts";
+import type { Authenticators } from "../access-request.ts";
 import { readPasses } from "./pass-cookie.ts";
 import type { PassAuthenticator } from "./passes.ts";
 import { PasswordAuthenticator } from "./passwords.ts";

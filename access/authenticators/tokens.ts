@@ -1,12 +1,12 @@
 /** Visitors' tokens (`Authorization: Bearer <JWT>`): verified once, then cached until they expire. */
 import { decodeJwt, errors, jwtVerify, type JWTPayload, type JWTVerifyOptions } from "jose";
 import { ISSUER_DOWN_MS, ISSUER_KEYS_MAX_MS } from "./limits.ts";
-import type { JwtValidation } from "../protocol/schemas/access/policies.ts";
+import type { JwtValidation } from "../../protocol/schemas/access/policies.ts";
 import type { IssuerKeys, KeySet } from "./issuer-keys.ts";
-import type { TokenVerdict } from "./access-request.ts";
-import { BoundedMap } from "../shared/bounded-map.ts";
+import type { TokenVerdict } from "../access-request.ts";
+import { BoundedMap } from "../../shared/bounded-map.ts";
 import { keyedHash } from "./keyed-hash.ts";
-import { parseBearerToken } from "../shared/bearer-token.ts";
+import { parseBearerToken } from "../../shared/bearer-token.ts";
 
 export const VISITOR_TOKEN_MAX_CHARS = 16 * 1024;
 export const VISITOR_TOKEN_LEEWAY_SECONDS = 30;

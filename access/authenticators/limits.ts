@@ -1,5 +1,5 @@
-/** Bounds that several files of access/ share, each with its unit in its name. */
-import { MINUTE_MS } from "../shared/time.ts";
+/** Bounds that several files of access/authenticators/ share, each with its unit in its name. */
+import { MINUTE_MS } from "../../shared/time.ts";
 
 /** How long an isolate caches the keys of an issuer. */
 export const ISSUER_KEYS_MAX_MS = 10 * MINUTE_MS;
