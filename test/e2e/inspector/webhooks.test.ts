@@ -274,10 +274,10 @@ describe("underpass webhooks", () => {
       await createReceiver(owner, "payments", "twins");
       await createReceiver(owner, "chat_app", "twins");
       for (const [args, complaint] of [
-        [["webhooks"], /say which receiver/],
-        [["webhooks", "shop"], /say where to/],
-        [["webhooks", "shop", "--forward", "ftp://x"], /ftp:\/\/x is no port/],
-        [["webhooks", "shop", "--forward", "1", "--since", "once"], /--since takes/],
+        [["webhooks"], /the receiver is missing/],
+        [["webhooks", "shop"], /--forward is missing/],
+        [["webhooks", "shop", "--forward", "ftp://x"], /--forward must be a port.* not ftp:\/\/x/],
+        [["webhooks", "shop", "--forward", "1", "--since", "once"], /--since/],
         [["webhooks", "twins", "--forward", String(hooks.port)], /2 receivers are called twins/],
       ] as const) {
         const where = ["--server", api.server.url, "--token-file", "TOKEN"];
