@@ -1,4 +1,4 @@
-/** The bindings of Durable Objects: a subset of the bindings of the Worker (`workers/env.ts`). */
+/** The bindings of Durable Objects: a part of the bindings of the Worker (`workers/env.ts`). */
 import type { AccessBindings } from "../access/authenticators/authenticators.ts";
 import type { OrganizationRpc, RelayRpc, Rows, TunnelRpc } from "./rpc.ts";
 
