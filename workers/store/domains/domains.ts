@@ -1,4 +1,4 @@
-/** Custom domains' rows: who claims one, whose it is, and the tunnel that it leads to. */
+/** Custom domains' rows: claims, the verified owner, and the tunnel that a domain leads to. */
 import { isOwnedRow } from "../owned-rows.ts";
 import { and, eq, inArray, isNotNull, isNull, lt, ne, sql, type SQL } from "drizzle-orm";
 import { EXPIRY_BATCH_ROWS } from "../../limits.ts";
@@ -12,9 +12,9 @@ import { tunnels } from "../tables/tunnels.ts";
 import { liveTunnels } from "../tunnels/live-tunnels.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
-/** Claims of an organization that wait to be verified. */
+/** Unverified claims of one organization. */
 const DOMAINS_UNVERIFIED_MAX = 100;
-/** A claim that nobody verified is forgotten after this. */
+/** An unverified claim is deleted after this. */
 const DOMAIN_CLAIM_MAX_MS = 7 * DAY_MS;
 
 export type DomainRow = typeof domains.$inferSelect;
@@ -40,7 +40,7 @@ export async function findDomain(
   return row ?? null;
 }
 
-/** Whether it is anybody's, by proof. */
+/** Whether any organization has verified the domain. */
 export async function isVerifiedDomain({ query }: Database, domain: string): Promise<boolean> {
   const rows = await query
     .select({ id: domains.id })
@@ -50,8 +50,8 @@ export async function isVerifiedDomain({ query }: Database, domain: string): Pro
 }
 
 /**
- * A claim keeps nobody from claiming the same domain: that would let anybody block it. The first to prove it
- * has it, which `verifyDomain` decides; one that slips in beside can't be verified any more.
+ * Several organizations can claim the same domain, because otherwise anyone could block it. `verifyDomain` gives it to the
+ * first organization that proves its ownership; a claim that is made at the same time can't be verified any more.
  */
 export function claimDomain(
   db: Database,
@@ -82,8 +82,8 @@ export function claimDomain(
 }
 
 /**
- * For whoever has proved that the domain is theirs. All claims of it are locked: of two who prove it at once
- * the second finds the first. The other claims are void from then on.
+ * Called after the organization has proved its ownership. All claims of the domain are locked: of two concurrent
+ * verifications, the second finds the first. The other claims are deleted.
  */
 export function verifyDomain(
   db: Database,
@@ -115,7 +115,7 @@ export function verifyDomain(
   });
 }
 
-/** Leads the domain to a tunnel, from another one if need be. The same tunnel again changes nothing. */
+/** Binds the domain to a tunnel, instead of the one that it is bound to. Binding it to the same tunnel changes nothing. */
 export function bindDomain(
   db: Database,
   actor: MemberActor,
@@ -126,7 +126,7 @@ export function bindDomain(
   return db.changeAs(actor, async (change) => {
     const { tx, audit, enqueue } = change;
     const { orgId } = actor;
-    // Before the domain: it is the order in which a tunnel's end takes both.
+    // The end of a tunnel locks the tunnel before its domains too; another order could cause a deadlock.
     const [tunnel] = await tx
       .select({ id: tunnels.id, protocol: tunnels.protocol })
       .from(tunnels)
@@ -157,7 +157,7 @@ export function bindDomain(
   });
 }
 
-/** One that leads nowhere stays as it is. */
+/** An unbound domain is not changed. */
 export function unbindDomain(
   db: Database,
   actor: OrganizationActor,
@@ -178,7 +178,7 @@ export function unbindDomain(
   });
 }
 
-/** For tunnels that end; their names are freed by whoever ends them. */
+/** For tunnels that end. The caller releases their host names. */
 export async function unbindTunnels(
   change: Change,
   actor: Actor,
@@ -211,12 +211,12 @@ export function releaseDomain(
   });
 }
 
-/** All that an organization has. */
+/** Releases all domains of an organization. */
 export async function releaseDomains(change: Change, actor: OrganizationActor): Promise<void> {
   await release(change, actor, eq(domains.orgId, actor.orgId));
 }
 
-/** Claims that nobody has verified in time. @returns how many; a full batch may have left some. */
+/** Deletes a batch of claims that were not verified in time. @returns how many; after a full batch there may be more. */
 export function expireClaims(db: Database): Promise<number> {
   return db.transaction(async (change) => {
     const before = new Date(Date.now() - DOMAIN_CLAIM_MAX_MS);
@@ -231,7 +231,7 @@ export function expireClaims(db: Database): Promise<number> {
   });
 }
 
-/** @param by null: the service itself. @returns how many. */
+/** @param by null for the service itself. @returns how many. */
 async function release(change: Change, by: Actor | null, which: SQL | undefined): Promise<number> {
   const { tx, audit, enqueue } = change;
   const released = await tx.delete(domains).where(which).returning();

@@ -1,11 +1,11 @@
-/** Public names: who holds each. The row decides; what objects keep is a copy with the row's version. */
+/** Public host names and their tunnels. The row decides; objects store a copy with the row's version. */
 import { fromNow } from "../clock.ts";
 import { and, eq, inArray, isNotNull, isNull, not, or, sql, type SQL } from "drizzle-orm";
 import type { Route } from "../../../durable-objects/rpc.ts";
 import type { Change, Database } from "../database.ts";
 import { hostnames, tunnels } from "../tables/tunnels.ts";
 
-/** @returns null when no row was ever made for this host. */
+/** @returns null when the host has never been claimed. */
 export async function findRoute({ query }: Database, host: string): Promise<Route | null> {
   const [row] = await query
     .select({
@@ -24,27 +24,27 @@ export async function findRoute({ query }: Database, host: string): Promise<Rout
 export interface HostnameClaim {
   host: string;
   tunnelId: string;
-  /** Whose the tunnel is: what another organization holds is not free. */
+  /** The organization of the tunnel: a name that another organization has reserved is not free. */
   orgId: string;
-  /** The tunnel that has the name now and gives it up. */
+  /** The tunnel that the name leads to now, and is taken from. */
   from?: string | null;
-  /** A tunnel of protocol `tcp` holds its name, and no HTTP request leads there. */
+  /** false for protocol `tcp`: the tunnel has the name, but no HTTP request is sent to it. */
   hasVisitors?: boolean;
 }
 
-/** Takes a name that is free. One statement, so that of two who want it one gets it. */
+/** Claims a free name. A single statement, so that one of two concurrent claims succeeds. @returns whether it did. */
 export async function claimHostname(
   { tx, enqueue }: Change,
   { host, tunnelId, orgId, from = null, hasVisitors = true }: HostnameClaim,
 ): Promise<boolean> {
-  const isOurs = from === null ? undefined : eq(hostnames.tunnelId, from);
+  const isTakenOver = from === null ? undefined : eq(hostnames.tunnelId, from);
   const [claimed] = await tx
     .insert(hostnames)
     .values({ host, tunnelId })
     .onConflictDoUpdate({
       target: hostnames.host,
       set: { tunnelId, version: sql`${hostnames.version} + 1` },
-      setWhere: and(or(isNull(hostnames.tunnelId), isOurs), not(isReservedByOther(orgId))),
+      setWhere: and(or(isNull(hostnames.tunnelId), isTakenOver), not(isReservedByOther(orgId))),
     })
     .returning({ version: hostnames.version });
   if (!claimed) return false;
@@ -57,15 +57,17 @@ export async function claimHostname(
   return true;
 }
 
-/** Whether somebody else has reserved it, or has given it up only lately. */
+/** Whether another organization has reserved the name, or its reservation has ended too recently. */
 function isReservedByOther(orgId: string): SQL {
   const { heldByOrgId, heldUntil } = hostnames;
   return sql`(${heldByOrgId} is not null and ${heldByOrgId} <> ${orgId} and coalesce(${heldUntil}, 'infinity') > now())`;
 }
 
 /**
- * Keeps a name for an organization, which may have a tunnel there already. The row is made before it is
- * asked, so that there is one to lock: who wants the same name waits, whichever of both ways they go.
+ * Reserves a name for an organization, which may already have a tunnel there. The row is inserted before it is read, so
+ * that it can be locked: concurrent claims and reservations of the name wait.
+ *
+ * @returns false when another organization has the name.
  */
 export async function reserveHostname(
   { tx }: Change,
@@ -94,7 +96,7 @@ export async function reserveHostname(
   return true;
 }
 
-/** Others get these names when the time is over; the organization itself has no need to wait. */
+/** Ends reservations. Other organizations can claim the names after `afterMs`; this organization can at once. */
 export async function endReservations(
   { tx }: Change,
   hosts: string[],
@@ -106,12 +108,12 @@ export async function endReservations(
     .where(and(inArray(hostnames.host, hosts), eq(hostnames.heldByOrgId, orgId)));
 }
 
-/** Frees one name of a tunnel that goes on under others. */
+/** Releases one name of a tunnel that keeps its other names. */
 export function releaseHostname(change: Change, host: string, from: string): Promise<void> {
   return release(change, eq(hostnames.host, host), { from });
 }
 
-/** Frees every name of these tunnels. */
+/** Releases all names of these tunnels. */
 export async function releaseHostnames(change: Change, tunnelIds: string[]): Promise<void> {
   if (tunnelIds.length > 0) await release(change, inArray(hostnames.tunnelId, tunnelIds));
 }
@@ -119,7 +121,7 @@ export async function releaseHostnames(change: Change, tunnelIds: string[]): Pro
 async function release(
   { tx, enqueue }: Change,
   which: SQL,
-  left: { from?: string } = {},
+  previous: { from?: string } = {},
 ): Promise<void> {
   const released = await tx
     .update(hostnames)
@@ -127,6 +129,6 @@ async function release(
     .where(and(which, isNotNull(hostnames.tunnelId)))
     .returning({ host: hostnames.host, version: hostnames.version });
   for (const { host, version } of released) {
-    enqueue({ kind: "hostname", payload: { host, tunnelId: null, version, ...left } });
+    enqueue({ kind: "hostname", payload: { host, tunnelId: null, version, ...previous } });
   }
 }

@@ -1,4 +1,4 @@
-/** Reserved subdomains' rows. What others run into is the name's row in `hostnames`. */
+/** Reserved subdomains' rows. The row in `hostnames` keeps other organizations from claiming the name. */
 import { and, eq, type SQL } from "drizzle-orm";
 import { PLAN_TERMS } from "../billing/plans.ts";
 import type { OrganizationActor } from "../audit.ts";
@@ -9,7 +9,7 @@ import { lockOrganization, type MemberActor } from "../locks.ts";
 import { reservedSubdomains } from "../tables/domains.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
-/** How long a reserved subdomain that was given up is kept from others, whose visitors may be its old ones. */
+/** How long other organizations can't claim a released subdomain, because its old visitors may still use it. */
 const RESERVATION_COOL_DOWN_MS = DAY_MS;
 
 export type ReservedSubdomainRow = typeof reservedSubdomains.$inferSelect;
@@ -29,7 +29,7 @@ export function listReservedSubdomains(
   return list(db, orgId, page);
 }
 
-/** Under the organization's lock, so that those who reserve at the same moment count each other's. */
+/** The organization is locked, so that concurrent requests count each other's reservations. */
 export function reserveSubdomain(
   db: Database,
   actor: MemberActor,
@@ -67,16 +67,16 @@ export function releaseSubdomain(
   });
 }
 
-/** Those of an organization that a condition picks; without one, all of them. @returns how many. */
+/** Releases the organization's reservations for which the condition holds, or all of them. @returns how many. */
 export async function releaseSubdomains(
   change: Change,
   actor: OrganizationActor,
-  which?: SQL,
+  condition?: SQL,
 ): Promise<number> {
   const { orgId } = actor;
   const released = await change.tx
     .delete(reservedSubdomains)
-    .where(and(eq(reservedSubdomains.orgId, orgId), which))
+    .where(and(eq(reservedSubdomains.orgId, orgId), condition))
     .returning({ id: reservedSubdomains.id, subdomain: reservedSubdomains.subdomain });
   if (released.length === 0) return 0;
   const hosts = released.map(({ subdomain }) => subdomain);

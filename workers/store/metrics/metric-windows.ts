@@ -1,6 +1,6 @@
 /**
- * The spans of time in which traffic is shown: always as many buckets, each at a multiple of its length in UTC,
- * the last of them the one that is running.
+ * The time windows of the traffic charts. A window has a fixed number of buckets, which start at multiples of their length
+ * in UTC; the last one is the current, unfinished bucket.
  */
 import type { Grain } from "../../../durable-objects/tunnel/metrics/traffic.ts";
 import type { MetricWindow } from "../../../protocol/schemas/metrics.ts";
@@ -9,7 +9,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../shared/time.ts";
 interface WindowShape {
   bucketMs: number;
   buckets: number;
-  /** Of the rows that it is made of. */
+  /** The grain of the rows that the buckets are summed from. */
   grain: Grain;
 }
 
@@ -22,7 +22,7 @@ export const WINDOWS: Record<MetricWindow, WindowShape> = {
 
 export interface Span {
   fromMs: number;
-  /** When the last bucket ends: not before now. */
+  /** The end of the last bucket, in the future. */
   untilMs: number;
   bucketMs: number;
   grain: Grain;
@@ -39,7 +39,7 @@ export interface Point {
   value: number;
 }
 
-/** @param values by the start of their bucket in ms since the epoch; what is not among them is zero. */
+/** @param values by the start of their bucket in ms since the epoch; a missing bucket is zero. */
 export function toSeries(
   { fromMs, untilMs, bucketMs }: Span,
   values: Map<number, number>,

@@ -1,4 +1,4 @@
-/** What an organization's tunnels have carried, as it is read. */
+/** Reads the traffic of an organization's tunnels. */
 import { and, asc, count, desc, eq, gte, lt, sql, sum } from "drizzle-orm";
 import type { Counters } from "../../../durable-objects/tunnel/metrics/outcomes.ts";
 import { TUNNEL_CONFIRM_MAX_ROWS, TUNNEL_STATUS_FRESH_MS } from "../../limits.ts";
@@ -9,7 +9,7 @@ import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
 import { tunnels } from "../tables/tunnels.ts";
 import { liveTunnels } from "../tunnels/live-tunnels.ts";
 
-/** Tunnels that a scrape names one by one, the busiest first; totals are of all. */
+/** A scrape has series of its own for this many tunnels, the busiest first. Totals cover all tunnels. */
 export const SCRAPE_MAX_TUNNELS = 200;
 
 const COLUMN = {
@@ -27,7 +27,7 @@ function isInSpan(orgId: string, { grain, fromMs, untilMs }: Span) {
   );
 }
 
-/** Sums by the start of their bucket in ms since the epoch; a bucket in which nothing came is left out. */
+/** @returns sums by the start of their bucket in ms since the epoch; buckets without traffic are missing. */
 export async function findSeries(
   { query }: Database,
   orgId: string,
@@ -45,7 +45,7 @@ export async function findSeries(
   return new Map(rows.map(({ atMs, value }) => [atMs, value]));
 }
 
-/** All three over the whole span. */
+/** @returns the sum of each metric over the whole span. */
 export async function findSums(
   { query }: Database,
   orgId: string,
@@ -68,7 +68,7 @@ export interface TunnelCounts {
   active: number;
 }
 
-/** Of the tunnels that a list shows. */
+/** Counts the tunnels that are not deleted. */
 export async function countTunnels({ query }: Database, orgId: string): Promise<TunnelCounts> {
   const [counts] = await query
     .select({
@@ -80,7 +80,7 @@ export async function countTunnels({ query }: Database, orgId: string): Promise<
   return counts!;
 }
 
-/** Tunnels whose rows say "connected" although they are not among those that are served. */
+/** Tunnels whose rows say "connected" and were not updated recently, except those that are served. */
 export async function listStaleTunnelIds(
   { query }: Database,
   orgId: string,
@@ -101,7 +101,7 @@ export async function listStaleTunnelIds(
   return rows.map(({ id }) => id);
 }
 
-/** Of all tunnels that the organization ever had. In one statement: none is in it twice, or left out. */
+/** Totals of all tunnels that the organization has ever had. A single statement, so that each is counted exactly once. */
 export async function findCounters({ query }: Database, orgId: string): Promise<Counters> {
   const { rows } = await query.execute<{ name: string; total: string }>(sql`
     select name, sum(total::bigint)::text as total from (
@@ -109,8 +109,8 @@ export async function findCounters({ query }: Database, orgId: string): Promise<
       where ${tunnelCounters.orgId} = ${orgId} and ${tunnelCounters.foldedAt} is null
       union all
       select ${endedCounters.counters} from ${endedCounters}
-      where ${endedCounters.orgId} = ${orgId}) as kept,
-      jsonb_each_text(kept.counters) as counted(name, total)
+      where ${endedCounters.orgId} = ${orgId}) as stored,
+      jsonb_each_text(stored.counters) as counted(name, total)
     group by name`);
   return Object.fromEntries(rows.map(({ name, total }) => [name, Number(total)]));
 }
@@ -122,7 +122,7 @@ export interface CountedTunnel {
   counters: Counters | null;
 }
 
-/** The busiest of those that a list shows. */
+/** The tunnels with the most requests, deleted ones excluded. */
 export function listBusiestTunnels({ query }: Database, orgId: string): Promise<CountedTunnel[]> {
   const { id, subdomain, agentConnected } = tunnels;
   return query

@@ -1,4 +1,4 @@
-/** What tunnels report of their traffic, and what becomes of it when it is old or its tunnel is no more. */
+/** Writes the traffic that tunnels report, and aggregates or deletes it when it is old or the tunnel has ended. */
 import { and, eq, inArray, isNull, lt, sql, type SQL } from "drizzle-orm";
 import type { TunnelReport } from "../../../durable-objects/rpc.ts";
 import type { Grain } from "../../../durable-objects/tunnel/metrics/traffic.ts";
@@ -9,13 +9,13 @@ import { endedCounters, traffic, tunnelCounters } from "../tables/metrics.ts";
 import { organizations } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
-/** The tunnel of a report, unless its organization is gone and with it all that was counted. */
+/** The row of the reporting tunnel; none when its organization, and with it all traffic, has been deleted. */
 function fromReportingTunnel(tunnelId: string): SQL {
   return sql`${tunnels} join ${organizations} on ${organizations.id} = ${tunnels.orgId}
     and ${organizations.deletedAt} is null where ${tunnels.id} = ${tunnelId}`;
 }
 
-/** Totals since the tunnel was made; those of an older report change nothing. */
+/** Totals since the tunnel was created. An older report changes nothing. */
 export function writeCounters(report: TunnelReport): SQL {
   const { tunnelId, sequence, bytesIn, bytesOut } = report;
   const counters = { ...report.counters, "bytes:in": bytesIn, "bytes:out": bytesOut };
@@ -27,7 +27,7 @@ export function writeCounters(report: TunnelReport): SQL {
     where ${tunnelCounters.sequence} < excluded.sequence and ${tunnelCounters.foldedAt} is null`;
 }
 
-/** Totals of each minute and hour, which only grow: a report that comes twice or late changes nothing. */
+/** Totals of each minute and hour, which only increase: a repeated or late report changes nothing. */
 export function writeTraffic(report: TunnelReport): SQL {
   const newest = (column: string) =>
     sql.raw(`${column} = greatest(traffic.${column}, excluded.${column})`);
@@ -41,7 +41,7 @@ export function writeTraffic(report: TunnelReport): SQL {
     set ${newest("requests")}, ${newest("bytes_in")}, ${newest("bytes_out")}`;
 }
 
-/** The tunnels are deleted or have expired: their last reports may still come. */
+/** For tunnels that are deleted or have expired. Their last reports may still arrive. */
 export async function endCounters(tx: Transaction, tunnelIds: string[]): Promise<void> {
   await tx
     .update(tunnelCounters)
@@ -50,10 +50,10 @@ export async function endCounters(tx: Transaction, tunnelIds: string[]): Promise
 }
 
 /**
- * Adds the totals of tunnels that ended long ago to those of their organization's other ended ones: how long
- * it takes to read an organization's does not grow with the tunnels that it ever had.
+ * Adds the totals of a batch of tunnels that ended long ago to one row of their organization, so that reading an
+ * organization's totals does not slow down with the number of tunnels that it has ever had.
  *
- * @returns how many; a full batch may have left some.
+ * @returns how many; after a full batch there may be more.
  */
 export async function foldCounters({ query }: Database, endedBefore: Date): Promise<number> {
   const { rows } = await query.execute<{ tunnels: number }>(sql`with ended as (
@@ -80,7 +80,7 @@ export async function foldCounters({ query }: Database, endedBefore: Date): Prom
   return rows[0]?.tunnels ?? 0;
 }
 
-/** @returns how many rows; a full batch may have left some. */
+/** Deletes a batch of rows. @returns how many; after a full batch there may be more. */
 export async function deleteOldTraffic(
   { query }: Database,
   grain: Grain,
@@ -95,7 +95,7 @@ export async function deleteOldTraffic(
   return rowCount;
 }
 
-/** With the organization itself. */
+/** When the organization is deleted. */
 export async function deleteTraffic(tx: Transaction, orgId: string): Promise<void> {
   for (const table of [traffic, tunnelCounters, endedCounters]) {
     await tx.delete(table).where(eq(table.orgId, orgId));

@@ -1,11 +1,11 @@
-/** What tokens came to in a month. */
+/** The usage of tokens in a month. */
 import { and, eq, sql, sum } from "drizzle-orm";
 import type { Database } from "../database.ts";
 import { preparedList, type Page } from "../page.ts";
 import { tokens } from "../tables/tokens.ts";
 import { tokenUsage } from "../tables/metrics.ts";
 
-/** Of both directions. */
+/** `bytes` counts both directions. */
 export interface Usage {
   bytes: number;
   requests: number;
@@ -37,12 +37,12 @@ const list = preparedList(
       .groupBy(tokens.id),
 );
 
-/** Of each token, newest first: also of those that nothing came of. */
+/** The usage of each token, newest first; unused tokens are included. */
 export function listTokenUsage(db: Database, orgId: string, ofMonth: string, page: Page) {
   return list(db, orgId, page, { month: ofMonth });
 }
 
-/** Of all tokens of an organization. */
+/** The usage of all tokens of an organization together. */
 export async function findUsage(
   { query }: Database,
   orgId: string,

@@ -1,4 +1,4 @@
-/** Devices of private networks: a public key, and an address that the database picks. */
+/** Devices of private networks, each with a public key and an address that the database assigns. */
 import { and, eq, sql } from "drizzle-orm";
 import { parseCidr } from "../../../shared/cidr.ts";
 import type { Database } from "../database.ts";
@@ -10,7 +10,7 @@ import { lockNetwork, type NetworkRow } from "./networks.ts";
 
 export type DeviceRow = typeof privateNetworkDevices.$inferSelect;
 
-/** The server has the first host address. */
+/** The first host address is the server's. */
 const FIRST_HOST_NUMBER = 2;
 
 const list = preparedList(
@@ -23,12 +23,12 @@ const list = preparedList(
   (query, isOnPage) => query.select().from(privateNetworkDevices).where(isOnPage),
 );
 
-/** Newest first. For callers who know that the network is the organization's. */
+/** Newest first. For callers who have checked that the network belongs to the organization. */
 export function listDevices(db: Database, networkId: string, page: Page): Promise<DeviceRow[]> {
   return list(db, networkId, page);
 }
 
-/** All of them, in the order of their addresses. */
+/** All devices, in the order of their addresses. */
 export function listAllDevices({ query }: Database, networkId: string): Promise<DeviceRow[]> {
   return query
     .select()
@@ -52,7 +52,7 @@ export async function findDevice(
 export type Enrolment =
   { device: DeviceRow; network: NetworkRow } | "not_found" | "network_full" | "key_of_server";
 
-/** Under the network's lock: of two who want the last address one gets it. A key that is enrolled stays as it is. */
+/** The network is locked: of two requests for the last address, one succeeds. A key that is already enrolled keeps its device. */
 export function enrollDevice(
   db: Database,
   actor: CallerActor,
@@ -76,7 +76,7 @@ export function enrollDevice(
   });
 }
 
-/** Its address is free again. */
+/** The device's address becomes free. */
 export function removeDevice(
   db: Database,
   actor: CallerActor,
@@ -112,7 +112,7 @@ async function findByKey(
   return row;
 }
 
-/** The lowest. Neither the network's own address nor its broadcast address is a host's. */
+/** The lowest free one. The network address and the broadcast address are not assigned to hosts. */
 async function findFreeHostNumber(
   tx: Transaction,
   { id, cidr }: NetworkRow,

@@ -1,4 +1,4 @@
-/** Private networks' rows, and whom their relays are told of. */
+/** Private networks' rows, and the revocations that their relays receive. */
 import { isOwnedRow } from "../owned-rows.ts";
 import { eq } from "drizzle-orm";
 import { NETWORKS_PER_ORG_MAX } from "../../limits.ts";
@@ -12,7 +12,7 @@ import { privateNetworks, relays } from "../tables/networks.ts";
 import { releasePort } from "./relay-ports.ts";
 
 export type NetworkRow = typeof privateNetworks.$inferSelect;
-/** `relayHost`: where the network's port is; null while it has none. */
+/** `relayHost` is the host of the network's port; null while it has none. */
 export type Network = NetworkRow & { relayHost: string | null };
 
 const list = preparedList(
@@ -45,7 +45,7 @@ export async function findNetwork(
   return row ? { ...row.network, relayHost: row.relayHost } : null;
 }
 
-/** Changes of a network, of its server and its devices take turns from here on. */
+/** The lock makes changes of a network, of its server and of its devices wait for each other. */
 export async function lockNetwork(
   tx: Transaction,
   orgId: string,
@@ -59,7 +59,7 @@ export async function lockNetwork(
   return row ?? null;
 }
 
-/** Under the organization's lock, so that those who create at the same moment count each other's. */
+/** The organization is locked, so that concurrent requests count each other's networks. */
 export function createNetwork(
   db: Database,
   actor: CallerActor,
@@ -88,7 +88,7 @@ export function deleteNetwork(
   return db.transaction(async (change) => (await deleteNetworks(change, actor, id)) > 0);
 }
 
-/** One of an organization, or all of them, with their devices; their ports become free. @returns how many. */
+/** Deletes one or all of an organization's networks with their devices, and releases their ports. @returns how many. */
 export async function deleteNetworks(
   change: Change,
   actor: OrganizationActor,
@@ -109,7 +109,7 @@ export async function deleteNetworks(
   return deleted.length;
 }
 
-/** Ends what agents have at the network's relay by tickets up to now. Nothing when it never had a relay. */
+/** Revokes all tickets issued so far at the network's relay. Does nothing when the network has never had a relay. */
 export function revokeAccess(
   { enqueue }: Pick<Change, "enqueue">,
   { id, relayId }: Pick<NetworkRow, "id" | "relayId">,
@@ -121,7 +121,7 @@ export function revokeAccess(
     kind: "network",
     id,
     reason,
-    // Nobody gets a ticket for a deleted network again: one that was being signed meanwhile is refused too.
+    // No ticket is valid for a deleted network, so that one that is being signed at the same time is refused too.
     untilGeneration: reason === "network_deleted" ? Number.MAX_SAFE_INTEGER : Date.now(),
   };
   enqueue({ kind: "relay_revocation", payload: { relayId, revocation } });

@@ -1,6 +1,6 @@
 /**
- * The public ports of relays: a network's UDP port, a tunnel's TCP port. The primary key of `relay_ports`
- * decides every race; a port that was released is kept from other organizations for a day.
+ * The public ports of relays: UDP ports of networks and TCP ports of tunnels. The primary key of `relay_ports` decides
+ * concurrent requests for a port. After its release, other organizations can't reserve a port for a day.
  */
 import { ago } from "../clock.ts";
 import { and, eq, isNull, sql } from "drizzle-orm";
@@ -9,20 +9,20 @@ import type { Change } from "../database.ts";
 import { relayPorts, relays } from "../tables/networks.ts";
 import { DAY_MS } from "../../../shared/time.ts";
 
-/** How long a port that was released is kept from other organizations. */
+/** How long other organizations can't reserve a released port. */
 const RELAY_PORT_COOL_DOWN_MS = DAY_MS;
 
-/** With less than this part of its ports free, the operator is warned in the log. */
-const FEW_PORTS = 0.1;
+/** Below this fraction of free ports, a warning for the operator is logged. */
+const LOW_PORTS_FRACTION = 0.1;
 
 export interface PortRequest {
   protocol: "udp" | "tcp";
   orgId: string;
-  /** The network or tunnel. Its row is locked by the caller: two requests for one owner must take turns. */
+  /** The network or tunnel. The caller has locked its row, so that requests for one owner wait for each other. */
   ownerId: string;
-  /** Left out: the relay that the owner has a port on, else the connected one with the most free ports. */
+  /** undefined: the relay of the owner's current port, else the connected relay with the most free ports. */
   relayId?: string | undefined;
-  /** Left out: the port that the owner has or had last, else any free one. */
+  /** undefined: the owner's current or last port, else any free one. */
   wantedPort?: number | undefined;
 }
 
@@ -38,14 +38,14 @@ export type PortRefusal =
   | "no_relay"
   /** Every port is reserved. */
   | "exhausted"
-  /** `wantedPort` is reserved, or was by another organization within the last day. */
+  /** `wantedPort` is reserved, or another organization had reserved it within the last day. */
   | "port_taken"
-  /** `wantedPort` is not among the ports that the relay (or any relay) hands out. */
+  /** `wantedPort` is not in the range of the relay, or of any relay. */
   | "port_outside_range";
 
 /**
- * Reserves a port, or returns the one that the owner has already if it fits the request. An owner has one
- * port at a time: one that no longer fits is released. After a refusal nothing has changed.
+ * Reserves a port, or returns the owner's current port if it matches the request. An owner has one port at a time: one
+ * that does not match is released. A refusal changes nothing.
  */
 export async function reservePort(
   change: Pick<Change, "tx">,
@@ -56,7 +56,7 @@ export async function reservePort(
   const held = await findReservedPort(change, ownerId);
   if (held?.isInRange && fits(held, request)) return { relayId: held.relayId, port: held.port };
   if (held) await releasePort(change, ownerId);
-  // Each turn that finds its port taken meanwhile has seen another request succeed, so this comes to an end.
+  // An attempt fails only if a concurrent request has reserved the port, so the loop ends.
   for (;;) {
     const candidate = await findCandidate(change, {
       ...request,
@@ -67,7 +67,7 @@ export async function reservePort(
       return candidate;
     }
     const { relayId, port, freePorts, ports } = candidate;
-    if (freePorts < ports * FEW_PORTS)
+    if (freePorts < ports * LOW_PORTS_FRACTION)
       log("warn", "relay_ports_low", { relayId, freePorts, ports });
     const [taken] = await tx
       .insert(relayPorts)
@@ -82,7 +82,7 @@ export async function reservePort(
   }
 }
 
-/** From now on the port is its organization's to reserve again, and after a day everybody's. */
+/** Releases the owner's port. Its organization can reserve it again at once, others after a day. */
 export async function releasePort({ tx }: Pick<Change, "tx">, ownerId: string): Promise<void> {
   await tx
     .update(relayPorts)
@@ -90,7 +90,7 @@ export async function releasePort({ tx }: Pick<Change, "tx">, ownerId: string): 
     .where(and(eq(relayPorts.ownerId, ownerId), isNull(relayPorts.releasedAt)));
 }
 
-/** The same for all ports of an organization: its networks and its tunnels. */
+/** Releases the ports of all networks and tunnels of an organization. */
 export async function releasePorts({ tx }: Pick<Change, "tx">, orgId: string): Promise<void> {
   await tx
     .update(relayPorts)
@@ -100,7 +100,7 @@ export async function releasePorts({ tx }: Pick<Change, "tx">, orgId: string): P
 
 interface OwnedPort extends ReservedPort {
   protocol: "udp" | "tcp";
-  /** Whether the relay still hands it out: its operator may have changed the range. */
+  /** Whether the port is still in the relay's range, which its operator may have changed. */
   isInRange: boolean;
 }
 
@@ -129,7 +129,7 @@ function fits(held: OwnedPort, { protocol, relayId, wantedPort }: PortRequest): 
   );
 }
 
-/** Takes back a release of the same transaction, whose lock kept the row from everybody else. */
+/** Undoes a release of the same transaction, which has locked the row. */
 async function undoRelease({ tx }: Pick<Change, "tx">, held: OwnedPort): Promise<void> {
   await tx
     .update(relayPorts)
@@ -143,7 +143,7 @@ async function undoRelease({ tx }: Pick<Change, "tx">, held: OwnedPort): Promise
     );
 }
 
-/** Of a row in `relay_ports`. */
+/** Whether the organization can reserve a port that has a row in `relay_ports`. */
 function isAvailable(orgId: string) {
   return sql`${relayPorts.releasedAt} is not null and (${relayPorts.orgId} = ${orgId} or ${relayPorts.releasedAt} <= ${ago(RELAY_PORT_COOL_DOWN_MS)})`;
 }
@@ -151,14 +151,14 @@ function isAvailable(orgId: string) {
 type CandidateRow = Record<"port" | "free_ports" | "ports", number> & { relay_id: string };
 
 interface Candidate extends ReservedPort {
-  /** Of this protocol, at the relay: for this organization, and in all. */
+  /** The relay's ports of this protocol: those that the organization can reserve, and all. */
   freePorts: number;
   ports: number;
 }
 
 /**
- * A port that nobody else had is preferred, one that the owner had before is preferred to that. Among equals
- * chance decides, so that requests at the same moment rarely meet.
+ * Prefers the port that the owner had before, then ports that have never been reserved. The choice among equal ports is
+ * random, so that concurrent requests rarely choose the same one.
  */
 async function findCandidate(
   { tx }: Pick<Change, "tx">,

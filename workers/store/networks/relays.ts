@@ -1,4 +1,4 @@
-/** Relays' rows: where each is reached, as it described itself when it connected last. */
+/** Relays' rows: the address and the ports that each relay sent when it last connected. */
 import { and, asc, count, eq, isNull, sql } from "drizzle-orm";
 import type { RelayDescription } from "../../../durable-objects/rpc.ts";
 import type { Database } from "../database.ts";
@@ -16,7 +16,7 @@ export async function listRelayIds({ query }: Database): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** The newest description wins: an operator may have moved the relay, or changed its ports. */
+/** Replaces the description: an operator may have moved the relay or changed its ports. */
 export async function saveRelay(
   { query }: Database,
   { relayId, epoch, ...description }: RelayDescription,
@@ -28,7 +28,7 @@ export async function saveRelay(
     .onConflictDoUpdate({ target: relays.id, set: values });
 }
 
-/** Nothing when another run of the relay has connected since. */
+/** Does nothing when another process of the relay has connected since. */
 export async function markRelayDisconnected(
   { query }: Database,
   relayId: string,
@@ -40,7 +40,7 @@ export async function markRelayDisconnected(
     .where(and(eq(relays.id, relayId), eq(relays.connectedEpoch, epoch)));
 }
 
-/** Ports that belong to a network or a tunnel now; released ones are not among them. */
+/** Counts the ports of networks and tunnels; released ports are not counted. */
 export async function countReservedPorts(
   { query }: Database,
   relayId: string,

@@ -9,17 +9,17 @@ import { reservePort, type PortRefusal, type ReservedPort } from "./relay-ports.
 export interface NewServer {
   publicKey: string;
   listenPort: number;
-  /** Of a server that is reached without the relay: `host:port`. */
+  /** `host:port` of a server that is reached without the relay. */
   ownEndpoint: string | null;
-  /** Left out: the relay that the network has, else the one with the most free ports. */
+  /** undefined: the network's current relay, else the one with the most free ports. */
   relayId: string | undefined;
 }
 
 export type ServerRefusal = "not_found" | "key_of_device" | Exclude<PortRefusal, WantedPortRefusal>;
-/** Refusals of a wanted port, which networks never ask for. */
+/** Refusals of a wanted port. Networks never want a specific port. */
 type WantedPortRefusal = "port_taken" | "port_outside_range";
 
-/** Registers a server, or replaces it: the port stays the network's. */
+/** Registers or replaces the network's server. The network keeps its port. */
 export function registerServer(
   db: Database,
   actor: CallerActor,
@@ -55,7 +55,7 @@ export function registerServer(
   });
 }
 
-/** The port stays reserved for as long as the network is there. Without a server there is nothing to remove. */
+/** Removes the server, if there is one. The port remains reserved until the network is deleted. */
 export function unregisterServer(
   db: Database,
   actor: CallerActor,
@@ -81,7 +81,7 @@ export function unregisterServer(
   });
 }
 
-/** @returns null when there is no port and the server can do without one. */
+/** @returns null when no port is available and the server has an endpoint of its own. */
 async function reserveServerPort(
   change: Change,
   { id, orgId }: NetworkRow,
@@ -94,7 +94,7 @@ async function reserveServerPort(
       return ownEndpoint === null ? reserved : null;
     case "port_taken":
     case "port_outside_range":
-      throw new Error(`${reserved} for a network, which wants no port of its own`);
+      throw new Error(`${reserved} for a network, which wants no specific port`);
     default:
       return reserved;
   }
@@ -106,11 +106,11 @@ async function isKeyOfDevice(
   publicKey: string,
 ): Promise<boolean> {
   const { networkId: network, publicKey: key } = privateNetworkDevices;
-  const isIt = and(eq(network, networkId), eq(key, publicKey));
-  return (await tx.$count(privateNetworkDevices, isIt)) > 0;
+  const isKey = and(eq(network, networkId), eq(key, publicKey));
+  return (await tx.$count(privateNetworkDevices, isKey)) > 0;
 }
 
-/** Whether tickets of before lead elsewhere, or to another key, than those from now on. */
+/** Whether new tickets lead to a different address or key than earlier ones. */
 function hasServerChanged(before: NetworkRow, after: NetworkRow): boolean {
   return (
     before.serverPublicKey !== null &&

@@ -1,10 +1,10 @@
-/** Tickets of a credential that has ended: every relay on which its organization has ports is told. */
+/** Revokes the tickets of credentials at every relay on which their organization has ports. */
 import { and, eq, isNull } from "drizzle-orm";
 import type { Revocation } from "../../../protocol/relay/link.ts";
 import type { Change } from "../database.ts";
 import { relayPorts } from "../tables/networks.ts";
 
-/** What a ticket names as its credential when a person asked for it. */
+/** The credential in a ticket that a user asked for. */
 export function toUserNonce(userId: string): string {
   return userId.replaceAll("-", "");
 }

@@ -1,4 +1,4 @@
-/** The audit log, as it is read: by an organization, and by each person for themselves. */
+/** Reads the audit log: an organization's events, and a user's own. */
 import { and, eq, inArray, sql, type SQL } from "drizzle-orm";
 import type { AuditResource } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import type { Database } from "../database.ts";
@@ -40,7 +40,7 @@ const organizationEvents = preparedList(
       .where(
         and(
           isOnPage,
-          // A number: not every year that a timestamp can have is one in PostgreSQL's spelling.
+          // A number, because PostgreSQL can't parse every year that a JavaScript timestamp can have.
           ifGiven(
             "since",
             (ms) => sql`${auditEvents.createdAt} >= to_timestamp(${ms}::float8 / 1000)`,
@@ -71,7 +71,7 @@ export function listEvents(
   });
 }
 
-/** What somebody else could use an account for, and not what it is used for day by day. */
+/** Events about these show a misuse of an account; other events record its daily use. */
 const SECURITY_RESOURCES: AuditResource[] = ["user", "session", "device", "token", "invitation"];
 
 const personalEvents = preparedList(

@@ -1,4 +1,4 @@
-/** Invitations' rows: one open one for each address, each good for one acceptance. */
+/** Invitations' rows: at most one is open for each address, and each can be accepted once. */
 import { findRole } from "./memberships.ts";
 import { ago, fromNow } from "../clock.ts";
 import { and, eq, gt, isNull, sql, type SQL } from "drizzle-orm";
@@ -15,7 +15,7 @@ import { DAY_MS } from "../../../shared/time.ts";
 
 const INVITATION_MAX_MS = 7 * DAY_MS;
 const INVITATIONS_OPEN_MAX = 100;
-/** Mails to people who did not ask for them, of one organization. */
+/** Per organization: each invitation is a mail to someone who did not ask for it. */
 const INVITATIONS_DAILY_MAX = 200;
 
 export type InvitationRow = typeof invitations.$inferSelect;
@@ -32,7 +32,7 @@ const list = preparedList("list_invitations", inOrganization(invitations), (quer
   query.select().from(invitations).where(and(isOnPage, isAcceptable())),
 );
 
-/** Those that can still be accepted, newest first. */
+/** The invitations that can still be accepted, newest first. */
 export function listInvitations(db: Database, orgId: string, page: Page): Promise<InvitationRow[]> {
   return list(db, orgId, page);
 }
@@ -41,13 +41,13 @@ export interface NewInvitation {
   email: string;
   role: Role;
   tokenHash: string;
-  /** Carries the token. */
+  /** The mail with the token. */
   mail: OutboxMessage;
 }
 
 export type InvitationRefusal = "not_approved" | "already_member" | "too_many" | "too_many_today";
 
-/** Replaces an earlier one for the same address, whose token is void then. */
+/** Replaces an open invitation for the same address, whose token becomes invalid. */
 export function createInvitation(
   db: Database,
   actor: MemberActor,
@@ -65,8 +65,8 @@ export function createInvitation(
       .set({ revokedAt: sql`now()` })
       .where(and(eq(invitations.orgId, orgId), eq(invitations.email, email), isOpen()))
       .returning({ id: invitations.id });
-    const room = await countLimitRefusal(tx, orgId);
-    if (room !== null) return change.rollback(room);
+    const refusal = await countLimitRefusal(tx, orgId);
+    if (refusal !== null) return change.rollback(refusal);
 
     const [row] = await tx
       .insert(invitations)
@@ -94,7 +94,6 @@ async function isMember(tx: Transaction, orgId: string, email: string): Promise<
   return rows.length > 0;
 }
 
-/** Each invitation is a mail to somebody who did not ask for it. */
 async function countLimitRefusal(
   tx: Transaction,
   orgId: string,
@@ -112,16 +111,16 @@ async function countLimitRefusal(
   return counted!.today >= INVITATIONS_DAILY_MAX ? "too_many_today" : null;
 }
 
-/** Open ones of an organization that a condition picks; without one, all of them. @returns how many. */
+/** Revokes the organization's open invitations for which the condition holds, or all of them. @returns how many. */
 export async function revokeInvitations(
   { tx, audit }: Change,
   actor: OrganizationActor,
-  which?: SQL,
+  condition?: SQL,
 ): Promise<number> {
   const revoked = await tx
     .update(invitations)
     .set({ revokedAt: sql`now()` })
-    .where(and(eq(invitations.orgId, actor.orgId), isAcceptable(), which))
+    .where(and(eq(invitations.orgId, actor.orgId), isAcceptable(), condition))
     .returning({ id: invitations.id });
   for (const { id } of revoked) {
     audit(actor, "invitation_revoked", id);
@@ -142,8 +141,8 @@ export function revokeInvitation(
 }
 
 /**
- * Makes the person whose address was invited a member. Whoever is one already keeps the role they have:
- * an invitation is no way around those who change roles.
+ * Makes the user whose address was invited a member. A user who is already a member keeps their role: an invitation does
+ * not change roles.
  */
 export function acceptInvitation(
   db: Database,
@@ -172,7 +171,7 @@ export function acceptInvitation(
   });
 }
 
-/** The lock keeps the organization from being deleted, and its members from being changed, meanwhile. */
+/** Until the commit, the organization can't be deleted, and its members can't be changed. */
 async function lockInvitation(tx: Transaction, tokenHash: string) {
   const [found] = await tx
     .select({ org: organizations, invitation: invitations })

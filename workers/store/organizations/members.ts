@@ -1,4 +1,4 @@
-/** Who belongs to an organization, and as what. Every organization keeps an owner. */
+/** An organization's members and their roles. Every organization always has an owner. */
 import { isMembership } from "./memberships.ts";
 import { and, eq, inArray, ne } from "drizzle-orm";
 import type { Change, Database } from "../database.ts";
@@ -37,21 +37,21 @@ const list = preparedList(
       .where(isOnPage),
 );
 
-/** The latest joined first. */
+/** The newest member first. */
 export function listMembers(db: Database, orgId: string, page: Page): Promise<MemberRow[]> {
   return list(db, orgId, page);
 }
 
-/** What the person has handed out and may not hand out any longer: it ends with the right to it. */
+/** What a member loses with a role: tokens that they minted and invitations that they sent. */
 export interface Forfeit {
   tokens: boolean;
-  /** Invitations that promise one of these roles. */
+  /** Invitations with one of these roles are revoked. */
   invitationsTo: Role[];
 }
 
 export type MemberRefusal = "not_found" | "owners_only" | "last_owner";
 
-/** The same role again changes nothing, and is no event. */
+/** Setting the current role changes nothing and writes no event. */
 export function changeRole(
   db: Database,
   actor: MemberActor,
@@ -77,7 +77,7 @@ export function changeRole(
   });
 }
 
-/** From the next request on, no session of theirs acts for the organization. */
+/** The member's sessions can't act for the organization from the next request on. */
 export function removeMember(
   db: Database,
   actor: MemberActor,
@@ -94,7 +94,7 @@ export function removeMember(
     if (member.role === "owner" && !mayChangeOwners) return "owners_only";
     if (await isLastOwner(tx, actor.orgId, member)) return "last_owner";
 
-    // Before their tokens: one that is being minted this moment is among them, or is not minted.
+    // Before the member's tokens: one that is being minted at the same time is either revoked below or not minted.
     await tx.delete(memberships).where(isMembership(actor.orgId, userId));
     audit(actor, "member_removed", userId, { role: member.role });
     change.enqueue({ kind: "watching_ended", payload: { orgId: actor.orgId, whose: { userId } } });
@@ -104,7 +104,7 @@ export function removeMember(
   });
 }
 
-/** Under the organization's lock: of two owners who demote each other, the second finds the last one. */
+/** Locks the organization: of two owners who demote each other, the second is the last owner. */
 async function findMember(
   tx: Transaction,
   actor: MemberActor,
@@ -143,10 +143,10 @@ async function revokeForfeited(
 ): Promise<void> {
   if (forfeit.tokens) await revokeTokens(change, actor, eq(tokens.createdBy, userId));
   if (forfeit.invitationsTo.length > 0) {
-    const theirs = and(
+    const isForfeited = and(
       eq(invitations.invitedBy, userId),
       inArray(invitations.role, forfeit.invitationsTo),
     );
-    await revokeInvitations(change, actor, theirs);
+    await revokeInvitations(change, actor, isForfeited);
   }
 }

@@ -27,10 +27,10 @@ import { deleteTraffic } from "../metrics/traffic.ts";
 import { deleteTunnels } from "../tunnels/lifecycle.ts";
 import type { OwnOrganization } from "./own-organization.ts";
 
-/** Organizations that one person owns. */
+/** Organizations that one user owns. */
 const ORGANIZATIONS_OWNED_MAX = 20;
 
-/** How a new organization starts. */
+/** The plan and the approval that a new organization has. */
 export interface OrganizationTerms {
   plan: Plan;
   approvalStatus: "approved" | "pending";
@@ -48,7 +48,7 @@ const list = preparedList(
       .where(isOnPage),
 );
 
-/** Those that a person belongs to, the latest joined first. */
+/** The organizations that a user belongs to, the one joined last first. */
 export async function listOrganizations(
   db: Database,
   userId: string,
@@ -58,7 +58,7 @@ export async function listOrganizations(
   return rows.map(({ organization, role }) => ({ ...organization, role }));
 }
 
-/** For whoever is known to be a member of it. */
+/** For callers who have checked the membership. @returns null when it has been deleted. */
 export async function findOrganization(
   { query }: Database,
   orgId: string,
@@ -70,25 +70,25 @@ export async function findOrganization(
   return org ?? null;
 }
 
-/** The one that an account starts with: named after its address, with a default project and its owner. */
+/** Creates the organization of a new account, named after its address, with a default project. @returns its id. */
 export async function insertOrganization(
   tx: Transaction,
   { userId, email, terms }: { userId: string; email: string; terms: OrganizationTerms },
 ): Promise<string> {
   const name = email.slice(0, email.indexOf("@"));
   const org = await insertWithOwner(tx, { userId, name, terms });
-  if (!org) throw new Error("a slug with a random tail is taken");
+  if (!org) throw new Error("a slug with a random suffix is taken");
   return org.id;
 }
 
 export interface NewOrganization {
   name: string;
-  /** Left out: made from the name. */
+  /** undefined: derived from the name. */
   slug?: string | undefined;
   terms: OrganizationTerms;
 }
 
-/** The lock on the person makes those who create at the same moment count each other's. */
+/** The user's row is locked, so that concurrent requests count each other's organizations. */
 export function createOrganization(
   db: Database,
   actor: UserActor,
@@ -109,7 +109,7 @@ export function createOrganization(
   });
 }
 
-/** @returns null when the slug is another's. */
+/** @returns null when the slug is taken. */
 async function insertWithOwner(
   tx: Transaction,
   { userId, name, slug, terms }: NewOrganization & { userId: string },
@@ -128,16 +128,16 @@ async function insertWithOwner(
 }
 
 function toSlug(name: string): string {
-  const tail = crypto.randomUUID().slice(0, 8);
+  const suffix = crypto.randomUUID().slice(0, 8);
   const stem = name
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, "-")
     .slice(0, 40)
     .replace(/^-|-$/g, "");
-  return stem === "" ? tail : `${stem}-${tail}`;
+  return stem === "" ? suffix : `${stem}-${suffix}`;
 }
 
-/** The same name again changes nothing, and is no event. */
+/** Setting the current name changes nothing and writes no event. */
 export function renameOrganization(
   db: Database,
   actor: MemberActor,
@@ -153,8 +153,8 @@ export function renameOrganization(
 }
 
 /**
- * The row stays, for the audit log; everything that acts for it ends. Members first: whoever mints or
- * reserves something at this moment has either done so, and it is found below, or is no member any more.
+ * The row is kept for the audit log; all that acts for the organization ends. Members are removed first: a concurrent
+ * request for a token or a name either has committed, so that its row is found below, or is no longer a member's.
  */
 export function deleteOrganization(db: Database, actor: MemberActor): Promise<void> {
   return db.transaction(async (change) => {
@@ -181,19 +181,19 @@ export function deleteOrganization(db: Database, actor: MemberActor): Promise<vo
   });
 }
 
-/** From now on the session is renewed for this organization. */
+/** Makes the session act for this organization when it is renewed. */
 export function switchOrganization(
   db: Database,
   actor: MemberActor,
   sessionId: string,
 ): Promise<void> {
   return db.changeAs(actor, async ({ tx, audit }) => {
-    const moved = await tx
+    const switched = await tx
       .update(sessions)
       .set({ orgId: actor.orgId })
       .where(and(eq(sessions.id, sessionId), ne(sessions.orgId, actor.orgId)))
       .returning({ id: sessions.id });
-    if (moved.length > 0) {
+    if (switched.length > 0) {
       audit(actor, "organization_switched", actor.orgId);
     }
   });

@@ -1,4 +1,4 @@
-/** Projects' rows: an organization's namespaces of tunnels, and the tokens that are confined to one. */
+/** Projects' rows: a project is a namespace of an organization's tunnels, to which tokens can be restricted. */
 import { and, eq, isNull, sql } from "drizzle-orm";
 import { DEFAULT_PROJECT_SLUG } from "../../../protocol/names.ts";
 import type { Change, Database } from "../database.ts";
@@ -60,7 +60,7 @@ export function createProject(
   });
 }
 
-/** The slug stays: it is part of public names. */
+/** The slug can't be changed, because it is part of public names. */
 export function renameProject(
   db: Database,
   actor: MemberActor,
@@ -78,7 +78,7 @@ export function renameProject(
   });
 }
 
-/** With its tunnels and tokens. Whoever is making one in it this moment is waited for, or comes too late. */
+/** Deletes the project's tunnels and tokens too. Concurrent creations commit before the deletion, or find no project. */
 export function deleteProject(
   db: Database,
   actor: MemberActor,
@@ -92,7 +92,7 @@ export function deleteProject(
       .where(isLiveProject(actor.orgId, slug))
       .returning({ id: projects.id });
     if (!project) return "not_found";
-    // In the order in which an agent's registration locks them.
+    // An agent's registration locks tokens before tunnels too; another order could cause a deadlock.
     await revokeTokens(change, actor, eq(tokens.projectId, project.id));
     await deleteTunnels(change, actor, eq(tunnels.projectId, project.id));
     change.audit(actor, "project_deleted", project.id, { slug });
@@ -100,12 +100,12 @@ export function deleteProject(
   });
 }
 
-/** A person who is signed in, or a machine with a master key. */
+/** A user who is signed in, or a machine with a master key. */
 export type Minter = { member: MemberActor } | { masterKey: MasterKey; ip: string };
 
 export type MintRefusal = "not_found" | "master_revoked";
 
-/** A token that is confined to the project. */
+/** Mints a token that is restricted to the project. */
 export function mintProjectToken(
   db: Database,
   minter: Minter,
@@ -120,25 +120,25 @@ export function mintProjectToken(
       .where(isLiveProject(orgId, slug))
       .for("share");
     if (!project) return "not_found";
-    const confined = { projectId: project.id, projectSlug: slug };
+    const projectFields = { projectId: project.id, projectSlug: slug };
 
     if ("member" in minter) {
       const { member } = minter;
       await lockCaller(change.tx, member);
-      return insertTokenRow(change, member, token, member.userId, confined, { project: slug });
+      return insertTokenRow(change, member, token, member.userId, projectFields, { project: slug });
     }
     const { masterKey, ip } = minter;
     const creator = await lockMasterKey(change, masterKey);
     if (!creator) return "master_revoked";
-    // Nobody is signed in; when who minted the master key leaves, what it minted goes too.
+    // No user is signed in. The token belongs to the user who minted the master key: both are revoked when they leave.
     const actor = { orgId, userId: null, ip };
-    const descent = { ...confined, mintedByMasterId: masterKey.id };
-    const told = { project: slug, masterNonce: masterKey.nonce };
-    return insertTokenRow(change, actor, token, creator.userId, descent, told);
+    const inherited = { ...projectFields, mintedByMasterId: masterKey.id };
+    const metadata = { project: slug, masterNonce: masterKey.nonce };
+    return insertTokenRow(change, actor, token, creator.userId, inherited, metadata);
   });
 }
 
-/** From here on a revocation waits, and then finds what is minted now. */
+/** A concurrent revocation waits for the commit, and then also revokes the token that is minted here. */
 async function lockMasterKey({ tx }: Change, { id }: MasterKey) {
   const [creator] = await tx
     .select({ userId: tokens.createdBy })

@@ -1,4 +1,4 @@
-/** Who there is, and how they prove it. */
+/** Users and their credentials. */
 import { sql } from "drizzle-orm";
 import {
   bigint,
@@ -38,7 +38,7 @@ export const users = pgTable(
   ],
 );
 
-/** At most one code of an account is good: asking for another replaces the row. */
+/** At most one code of an account is valid: requesting another one replaces the row. */
 export const emailCodes = pgTable(
   "email_codes",
   {
@@ -48,7 +48,7 @@ export const emailCodes = pgTable(
     /** Keyed hash in hex: six digits could be guessed from a plain one. */
     codeHash: text().notNull(),
     attempts: integer().notNull().default(0),
-    /** Over all codes since then: another code is no new count. */
+    /** Guesses over all codes since `guessesSince`: a new code does not reset the count. */
     guesses: integer().notNull().default(0),
     guessesSince: timestamptz().notNull().defaultNow(),
     expiresAt: timestamptz().notNull(),

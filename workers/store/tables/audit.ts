@@ -6,7 +6,7 @@ import type {
 } from "../../../protocol/schemas/organizations/audit-actions.ts";
 import { timestamptz } from "./columns.ts";
 
-/** Append only: a trigger refuses every update and delete. No foreign keys: it outlives the rows that it names. */
+/** Append only: a trigger refuses every update and delete. There are no foreign keys, because events are kept longer than the rows that they name. */
 export const auditEvents = pgTable(
   "audit_events",
   {

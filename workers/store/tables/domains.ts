@@ -1,11 +1,11 @@
-/** Names that organizations hold beyond those of their tunnels: domains of their own, and reserved labels. */
+/** Custom domains and reserved subdomains of organizations. */
 import { sql } from "drizzle-orm";
 import { check, index, pgTable, text, uniqueIndex, uuid } from "drizzle-orm/pg-core";
 import { timestamptz } from "./columns.ts";
 import { organizations } from "./organizations.ts";
 import { tunnels } from "./tunnels.ts";
 
-/** Claims. Several organizations may claim a domain; one of them can have verified it. */
+/** Claims of custom domains. Several organizations may claim a domain; at most one has verified it. */
 export const domains = pgTable(
   "domains",
   {
@@ -39,7 +39,7 @@ export const domains = pgTable(
   ],
 );
 
-/** What keeps others from the name is `hostnames.held_by_org_id`; this says whose plan it counts for. */
+/** For listing and counting. `hostnames.held_by_org_id` keeps other organizations from claiming the name. */
 export const reservedSubdomains = pgTable(
   "reserved_subdomains",
   {

@@ -1,6 +1,6 @@
 /**
- * What tunnels have counted. No row here refers to its organization: the check of that would wait for whoever
- * changes the organization, and hold up a tunnel's report.
+ * Traffic of tunnels. No row has a foreign key to its organization: checking it would wait for changes of the
+ * organization's row, and so delay a tunnel's report.
  */
 import { sql } from "drizzle-orm";
 import { bigint, check, index, jsonb, pgTable, primaryKey, text, uuid } from "drizzle-orm/pg-core";
@@ -16,7 +16,7 @@ const tunnelId = () =>
 
 const counter = () => bigint({ mode: "number" }).notNull();
 
-/** What went through a tunnel in a minute or an hour of UTC: totals of it, as the tunnel counts them. */
+/** The traffic of a tunnel in one minute or hour of UTC: totals, as the tunnel reports them. */
 export const traffic = pgTable(
   "traffic",
   {
@@ -35,18 +35,18 @@ export const traffic = pgTable(
   ],
 );
 
-/** Totals of one tunnel by name, since it was made. */
+/** Named totals of one tunnel since it was created. */
 export const tunnelCounters = pgTable(
   "tunnel_counters",
   {
     tunnelId: tunnelId().primaryKey(),
     orgId: uuid().notNull(),
-    /** Of the newest report that was written here; an older one changes nothing. */
+    /** Sequence number of the newest report in this row; an older report changes nothing. */
     sequence: counter(),
     counters: jsonb().$type<Counters>().notNull(),
     /** When the tunnel was deleted or expired. */
     endedAt: timestamptz(),
-    /** Its totals are among `ended_counters` from then on, and reports come too late. */
+    /** When its totals were added to `ended_counters`; later reports are ignored. */
     foldedAt: timestamptz(),
   },
   (table) => [
@@ -59,13 +59,13 @@ export const tunnelCounters = pgTable(
   ],
 );
 
-/** The same of all those tunnels of an organization that are no more. */
+/** The summed totals of an organization's ended tunnels. */
 export const endedCounters = pgTable("ended_counters", {
   orgId: uuid().primaryKey(),
   counters: jsonb().$type<Counters>().notNull(),
 });
 
-/** What came of a token's agents at each tunnel in a month (UTC): totals, as the tunnel counts them. */
+/** The traffic of a token's agents at each tunnel in a month (UTC): totals, as the tunnel reports them. */
 export const tokenUsage = pgTable(
   "token_usage",
   {

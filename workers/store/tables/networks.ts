@@ -1,4 +1,4 @@
-/** Relays, the ports they hand out, and the private networks whose traffic goes through them. */
+/** Relays, their public ports, and the private networks that use them. */
 import { sql } from "drizzle-orm";
 import {
   check,
@@ -13,23 +13,23 @@ import {
 import { timestamptz } from "./columns.ts";
 import { organizations } from "./organizations.ts";
 
-/** As each relay described itself when it connected last. */
+/** Relays, as each described itself when it last connected. */
 export const relays = pgTable("relays", {
   id: text().primaryKey(),
-  /** What remote peers and TCP visitors are given. */
+  /** The host that remote peers and TCP visitors connect to. */
   host: text().notNull(),
-  /** What agents connect to. */
+  /** The URL that agents connect to. */
   url: text().notNull(),
   firstPort: integer().notNull(),
   lastPort: integer().notNull(),
-  /** Of the run of the relay that is connected now; null: none is. */
+  /** Identifies the relay process that is connected; null: none is. */
   connectedEpoch: text(),
   lastSeenAt: timestamptz().notNull().defaultNow(),
 });
 
 /**
- * Ports that are handed out or were. The primary key decides every race. A row stays after its release, so that
- * the port's old visitors do not meet another organization's service within a day.
+ * Ports that are or were reserved. The primary key decides concurrent requests. A row is kept after the release, so that
+ * a port's visitors don't reach another organization's service within a day.
  */
 export const relayPorts = pgTable(
   "relay_ports",
@@ -40,7 +40,7 @@ export const relayPorts = pgTable(
     protocol: text({ enum: ["udp", "tcp"] }).notNull(),
     port: integer().notNull(),
     orgId: uuid().references(() => organizations.id, { onDelete: "set null" }),
-    /** The network or tunnel that has it, or had it last. */
+    /** The network or tunnel that has the port or had it last. */
     ownerId: uuid().notNull(),
     releasedAt: timestamptz(),
   },
@@ -64,12 +64,12 @@ export const privateNetworks = pgTable(
     name: text().notNull(),
     /** Canonical: `10.88.0.0/24`. */
     cidr: text().notNull(),
-    /** Null until the server is registered, as are the next three. */
+    /** This column and the next three are null until the server is registered. */
     relayId: text().references(() => relays.id),
     serverPublicKey: text(),
     serverListenPort: integer(),
     reservedUdpPort: integer(),
-    /** Of a server that is reached without the relay. */
+    /** `host:port` of a server that is reached without the relay. */
     ownEndpoint: text(),
     createdAt: timestamptz().notNull().defaultNow(),
   },

@@ -1,4 +1,4 @@
-/** Organizations: who belongs to them, and who is asked to. */
+/** Organizations, their members, invitations and projects. */
 import { sql } from "drizzle-orm";
 import {
   boolean,

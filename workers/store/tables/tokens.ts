@@ -1,4 +1,4 @@
-/** What agents show, and how a machine comes by it. */
+/** Capability tokens, and the device flow by which a machine gets one. */
 import { sql } from "drizzle-orm";
 import {
   bigint,
@@ -16,7 +16,7 @@ import { users } from "./accounts.ts";
 import { organizations, projects } from "./organizations.ts";
 import { TOKEN_KINDS } from "../../../protocol/schemas/tokens.ts";
 
-/** Capability tokens. The row holds what the signed bytes say, never the bytes. */
+/** Capability tokens. The row has the claims of the signed bytes, never the bytes. */
 export const tokens = pgTable(
   "tokens",
   {
@@ -29,7 +29,7 @@ export const tokens = pgTable(
     nonce: text().notNull(),
     kind: text({ enum: TOKEN_KINDS }).notNull(),
     name: text().notNull(),
-    /** null: not confined to a project. */
+    /** null: not restricted to a project. */
     projectId: uuid().references(() => projects.id),
     /** Exact labels or `*` patterns; empty: every name. */
     allowedSubdomains: text().array().notNull().default([]),
@@ -40,7 +40,7 @@ export const tokens = pgTable(
     expiresAt: timestamptz().notNull(),
     revokedAt: timestamptz(),
     mintedByMasterId: uuid().references((): AnyPgColumn => tokens.id),
-    /** One for all tokens that took each other's place: what they spend is one. */
+    /** A token shares the lineage of the token that it replaces: their spending counts together. */
     lineageId: uuid().notNull().defaultRandom(),
   },
   (table) => [
@@ -60,14 +60,14 @@ export const tokens = pgTable(
   ],
 );
 
-/** A machine that waits for a person to let it in (RFC 8628). */
+/** A machine that waits for a user's approval (RFC 8628). */
 export const deviceCodes = pgTable(
   "device_codes",
   {
     id: uuid().primaryKey().defaultRandom(),
     /** SHA-256 in hex of the machine's secret. */
     deviceCodeHash: text().notNull(),
-    /** What the person types: eight letters without a hyphen. */
+    /** The code that the user enters: eight letters without a hyphen. */
     userCode: text().notNull(),
     label: text().notNull(),
     expiresAt: timestamptz().notNull(),

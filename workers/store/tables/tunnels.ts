@@ -1,4 +1,4 @@
-/** What visitors reach: projects, tunnels and the public names that lead to them. */
+/** Tunnels, and the public host names that lead to them. */
 import { sql } from "drizzle-orm";
 import {
   boolean,
@@ -30,7 +30,7 @@ export const tunnels = pgTable(
     projectId: uuid()
       .notNull()
       .references(() => projects.id),
-    /** What was asked for; `subdomain` is the whole label, the project's suffix included. */
+    /** The requested name; `subdomain` is the whole label with the project's suffix. */
     name: text().notNull(),
     subdomain: text().notNull(),
     protocol: text({ enum: ["http", "https", "websocket", "tcp"] }).notNull(),
@@ -38,38 +38,38 @@ export const tunnels = pgTable(
     status: text({ enum: ["inactive", "active", "offline", "expired"] })
       .notNull()
       .default("inactive"),
-    /** By its owner, until it is started: no agent gets in. */
+    /** When it was stopped: no agent may serve it until it is started. null: not stopped. */
     stoppedAt: timestamptz(),
     expiresAt: timestamptz(),
-    /** What of that was asked for, whatever the plan grants. null: nothing was. */
+    /** The expiry that was requested, whatever the plan allows. null: none. */
     requestedExpiresAt: timestamptz("asked_end"),
     deletedAt: timestamptz(),
     createdAt: timestamptz().notNull().defaultNow(),
     agentConnected: boolean().notNull().default(false),
-    /** The token whose agent serves this tunnel, or served it last. */
+    /** The token whose agent serves this tunnel or served it last. */
     connectedTokenId: uuid().references((): AnyPgColumn => tokens.id),
     lastSeenAt: timestamptz(),
     bytesIn: counter(),
     bytesOut: counter(),
     totalRequests: counter(),
-    /** Of the newest report that was written here; an older one changes nothing. */
+    /** Sequence number of the newest report in this row; an older report changes nothing. */
     reportSequence: counter(),
-    /** What its object said last; before any agent came, what it was told. */
+    /** As last reported by its object; before the first report, as last set. */
     maintenance: boolean().notNull().default(false),
-    /** Of everything below, of maintenance and of stopping: the object keeps what has the highest. */
+    /** Version of the columns below, of maintenance and of stopping: the object applies the highest. */
     settingsVersion: integer().notNull().default(0),
     basicAuthUsername: text(),
     /** Argon2id, in PHC form. */
     basicAuthHash: text(),
     policy: jsonb().$type<TrafficPolicy>(),
     identityGate: jsonb().$type<AllowList>(),
-    /** null: as it is for a new tunnel. */
+    /** null: the defaults. */
     captureSettings: jsonb("capturing").$type<CaptureSettings>(),
-    /** A password or sign-in that the plan lacks by now: both stay, and nobody gets through. */
+    /** The tunnel has a password or sign-in that the plan lacks: it is kept, and every visitor is refused. */
     isBeyondPlan: boolean().notNull().default(false),
-    /** Blocks that visitors may come from, canonical. null: from anywhere. */
+    /** CIDR blocks that visitors may come from, canonical. null: any address. */
     allowedCidrs: jsonb().$type<string[]>(),
-    /** Of a tunnel of protocol `tcp`: where its visitors connect to. */
+    /** Where visitors of a tunnel of protocol `tcp` connect to. */
     relayId: text().references((): AnyPgColumn => relays.id),
     publicPort: integer(),
   },
@@ -84,7 +84,7 @@ export const tunnels = pgTable(
     index("tunnels_expires_at_idx")
       .on(table.expiresAt)
       .where(sql`${table.deletedAt} is null and ${table.status} <> 'expired'`),
-    /** What the ids of its captured requests end with. */
+    /** The ids of a tunnel's captured requests end with the same 12 characters. */
     index("tunnels_capture_key_idx").on(table.orgId, sql`right(${table.id}::text, 12)`),
     check("tunnels_protocol", sql`${table.protocol} in ('http', 'https', 'websocket', 'tcp')`),
     check("tunnels_status", sql`${table.status} in ('inactive', 'active', 'offline', 'expired')`),
@@ -102,8 +102,8 @@ export const tunnels = pgTable(
 );
 
 /**
- * The claim of a public name: a label under the service's own domain, or a whole custom domain. Rows stay
- * when the name is free again, so that the version goes on growing and no stale copy can win.
+ * A public host name: a label under the service's own domain, or a custom domain. Rows are kept when the name becomes free,
+ * so that the version keeps increasing and a stale copy never replaces a newer one.
  */
 export const hostnames = pgTable(
   "hostnames",
@@ -111,9 +111,9 @@ export const hostnames = pgTable(
     host: text().primaryKey(),
     tunnelId: uuid().references(() => tunnels.id),
     version: integer().notNull().default(1),
-    /** Who has reserved the name. */
+    /** The organization that has reserved the name. */
     heldByOrgId: uuid().references(() => organizations.id, { onDelete: "set null" }),
-    /** Of a reservation that was given up: nobody else gets the name before. null: it stands. */
+    /** After a reservation has ended, other organizations can't claim the name before. null: it is in force. */
     heldUntil: timestamptz(),
   },
   (table) => [

@@ -1,4 +1,4 @@
-/** Webhook receivers. What vendors delivered is not here: each receiver's object keeps its own. */
+/** Webhook receivers. Their deliveries are stored in each receiver's object. */
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, text, uuid } from "drizzle-orm/pg-core";
 import { timestamptz } from "./columns.ts";
@@ -18,9 +18,9 @@ export const webhookReceivers = pgTable(
     /** Sealed, as is the one before: vendors sign with them, so a hash would not do. */
     secret: text().notNull(),
     previousSecret: text(),
-    /** Until then the one before is good too. */
+    /** The previous secret is accepted until then. */
     previousSecretUntil: timestamptz(),
-    /** Of what its object must know. */
+    /** Version of the settings that its object receives. */
     version: integer().notNull().default(1),
     createdAt: timestamptz().notNull().defaultNow(),
   },

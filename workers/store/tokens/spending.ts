@@ -1,7 +1,6 @@
 /**
- * What tokens spend, and the budgets that cap it. A budget outlives the token it was set for: tokens that
- * took each other's place are of one lineage, and what any of them spent counts. A master key's budget is
- * for all that it minted.
+ * The spending of tokens and their budgets. A token and the tokens that replaced it by rotation share a lineage: their
+ * spending counts together, and the budget stays. The budget of a master key also covers the tokens that it minted.
  */
 import { and, eq, inArray, isNotNull, or, sql, sum, type SQL } from "drizzle-orm";
 import { alias, unionAll } from "drizzle-orm/pg-core";
@@ -17,7 +16,7 @@ import { listServedTunnels, enqueueForServed, type ServedTunnels } from "./token
 
 const masters = alias(tokens, "masters");
 
-/** In whole cents of a month, by lineage; one that is not in it has spent nothing. */
+/** @returns the spending of a month in whole cents, by lineage. A lineage that is missing has spent nothing. */
 export async function findSpent(
   reader: Reader,
   lineageIds: string[],
@@ -48,10 +47,10 @@ export async function findSpent(
   return new Map(rows.map((row) => [row.lineageId, usdCentsFor(row)]));
 }
 
-/** Of the tokens that a condition picks, those that may spend no more. */
+/** @returns the tokens for which the condition holds and that have spent their budget, or their master key's. */
 export async function findOverBudget(
   reader: Reader,
-  which: SQL | undefined,
+  condition: SQL | undefined,
 ): Promise<{ id: string; nonce: string }[]> {
   const capped = await reader
     .select({
@@ -66,7 +65,7 @@ export async function findOverBudget(
     .leftJoin(masters, eq(masters.id, tokens.mintedByMasterId))
     .where(
       and(
-        which,
+        condition,
         or(isNotNull(tokens.monthlyBudgetUsdCents), isNotNull(masters.monthlyBudgetUsdCents)),
       ),
     );
@@ -83,18 +82,18 @@ export async function findOverBudget(
   );
 }
 
-/** Why agents of a token may not serve, if they may not. */
+/** Why a token's agents may not serve tunnels. @returns null when they may. */
 export async function findTokenRefusal(
   { query }: Database,
   nonce: string,
 ): Promise<"revoked" | "over_budget" | null> {
-  const which = eq(tokens.nonce, nonce);
-  const [token] = await query.select({ revokedAt: tokens.revokedAt }).from(tokens).where(which);
+  const isToken = eq(tokens.nonce, nonce);
+  const [token] = await query.select({ revokedAt: tokens.revokedAt }).from(tokens).where(isToken);
   if (!token || token.revokedAt) return "revoked";
-  return (await findOverBudget(query, which)).length > 0 ? "over_budget" : null;
+  return (await findOverBudget(query, isToken)).length > 0 ? "over_budget" : null;
 }
 
-/** Agents that are over the new budget are disconnected. null: no budget. */
+/** Disconnects the agents of tokens that have already spent the new budget. null removes the budget. */
 export function setBudget(
   db: Database,
   actor: MemberActor,
@@ -109,16 +108,16 @@ export function setBudget(
       .returning({ id: tokens.id });
     if (!token) return "not_found";
     audit(actor, "token_budget_set", token.id, { nonce, monthlyBudgetUsdCents });
-    const concerned = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
-    await enqueueForServed(change, "token_over_budget", await findOverBudget(tx, concerned));
+    const isAffected = or(eq(tokens.id, token.id), eq(tokens.mintedByMasterId, token.id));
+    await enqueueForServed(change, "token_over_budget", await findOverBudget(tx, isAffected));
     return "set";
   });
 }
 
 /**
- * What a tunnel has counted. Totals, so that a report which comes twice or late changes nothing.
+ * Saves the spending that a tunnel reports. It consists of totals, so that a repeated or late report changes nothing.
  *
- * @returns the tunnels of tokens that are over their budget by now.
+ * @returns the tunnels that are served with tokens over their budget.
  */
 export async function recordSpending(
   { query }: Database,

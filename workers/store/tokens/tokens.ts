@@ -12,7 +12,7 @@ import { organizations, projects } from "../tables/organizations.ts";
 import { tunnels } from "../tables/tunnels.ts";
 
 export type TokenRow = typeof tokens.$inferSelect & {
-  /** The slug of the project it is confined to. */
+  /** The slug of the project that the token is restricted to. */
   projectSlug: string | null;
 };
 
@@ -27,7 +27,7 @@ export interface NewToken {
   expiresAt: Date;
 }
 
-/** What a token has of others, beside what was asked for. */
+/** Fields that a token takes from its project, its master key or the token that it replaces. */
 type InheritedFields = Partial<
   Pick<
     TokenRow,
@@ -53,7 +53,7 @@ export function listTokens(db: Database, orgId: string, page: Page): Promise<Tok
   return list(db, orgId, page);
 }
 
-/** @returns "role_changed" when whoever asks may have lost the right to it; then nothing was done. */
+/** @throws PermissionLost when the actor's role has changed. */
 export async function insertToken(
   change: Change,
   actor: MemberActor,
@@ -63,18 +63,18 @@ export async function insertToken(
   return insertTokenRow(change, actor, token, actor.userId);
 }
 
-/** For whoever has made sure of the right to it. @param createdBy whose it is when they leave. */
+/** For callers who have locked the actor's role. @param createdBy the token is revoked when this user leaves. */
 export async function insertTokenRow(
   { tx, audit }: Change,
   actor: OrganizationActor,
   token: NewToken,
   createdBy: string | null,
-  { projectSlug = null, ...descent }: InheritedFields = {},
+  { projectSlug = null, ...inherited }: InheritedFields = {},
   metadata: Record<string, unknown> = {},
 ): Promise<TokenRow> {
   const [row] = await tx
     .insert(tokens)
-    .values({ ...token, ...descent, orgId: actor.orgId, createdBy })
+    .values({ ...token, ...inherited, orgId: actor.orgId, createdBy })
     .returning();
   audit(actor, "token_created", row!.id, { name: token.name, nonce: token.nonce, ...metadata });
   return { ...row!, projectSlug };
@@ -84,7 +84,7 @@ export function mintToken(db: Database, actor: MemberActor, token: NewToken): Pr
   return db.transaction((change) => insertToken(change, actor, token));
 }
 
-/** @param hosted on one's own server every plan may. */
+/** @param hosted false on a self-hosted server, where every plan has master keys. */
 export function mintMasterKey(
   db: Database,
   actor: MemberActor,
@@ -98,18 +98,18 @@ export function mintMasterKey(
   });
 }
 
-/** A token that was shown, as it says. */
+/** What a presented token claims. */
 export interface PresentedToken {
   orgId: string;
   nonce: string;
 }
 
-/** A token that was shown and is good. */
+/** A token that has neither expired nor been revoked. */
 export type LiveToken = Pick<TokenRow, "id" | "nonce" | "orgId"> & PlanState;
 export type MasterKey = LiveToken;
 export type AgentToken = LiveToken & Pick<TokenRow, "createdBy" | "bandwidthLimitMbps">;
 
-/** Which token, and whether somebody else's may be ended. */
+/** Which token, and whether the caller may revoke the tokens of other users. */
 export interface TokenSelector {
   nonce: string;
   mayRevokeOthers: boolean;
@@ -117,7 +117,7 @@ export interface TokenSelector {
 
 /**
  * Revokes a token, and disconnects the agents that use it. Revoking it again changes nothing.
- * @returns "not_yours" when somebody else minted it.
+ * @returns "not_yours" when another user minted it and the caller may not revoke it.
  */
 export function revokeToken(
   db: Database,
@@ -133,8 +133,8 @@ export function revokeToken(
 }
 
 /**
- * A new token in the place of another, which is revoked. Of several who ask at once one gets it.
- * @param renew the same again, under another nonce.
+ * Replaces a token, which is revoked. Of several concurrent requests, one succeeds.
+ * @param renew returns the same token with a new nonce.
  */
 export function rotateToken(
   db: Database,
@@ -149,14 +149,14 @@ export function rotateToken(
     if (token.revokedAt) return "not_found";
     await revokeTokens(change, actor, eq(tokens.id, token.id));
     const { projectId, projectSlug, lineageId, monthlyBudgetUsdCents } = token;
-    const descent = { projectId, projectSlug, lineageId, monthlyBudgetUsdCents };
-    return insertTokenRow(change, actor, renew(token), actor.userId, descent, {
+    const inherited = { projectId, projectSlug, lineageId, monthlyBudgetUsdCents };
+    return insertTokenRow(change, actor, renew(token), actor.userId, inherited, {
       replaces: token.nonce,
     });
   });
 }
 
-/** Whoever deletes the token's project waits, and then finds the new token too. */
+/** A concurrent deletion of the token's project waits for the commit, and then also revokes the new token. */
 async function lockProjectOfToken(tx: Transaction, orgId: string, nonce: string): Promise<void> {
   await tx
     .select({ id: projects.id })
@@ -181,15 +181,15 @@ async function lockToken(
   return token.createdBy === actor.userId || mayRevokeOthers ? token : "not_yours";
 }
 
-/** Those of an organization that a condition picks, and what master keys among them minted. */
+/** Revokes the organization's tokens for which the condition holds, or all, and the tokens that master keys among them minted. */
 export async function revokeTokens(
   change: Change,
   actor: OrganizationActor,
-  which?: SQL,
+  condition?: SQL,
 ): Promise<void> {
-  const revoked = await revokeRows(change, actor, which);
+  const revoked = await revokeRows(change, actor, condition);
   const masterIds = revoked.filter(({ kind }) => kind === "master").map(({ id }) => id);
-  // A second statement: it sees what was minted until the first one had the master key's row.
+  // A second statement, because it sees tokens that were minted until the first one had locked the master key's row.
   if (masterIds.length > 0) {
     const minted = inArray(tokens.mintedByMasterId, masterIds);
     revoked.push(...(await revokeRows(change, actor, minted)));
@@ -199,11 +199,15 @@ export async function revokeTokens(
   await revokeTickets(change, actor.orgId, nonces);
 }
 
-async function revokeRows({ tx, audit }: Change, actor: OrganizationActor, which: SQL | undefined) {
+async function revokeRows(
+  { tx, audit }: Change,
+  actor: OrganizationActor,
+  condition: SQL | undefined,
+) {
   const revoked = await tx
     .update(tokens)
     .set({ revokedAt: sql`now()` })
-    .where(and(eq(tokens.orgId, actor.orgId), isNull(tokens.revokedAt), which))
+    .where(and(eq(tokens.orgId, actor.orgId), isNull(tokens.revokedAt), condition))
     .returning({ id: tokens.id, nonce: tokens.nonce, kind: tokens.kind });
   for (const { id, nonce } of revoked) {
     audit(actor, "token_revoked", id, { nonce });
@@ -219,17 +223,17 @@ export interface ServedTunnels {
 
 export async function listServedTunnels(
   reader: Reader,
-  which: { id: string; nonce: string }[],
+  credentials: { id: string; nonce: string }[],
 ): Promise<ServedTunnels[]> {
-  if (which.length === 0) return [];
-  const ids = which.map(({ id }) => id);
+  if (credentials.length === 0) return [];
+  const ids = credentials.map(({ id }) => id);
   const served = await reader
     .select({ id: tunnels.id, tokenId: tunnels.connectedTokenId })
     .from(tunnels)
     .where(and(inArray(tunnels.connectedTokenId, ids), isNull(tunnels.deletedAt)));
-  const tunnelsOf = Map.groupBy(served, ({ tokenId }) => tokenId);
-  return which.flatMap(({ id, nonce }) => {
-    const tunnelIds = tunnelsOf.get(id)?.map((tunnel) => tunnel.id);
+  const tunnelsByToken = Map.groupBy(served, ({ tokenId }) => tokenId);
+  return credentials.flatMap(({ id, nonce }) => {
+    const tunnelIds = tunnelsByToken.get(id)?.map((tunnel) => tunnel.id);
     return tunnelIds ? { tokenNonce: nonce, tunnelIds } : [];
   });
 }
@@ -237,9 +241,9 @@ export async function listServedTunnels(
 export async function enqueueForServed(
   { tx, enqueue }: Change,
   kind: "token_revoked" | "token_over_budget",
-  which: { id: string; nonce: string }[],
+  credentials: { id: string; nonce: string }[],
 ): Promise<void> {
-  for (const payload of await listServedTunnels(tx, which)) enqueue({ kind, payload });
+  for (const payload of await listServedTunnels(tx, credentials)) enqueue({ kind, payload });
 }
 
 export async function findToken({ query }: Database, id: string): Promise<TokenRow | null> {
@@ -251,14 +255,14 @@ export async function findToken({ query }: Database, id: string): Promise<TokenR
   return row ?? null;
 }
 
-/** One that is good now; its organization's, and not deleted. */
-export function findMasterKey(db: Database, shown: PresentedToken): Promise<MasterKey | null> {
-  return findLiveToken(db, "master", shown);
+/** @returns null when the master key was revoked, has expired or does not exist. */
+export function findMasterKey(db: Database, token: PresentedToken): Promise<MasterKey | null> {
+  return findLiveToken(db, "master", token);
 }
 
-/** @returns null when the token was revoked, is over or was never there. */
-export function findAgentToken(db: Database, shown: PresentedToken): Promise<AgentToken | null> {
-  return findLiveToken(db, "agent", shown);
+/** @returns null when the token was revoked, has expired or does not exist. */
+export function findAgentToken(db: Database, token: PresentedToken): Promise<AgentToken | null> {
+  return findLiveToken(db, "agent", token);
 }
 
 async function findLiveToken(

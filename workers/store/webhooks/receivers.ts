@@ -1,6 +1,6 @@
 /**
- * Webhook receivers' rows. The row says what a receiver is, and each change of it has the next version; the
- * receiver's object keeps the newest and is told in the change's outbox.
+ * Webhook receivers' rows. Each change of a row has the next version; the receiver's object receives the new settings
+ * through the outbox and applies the newest.
  */
 import { isOwnedRow } from "../owned-rows.ts";
 import { fromNow } from "../clock.ts";
@@ -43,7 +43,7 @@ export async function findReceiver(
   return row ?? null;
 }
 
-/** For vendors, who have no organization. @returns null when there is no such receiver. */
+/** For requests of vendors, which name no organization. @returns null when there is no such receiver. */
 export async function findReceiverSettings(
   { query }: Database,
   id: string,
@@ -63,7 +63,7 @@ export interface NewReceiver {
   secret: string;
 }
 
-/** Under the organization's lock, so that those who make one at the same moment count each other's. */
+/** The organization is locked, so that concurrent requests count each other's receivers. */
 export function createReceiver(
   db: Database,
   actor: MemberActor,
@@ -124,7 +124,7 @@ export function deleteReceiver(
   return db.transaction(async (change) => (await deleteReceivers(change, actor, id)) > 0);
 }
 
-/** One of an organization, or all of them, with what was delivered to them. @returns how many. */
+/** Deletes one or all of an organization's receivers with their deliveries. @returns how many. */
 export async function deleteReceivers(
   { tx, audit, enqueue }: Change,
   actor: OrganizationActor,
@@ -146,7 +146,7 @@ export async function deleteReceivers(
   return deleted.length;
 }
 
-/** After a change of the organization's plan: how long deliveries are kept depends on it. */
+/** After a change of the organization's plan, which decides how long deliveries are stored. */
 export async function republishReceivers(change: Change, orgId: string, plan: Plan): Promise<void> {
   const rows = await change.tx
     .update(webhookReceivers)
@@ -221,7 +221,7 @@ export function deleteReplacedSecrets(db: Database): Promise<number> {
   });
 }
 
-/** Of whichever organizations. */
+/** The rows may belong to several organizations. */
 async function enqueueSettingsOfAll(change: Change, rows: ReceiverRow[]): Promise<void> {
   if (rows.length === 0) return;
   const orgIds = [...new Set(rows.map(({ orgId }) => orgId))];
