@@ -50,7 +50,7 @@ test("a page works with its script, image, form post, server-sent events and Web
 
 test.each([
   ["is offline", "agent_offline", "The tunnel is offline", 502],
-  ["has no local server", "origin_unreachable", "The local server does not answer", 502],
+  ["has no local server", "origin_unreachable", "The local server does not respond", 502],
   ["does not exist", "tunnel_not_found", "No tunnel here", 404],
 ])("a tunnel that %s says so to eyes and to screen readers, by itself", async (...row) => {
   const [, code, title, status] = row;
