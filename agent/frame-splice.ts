@@ -1,6 +1,6 @@
 /**
- * Joins a local TCP connection with a stream of frames (docs/agent-protocol.md): `data` both ways with credit end
- * to end, an end of either side (FIN, flag `end`) ends that direction alone, a reset is a reset on the other side.
+ * Joins a local TCP connection with a stream of frames (docs/agent-protocol.md): `data` both ways, with credit end to end. An
+ * end of either side (FIN, flag `end`) ends that direction alone; a reset of one side resets the other.
  */
 import type { Socket } from "node:net";
 import { ReceiveWindow, type SendWindows } from "../protocol/wire/flow.ts";
@@ -17,31 +17,31 @@ import { setReceiver } from "../sockets/socket-reader.ts";
 import { reset } from "../sockets/splice.ts";
 
 export interface FrameSpliceOptions {
-  /** The frames' stream. */
+  /** The id of the frames' stream. */
   id: number;
   windows: SendWindows;
   send(write: (writer: FrameWriter) => void): void;
-  /** Both directions have ended and all bytes are delivered. */
+  /** Both directions have ended, and all bytes are delivered. */
   onComplete(): void;
-  /** The local connection broke; the other end is to be told. `completed` does not follow. */
+  /** The local connection failed; the caller resets the stream. `onComplete` is not called afterwards. */
   onBreak(code: ResetCode, reason: string): void;
 }
 
 export class FrameSplice {
-  /** Bytes that came as frames, and from the local connection. */
+  /** Bytes received as frames, and from the local connection. */
   bytesFromFrames = 0;
   bytesFromSocket = 0;
   readonly #socket: Socket;
   readonly #options: FrameSpliceOptions;
   readonly #received = new ReceiveWindow(STREAM_WINDOW_BYTES);
-  /** What was read and may not be sent yet; reading rests meanwhile. */
+  /** Bytes that were read and wait for credit; reading is paused meanwhile. */
   #unsent: Uint8Array = new Uint8Array();
-  #hasSocketEnded = false;
-  #hasFramesEnded = false;
-  #isEndSent = false;
-  /** The local connection has taken and given everything, and is closed. */
-  #isSocketDone = false;
-  #isClosed = false;
+  /** The direction from the local connection to the frames: a local end is sent after the last bytes. */
+  #toFrames: "open" | "ending" | "ended" = "open";
+  /** The direction from the frames to the local connection. */
+  #toSocket: "open" | "ended" = "open";
+  /** `socket_closed`: the local connection is closed cleanly, but its last bytes may wait for credit. */
+  #state: "open" | "socket_closed" | "closed" = "open";
 
   /** @param socket paused and made with `allowHalfOpen`; it may still be connecting. */
   constructor(socket: Socket, options: FrameSpliceOptions) {
@@ -49,41 +49,42 @@ export class FrameSplice {
     this.#options = options;
     setReceiver(socket, (bytes) => this.#read(bytes));
     socket.on("end", () => {
-      this.#hasSocketEnded = true;
+      this.#toFrames = "ending";
       if (this.#unsent.length === 0) this.#sendEnd();
     });
-    let problem = "the connection broke";
+    let problem = "the connection was lost";
     socket.on("error", (error) => (problem = error.message));
     socket.once("close", (hadError) => this.#socketClosed(hadError, problem));
     if (socket.destroyed) queueMicrotask(() => this.#socketClosed(true, problem));
   }
 
-  /** Begins to read the local connection. */
+  /** Starts reading the local connection. */
   start(): void {
     this.#socket.resume();
   }
 
-  /** @returns false when the frame makes no sense. */
+  /** @returns false when the frame violates the protocol. */
   receive(frame: Frame): boolean {
-    if (this.#isClosed) return true;
-    if (frame.type !== FRAME.data || this.#hasFramesEnded) return false;
+    if (this.#state === "closed") return true;
+    if (frame.type !== FRAME.data || this.#toSocket === "ended") return false;
     const { length } = frame.payload;
     if (!this.#received.recordReceived(length)) return false;
     this.bytesFromFrames += length;
     const isLast = (frame.flags & FLAG.end) !== 0;
     if (isLast) {
-      this.#hasFramesEnded = true;
+      this.#toSocket = "ended";
       this.#received.end();
     }
-    if (length > 0) this.#socket.write(frame.payload, (error) => error || this.#consumed(length));
+    if (length > 0)
+      this.#socket.write(frame.payload, (error) => error || this.#recordConsumed(length));
     if (isLast) this.#socket.end();
     return true;
   }
 
-  /** The other end broke the stream, or its connection is lost. */
+  /** The other end reset the stream, or its connection was lost. */
   abort(): void {
-    if (this.#isClosed) return;
-    this.#isClosed = true;
+    if (this.#state === "closed") return;
+    this.#state = "closed";
     reset(this.#socket);
   }
 
@@ -95,7 +96,7 @@ export class FrameSplice {
     return this.#sendAvailable();
   }
 
-  /** @returns whether everything is sent. Otherwise it goes on, and reading with it, when there is credit. */
+  /** @returns whether everything was sent. Otherwise sending and reading resume when there is credit. */
   #sendAvailable(): boolean {
     const { id, windows } = this.#options;
     while (this.#unsent.length > 0) {
@@ -107,55 +108,56 @@ export class FrameSplice {
       const part = this.#unsent.subarray(0, Math.min(available, FRAME_DATA_MAX_BYTES));
       this.#unsent = this.#unsent.subarray(part.length);
       windows.recordSent(id, part.length);
-      // Copied before this returns.
+      // The writer copies the bytes before this returns.
       this.#options.send((writer) => writer.writeBytes(FRAME.data, 0, id, part));
     }
     return true;
   }
 
   #resumeSending(): void {
-    if (this.#isClosed || !this.#sendAvailable()) return;
-    if (this.#hasSocketEnded) this.#sendEnd();
+    if (this.#state === "closed" || !this.#sendAvailable()) return;
+    if (this.#toFrames === "ending") this.#sendEnd();
     else this.#socket.resume();
   }
 
   #sendEnd(): void {
-    if (this.#isClosed) return;
+    if (this.#state === "closed") return;
     const { id, windows } = this.#options;
     this.#options.send((writer) => writer.writeBytes(FRAME.data, FLAG.end, id, new Uint8Array()));
     windows.end(id);
-    this.#isEndSent = true;
+    this.#toFrames = "ended";
     this.#completeIfDone();
   }
 
   // ── To the local connection ──
 
-  #consumed(bytes: number): void {
-    if (this.#isClosed) return;
+  #recordConsumed(bytes: number): void {
+    if (this.#state === "closed") return;
     const due = this.#received.recordConsumed(bytes);
-    this.#grant(due);
-    if (this.#hasFramesEnded && this.#socket.writableLength === 0)
-      this.#grant(this.#received.takeGrant());
+    this.#sendCredit(due);
+    if (this.#toSocket === "ended" && this.#socket.writableLength === 0)
+      this.#sendCredit(this.#received.takeGrant());
   }
 
-  #grant(bytes: number): void {
+  #sendCredit(bytes: number): void {
     if (bytes === 0) return;
     this.#options.send((writer) => writer.writeCredit(this.#options.id, bytes));
   }
 
   #socketClosed(hadError: boolean, problem: string): void {
-    if (this.#isClosed) return;
+    if (this.#state === "closed") return;
     const { readableEnded, writableFinished } = this.#socket;
-    this.#isSocketDone = !hadError && readableEnded && writableFinished;
-    if (this.#isSocketDone) return this.#completeIfDone();
-    this.#isClosed = true;
+    if (!hadError && readableEnded && writableFinished) {
+      this.#state = "socket_closed";
+      return this.#completeIfDone();
+    }
+    this.#state = "closed";
     this.#options.onBreak(RESET.originFailed, problem);
   }
 
-  /** The local connection may be closed while the last of its bytes wait for credit. */
   #completeIfDone(): void {
-    if (this.#isClosed || !this.#isSocketDone || !this.#isEndSent) return;
-    this.#isClosed = true;
+    if (this.#state !== "socket_closed" || this.#toFrames !== "ended") return;
+    this.#state = "closed";
     this.#options.onComplete();
   }
 }

@@ -1,8 +1,8 @@
 /**
- * Which name the local server is asked by. `preserve` passes the public name on; `rewrite` says the local
- * server's own, and then also speaks of it in `Origin` and `Referer` and turns its redirects to itself back
- * into public ones; anything else is the name to say. `auto` preserves until the local server turns out to
- * be a development server that refuses names it does not know, and rewrites from then on.
+ * The `Host` header that the local server receives. `preserve` forwards the public host name. `rewrite` sends the local
+ * server's own, replaces it in `Origin` and `Referer` too, and turns redirects to the local server back into public ones. Any
+ * other value is the host name to send. `auto` preserves, until the local server turns out to be a development server that
+ * refuses unknown host names; from then on it rewrites.
  */
 import type { Target } from "./target.ts";
 import { headerPairs, replaceValues } from "../shared/header-lines.ts";
@@ -13,7 +13,7 @@ export function parseHostMode(text: string): HostMode {
   return text === "auto" || text === "preserve" || text === "rewrite" ? text : { name: text };
 }
 
-/** What Vite and webpack-dev-server say to a Host they do not know. */
+/** How Vite and webpack-dev-server answer an unknown host name. */
 const REFUSALS = [
   "Blocked request. This host",
   "Invalid Host header",
@@ -31,7 +31,7 @@ export class HostHeader {
     this.#local = target.origin.slice(target.origin.indexOf("//") + 2);
   }
 
-  /** Changes the pairs of a request's head in place. */
+  /** Changes the header pairs of a request in place. */
   rewriteRequest(pairs: string[]): void {
     const name = this.#getHostName();
     if (name === undefined) return;
@@ -44,7 +44,7 @@ export class HostHeader {
     });
   }
 
-  /** The same for an answer: a redirect to the local server itself leads back to the public name. */
+  /** Changes the header pairs of a response in place: a redirect to the local server leads to the public origin. */
   rewriteResponse(pairs: string[], publicOrigin: string): void {
     if (this.#mode !== "rewrite") return;
     replaceValues(pairs, (name, value) => {
@@ -60,7 +60,7 @@ export class HostHeader {
     return this.#mode === "auto" && (status === 403 || status === 400);
   }
 
-  /** @returns true when the answer is a refusal of the name: from now on it is rewritten. */
+  /** @returns true when the response refuses the host name, which is rewritten from now on. */
   rewriteIfRefused(start: string): boolean {
     if (this.#mode !== "auto" || !REFUSALS.some((refusal) => start.startsWith(refusal)))
       return false;

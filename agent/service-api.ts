@@ -1,9 +1,10 @@
-/** The service's API, asked with this agent's capability token. */
+/** Calls of the service's API with this agent's capability token. */
 import { EnvHttpProxyAgent, fetch } from "undici";
 import { z, type ZodType } from "zod";
+import { getErrorMessage } from "./error-message.ts";
 import { RejectionError } from "./tunnel-connection.ts";
 
-/** No answer, or one that says to come back. */
+/** The API did not answer, or asked to try again later. */
 export class UnreachableError extends Error {
   override name = "Unreachable";
 }
@@ -11,11 +12,11 @@ export class UnreachableError extends Error {
 export interface CallOptions {
   signal: AbortSignal;
   body?: unknown;
-  /** How long the server may wait by its own intent: a long poll. */
+  /** How long the server may hold the request open: a long poll. */
   waitMs?: number;
 }
 
-/** How long an answer may take beyond that. */
+/** How long a response may take beyond `waitMs`. */
 const ANSWER_MAX_MS = 20_000;
 const Failure = z.object({ error: z.string(), message: z.string() });
 
@@ -29,7 +30,7 @@ export class ServiceApi {
     this.#token = token;
   }
 
-  /** @throws Rejected when asking again would change nothing, Unreachable when it may. */
+  /** @throws Rejected when a retry can't succeed, Unreachable when it may. */
   async call<Schema extends ZodType>(
     schema: Schema,
     method: string,
@@ -37,14 +38,14 @@ export class ServiceApi {
     { signal, body, waitMs = 0 }: CallOptions,
   ): Promise<z.output<Schema>> {
     const timeout = AbortSignal.timeout(waitMs + ANSWER_MAX_MS);
-    const answer = await this.#fetch(method, path, body, AbortSignal.any([signal, timeout]));
-    const { status } = answer;
-    if (status === 429 || status >= 500) throw new UnreachableError(messageFrom(answer));
+    const response = await this.#fetch(method, path, body, AbortSignal.any([signal, timeout]));
+    const { status } = response;
+    if (status === 429 || status >= 500) throw new UnreachableError(getFailureMessage(response));
     if (status >= 400) {
-      const failure = Failure.safeParse(answer.body);
-      throw new RejectionError(failure.data?.error ?? String(status), messageFrom(answer));
+      const failure = Failure.safeParse(response.body);
+      throw new RejectionError(failure.data?.error ?? String(status), getFailureMessage(response));
     }
-    const parsed = schema.safeParse(answer.body);
+    const parsed = schema.safeParse(response.body);
     if (!parsed.success)
       throw new UnreachableError(`${this.#server.origin} is not an Underpass server`);
     return parsed.data;
@@ -52,7 +53,7 @@ export class ServiceApi {
 
   async #fetch(method: string, path: string, body: unknown, signal: AbortSignal) {
     try {
-      const answer = await fetch(new URL(path, this.#server).href, {
+      const response = await fetch(new URL(path, this.#server).href, {
         method,
         headers: {
           authorization: `Bearer ${this.#token.toString("base64")}`,
@@ -64,20 +65,19 @@ export class ServiceApi {
         signal,
         dispatcher: this.#dispatcher,
       });
-      return { status: answer.status, body: await answer.json() };
+      const responseBody: unknown = await response.json().catch(ignoreSyntaxError);
+      return { status: response.status, body: responseBody };
     } catch (error) {
-      throw new UnreachableError(innermostMessage(error));
+      throw new UnreachableError(getErrorMessage(error));
     }
   }
 }
 
-function messageFrom({ status, body }: { status: number; body: unknown }): string {
-  return Failure.safeParse(body).data?.message ?? `the server answered ${status}`;
+/** An error page of a proxy is not JSON: the status says enough. */
+function ignoreSyntaxError(error: unknown): undefined {
+  if (!(error instanceof SyntaxError)) throw error;
 }
 
-/** The innermost cause says what happened. */
-function innermostMessage(error: unknown): string {
-  let reason = error;
-  while (reason instanceof Error && reason.cause instanceof Error) reason = reason.cause;
-  return reason instanceof Error ? reason.message || reason.name : String(reason);
+function getFailureMessage({ status, body }: { status: number; body: unknown }): string {
+  return Failure.safeParse(body).data?.message ?? `the server answered ${status}`;
 }

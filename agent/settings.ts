@@ -1,6 +1,6 @@
 /**
- * What the agent keeps on this machine: `~/.config/underpass/credentials.json`, one capability token for
- * each server, readable by its owner only.
+ * The agent's settings on this machine: `~/.config/underpass/credentials.json` has one capability token for each server, and
+ * is readable by its owner only.
  */
 import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { homedir } from "node:os";
@@ -11,7 +11,7 @@ export const DEFAULT_SERVER = "http://127.0.0.1:8787";
 
 const Credentials = z.object({
   servers: z.record(z.string(), z.object({ token: z.base64(), label: z.string() })),
-  /** Where `underpass http` goes when nothing is said: the last one logged in to. */
+  /** The server of the last login, used when no server is given. */
   defaultServer: z.string().optional(),
 });
 type Credentials = z.infer<typeof Credentials>;
@@ -25,14 +25,14 @@ export function getSettingsDirectory(): string {
   return join(base, "underpass");
 }
 
-/** @throws SettingsError when the file is there and can't be used. */
+/** @throws SettingsError when the file exists but can't be used. */
 export async function readCredentials(): Promise<Credentials> {
   const path = join(getSettingsDirectory(), "credentials.json");
   let text: string;
   try {
     const { mode } = await stat(path);
     if (process.platform !== "win32" && (mode & 0o077) !== 0) {
-      throw new SettingsError(`${path} can be read by others; run: chmod 600 ${path}`);
+      throw new SettingsError(`${path} can be read by other users; run: chmod 600 ${path}`);
     }
     text = await readFile(path, "utf8");
   } catch (error) {
@@ -46,7 +46,7 @@ export async function readCredentials(): Promise<Credentials> {
   }
 }
 
-/** Keeps the token, and makes its server the default. */
+/** Stores the token, and makes its server the default. */
 export async function saveCredential(server: URL, token: Buffer, label: string): Promise<string> {
   const directory = getSettingsDirectory();
   await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -67,24 +67,28 @@ export async function findToken(server: URL, tokenFile: string | undefined): Pro
     try {
       return await readFile(tokenFile);
     } catch (error) {
-      throw new SettingsError(`the token file can't be read: ${(error as Error).message}`);
+      throw new SettingsError(`can't read the token file: ${(error as Error).message}`);
     }
   }
   const { servers } = await readCredentials();
   const credential = servers[server.origin];
   if (credential) return Buffer.from(credential.token, "base64");
   const option = server.origin === DEFAULT_SERVER ? "" : ` --server ${server.origin}`;
-  throw new SettingsError(`no token for ${server.origin}; run: underpass login${option}`);
+  throw new SettingsError(
+    `this machine has no token for ${server.origin}; run: underpass login${option}`,
+  );
 }
 
-/** @throws SettingsError when it is no http(s) address. */
+/** @throws SettingsError when it is not an http(s) address. */
 export async function findServer(given: string | undefined): Promise<URL> {
   const text = given ?? (await readCredentials()).defaultServer ?? DEFAULT_SERVER;
   try {
     const url = new URL(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`);
     if (url.protocol === "http:" || url.protocol === "https:") return url;
   } catch {
-    // Said below, as for an address of another kind.
+    // Reported below, like a URL of another scheme.
   }
-  throw new SettingsError(`${text} is no server address; it looks like https://underpass.example`);
+  throw new SettingsError(
+    `${text} is not a server address; use a URL such as https://underpass.example`,
+  );
 }

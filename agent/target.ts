@@ -1,16 +1,16 @@
-/** The local server that an agent forwards to: what a person may type for it, and what that means. */
+/** The local server that an agent forwards to, and the ways to write it on the command line. */
 
 export interface Target {
   scheme: "http" | "https";
   host: string;
   port: number;
-  /** `http://localhost:3000`: how it is shown, and the only place the agent ever connects to. */
+  /** `http://localhost:3000`: as it is printed, and the only address that the agent connects to. */
   origin: string;
 }
 
 /**
- * Reads `3000`, `host:3000`, `[::1]:3000`, `http://host`, `https://host:8443`.
- * @returns null for anything else, a path or query included: the visitor's own target is what is asked for.
+ * Accepts `3000`, `host:3000`, `[::1]:3000`, `http://host`, `https://host:8443`.
+ * @returns null for anything else, also with a path or query: those are the visitor's.
  */
 export function parseTarget(text: string): Target | null {
   const url = parseUrl(text.trim());
@@ -35,8 +35,8 @@ function parseUrl(text: string): URL | null {
 }
 
 /**
- * How a name is looked up. `localhost` is both loopback addresses, whatever the machine's resolver says:
- * half of all local servers listen on one of them only. The first that answers is taken.
+ * A `lookup` function for the local server's name. `localhost` has both loopback addresses, whatever the machine's resolver
+ * says, because many local servers listen on only one of them. The first that answers is used.
  */
 export function getLookup(target: Pick<Target, "host">) {
   if (target.host !== "localhost") return undefined;

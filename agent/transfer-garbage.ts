@@ -1,7 +1,7 @@
 /**
- * Each chunk that passes leaves a dead buffer behind, outside of V8's heap, where V8 lets some 64 MB gather
- * before it looks. A collection of young objects finds them at once and takes about a millisecond; asking
- * for one each `COLLECT_EVERY_BYTES` keeps a long transfer as small as a short one.
+ * Each transferred chunk leaves a dead buffer outside of V8's heap, where V8 lets some 64 MB accumulate before it collects
+ * garbage. A collection of young objects frees these buffers and takes about a millisecond. One for every
+ * `COLLECT_EVERY_BYTES` keeps the memory of a long transfer as small as that of a short one.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -13,7 +13,7 @@ type Collect = (options: { type: "minor" }) => void;
 let collect: Collect | undefined;
 let transferredBytes = 0;
 
-/** To be told of every chunk. */
+/** Must be called for every chunk that is sent or received. */
 export function countTransfer(bytes: number): void {
   transferredBytes += bytes;
   if (transferredBytes < COLLECT_EVERY_BYTES) return;
@@ -22,7 +22,7 @@ export function countTransfer(bytes: number): void {
   collect({ type: "minor" });
 }
 
-/** V8 hands out its collector to contexts that are made after the flag is set. */
+/** V8 exposes its collector only to contexts that are created after the flag is set. */
 function exposeCollect(): Collect {
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc") as Collect;

@@ -49,8 +49,10 @@ export function toQuery(
   const query: Record<string, string> = {};
   for (const name of Object.keys(specs)) {
     const value = values[name];
-    if (value === undefined || (Array.isArray(value) && value.length === 0)) continue;
-    query[name.replaceAll("-", "_")] = String(value);
+    if (value === undefined) continue;
+    // A list becomes one value, separated by commas.
+    const text = [value].flat().join(",");
+    if (text !== "") query[name.replaceAll("-", "_")] = text;
   }
   return query;
 }

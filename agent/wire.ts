@@ -1,10 +1,8 @@
 /**
- * The agent's end of one connection to a tunnel: hello and welcome, frames in and out, heartbeat. What runs
- * over it are streams, opened by the tunnel's requests.
+ * The agent's end of one connection to a tunnel: hello and welcome, frames in and out, heartbeat. The tunnel opens streams
+ * on it: one for each request and each TCP connection.
  */
 import WebSocket, { type RawData } from "ws";
-import { HttpsProxyAgent } from "https-proxy-agent";
-import { getProxyForUrl } from "proxy-from-env";
 import { CLOSE } from "../protocol/wire/close-codes.ts";
 import { SendWindows } from "../protocol/wire/flow.ts";
 import {
@@ -27,40 +25,41 @@ import {
   CONNECTION_WINDOW_BYTES,
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
-  HELLO_MAX_MS,
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../protocol/limits.ts";
 import { SERVICE_VERSION } from "../protocol/version.ts";
+import { getErrorMessage } from "./error-message.ts";
 import { countTransfer } from "./transfer-garbage.ts";
+import { openWebSocket, skipMasking } from "./websocket.ts";
 
-/** Under load an agent gathers frames for this long before it sends them as one message. */
+/** Under load the agent collects frames for this long before it sends them as one message. */
 const WIRE_BATCH_MS = 1;
 
-/** The agent's end of one stream. The wire calls these; none may throw. */
+/** The agent's end of one stream. The wire calls its methods; none of them may throw. */
 export interface Stream {
-  /** Whether it ends by itself: a request does, a WebSocket does not. */
+  /** Whether a drain waits for it: a request ends by itself, a WebSocket does not. */
   readonly isDrainable: boolean;
-  /** Begins: from here on the wire knows the stream, so that it can end it. */
+  /** Called once the wire has registered the stream, so that the stream may end itself. */
   start(): void;
   receive(frame: Frame): void;
-  /** The tunnel gave the stream up, or the connection is gone. */
+  /** The tunnel reset the stream, or the connection was lost. */
   abort(): void;
 }
 
-/** What the tunnel asks of a new stream. */
+/** The frame that opens a stream. */
 export type StreamRequest =
   | { type: "request"; head: string[]; flags: number }
-  /** A TCP connection, of a client that came from there. */
+  /** A TCP connection of a client at the address `peer`. */
   | { type: "connect"; peer: StreamPeer };
 
-/** @returns the stream that answers, or null when nothing more is accepted. */
+/** @returns the stream that answers, or null when the agent accepts no more streams. */
 export type StreamOpener = (wire: Wire, id: number, opening: StreamRequest) => Stream | null;
 
 export interface WireEvents {
   onWelcome(welcome: Welcome): void;
   openStream: StreamOpener;
-  /** The tunnel asks for a reconnect once what is in flight is done. */
+  /** The server asks for a reconnect once the streams in flight have ended. */
   onGoingAway(reason: string): void;
   onClose(code: number, reason: string): void;
 }
@@ -80,31 +79,26 @@ export class Wire {
   #isWelcomed = false;
   #problem = "";
 
-  /** @param url of the connect route, with what the agent asks for in its query. */
+  /** @param url of the connect route, with its query. */
   constructor(url: URL, token: Buffer, capabilities: string[], events: WireEvents) {
     this.#events = events;
     this.#capabilities = capabilities;
-    const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
-    this.#socket = new WebSocket(url.href, SUBPROTOCOL, {
-      headers: { authorization: `Bearer ${token.toString("base64url")}` },
-      agent: proxy === "" ? undefined : new HttpsProxyAgent(proxy),
-      handshakeTimeout: HELLO_MAX_MS,
+    this.#socket = openWebSocket(url, SUBPROTOCOL, token.toString("base64url"), {
       maxPayload: WIRE_MESSAGE_MAX_BYTES,
-      perMessageDeflate: false,
       skipUTF8Validation: true,
-      ...(isPrivateTransport(url) ? { generateMask: clearMask } : {}),
+      ...skipMasking(url),
     });
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    // A close event follows, which knows no more than 1006.
-    this.#socket.on("error", (error) => (this.#problem = problemOf(error)));
+    // A close event follows; its code is only 1006.
+    this.#socket.on("error", (error) => (this.#problem = getErrorMessage(error)));
     this.#socket.on("close", (code, reason) =>
       this.#closed(code, reason.toString() || this.#problem),
     );
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_INTERVAL_MS / 5);
   }
 
-  /** How many streams will end by themselves, so that one who leaves may wait for them. */
+  /** How many open streams a drain waits for. */
   get drainableStreams(): number {
     return [...this.#streams.values()].filter((stream) => stream.isDrainable).length;
   }
@@ -112,9 +106,9 @@ export class Wire {
   // ── Called by streams ──
 
   /**
-   * Frames share messages, because each message is an event to the tunnel and events are what it runs out
-   * of: those of one turn of the event loop always, and under load those of a millisecond. A connection
-   * with a single stream in flight waits for nothing.
+   * Frames share messages, because each message is an event for the tunnel's object, and events are its bottleneck. Frames of
+   * one turn of the event loop always share one; under load, frames of one millisecond do. A connection with a single
+   * stream in flight never waits.
    */
   send(write: (writer: FrameWriter) => void): void {
     write(this.#writer);
@@ -126,7 +120,7 @@ export class Wire {
     else setImmediate(() => this.#flushNow());
   }
 
-  /** The stream ended on both sides. Its last frames need not wait when no other could share their message. */
+  /** The stream has ended on both sides. Without other streams its last frames are sent at once. */
   finish(id: number): void {
     this.#streams.delete(id);
     if (this.#streams.size === 0) this.#flushNow();
@@ -140,7 +134,7 @@ export class Wire {
 
   // ── Called by the connection ──
 
-  /** Says that the agent leaves for good, and closes: visitors need not wait for its return. */
+  /** Announces that the agent stops, and closes: visitors need not wait for a reconnect. */
   leave(reason: string): void {
     this.send((writer) => writer.writeText(FRAME.goingAway, 0, 0, reason));
     this.close(reason);
@@ -151,7 +145,7 @@ export class Wire {
     this.#socket.close(1000, reason);
   }
 
-  /** Ends a connection whose other end does not answer. */
+  /** Ends a connection whose server does not answer. */
   terminate(): void {
     this.#socket.terminate();
   }
@@ -204,7 +198,7 @@ export class Wire {
       case FRAME.reset: {
         const stream = this.#streams.get(frame.stream);
         this.#streams.delete(frame.stream);
-        // In this order: dropping wakes a sender that waits, which must know by then that it is over.
+        // In this order: dropping the window wakes a waiting sender, which must already be aborted.
         stream?.abort();
         this.windows.drop(frame.stream);
         return;
@@ -230,7 +224,12 @@ export class Wire {
     const stream = this.#events.openStream(this, frame.stream, opening);
     if (!stream) {
       return this.send((w) =>
-        w.writeCodeAndText(FRAME.reset, frame.stream, RESET.refused, "leaving"),
+        w.writeCodeAndText(
+          FRAME.reset,
+          frame.stream,
+          RESET.refused,
+          "the agent is closing this connection",
+        ),
       );
     }
     this.#streams.set(frame.stream, stream);
@@ -266,21 +265,4 @@ function parseStreamRequest(frame: Frame): StreamRequest | null {
   }
   const head = parseRequestHead(frame.payload);
   return head && { type: "request", head, flags: frame.flags };
-}
-
-/**
- * Masking (RFC 6455 §5.3) keeps a hostile page from writing chosen bytes past a proxy that does not know
- * WebSockets. Where no proxy can see the bytes, it only costs time: inside TLS, and within one machine.
- */
-export function isPrivateTransport(url: URL): boolean {
-  return url.protocol === "wss:" || url.hostname === "127.0.0.1" || url.hostname === "[::1]";
-}
-
-export function clearMask(mask: Buffer): void {
-  mask.fill(0);
-}
-
-function problemOf(error: Error & { code?: string }): string {
-  if (error instanceof AggregateError) return problemOf(error.errors[0] as Error);
-  return error.message;
 }

@@ -1,6 +1,7 @@
 /** `underpass vpn <network> add|devices|remove`: the devices of a private network, from the terminal. */
 import { writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
+import { styleText } from "node:util";
 import { renderUnicodeCompact } from "uqr";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { formatAgo } from "../output/format-ago.ts";
@@ -18,13 +19,12 @@ interface Values {
   "no-qr": boolean;
 }
 
-/** ISO/IEC 18004 asks for four; scanners do with two, and a terminal has few lines. */
+/** ISO/IEC 18004 requires four; scanners accept two, and a terminal has few lines. */
 const QR_BORDER_MODULES = 2;
-/** Light modules are drawn: bright white on black, whatever the terminal's own colours are. */
-const QR_COLORS = "\u001b[97;40m";
-const RESET_COLORS = "\u001b[0m";
+/** The light modules are drawn, so the code must be bright on dark, whatever the terminal's own colours are. */
+const QR_COLORS: ("whiteBright" | "bgBlack")[] = ["whiteBright", "bgBlack"];
 
-/** Makes a device's keys here, enrols the public one, and shows the configuration. */
+/** Generates a device's keys, adds the device with its public key, and prints the configuration. */
 export async function addDevice(
   api: NetworkApi,
   networkName: string,
@@ -33,66 +33,69 @@ export async function addDevice(
 ): Promise<number> {
   const { signal } = new AbortController();
   if (values.out !== undefined && existsSync(values.out)) {
-    throw new SettingsError(`${values.out} exists already; name another file with --out`);
+    throw new SettingsError(`${values.out} already exists; choose another file with --out`);
   }
   const network = await api.get(networkName, signal);
   if (network.server_public_key === null) {
     const command = `underpass vpn ${network.name} --setup`;
     throw new SettingsError(
-      `${network.name} has no server yet; on the machine that it runs on: ${command}`,
+      `${network.name} has no server yet; on the machine that is to be its server, run: ${command}`,
     );
   }
   const privateKey = generatePrivateKey();
-  const device = await api.enroll(network.id, name, derivePublicKey(privateKey), signal);
+  const device = await api.addDevice(network.id, name, derivePublicKey(privateKey), signal);
   let config: string;
   try {
-    const text = await api.deviceConfig(network.id, device.id, signal);
+    const text = await api.getDeviceConfig(network.id, device.id, signal);
     checkConfig(text);
     config = fillPrivateKey(text, privateKey);
     if (values.out !== undefined) await writeFile(values.out, config, { mode: 0o600, flag: "wx" });
   } catch (error) {
-    // Its private key is lost with this process: nothing could ever use it.
+    // Without its private key, which only this process has, the device would be useless.
     await api.removeDevice(network.id, device.id, signal).catch(() => undefined);
     throw error;
   }
   if (values.json) printJson({ device, config });
-  else showConfig(network, device, config, values);
+  else printConfig(network, device, config, values);
   return 0;
 }
 
-/** Standard output has the configuration alone, so that it can be redirected into a file. */
-function showConfig(
+/** Only the configuration goes to standard output, so that it can be redirected into a file. */
+function printConfig(
   network: PrivateNetwork,
   device: Device,
   config: string,
   { out, "no-qr": noQr }: Values,
 ): void {
   const isTerminal = process.stdout.isTTY;
-  const say = (text: string): void => void process.stderr.write(`${text}\n`);
+  const note = (text: string): void => void process.stderr.write(`${text}\n`);
   if (out === undefined) process.stdout.write(config.endsWith("\n") ? config : `${config}\n`);
-  else say(`Wrote ${out}`);
-  if (!noQr) say(`\n${renderQr(config, isTerminal)}`);
-  say(
+  else note(`Wrote ${out}`);
+  if (!noQr) note(`\n${renderQr(config, isTerminal)}`);
+  note(
     [
       "",
       `${stripControl(device.name)} has the address ${device.assigned_ip} in ${stripControl(network.name)}.`,
-      "The private key is shown only now. The WireGuard app reads the QR code.",
-      "The WireGuard server lets it in once it knows the device: on its machine run",
+      "Scan the QR code with the WireGuard app. The private key is shown only once.",
+      "Next, add the device to the WireGuard server. On the server's machine, run",
       `  underpass vpn ${stripControl(network.name)} --apply`,
-      "or, by hand,",
+      "or, without the agent,",
       `  wg set <interface> peer ${device.public_key} allowed-ips ${device.assigned_ip}/32`,
     ].join("\n"),
   );
 }
 
-/** @param isColored whether colours make it readable on light terminals too. */
+/** @param isColored sets the colours, so that scanners can read the code on light terminals too. */
 export function renderQr(text: string, isColored: boolean): string {
   const code = renderUnicodeCompact(text, { ecc: "L", border: QR_BORDER_MODULES });
   if (!isColored) return code;
-  return code
-    .split("\n")
-    .map((line) => `${QR_COLORS}${line}${RESET_COLORS}`)
-    .join("\n");
+  return (
+    code
+      .split("\n")
+      // Without these colours the code may be unreadable: NO_COLOR does not apply.
+      .map((line) => styleText(QR_COLORS, line, { validateStream: false }))
+      .join("\n")
+  );
 }
 
 export async function listDevices(
@@ -102,7 +105,7 @@ export async function listDevices(
 ): Promise<number> {
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
-  const devices = await api.devices(network.id, signal);
+  const devices = await api.listDevices(network.id, signal);
   if (json) {
     printJson(devices);
     return 0;
@@ -122,7 +125,7 @@ export async function listDevices(
   return 0;
 }
 
-/** @param nameOrId of the device. */
+/** @param nameOrId the device's. */
 export async function removeDevice(
   api: NetworkApi,
   networkName: string,
@@ -131,17 +134,20 @@ export async function removeDevice(
 ): Promise<number> {
   const { signal } = new AbortController();
   const network = await api.get(networkName, signal);
-  const devices = await api.devices(network.id, signal);
+  const devices = await api.listDevices(network.id, signal);
   const found = devices.filter(({ id, name }) => id === nameOrId || name === nameOrId);
   const [device, ...others] = found;
   if (!device) {
     const names = devices.map(({ name }) => name).join(", ");
-    const known = names === "" ? "there is none" : `there are: ${names}`;
-    throw new RejectionError("not_found", `${network.name} has no device ${nameOrId}; ${known}`);
+    const known = names === "" ? "it has none" : `its devices: ${names}`;
+    throw new RejectionError(
+      "not_found",
+      `${network.name} has no device called ${nameOrId}; ${known}`,
+    );
   }
   if (others.length > 0) {
     const ids = found.map(({ id }) => id).join(", ");
-    throw new SettingsError(`${found.length} devices are called ${nameOrId}; say which: ${ids}`);
+    throw new SettingsError(`${found.length} devices are called ${nameOrId}; use the id: ${ids}`);
   }
   await api.removeDevice(network.id, device.id, signal);
   if (json) {
@@ -151,7 +157,7 @@ export async function removeDevice(
   process.stdout.write(
     [
       `Removed ${stripControl(device.name)} (${device.assigned_ip}).`,
-      "The WireGuard server still knows it until that is applied: an agent with --apply does so by itself, or",
+      "The WireGuard server accepts it until its peer is removed. An agent with --apply removes it; otherwise run",
       `  wg set <interface> peer ${device.public_key} remove`,
       "",
     ].join("\n"),
@@ -171,7 +177,7 @@ function formatTable(rows: string[][]): string {
     .join("\n");
 }
 
-/** Decimal units, as interfaces count. */
+/** In decimal units, as network interfaces count. */
 function formatBytes(bytes: number | null): string {
   if (bytes === null) return "-";
   const units = ["B", "kB", "MB", "GB", "TB"];

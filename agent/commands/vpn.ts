@@ -98,7 +98,7 @@ async function run(args: string[]): Promise<number> {
   const api = new NetworkApi(server, token);
   switch (action) {
     case undefined:
-      return serve({ values, network, server, token, api });
+      return serve({ values, network, server, api });
     case "add":
       return addDevice(api, network, device!, values);
     case "remove":
@@ -114,12 +114,11 @@ interface ServeOptions {
   values: Values;
   network: string;
   server: URL;
-  token: Buffer;
   api: NetworkApi;
 }
 
 async function serve(options: ServeOptions): Promise<number> {
-  const { values, server, token, api } = options;
+  const { values, api } = options;
   if (values.apply && !(await canChangeInterfaces())) {
     throw new SettingsError(
       "--apply changes a network interface; run the command as root, or with CAP_NET_ADMIN",
@@ -135,8 +134,6 @@ async function serve(options: ServeOptions): Promise<number> {
     const directoryFor = (name: string): NetworkDirectory =>
       directory ?? new NetworkDirectory(name, values.dir);
     const session = new VpnSession({
-      server,
-      token,
       api,
       network,
       findPrivateKey: ({ name }) => findPrivateKey(values.config, directoryFor(name)),

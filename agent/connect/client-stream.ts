@@ -3,8 +3,6 @@
  * hello and welcome, then frames with credit until both directions have ended.
  */
 import type { Socket } from "node:net";
-import { HttpsProxyAgent } from "https-proxy-agent";
-import { getProxyForUrl } from "proxy-from-env";
 import WebSocket, { type RawData } from "ws";
 import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
 import { SendWindows } from "../../protocol/wire/flow.ts";
@@ -28,21 +26,21 @@ import {
 import {
   HEARTBEAT_INTERVAL_MS,
   HEARTBEAT_TIMEOUT_MS,
-  HELLO_MAX_MS,
   STREAM_WINDOW_BYTES,
   WIRE_MESSAGE_MAX_BYTES,
 } from "../../protocol/limits.ts";
 import { SERVICE_VERSION } from "../../protocol/version.ts";
 import { FrameSplice } from "../frame-splice.ts";
+import { getErrorMessage } from "../error-message.ts";
 import { countTransfer } from "../transfer-garbage.ts";
-import { isPrivateTransport, clearMask } from "../wire.ts";
+import { openWebSocket, skipMasking } from "../websocket.ts";
 
-/** Why there is no connection, or not any longer. */
+/** Why the connection could not be opened, or was lost. */
 export interface ClientFailure {
-  /** The name of a close code or of a reset, or undefined for a loss of the connection. */
+  /** The name of a close code or of a reset code; undefined when the connection was lost. */
   reason: string | undefined;
   message: string;
-  /** Whether another attempt could be answered otherwise. */
+  /** Whether another attempt may succeed. */
   canRetry: boolean;
 }
 
@@ -51,7 +49,7 @@ export interface ClientStreamOptions {
   token: Buffer;
   /** A tunnel's id or name. */
   tunnel: string;
-  /** @returns the local connection that is joined with the stream, paused; null: the stream is not needed. */
+  /** @returns the paused local connection to join with the stream; null when the stream is not needed. */
   onWelcome(welcome: ClientWelcome): Socket | null;
   /** Called once. @param failure null when both directions have ended. */
   onEnd(failure: ClientFailure | null): void;
@@ -74,7 +72,7 @@ export class ClientStream {
     let problem = "";
     this.#socket.on("open", () => this.#sendHello());
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    this.#socket.on("error", (error) => (problem = describe(error)));
+    this.#socket.on("error", (error) => (problem = getErrorMessage(error)));
     this.#socket.on("close", (code, reason) => this.#closed(code, reason.toString() || problem));
     this.#heartbeat = setInterval(() => this.#beat(), HEARTBEAT_INTERVAL_MS);
   }
@@ -87,7 +85,7 @@ export class ClientStream {
     return this.#splice?.bytesFromFrames ?? 0;
   }
 
-  /** The connection is not wanted any longer. */
+  /** Ends the stream because the agent stops. */
   close(): void {
     this.#end({ reason: undefined, message: "the connection was closed", canRetry: true });
   }
@@ -135,11 +133,11 @@ export class ClientStream {
     this.#receivedAtMs = Date.now();
     if (!isBinary || this.#isEnded) return;
     countTransfer((data as Buffer).byteLength);
-    let isUnderstood = true;
-    const isWhole = readFrames(data as Buffer, (frame) => {
-      isUnderstood &&= this.#isEnded || this.#receiveFrame(frame);
+    let isValid = true;
+    const isReadable = readFrames(data as Buffer, (frame) => {
+      isValid &&= this.#isEnded || this.#receiveFrame(frame);
     });
-    if (isWhole && isUnderstood) return;
+    if (isReadable && isValid) return;
     this.#send((w) =>
       w.writeCodeAndText(FRAME.reset, CLIENT_STREAM, RESET.protocolError, "unexpected frame"),
     );
@@ -212,15 +210,10 @@ function openSocket({ server, token, tunnel }: ClientStreamOptions): WebSocket {
   const url = new URL("/agent/streams", server);
   url.protocol = server.protocol === "https:" ? "wss:" : "ws:";
   url.searchParams.set("tunnel", tunnel);
-  const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
-  return new WebSocket(url.href, STREAMS_SUBPROTOCOL, {
-    headers: { authorization: `Bearer ${token.toString("base64url")}` },
-    agent: proxy === "" ? undefined : new HttpsProxyAgent(proxy),
-    handshakeTimeout: HELLO_MAX_MS,
+  return openWebSocket(url, STREAMS_SUBPROTOCOL, token.toString("base64url"), {
     maxPayload: WIRE_MESSAGE_MAX_BYTES,
-    perMessageDeflate: false,
     skipUTF8Validation: true,
-    ...(isPrivateTransport(url) ? { generateMask: clearMask } : {}),
+    ...skipMasking(url),
   });
 }
 
@@ -231,8 +224,4 @@ function toFailure(reset: { code: number; text: string } | null): ClientFailure 
 
 function findResetName(code: number | undefined): string | undefined {
   return Object.entries(RESET).find(([, known]) => known === (code as ResetCode))?.[0];
-}
-
-function describe(error: Error): string {
-  return error instanceof AggregateError ? describe(error.errors[0] as Error) : error.message;
 }

@@ -18,8 +18,3 @@ export function parseListenAddress(text: string): ListenAddress | null {
   const port = Number(portText);
   return port > 65_535 ? null : { host: ipv6 ?? name ?? LOOPBACK, port };
 }
-
-/** `127.0.0.1:5433`, `[::1]:5433` */
-export function formatAddress(host: string, port: number): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-}

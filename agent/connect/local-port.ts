@@ -1,15 +1,16 @@
-/** A port on this machine that leads to a TCP tunnel: each connection to it is one to the tunnel's local server. */
+/** A port on this machine that leads to a TCP tunnel: each connection to it becomes one to the tunnel's local server. */
 import { EventEmitter, once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWelcome } from "../../protocol/wire/frames.ts";
+import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { adoptSocket } from "../../sockets/socket-reader.ts";
 import { reset, SPLICED_SOCKET_BUFFER_BYTES } from "../../sockets/splice.ts";
 import { SettingsError } from "../settings.ts";
 import { backOff, RejectionError } from "../tunnel-connection.ts";
 import { ClientStream, type ClientFailure } from "./client-stream.ts";
-import { formatAddress, type ListenAddress } from "./listen-address.ts";
+import type { ListenAddress } from "./listen-address.ts";
 
 export interface LocalPortOptions {
   server: URL;
@@ -20,13 +21,13 @@ export interface LocalPortOptions {
 }
 
 export interface LocalConnectionReport {
-  /** Of the local program. */
+  /** The local program's address. */
   address: string;
   durationMs: number;
-  /** From and to the local program. */
+  /** Bytes from and to the local program. */
   bytesIn: number;
   bytesOut: number;
-  /** Why the tunnel's local server was not reached, or the connection broke. */
+  /** Why the tunnel's local server was not reached, or the connection was lost. */
   problem?: string;
 }
 
@@ -34,13 +35,13 @@ interface LocalPortEventMap {
   /** Local programs can connect. */
   ready: [local: { tunnelId: string | undefined; address: string; port: number }];
   connection: [connection: LocalConnectionReport];
-  /** The tunnel can't be reached for now. */
+  /** The tunnel can't be reached at the moment. */
   notice: [message: string];
-  /** For good: the tunnel is gone, or the token. */
+  /** Permanent: the tunnel was deleted or has expired, or the token is not valid. */
   rejected: [rejection: RejectionError];
 }
 
-/** After these no further connection can succeed. */
+/** After one of these, no further connection can succeed. */
 const PERMANENT_REASONS = new Set([
   "unauthorized",
   "tunnel_deleted",
@@ -71,15 +72,18 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
   }
 
   /**
-   * Finds out whether the tunnel may be used, and listens.
-   * @throws SettingsError when the local address can't be listened at.
+   * Checks that the token may use the tunnel, and listens.
+   * @throws SettingsError when the local address can't be used.
    */
   async start(): Promise<void> {
     const { listen } = this.#options;
     const welcome = await this.#findTunnel();
     if (this.#abort.signal.aborted) return;
     const port = listen.port ?? welcome?.localPort;
-    if (port === undefined) throw new SettingsError("say where to listen: --listen 127.0.0.1:5433");
+    if (port === undefined)
+      throw new SettingsError(
+        "the tunnel has no local port yet; choose one, for example: --listen 127.0.0.1:5433",
+      );
     try {
       this.#server.listen({ host: listen.host, port });
       await once(this.#server, "listening");
@@ -87,18 +91,18 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
       throw new SettingsError(listenProblem(error as NodeJS.ErrnoException, listen.host, port));
     }
     const bound = (this.#server.address() as AddressInfo).port;
-    const address = formatAddress(listen.host, bound);
+    const address = formatHostAndPort(listen.host, bound);
     this.emit("ready", { tunnelId: welcome?.tunnelId, address, port: bound });
   }
 
-  /** Open connections are reset. */
+  /** Resets open connections. */
   close(): void {
     this.#abort.abort();
     this.#server.close();
     for (const stream of this.#streams.keys()) stream.close();
   }
 
-  /** The tunnel's own port is known from the tunnel alone: without another one, that is waited for. */
+  /** Without `--listen` the port comes from the tunnel, so this waits until the tunnel can be reached. */
   async #findTunnel(): Promise<ClientWelcome | null> {
     for (let failures = 0; ; failures += 1) {
       const found = await this.#probe();
@@ -113,7 +117,7 @@ export class LocalPort extends EventEmitter<LocalPortEventMap> {
     }
   }
 
-  /** A connection that is given up as soon as it could be used. */
+  /** Opens a connection to the tunnel, and closes it at once. */
   #probe(): Promise<ClientWelcome | ClientFailure> {
     return new Promise((resolve) => {
       const stream: ClientStream = new ClientStream({
@@ -165,7 +169,8 @@ const LOST: ClientFailure = {
 };
 
 function listenProblem(error: NodeJS.ErrnoException, host: string, port: number): string {
-  const address = formatAddress(host, port);
-  if (error.code === "EADDRINUSE") return `${address} is in use; choose another with --listen`;
+  const address = formatHostAndPort(host, port);
+  if (error.code === "EADDRINUSE")
+    return `${address} is in use; choose another address with --listen`;
   return `can't listen at ${address}: ${error.message}`;
 }

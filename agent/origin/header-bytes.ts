@@ -1,10 +1,10 @@
 /**
- * Header lines between the wire, where they are text, and HTTP/1.1, where they are bytes. Node writes and
- * reads a byte for each of a string's characters (Latin-1), so other text is put into that form and back.
+ * Converts header lines between the wire, where they are text, and HTTP/1.1, where they are bytes. Node.js writes and reads
+ * one byte for each character of a string (Latin-1), so the bytes of UTF-8 text are converted to such strings and back.
  */
 import { headerPairs } from "../../shared/header-lines.ts";
 
-/** The hop's own lines (RFC 9110 §7.6.1). The length stays: it is the body's. */
+/** Headers of one connection only (RFC 9110 §7.6.1). `content-length` belongs to the message and is forwarded. */
 const HOP_BY_HOP = new Set([
   "connection",
   "keep-alive",
@@ -15,14 +15,14 @@ const HOP_BY_HOP = new Set([
   "upgrade",
 ]);
 
-/** Text as the bytes of its UTF-8, one character each; ASCII is the same either way. */
+/** A string with one character for each byte of the text's UTF-8; ASCII stays the same. */
 export function utf8ToLatin1(text: string): string {
   return isAscii(text) ? text : Buffer.from(text, "utf8").toString("latin1");
 }
 
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A value's bytes as text: UTF-8 where they are that, else Latin-1, which every byte is. */
+/** Decodes a value as UTF-8 if it is valid UTF-8, otherwise as Latin-1, in which every byte is valid. */
 export function decodeHeaderValue(bytes: Buffer): string {
   const latin1 = bytes.toString("latin1");
   if (isAscii(latin1)) return latin1;
@@ -33,7 +33,7 @@ export function decodeHeaderValue(bytes: Buffer): string {
   }
 }
 
-/** What of an answer's head goes to the visitor: names and values in turn, in their order. */
+/** The response headers that are forwarded to the visitor: names and values in turn, in their order. */
 export function toResponsePairs(rawHeaders: (Buffer | string)[]): string[] {
   const pairs: string[] = [];
   let dropped = HOP_BY_HOP;

@@ -4,7 +4,7 @@ import { HttpStream } from "./http-stream.ts";
 import type { Origin } from "./origin.ts";
 import { SocketStream } from "./socket-stream.ts";
 
-/** Answers one of the tunnel's requests at the local server. */
+/** Forwards a request or a WebSocket of a visitor to the local server. */
 export function openStream(
   origin: Origin,
   wire: Wire,

@@ -1,4 +1,4 @@
-/** The local server: the one address that the agent forwards to, and the connections kept to it. */
+/** The local server: the one address that the agent forwards to, and its pool of connections. */
 import { connect as connectTcp } from "node:net";
 import { Pool, type Dispatcher } from "undici";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
@@ -6,11 +6,11 @@ import { HostHeader, type HostMode } from "../host-header.ts";
 import { getLookup, type Target } from "../target.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
-/** Longer than any long poll (10 minutes) with time to spare. */
+/** Longer than any long poll (10 minutes). */
 const ORIGIN_RESPONSE_MAX_MS = 15 * MINUTE_MS;
-/** Connections that an agent keeps to its local server at once. */
+/** Connections to the local server at the same time. */
 const ORIGIN_CONNECTIONS_MAX = 1_024;
-/** All header lines of an answer together, as the platform bounds them. */
+/** All header lines of a response together: the limit of the Workers platform. */
 const ORIGIN_HEADERS_MAX_BYTES = 128 * 1024;
 
 export interface RequestReport {
@@ -18,13 +18,13 @@ export interface RequestReport {
   path: string;
   status: number;
   durationMs: number;
-  /** Why there was no answer of the local server's own. */
+  /** Why the local server did not answer. */
   problem: string | undefined;
 }
 
 export interface OriginEvents {
   onRequestFinished(request: RequestReport): void;
-  /** Something a person should know. */
+  /** A message for the user. */
   onNotice(message: string): void;
 }
 
@@ -32,7 +32,7 @@ export class Origin {
   readonly target: Target;
   readonly hostHeader: HostHeader;
   readonly allowsInvalidCertificate: boolean;
-  /** Where the tunnel is reached; known from the first welcome on. */
+  /** The tunnel's public origin; set by the first welcome. */
   publicOrigin = "";
   readonly #pool: Pool;
   readonly #events: OriginEvents;
@@ -50,7 +50,7 @@ export class Origin {
       connections: ORIGIN_CONNECTIONS_MAX,
       pipelining: 1,
       headersTimeout: ORIGIN_RESPONSE_MAX_MS,
-      // Streams may be silent for as long as both ends want them.
+      // A stream may be silent for as long as both ends keep it open.
       bodyTimeout: 0,
       maxHeaderSize: ORIGIN_HEADERS_MAX_BYTES,
       allowH2: false,
@@ -75,7 +75,7 @@ export class Origin {
     this.#events.onNotice(message);
   }
 
-  /** Whether something accepts connections there now. */
+  /** Whether the local server accepts connections now. */
   isListening(): Promise<boolean> {
     const { host, port } = this.target;
     return new Promise((resolve) => {
@@ -86,9 +86,9 @@ export class Origin {
         autoSelectFamily: true,
         timeout: ORIGIN_CONNECT_MAX_MS,
       });
-      const settle = (listening: boolean): void => {
+      const settle = (isListening: boolean): void => {
         socket.destroy();
-        resolve(listening);
+        resolve(isListening);
       };
       socket.once("connect", () => settle(true));
       socket.once("error", () => settle(false));

@@ -1,4 +1,4 @@
-/** One visitor's WebSocket at the local server. */
+/** One visitor's WebSocket, forwarded to the local server. */
 import type { IncomingMessage } from "node:http";
 import WebSocket from "ws";
 import {
@@ -17,7 +17,7 @@ import { utf8ToLatin1, toResponsePairs } from "./header-bytes.ts";
 import type { Origin } from "./origin.ts";
 import { headerPairs } from "../../shared/header-lines.ts";
 
-/** The handshake's own lines, which the library writes and checks. */
+/** Headers of the agent's own handshake, which the library writes and checks. */
 const HANDSHAKE_HEADERS = new Set(["sec-websocket-accept", "sec-websocket-extensions"]);
 
 interface Message {
@@ -32,13 +32,13 @@ export class SocketStream implements Stream {
   readonly #id: number;
   readonly #target: string;
   readonly #pairs: string[];
-  /** There from `start` on. */
+  /** Set by `start`. */
   #socket!: WebSocket;
   readonly #startedAtMs = performance.now();
   readonly #backlog: Message[] = [];
-  /** The local server closed; told to the visitor after what is waiting. */
+  /** The local server's close, which is sent to the visitor after the backlog. */
   #closing: { code: number; reason: string } | undefined;
-  #over = false;
+  #isEnded = false;
 
   constructor(origin: Origin, wire: Wire, id: number, head: string[]) {
     const [, target, ...pairs] = head as [string, string, ...string[]];
@@ -56,8 +56,8 @@ export class SocketStream implements Stream {
     try {
       this.#socket = this.#connect(this.#pairs);
     } catch (error) {
-      // What the visitor asked for is no handshake: a subprotocol twice, say.
-      this.#giveUp(RESET.originFailed, (error as Error).message);
+      // The visitor's request is not a valid handshake, for example with a repeated subprotocol.
+      this.#fail(RESET.originFailed, (error as Error).message);
     }
   }
 
@@ -66,16 +66,16 @@ export class SocketStream implements Stream {
     if (frame.type !== FRAME.text && frame.type !== FRAME.binary) return;
     if (this.#socket.readyState !== WebSocket.OPEN) return;
     const { byteLength } = frame.payload;
-    // Parts go on as parts: nothing is put together here.
+    // Parts of a message are forwarded as parts, and never assembled here.
     const options = { binary: frame.type === FRAME.binary, fin: !(frame.flags & FLAG.more) };
     this.#socket.send(frame.payload, options, () => {
-      if (!this.#over && byteLength > 0)
+      if (!this.#isEnded && byteLength > 0)
         this.#wire.send((w) => w.writeCredit(this.#id, byteLength));
     });
   }
 
   abort(): void {
-    this.#over = true;
+    this.#isEnded = true;
     this.#socket.terminate();
   }
 
@@ -92,36 +92,36 @@ export class SocketStream implements Stream {
       handshakeTimeout: ORIGIN_CONNECT_MAX_MS,
       rejectUnauthorized: !this.#origin.allowsInvalidCertificate,
       lookup: getLookup(this.#origin.target) as never,
-      // The library would parse the target as a URL; the local server gets it as the visitor sent it.
+      // The library would normalize the target as a URL; the local server must receive it unchanged.
       finishRequest: (request) => {
         try {
           request.path = this.#target;
           request.end();
         } catch (error) {
-          // A target that HTTP does not allow. Thrown from here, it would leave a handshake behind.
+          // HTTP does not allow this target. An exception here would leave the handshake open.
           request.destroy(error as Error);
         }
       },
     });
-    // Two events: between them the library checks what the local server agreed to.
-    let agreed: IncomingMessage;
-    socket.on("upgrade", (response) => (agreed = response));
-    socket.on("open", () => this.#accepted(agreed));
-    socket.on("unexpected-response", (_request, response) => this.#refused(response));
-    socket.on("message", (data, isBinary) => this.#message(data as Buffer, isBinary));
-    socket.on("error", (error) => this.#failed(error));
-    socket.on("close", (code, reason) => this.#closed(code, reason.toString()));
+    // Two events, because the library validates the response between them.
+    let accepted: IncomingMessage;
+    socket.on("upgrade", (response) => (accepted = response));
+    socket.on("open", () => this.#onAccepted(accepted));
+    socket.on("unexpected-response", (_request, response) => this.#onRefused(response));
+    socket.on("message", (data, isBinary) => this.#onMessage(data as Buffer, isBinary));
+    socket.on("error", (error) => this.#onError(error));
+    socket.on("close", (code, reason) => this.#onClose(code, reason.toString()));
     return socket;
   }
 
-  #accepted(response: IncomingMessage): void {
+  #onAccepted(response: IncomingMessage): void {
     const pairs = this.#toPairs(response);
     this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [101, ...pairs]));
     this.#report(101);
   }
 
-  /** The local server's own answer to a handshake that it does not want. */
-  #refused(response: IncomingMessage): void {
+  /** Forwards the local server's response to a refused handshake. */
+  #onRefused(response: IncomingMessage): void {
     const status = response.statusCode ?? 502;
     const pairs = this.#toPairs(response);
     this.#wire.send((writer) => writer.writeJson(FRAME.response, 0, this.#id, [status, ...pairs]));
@@ -132,7 +132,7 @@ export class SocketStream implements Stream {
       if (part.byteLength > 0) this.#wire.send((w) => w.writeBytes(FRAME.data, 0, this.#id, part));
     });
     response.on("close", () => {
-      if (this.#over) return;
+      if (this.#isEnded) return;
       this.#wire.send((w) => w.writeBytes(FRAME.data, FLAG.end, this.#id, new Uint8Array()));
       this.#finish();
     });
@@ -141,19 +141,19 @@ export class SocketStream implements Stream {
 
   #toPairs(response: IncomingMessage): string[] {
     const pairs = toResponsePairs(response.rawHeaders);
-    const kept: string[] = [];
+    const forwarded: string[] = [];
     for (const [name, value] of headerPairs(pairs)) {
-      if (!HANDSHAKE_HEADERS.has(name.toLowerCase())) kept.push(name, value);
+      if (!HANDSHAKE_HEADERS.has(name.toLowerCase())) forwarded.push(name, value);
     }
-    return kept;
+    return forwarded;
   }
 
-  #message(data: Buffer, isBinary: boolean): void {
+  #onMessage(data: Buffer, isBinary: boolean): void {
     this.#backlog.push({ isBinary, rest: data });
     this.#sendBacklog();
   }
 
-  /** What the tunnel has no credit for waits here, and the local server waits with it. */
+  /** Without credit the backlog waits, and the local server is paused. */
   #sendBacklog(): void {
     for (let next = this.#backlog[0]; next; next = this.#backlog[0]) {
       const available = this.#wire.windows.available(this.#id);
@@ -173,13 +173,13 @@ export class SocketStream implements Stream {
   }
 
   #resume(): void {
-    if (this.#over) return;
+    if (this.#isEnded) return;
     this.#sendBacklog();
     if (this.#backlog.length === 0) this.#socket.resume();
   }
 
-  #closed(code: number, reason: string): void {
-    if (this.#over) return;
+  #onClose(code: number, reason: string): void {
+    if (this.#isEnded) return;
     this.#closing = { code, reason };
     if (this.#backlog.length === 0) this.#sendClose(this.#closing);
   }
@@ -196,26 +196,26 @@ export class SocketStream implements Stream {
       if (!close || close.code === 1005) this.#socket.close();
       else this.#socket.close(close.code, close.text);
     } catch {
-      // A code that may not be sent, 1006 above all: the visitor vanished, and so does this end.
+      // A code that may not be sent, such as 1006: the visitor's connection was lost, so this one is dropped too.
       this.#socket.terminate();
     }
   }
 
-  #failed(error: Error & { code?: string }): void {
-    if (this.#over || this.#socket.readyState === WebSocket.OPEN) return;
+  #onError(error: Error & { code?: string }): void {
+    if (this.#isEnded || this.#socket.readyState === WebSocket.OPEN) return;
     if (this.#closing !== undefined) return;
     const isRefused = error.code === "ECONNREFUSED" || error instanceof AggregateError;
-    this.#giveUp(isRefused ? RESET.originUnreachable : RESET.originFailed, error.message);
+    this.#fail(isRefused ? RESET.originUnreachable : RESET.originFailed, error.message);
   }
 
-  #giveUp(code: ResetCode, reason: string): void {
-    this.#over = true;
+  #fail(code: ResetCode, reason: string): void {
+    this.#isEnded = true;
     this.#wire.reset(this.#id, code, reason);
     this.#report(502, reason);
   }
 
   #finish(): void {
-    this.#over = true;
+    this.#isEnded = true;
     this.#wire.windows.drop(this.#id);
     this.#wire.finish(this.#id);
   }
@@ -231,7 +231,7 @@ export class SocketStream implements Stream {
   }
 }
 
-/** Subprotocols are the library's to offer and to check; repeated names become lists. */
+/** The library offers and checks subprotocols itself; repeated headers become lists. */
 function splitPairs(pairs: string[]): { protocols: string[]; headers: Record<string, string[]> } {
   const headers: Record<string, string[]> = {};
   let protocols: string[] = [];

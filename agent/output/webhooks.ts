@@ -9,7 +9,7 @@ const OUTCOME_COLORS = { delivered: green, retrying: yellow, put_aside: red } as
 /** @param local where deliveries are posted, as it is printed. */
 export function webhooksJson(forwarder: Forwarder, local: string): Output {
   forwarder.on("ready", ({ id, url }) => printJson({ event: "ready", receiverId: id, url, local }));
-  forwarder.on("handled", ({ id, receivedAt, outcome, attempt, status, durationMs, problem }) =>
+  forwarder.on("attempt", ({ id, receivedAt, outcome, attempt, status, durationMs, problem }) =>
     printJson({ event: "delivery", id, receivedAt, outcome, attempt, status, durationMs, problem }),
   );
   forwarder.on("disconnected", (reason) => printJson({ event: "disconnected", reason }));
@@ -19,7 +19,7 @@ export function webhooksJson(forwarder: Forwarder, local: string): Output {
 
 export function webhooksLines(forwarder: Forwarder, local: string): Output {
   forwarder.on("ready", ({ url }) => printLine(`Forwarding ${url} -> ${local}`));
-  forwarder.on("handled", (handled) => printLine(formatDelivery(handled)));
+  forwarder.on("attempt", (attempt) => printLine(formatDelivery(attempt)));
   forwarder.on("disconnected", (reason) => printLine(`disconnected: ${reason}; reconnecting`));
   forwarder.on("reconnected", () => printLine("reconnected"));
   return { end: (rejection) => endLines(rejection) };
@@ -50,14 +50,14 @@ export function webhooksScreen(forwarder: Forwarder, local: string): Output {
   });
   forwarder.on("disconnected", (reason) => show(yellow(`reconnecting (${stripControl(reason)})`)));
   forwarder.on("reconnected", () => show(green("online")));
-  forwarder.on("handled", (handled) => {
-    if (handled.outcome === "delivered") delivered += 1;
-    if (handled.outcome === "put_aside") skipped += 1;
+  forwarder.on("attempt", (attempt) => {
+    if (attempt.outcome === "delivered") delivered += 1;
+    if (attempt.outcome === "put_aside") skipped += 1;
     // A later attempt of a delivery replaces the earlier ones.
     const others = recent.filter(
-      ({ id, attempt }) => attempt > handled.attempt || id !== handled.id,
+      (earlier) => earlier.attempt > attempt.attempt || earlier.id !== attempt.id,
     );
-    recent = [handled, ...others].slice(0, DELIVERIES_SHOWN);
+    recent = [attempt, ...others].slice(0, DELIVERIES_SHOWN);
     view.draw();
   });
   view.draw();

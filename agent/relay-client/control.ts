@@ -1,13 +1,10 @@
 /**
- * The control connection to a relay (docs/relay-protocol.md): opened with a ticket of the API, renewed before
- * the ticket ends, and opened again for ever when it is lost. Only a refusal that no retry can change ends it.
+ * The control connection to a relay (docs/relay-protocol.md): opened with a ticket from the API, which is renewed before it
+ * expires. It reconnects whenever it is lost; only a rejection that no retry can change ends it.
  */
 import { EventEmitter } from "node:events";
-import { HttpsProxyAgent } from "https-proxy-agent";
-import { getProxyForUrl } from "proxy-from-env";
-import WebSocket, { type RawData } from "ws";
+import type { RawData, WebSocket } from "ws";
 import { CLOSE, findCloseName, shouldReconnect } from "../../protocol/wire/close-codes.ts";
-import { HELLO_MAX_MS } from "../../protocol/limits.ts";
 import {
   RELAY_HEARTBEAT_INTERVAL_MS,
   RELAY_HEARTBEAT_TIMEOUT_MS,
@@ -21,17 +18,19 @@ import {
 } from "../../protocol/relay/control.ts";
 import { RELAY_SUBPROTOCOL } from "../../protocol/relay/datagrams.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
+import { getErrorMessage } from "../error-message.ts";
+import { openWebSocket } from "../websocket.ts";
 import { backOff, RejectionError, retryDelay } from "../tunnel-connection.ts";
 
-/** An agent asks for the next ticket when this part of the current one's lifetime has passed. */
+/** The agent asks for the next ticket when this part of the current one's lifetime has passed. */
 const RELAY_TICKET_RENEW_AFTER = 0.5;
 
-/** A ticket that ends sooner is not used to connect again. */
+/** A ticket that expires sooner is not used for another connection. */
 const TICKET_MARGIN_MS = 15_000;
 
 /**
- * After these the same ticket is good for the next connection, and so is a loss that is no close of the relay's
- * (1006 and others). Every other close may have come of a revocation, which refuses tickets that were signed before.
+ * After these closes, and after a loss without a close of the relay (1006 and others), the ticket stays valid for the next
+ * connection. Any other close may be due to a revocation, which invalidates the tickets that were signed before it.
  */
 const CLOSES_THAT_KEEP_TICKET: ReadonlySet<number> = new Set([
   CLOSE.going_away,
@@ -40,23 +39,23 @@ const CLOSES_THAT_KEEP_TICKET: ReadonlySet<number> = new Set([
 ]);
 
 export interface RelayControlOptions {
-  /** Asks the API for a ticket. May throw `Rejected`; every other error is retried. */
+  /** Asks the API for a ticket. A `RejectionError` is permanent; any other error is retried. */
   getAccess(signal: AbortSignal): Promise<RelayAccess>;
 }
 
 export type RelayUpdate = Exclude<RelayToAgentMessage, { type: "welcome" }>;
 
 interface RelayControlEvents {
-  /** The relay serves this agent, from the first time on and after each reconnect. */
+  /** The relay accepted this agent: the first time, and after each reconnect. */
   welcome: [welcome: NetworkWelcome | TunnelWelcome, access: RelayAccess];
   message: [message: RelayUpdate];
-  /** Datagrams. The buffer is the receiver's. */
+  /** Datagrams. The listener owns the buffer. */
   binary: [data: Buffer];
-  /** The connection was lost after a welcome; it is opened again. */
+  /** The connection was lost after a welcome; the agent reconnects. */
   disconnected: [reason: string];
-  /** A connection could not be made; another attempt follows. */
+  /** A connection could not be opened; another attempt follows. */
   retrying: [reason: string, inMs: number];
-  /** For good. */
+  /** The relay or the API rejected the agent permanently. */
   rejected: [rejection: RejectionError];
 }
 
@@ -67,7 +66,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
   #socket: WebSocket | undefined;
   #isWelcomed = false;
   #failures = 0;
-  /** The relay refused so many tickets in a row. */
+  /** How many tickets in a row the relay refused. */
   #refusedTickets = 0;
   #retry: NodeJS.Timeout | undefined;
   #renewal: NodeJS.Timeout | undefined;
@@ -95,12 +94,12 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     return this.#isWelcomed;
   }
 
-  /** Bytes that were given to `sendBinary` and have not reached the system yet. */
+  /** Bytes that were passed to `sendBinary` and are not yet in the system's socket buffer. */
   get bufferedBytes(): number {
     return this.#socket?.bufferedAmount ?? 0;
   }
 
-  /** What is sent while there is no connection is lost. */
+  /** A message that is sent without a connection is lost. */
   send(message: AgentToRelayMessage): void {
     if (this.#isWelcomed) this.#socket?.send(JSON.stringify(message));
   }
@@ -121,7 +120,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     if (!this.#abort.signal.aborted) this.#open(access);
   }
 
-  /** The ticket at hand, so that the relay can be reached while the API can't, or else a new one. */
+  /** Uses the current ticket while it lasts, so that the relay can be reached while the API can't. */
   async #getUsableAccess(): Promise<RelayAccess> {
     if (this.#access && remainingMs(this.#access.value) > TICKET_MARGIN_MS)
       return this.#access.value;
@@ -139,7 +138,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     try {
       socket = openSocket(access);
     } catch (error) {
-      // The address that the API gives for the relay is not usable.
+      // The API returned a relay URL that can't be used.
       return this.#handleFailure(error);
     }
     let problem = "";
@@ -148,7 +147,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     socket.on("message", (data, isBinary) => this.#receive(socket, access, data, isBinary));
     socket.on("ping", () => (this.#receivedAtMs = Date.now()));
     socket.on("pong", () => (this.#receivedAtMs = Date.now()));
-    socket.on("error", (error) => (problem = describe(error)));
+    socket.on("error", (error) => (problem = getErrorMessage(error)));
     socket.on("close", (code, reason) => this.#closed(code, reason.toString() || problem));
   }
 
@@ -186,7 +185,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     this.#renewal = setTimeout(() => void this.#renew(0), Math.max(inMs, 0));
   }
 
-  /** While the API can't be reached the relay goes on for a while (`RELAY_TICKET_GRACE_MS`). */
+  /** While the API can't be reached, the relay serves an expired ticket for `RELAY_TICKET_GRACE_MS`. */
   async #renew(failures: number): Promise<void> {
     const socket = this.#socket;
     try {
@@ -214,7 +213,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
     if (findCloseName(code) !== null && !CLOSES_THAT_KEEP_TICKET.has(code))
       this.#access = undefined;
     if (code === CLOSE.unauthorized && this.#refusedTickets === 0) {
-      // The ticket may have ended on the way, or before a revocation: the API says whether there is another.
+      // The ticket may have expired in transit, or been revoked: the API decides whether to issue another one.
       this.#refusedTickets += 1;
     } else if (!shouldReconnect(code)) {
       const name = findCloseName(code) ?? String(code);
@@ -227,7 +226,7 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
   #handleFailure(error: unknown): void {
     if (this.#abort.signal.aborted) return;
     if (error instanceof RejectionError) return this.#reject(error);
-    this.#retryLater(describe(error), backOff(this.#failures));
+    this.#retryLater(getErrorMessage(error), backOff(this.#failures));
   }
 
   #retryLater(reason: string, inMs: number): void {
@@ -250,13 +249,8 @@ export class RelayControl extends EventEmitter<RelayControlEvents> {
 
 function openSocket({ relay, ticket }: RelayAccess): WebSocket {
   const url = new URL("/agent", relay.url);
-  const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
-  return new WebSocket(url, RELAY_SUBPROTOCOL, {
-    headers: { authorization: `Bearer ${ticket}` },
-    agent: proxy === "" ? undefined : new HttpsProxyAgent(proxy),
-    handshakeTimeout: HELLO_MAX_MS,
+  return openWebSocket(url, RELAY_SUBPROTOCOL, ticket, {
     maxPayload: RELAY_LINK_MESSAGE_MAX_BYTES,
-    perMessageDeflate: false,
   });
 }
 
@@ -274,15 +268,4 @@ function parseMessage(data: Buffer): RelayToAgentMessage | undefined {
 
 function stripCloseName(name: string, explanation: string): string {
   return explanation.startsWith(`${name}: `) ? explanation.slice(name.length + 2) : explanation;
-}
-
-/** The innermost cause says what happened. */
-function describe(error: unknown): string {
-  let reason = error;
-  while (reason instanceof Error) {
-    const inner: unknown = reason instanceof AggregateError ? reason.errors[0] : reason.cause;
-    if (!(inner instanceof Error)) break;
-    reason = inner;
-  }
-  return reason instanceof Error ? reason.message || reason.name : String(reason);
 }

@@ -1,4 +1,4 @@
-/** The way of datagrams between agent and relay: UDP where it works, else the control connection. */
+/** Sends datagrams between agent and relay over UDP where it works, otherwise over the control connection. */
 import type { NetworkWelcome } from "../../protocol/relay/control.ts";
 import { DATAGRAM, readDatagrams } from "../../protocol/relay/datagrams.ts";
 import { UDP_TIMING, UdpPath, type UdpTiming } from "./udp-path.ts";
@@ -9,16 +9,16 @@ export type Transport = "udp" | "websocket";
 
 export interface PathQuality {
   transport: Transport;
-  /** To the relay and back. */
+  /** Round trip to the relay. */
   latencyMs: number | null;
-  /** Of the datagrams of the last minute, 0 to 1; null while unknown. */
+  /** Share of lost datagrams in the last minute, 0 to 1; null while unknown. */
   loss: number | null;
 }
 
 export interface DatagramPathEvents {
   /** A datagram from a remote peer. */
   onDatagram(flow: number, payload: Buffer): void;
-  /** The transport of an association is known, or it changed. */
+  /** The transport of an association was decided, or has changed. */
   onTransportChange(transport: Transport): void;
 }
 
@@ -27,7 +27,7 @@ export class DatagramPath {
   readonly #webSocket: WebSocketDatagrams;
   readonly #udp: UdpPath;
   #transport: Transport = "websocket";
-  /** Until UDP has answered or had its second, the transport is nobody's business. */
+  /** Until UDP has answered or its first second has passed, the transport is not reported. */
   #isDecided = false;
 
   constructor(link: BinaryLink, events: DatagramPathEvents, timing: UdpTiming = UDP_TIMING) {
@@ -59,7 +59,7 @@ export class DatagramPath {
     return this.#udp.buffers;
   }
 
-  /** @param host of the control connection. */
+  /** @param host the control connection's. */
   open(welcome: NetworkWelcome, host: string): void {
     this.#isDecided = false;
     this.#udp.open({
@@ -74,13 +74,13 @@ export class DatagramPath {
     this.#udp.close();
   }
 
-  /** Sends one datagram to a remote peer. Runs for each of them. */
+  /** Sends one datagram to a remote peer. Hot path. */
   send(flow: number, payload: Buffer): void {
     if (this.#transport === "udp") this.#udp.send(flow, payload);
     else this.#webSocket.send(flow, payload);
   }
 
-  /** A binary message of the control connection. @returns false when it is malformed. */
+  /** Delivers a binary message of the control connection. @returns false when it is malformed. */
   receive(message: Buffer): boolean {
     return readDatagrams(message, ({ type, flow }, payload) => {
       if (type === DATAGRAM.data) this.#events.onDatagram(flow, payload as Buffer);
@@ -89,7 +89,7 @@ export class DatagramPath {
 
   #use(transport: Transport): void {
     if (this.#transport === transport) return;
-    // The relay takes a binary message for a sign that UDP is not used: none may come after the change.
+    // The relay reads a binary message as a sign that UDP is not used: none may follow the change to UDP.
     if (transport === "udp") this.#webSocket.flush();
     this.#transport = transport;
     if (this.#isDecided) this.#events.onTransportChange(transport);

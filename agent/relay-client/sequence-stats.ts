@@ -2,29 +2,29 @@
 
 /** Sequence numbers are u16. */
 const SEQUENCES = 0x1_0000;
-/** A number further ahead than this is a new start of the sender, not a gap. */
+/** A number further ahead than this means that the sender restarted; it is not a gap. */
 const GAP_MAX = 0x4000;
-/** How far behind the newest one a datagram may come and still be told from a duplicate. */
+/** How far behind the newest one a datagram may arrive and still be distinguished from a duplicate. */
 const WINDOW = 2_048;
 const MISSING = 0;
 const ARRIVED = 1;
 const BEFORE_START = 2;
 const BUCKETS = 12;
-/** The owner calls `advance()` this often. */
+/** The owner calls `advance()` at this interval. */
 export const SEQUENCE_BUCKET_MS = 5_000;
 
 export interface DatagramQuality {
   /** Distinct datagrams that arrived in the last minute. */
   received: number;
-  /** 0 to 1; null while none came. */
+  /** 0 to 1; null when none arrived. */
   loss: number | null;
-  /** 0 to 1, of those that arrived; null while none came. */
+  /** Share of those that arrived, 0 to 1; null when none arrived. */
   reordered: number | null;
   duplicates: number;
 }
 
 export class SequenceStats {
-  /** Per bucket; a ring, so that what is older than a minute is forgotten without an allocation. */
+  /** One entry per bucket, in a ring: counts older than a minute are dropped without an allocation. */
   readonly #received = new Int32Array(BUCKETS);
   readonly #missing = new Int32Array(BUCKETS);
   readonly #reordered = new Int32Array(BUCKETS);
@@ -34,7 +34,7 @@ export class SequenceStats {
   #bucket = 0;
   #newest = -1;
 
-  /** Counts one datagram. Runs for each of them: no allocation, no clock. */
+  /** Counts one datagram. Hot path: no allocation, no clock. */
   count(sequence: number): void {
     const bucket = this.#bucket;
     if (this.#newest < 0) return this.#begin(sequence);
@@ -58,7 +58,7 @@ export class SequenceStats {
     }
     const behind = (SEQUENCES - ahead) & (SEQUENCES - 1);
     if (behind >= GAP_MAX) return this.#begin(sequence);
-    // Too old to know whether it came before: neither late nor a duplicate.
+    // Too old to know whether it arrived before: counted neither as late nor as a duplicate.
     if (behind >= WINDOW) return;
     const slot = sequence % WINDOW;
     if (this.#seen[slot] === BEFORE_START) return;
@@ -72,7 +72,7 @@ export class SequenceStats {
     this.#missing[bucket]! -= 1;
   }
 
-  /** Ends a bucket, and forgets the one of a minute ago. */
+  /** Starts a new bucket in place of the oldest one. */
   advance(): void {
     this.#bucket = (this.#bucket + 1) % BUCKETS;
     for (const ring of [this.#received, this.#missing, this.#reordered, this.#duplicates]) {
@@ -80,14 +80,14 @@ export class SequenceStats {
     }
   }
 
-  /** The sender counts from anew. What was measured stays. */
+  /** The sender restarts its sequence numbers. The measurements are not affected. */
   restart(): void {
     this.#newest = -1;
   }
 
-  quality(): DatagramQuality {
+  getQuality(): DatagramQuality {
     const received = sum(this.#received);
-    // A late one may have been counted as missing in a bucket that is forgotten already.
+    // A late datagram may have been counted as missing in a bucket that was dropped since.
     const missing = Math.max(0, sum(this.#missing));
     return {
       received,

@@ -1,7 +1,7 @@
 /**
- * Datagrams between this agent and its relay over UDP. BIND keeps the NAT's mapping open and moves the relay
- * to a new one; BOUND shows that both directions work and measures the latency. One socket carries both and
- * DATA (protocol/relay/datagrams.ts).
+ * Datagrams between this agent and its relay over UDP. BIND keeps the NAT's mapping open and gives the relay a new one; BOUND
+ * confirms that both directions work, and measures the latency. One socket carries both, and DATA
+ * (protocol/relay/datagrams.ts).
  */
 import type { Socket } from "node:dgram";
 import { DATAGRAM_HEADER_BYTES } from "../../protocol/relay/limits.ts";
@@ -23,27 +23,27 @@ import {
 import { BoundedMap } from "../../shared/bounded-map.ts";
 
 const BIND_INTERVAL_MS = 15_000;
-/** A BIND that was not answered is repeated after this, with the next counter. */
+/** A BIND without an answer is repeated after this time, with the next counter. */
 const BIND_RETRY_MS = 300;
-/** At the start the agent waits this long for a first BOUND before it uses the WebSocket. */
+/** How long the agent waits for the first BOUND before it uses the WebSocket. */
 const BIND_START_MAX_MS = 1_000;
-/** So many BINDs in a row without an answer, and datagrams go over the WebSocket. */
+/** After this many BINDs in a row without an answer, datagrams go over the WebSocket. */
 const BIND_MISSES_MAX = 3;
-/** How often UDP is tried again while the WebSocket is used. */
+/** How often UDP is retried while the WebSocket is used. */
 export const UDP_PROBE_INTERVAL_MS = 30_000;
 
 export interface UdpTarget {
   host: string;
   port: number;
   association: number;
-  /** Of BIND and BOUND: 32 bytes. */
+  /** The key of BIND and BOUND: 32 bytes. */
   key: Uint8Array;
 }
 
 export interface UdpPathEvents {
-  /** @param payload a view into a buffer of its own: it may be sent on, asynchronously too. */
+  /** @param payload a view into a buffer that is not reused: it may be forwarded asynchronously. */
   onDatagram(flow: number, payload: Buffer): void;
-  /** UDP works both ways, or it no longer does. */
+  /** UDP works in both directions, or no longer does. */
   onUsableChange(isUsable: boolean): void;
   /** Called once for each `open`: UDP answered, or `startMaxMs` have passed. */
   onDecided(): void;
@@ -63,9 +63,9 @@ export const UDP_TIMING: UdpTiming = {
   probeMs: UDP_PROBE_INTERVAL_MS,
 };
 
-/** BINDs whose answer may still come. */
+/** BINDs whose answer may still arrive. */
 const OUTSTANDING_MAX = 16;
-/** Headers in use at once: a system that can't send a datagram at once keeps its buffers for a while. */
+/** Headers in use at the same time: a system that can't send a datagram at once holds its buffers for a while. */
 const HEADERS = 4_096;
 
 export class UdpPath {
@@ -76,7 +76,7 @@ export class UdpPath {
   readonly #statsTimer: NodeJS.Timeout;
   #target: UdpTarget | undefined;
   #socket: Socket | undefined;
-  /** A new socket is on its way. */
+  /** A new socket is being opened. */
   #isOpening = false;
   #addresses: RelayAddress[] = [];
   #addressIndex = 0;
@@ -90,8 +90,6 @@ export class UdpPath {
   #isUsable = false;
   #latencyMs: number | null = null;
   #sequence = 0;
-  /** Datagrams that found no socket. */
-  unsent = 0;
 
   constructor(events: UdpPathEvents, timing: UdpTiming = UDP_TIMING) {
     this.#events = events;
@@ -104,22 +102,22 @@ export class UdpPath {
     return this.#isUsable;
   }
 
-  /** From a BIND to its answer; null before the first. */
+  /** From a BIND to its answer; null before the first answer. */
   get latencyMs(): number | null {
     return this.#latencyMs;
   }
 
-  /** Of the datagrams from the relay in the last minute. */
+  /** Of datagrams from the relay in the last minute. */
   get quality(): DatagramQuality {
-    return this.#stats.quality();
+    return this.#stats.getQuality();
   }
 
-  /** What the system granted of the buffers that were asked for; null without a socket. */
+  /** The socket buffers that the system granted; null without a socket. */
   get buffers(): SocketBuffers | null {
     return this.#socket ? readBuffers(this.#socket) : null;
   }
 
-  /** Begins for an association: the host is looked up anew, and UDP counts as unusable until it answers. */
+  /** Starts an association: the host is resolved again, and UDP counts as unusable until it answers. */
   open(target: UdpTarget): void {
     this.#target = target;
     this.#stats.restart();
@@ -144,13 +142,10 @@ export class UdpPath {
     this.#isUsable = false;
   }
 
-  /** Sends one datagram of a flow. Runs for each of them; a datagram that can't be sent is lost. */
+  /** Sends one datagram of a flow. Hot path; a datagram that can't be sent is lost. */
   send(flow: number, payload: Uint8Array): void {
     const socket = this.#socket;
-    if (!socket) {
-      this.unsent += 1;
-      return;
-    }
+    if (!socket) return;
     const sequence = (this.#sequence + 1) & 0xffff;
     this.#sequence = sequence;
     const header = this.#headers[sequence % HEADERS]!;
@@ -163,22 +158,22 @@ export class UdpPath {
 
   // ── Datagrams from the relay ──
 
-  #received(bytes: Buffer): void {
+  #receive(bytes: Buffer): void {
     if (bytes.length < DATAGRAM_HEADER_BYTES) return;
     if (bytes[0] === DATAGRAM.data) {
       this.#stats.count((bytes[2]! << 8) | bytes[3]!);
       this.#events.onDatagram(bytes.readUInt32BE(4), bytes.subarray(DATAGRAM_HEADER_BYTES));
     } else if (bytes[0] === DATAGRAM.bound) {
-      this.#receivedBound(bytes);
+      this.#receiveBound(bytes);
     }
   }
 
-  #receivedBound(bytes: Buffer): void {
+  #receiveBound(bytes: Buffer): void {
     const target = this.#target;
     if (!target || readDatagramHeader(bytes)?.flow !== target.association) return;
     const bound = readBound(bytes, target.key);
     const sentAtMs = bound && this.#outstanding.get(bound.counter);
-    // Answers of long ago and repeated ones say nothing about now.
+    // Late and repeated answers say nothing about the current state.
     if (bound === null || sentAtMs === undefined || sentAtMs === null) return;
     this.#latencyMs = performance.now() - sentAtMs;
     for (const counter of this.#outstanding.keys()) {
@@ -194,12 +189,12 @@ export class UdpPath {
 
   #schedule(inMs: number): void {
     clearTimeout(this.#bindTimer);
-    this.#bindTimer = setTimeout(() => this.#bindDue(), inMs);
+    this.#bindTimer = setTimeout(() => this.#bindAgain(), inMs);
   }
 
-  #bindDue(): void {
+  #bindAgain(): void {
     if (this.#misses >= BIND_MISSES_MAX) {
-      // UDP is tried again later, and as if for the first time.
+      // UDP is retried later, like the first time.
       this.#misses = 0;
       this.#setUsable(false);
       return this.#schedule(this.#timing.probeMs);
@@ -209,24 +204,24 @@ export class UdpPath {
     if (this.#isOpening) return;
     const isFirstProbe = misses === 0 && !this.#isUsable;
     const isLastTry = misses === BIND_MISSES_MAX - 1;
-    // A socket keeps the source address it began with, which a change of network makes useless.
+    // A socket keeps its source address, which no longer works after a change of network.
     if (isFirstProbe || isLastTry || !this.#socket) void this.#bindOnNewSocket();
     else this.#sendBind(this.#socket);
   }
 
-  /** Each BIND is missed until its answer comes. The pauses grow: 1, 2 and 4 times the first. */
+  /** Each BIND counts as missed until its answer arrives. The pauses grow: 1, 2 and 4 times the first one. */
   #countMiss(): void {
     const firstMs = Math.max(this.#timing.retryMs, 2 * (this.#latencyMs ?? 0));
     this.#schedule(firstMs * 2 ** this.#misses);
     this.#misses += 1;
   }
 
-  /** A name server that does not answer is a missed BIND too: retries go on, and do not begin anew. */
+  /** A name server that does not answer counts as a missed BIND too: retries continue, and do not restart. */
   async #bindOnNewSocket(): Promise<void> {
     const target = this.#target;
     if (!target) return;
     this.#isOpening = true;
-    const socket = await this.#newSocket(target);
+    const socket = await this.#openSocket(target);
     if (target !== this.#target) return socket ? closeSocket(socket) : undefined;
     this.#isOpening = false;
     if (!socket) return;
@@ -235,7 +230,7 @@ export class UdpPath {
     this.#sendBind(socket);
   }
 
-  async #newSocket(target: UdpTarget): Promise<Socket | null> {
+  async #openSocket(target: UdpTarget): Promise<Socket | null> {
     try {
       if (this.#addressIndex >= this.#addresses.length) {
         this.#addresses = await resolveRelay(target.host);
@@ -246,9 +241,9 @@ export class UdpPath {
     }
     const address = this.#addresses[this.#addressIndex];
     if (!address) return null;
-    // The next attempt takes the next address, and after the last one looks the name up again.
+    // The next attempt uses the next address, and after the last one resolves the host again.
     this.#addressIndex += 1;
-    return connectSocket(address, target.port, (bytes) => this.#received(bytes));
+    return connectSocket(address, target.port, (bytes) => this.#receive(bytes));
   }
 
   #sendBind(socket: Socket): void {

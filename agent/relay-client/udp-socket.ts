@@ -1,4 +1,4 @@
-/** A UDP socket of an agent towards its relay: connected, so that nothing but the relay's datagrams arrive. */
+/** UDP sockets to the relay: connected, so that only the relay's datagrams are received. */
 import { createSocket, type Socket } from "node:dgram";
 import { lookup } from "node:dns/promises";
 
@@ -18,7 +18,7 @@ export interface SocketBuffers {
   sendBytes: number;
 }
 
-/** Every address of a host, in the resolver's order. @throws when it has none. */
+/** All addresses of a host, in the resolver's order. @throws when it has none. */
 export async function resolveRelay(host: string): Promise<RelayAddress[]> {
   // The brackets of an IPv6 address in a URL.
   const plain = host.startsWith("[") ? host.slice(1, -1) : host;
@@ -28,14 +28,14 @@ export async function resolveRelay(host: string): Promise<RelayAddress[]> {
 
 /**
  * Opens a socket and connects it. Errors of a UDP socket (ECONNREFUSED, ENETUNREACH) say that one datagram
- * got lost, which the protocol above notices by itself: they end nothing.
- * @param received gets each datagram; it must not keep the buffer.
- * @returns null when the system can't do it now: no route, no IPv6, no descriptor left.
+ * was lost, which the protocol above detects by itself: the socket stays open.
+ * @param onDatagram must not hold on to the buffer.
+ * @returns null when the system can't do it now: no route, no IPv6, no file descriptor.
  */
 export function connectSocket(
   { address, family }: RelayAddress,
   port: number,
-  received: (bytes: Buffer) => void,
+  onDatagram: (bytes: Buffer) => void,
 ): Promise<Socket | null> {
   return new Promise((resolve) => {
     const socket = createSocket(family === 6 ? "udp6" : "udp4");
@@ -45,7 +45,7 @@ export function connectSocket(
       closeSocket(socket);
       resolve(null);
     });
-    socket.on("message", received);
+    socket.on("message", onDatagram);
     try {
       socket.connect(port, address, (error?: Error) => {
         if (error) {
@@ -63,7 +63,7 @@ export function connectSocket(
   });
 }
 
-/** Linux cuts a size that is too large by itself; other systems refuse it. */
+/** Linux reduces a size that is too large; other systems refuse it. */
 export function growBuffers(socket: Socket, wantedBytes = SOCKET_BUFFER_BYTES): void {
   for (const set of ["setRecvBufferSize", "setSendBufferSize"] as const) {
     for (let bytes = wantedBytes; bytes >= 256 * 1024; bytes /= 2) {
@@ -71,13 +71,13 @@ export function growBuffers(socket: Socket, wantedBytes = SOCKET_BUFFER_BYTES): 
         socket[set](bytes);
         break;
       } catch {
-        // A smaller one is tried.
+        // Try a smaller size.
       }
     }
   }
 }
 
-/** What the system granted. Linux answers with twice of it, as it counts its own bookkeeping. */
+/** The sizes that the system granted. Linux reports twice the size, because it includes its own overhead. */
 export function readBuffers(socket: Socket): SocketBuffers {
   const factor = process.platform === "linux" ? 2 : 1;
   return {
@@ -91,6 +91,6 @@ export function closeSocket(socket: Socket): void {
   try {
     socket.close();
   } catch {
-    // It is closed.
+    // Already closed.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Datagrams inside binary WebSocket messages: the way where UDP is blocked. What can't be sent soon is
- * dropped: WireGuard's inner protocols take a loss better than a delay of seconds.
+ * Datagrams in binary WebSocket messages, for networks that block UDP. Datagrams that can't be sent soon are dropped: the
+ * protocols inside WireGuard tolerate a loss better than a delay of seconds.
  */
 import {
   DATAGRAM_HEADER_BYTES,
@@ -14,9 +14,9 @@ const MESSAGE_BYTES = 32 * 1024;
 const RATE_SAMPLE_MS = 250;
 
 export interface BinaryLink {
-  /** What was sent and waits in this process. */
+  /** Bytes that were sent and still wait in this process. */
   readonly bufferedBytes: number;
-  /** @param message belongs to the link from now on. */
+  /** @param message is owned by the link from now on. */
   sendBinary(message: Buffer): void;
 }
 
@@ -24,12 +24,11 @@ export class WebSocketDatagrams {
   readonly #link: BinaryLink;
   #message: Buffer | undefined;
   #length = 0;
-  #isFlushDue = false;
+  #isFlushScheduled = false;
   #sentBytes = 0;
   #limitBytes = WEBSOCKET_DATAGRAM_QUEUE_MIN_BYTES;
   #sampledAtMs = 0;
   #sampledBytes = 0;
-  dropped = 0;
 
   constructor(link: BinaryLink) {
     this.#link = link;
@@ -39,7 +38,6 @@ export class WebSocketDatagrams {
     if (this.#link.bufferedBytes + this.#length > this.#limitBytes) {
       this.#measureRate();
       if (this.#link.bufferedBytes + this.#length > this.#limitBytes) {
-        this.dropped += 1;
         return;
       }
     }
@@ -50,19 +48,19 @@ export class WebSocketDatagrams {
     writeDatagramHeader(message, this.#length, header);
     message.set(payload, this.#length + DATAGRAM_HEADER_BYTES);
     this.#length += size;
-    if (this.#isFlushDue) return;
-    this.#isFlushDue = true;
+    if (this.#isFlushScheduled) return;
+    this.#isFlushScheduled = true;
     setImmediate(() => {
-      this.#isFlushDue = false;
+      this.#isFlushScheduled = false;
       this.flush();
     });
   }
 
-  /** Sends what was gathered, before a message that must come after it. */
+  /** Sends the collected datagrams, before a message that must follow them. */
   flush(): void {
     if (!this.#message || this.#length === 0) return;
     const message = this.#message.subarray(0, this.#length);
-    // A message that is nearly empty gives its buffer back: the link may hold it for a while.
+    // A nearly empty message is copied, so that the link does not hold on to the whole buffer.
     this.#link.sendBinary(this.#length < MESSAGE_BYTES / 4 ? Buffer.from(message) : message);
     if (this.#length >= MESSAGE_BYTES / 4) this.#message = undefined;
     this.#sentBytes += this.#length;
@@ -70,7 +68,7 @@ export class WebSocketDatagrams {
     if (performance.now() - this.#sampledAtMs >= RATE_SAMPLE_MS) this.#measureRate();
   }
 
-  /** What the connection carried lately says how many bytes are 50 ms. */
+  /** Computes the number of bytes in 50 ms from the connection's recent rate. */
   #measureRate(): void {
     const now = performance.now();
     const elapsedMs = now - this.#sampledAtMs;

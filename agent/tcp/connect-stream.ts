@@ -1,4 +1,4 @@
-/** A TCP connection of a client of `underpass connect`, which comes as a stream of the agent's wire. */
+/** The TCP connection of a client of `underpass connect`, which arrives as a stream of the agent's wire. */
 import type { Socket } from "node:net";
 import { RESET, type Frame, type ResetCode, type StreamPeer } from "../../protocol/wire/frames.ts";
 import { FrameSplice } from "../frame-splice.ts";
@@ -7,12 +7,12 @@ import { encodeProxyHeader, type ProxyProtocol } from "./proxy-protocol.ts";
 import { connectLocal, type TcpTarget } from "./tcp-target.ts";
 
 export interface ConnectionReport {
-  /** The visitor's. */
+  /** The visitor's address. */
   address: string;
-  /** Over the public port, or by `underpass connect`. */
+  /** `relay`: over the public port; `connect`: with `underpass connect`. */
   via: "relay" | "connect";
   durationMs: number;
-  /** From and to the visitor. */
+  /** Bytes from and to the visitor. */
   bytesIn: number;
   bytesOut: number;
   /** Why the local server did not answer. */
@@ -45,11 +45,11 @@ export class ConnectStream implements Stream {
 
   start(): void {
     const { target, proxyProtocol } = this.#options;
-    let failed = false;
+    let hasFailed = false;
     this.#socket = connectLocal(target, (failure) => {
       if (!failure) return this.#splice.start();
-      failed = true;
-      this.#break(failure.code, failure.message);
+      hasFailed = true;
+      this.#fail(failure.code, failure.message);
     });
     if (proxyProtocol !== undefined) {
       const { address, port } = this.#peer;
@@ -65,7 +65,7 @@ export class ConnectStream implements Stream {
         this.#finish();
       },
       onBreak: (code, reason) => {
-        if (!failed) this.#break(code, reason);
+        if (!hasFailed) this.#fail(code, reason);
       },
     });
   }
@@ -73,7 +73,7 @@ export class ConnectStream implements Stream {
   receive(frame: Frame): void {
     if (!this.#splice.receive(frame)) {
       this.#splice.abort();
-      this.#break(RESET.protocolError, "more than the window, or a frame that makes no sense");
+      this.#fail(RESET.protocolError, "the data exceeds its window, or a frame is invalid");
     }
   }
 
@@ -82,7 +82,7 @@ export class ConnectStream implements Stream {
     this.#finish();
   }
 
-  #break(code: ResetCode, reason: string): void {
+  #fail(code: ResetCode, reason: string): void {
     this.#wire.reset(this.#id, code, reason);
     this.#finish(code === RESET.originFailed ? undefined : reason);
   }

@@ -1,66 +1,66 @@
 /**
- * A data connection to a relay (docs/relay-protocol.md): an HTTP Upgrade, then silence until the relay gives it a
- * visitor, whose bytes follow.
+ * A data connection to a relay (docs/relay-protocol.md): an HTTP Upgrade, then nothing until the relay assigns it a visitor,
+ * whose bytes follow.
  */
-import { request as requestHttp, type IncomingMessage } from "node:http";
+import { request as requestHttp, type Agent, type IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import type { Socket } from "node:net";
-import { HttpsProxyAgent } from "https-proxy-agent";
-import { getProxyForUrl } from "proxy-from-env";
 import { HELLO_MAX_MS } from "../../protocol/limits.ts";
 import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
 import { VisitorHead } from "../../protocol/relay/control.ts";
 import { STREAM_UPGRADE } from "../../protocol/relay/datagrams.ts";
 import { connectSocket, connectTlsSocket, setReceiver } from "../../sockets/socket-reader.ts";
+import { findProxyAgent } from "../websocket.ts";
 
-/** The head that the relay writes before a visitor's first byte. */
+/** The head that the relay sends before a visitor's first byte. */
 const STREAM_HEAD_MAX_BYTES = 1_024;
 
-/** Of the answer to the upgrade. */
-const ANSWER_MAX_BYTES = 8 * 1024;
+/** The response to the upgrade. */
+const RESPONSE_MAX_BYTES = 8 * 1024;
 const LENGTH_BYTES = 2;
+const NOT_A_RELAY = "the server at the relay's address is not an Underpass relay";
 
 export interface RelayEndpoint {
-  /** `ws://…` or `wss://…`: that of the control connection. */
+  /** `ws://…` or `wss://…`: the same as the control connection's. */
   url: string;
   association: number;
   streamKey: string;
 }
 
 export interface DataConnectionEvents {
-  /** The relay took it; it waits for a visitor. */
+  /** The relay accepted the connection, which waits for a visitor. */
   onIdle(): void;
-  /** @param socket paused @param unread the visitor's first bytes, if they came already */
+  /** @param socket is paused. @param unread the visitor's first bytes, if they were received with the head. */
   onAssigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
-  /** It ended before it was given a visitor. Nothing follows. */
+  /** The connection ended before it was assigned a visitor. No other event follows. */
   onFailed(reason: string): void;
 }
 
 export class DataConnection {
   readonly #events: DataConnectionEvents;
   #socket: Socket | undefined;
-  #abandon: () => void = () => undefined;
+  #abortUpgrade: () => void = () => undefined;
   #pending: Uint8Array = new Uint8Array();
   #state: "upgrading" | "idle" | "done" = "upgrading";
   #timer: NodeJS.Timeout;
-  readonly #broken = (error: Error): void => this.#fail(error.message);
-  readonly #ended = (): void => this.#fail("the relay closed the connection");
+  readonly #onError = (error: Error): void => this.#fail(error.message);
+  readonly #onEnd = (): void => this.#fail("the relay closed the connection");
 
   constructor(endpoint: RelayEndpoint, events: DataConnectionEvents) {
     this.#events = events;
-    this.#timer = setTimeout(() => this.#fail("the relay does not answer"), HELLO_MAX_MS);
+    this.#timer = setTimeout(() => this.#fail("the relay did not answer in time"), HELLO_MAX_MS);
     const url = new URL("/stream", endpoint.url);
-    const proxy = getProxyForUrl(url.href.replace(/^ws/, "http"));
-    if (proxy === "") this.#connect(url, endpoint);
-    else this.#connectThrough(proxy, url, endpoint);
+    const proxy = findProxyAgent(url);
+    if (proxy) this.#connectThrough(proxy, url, endpoint);
+    else this.#connect(url, endpoint);
   }
 
-  /** Ends it, unless it was given a visitor. */
+  /** Closes the connection, unless it was assigned a visitor. */
   close(): void {
     if (this.#state === "done") return;
     this.#state = "done";
     clearTimeout(this.#timer);
-    this.#abandon();
+    this.#abortUpgrade();
     this.#socket?.destroy();
   }
 
@@ -71,22 +71,22 @@ export class DataConnection {
     const host = url.hostname.replace(/^\[|\]$/g, "");
     const port = Number(url.port || (isTls ? 443 : 80));
     const socket = isTls
-      ? connectTlsSocket({ host, port, servername: serverName(host), allowHalfOpen: true })
+      ? connectTlsSocket({ host, port, servername: findServerName(host), allowHalfOpen: true })
       : connectSocket({ host, port, allowHalfOpen: true });
-    const lines = Object.entries(upgradeHeaders(url, endpoint)).map(([k, v]) => `${k}: ${v}\r\n`);
+    const lines = Object.entries(buildHeaders(url, endpoint)).map(([k, v]) => `${k}: ${v}\r\n`);
     socket.write(`GET ${url.pathname} HTTP/1.1\r\n${lines.join("")}\r\n`);
     this.#use(socket);
     setReceiver(socket, (bytes) => this.#read(bytes));
     socket.resume();
   }
 
-  #connectThrough(proxy: string, url: URL, endpoint: RelayEndpoint): void {
+  #connectThrough(proxy: Agent, url: URL, endpoint: RelayEndpoint): void {
     const request = url.protocol === "wss:" ? requestHttps : requestHttp;
     const upgrade = request(url.href.replace(/^ws/, "http"), {
-      agent: new HttpsProxyAgent(proxy),
-      headers: upgradeHeaders(url, endpoint),
+      agent: proxy,
+      headers: buildHeaders(url, endpoint),
     });
-    this.#abandon = () => upgrade.destroy();
+    this.#abortUpgrade = () => upgrade.destroy();
     upgrade.on("error", (error) => this.#fail(error.message));
     upgrade.on("response", (response: IncomingMessage) => {
       response.resume();
@@ -107,9 +107,9 @@ export class DataConnection {
     this.#socket = socket;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, STREAM_KEEP_ALIVE_MS);
-    socket.on("error", this.#broken);
-    socket.on("end", this.#ended);
-    socket.on("close", this.#ended);
+    socket.on("error", this.#onError);
+    socket.on("end", this.#onEnd);
+    socket.on("close", this.#onEnd);
   }
 
   #upgraded(): void {
@@ -120,11 +120,11 @@ export class DataConnection {
 
   // ── Reading ──
 
-  /** @returns whether more is to be read. */
+  /** @returns whether to read on. */
   #read(bytes: Uint8Array): boolean {
     if (this.#state === "done") return false;
     this.#pending = Buffer.concat([this.#pending, bytes]);
-    if (this.#state === "upgrading" && !this.#readAnswer()) return this.#isWaiting;
+    if (this.#state === "upgrading" && !this.#readResponse()) return this.#isWaiting;
     return this.#readHead();
   }
 
@@ -133,16 +133,16 @@ export class DataConnection {
   }
 
   /** @returns whether the relay has upgraded the connection. */
-  #readAnswer(): boolean {
+  #readResponse(): boolean {
     const bytes = Buffer.from(this.#pending.buffer, this.#pending.byteOffset, this.#pending.length);
     const end = bytes.indexOf("\r\n\r\n");
     if (end < 0) {
-      if (bytes.length > ANSWER_MAX_BYTES) this.#fail("what answers is not a relay");
+      if (bytes.length > RESPONSE_MAX_BYTES) this.#fail(NOT_A_RELAY);
       return false;
     }
     const [, status] = /^HTTP\/1\.1 (\d{3})[ \r]/.exec(bytes.toString("latin1", 0, end)) ?? [];
     if (status !== "101") {
-      this.#fail(status ? `the relay answered ${status}` : "what answers is not a relay");
+      this.#fail(status ? `the relay answered ${status}` : NOT_A_RELAY);
       return false;
     }
     this.#pending = bytes.subarray(end + 4);
@@ -154,20 +154,20 @@ export class DataConnection {
     const bytes = Buffer.from(this.#pending.buffer, this.#pending.byteOffset, this.#pending.length);
     if (bytes.length < LENGTH_BYTES) return true;
     const end = LENGTH_BYTES + bytes.readUInt16BE();
-    if (end > LENGTH_BYTES + STREAM_HEAD_MAX_BYTES) return this.#unreadable();
+    if (end > LENGTH_BYTES + STREAM_HEAD_MAX_BYTES) return this.#rejectUnreadable();
     if (bytes.length < end) return true;
     const head = parseHead(bytes.subarray(LENGTH_BYTES, end));
-    if (!head) return this.#unreadable();
+    if (!head) return this.#rejectUnreadable();
     this.#state = "done";
     const socket = this.#socket!;
-    socket.off("error", this.#broken).off("end", this.#ended).off("close", this.#ended);
+    socket.off("error", this.#onError).off("end", this.#onEnd).off("close", this.#onEnd);
     socket.on("error", () => undefined);
     this.#events.onAssigned(head, socket.pause(), bytes.subarray(end));
     return false;
   }
 
-  #unreadable(): false {
-    this.#fail("what answers is not a relay");
+  #rejectUnreadable(): false {
+    this.#fail(NOT_A_RELAY);
     return false;
   }
 
@@ -178,7 +178,7 @@ export class DataConnection {
   }
 }
 
-function upgradeHeaders(url: URL, { association, streamKey }: RelayEndpoint) {
+function buildHeaders(url: URL, { association, streamKey }: RelayEndpoint) {
   return {
     Host: url.host,
     Connection: "Upgrade",
@@ -187,8 +187,8 @@ function upgradeHeaders(url: URL, { association, streamKey }: RelayEndpoint) {
   };
 }
 
-/** TLS names no addresses (RFC 6066 §3). */
-function serverName(host: string): string | undefined {
+/** Server Name Indication has no IP addresses (RFC 6066 §3). */
+function findServerName(host: string): string | undefined {
   return /^[\d.]+$/.test(host) || host.includes(":") ? undefined : host;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The data connections of one association with a relay: some that wait for visitors, so that none has to wait for
- * a connection to be made, and as many more as the relay asks for.
+ * The data connections of one association with a relay: a pool of idle ones, so that visitors need not wait for a connection to
+ * open, and as many more as the relay asks for.
  */
 import type { Socket } from "node:net";
 import { STREAM_BACKLOG_MAX } from "../../protocol/relay/limits.ts";
@@ -8,24 +8,24 @@ import type { VisitorHead } from "../../protocol/relay/control.ts";
 import { backOff } from "../tunnel-connection.ts";
 import { DataConnection, type RelayEndpoint } from "./data-connection.ts";
 
-/** Connections that are being made at a time: a relay's machine queues few (`listen`'s backlog). */
+/** Connections that open at the same time: the listen backlog of the relay's machine is short. */
 const OPENING_MAX = 128;
-/** However many a relay wants ready. */
+/** The largest pool that a relay may ask for. */
 const POOL_MAX = 64;
 
 export interface DataConnectionsOptions {
   endpoint: RelayEndpoint;
-  /** How many to keep ready. */
+  /** How many idle connections to keep. */
   pool: number;
   onAssigned(head: VisitorHead, socket: Socket, unread: Uint8Array): void;
 }
 
 export class DataConnections {
   readonly #options: DataConnectionsOptions;
-  /** Opening or idle. */
+  /** Opening or idle connections. */
   readonly #connections = new Set<DataConnection>();
   #opening = 0;
-  /** Asked for by the relay, and not given to a visitor yet. */
+  /** Requested by the relay beyond the pool, and not yet assigned to a visitor. */
   #extra = 0;
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
@@ -36,13 +36,13 @@ export class DataConnections {
     this.#fill();
   }
 
-  /** Visitors wait. */
+  /** Opens connections for visitors who wait at the relay. */
   open(count: number): void {
     this.#extra = Math.min(this.#extra + count, STREAM_BACKLOG_MAX);
     this.#fill();
   }
 
-  /** Those that were given to visitors go on. */
+  /** Connections that were assigned to visitors stay open. */
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#retry);
@@ -84,7 +84,7 @@ export class DataConnections {
     this.#connections.add(connection);
   }
 
-  /** Those that fail together are one failure. */
+  /** Connections that fail together count as one failure. */
   #retryLater(): void {
     if (this.#isClosed || this.#retry !== undefined) return;
     this.#retry = setTimeout(() => {

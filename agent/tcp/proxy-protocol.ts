@@ -1,6 +1,6 @@
 /**
  * The PROXY protocol (https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt): a header before a connection's
- * first byte, from which a local server learns where a visitor comes from.
+ * first byte, which gives the local server the visitor's address.
  */
 import { isIPv4, isIPv6 } from "node:net";
 import ipaddr from "ipaddr.js";
@@ -9,7 +9,7 @@ import type { VisitorHead } from "../../protocol/relay/control.ts";
 export const PROXY_PROTOCOLS = ["v1", "v2"] as const;
 export type ProxyProtocol = (typeof PROXY_PROTOCOLS)[number];
 
-/** §2.2: twelve bytes that no other protocol begins with. */
+/** §2.2: twelve bytes that no other protocol starts with. */
 const SIGNATURE = Buffer.from("0d0a0d0a000d0a515549540a", "hex");
 const VERSION_2 = 0x20;
 const COMMAND = { local: 0x0, proxy: 0x1 } as const;
@@ -57,8 +57,8 @@ function encodeVersion2(head: VisitorHead, endpoints: Endpoints | null): Buffer 
 }
 
 /**
- * Both addresses in one family, as the header has them. The one that the visitor reached is unspecified where it
- * is not known: for a client of `underpass connect`, which reached no port.
+ * Both addresses in one family, as the header requires. The destination is unspecified when it is not known: a client of
+ * `underpass connect` uses no public port.
  * @returns null when the visitor's address is not known.
  */
 function findEndpoints({ address, localAddress }: VisitorHead): Endpoints | null {

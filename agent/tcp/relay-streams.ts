@@ -1,4 +1,4 @@
-/** Serves a TCP tunnel at its relay: control connection, data connections, and the visitors' connections. */
+/** Serves a TCP tunnel at its relay: the control connection, data connections, and visitors' connections. */
 import type { Socket } from "node:net";
 import type { VisitorHead, TunnelWelcome } from "../../protocol/relay/control.ts";
 import type { RelayAccess } from "../../protocol/schemas/networks.ts";
@@ -15,7 +15,7 @@ export interface RelayStreamsOptions {
   proxyProtocol: ProxyProtocol | undefined;
   /** Asks the API for a ticket of this tunnel. */
   getAccess(signal: AbortSignal): Promise<RelayAccess>;
-  /** Visitors can connect, from the first time on and after each loss. */
+  /** Visitors can connect: called the first time, and after each reconnect. */
   onConnected(port: number): void;
   onDisconnected(reason: string): void;
   onRetrying(reason: string, inMs: number): void;
@@ -39,7 +39,7 @@ export class RelayStreams {
       if (message.type === "open") this.#connections?.open(message.count);
     });
     this.#control.on("disconnected", (reason) => {
-      // Visitors' connections are of their own, and go on for as long as they live.
+      // Connections that were assigned to visitors do not depend on the control connection.
       this.#connections?.close();
       options.onDisconnected(reason);
     });
@@ -51,7 +51,7 @@ export class RelayStreams {
     this.#control.start();
   }
 
-  /** Ends everything at once: visitors' connections are reset. */
+  /** Resets visitors' connections and closes all others. */
   close(): void {
     this.#control.close();
     this.#connections?.close();

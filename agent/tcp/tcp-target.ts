@@ -1,4 +1,4 @@
-/** The local TCP server that an agent forwards to: what a person may type for it, and how it is reached. */
+/** The local TCP server that an agent forwards to: parsing its address, and connecting to it. */
 import type { Socket } from "node:net";
 import { ORIGIN_CONNECT_MAX_MS } from "../limits.ts";
 import { STREAM_KEEP_ALIVE_MS } from "../../protocol/relay/limits.ts";
@@ -7,8 +7,8 @@ import { connectSocket } from "../../sockets/socket-reader.ts";
 import { getLookup } from "../target.ts";
 
 /**
- * How long one of several addresses of a name is tried. A busy server that misses the first packet of a connection
- * gets the next one after a second (RFC 6298 §2.1).
+ * How long one of several addresses of a name is tried. When a busy server misses the first SYN, the next one follows after a
+ * second (RFC 6298 §2.1).
  */
 const ATTEMPT_MAX_MS = 3_500;
 
@@ -16,11 +16,11 @@ export interface TcpTarget {
   /** A name or an address, IPv6 without brackets. */
   host: string;
   port: number;
-  /** `localhost:5432`: how it is shown. */
+  /** `localhost:5432`: as it is printed. */
   text: string;
 }
 
-/** Reads `5432`, `host:5432`, `[::1]:5432`, each also after `tcp://`. @returns null for anything else. */
+/** Accepts `5432`, `host:5432`, `[::1]:5432`, each also after `tcp://`. @returns null for anything else. */
 export function parseTcpTarget(text: string): TcpTarget | null {
   const plain = text.trim().replace(/^tcp:\/\//i, "");
   const withHost = /^\d+$/.test(plain) ? `localhost:${plain}` : plain;
@@ -32,7 +32,7 @@ export function parseTcpTarget(text: string): TcpTarget | null {
   return { host: ipv6 ?? name!, port, text: withHost };
 }
 
-/** Why there is no connection to the local server. */
+/** Why the connection to the local server could not be opened. */
 export interface LocalFailure {
   code: ResetCode;
   message: string;
@@ -40,8 +40,8 @@ export interface LocalFailure {
 
 /**
  * Connects to the local server.
- * @param done called once: with the connected, paused socket, or with why there is none.
- * @returns the socket, which may be destroyed to give up; `done` is not called then.
+ * @param done called once: with null when the paused socket is connected, or with the failure.
+ * @returns the socket. The caller may destroy it to cancel; `done` is not called then.
  */
 export function connectLocal(
   target: TcpTarget,

@@ -6,6 +6,7 @@
 import { EventEmitter } from "node:events";
 import { TCP_CAPABILITY, type Welcome } from "../../protocol/wire/frames.ts";
 import { fetchRelayAccess } from "../relay-client/access.ts";
+import { ServiceApi } from "../service-api.ts";
 import {
   TCP_TUNNEL_OPTIONS,
   toQuery,
@@ -49,6 +50,7 @@ interface TcpTunnelEventMap {
 
 export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   readonly #options: TcpTunnelOptions;
+  readonly #api: ServiceApi;
   readonly #connection: TunnelConnection;
   #relay: RelayStreams | undefined;
   #served: TcpTunnelInfo | undefined;
@@ -57,6 +59,7 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
   constructor(options: TcpTunnelOptions) {
     super();
     this.#options = options;
+    this.#api = new ServiceApi(options.server, options.token);
     const { target, proxyProtocol, settings } = options;
     this.#connection = new TunnelConnection({
       ...options,
@@ -103,12 +106,12 @@ export class TcpTunnel extends EventEmitter<TcpTunnelEventMap> {
 
   #openRelay({ tunnelId, url, name }: Welcome): void {
     if (this.#isClosed) return;
-    const { server, token, target, proxyProtocol } = this.#options;
+    const { target, proxyProtocol } = this.#options;
     this.#relay = new RelayStreams({
       target,
       proxyProtocol,
       getAccess: (signal) =>
-        fetchRelayAccess(server, token, `/tunnels/${tunnelId}/relay-ticket`, signal),
+        fetchRelayAccess(this.#api, `/tunnels/${tunnelId}/relay-ticket`, signal),
       onConnected: (publicPort) => {
         const isFirst = this.#served === undefined;
         this.#served = { tunnelId, url, name, publicPort };

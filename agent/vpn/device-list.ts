@@ -1,9 +1,9 @@
-/** The network's devices, read from the API now and then. */
+/** The network's devices, read from the API at an interval. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Device } from "../../protocol/schemas/networks.ts";
 import { backOff, RejectionError } from "../tunnel-connection.ts";
 
-/** What asks for the newest list in between (a device that is not known) waits so long at least. */
+/** The shortest time between two reads: a refresh for an unknown device waits this long. */
 const REFRESH_MIN_MS = 1_000;
 
 export interface DeviceListOptions {
@@ -11,7 +11,7 @@ export interface DeviceListOptions {
   intervalMs: number;
   /** Called with each list that differs from the last. */
   onChange(devices: Device[]): void;
-  /** Called after each attempt to read it, whether there was a list or not. */
+  /** Called after each attempt to read it, successful or not. */
   onSettled(): void;
 }
 
@@ -46,12 +46,12 @@ export class DeviceList {
     this.#wake.abort();
   }
 
-  /** Reads again soon instead of after the interval. */
+  /** Reads the list soon instead of after the interval. */
   refresh(): void {
     this.#wake.abort();
   }
 
-  /** The next list counts as changed, whether it is or not. */
+  /** The next list counts as changed, even if it is the same. */
   invalidate(): void {
     this.#text = "";
   }
@@ -63,14 +63,14 @@ export class DeviceList {
         this.#set(await this.#options.read(this.#stop.signal));
         failures = 0;
       } catch (error) {
-        // A refusal concerns the agent as a whole, which hears of it where it serves.
+        // A rejection ends the agent where it serves; this list only retries slowly.
         failures += error instanceof RejectionError ? 10 : 1;
       }
       this.#options.onSettled();
       const intervalMs = failures > 0 ? backOff(failures) : this.#options.intervalMs;
       await this.#pause(Math.max(intervalMs, REFRESH_MIN_MS));
       const elapsedMs = performance.now() - startedAtMs;
-      // A refresh may not ask more often than this, however often it is asked for.
+      // Refreshes may not read more often than this, however many are requested.
       if (elapsedMs < REFRESH_MIN_MS) {
         await delay(REFRESH_MIN_MS - elapsedMs, undefined, { signal: this.#stop.signal }).catch(
           () => undefined,
@@ -81,7 +81,7 @@ export class DeviceList {
 
   async #pause(ms: number): Promise<void> {
     if (this.#stop.signal.aborted) return;
-    // A refresh that was asked for meanwhile counts: the controller is replaced after the pause only.
+    // A refresh that was requested meanwhile counts: the controller is replaced only after the pause.
     await delay(ms, undefined, { signal: this.#wake.signal }).catch(() => undefined);
     this.#wake = new AbortController();
   }

@@ -1,4 +1,5 @@
-/** Which device speaks on which flow, and when its last handshake was. */
+/** Which device uses which flow, and when its last handshake was. */
+import { BoundedMap } from "../../shared/bounded-map.ts";
 import { FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
 import {
   INITIATION_BYTES,
@@ -7,26 +8,25 @@ import {
   WIREGUARD,
   type Initiator,
 } from "./wireguard/initiation.ts";
-import { BoundedMap } from "../../shared/bounded-map.ts";
 
 export interface DeviceTrackerEvents {
-  /** A device speaks on a flow. Called again when it starts a handshake on another flow. */
+  /** A device uses this flow. Called again when it starts a handshake on another flow. */
   onIdentified(flow: number, publicKey: string): void;
   onHandshake(publicKey: string, atMs: number): void;
 }
 
-/** Each costs about 200 µs: more than these are left alone, so that a flood costs no more than a fiftieth. */
+/** Reading one costs about 200 µs. Further ones are ignored, so that a flood costs at most 2 % of a CPU. */
 const READS_PER_SECOND_MAX = 100;
-/** WireGuard repeats an initiation after 5 s, and does not accept more than one in 20 ms of a peer. */
+/** WireGuard repeats an initiation after 5 s, and accepts at most one per 20 ms from a peer. */
 const INDICES_MAX = 4 * FLOWS_PER_PORT_MAX;
 const DEVICES_MAX = FLOWS_PER_PORT_MAX;
 
 export class DeviceTracker {
   readonly #events: DeviceTrackerEvents;
   readonly #flows = new Map<number, string>();
-  /** Flows whose device is not known. A flow is looked up only while there are any. */
+  /** Flows whose device is not known. Data is inspected only while there are any. */
   readonly #unidentified = new Map<number, { candidate: string | undefined }>();
-  /** The server's index of a session, and the device that the session is with. */
+  /** The device of each session, by the server's index of the session. */
   readonly #indices = new BoundedMap<number, string>(INDICES_MAX);
   readonly #timestamps = new BoundedMap<string, Buffer>(DEVICES_MAX);
   readonly #handshakes = new BoundedMap<string, number>(DEVICES_MAX);
@@ -38,13 +38,9 @@ export class DeviceTracker {
     this.#events = events;
   }
 
-  /** @param reader with the private key of the server; null when it is not known here. */
+  /** @param reader has the server's private key; null when this machine does not have it. */
   setReader(reader: InitiationReader | null): void {
     this.#reader = reader;
-  }
-
-  get hasReader(): boolean {
-    return this.#reader !== null;
   }
 
   /** When the device's last handshake ended, in milliseconds since the epoch. */
@@ -68,7 +64,7 @@ export class DeviceTracker {
     this.#unidentified.delete(flow);
   }
 
-  /** A datagram of a remote client. Runs for each of them. */
+  /** Handles a datagram of a remote client. Hot path. */
   receiveFromClient(flow: number, payload: Buffer): void {
     if (payload[0] === WIREGUARD.data) {
       if (this.#unidentified.size > 0) this.#setCandidate(flow, payload);
@@ -79,19 +75,19 @@ export class DeviceTracker {
     }
   }
 
-  /** A datagram of the local server. Runs for each of them. */
+  /** Handles a datagram of the local server. Hot path. */
   receiveFromServer(flow: number, payload: Buffer): void {
     if (payload[0] === WIREGUARD.data) {
       if (this.#unidentified.size > 0) this.#confirmCandidate(flow);
     } else if (payload[0] === WIREGUARD.response && payload.length === RESPONSE_BYTES) {
-      this.#rememberIndex(flow, payload);
+      this.#storeIndex(flow, payload);
       this.#recordHandshake(flow);
     } else if (payload[0] === WIREGUARD.initiation && payload.length === INITIATION_BYTES) {
-      this.#rememberIndex(flow, payload);
+      this.#storeIndex(flow, payload);
     }
   }
 
-  /** What `wg show` says: an endpoint of the interface that is one of our sockets. */
+  /** A device was found on a flow: by its handshake, or by `wg show`. */
   identify(flow: number, publicKey: string): void {
     this.#unidentified.delete(flow);
     if (this.#flows.get(flow) === publicKey) return;
@@ -99,7 +95,7 @@ export class DeviceTracker {
     this.#events.onIdentified(flow, publicKey);
   }
 
-  /** What `wg show` says. */
+  /** A handshake was completed, or `wg show` reports one. */
   setHandshake(publicKey: string, atMs: number): void {
     if (atMs <= (this.#handshakes.get(publicKey) ?? 0)) return;
     this.#handshakes.set(publicKey, atMs);
@@ -113,7 +109,7 @@ export class DeviceTracker {
     this.identify(flow, initiator.publicKey);
   }
 
-  /** An old initiation, sent again from elsewhere, must not move a device. */
+  /** An old initiation that is replayed from elsewhere must not move a device. */
   #isNewest({ publicKey, timestamp }: Initiator): boolean {
     const last = this.#timestamps.get(publicKey);
     if (last && Buffer.compare(timestamp, last) <= 0) return false;
@@ -136,9 +132,9 @@ export class DeviceTracker {
     if (publicKey !== undefined) this.setHandshake(publicKey, Date.now());
   }
 
-  // ── Roaming: a session goes on at a new flow, without a handshake that would name the device ──
+  // ── Roaming: a session continues on a new flow, without a handshake that would identify the device ──
 
-  #rememberIndex(flow: number, payload: Buffer): void {
+  #storeIndex(flow: number, payload: Buffer): void {
     const publicKey = this.#flows.get(flow);
     if (publicKey !== undefined) {
       this.#indices.set(payload.readUInt32LE(4), publicKey);
@@ -151,7 +147,7 @@ export class DeviceTracker {
     entry.candidate = this.#indices.get(payload.readUInt32LE(4));
   }
 
-  /** The index is visible on the way. That the server answers shows that it accepted the datagram. */
+  /** Anyone on the path can see the index. Only the server's answer shows that it accepted the datagram. */
   #confirmCandidate(flow: number): void {
     const candidate = this.#unidentified.get(flow)?.candidate;
     if (candidate !== undefined) this.identify(flow, candidate);

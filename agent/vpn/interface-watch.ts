@@ -1,11 +1,11 @@
 /**
- * Where the server's private key is not known here: `wg show` says which peer has which endpoint, and the
- * endpoints of remote clients are this agent's own sockets.
+ * Identifies devices without the server's private key: `wg show` lists each peer's endpoint, and the endpoints of remote
+ * clients are this agent's own sockets.
  */
 import { findInterface, showEndpoints, showHandshakes, ToolError } from "./wireguard/tools.ts";
 
 const INTERVAL_MS = 10_000;
-/** Without the permission, or without `wg`, asking again would change nothing. */
+/** Without the permission, or without `wg`, retries can't succeed. */
 const FAILURES_MAX = 3;
 
 export interface InterfaceWatchEvents {
@@ -22,7 +22,7 @@ export class InterfaceWatch {
     this.#events = events;
   }
 
-  /** @param publicKey of the server: its interface is looked for. */
+  /** @param publicKey the server's, by which its interface is found. */
   start(publicKey: string): void {
     this.stop();
     this.#isStopped = false;

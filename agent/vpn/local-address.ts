@@ -1,8 +1,8 @@
-/** Where the local sockets of remote clients are bound. */
+/** The loopback addresses that the local sockets of remote clients are bound to. */
 import { createHmac, randomBytes } from "node:crypto";
 import { getAddressGroup } from "../../shared/address-group.ts";
 
-/** New in each process: clients can't choose an address that falls on another client's. */
+/** Random in each process, so that a client can't choose an address that collides with another client's. */
 const SECRET = randomBytes(32);
 
 /**

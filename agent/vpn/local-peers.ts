@@ -1,6 +1,6 @@
 /**
- * Remote clients as the local WireGuard server sees them: each has a UDP socket of its own, so that WireGuard
- * knows it by an endpoint of its own and answers to the right one.
+ * Represents remote clients to the local WireGuard server: each client has its own UDP socket, so that WireGuard sees a
+ * separate endpoint for each client and answers to the right one.
  */
 import { createSocket, type Socket } from "node:dgram";
 import { FLOW_IDLE_MAX_MS, FLOWS_PER_PORT_MAX } from "../../protocol/relay/limits.ts";
@@ -16,17 +16,17 @@ export interface LocalSocketAddress {
 export interface LocalPeersEvents {
   /** The local WireGuard server sent a datagram to the client of this flow. */
   onDatagram(flow: number, payload: Buffer): void;
-  /** Whether something listens on the server's port. */
+  /** Something listens on the server's port, or nothing does any longer. */
   onListeningChange(isListening: boolean): void;
-  /** A flow has its socket: where WireGuard sees it. */
+  /** A flow has its socket: the endpoint that WireGuard sees. */
   onOpen?(flow: number, local: LocalSocketAddress): void;
   onClose?(flow: number, local: LocalSocketAddress): void;
 }
 
-/** Datagrams of one client arrive in bursts; those of all clients together pass one relay socket. */
+/** A client's datagrams arrive in bursts. */
 const PEER_BUFFER_BYTES = 1024 * 1024;
 const SWEEP_INTERVAL_MS = 10_000;
-/** UDP may overtake the message that announces a flow: so many datagrams wait for it, and so long. */
+/** UDP may overtake the message that announces a flow: up to this many datagrams wait for it, for this long. */
 const EARLY_DATAGRAMS_MAX = 64;
 const EARLY_MAX_MS = 500;
 /** Flows in one `resume` message: some 120 bytes each. */
@@ -34,12 +34,12 @@ const RESUME_FLOWS_MAX = 256;
 
 interface Peer {
   flow: Flow;
-  /** Whose tag `flow` has: that of the welcome after which the relay announced it. */
+  /** The association that the tag of `flow` belongs to: that of the welcome before the relay announced the flow. */
   association: number;
   socket: Socket;
-  /** null until it is bound and connected. */
+  /** null until the socket is bound and connected. */
   local: LocalSocketAddress | null;
-  /** What came before the socket was ready. */
+  /** Datagrams received before the socket was ready. */
   waiting: Buffer[];
   usedAtMs: number;
 }
@@ -59,10 +59,10 @@ export class LocalPeers {
   #early: EarlyDatagram[] = [];
   #port: number;
   #isListening = true;
-  /** Of flows that nobody announced. */
+  /** Datagrams of flows that the relay has not announced. */
   unknownDatagrams = 0;
 
-  /** @param port of the local WireGuard server. */
+  /** @param port the local WireGuard server's. */
   constructor(port: number, events: LocalPeersEvents) {
     this.#port = port;
     this.#events = events;
@@ -82,7 +82,7 @@ export class LocalPeers {
     return this.#peers.get(id)?.flow;
   }
 
-  /** The server listens elsewhere now: each client gets a socket that leads there. */
+  /** The server has another port: each client gets a new socket. */
   setPort(port: number): void {
     if (port === this.#port) return;
     this.#port = port;
@@ -116,7 +116,7 @@ export class LocalPeers {
     this.#deliverEarly(flow.id);
   }
 
-  /** The relay forgot a flow. */
+  /** The relay closed a flow. */
   close(id: number): void {
     const peer = this.#peers.get(id);
     if (!peer) return;
@@ -130,7 +130,7 @@ export class LocalPeers {
     this.#early = [];
   }
 
-  /** For a relay that restarted, or forgot this agent: the flows that go on, under the tags they came with. */
+  /** For a relay that restarted or dropped this agent: the flows to continue, with their tags. */
   buildResumeMessages(): Resume[] {
     const byAssociation = new Map<number, Flow[]>();
     for (const { flow, association } of this.#peers.values()) {
@@ -149,7 +149,7 @@ export class LocalPeers {
 
   // ── Datagrams ──
 
-  /** Gives a remote client's datagram to the local WireGuard server. Runs for each of them. */
+  /** Passes a remote client's datagram to the local WireGuard server. Hot path. */
   deliver(id: number, payload: Buffer): void {
     const peer = this.#peers.get(id);
     if (!peer) return this.#storeEarly(id, payload);
@@ -184,7 +184,7 @@ export class LocalPeers {
   #connect(peer: Peer): void {
     const { id, address } = peer.flow;
     const { socket } = peer;
-    // Reported while bound: nothing listens on the server's port. Before: no descriptor or address is left.
+    // After the bind: nothing listens on the server's port. Before: there is no free descriptor or address.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       if (peer.socket !== socket) return;
       if (error.code === "ECONNREFUSED") this.setListening(false);

@@ -1,13 +1,13 @@
 /**
- * Serves one private network: carries datagrams between the relay's port and the local WireGuard server, and
- * reconnects for ever. Only a rejection that no retry can change ends it.
+ * Serves one private network: carries datagrams between the relay's port and the local WireGuard server. It reconnects
+ * whenever the connection is lost; only a rejection that no retry can change ends it.
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { RELAY_STATUS_INTERVAL_MS } from "../../protocol/relay/limits.ts";
 import type { AgentToRelayMessage, NetworkWelcome } from "../../protocol/relay/control.ts";
+import { formatHostAndPort } from "../../protocol/relay/settings.ts";
 import type { PrivateNetwork, RelayAccess } from "../../protocol/schemas/networks.ts";
-import { fetchRelayAccess } from "../relay-client/access.ts";
 import { RelayControl, type RelayUpdate } from "../relay-client/control.ts";
 import { DatagramPath, type PathQuality } from "../relay-client/datagram-path.ts";
 import { UDP_TIMING, type UdpTiming } from "../relay-client/udp-path.ts";
@@ -21,10 +21,8 @@ import type { NetworkApi } from "./network-api.ts";
 import { PortProbe } from "./port-probe.ts";
 
 export interface NetworkAgentOptions {
-  server: URL;
-  token: Buffer;
   api: NetworkApi;
-  /** Its name or id. */
+  /** The network's name or id. */
   network: string;
   timing?: UdpTiming;
 }
@@ -35,19 +33,19 @@ export interface NetworkStatus extends PathQuality {
 
 export interface ReadyNetwork {
   network: PrivateNetwork;
-  /** What remote devices reach: `host:port`. */
+  /** The relay's `host:port` that remote devices send to. */
   endpoint: string;
-  /** Where their datagrams go: `127.0.0.1:51820`. */
+  /** Where the agent sends their datagrams: `127.0.0.1:51820`. */
   local: string;
 }
 
 interface Events {
   ready: [ReadyNetwork];
-  /** The network's settings were read again: its server may have another key or port. */
+  /** The network's settings were read again: the server's key or port may have changed. */
   network: [PrivateNetwork];
   /** The transport, its quality, or whether the local server listens has changed. */
   status: [status: NetworkStatus, previous: NetworkStatus | undefined];
-  /** A device speaks, by its public key; `endpoint` is its address outside. */
+  /** A device was identified by its public key; `endpoint` is its public address. */
   device: [publicKey: string, endpoint: string];
   handshake: [publicKey: string];
   disconnected: [reason: string];
@@ -67,7 +65,7 @@ export class NetworkAgent extends EventEmitter<Events> {
   readonly #peers: LocalPeers;
   readonly #probe: PortProbe;
   readonly #statusTimer: NodeJS.Timeout;
-  /** Where WireGuard sees each flow: `127.…:port`. */
+  /** Each flow by the local socket that WireGuard receives it from: `127.…:port`. */
   readonly #localAddresses = new Map<string, number>();
   #network: PrivateNetwork | undefined;
   #association = 0;
@@ -126,16 +124,11 @@ export class NetworkAgent extends EventEmitter<Events> {
     return { ...this.#path.quality, isLocalListening: this.#peers.isListening };
   }
 
-  /** Remote clients that have sent something lately. */
-  get clients(): number {
-    return this.#peers.size;
-  }
-
   get buffers(): SocketBuffers | null {
     return this.#path.buffers;
   }
 
-  /** Begins, and goes on until `close` or the event `rejected`. */
+  /** Serves until `close`, or until the event `rejected`. */
   start(): void {
     void this.#start();
   }
@@ -149,12 +142,12 @@ export class NetworkAgent extends EventEmitter<Events> {
     clearInterval(this.#statusTimer);
   }
 
-  /** @param reader with the server's private key, or null: devices are not told apart by their handshakes. */
+  /** @param reader has the server's private key; null: devices are not identified by their handshakes. */
   setReader(reader: InitiationReader | null): void {
     this.devices.setReader(reader);
   }
 
-  /** The flow whose local socket WireGuard sees at this `address:port`. */
+  /** The flow that WireGuard receives from this `address:port`. */
   findFlow(localAddress: string): number | undefined {
     return this.#localAddresses.get(localAddress);
   }
@@ -179,9 +172,7 @@ export class NetworkAgent extends EventEmitter<Events> {
   }
 
   #getAccess(signal: AbortSignal): Promise<RelayAccess> {
-    const { server, token } = this.#options;
-    const path = `/private-networks/${this.#network!.id}/relay-ticket`;
-    return fetchRelayAccess(server, token, path, signal);
+    return this.#options.api.fetchRelayAccess(this.#network!.id, signal);
   }
 
   #listen(): void {
@@ -197,7 +188,7 @@ export class NetworkAgent extends EventEmitter<Events> {
   }
 
   #welcomed(welcome: NetworkWelcome, access: RelayAccess): void {
-    // Flows keep the association that their tags were made for: the relay may be a new process.
+    // Flows keep the association that their tags are for: the relay may be a new process.
     for (const resume of this.#peers.buildResumeMessages()) this.#control.send(resume);
     this.#association = welcome.association;
     for (const [flow, publicKey] of this.devices.listFlows()) this.#sendDevice(flow, publicKey);
@@ -215,14 +206,14 @@ export class NetworkAgent extends EventEmitter<Events> {
     this.emit("ready", { network, endpoint: welcome.publicEndpoint, local });
   }
 
-  /** After a reconnect: its server may have been registered anew. */
+  /** After a reconnect: another server may have been registered. */
   async #readNetwork(): Promise<void> {
     const { api } = this.#options;
     const { id } = this.#network!;
     try {
       this.#setNetwork(await api.get(id, this.#stop.signal));
     } catch {
-      // The ticket says whether the network is still there; its settings are read again next time.
+      // The ticket request finds out whether the network still exists; settings are read again after the next reconnect.
     }
   }
 
@@ -251,7 +242,7 @@ export class NetworkAgent extends EventEmitter<Events> {
       case "flow_closed":
         return this.#peers.close(message.id);
       case "open":
-        // Of TCP tunnels.
+        // Only for TCP tunnels.
         return;
     }
   }
@@ -260,15 +251,14 @@ export class NetworkAgent extends EventEmitter<Events> {
     this.#sendDevice(flow, publicKey);
     const remote = this.#peers.getFlow(flow);
     if (!remote) return;
-    const host = remote.address.includes(":") ? `[${remote.address}]` : remote.address;
-    this.emit("device", publicKey, `${host}:${remote.port}`);
+    this.emit("device", publicKey, formatHostAndPort(remote.address, remote.port));
   }
 
   #sendDevice(flow: number, publicKey: string): void {
     this.#control.send({ type: "device", flow, publicKey });
   }
 
-  /** Tells the relay and the screen, when there is a change that either would show. */
+  /** Sends the status to the relay and emits it, when a displayed value has changed. */
   #reportStatus(): void {
     if (!this.#isPathKnown || !this.#control.isConnected) return;
     const status = this.status;

@@ -1,15 +1,17 @@
-/** The routes of private networks that the agent needs. */
+/** The API's routes of private networks, as far as the agent needs them. */
 import { z } from "zod";
 import {
   Device,
   DeviceEnrollment,
   NetworkConfig,
   PrivateNetwork,
+  type RelayAccess,
 } from "../../protocol/schemas/networks.ts";
+import { fetchRelayAccess } from "../relay-client/access.ts";
 import { ServiceApi } from "../service-api.ts";
 import { RejectionError } from "../tunnel-connection.ts";
 
-/** Calls throw `Rejected` when asking again would change nothing, and `Unreachable` when it may. */
+/** Calls throw `Rejected` when a retry can't succeed, and `Unreachable` when it may. */
 export class NetworkApi {
   readonly #api: ServiceApi;
 
@@ -20,17 +22,24 @@ export class NetworkApi {
   /** @returns null when no network has this name or id. */
   async find(nameOrId: string, signal: AbortSignal): Promise<PrivateNetwork | null> {
     const networks = await this.list(signal);
-    return networks.find(({ id, name }) => name === nameOrId || id === nameOrId) ?? null;
+    return findByNameOrId(networks, nameOrId) ?? null;
   }
 
   /** @throws Rejected with the names that there are. */
   async get(nameOrId: string, signal: AbortSignal): Promise<PrivateNetwork> {
     const networks = await this.list(signal);
-    const found = networks.find(({ id, name }) => name === nameOrId || id === nameOrId);
+    const found = findByNameOrId(networks, nameOrId);
     if (found) return found;
     const names = networks.map(({ name }) => name).join(", ");
-    const known = names === "" ? "there is none yet" : `there are: ${names}`;
-    throw new RejectionError("not_found", `there is no private network ${nameOrId}; ${known}`);
+    const known = names === "" ? "there are none yet" : `existing networks: ${names}`;
+    throw new RejectionError(
+      "not_found",
+      `there is no private network called ${nameOrId}; ${known}`,
+    );
+  }
+
+  fetchRelayAccess(id: string, signal: AbortSignal): Promise<RelayAccess> {
+    return fetchRelayAccess(this.#api, `/private-networks/${id}/relay-ticket`, signal);
   }
 
   list(signal: AbortSignal): Promise<PrivateNetwork[]> {
@@ -55,23 +64,28 @@ export class NetworkApi {
     });
   }
 
-  async serverConfig(id: string, signal: AbortSignal): Promise<string> {
+  async getServerConfig(id: string, signal: AbortSignal): Promise<string> {
     const path = `/private-networks/${id}/server-config`;
     return (await this.#api.call(NetworkConfig, "GET", path, { signal })).config;
   }
 
-  devices(id: string, signal: AbortSignal): Promise<Device[]> {
+  listDevices(id: string, signal: AbortSignal): Promise<Device[]> {
     const path = `/private-networks/${id}/devices`;
     return this.#api.call(z.array(Device), "GET", path, { signal });
   }
 
-  async enroll(id: string, name: string, publicKey: string, signal: AbortSignal): Promise<Device> {
+  async addDevice(
+    id: string,
+    name: string,
+    publicKey: string,
+    signal: AbortSignal,
+  ): Promise<Device> {
     const path = `/private-networks/${id}/devices`;
     const body = { name, public_key: publicKey };
     return (await this.#api.call(DeviceEnrollment, "POST", path, { signal, body })).device;
   }
 
-  async deviceConfig(id: string, deviceId: string, signal: AbortSignal): Promise<string> {
+  async getDeviceConfig(id: string, deviceId: string, signal: AbortSignal): Promise<string> {
     const path = `/private-networks/${id}/devices/${deviceId}/config`;
     return (await this.#api.call(NetworkConfig, "GET", path, { signal })).config;
   }
@@ -80,4 +94,8 @@ export class NetworkApi {
     const path = `/private-networks/${id}/devices/${deviceId}`;
     await this.#api.call(z.unknown(), "DELETE", path, { signal });
   }
+}
+
+function findByNameOrId(networks: PrivateNetwork[], nameOrId: string): PrivateNetwork | undefined {
+  return networks.find(({ id, name }) => name === nameOrId || id === nameOrId);
 }

@@ -1,4 +1,4 @@
-/** The live line: `udp 23 ms · 0.1 % lost · 3 devices · laptop handshake 12 s ago`. */
+/** One line about the path and the devices: `udp 23 ms · 0.1 % lost · 3 devices · laptop handshake 12 s ago`. */
 import { formatAgo } from "../output/format-ago.ts";
 import { stripControl } from "../output/terminal-view.ts";
 import type { VpnSession } from "./session.ts";

@@ -1,6 +1,6 @@
 /**
- * Finds out whether something listens on a local UDP port, before a client needs it: a datagram of one byte,
- * which WireGuard ignores, and which the system answers with ECONNREFUSED where nothing listens.
+ * Checks whether something listens on a local UDP port before a client needs it. It sends a datagram of one byte, which
+ * WireGuard ignores, and which the system answers with ECONNREFUSED when nothing listens.
  */
 import { createSocket, type Socket } from "node:dgram";
 import { closeSocket } from "../relay-client/udp-socket.ts";
@@ -8,7 +8,7 @@ import { closeSocket } from "../relay-client/udp-socket.ts";
 /** The system answers within microseconds. */
 const REFUSAL_MAX_MS = 250;
 const INTERVAL_MS = 5_000;
-/** While nothing listens: as soon as it is started, clients get through. */
+/** Shorter while nothing listens, so that clients can connect soon after the server has started. */
 const RETRY_INTERVAL_MS = 2_000;
 
 export class PortProbe {

@@ -1,4 +1,4 @@
-/** A network that is served, with the names of its devices and, if asked for, the peers of its interface. */
+/** Serves a network: its agent, the names of its devices, and with `--apply` the peers of the WireGuard interface. */
 import { EventEmitter } from "node:events";
 import type { Device, PrivateNetwork } from "../../protocol/schemas/networks.ts";
 import { UnreachableError } from "../service-api.ts";
@@ -14,32 +14,32 @@ import { findInterface, listInterfaces, ToolError } from "./wireguard/tools.ts";
 import { MINUTE_MS } from "../../shared/time.ts";
 
 export interface SessionOptions extends NetworkAgentOptions {
-  /** The server's private key, in base64, where it is known on this machine. */
+  /** The server's private key in base64; null when this machine does not have it. */
   findPrivateKey(network: PrivateNetwork): Promise<string | null>;
-  /** null: the interface's peers are left alone. */
+  /** null: the interface's peers are not changed. */
   apply: {
     interfaceName: string | undefined;
     applied: (network: PrivateNetwork) => AppliedPeers;
-    /** Brings the configuration file up to date with the peers. */
+    /** Writes the current peers into the configuration file. */
     refreshConfig: (network: PrivateNetwork, signal: AbortSignal) => Promise<unknown>;
   } | null;
 }
 
 interface Events {
-  /** Something that the operator should know, and may have to do something about. */
+  /** A message for the operator, who may have to act on it. */
   notice: [message: string];
   devices: [readonly Device[]];
-  /** A device speaks from an address outside; undefined: none that is enrolled. */
+  /** A device sends from this public address; undefined: one that is not in the network's list. */
   device: [device: Device | undefined, publicKey: string, endpoint: string];
 }
 
-/** An interface that was brought up anew gets its peers back within this. */
+/** An interface that was restarted has its peers again within this time. */
 const REAPPLY_INTERVAL_MS = MINUTE_MS;
 const PENDING_MAX = 100;
-/** Smaller ones overflow within some 10 ms at 300 Mbit/s. */
+/** Smaller buffers overflow within some 10 ms at 300 Mbit/s. */
 const BUFFER_MIN_BYTES = 512 * 1024;
 const LIST_INTERVAL_MS = 30_000;
-/** With `--apply` a new device works within this. */
+/** With `--apply` a new device can connect within this time. */
 const APPLY_INTERVAL_MS = 5_000;
 
 export class VpnSession extends EventEmitter<Events> {
@@ -53,7 +53,7 @@ export class VpnSession extends EventEmitter<Events> {
   #appliedAtMs = 0;
   #isBufferChecked = false;
   readonly #stop = new AbortController();
-  /** Endpoints of devices that are not in the list, until it was read again. */
+  /** Endpoints by public key, of devices that are not in the list until it is read again. */
   readonly #pending = new Map<string, string>();
 
   constructor(options: SessionOptions) {
@@ -62,7 +62,7 @@ export class VpnSession extends EventEmitter<Events> {
     this.agent = new NetworkAgent(options);
     const { agent } = this;
     this.#list = new DeviceList({
-      read: (signal) => options.api.devices(agent.network!.id, signal),
+      read: (signal) => options.api.listDevices(agent.network!.id, signal),
       intervalMs: options.apply ? APPLY_INTERVAL_MS : LIST_INTERVAL_MS,
       onChange: (devices) => this.#handleDevices(devices),
       onSettled: () => {
@@ -120,7 +120,9 @@ export class VpnSession extends EventEmitter<Events> {
     }
     if (reader && reader.publicKey !== network.server_public_key) {
       const other = `${network.name} is registered with ${network.server_public_key}`;
-      this.#notice(`the server's key on this machine is ${reader.publicKey}, but ${other}`);
+      this.#notice(
+        `the server's public key on this machine is ${reader.publicKey}, but ${other}; run --setup here or fix --config`,
+      );
       reader = null;
     }
     this.agent.setReader(reader);
@@ -128,7 +130,7 @@ export class VpnSession extends EventEmitter<Events> {
     else this.#watch.start(network.server_public_key);
   }
 
-  /** One that was enrolled since the last look has a name to be shown, and with --apply needs its peer. */
+  /** A device that was added since the list was read needs its name, and with `--apply` its peer. */
   #handleDevice(publicKey: string, endpoint: string): void {
     const device = this.#list.find(publicKey);
     if (device || this.#pending.size >= PENDING_MAX) {
@@ -156,7 +158,7 @@ export class VpnSession extends EventEmitter<Events> {
     const { network } = this.agent;
     if (!this.#options.apply || !network) return;
     try {
-      this.#applier ??= await this.#newApplier(network);
+      this.#applier ??= await this.#createApplier(network);
       this.#appliedAtMs = performance.now();
       const { added, removed } = await this.#applier.apply(devices, network.cidr);
       this.#lastNotice = "";
@@ -168,17 +170,19 @@ export class VpnSession extends EventEmitter<Events> {
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       if (!isExpected(error)) throw error;
-      this.#notice(`the peers could not be applied: ${error.message}`);
-      // The interface may come up later: the same list is applied then.
+      this.#notice(`could not update the WireGuard peers: ${error.message}`);
+      // The interface may come up later; the same list must be applied then.
       this.#list.invalidate();
     }
   }
 
-  async #newApplier(network: PrivateNetwork): Promise<PeerApplier> {
+  async #createApplier(network: PrivateNetwork): Promise<PeerApplier> {
     const { interfaceName, applied } = this.#options.apply!;
     const name = interfaceName ?? (await findInterface(network.server_public_key ?? ""));
     if (name === null || !(await listInterfaces()).includes(name)) {
-      throw new ToolError(`no interface has the server's key ${network.server_public_key}`);
+      throw new ToolError(
+        `no interface has the server's key ${network.server_public_key}; bring it up with wg-quick`,
+      );
     }
     return new PeerApplier(name, applied(network));
   }
@@ -189,11 +193,13 @@ export class VpnSession extends EventEmitter<Events> {
     this.#isBufferChecked = true;
     if (bytes >= BUFFER_MIN_BYTES) return;
     const sizes = "net.core.rmem_max=4194304 net.core.wmem_max=4194304";
-    const advice = process.platform === "linux" ? `; better: sysctl -w ${sizes}` : "";
-    this.#notice(`the system gives UDP ${Math.round(bytes / 1024)} KiB of buffer${advice}`);
+    const advice = process.platform === "linux" ? `; run: sysctl -w ${sizes}` : "";
+    this.#notice(
+      `the system limits UDP buffers to ${Math.round(bytes / 1024)} KiB, which loses packets at high rates${advice}`,
+    );
   }
 
-  /** The same twice in a row is said once. */
+  /** Emits the same message only once in a row. */
   #notice(message: string): void {
     if (message === this.#lastNotice) return;
     this.#lastNotice = message;

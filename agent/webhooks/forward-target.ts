@@ -1,15 +1,15 @@
-/** `--forward`: the address that deliveries are posted to, path and all. */
+/** `--forward`: the local URL that deliveries are posted to, with its path. */
 import { parseTarget, type Target } from "../target.ts";
 
 export interface ForwardTarget {
   server: Target;
-  /** With its query. */
+  /** Includes the query. */
   path: string;
-  /** As it is shown. */
+  /** As it is printed. */
   url: string;
 }
 
-/** Reads `3000`, `3000/hook`, `localhost:3000/hook?of=shop`, `http://host/hook`. @returns null for anything else. */
+/** Accepts `3000`, `3000/hook`, `localhost:3000/hook?of=shop`, `http://host/hook`. @returns null for anything else. */
 export function parseForwardTarget(text: string): ForwardTarget | null {
   const [, origin, rest] =
     /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*|[^/?#]*)([^#]*)$/i.exec(text.trim()) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Brings a receiver's deliveries to a local server: in order, one at a time, until each was taken. How far
- * it got is the receiver's to remember, so that the next start goes on from there.
+ * Forwards a receiver's deliveries to a local server: in order, one at a time, each until it is delivered or put aside. The
+ * receiver stores the position, so that the next start continues there.
  */
 import { EventEmitter } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,11 +12,11 @@ import type { DeliveryQuery } from "./receiver-api.ts";
 
 const FORWARD_PAGE_ROWS = 50;
 const FORWARD_WAIT_SECONDS = 25;
-/** How often a local server that answers, and not with 2xx, is asked about one delivery. */
+/** How often a delivery is posted to a local server that answers, but not with 2xx. */
 const FORWARD_ATTEMPTS_MAX = 5;
 const FORWARD_RETRY_MIN_MS = 500;
 const FORWARD_RETRY_MAX_MS = 30_000;
-/** How long the delivery in progress gets when the agent is stopped. */
+/** How long the delivery in progress may continue after the agent was stopped. */
 const FORWARD_STOP_MAX_MS = 5_000;
 
 export interface ReceiverSource {
@@ -30,13 +30,13 @@ export interface DeliveryTarget {
 }
 
 export interface ForwardOptions {
-  /** Its name or id. */
+  /** The receiver's name or id. */
   receiver: string;
-  /** `all`, or a moment in RFC 3339. undefined: from where the last run got to. */
+  /** `all`, or a timestamp in RFC 3339; undefined: where the last run ended. */
   since: string | undefined;
 }
 
-/** `put_aside`: the local server answered, and never with success. The next one's turn comes. */
+/** `put_aside`: the local server answered, but never with success; the next delivery follows. */
 export interface DeliveryAttempt extends PostResult {
   id: string;
   receivedAt: string;
@@ -44,12 +44,12 @@ export interface DeliveryAttempt extends PostResult {
   outcome: "delivered" | "retrying" | "put_aside";
 }
 
-/** Where reading begins. */
+/** Where reading starts. */
 type StartPosition = Pick<DeliveryQuery, "after" | "since">;
 
 interface Events {
   ready: [ReceiverState];
-  handled: [DeliveryAttempt];
+  attempt: [DeliveryAttempt];
   disconnected: [reason: string];
   reconnected: [];
 }
@@ -58,7 +58,7 @@ export class Forwarder extends EventEmitter<Events> {
   readonly #source: ReceiverSource;
   readonly #target: DeliveryTarget;
   readonly #options: ForwardOptions;
-  /** Ends what waits; what is being delivered gets a little longer. */
+  /** Ends waiting at once; the delivery in progress may continue for `FORWARD_STOP_MAX_MS`. */
   readonly #stop = new AbortController();
   readonly #abortDelivery = new AbortController();
   #isDisconnected = false;
@@ -70,7 +70,7 @@ export class Forwarder extends EventEmitter<Events> {
     this.#options = options;
   }
 
-  /** Resolves when it was stopped. @throws Rejected when the server refuses for good. */
+  /** Resolves when it was stopped. @throws RejectionError when the server rejects the agent permanently. */
   async run(): Promise<void> {
     try {
       await this.#run();
@@ -93,7 +93,7 @@ export class Forwarder extends EventEmitter<Events> {
     const { receiver } = this.#options;
     const state = await this.#retryUntilAnswered((signal) => this.#source.find(receiver, signal));
     this.emit("ready", state);
-    // Of one delivery while the next is under way: whoever dies repeats two of them at the most.
+    // A delivery is acknowledged while the next one is posted: after a crash at most two are repeated.
     let acknowledged = Promise.resolve();
     try {
       const start = await this.#findStart(state);
@@ -109,7 +109,7 @@ export class Forwarder extends EventEmitter<Events> {
           acknowledged = this.#acknowledge(state.id, delivery.cursor);
         }
         after = page.cursor;
-        // A server that has too many readers to let them wait is not asked again at once.
+        // A server with too many waiting readers answers at once: pause before the next request.
         const isEarly = performance.now() - askedAtMs < FORWARD_RETRY_MIN_MS;
         if (page.events.length === 0 && isEarly) await this.#pause(FORWARD_RETRY_MIN_MS);
       }
@@ -118,61 +118,63 @@ export class Forwarder extends EventEmitter<Events> {
     }
   }
 
-  /** What nobody has acknowledged is never left out: what comes behind it is acknowledged with it. */
+  /**
+   * Deliveries that are not acknowledged are never skipped: acknowledging a later one would acknowledge them too.
+   */
   async #findStart({ id, acknowledged }: ReceiverState): Promise<StartPosition> {
     const { since } = this.#options;
-    const goingOn = { after: acknowledged, since: undefined };
-    if (since === undefined) return goingOn;
+    const fromAcknowledged = { after: acknowledged, since: undefined };
+    if (since === undefined) return fromAcknowledged;
     if (since === "all") return { after: "0", since: undefined };
-    const reading = { ...goingOn, limit: 1, waitSeconds: 0 };
+    const reading = { ...fromAcknowledged, limit: 1, waitSeconds: 0 };
     const page = await this.#retryUntilAnswered((signal) =>
       this.#source.events(id, reading, signal),
     );
     const [oldest] = page.events;
     const isOlder = oldest !== undefined && Date.parse(oldest.receivedAt) < Date.parse(since);
-    return isOlder ? goingOn : { after: "0", since };
+    return isOlder ? fromAcknowledged : { after: "0", since };
   }
 
   #read(receiverId: string, start: StartPosition, signal: AbortSignal): Promise<DeliveryPage> {
     const reading = {
       ...start,
       limit: FORWARD_PAGE_ROWS,
-      // Whoever was cut off wants to know that it is over, whether there is something new or not.
+      // After a disconnect the next response must come at once, to report that the agent is connected again.
       waitSeconds: this.#isDisconnected ? 0 : FORWARD_WAIT_SECONDS,
     };
     return this.#source.events(receiverId, reading, signal);
   }
 
-  /** Resolves when it was taken, or put aside. */
+  /** Resolves when it was delivered or put aside. */
   async #deliver(delivery: Delivery): Promise<void> {
     const { id, receivedAt } = delivery;
-    let seen = 0;
+    let answers = 0;
     for (let attempt = 1; ; attempt += 1) {
       if (this.#isStopped) throw new StoppedError();
       const result = await this.#target.post(delivery, this.#abortDelivery.signal);
-      const isTaken = result.status !== null && result.status >= 200 && result.status < 300;
-      if (!isTaken && this.#isStopped) throw new StoppedError();
-      // Until something listens nothing is lost by waiting; a server that refuses may always do so.
-      if (!result.isUnsent) seen += 1;
-      const isOver = seen >= FORWARD_ATTEMPTS_MAX;
-      const outcome = isTaken ? "delivered" : isOver ? "put_aside" : "retrying";
-      this.emit("handled", { id, receivedAt, attempt, outcome, ...result });
+      const isDelivered = result.status !== null && result.status >= 200 && result.status < 300;
+      if (!isDelivered && this.#isStopped) throw new StoppedError();
+      // A delivery waits for as long as nothing listens; a server that refuses it may do so every time.
+      if (!result.isUnsent) answers += 1;
+      const isExhausted = answers >= FORWARD_ATTEMPTS_MAX;
+      const outcome = isDelivered ? "delivered" : isExhausted ? "put_aside" : "retrying";
+      this.emit("attempt", { id, receivedAt, attempt, outcome, ...result });
       if (outcome !== "retrying") return;
       await this.#pause(Math.min(FORWARD_RETRY_MAX_MS, FORWARD_RETRY_MIN_MS * 2 ** (attempt - 1)));
     }
   }
 
-  /** Asks until there is an answer. */
-  async #retryUntilAnswered<Answer>(
-    ask: (signal: AbortSignal) => Promise<Answer>,
-  ): Promise<Answer> {
+  /** Repeats a call of the API until it is answered. */
+  async #retryUntilAnswered<Result>(
+    call: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Result> {
     for (let failures = 0; ; failures += 1) {
       if (this.#isStopped) throw new StoppedError();
       try {
-        const answer = await ask(this.#stop.signal);
+        const result = await call(this.#stop.signal);
         if (this.#isDisconnected) this.emit("reconnected");
         this.#isDisconnected = false;
-        return answer;
+        return result;
       } catch (error) {
         if (this.#isStopped) throw new StoppedError();
         if (!(error instanceof UnreachableError)) throw error;
@@ -189,7 +191,7 @@ export class Forwarder extends EventEmitter<Events> {
         await this.#source.acknowledge(receiverId, cursor, this.#abortDelivery.signal);
         return;
       } catch (error) {
-        // Whoever reads on is refused for the same reason, and says so.
+        // The next read is rejected for the same reason, and reports it.
         if (error instanceof RejectionError || this.#isStopped) return;
         await delay(backOff(failures), undefined, { signal: this.#stop.signal }).catch(
           () => undefined,
@@ -205,7 +207,7 @@ export class Forwarder extends EventEmitter<Events> {
   }
 }
 
-/** Leads out of whatever is being done. */
+/** Thrown to leave any step when the forwarder is stopped. */
 class StoppedError extends Error {
   override name = "Stopped";
 }

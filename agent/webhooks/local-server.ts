@@ -10,16 +10,16 @@ import type { ForwardTarget } from "./forward-target.ts";
 const FORWARD_ATTEMPT_MAX_MS = 30_000;
 
 export interface PostResult {
-  /** null: there was no answer. */
+  /** null when there was no response. */
   status: number | null;
   durationMs: number;
-  /** Why there was none. */
+  /** Why there was no response. */
   problem?: string;
-  /** There was no connection, or none that it could be sent on: the server can't have seen the delivery. */
+  /** The delivery was not sent, because there was no trusted connection. */
   isUnsent: boolean;
 }
 
-/** Of a connection that was never made. */
+/** The connection could not be opened. */
 const CONNECT_ERRORS = new Set([
   "ECONNREFUSED",
   "EHOSTUNREACH",
@@ -29,7 +29,7 @@ const CONNECT_ERRORS = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
-/** Of a server that is not who it should be: nothing was sent to it. */
+/** The server's certificate is not trusted, so nothing was sent. */
 const CERTIFICATE_ERRORS = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -39,7 +39,7 @@ const CERTIFICATE_ERRORS = new Set([
   "ERR_TLS_CERT_ALTNAME_INVALID",
 ]);
 
-/** Written anew for each connection. */
+/** The agent sets these for its own connection. */
 const CONNECTION_HEADERS = new Set(["host", "content-length"]);
 
 export class LocalServer {
@@ -61,22 +61,22 @@ export class LocalServer {
     });
   }
 
-  /** With the vendor's own header lines and bytes. */
+  /** Posts a delivery with the vendor's own headers and bytes. */
   async post({ headers, body }: Delivery, signal: AbortSignal): Promise<PostResult> {
     const startedAt = performance.now();
     const durationMs = (): number => Math.round(performance.now() - startedAt);
     try {
-      const answer = await this.#pool.request({
+      const response = await this.#pool.request({
         method: "POST",
         path: this.#target.path,
         headers: toHeaders(headers),
         body: Buffer.from(body, "base64"),
         signal: AbortSignal.any([signal, AbortSignal.timeout(FORWARD_ATTEMPT_MAX_MS)]),
       });
-      await answer.body.dump();
-      return { status: answer.statusCode, durationMs: durationMs(), isUnsent: false };
+      await response.body.dump();
+      return { status: response.statusCode, durationMs: durationMs(), isUnsent: false };
     } catch (error) {
-      const { code, message } = innermost(error);
+      const { code, message } = describeFailure(error);
       const unseen = code === undefined ? undefined : explainUnsent(code);
       const isUnsent = unseen !== undefined;
       return { status: null, durationMs: durationMs(), problem: unseen ?? message, isUnsent };
@@ -97,14 +97,18 @@ function toHeaders(headers: Record<string, string>): Record<string, string> {
 }
 
 function explainUnsent(code: string): string | undefined {
-  if (CONNECT_ERRORS.has(code)) return "nothing listens there";
-  return CERTIFICATE_ERRORS.has(code) ? `its certificate is not trusted (${code})` : undefined;
+  if (CONNECT_ERRORS.has(code)) return "nothing listens at this address";
+  return CERTIFICATE_ERRORS.has(code)
+    ? `the local server's certificate is not trusted (${code}); use --insecure-upstream`
+    : undefined;
 }
 
 /** A name with several addresses fails with one error for each of them. */
-function innermost(error: unknown): { code: string | undefined; message: string } {
-  if (error instanceof AggregateError && error.errors.length > 0) return innermost(error.errors[0]);
+function describeFailure(error: unknown): { code: string | undefined; message: string } {
+  if (error instanceof AggregateError && error.errors.length > 0)
+    return describeFailure(error.errors[0]);
   if (!(error instanceof Error)) return { code: undefined, message: String(error) };
-  if (error.name === "TimeoutError") return { code: undefined, message: "no answer in time" };
+  if (error.name === "TimeoutError")
+    return { code: undefined, message: "the local server did not answer in time" };
   return { code: (error as NodeJS.ErrnoException).code, message: error.message };
 }

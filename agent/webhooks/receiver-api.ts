@@ -1,4 +1,4 @@
-/** The part of the service's API that brings deliveries: found, read and acknowledged with an agent's token. */
+/** The API's routes of webhook receivers, as far as the agent needs them: find, read and acknowledge. */
 import { z } from "zod";
 import {
   Acknowledgement,
@@ -18,7 +18,7 @@ export interface DeliveryQuery {
   since: string | undefined;
 }
 
-/** Calls throw `Rejected` when asking again would change nothing, and `Unreachable` when it may. */
+/** Calls throw `Rejected` when a retry can't succeed, and `Unreachable` when it may. */
 export class ReceiverApi {
   readonly #api: ServiceApi;
 
@@ -26,7 +26,7 @@ export class ReceiverApi {
     this.#api = new ServiceApi(server, token);
   }
 
-  /** @throws UsageError when several have that name. */
+  /** @throws UsageError when several receivers have this name. */
   async find(nameOrId: string, signal: AbortSignal): Promise<ReceiverState> {
     const id = z.uuid().safeParse(nameOrId).success
       ? nameOrId
@@ -53,12 +53,12 @@ export class ReceiverApi {
     const [found, ...others] = all.filter((receiver) => receiver.name === name);
     if (!found) {
       const names = all.map((receiver) => receiver.name).join(", ");
-      const known = names === "" ? "there is none yet" : `there are: ${names}`;
+      const known = names === "" ? "there are none yet" : `existing receivers: ${names}`;
       throw new RejectionError("not_found", `there is no receiver called ${name}; ${known}`);
     }
     if (others.length > 0) {
       const ids = [found, ...others].map(({ id }) => id).join(", ");
-      throw new UsageError(`${others.length + 1} receivers are called ${name}; say which: ${ids}`);
+      throw new UsageError(`${others.length + 1} receivers are called ${name}; use the id: ${ids}`);
     }
     return found.id;
   }

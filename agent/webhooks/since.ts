@@ -1,11 +1,11 @@
-/** `--since`: from when on deliveries are wanted. */
+/** `--since`: the age of the oldest deliveries to forward. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../shared/time.ts";
 
 const UNIT_MS = { s: 1_000, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS } as const;
 
 /**
- * Reads `all`, `90s`, `30m`, `2h`, `7d`, or a moment in RFC 3339.
- * @returns `all`, or the moment; null for anything else.
+ * Accepts `all`, `90s`, `30m`, `2h`, `7d`, or a timestamp in RFC 3339.
+ * @returns `all` or the timestamp; null for anything else.
  */
 export function parseSince(text: string, nowMs: number): string | null {
   if (text === "all") return text;

@@ -37,7 +37,7 @@ export async function benchRelayMemory(real: RealNetwork): Promise<Row> {
       relay_id: relay.id,
     });
     const api = new NetworkApi(url, token);
-    const agent = new NetworkAgent({ server: url, token, api, network: name });
+    const agent = new NetworkAgent({ api, network: name });
     const ready = new Promise((resolve) => agent.once("ready", resolve));
     agent.start();
     agents.push(agent);

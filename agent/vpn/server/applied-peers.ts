@@ -1,6 +1,6 @@
 /**
- * Which peers of the WireGuard interface were added by this agent: only those are removed with their device,
- * so that peers which the operator added by hand stay.
+ * Records which peers of the WireGuard interface this agent added. Only those are removed with their device; peers that the
+ * operator added by hand are not.
  */
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -13,7 +13,7 @@ export class AppliedPeers {
   readonly #path: string;
   #keys: Set<string> | undefined;
 
-  /** @param directory of the network. */
+  /** @param directory the network's. */
   constructor(directory: string) {
     this.#path = join(directory, "applied-peers.json");
   }

@@ -1,4 +1,4 @@
-/** `underpass vpn <network> --apply`: the peers of the WireGuard interface follow the network's devices. */
+/** `underpass vpn <network> --apply`: keeps the peers of the WireGuard interface in step with the network's devices. */
 import { isAddressIn } from "../../../shared/cidr.ts";
 import { WireGuardKey, type Device } from "../../../protocol/schemas/networks.ts";
 import type { AppliedPeers } from "./applied-peers.ts";
@@ -11,16 +11,15 @@ export interface PeerChanges {
 }
 
 export interface PeerPlan {
-  /** Devices that the interface does not know, or under other addresses. */
+  /** Devices that have no peer, or a peer without their address. */
   set: { device: Device; allowedIps: string[] }[];
   /** Public keys. */
   remove: string[];
 }
 
 /**
- * What to change. A peer that was added by hand stays, and keeps the addresses that it has beyond its
- * device's.
- * @param applied public keys that this agent added.
+ * Computes the changes. A peer that was added by hand is not removed, and keeps its additional addresses.
+ * @param applied public keys of the peers that this agent added.
  */
 export function planPeers(
   devices: readonly Device[],
@@ -50,8 +49,8 @@ export class PeerApplier {
   }
 
   /**
-   * Makes the interface's peers those of the network. Calls take turns.
-   * @param cidr of the network: addresses outside of it are not routed to a device.
+   * Makes the interface's peers match the network's devices. Calls run one after the other.
+   * @param cidr the network's: devices with other addresses are ignored.
    * @throws ToolError
    */
   apply(devices: readonly Device[], cidr: string): Promise<PeerChanges> {
@@ -70,7 +69,7 @@ export class PeerApplier {
   async #apply(devices: readonly Device[]): Promise<PeerChanges> {
     const current = await showAllowedIps(this.#interface);
     const plan = planPeers(devices, current, await this.#applied.list());
-    // First: a new device may have the address of one that was removed.
+    // Removals first: a new device may have the address of a removed one.
     const removed: string[] = [];
     for (const key of plan.remove) {
       if (current.has(key)) {
@@ -80,7 +79,7 @@ export class PeerApplier {
       await this.#applied.remove(key);
     }
     for (const { device, allowedIps } of plan.set) {
-      // Noted before it is added: a peer that nobody remembers would stay for ever.
+      // Recorded before it is added: a peer without a record would never be removed.
       if (!current.has(device.public_key)) await this.#applied.add([device.public_key]);
       await setPeer(this.#interface, device.public_key, allowedIps);
     }

@@ -1,4 +1,4 @@
-/** What this machine keeps of a network whose server it is: `~/.config/underpass/networks/<network>/`. */
+/** The files of a network whose server is this machine: `~/.config/underpass/networks/<network>/`. */
 import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
@@ -10,7 +10,7 @@ const State = z.object({
   server: z.string(),
   networkId: z.string(),
   interface: z.string(),
-  /** SHA-256 of the configuration as it was written last: one that differs was edited by hand. */
+  /** SHA-256 of the configuration that was last written: a file with another hash was edited by hand. */
   configHash: z.string().optional(),
 });
 export type NetworkState = z.infer<typeof State>;
@@ -18,14 +18,14 @@ export type NetworkState = z.infer<typeof State>;
 export interface ServerKeys {
   privateKey: string;
   publicKey: string;
-  /** Whether they were made just now. */
+  /** Whether they were generated just now. */
   isNew: boolean;
 }
 
 export class NetworkDirectory {
   readonly path: string;
 
-  /** @param dir instead of the default. */
+  /** @param dir replaces the default directory. */
   constructor(networkName: string, dir: string | undefined) {
     this.path = resolve(dir ?? join(getSettingsDirectory(), "networks", toFileName(networkName)));
   }
@@ -34,17 +34,19 @@ export class NetworkDirectory {
     return join(this.path, name);
   }
 
-  /** @throws SettingsError when the private key is there and can't be used. */
+  /** @throws SettingsError when the private key's file exists but can't be used. */
   async readKeys(): Promise<ServerKeys | null> {
     const privateKey = await readPrivateFile(this.file("private.key"));
     if (privateKey === null) return null;
     if (!parseKey(privateKey)) {
-      throw new SettingsError(`${this.file("private.key")} does not hold a WireGuard private key`);
+      throw new SettingsError(
+        `${this.file("private.key")} does not contain a WireGuard private key; restore it from a backup, or move it away and run --setup again`,
+      );
     }
     return { privateKey: privateKey.trim(), publicKey: derivePublicKey(privateKey), isNew: false };
   }
 
-  /** The keys that are there, or new ones. A key that exists is never overwritten. */
+  /** Reads the keys, or generates them. An existing key is never overwritten. */
   async ensureKeys(): Promise<ServerKeys> {
     const known = await this.readKeys();
     if (known) return known;
@@ -65,7 +67,7 @@ export class NetworkDirectory {
   }
 }
 
-/** Writes a file that only its owner can read, whole or not at all. */
+/** Writes a file that only its owner can read, atomically. */
 export async function writePrivateFile(path: string, text: string): Promise<void> {
   const temporary = `${path}.${process.pid}`;
   await writeFile(temporary, text, { mode: 0o600 });
@@ -73,12 +75,12 @@ export async function writePrivateFile(path: string, text: string): Promise<void
   await rename(temporary, path);
 }
 
-/** @returns null when there is no such file. @throws SettingsError when others can read it. */
+/** @returns null when the file is missing. @throws SettingsError when other users can read it. */
 export async function readPrivateFile(path: string): Promise<string | null> {
   try {
     const { mode } = await stat(path);
     if (process.platform !== "win32" && (mode & 0o077) !== 0) {
-      throw new SettingsError(`${path} can be read by others; run: chmod 600 ${path}`);
+      throw new SettingsError(`${path} can be read by other users; run: chmod 600 ${path}`);
     }
     return await readFile(path, "utf8");
   } catch (error) {
@@ -101,7 +103,7 @@ export async function readJson<Schema extends z.ZodType>(
   }
 }
 
-/** Networks may be called anything; a file may not. */
+/** A network's name may contain any character, a file name may not. */
 function toFileName(name: string): string {
   const escaped = name.replaceAll(/[^A-Za-z0-9._-]/gu, (character) =>
     encodeURIComponent(character),

@@ -21,7 +21,7 @@ import { findInterface, listInterfaces, run } from "../wireguard/tools.ts";
 export interface SetupOptions {
   api: NetworkApi;
   server: URL;
-  /** Its name or id; the name when it is made. */
+  /** The network's name or id; a new network gets it as its name. */
   network: string;
   cidr: string | undefined;
   listenPort: number | undefined;
@@ -29,10 +29,10 @@ export interface SetupOptions {
   directory: string | undefined;
   /** Whether another server's registration may be replaced. */
   canReplaceServer: boolean;
-  /** Whether this process may bring an interface up: `wg-quick` insists on root. */
+  /** Whether this process can bring an interface up: `wg-quick` requires root. */
   isRoot: boolean;
   signal: AbortSignal;
-  /** What was done, a line each. */
+  /** Receives one line for each step. */
   report: (line: string) => void;
 }
 
@@ -40,7 +40,7 @@ export interface SetupResult {
   network: PrivateNetwork;
   directory: NetworkDirectory;
   interfaceName: string;
-  /** The configuration's file. */
+  /** The path of the configuration file. */
   config: string;
   isUp: boolean;
 }
@@ -50,22 +50,24 @@ const LISTEN_PORT_TRIES = 100;
 /** Linux takes 15 characters (IFNAMSIZ). */
 const INTERFACE_NAME = /^[A-Za-z0-9_=+.-]{1,15}$/;
 
-/** @throws SettingsError or ToolError with what to do about it. */
+/** @throws SettingsError or ToolError, whose message says what to do. */
 export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
   const { api, server, signal, report } = options;
   const found = await findOrCreate(options);
   const directory = new NetworkDirectory(found.name, options.directory);
   const state = await directory.readState();
   if (state && state.server !== server.origin) {
-    const advice = `give this one a directory of its own with --dir`;
-    throw new SettingsError(`${directory.path} has a network of ${state.server}; ${advice}`);
+    const advice = "choose another directory with --dir";
+    throw new SettingsError(`${directory.path} belongs to a network of ${state.server}; ${advice}`);
   }
   const interfaceName = options.interfaceName ?? state?.interface ?? toInterfaceName(found.name);
   if (!INTERFACE_NAME.test(interfaceName)) {
-    throw new SettingsError(`${interfaceName} is not a name of an interface: 15 letters or digits`);
+    throw new SettingsError(
+      `${interfaceName} is not a valid interface name; use up to 15 letters, digits, dots or hyphens`,
+    );
   }
   const keys = await directory.ensureKeys();
-  report(`${keys.isNew ? "Made" : "Uses"} the server's keys in ${directory.path}`);
+  report(`${keys.isNew ? "Generated" : "Using"} the server's keys in ${directory.path}`);
   const network = await register(options, found, keys);
   const written = await writeConfig(api, network, directory, interfaceName, keys, signal);
   const { path } = written;
@@ -76,7 +78,7 @@ export async function setUpServer(options: SetupOptions): Promise<SetupResult> {
     configHash: written.hash,
   } satisfies NetworkState);
   report(written.note);
-  // Before it is up: a peer of the configuration that nobody remembers would stay for ever.
+  // Recorded before the interface is up: a peer without a record would never be removed.
   await new AppliedPeers(directory.path).add(written.peers);
   const isUp = await bringUp(interfaceName, path, keys, options);
   return { network, directory, interfaceName, config: path, isUp };
@@ -88,7 +90,9 @@ async function findOrCreate(options: SetupOptions): Promise<PrivateNetwork> {
   if (!found) {
     if (cidr === undefined) {
       const command = `underpass vpn ${name} --setup --cidr 10.88.0.0/24`;
-      throw new SettingsError(`there is no private network ${name}; to make it: ${command}`);
+      throw new SettingsError(
+        `there is no private network called ${name}; to create it, run: ${command}`,
+      );
     }
     const created = await api.create(name, cidr, signal);
     report(`Created the network ${created.name} (${created.cidr})`);
@@ -96,7 +100,7 @@ async function findOrCreate(options: SetupOptions): Promise<PrivateNetwork> {
   }
   if (cidr !== undefined && parseCidr(cidr)?.text !== parseCidr(found.cidr)?.text) {
     throw new SettingsError(
-      `the network ${found.name} has the addresses ${found.cidr}, not ${cidr}`,
+      `the network ${found.name} has the addresses ${found.cidr}, not ${cidr}; leave out --cidr`,
     );
   }
   return found;
@@ -111,8 +115,8 @@ async function register(
   const { server_public_key: registered, server_listen_port: registeredPort } = network;
   if (registered !== null && registered !== keys.publicKey && !options.canReplaceServer) {
     throw new SettingsError(
-      `another server is registered for ${network.name} (public key ${registered}). Its devices know that key ` +
-        `and would need new configurations. To replace it: --replace-server`,
+      `another server is registered for ${network.name} (public key ${registered}). If you replace it, all devices ` +
+        `need new configurations. To replace it, add --replace-server`,
     );
   }
   const port = options.listenPort ?? registeredPort ?? (await findFreePort());
@@ -130,9 +134,9 @@ interface WrittenConfig {
 }
 
 /**
- * Writes the configuration anew, for a machine that `--setup` made the server: a device that is gone must not
- * come back with the interface.
- * @returns what was done; null on any other machine.
+ * Updates the configuration file on a machine that `--setup` made the server: a removed device must not be added again when
+ * the interface restarts.
+ * @returns a line about what was done; null on any other machine.
  */
 export async function refreshConfig(
   api: NetworkApi,
@@ -148,7 +152,7 @@ export async function refreshConfig(
   return written.note;
 }
 
-/** Writes the configuration from the API with the private key in it. One that was edited by hand stays. */
+/** Writes the API's configuration with the private key in it. A file that was edited by hand is not overwritten. */
 async function writeConfig(
   api: NetworkApi,
   network: PrivateNetwork,
@@ -157,7 +161,7 @@ async function writeConfig(
   keys: ServerKeys,
   signal: AbortSignal,
 ): Promise<WrittenConfig> {
-  const text = await api.serverConfig(network.id, signal);
+  const text = await api.getServerConfig(network.id, signal);
   checkConfig(text);
   const config = fillPrivateKey(text, keys.privateKey);
   const peers = readPeers(text);
@@ -167,8 +171,8 @@ async function writeConfig(
   const hash = hashText(config);
   if (current !== null && last !== hashText(current) && hashText(current) !== hash) {
     await writePrivateFile(`${path}.new`, config);
-    const note = `Left ${path} alone, which was edited by hand; the newest is ${path}.new`;
-    // With the old hash the file goes on to count as edited.
+    const note = `${path} was edited by hand and is unchanged; the new configuration is in ${path}.new`;
+    // With the old hash the file still counts as edited.
     return { path, hash: last ?? "", peers, note };
   }
   await writePrivateFile(path, config);
@@ -183,22 +187,24 @@ async function bringUp(
   { report, isRoot }: SetupOptions,
 ): Promise<boolean> {
   if (!isRoot) {
-    report("Not root: bring the server up with");
+    report("Not running as root. To bring the server up, run");
     report(`  sudo wg-quick up ${config}`);
-    report("or, when it is up already, with");
+    report("or, if it is already up,");
     report(`  sudo wg-quick strip ${config} | sudo wg syncconf ${name} /dev/stdin`);
     return false;
   }
   const running = await findInterface(keys.publicKey);
   if (running === null) {
     if ((await listInterfaces()).includes(name)) {
-      throw new SettingsError(`the interface ${name} is another one; choose a name: --interface`);
+      throw new SettingsError(
+        `the interface ${name} exists and has another key; choose another name with --interface`,
+      );
     }
     await run("wg-quick", ["up", config]);
     report(`Brought up the interface ${name}`);
     return true;
   }
-  // `wg` reads a file: what it is given has the private key, as the configuration beside it.
+  // `wg` needs a file. It holds the private key, as the configuration file beside it does.
   const stripped = `${config}.stripped`;
   try {
     await writePrivateFile(stripped, await run("wg-quick", ["strip", config]));
@@ -206,11 +212,11 @@ async function bringUp(
   } finally {
     await rm(stripped, { force: true });
   }
-  report(`Updated the interface ${running}, which was up already`);
+  report(`Updated the running interface ${running}`);
   return true;
 }
 
-/** The first port from WireGuard's usual one on that nothing uses: a machine may serve several networks. */
+/** The first unused port, starting at WireGuard's default: a machine may serve several networks. */
 async function findFreePort(): Promise<number> {
   for (let port = DEFAULT_LISTEN_PORT; port < DEFAULT_LISTEN_PORT + LISTEN_PORT_TRIES; port += 1) {
     const socket = createSocket("udp4");
@@ -219,13 +225,13 @@ async function findFreePort(): Promise<number> {
       await once(socket, "listening");
       return port;
     } catch {
-      // The next one.
+      // In use: try the next one.
     } finally {
       socket.close();
     }
   }
   throw new SettingsError(
-    "no UDP port is free for the WireGuard server; choose one: --listen-port",
+    "found no free UDP port for the WireGuard server; choose one with --listen-port",
   );
 }
 

@@ -1,17 +1,16 @@
-/** WireGuard configuration texts (wg(8), wg-quick(8)) as the API writes them. */
+/** WireGuard configurations (wg(8), wg-quick(8)) as the API writes them. */
 import { SettingsError } from "../../settings.ts";
 import { parseKey } from "./keys.ts";
 
-/** Everything that the configurations of the API may say. */
+/** All keys that a configuration of the API may contain. */
 const ALLOWED: Record<string, readonly string[]> = {
   interface: ["privatekey", "address", "listenport", "mtu", "dns"],
   peer: ["publickey", "allowedips", "endpoint", "persistentkeepalive"],
 };
 
 /**
- * `wg-quick` runs `PostUp` and its like as root: a configuration that came over the network must not have
- * any line that is not known to be harmless.
- * @throws SettingsError naming the first line that is not.
+ * `wg-quick` runs `PostUp` and similar keys as root, so a configuration from the network may only contain known, safe keys.
+ * @throws SettingsError with the first line that is not allowed.
  */
 export function checkConfig(config: string): void {
   let section = "";
@@ -25,14 +24,17 @@ export function checkConfig(config: string): void {
     }
     const name = /^(\w+)\s*=/.exec(text)?.[1]?.toLowerCase() ?? "";
     if (ALLOWED[section]?.includes(name)) continue;
-    throw new SettingsError(`the server's configuration has a line that is not used: "${text}"`);
+    throw new SettingsError(
+      `the configuration from the server was refused, because this line is not allowed: "${text}"`,
+    );
   }
 }
 
-/** Puts the private key where the API, which never has one, left a placeholder. */
+/** Replaces the placeholder for the private key, which the API never has. */
 export function fillPrivateKey(config: string, privateKey: string): string {
   const line = /^([ \t]*PrivateKey[ \t]*=[ \t]*)\S.*$/im;
-  if (!line.test(config)) throw new SettingsError("the server's configuration has no PrivateKey");
+  if (!line.test(config))
+    throw new SettingsError("the configuration from the server has no PrivateKey line");
   return config.replace(line, (_, start: string) => `${start}${privateKey}`);
 }
 

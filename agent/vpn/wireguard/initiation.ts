@@ -1,6 +1,6 @@
 /**
- * Reads who starts a WireGuard handshake: the first message (Noise_IKpsk2, WireGuard paper §5.4.2) carries
- * the initiator's public key, encrypted for the server's.
+ * Identifies the initiator of a WireGuard handshake: the first message (Noise_IKpsk2, WireGuard paper §5.4.2) contains the
+ * initiator's public key, encrypted for the server's key.
  */
 import { createDecipheriv, type KeyObject } from "node:crypto";
 import { blake2s } from "@noble/hashes/blake2.js";
@@ -25,7 +25,7 @@ const MAC1_AT = 116;
 export interface Initiator {
   /** In base64. */
   publicKey: string;
-  /** TAI64N: a later message of the same initiator has a greater one. */
+  /** TAI64N: a later message of the same initiator has a greater timestamp. */
   timestamp: Buffer;
 }
 
@@ -35,7 +35,7 @@ export class InitiationReader {
   readonly #privateKey: KeyObject;
   readonly #initialHash: Uint8Array;
 
-  /** @param privateKey of the server, in base64. @throws Error, without the key, when it is not one. */
+  /** @param privateKey the server's, in base64. @throws Error, without the key in its message, when it is not valid. */
   constructor(privateKey: string) {
     const bytes = parseKey(privateKey);
     if (!bytes) throw new Error("the private key is not 32 bytes in base64");
@@ -46,8 +46,8 @@ export class InitiationReader {
   }
 
   /**
-   * The key alone proves nothing: anybody who knows the server's public key could have written it. Only its
-   * owner could have encrypted the timestamp beside it.
+   * The public key alone proves nothing, because anyone who has the server's public key can encrypt it. Only the owner of the
+   * private key can encrypt the timestamp that follows.
    * @returns null when the message is not an initiation for this server, or forged.
    */
   read(message: Uint8Array): Initiator | null {

@@ -1,6 +1,6 @@
 /**
- * WireGuard keys (X25519, RFC 7748) as `wg` writes them: 32 bytes in base64. Private keys are made here and
- * stay on this machine: no request, log line or error message has one.
+ * WireGuard keys (X25519, RFC 7748) as `wg` writes them: 32 bytes in base64. Private keys are generated here and stay on this
+ * machine: no request, log line or error message contains one.
  */
 import {
   createPrivateKey,
@@ -15,7 +15,7 @@ const KEY_BYTES = 32;
 const PKCS8_PREFIX = Buffer.from("302e020100300506032b656e04220420", "hex");
 const SPKI_PREFIX = Buffer.from("302a300506032b656e032100", "hex");
 
-/** @returns a private key with its bits set as RFC 7748 §5 asks, as `wg genkey` prints it. */
+/** @returns a private key, clamped as RFC 7748 §5 requires and as `wg genkey` prints it. */
 export function generatePrivateKey(): string {
   const bytes = randomBytes(KEY_BYTES);
   bytes[0]! &= 248;
@@ -31,7 +31,7 @@ export function parseKey(text: string): Buffer | null {
   return bytes.byteLength === KEY_BYTES ? bytes : null;
 }
 
-/** @throws Error, without the text, when it is not a key. */
+/** @throws Error, without the text in its message, when it is not a key. */
 export function derivePublicKey(privateKey: string): string {
   const bytes = parseKey(privateKey);
   if (!bytes) throw new Error("the private key is not 32 bytes in base64");

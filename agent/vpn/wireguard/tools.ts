@@ -1,4 +1,4 @@
-/** `wg` and `wg-quick` of wireguard-tools: one WireGuard interface of this machine. */
+/** Runs `wg` and `wg-quick` of wireguard-tools on the WireGuard interfaces of this machine. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 
@@ -10,12 +10,12 @@ const RUN_MAX_MS = 30_000;
 const OUTPUT_MAX_BYTES = 8 * 1024 * 1024;
 const CAP_NET_ADMIN = 12n;
 
-/** An interface's peers, by public key: their addresses with prefixes. */
+/** The addresses of an interface's peers, with prefixes, by public key. */
 export type AllowedIps = Map<string, string[]>;
 
 /**
  * Runs a program, without a shell.
- * @throws ToolError with the program's own words, or how to install it.
+ * @throws ToolError with the program's own message, or with how to install it.
  */
 export function run(
   program: "wg" | "wg-quick",
@@ -29,10 +29,10 @@ export function run(
       if (error.code === "ENOENT") {
         const advice =
           "install wireguard-tools (apt install wireguard, brew install wireguard-tools)";
-        return reject(new ToolError(`${program} is not installed: ${advice}`));
+        return reject(new ToolError(`${program} is not installed; ${advice}`));
       }
-      const words = stderr.trim().split("\n").at(-1) || error.message;
-      reject(new ToolError(`${program} ${args[0]}: ${words}`));
+      const output = stderr.trim().split("\n").at(-1) || error.message;
+      reject(new ToolError(`${program} ${args[0]}: ${output}`));
     });
   });
 }
@@ -59,7 +59,7 @@ export async function findInterface(publicKey: string): Promise<string | null> {
   return null;
 }
 
-// `wg show <interface> dump` would have these in one call, and the private key with them.
+// `wg show <interface> dump` would print all of these in one call, but also the private key.
 
 export async function showAllowedIps(name: string): Promise<AllowedIps> {
   const rows = toRows(await run("wg", ["show", name, "allowed-ips"]));

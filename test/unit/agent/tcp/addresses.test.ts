@@ -1,7 +1,8 @@
 /** What people may type for a local TCP server, and for where `underpass connect` listens. */
 import { expect, test } from "vitest";
-import { formatAddress, parseListenAddress } from "../../../../agent/connect/listen-address.ts";
+import { parseListenAddress } from "../../../../agent/connect/listen-address.ts";
 import { parseTcpTarget } from "../../../../agent/tcp/tcp-target.ts";
+import { formatHostAndPort } from "../../../../protocol/relay/settings.ts";
 
 test.each([
   ["5432", { host: "localhost", port: 5432, text: "localhost:5432" }],
@@ -38,6 +39,6 @@ test.each(["", "65536", "localhost", "::1", "127.0.0.1:", "127.0.0.1:x"])(
 );
 
 test("an IPv6 address is shown in brackets", () => {
-  expect(formatAddress("::1", 5433)).toBe("[::1]:5433");
-  expect(formatAddress("127.0.0.1", 5433)).toBe("127.0.0.1:5433");
+  expect(formatHostAndPort("::1", 5433)).toBe("[::1]:5433");
+  expect(formatHostAndPort("127.0.0.1", 5433)).toBe("127.0.0.1:5433");
 });
