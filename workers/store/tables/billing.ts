@@ -74,7 +74,7 @@ export const subscriptions = pgTable(
   ],
 );
 
-/** What was heard, so that it is heard once: the provider tells everything at least once. */
+/** Events that were applied, so that each is applied once: the provider delivers an event at least once. */
 export const billingEvents = pgTable(
   "billing_events",
   {

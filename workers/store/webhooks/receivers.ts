@@ -197,7 +197,7 @@ export function replaceReceiverSecrets(
   });
 }
 
-/** A batch of the secrets that were replaced and whose time is over. @returns how many. */
+/** Deletes a batch of replaced secrets that are not accepted any more. @returns how many; after a full batch there may be more. */
 export function deleteReplacedSecrets(db: Database): Promise<number> {
   const { id, previousSecretUntil } = webhookReceivers;
   return db.transaction(async (change) => {
