@@ -67,7 +67,7 @@ describe("while the local server is down", () => {
 test("a name that nobody serves says so to people and programs", async () => {
   const page = await stack.visit("nobody", "/<script>", "Accept: text/html\r\n");
   expect(page.status).toBe(404);
-  expect(page.body.toString()).toContain("Nobody has a tunnel at this address");
+  expect(page.body.toString()).toContain("No tunnel uses this address");
   expect(page.body.toString()).not.toContain("<script");
   expect(JSON.parse((await stack.visit("nobody")).body.toString())).toMatchObject({
     error: "tunnel_not_found",
