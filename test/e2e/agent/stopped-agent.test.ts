@@ -1,7 +1,13 @@
-/** The agent's command through a tunnel's life: stopped, started, deleted, over. */
+/** The agent's command when its tunnel is stopped, started, deleted, or expires. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runAgent } from "../../harness/tunnel/agent.ts";
-import { mintToken, startApi, waitUntil, type Person, type TestApi } from "../../harness/server/api.ts";
+import {
+  mintToken,
+  startApi,
+  waitUntil,
+  type Person,
+  type TestApi,
+} from "../../harness/server/api.ts";
 import { startRawOrigin, type RawOrigin } from "../../harness/tunnel/origin.ts";
 import { exchange } from "../../harness/tunnel/raw-http.ts";
 
@@ -28,7 +34,7 @@ const share = (...more: string[]) =>
 const visit = (subdomain: string) =>
   exchange(api.server.port, `GET / HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
 
-test("stopped, it waits and says so; started, it serves again by itself", async () => {
+test("it reports that the tunnel was stopped, waits, and serves again when it is started", async () => {
   await using agent = await share("--subdomain", "paused", "--json");
   const { tunnelId } = await agent.event("ready");
   await owner.post(`/tunnels/${String(tunnelId)}/stop`);
@@ -46,7 +52,7 @@ test("stopped, it waits and says so; started, it serves again by itself", async 
   expect((await visit("paused")).status).toBe(200);
 });
 
-test("of a tunnel that is stopped already it waits as well, and tells a person", async () => {
+test("it waits for a tunnel that is already stopped, and prints that it waits", async () => {
   const { body } = await owner.post<{ id: string }>("/tunnels", {
     localPort: 1,
     subdomain: "not-yet",
@@ -62,7 +68,7 @@ test("of a tunnel that is stopped already it waits as well, and tells a person",
   await waitUntil(() => Promise.resolve(agent.stdout.includes("Forwarding http://not-yet.")));
 });
 
-test("it ends with 1 when the tunnel that it waits for is deleted, and makes no new one", async () => {
+test("it exits with 1 when the stopped tunnel is deleted, and creates no new one", async () => {
   await using agent = await share("--subdomain", "given-up", "--json");
   const { tunnelId } = await agent.event("ready");
   await owner.post(`/tunnels/${String(tunnelId)}/stop`);
@@ -73,7 +79,7 @@ test("it ends with 1 when the tunnel that it waits for is deleted, and makes no 
   expect((await visit("given-up")).status).toBe(404);
 });
 
-test("it ends with 1 when the tunnel's time is over, with a sentence for a person", async () => {
+test("it ends with 1 when the tunnel has expired, with a sentence for a person", async () => {
   const { body } = await owner.post<{ id: string }>("/tunnels", {
     localPort: 1,
     subdomain: "brief",

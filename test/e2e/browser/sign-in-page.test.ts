@@ -142,7 +142,7 @@ test("a provider signs a user in, and leads back to the page where it started", 
   const addresses: string[] = [];
   page.on("framenavigated", (frame) => addresses.push(frame.url()));
   await page.getByRole("link", { name: "Continue with single sign-on" }).click();
-  await complains(page, "No machine waits");
+  await complains(page, "The code is wrong");
   expect(addresses.some((url) => url.includes("oauth_token="))).toBe(true);
   expect(page.url()).toBe(`${pages.origin}/activate?code=BCDF-GHJK`);
   await page.getByRole("link", { name: "Underpass" }).click();

@@ -191,7 +191,7 @@ describe("enrolling", () => {
     await enableSecondFactor(api, person);
     const subjects = async () =>
       (await api.readMailsTo(person.email)).flatMap(
-        (mail) => /^Subject: (.*second factor.*)$/m.exec(mail)?.[1] ?? [],
+        (mail) => /^Subject: (Two-factor.*)$/m.exec(mail)?.[1] ?? [],
       );
     await waitUntil(async () => (await subjects()).length === 1);
     expect(await subjects()).toEqual([

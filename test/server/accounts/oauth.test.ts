@@ -345,7 +345,7 @@ describe("a failure", () => {
     expect([status, headers.get("content-type")]).toEqual([400, "text/html; charset=utf-8"]);
     expect(headers.get("underpass-error")).toBe("invalid_request");
     expect(headers.get("content-security-policy")).toContain("default-src 'none'");
-    expect(body).toContain("Signing in did not work");
+    expect(body).toContain("The sign-in failed");
     expect(body).not.toContain("script");
   });
 });

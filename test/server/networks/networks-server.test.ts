@@ -373,10 +373,7 @@ describe("the report of a relay", () => {
     ]);
     await reporting.close();
     const offline = { state: "offline", latency_ms: null, loss: null, last_seen_at: seen };
-    await vi.waitFor(
-      async () => expect((await read(id)).relay).toMatchObject(offline),
-      WAIT_OPTIONS,
-    );
+    await expect.poll(async () => (await read(id)).relay, WAIT_OPTIONS).toMatchObject(offline);
     expect((await owner.get<Device[]>(devices)).body).toMatchObject([{ tx_bytes: 7 }]);
   });
 });

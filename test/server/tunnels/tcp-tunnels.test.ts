@@ -101,7 +101,7 @@ describe("a TCP tunnel's port", () => {
     expect(body.publicUrl).toBe("tcp://[2001:db8::1]:50001");
     const exhausted = await create({ relayId });
     expect(codeOf(exhausted)).toBe("503 unavailable");
-    expect(exhausted.body.message).toContain("Every TCP port");
+    expect(exhausted.body.message).toContain("no free TCP port");
     link[Symbol.dispose]();
   });
 
@@ -225,7 +225,7 @@ describe("an agent of a TCP tunnel", () => {
     try {
       const attempt = await connect(wireBytes, { subdomain: newName() });
       expect(attempt.code).toBe(CLOSE.internal);
-      expect(attempt.reason).toContain("every TCP port");
+      expect(attempt.reason).toContain("no free TCP port");
     } finally {
       await api.sql("update relays set last_port = 40300 where id = 'main'");
     }
@@ -248,7 +248,7 @@ describe("HTTP", () => {
     ];
     for (const reply of refused) {
       expect(codeOf(reply)).toBe("400 invalid_request");
-      expect(reply.body.message).toContain("carries TCP");
+      expect(reply.body.message).toContain("is a TCP tunnel");
     }
     const domain = await owner.post<{ id: string }>("/domains", { domain: "tcp.example" });
     await api.sql("update domains set verified_at = now() where id = $1", [domain.body.id]);

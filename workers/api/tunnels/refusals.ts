@@ -21,7 +21,7 @@ export class ConnectionRefusal extends Error {
 export function toConnectionRefusal({ headers, status }: Response): ConnectionRefusal | Error {
   switch (headers.get(ERROR_HEADER)) {
     case "unavailable":
-      return new ConnectionRefusal("going_away", "the server is restarting");
+      return new ConnectionRefusal("going_away", "the server restarts");
     case "conflict":
       return new ConnectionRefusal("tunnel_stopped", "the tunnel was stopped");
     case "tunnel_not_found":
