@@ -44,14 +44,14 @@ export type TcpTunnelSettings = Partial<OptionValues<typeof TCP_TUNNEL_OPTIONS>>
 /** The query parameters of those values that are options in `specs`. */
 export function toQuery(
   specs: Record<string, OptionSpec>,
-  values: Record<string, unknown>,
+  values: Record<string, string | number | string[] | undefined>,
 ): Record<string, string> {
   const query: Record<string, string> = {};
   for (const name of Object.keys(specs)) {
     const value = values[name];
     if (value === undefined) continue;
     // A list becomes one value, separated by commas.
-    const text = [value].flat().join(",");
+    const text = Array.isArray(value) ? value.join(",") : String(value);
     if (text !== "") query[name.replaceAll("-", "_")] = text;
   }
   return query;

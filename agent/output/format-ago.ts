@@ -1,6 +1,4 @@
-/** How long ago something was. */
-
-/** Whole units, as a person says them: `12 s ago`, `3 min ago`. */
+/** Formats a duration in the past, in whole units: `12 s ago`, `3 min ago`. */
 export function formatAgo(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000));
   if (seconds < 120) return `${seconds} s ago`;

@@ -28,8 +28,8 @@ beforeEach(() => {
   origin.respond = () => OK;
 });
 
-/** The command line of an agent that shares the local server of this file. */
-const sharing = (...more: string[]) => [
+/** The arguments of an agent that shares the local server of this file. */
+const share = (...more: string[]) => [
   ...["http", String(origin.port), "--server", api.server.url, "--token-file", "TOKEN"],
   ...more,
 ];
@@ -38,8 +38,8 @@ const visit = (subdomain: string, path = "/") =>
   exchange(api.server.port, `GET ${path} HTTP/1.1\r\nHost: ${subdomain}.localhost\r\n\r\n`);
 
 describe("underpass http --json", () => {
-  test("tells of the tunnel and of each request, a line of JSON each", async () => {
-    await using agent = await runAgent(sharing("--subdomain", "lines", "--json"), { token });
+  test("prints the tunnel and each request, one JSON object per line", async () => {
+    await using agent = await runAgent(share("--subdomain", "lines", "--json"), { token });
     const { tunnelId, ...ready } = await agent.event("ready");
     expect(ready).toEqual({
       event: "ready",
@@ -59,9 +59,9 @@ describe("underpass http --json", () => {
   });
 
   test.each(["SIGINT", "SIGTERM"] as const)(
-    "ends with 0 by %s, and the tunnel is offline",
+    "exits with 0 after %s, and the tunnel is offline",
     async (signal) => {
-      await using agent = await runAgent(sharing("--subdomain", "stopped", "--json"), { token });
+      await using agent = await runAgent(share("--subdomain", "stopped", "--json"), { token });
       await agent.event("ready");
       agent.child.kill(signal);
       expect(await agent.exit).toBe(0);
@@ -69,7 +69,7 @@ describe("underpass http --json", () => {
     },
   );
 
-  test("can be told everything in the environment", async () => {
+  test("takes every option from the environment", async () => {
     const env = {
       UNDERPASS_SERVER: api.server.url,
       UNDERPASS_SUBDOMAIN: "environment",
@@ -80,8 +80,8 @@ describe("underpass http --json", () => {
     expect((await agent.event("ready")).url).toContain("//environment.");
   });
 
-  test("shows its token nowhere", async () => {
-    await using agent = await runAgent(sharing("--subdomain", "secret", "--log-level", "debug"), {
+  test("never prints its token", async () => {
+    await using agent = await runAgent(share("--subdomain", "secret", "--log-level", "debug"), {
       token,
     });
     await expect.poll(() => agent.stdout, WAIT_OPTIONS).toContain("secret.localhost");
@@ -95,7 +95,7 @@ describe("underpass http --json", () => {
   });
 });
 
-describe("a token that will not do ends the agent with 1 and a sentence:", () => {
+describe("with an invalid token the agent exits with 1 and the reason:", () => {
   const changed = (at: number) => {
     const bytes = Buffer.from(token);
     bytes[(at + bytes.length) % bytes.length]! ^= 1;
@@ -105,7 +105,7 @@ describe("a token that will not do ends the agent with 1 and a sentence:", () =>
     "cut short": () => token.subarray(0, -1),
     "with a byte too many": () => Buffer.concat([token, Buffer.from([0])]),
     "of no bytes": () => Buffer.alloc(0),
-    "of another kind of file": () => Buffer.from("-----BEGIN PRIVATE KEY-----\n"),
+    "from another kind of file": () => Buffer.from("-----BEGIN PRIVATE KEY-----\n"),
     "with another version": () => changed(0),
     "of another kind": () => changed(4),
     "with another nonce": () => changed(8),
@@ -115,7 +115,7 @@ describe("a token that will not do ends the agent with 1 and a sentence:", () =>
   };
 
   test.each(Object.entries(cases))("%s", async (_, bytes) => {
-    await using agent = await runAgent(sharing("--json"), { token: bytes() });
+    await using agent = await runAgent(share("--json"), { token: bytes() });
     expect(await agent.exit).toBe(1);
     expect(await agent.event("rejected")).toMatchObject({ reason: "unauthorized" });
     expect(agent.stdout.trim().split("\n")).toHaveLength(1);
@@ -124,7 +124,7 @@ describe("a token that will not do ends the agent with 1 and a sentence:", () =>
   test("of another server", async () => {
     await using other = await startApi();
     const { wireBytes } = await mintToken(await other.owner());
-    await using agent = await runAgent(sharing("--json"), {
+    await using agent = await runAgent(share("--json"), {
       token: Buffer.from(wireBytes, "base64"),
     });
     expect(await agent.exit).toBe(1);
@@ -133,7 +133,7 @@ describe("a token that will not do ends the agent with 1 and a sentence:", () =>
 
   test("revoked while it serves", async () => {
     const { wireBytes, nonce } = await mintToken(owner);
-    await using agent = await runAgent(sharing("--subdomain", "revoked", "--json"), {
+    await using agent = await runAgent(share("--subdomain", "revoked", "--json"), {
       token: Buffer.from(wireBytes, "base64"),
     });
     await agent.event("ready");
@@ -146,8 +146,8 @@ describe("a token that will not do ends the agent with 1 and a sentence:", () =>
     });
   });
 
-  test("and to a person it says what to do", async () => {
-    await using agent = await runAgent(sharing(), { token: changed(-1) });
+  test("and it prints what to do", async () => {
+    await using agent = await runAgent(share(), { token: changed(-1) });
     expect(await agent.exit).toBe(1);
     expect(agent.stderr).toMatch(
       /^underpass: unauthorized: [^\n]+\nGet a new token with `underpass login`\.\n$/,
@@ -155,16 +155,16 @@ describe("a token that will not do ends the agent with 1 and a sentence:", () =>
   });
 });
 
-describe("bad usage ends the agent with 2 and says what is wrong:", () => {
+describe("after bad usage the agent exits with 2 and says what is wrong:", () => {
   test.each([
-    [["http"], "say which port"],
-    [["http", "nowhere/at/all"], "is no port"],
-    [["http", "3000", "4000"], "what is 4000"],
+    [["http"], "the local port is missing"],
+    [["http", "nowhere/at/all"], "is not a port"],
+    [["http", "3000", "4000"], "unexpected argument: 4000"],
     [["http", "3000", "--ttl", "soon"], "--ttl"],
     [["http", "3000", "--colour"], "--colour"],
     [["http", "3000", "--log-level", "loud"], "--log-level"],
-    [["http", "3000", "--url", "a.localhost", "--subdomain", "a"], "same thing"],
-    [["serve"], "no command serve"],
+    [["http", "3000", "--url", "a.localhost", "--subdomain", "a"], "not both"],
+    [["serve"], "unknown command: serve"],
     [[], "underpass http <port"],
   ])("%j", async (args, expected) => {
     const token = Buffer.from("x");
@@ -175,20 +175,20 @@ describe("bad usage ends the agent with 2 and says what is wrong:", () => {
     expect(agent.stdout).toBe("");
   });
 
-  test("while a missing token is not bad usage", async () => {
+  test("a missing token is not bad usage", async () => {
     await using agent = await runAgent(["http", "3000", "--server", api.server.url]);
     expect(await agent.exit).toBe(1);
     expect(agent.stderr).toContain("run: underpass login");
   });
 });
 
-describe("a proxy on the way to the server", () => {
+describe("a proxy between agent and server", () => {
   async function startProxy() {
-    const asked: string[] = [];
+    const targets: string[] = [];
     const sockets = new Set<Socket>();
     const proxy = createServer();
     proxy.on("connect", ({ url = "" }, near: Socket) => {
-      asked.push(url);
+      targets.push(url);
       sockets.add(near);
       const [host, port] = url.split(":");
       if (host !== "127.0.0.1") return void near.end("HTTP/1.1 403 Forbidden\r\n\r\n");
@@ -199,7 +199,7 @@ describe("a proxy on the way to the server", () => {
     proxy.listen(0, "127.0.0.1");
     await once(proxy, "listening");
     return {
-      asked,
+      targets,
       url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
       async [Symbol.asyncDispose]() {
         for (const socket of sockets) socket.destroy();
@@ -209,31 +209,31 @@ describe("a proxy on the way to the server", () => {
     };
   }
 
-  test("is used, as the environment says", async () => {
+  test("is used when the environment names it", async () => {
     await using proxy = await startProxy();
-    await using agent = await runAgent(sharing("--subdomain", "proxied", "--json"), {
+    await using agent = await runAgent(share("--subdomain", "proxied", "--json"), {
       token,
       env: { HTTP_PROXY: proxy.url },
     });
     await agent.event("ready");
     expect((await visit("proxied")).status).toBe(200);
-    expect(proxy.asked).toEqual([`127.0.0.1:${api.server.port}`]);
+    expect(proxy.targets).toEqual([`127.0.0.1:${api.server.port}`]);
   });
 
-  test("is used for https too, and not where the environment excepts the server", async () => {
+  test("is used for https too, and not for a server that the environment excludes", async () => {
     await using proxy = await startProxy();
     const args = ["http", "1", "--server", "https://underpass.test", "--token-file", "TOKEN"];
     const env = { HTTPS_PROXY: proxy.url, NO_PROXY: "127.0.0.1" };
     await using refused = await runAgent([...args, "--json"], { token, env });
     await refused.event("retrying");
-    expect(proxy.asked[0]).toBe("underpass.test:443");
-    const before = proxy.asked.length;
-    await using agent = await runAgent(sharing("--subdomain", "direct", "--json"), {
+    expect(proxy.targets[0]).toBe("underpass.test:443");
+    const before = proxy.targets.length;
+    await using agent = await runAgent(share("--subdomain", "direct", "--json"), {
       token,
       env: { ...env, HTTP_PROXY: proxy.url },
     });
     await agent.event("ready");
-    expect(proxy.asked.slice(before)).not.toContain(`127.0.0.1:${api.server.port}`);
+    expect(proxy.targets.slice(before)).not.toContain(`127.0.0.1:${api.server.port}`);
   });
 });
 
@@ -247,9 +247,9 @@ describe("--host-header", () => {
     ["preserve", () => "name.localhost"],
     ["rewrite", own],
     ["app.test", () => "app.test"],
-  ])("%s decides what the local server is called", async (mode, expected) => {
+  ])("%s decides the host name that the local server receives", async (mode, expected) => {
     await using agent = await runAgent(
-      sharing("--subdomain", "name", "--json", "--host-header", mode),
+      share("--subdomain", "name", "--json", "--host-header", mode),
       { token },
     );
     await agent.event("ready");
@@ -257,22 +257,24 @@ describe("--host-header", () => {
     expect(hostsSeen()).toEqual([expected()]);
   });
 
-  test("auto asks again by the local server's own name where the public one is refused", async () => {
+  test("auto repeats a request with the local server's own name when the public one is refused", async () => {
     origin.respond = ({ headers }) =>
       headers.some(([name, value]) => name.toLowerCase() === "host" && value === own())
         ? OK
         : `HTTP/1.1 403 Forbidden\r\ncontent-length: ${BLOCKED.length}\r\n\r\n${BLOCKED}`;
-    await using agent = await runAgent(sharing("--subdomain", "auto", "--json"), { token });
+    await using agent = await runAgent(share("--subdomain", "auto", "--json"), { token });
     await agent.event("ready");
     expect((await visit("auto")).body.toString()).toBe("ok");
     expect((await visit("auto")).body.toString()).toBe("ok");
     expect(hostsSeen()).toEqual(["auto.localhost", own(), own()]);
-    expect((await agent.event("notice")).message).toContain("its own is used from now on");
+    expect((await agent.event("notice")).message).toContain(
+      "its own host name is used from now on",
+    );
   });
 
-  test("auto leaves an application's own 403 alone", async () => {
+  test("auto does not change an application's own 403", async () => {
     origin.respond = () => "HTTP/1.1 403 Forbidden\r\ncontent-length: 4\r\n\r\nmine";
-    await using agent = await runAgent(sharing("--subdomain", "mine", "--json"), { token });
+    await using agent = await runAgent(share("--subdomain", "mine", "--json"), { token });
     await agent.event("ready");
     const { status, body } = await visit("mine");
     expect([status, body.toString()]).toEqual([403, "mine"]);

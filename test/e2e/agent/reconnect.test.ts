@@ -26,7 +26,7 @@ beforeEach(() => {
   origin.respond = () => OK;
 });
 
-test("five losses in a row are five pauses: the URL stays, and who visits meanwhile is answered", async () => {
+test("after each of five losses in a row the URL is the same, and visitors who wait are answered", async () => {
   const { url } = tunnel;
   for (let round = 1; round <= 5; round += 1) {
     const reconnected = once(tunnel.events, "reconnected");
@@ -38,11 +38,11 @@ test("five losses in a row are five pauses: the URL stays, and who visits meanwh
   expect(origin.seen.map(({ target }) => target)).toEqual(["/1", "/2", "/3", "/4", "/5"]);
 });
 
-test("a link that goes dead without a word is noticed at both ends, and replaced", async () => {
+test("both ends detect a connection that silently fails, and the agent replaces it", async () => {
   const before = relay.connections;
   const disconnected = once(tunnel.events, "disconnected");
   relay.freeze();
-  // The server notices because somebody waits, the agent because nobody answers its heartbeat.
+  // The server detects it because a visitor waits, the agent because its heartbeat is not answered.
   const answer = stack.visit("shop");
   await disconnected;
   expect((await answer).status).toBe(200);

@@ -23,8 +23,8 @@ beforeEach(() => {
   other.seen.length = 0;
 });
 
-/** @param hosts the Host lines, without their names. */
-const ask = (...hosts: string[]) => {
+/** @param hosts the values of the Host headers. */
+const request = (...hosts: string[]) => {
   const lines = hosts.map((host) => `Host:${host}\r\n`).join("");
   return exchange(stack.server.port, `GET / HTTP/1.1\r\n${lines}\r\n`);
 };
@@ -39,18 +39,18 @@ describe("a tunnel is reached by", () => {
     " shop.localhost:",
     "shop.localhost",
   ])("Host:%s", async (host) => {
-    const { status, body } = await ask(host);
+    const { status, body } = await request(host);
     expect([status, body.toString()]).toEqual([200, "shop"]);
   });
 });
 
-async function expectNobody(host: string, statuses: number[]): Promise<void> {
-  const { status } = await ask(host);
+async function expectNoTunnel(host: string, statuses: number[]): Promise<void> {
+  const { status } = await request(host);
   expect(statuses).toContain(status);
   expect([...shop.seen, ...other.seen]).toEqual([]);
 }
 
-describe("nobody is reached by", () => {
+describe("no tunnel is reached by", () => {
   test.each([
     "",
     " ",
@@ -62,9 +62,9 @@ describe("nobody is reached by", () => {
     " AGENT.internal.:443",
     " shop",
     " -shop.localhost",
-  ])("Host:%s", (host) => expectNobody(host, [400, 404]));
+  ])("Host:%s", (host) => expectNoTunnel(host, [400, 404]));
 
-  // Not even the Worker: workerd's own listener gives up on what is no host name, with a 500.
+  // These do not reach the Worker: workerd's own listener answers an invalid host name with 500.
   test.each([
     " shop.localhost@evil.test",
     " other@shop.localhost",
@@ -78,15 +78,15 @@ describe("nobody is reached by", () => {
     " shop localhost",
     " shop.localhost  ",
     " sh\u00f6p.localhost",
-  ])("Host:%s", (host) => expectNobody(host, [400, 404, 500]));
+  ])("Host:%s", (host) => expectNoTunnel(host, [400, 404, 500]));
 
   test("two Host lines", async () => {
-    const { status } = await ask(" shop.localhost", " other.localhost");
+    const { status } = await request(" shop.localhost", " other.localhost");
     expect(status).toBeGreaterThanOrEqual(400);
     expect([...shop.seen, ...other.seen]).toEqual([]);
   });
 
-  test("the agents' own way in", async () => {
+  test("the agents' internal host", async () => {
     for (const host of ["agent.internal", "shop.localhost"]) {
       const answer = await exchange(
         stack.server.port,
@@ -97,7 +97,7 @@ describe("nobody is reached by", () => {
   });
 });
 
-test("no header of a visitor's leads to another tunnel", async () => {
+test("no header of a visitor leads to another tunnel", async () => {
   const lines = ["X-Forwarded-Host", "X-Host", "Forwarded", "X-Original-Host", "X-Original-URL"]
     .map((name) => `${name}: other.localhost\r\n`)
     .join("");

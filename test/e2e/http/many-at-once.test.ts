@@ -17,10 +17,10 @@ const BODY_MAX_BYTES = 200_000;
 let stack: Stack;
 const sites: Server[] = [];
 const tunnels: ExposedTunnel[] = [];
-/** Requests that a site has begun and not finished. */
+/** Requests that a site has received and not finished. */
 let open = 0;
 
-/** Answers after a while with who it is, what it was asked, and as many bytes as it was told. */
+/** Answers after `delay` with its name, the request's nonce and body, and the requested number of bytes. */
 async function startSite(name: string): Promise<number> {
   const site = createServer((asked, answer) => {
     open += 1;
@@ -53,7 +53,7 @@ afterAll(async () => {
 
 type Outcome = "right" | "aborted" | `wrong: ${string}`;
 
-/** One visitor, who reads all of the answer or leaves somewhere on the way. */
+/** One visitor, who reads the whole response or leaves before its end. */
 async function visit(agent: Agent, i: number, random: Random): Promise<Outcome> {
   const name = random.pick(NAMES);
   const nonce = `${name}-${i}-${random.below(1e9)}`;
@@ -88,7 +88,7 @@ async function visit(agent: Agent, i: number, random: Random): Promise<Outcome> 
   }
 }
 
-test("two thousand visitors of two tunnels each get their own answer, whole, and leave nothing behind", async () => {
+test("two thousand visitors of two tunnels each get their own complete response, and leave no stream behind", async () => {
   const random = createRandom(41);
   const agent = new Agent({ keepAlive: true, maxSockets: CONCURRENCY });
   const counts = new Map<Outcome, number>();
@@ -105,7 +105,7 @@ test("two thousand visitors of two tunnels each get their own answer, whole, and
   expect([...counts.keys()].sort()).toEqual(["aborted", "right"]);
   expect(counts.get("right")).toBeGreaterThan(REQUESTS / 2);
   await vi.waitUntil(() => open === 0, WAIT_OPTIONS);
-  // An agent that had a stream left would wait for it to end, by this clock for ever.
+  // With this clock, an agent with an open stream would wait forever.
   vi.useFakeTimers({ toFake: ["Date"] });
   await Promise.all(tunnels.map((tunnel) => tunnel.close()));
   vi.useRealTimers();

@@ -19,8 +19,8 @@ async function listening(address: string, port = 0) {
   return { port: (server.address() as AddressInfo).port, stop: () => server.close() };
 }
 
-describe("a local server called by its port", () => {
-  test.each(["127.0.0.1", "::1"])("is found where it listens on %s only", async (address) => {
+describe("a local server given by its port", () => {
+  test.each(["127.0.0.1", "::1"])("is found when it listens on %s only", async (address) => {
     const server = await listening(address);
     const subdomain = address === "::1" ? "six" : "four";
     const tunnel = await stack.expose({ port: server.port, subdomain });
@@ -39,7 +39,7 @@ describe("while the local server is down", () => {
     await stack.expose({ port, subdomain: "down" });
   });
 
-  test("a person sees a page that says what to do", async () => {
+  test("a browser gets a page that says what to do", async () => {
     const { status, headers, body } = await stack.visit("down", "/", "Accept: text/html\r\n");
     const named = Object.fromEntries(headers.map(([name, value]) => [name.toLowerCase(), value]));
     expect(status).toBe(502);
@@ -51,20 +51,20 @@ describe("while the local server is down", () => {
     expect(body.toString()).toContain("Start the local server");
   });
 
-  test("a program gets the same as JSON", async () => {
+  test("a program gets the same error as JSON", async () => {
     const { status, body } = await stack.visit("down");
     expect(status).toBe(502);
     expect(JSON.parse(body.toString())).toMatchObject({ error: "origin_unreachable" });
   });
 
-  test("nothing has to be started again when it is back", async () => {
+  test("the tunnel works again when the local server is back", async () => {
     const server = await listening("127.0.0.1", port);
     expect((await stack.visit("down")).status).toBe(200);
     server.stop();
   });
 });
 
-test("a name that nobody serves says so to people and programs", async () => {
+test("an unknown name is reported to browsers and programs", async () => {
   const page = await stack.visit("nobody", "/<script>", "Accept: text/html\r\n");
   expect(page.status).toBe(404);
   expect(page.body.toString()).toContain("No tunnel uses this address");

@@ -19,10 +19,10 @@ afterAll(async () => {
   await origin.stop();
 });
 
-const both = (row: Row) => compare(row, { origin, port: stack.server.port, host });
+const compareBoth = (row: Row) => compare(row, { origin, port: stack.server.port, host });
 
 async function expectSame(row: Row): Promise<void> {
-  const { direct, tunnelled } = await both(row);
+  const { direct, tunnelled } = await compareBoth(row);
   expect(tunnelled).toEqual(direct);
 }
 
@@ -56,9 +56,9 @@ describe("a method passes", () => {
   test.each(["POST", "PUT", "PATCH"])("%s with an empty body", (method) =>
     expectSame({ method, lines: ["Content-Length: 0"] }),
   );
-  test("but not one that the platform's listener does not know", async () => {
+  test("but not one that the platform's listener does not support", async () => {
     for (const method of ["BIND", "LINK", "M-SEARCH", "MKCALENDAR", "FOO"]) {
-      const { tunnelled } = await both({ method });
+      const { tunnelled } = await compareBoth({ method });
       expect([method, tunnelled.answer.status, tunnelled.seen]).toEqual([method, 501, null]);
     }
   });
@@ -89,21 +89,21 @@ describe("a target passes byte for byte:", () => {
     `/?${"q".repeat(8_000)}`,
   ])("%s", (target) => expectSame({ target }));
 
-  test("but segments of dots and fragments, which the platform's listener folds", async () => {
+  test("except dot segments and fragments, which the platform's listener removes", async () => {
     const folded = { "/a/../b": "/b", "/a/./b": "/a/b", "/a#b": "/a" };
     for (const [target, expected] of Object.entries(folded))
-      expect((await both({ target })).tunnelled.seen?.target).toBe(expected);
+      expect((await compareBoth({ target })).tunnelled.seen?.target).toBe(expected);
   });
 });
 
-test("a target that is no path is not for a tunnel: the platform's listener gives up on it", async () => {
+test("the platform's listener refuses a target that is not a path", async () => {
   for (const row of [{ method: "OPTIONS", target: "*" }, { target: "http://elsewhere.test/x" }]) {
-    const { tunnelled } = await both(row);
+    const { tunnelled } = await compareBoth(row);
     expect([tunnelled.answer.status, tunnelled.seen]).toEqual([500, null]);
   }
 });
 
-describe("no target leads anywhere else", () => {
+describe("no target leads to another server", () => {
   test.each(["//PLACE/x", "/\\PLACE/x", "/@PLACE", "///PLACE", "/http://PLACE/", "//user@PLACE/"])(
     "%s",
     async (pattern) => {
@@ -115,7 +115,7 @@ describe("no target leads anywhere else", () => {
     },
   );
 
-  test("a redirect is passed on and not followed", async () => {
+  test("a redirect is forwarded and not followed", async () => {
     const canary = await startRawOrigin();
     for (const status of [
       "301 Moved",
@@ -132,9 +132,9 @@ describe("no target leads anywhere else", () => {
   });
 });
 
-describe("a request's header lines pass:", () => {
+describe("request headers pass:", () => {
   const rows: Record<string, string[]> = {
-    "of every kind that browsers send": [
+    "all kinds that browsers send": [
       "Accept: text/html,application/xhtml+xml,*/*;q=0.8",
       "Accept-Encoding: gzip, deflate, br, zstd",
       "Accept-Language: de,en-US;q=0.7",
@@ -154,30 +154,30 @@ describe("a request's header lines pass:", () => {
     "UTF-8 values": [`X-Name: ${Buffer.from("Übung 日本 😀").toString("latin1")}`],
     "a hundred lines": Array.from({ length: 100 }, (_, i) => `X-Line-${i}: ${i}`),
     "a line of 30 KB": [`X-Large: ${"v".repeat(30_000)}`],
-    "names that look like ours": ["underpass-admission: {}", "underpass-error: x"],
+    "names that look like the service's own": ["underpass-admission: {}", "underpass-error: x"],
   };
   test.each(Object.entries(rows))("%s", (_, lines) => expectSame({ lines }));
 
-  test("but Latin-1, which the platform reads as broken UTF-8", async () => {
-    const { tunnelled } = await both({ lines: ["X-Name: caf\xe9"] });
+  test("except Latin-1 values, which the platform reads as broken UTF-8", async () => {
+    const { tunnelled } = await compareBoth({ lines: ["X-Name: caf\xe9"] });
     const value = Buffer.from(tunnelled.seen!.headers["x-name"]!, "latin1").toString();
     expect(value).toBe("caf\ufffd");
   });
 
-  test("and Expect is answered on the way", async () => {
+  test("and Expect is answered by the service", async () => {
     const row = {
       method: "POST",
       lines: ["Expect: 100-continue", "Content-Length: 2"],
       body: "hi",
     };
-    const { tunnelled } = await both(row);
+    const { tunnelled } = await compareBoth(row);
     expect(tunnelled.seen?.body).toBe("hi");
     expect(tunnelled.seen?.headers).not.toHaveProperty("expect");
   });
 
-  test("and no line of the visitor's says where a request comes from", async () => {
+  test("and no header of the visitor sets the visitor's address", async () => {
     const lines = ["X-Forwarded-For: 6.6.6.6", "X-Forwarded-Host: evil", "Forwarded: for=6.6.6.6"];
-    const { tunnelled } = await both({
+    const { tunnelled } = await compareBoth({
       lines: [...lines, "X-Real-IP: 6.6.6.6", "Connection: close"],
     });
     expect(origin.seen[0]!.headers).toContainEqual(["x-forwarded-for", "127.0.0.1"]);
@@ -187,9 +187,9 @@ describe("a request's header lines pass:", () => {
   });
 });
 
-describe("an answer's header lines pass:", () => {
+describe("response headers pass:", () => {
   const rows: Record<string, string[]> = {
-    "cookies apart and in order": [
+    "cookies separately and in order": [
       "Set-Cookie: b=2; Path=/; HttpOnly",
       "Set-Cookie: a=1, still=a; Expires=Wed, 21 Oct 2015 07:28:00 GMT",
       "Set-Cookie: b=3",
@@ -212,20 +212,22 @@ describe("an answer's header lines pass:", () => {
   );
 
   test("and Latin-1 values as UTF-8", async () => {
-    const { tunnelled } = await both({
+    const { tunnelled } = await compareBoth({
       respond: answer(["X-Name: caf\xe9", "Content-Length: 2"], "ok"),
     });
     expect(Buffer.from(tunnelled.answer.headers["x-name"]!, "latin1").toString()).toBe("café");
   });
 
-  test("but those of the hop", async () => {
+  test("except those of one connection", async () => {
     const lines = [
       "Connection: x-hop, keep-alive",
       "X-Hop: 1",
       "Keep-Alive: timeout=9",
       "X-End: 1",
     ];
-    const { tunnelled } = await both({ respond: answer([...lines, "Content-Length: 2"], "ok") });
+    const { tunnelled } = await compareBoth({
+      respond: answer([...lines, "Content-Length: 2"], "ok"),
+    });
     expect(tunnelled.answer.headers).toEqual({ "content-length": "2", "x-end": "1" });
   });
 });
@@ -249,7 +251,7 @@ describe("a status passes:", () => {
     expectSame({ respond: answer(['ETag: "x"'], "", status) }),
   );
 
-  test("HEAD with the length that GET would have", () =>
+  test("HEAD with the length of GET", () =>
     expectSame({ method: "HEAD", respond: answer(["Content-Length: 12345"]) }));
 
   test("a part of a file", () =>
@@ -258,7 +260,7 @@ describe("a status passes:", () => {
       respond: answer(["Content-Length: 5", "Content-Range: bytes 0-4/10"], "01234", "206 Part"),
     }));
 
-  test("without its interim answers", async () => {
+  test("without interim responses", async () => {
     const respond: Respond = () =>
       "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     await expectSame({ respond });
@@ -269,12 +271,12 @@ describe("a status passes:", () => {
     "a header name that HTTP does not have": answer(["X Odd: 1", "Content-Length: 0"]),
     "a NUL in a header": answer(["X-Odd: a\0b", "Content-Length: 0"]),
     "two lengths": answer(["Content-Length: 1", "Content-Length: 2"], "ok"),
-    "no HTTP at all": () => "SSH-2.0-OpenSSH_9.2\r\n",
+    "another protocol": () => "SSH-2.0-OpenSSH_9.2\r\n",
     nothing: (_, socket) => void socket.destroy(),
     "half a head": (_, socket) => void socket.end("HTTP/1.1 200 OK\r\ncontent-"),
   };
   test.each(Object.entries(failures))(
-    "an answer with %s is 502 origin_failed",
+    "a response with %s becomes 502 origin_failed",
     async (_, respond) => {
       origin.respond = respond;
       const { status, headers } = await stack.visit("shop");
@@ -300,12 +302,12 @@ describe("a body passes", () => {
     "of %i bytes up, in chunks",
     async (_, body) => {
       const lines = ["Transfer-Encoding: chunked"];
-      const { direct, tunnelled } = await both({
+      const { direct, tunnelled } = await compareBoth({
         method: "POST",
         lines,
         body: chunked(body, 10_000),
       });
-      // One that turned out to be empty may say so.
+      // An empty body may get a length.
       delete tunnelled.seen!.headers["content-length"];
       expect(tunnelled).toEqual(direct);
     },
@@ -318,17 +320,17 @@ describe("a body passes", () => {
     "of %i bytes down, in chunks",
     async (_, body) => {
       const respond = answer(["Transfer-Encoding: chunked"], chunked(body, 10_000));
-      const { direct, tunnelled } = await both({ respond });
-      // A short one that is whole when its head arrives gets a length, which is as good.
+      const { direct, tunnelled } = await compareBoth({ respond });
+      // A short body that is complete when its head arrives gets a length instead.
       delete tunnelled.answer.headers["content-length"];
       expect(tunnelled).toEqual(direct);
     },
   );
 
-  test("to the end of the connection, where it has no length", async () => {
+  test("up to the end of the connection, when it has no length", async () => {
     const respond: Respond = (_, socket) =>
       void socket.end("HTTP/1.0 200 OK\r\ncontent-type: text/plain\r\n\r\nuntil the end");
-    const { direct, tunnelled } = await both({ respond });
+    const { direct, tunnelled } = await compareBoth({ respond });
     expect(tunnelled.answer.body).toEqual(direct.answer.body);
   });
 
@@ -336,21 +338,21 @@ describe("a body passes", () => {
     ["gzip", gzipSync("hello ".repeat(100))],
     ["br", brotliCompressSync("hello ".repeat(100))],
     ["unheard-of", Buffer.from("opaque")],
-  ])("encoded as %s untouched", (encoding, body) =>
+  ])("encoded as %s unchanged", (encoding, body) =>
     expectSame({
       lines: ["Accept-Encoding: gzip, br"],
       respond: answer([`Content-Encoding: ${encoding}`, `Content-Length: ${body.length}`], body),
     }),
   );
 
-  test("that could be compressed uncompressed", () =>
+  test("uncompressed, although the visitor accepts compression", () =>
     expectSame({
       lines: ["Accept-Encoding: gzip"],
       respond: answer(["Content-Type: text/html", "Content-Length: 10000"], "a".repeat(10_000)),
     }));
 
   test("without its trailers, both ways", async () => {
-    const { tunnelled } = await both({
+    const { tunnelled } = await compareBoth({
       method: "POST",
       lines: ["Transfer-Encoding: chunked", "Trailer: X-Sum"],
       body: "2\r\nhi\r\n0\r\nX-Sum: 1\r\n\r\n",

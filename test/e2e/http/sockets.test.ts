@@ -67,13 +67,13 @@ async function connect(protocols?: string[]): Promise<Pair> {
 }
 
 const next = (socket: WebSocket) => once(socket, "message") as Promise<[Buffer, boolean]>;
-const closeOf = async (socket: WebSocket) => {
+const waitForClose = async (socket: WebSocket) => {
   const [code, reason] = (await once(socket, "close")) as [number, Buffer];
   return [code, reason.toString()];
 };
 
 describe("a WebSocket", () => {
-  test("asks the local server as the visitor asked", async () => {
+  test("forwards the visitor's handshake to the local server", async () => {
     const { visitor, request } = await connect();
     expect(request.url).toBe("/room?a=%2f");
     expect(request.headers).toMatchObject({
@@ -121,7 +121,7 @@ describe("a WebSocket", () => {
     visitor.terminate();
   });
 
-  test("keeps a thousand small messages in order", async () => {
+  test("carries a thousand small messages in order", async () => {
     const { visitor, server } = await connect();
     server.on("message", (data: Buffer) => server.send(data.toString()));
     const echoed: number[] = [];
@@ -161,26 +161,26 @@ describe("a WebSocket", () => {
       const pair = await connect();
       pair.visitor.send("hello");
       await next(pair.server);
-      const other = closeOf(side === "visitor" ? pair.server : pair.visitor);
+      const other = waitForClose(side === "visitor" ? pair.server : pair.visitor);
       pair[side].close(code, reason);
       expect(await other).toEqual([code, reason]);
     }
   });
 
-  test("is closed for a visitor who never said anything, too", async () => {
+  test("is also closed for a visitor who has sent nothing", async () => {
     const { visitor, server } = await connect();
     server.close(4000, "enough");
-    // workerd leaves the TCP connection open until the tunnel sleeps; the Close is there at once.
+    // workerd leaves the TCP connection open until the tunnel hibernates; the Close frame arrives at once.
     await vi.waitUntil(() => visitor.readyState !== WebSocket.OPEN, WAIT_OPTIONS);
     visitor.terminate();
   });
 
-  test("that breaks at one end ends at the other", async () => {
+  test("whose connection is lost at one end ends at the other", async () => {
     for (const side of ["visitor", "server"] as const) {
       const pair = await connect();
       pair.visitor.send("hello");
       await next(pair.server);
-      const other = closeOf(side === "visitor" ? pair.server : pair.visitor);
+      const other = waitForClose(side === "visitor" ? pair.server : pair.visitor);
       pair[side].terminate();
       await other;
     }
@@ -188,7 +188,7 @@ describe("a WebSocket", () => {
 });
 
 describe("a refused handshake", () => {
-  test("passes on the local server's own answer", async () => {
+  test("forwards the local server's own response", async () => {
     refuse = (socket) =>
       void socket.end(
         "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Basic\r\ncontent-length: 7\r\n\r\nwho are",
@@ -199,9 +199,9 @@ describe("a refused handshake", () => {
   });
 
   test.each([
-    ["breaks off", (socket: Duplex) => void socket.destroy()],
-    ["answers nonsense", (socket: Duplex) => void socket.end("SSH-2.0\r\n")],
-  ])("is 502 where the local server %s", async (_, act) => {
+    ["closes the connection", (socket: Duplex) => void socket.destroy()],
+    ["answers with another protocol", (socket: Duplex) => void socket.end("SSH-2.0\r\n")],
+  ])("is 502 when the local server %s", async (_, act) => {
     refuse = act;
     const [, response] = (await once(open(), "unexpected-response")) as [unknown, IncomingMessage];
     expect([response.statusCode, response.headers["underpass-error"]]).toEqual([
@@ -210,7 +210,7 @@ describe("a refused handshake", () => {
     ]);
   });
 
-  test("that chooses none of the subprotocols offered does not become a connection", async () => {
+  test("that selects none of the offered subprotocols is 502", async () => {
     refuse = undefined;
     const [, response] = (await once(open(["unknown"]), "unexpected-response")) as [
       unknown,
@@ -219,7 +219,7 @@ describe("a refused handshake", () => {
     expect(response.headers["underpass-error"]).toBe("origin_failed");
   });
 
-  test("with a false key does not become a connection", async () => {
+  test("with a wrong accept key is 502", async () => {
     refuse = (socket) =>
       void socket.write(
         "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: wrong\r\n\r\n",

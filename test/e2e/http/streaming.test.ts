@@ -21,7 +21,7 @@ afterAll(async () => {
   site.close();
 });
 
-/** A visitor's connection, on which the head of a request was sent. */
+/** Opens a visitor's connection and sends the head of a request. */
 async function visitor(head = "GET / HTTP/1.1", lines: string[] = []) {
   const socket = await dial(stack.server.port);
   socket.on("error", () => undefined);
@@ -31,7 +31,7 @@ async function visitor(head = "GET / HTTP/1.1", lines: string[] = []) {
   return {
     socket,
     reader,
-    /** The answer's head, and a reader of its pieces. */
+    /** Reads the response's head. @returns its status, and a function that reads its pieces. */
     answer: async () => {
       const head = await reader.head();
       const status = Number(head?.startLine.split(" ")[1]);
@@ -48,7 +48,7 @@ function nextRequest(): Promise<{ request: IncomingMessage; response: ServerResp
   });
 }
 
-describe("each piece of an answer arrives before the next is written:", () => {
+describe("each piece of a response arrives before the next is written:", () => {
   test.each([
     "text/event-stream",
     "text/html; charset=utf-8",
@@ -92,7 +92,7 @@ describe("an upload", () => {
     socket.destroy();
   });
 
-  test("flows beside its own answer", async () => {
+  test("flows at the same time as its response", async () => {
     const asked = nextRequest();
     const { answer, socket } = await visitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
     socket.write(chunkOf("ping"));
@@ -107,7 +107,7 @@ describe("an upload", () => {
     socket.destroy();
   });
 
-  test("that is answered before it is whole is not read to its end", async () => {
+  test("that is answered before it is complete is not read to its end", async () => {
     const asked = nextRequest();
     const lines = ["Content-Length: 100000000"];
     const { answer, socket } = await visitor("POST / HTTP/1.1", lines);
@@ -122,8 +122,8 @@ describe("an upload", () => {
   });
 });
 
-describe("who leaves is missed at the other end:", () => {
-  test("a visitor, in the middle of an answer", async () => {
+describe("the other end is notified of the loss of", () => {
+  test("a visitor, during a response", async () => {
     const asked = nextRequest();
     const { answer, socket } = await visitor();
     const { response } = await asked;
@@ -137,7 +137,7 @@ describe("who leaves is missed at the other end:", () => {
     expect(response.writableFinished).toBe(false);
   });
 
-  test("a visitor, with much still on its way, every time", async () => {
+  test("a visitor, with unsent data, every time", async () => {
     let open = 0;
     handle = (_, response) => {
       open += 1;
@@ -152,7 +152,7 @@ describe("who leaves is missed at the other end:", () => {
     await vi.waitUntil(() => open === 0, WAIT_OPTIONS);
   });
 
-  test("a visitor, before the answer", async () => {
+  test("a visitor, before the response", async () => {
     const asked = nextRequest();
     const { socket } = await visitor();
     const { response } = await asked;
@@ -161,7 +161,7 @@ describe("who leaves is missed at the other end:", () => {
     await closed;
   });
 
-  test("a visitor, in the middle of an upload", async () => {
+  test("a visitor, during an upload", async () => {
     const asked = nextRequest();
     const { socket } = await visitor("POST / HTTP/1.1", ["Content-Length: 1000"]);
     socket.write("half of it");
@@ -173,7 +173,7 @@ describe("who leaves is missed at the other end:", () => {
     expect(request.complete).toBe(false);
   });
 
-  test("the local server, in the middle of an answer of known length", async () => {
+  test("the local server, during a response of known length", async () => {
     const asked = nextRequest();
     const { answer, socket } = await visitor();
     const { response } = await asked;
@@ -185,7 +185,7 @@ describe("who leaves is missed at the other end:", () => {
     socket.destroy();
   });
 
-  test("the local server, in the middle of server-sent events, whose readers then come again", async () => {
+  test("the local server, during server-sent events, whose readers then reconnect", async () => {
     const asked = nextRequest();
     const { answer, socket } = await visitor();
     const { response } = await asked;
@@ -197,7 +197,7 @@ describe("who leaves is missed at the other end:", () => {
     socket.destroy();
   });
 
-  test("the local server, before its answer", async () => {
+  test("the local server, before its response", async () => {
     handle = (request) => void request.socket.destroy();
     const { status, headers } = await stack.visit("shop");
     expect([status, Object.fromEntries(headers)["underpass-error"]]).toEqual([
@@ -207,7 +207,7 @@ describe("who leaves is missed at the other end:", () => {
   });
 });
 
-test("an answer without length that is cut off is never taken for whole", async () => {
+test("a response without a length that is cut off never looks complete", async () => {
   const asked = nextRequest();
   const { answer, socket } = await visitor();
   const { response } = await asked;
@@ -226,7 +226,7 @@ test("an answer without length that is cut off is never taken for whole", async 
   socket.destroy();
 });
 
-test("a slow reader slows its own stream down, and no other", async () => {
+test("a slow reader slows down only its own stream", async () => {
   const asked = nextRequest();
   const { answer, socket } = await visitor();
   const { response } = await asked;
@@ -243,7 +243,7 @@ test("a slow reader slows its own stream down, and no other", async () => {
     if (!(await Promise.race([drained, stack.visit("shop").then(() => false)]))) break;
     response.write(chunk);
   }
-  // What the windows and the system's own buffers hold, far from what it would send.
+  // Only what the windows and the system's buffers hold.
   expect(written).toBeLessThan(100 * chunk.length);
   socket.destroy();
   await once(response, "close");

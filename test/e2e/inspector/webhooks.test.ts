@@ -154,7 +154,7 @@ describe("underpass webhooks", () => {
         id: "w-1",
         outcome: "retrying",
         status: null,
-        problem: "nothing listens there",
+        problem: "nothing listens at this address",
       });
       await hooks.listen();
       await waitUntil(() => Promise.resolve(hooks.received.length === 2), PATIENCE_MS);

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-test("PostgreSQL is used through the local port", async () => {
+test("a PostgreSQL client works through the local port", async () => {
   const url = new URL(await stack.api.server.databaseUrl());
   await using tunnel = await stack.serve(Number(url.port), ["--subdomain", "database"]);
   await using local = await stack.connect("database");
@@ -35,7 +35,7 @@ test("PostgreSQL is used through the local port", async () => {
   expect(await tunnel.event("connection")).toMatchObject({ via: "connect" });
 });
 
-test("64 MiB each way at once arrive whole, and each direction ends alone", async () => {
+test("64 MiB each way at the same time arrive complete, and each direction ends separately", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   await using local = await stack.connect(tunnel.tunnelId);
@@ -52,10 +52,10 @@ test("64 MiB each way at once arrive whole, and each direction ends alone", asyn
   });
 });
 
-test("what comes after the other side's end still arrives, in both directions", async () => {
+test("data sent after the other side's end still arrives, in both directions", async () => {
   await using server = await startLocalServer((socket) => {
     socket.write("220 ready\n");
-    // The command's own first connection is given up at once.
+    // The command itself closes its first connection at once.
     void readAll(socket).then(
       (bytes) => socket.end(`read ${bytes.length}`),
       () => undefined,
@@ -69,7 +69,7 @@ test("what comes after the other side's end still arrives, in both directions", 
   expect(String(await readAll(client))).toBe("read 300000");
 });
 
-test("a reset of either side is a reset of the other", async () => {
+test("a reset of either side resets the other", async () => {
   await using server = await startLocalServer((socket) =>
     socket.once("data", (bytes) => String(bytes) === "break" && socket.resetAndDestroy()),
   );
@@ -87,7 +87,7 @@ test("a reset of either side is a reset of the other", async () => {
   expect(await end).toBe("ECONNRESET");
 });
 
-test("a reader that takes nothing stops the sender, and loses nothing", async () => {
+test("a reader that reads nothing stops the sender, and loses nothing", async () => {
   const bytes = 48 * MiB;
   await using server = await startLocalServer(
     (socket) => void socket.end(Buffer.alloc(bytes, "a")),
@@ -99,7 +99,7 @@ test("a reader that takes nothing stops the sender, and loses nothing", async ()
   expect((await readAll(client)).length).toBe(bytes);
 });
 
-test("while nothing listens behind the tunnel, local connections are reset and it is said why", async () => {
+test("while nothing listens behind the tunnel, local connections are reset and the reason is reported", async () => {
   const echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   await using local = await stack.connect(tunnel.tunnelId);
@@ -110,7 +110,7 @@ test("while nothing listens behind the tunnel, local connections are reset and i
   });
 });
 
-test("without --listen it is the tunnel's own port", async () => {
+test("without --listen the tunnel's own port is used", async () => {
   const echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   await echo[Symbol.asyncDispose]();
@@ -118,7 +118,7 @@ test("without --listen it is the tunnel's own port", async () => {
   expect(local.port).toBe(echo.port);
 });
 
-test("a tunnel that does not exist ends the command with 1", async () => {
+test("for an unknown tunnel the command exits with 1", async () => {
   const args = ["connect", "nothing-of-that-name", "--listen", "0", "--token-file", "TOKEN"];
   await using agent = await runAgent([...args, "--server", stack.api.server.url], {
     token: stack.token,

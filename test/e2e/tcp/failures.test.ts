@@ -1,4 +1,4 @@
-/** What a TCP tunnel survives, and what ends it: every part of it fails alone. */
+/** What a TCP tunnel survives, and what ends it: each part fails separately. */
 import type { Socket } from "node:net";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
@@ -17,8 +17,8 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-/** Resolves once visitors are served, again or still. */
-async function served(tunnel: ServedTunnel): Promise<void> {
+/** Resolves once visitors are served. */
+async function waitUntilServed(tunnel: ServedTunnel): Promise<void> {
   await vi.waitUntil(async () => {
     const visitor = await tunnel.visit().catch(() => null);
     if (!visitor) return false;
@@ -29,58 +29,58 @@ async function served(tunnel: ServedTunnel): Promise<void> {
   }, WAIT_OPTIONS);
 }
 
-/** Resolves once the visitor is told: the proxies of the stack make a FIN of a reset. */
-async function closed(visitor: Socket): Promise<void> {
+/** Resolves once the visitor's connection is closed: the proxies of the stack turn a reset into a FIN. */
+async function waitForClose(visitor: Socket): Promise<void> {
   visitor.once("end", () => visitor.destroy()).resume();
   if (!visitor.closed) await new Promise((resolve) => visitor.once("close", resolve));
 }
 
-function events(tunnel: ServedTunnel, name: string): number {
+function countEvents(tunnel: ServedTunnel, name: string): number {
   return tunnel.stdout.split(`"event":"${name}"`).length - 1;
 }
 
-test("a relay that is killed and comes back serves the tunnel on its port again", async () => {
+test("a relay that is killed and restarted serves the tunnel on its port again", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   const visitor = await tunnel.visit();
-  const end = closed(visitor);
+  const end = waitForClose(visitor);
   await stack.relay.stop("SIGKILL");
   await end;
   await tunnel.event("disconnected");
   await stack.relay.start();
-  await served(tunnel);
-  expect(events(tunnel, "reconnected")).toBe(1);
+  await waitUntilServed(tunnel);
+  expect(countEvents(tunnel, "reconnected")).toBe(1);
 });
 
-test("a network that breaks every connection to the relay ends those, and visitors are served again", async () => {
+test("when the network resets every connection to the relay, those end and visitors are served again", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   const visitor = await tunnel.visit();
   visitor.write("before");
   await readExactly(visitor, 6);
-  const end = closed(visitor);
+  const end = waitForClose(visitor);
   stack.relay.tcp.cut();
   await end;
   await tunnel.event("disconnected");
-  await served(tunnel);
+  await waitUntilServed(tunnel);
 });
 
-test("a network that swallows everything is noticed, and the tunnel is served over new connections", async () => {
+test("when the network drops everything, it is detected and the tunnel is served over new connections", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   stack.relay.tcp.freeze();
   await tunnel.event("disconnected");
-  await served(tunnel);
+  await waitUntilServed(tunnel);
 });
 
-test("the newest agent with the same token takes the tunnel over, and the other one ends", async () => {
+test("the newest agent with the same token takes the tunnel over, and the other one exits", async () => {
   await using echo = await startEcho();
   await using first = await stack.serve(echo.port, ["--subdomain", "taken-over"]);
   await using second = await stack.serve(echo.port, ["--subdomain", "taken-over"]);
   expect(await first.exit).toBe(1);
   expect(await first.event("rejected")).toMatchObject({ reason: "replaced" });
   expect(second.publicPort).toBe(first.publicPort);
-  await served(second);
+  await waitUntilServed(second);
 });
 
 test("a stopped tunnel has no open port and no connections until it is started again", async () => {
@@ -89,7 +89,7 @@ test("a stopped tunnel has no open port and no connections until it is started a
   const visitor = await tunnel.visit();
   visitor.write("x");
   await readExactly(visitor, 1);
-  const end = closed(visitor);
+  const end = waitForClose(visitor);
   await stack.owner.post(`/tunnels/${tunnel.tunnelId}/stop`);
   await end;
   await vi.waitUntil(
@@ -104,16 +104,16 @@ test("a stopped tunnel has no open port and no connections until it is started a
     reason: expect.stringContaining("tunnel_stopped"),
   });
   await stack.owner.post(`/tunnels/${tunnel.tunnelId}/start`);
-  await served(tunnel);
+  await waitUntilServed(tunnel);
 });
 
-test("a deleted tunnel ends its agent and the connections through it", async () => {
+test("when a tunnel is deleted, its agent exits and its connections end", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   const visitor = await tunnel.visit();
   visitor.write("x");
   await readExactly(visitor, 1);
-  const end = closed(visitor);
+  const end = waitForClose(visitor);
   await stack.owner.delete(`/tunnels/${tunnel.tunnelId}`);
   expect(await tunnel.exit).toBe(1);
   expect(await tunnel.event("rejected")).toMatchObject({ reason: "tunnel_deleted" });
@@ -126,13 +126,13 @@ test("a stopped agent exits with 0, and its visitors are disconnected", async ()
   const visitor = await tunnel.visit();
   visitor.write("x");
   await readExactly(visitor, 1);
-  const end = closed(visitor);
+  const end = waitForClose(visitor);
   tunnel.child.kill("SIGINT");
   expect(await tunnel.exit).toBe(0);
   await end;
 });
 
-test("while the API is away visitors are served, and it is the same tunnel when it is back", async () => {
+test("while the API is down visitors are served, and the tunnel is the same afterwards", async () => {
   await using echo = await startEcho();
   const api = await startProxy(stack.api.server.port);
   await using tunnel = await stack.serve(echo.port, ["--server", api.url]);
@@ -143,11 +143,11 @@ test("while the API is away visitors are served, and it is the same tunnel when 
   await tunnel.event("disconnected");
   visitor.write("and after");
   expect(String(await readExactly(visitor, 9))).toBe("and after");
-  await served(tunnel);
+  await waitUntilServed(tunnel);
   const at = { host: "127.0.0.1", port: Number(new URL(api.url).port) };
   const again = await startProxy(stack.api.server.port, at);
   await tunnel.event("reconnected");
-  await served(tunnel);
-  expect(events(tunnel, "ready")).toBe(1);
+  await waitUntilServed(tunnel);
+  expect(countEvents(tunnel, "ready")).toBe(1);
   await again[Symbol.asyncDispose]();
 });

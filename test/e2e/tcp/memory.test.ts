@@ -1,4 +1,4 @@
-/** What relay and agent hold for visitors who read nothing. */
+/** The memory of relay and agent for visitors who read nothing. */
 import { readFile } from "node:fs/promises";
 import { expect, test, vi } from "vitest";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";

@@ -1,5 +1,5 @@
 /**
- * A flood of SYNs at the public port of a TCP tunnel, from a network namespace that drops what answers them.
+ * A flood of SYNs at the public port of a TCP tunnel, from a network namespace that drops the answers.
  * Needs root: elsewhere it is skipped with one line that says why.
  */
 import { spawnSync } from "node:child_process";
@@ -28,11 +28,11 @@ if (reason !== undefined) console.warn(`skipped: a SYN flood in network namespac
 const PROGRAMS = join(dirname(fileURLToPath(import.meta.url)), "../harness/networks");
 const VISITS = 50;
 const VISIT_INTERVAL_MS = 100;
-/** A SYN or an ACK that got lost is sent again after a second, and after two more. */
+/** A lost SYN or ACK is sent again after one second, and after two more. */
 const ANSWERED_WITHIN_MS = 5_000;
 const SYNS_PER_SECOND = 1_500;
 const SOURCES = 20;
-/** Of the tunnel's idle data connections, and a visitor's. */
+/** For the tunnel's idle data connections, and a visitor's. */
 const DESCRIPTORS_GROWTH_MAX = 16;
 const GROWTH_MAX_MIB = 32;
 /** Linux compares before it adds, on several CPUs at once. */
@@ -50,7 +50,7 @@ describe.skipIf(reason !== undefined)("a flood of SYNs that are never completed"
   let agent: RunningAgent;
   let port: number;
 
-  /** Gives the flooder its addresses, and keeps from it what the relay answers. @returns the addresses. */
+  /** Gives the flooder its addresses, and drops the relay's answers to it. @returns the addresses. */
   function prepareFlooder(flooder: Machine): string[] {
     const [subnet] = /^\d+\.\d+\.\d+\./.exec(flooder.address)!;
     const sources = Array.from({ length: SOURCES }, (_, at) => `${subnet}${100 + at}`);
@@ -66,7 +66,7 @@ describe.skipIf(reason !== undefined)("a flood of SYNs that are never completed"
     return sources;
   }
 
-  /** Connections from another machine, each with its question and answer. */
+  /** Opens connections from another machine, each of which sends data and waits for the echo. */
   async function makeVisits(intervalMs: number): Promise<Visit[]> {
     const args = [real.namespaces.machine("rel").address, port, VISITS, intervalMs];
     const program = join(PROGRAMS, "tcp-visits.ts");
@@ -96,10 +96,10 @@ describe.skipIf(reason !== undefined)("a flood of SYNs that are never completed"
     await real?.[Symbol.asyncDispose]();
   });
 
-  test("keeps no visitor out, and the relay's process does not notice it", async () => {
+  test("does not affect visitors or the relay's process", async () => {
     const { pid } = real.relay;
     const relayAddress = real.namespaces.machine("rel").address;
-    // What the first visits cost once and for all is no growth.
+    // The first visits allocate once; that does not count as growth.
     await makeVisits(0);
     const before = await readProcessUse(pid);
     expect(await countHalfOpen(pid, port)).toBe(0);
@@ -108,7 +108,7 @@ describe.skipIf(reason !== undefined)("a flood of SYNs that are never completed"
     const target = [relayAddress, String(port), String(SYNS_PER_SECOND)];
     const program = join(PROGRAMS, "syn-flood.ts");
     flooder.start(process.execPath, [program, ...target, ...prepareFlooder(flooder)]);
-    // The kernel's queue is full: from here on it answers with cookies.
+    // The kernel's queue is full, so it answers with SYN cookies.
     await expect.poll(() => readTcpCounter(pid, "SyncookiesSent"), WAIT_OPTIONS).toBeGreaterThan(0);
     const cookiesBefore = await readTcpCounter(pid, "SyncookiesSent");
 
@@ -122,7 +122,7 @@ describe.skipIf(reason !== undefined)("a flood of SYNs that are never completed"
     expect(visits).toHaveLength(VISITS);
     expect(visits.filter(({ problem }) => problem !== undefined)).toEqual([]);
     expect(Math.max(...visits.map(({ ms = Infinity }) => ms))).toBeLessThan(ANSWERED_WITHIN_MS);
-    // It went on all the time.
+    // The flood lasted the whole time.
     expect(await readTcpCounter(pid, "SyncookiesSent")).toBeGreaterThan(cookiesBefore);
 
     const most = (key: keyof (typeof samples)[number]) =>

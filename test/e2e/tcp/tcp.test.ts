@@ -16,7 +16,7 @@ import {
 import { endOf, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
 
 const MiB = 1024 * 1024;
-/** Of the relay; a tunnel keeps the one that it was given. */
+/** The relay's ports; each tunnel keeps its own. */
 const PORTS = 30;
 
 let stack: TcpStack;
@@ -36,7 +36,7 @@ test("a visitor of the public port reaches the local server", async () => {
   site.close();
 });
 
-test("PostgreSQL is used through the tunnel", async () => {
+test("a PostgreSQL client works through the tunnel", async () => {
   const url = new URL(await stack.api.server.databaseUrl());
   await using tunnel = await stack.serve(Number(url.port));
   url.port = String(tunnel.publicPort);
@@ -49,7 +49,7 @@ test("PostgreSQL is used through the tunnel", async () => {
   await client.end();
 });
 
-test("64 MiB each way at once arrive whole, and each direction ends alone", async () => {
+test("64 MiB each way at the same time arrive complete, and each direction ends separately", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   const visitor = await tunnel.visit();
@@ -66,7 +66,7 @@ test("64 MiB each way at once arrive whole, and each direction ends alone", asyn
   });
 });
 
-test("a reset by the local server is a reset for the visitor", async () => {
+test("a reset by the local server resets the visitor", async () => {
   await using local = await startLocalServer((socket) =>
     socket.once("data", () => socket.resetAndDestroy()),
   );
@@ -76,7 +76,7 @@ test("a reset by the local server is a reset for the visitor", async () => {
   expect(await endOf(visitor)).toBe("ECONNRESET");
 });
 
-test("while nothing listens locally, visitors are reset and the agent says why", async () => {
+test("while nothing listens locally, visitors are reset and the agent reports why", async () => {
   const local = await startEcho();
   await using tunnel = await stack.serve(local.port);
   await local[Symbol.asyncDispose]();
@@ -87,7 +87,7 @@ test("while nothing listens locally, visitors are reset and the agent says why",
   });
 });
 
-test("1,000 visitors at once are each served", async () => {
+test("1,000 visitors are served at the same time", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port);
   const visitors = await Promise.all(Array.from({ length: 1_000 }, () => tunnel.visit()));
@@ -100,7 +100,7 @@ test("1,000 visitors at once are each served", async () => {
   for (const visitor of visitors) visitor.destroy();
 });
 
-test("--allow lets in no address but those, and is kept for the tunnel", async () => {
+test("--allow accepts only the given addresses, and is stored in the tunnel", async () => {
   await using echo = await startEcho();
   await using tunnel = await stack.serve(echo.port, [
     "--allow",
@@ -121,7 +121,7 @@ test("--allow lets in no address but those, and is kept for the tunnel", async (
   }, WAIT_OPTIONS);
 });
 
-test("--remote-port asks for a public port, which stays over restarts of the agent", async () => {
+test("--remote-port requests a public port, which survives restarts of the agent", async () => {
   await using echo = await startEcho();
   const wanted = await findFreePort();
   const args = ["--subdomain", "sticky", "--remote-port", String(wanted)];
@@ -132,7 +132,7 @@ test("--remote-port asks for a public port, which stays over restarts of the age
   expect(second.publicPort).toBe(wanted);
 });
 
-/** The highest port of the relay that none of the organization's tunnels has. */
+/** The relay's highest port that none of the organization's tunnels uses. */
 async function findFreePort(): Promise<number> {
   const { body: tunnels } = await stack.owner.get<Tunnel[]>("/tunnels");
   const taken = new Set(tunnels.map(({ publicPort }) => publicPort));

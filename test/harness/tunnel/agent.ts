@@ -1,4 +1,4 @@
-/** The agent as people run it: the built command, in a process and with a home of its own. */
+/** The built command `underpass` in its own process and home directory. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rm, writeFile } from "node:fs/promises";
@@ -7,10 +7,10 @@ import { ROOT } from "../../../self-host/build/build.ts";
 import { createTemporaryDir } from "../directories.ts";
 
 export interface AgentOptions {
-  /** The bytes of its token, which it reads from a file. */
+  /** The bytes of the agent's token, which it reads from a file. */
   token?: Uint8Array;
   env?: Record<string, string>;
-  /** What stands before the command: `ip netns exec …`. */
+  /** Precedes the command: `ip netns exec …`. */
   prefix?: string[];
 }
 
@@ -18,12 +18,12 @@ export interface RunningAgent extends AsyncDisposable {
   child: ChildProcess;
   readonly stdout: string;
   readonly stderr: string;
-  /** Resolves with the first JSON line of this event that comes from now on or came already. */
+  /** Resolves with the first JSON line of this event, also if it was printed before. */
   event(name: string): Promise<Record<string, unknown>>;
   exit: Promise<number | null>;
 }
 
-/** @param args what stands behind `underpass`; `TOKEN` stands for the token's file. */
+/** @param args the arguments of `underpass`; `TOKEN` is replaced by the path of the token's file. */
 export async function runAgent(args: string[], options: AgentOptions = {}): Promise<RunningAgent> {
   const home = await createTemporaryDir();
   const tokenFile = join(home, "token");

@@ -1,4 +1,4 @@
-/** A captured request as a tunnel gives it, put together by hand. */
+/** Builds a captured request as the inspector returns it. */
 import type { CaptureEvent } from "../../../protocol/schemas/inspector/captures.ts";
 
 interface Bodies {

@@ -1,14 +1,14 @@
 /**
- * The same request twice, straight to a local server and through its tunnel: what the server saw of it
- * and what the client got must be the same, but for what a proxy has to change.
+ * Sends the same request twice, directly to a local server and through its tunnel. The request that the server receives and
+ * the response that the client receives must be the same, except for what a proxy has to change.
  */
 import { createHash } from "node:crypto";
 import { OK, type RawOrigin, type Respond } from "./origin.ts";
 import { exchange, findHeader } from "./raw-http.ts";
 
-/** RFC 9110 §7.6.1: of the connection, not of the message. */
+/** RFC 9110 §7.6.1: they describe the connection, not the message. */
 const HOP_BY_HOP = ["connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"];
-/** What the tunnel says of the visitor. */
+/** The visitor's address, which the tunnel adds. */
 const ADDED = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host"];
 
 export interface Observation {
@@ -25,10 +25,10 @@ export interface Comparison {
 export interface Row {
   method?: string;
   target?: string;
-  /** Header lines besides Host, each as it is sent. */
+  /** Header lines besides Host, sent as they are. */
   lines?: string[];
   body?: Buffer | string;
-  /** The local server's answer. */
+  /** The local server's response. */
   respond?: Respond;
 }
 
@@ -50,7 +50,7 @@ export async function compare(
     origin.respond = row.respond ?? (() => OK);
     const answer = await exchange(to, request);
     const [seen, again] = origin.seen;
-    if (again) throw new Error("the local server was asked twice");
+    if (again) throw new Error("the local server received the request twice");
     const isMeasured = /chunked/i.test(findHeader(answer.headers, "transfer-encoding") ?? "");
     return {
       seen: seen
@@ -74,7 +74,7 @@ export async function compare(
   return { direct: await observe(origin.port), tunnelled: await observe(port) };
 }
 
-/** Short bodies as they are, long ones by what tells them apart. */
+/** Short bodies as text, long ones as length and hash. */
 function summarize(body: Buffer): string {
   if (body.length <= 1_000) return body.toString("latin1");
   return `${body.length} bytes: ${createHash("sha256").update(body).digest("hex")}`;

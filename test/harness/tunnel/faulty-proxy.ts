@@ -1,18 +1,18 @@
-/** A TCP relay between an agent and its server, for the faults of a network. */
+/** A TCP proxy between an agent and its server, which simulates failures of the network. */
 import { once } from "node:events";
 import { connect, createServer, isIPv6, type AddressInfo, type Socket } from "node:net";
 
 export interface FaultyProxy extends AsyncDisposable {
   url: string;
-  /** How many connections were made over it so far. */
+  /** How many connections it has accepted so far. */
   readonly connections: number;
-  /** Ends every connection, as a router that restarts. */
+  /** Ends every connection, like a router that restarts. */
   cut(): void;
-  /** Forwards nothing more on the connections there are and keeps them: neither end is told. */
+  /** Stops forwarding on the open connections without closing them: neither end is notified. */
   freeze(): void;
 }
 
-/** @param at where it listens: any port of 127.0.0.1 when left out. */
+/** @param at where it listens; the default is any port of 127.0.0.1. */
 export async function startFaultyProxy(
   port: number,
   at = { host: "127.0.0.1", port: 0 },

@@ -29,13 +29,13 @@ export interface GatedVisits extends AsyncDisposable {
   exposeGated(lists?: Lists, by?: Person): Promise<ExposedTunnel>;
   put(tunnelId: string, lists: object, by?: Person): Promise<Reply<GateState>>;
   remove(tunnelId: string): Promise<Reply<GateState>>;
-  /** Whoever sits at the browsers from now on. */
+  /** Sets the user that the provider signs in from now on. */
   signInAs(email: string, verified?: boolean): void;
-  /** Up to a redirect to a path that contains this, which is not followed. */
+  /** Follows redirects up to one to a path that contains `path`. @returns its location. */
   followUntil(browser: CookieBrowser, url: string | URL, path: string): Promise<URL>;
-  /** In by the whole way. @returns the pass. */
+  /** Signs in at the tunnel's gate. @returns the visitor pass. */
   getPass(email: string, tunnel: ExposedTunnel): Promise<string>;
-  /** One request, its header lines each with its line break. */
+  /** Sends one request. @param headers lines that each end with a line break. */
   request(
     tunnel: ExposedTunnel | string,
     headers?: string,
@@ -44,7 +44,7 @@ export interface GatedVisits extends AsyncDisposable {
   ): Promise<Answer>;
 }
 
-/** Says what browsers say, and finds names below `localhost` here, as they do: Node asks the network. */
+/** Sends a browser's headers, and resolves names below `localhost` to this machine as browsers do; Node.js does not. */
 export class TunnelBrowser extends CookieBrowser {
   override open(url: string | URL, headers: Record<string, string> = {}): Promise<Visit> {
     return super.open(url, { ...BROWSER, ...headers });
@@ -81,7 +81,8 @@ export async function startGatedVisits(env: Record<string, string> = {}): Promis
     const tunnel = await expose({ port: origin.port, server: api.server.url, token });
     tunnels.push(tunnel);
     const set = await put(tunnel.tunnelId, lists, by);
-    if (set.status !== 200) throw new Error(`no gate: ${JSON.stringify(set.body)}`);
+    if (set.status !== 200)
+      throw new Error(`the gate could not be set: ${JSON.stringify(set.body)}`);
     return tunnel;
   }
   async function followUntil(
@@ -91,7 +92,7 @@ export async function startGatedVisits(env: Record<string, string> = {}): Promis
   ): Promise<URL> {
     const isEnd = ({ pathname }: URL) => pathname.includes(path);
     const { location, status, body } = await browser.followRedirects(url, isEnd);
-    if (!location) throw new Error(`no way to ${path}: ${status} ${body}`);
+    if (!location) throw new Error(`there was no redirect to ${path}: ${status} ${body}`);
     return location;
   }
   function signInAs(email: string, verified = true): void {

@@ -1,4 +1,4 @@
-/** A local web server as people share them: a page with all that pages do, and what it was sent. */
+/** A local web server with a page that uses scripts, fetch, server-sent events and a WebSocket. */
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -19,7 +19,7 @@ const PAGE = `<!doctype html>
 <h1>A site</h1><img src="/pixel.png" alt="a pixel">
 <script src="/app.js"></script>`;
 
-/** Leaves what it met in `window.met`, for a test to read. */
+/** Stores what it received in `window.met`, for a test to read. */
 const SCRIPT = `
 window.met = { events: [], messages: [] };
 fetch("/echo?q=%20", { method: "POST", body: "posted ✓" })
@@ -61,7 +61,7 @@ export async function startLocalSite(): Promise<LocalSite> {
         return;
       default:
         response.statusCode = 404;
-        return send("text/plain", "no such thing");
+        return send("text/plain", "not found");
     }
   });
   const sockets = new WebSocketServer({ server, path: "/socket" });
@@ -81,7 +81,7 @@ export async function startLocalSite(): Promise<LocalSite> {
   };
 }
 
-/** One after the other, in turns of the event loop of their own. */
+/** Sends the events one after the other, each in its own turn of the event loop. */
 function sendEvents(response: ServerResponse): void {
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
   const ticks = ["first", "second", "last"];

@@ -1,4 +1,4 @@
-/** A local server behind a tunnel that keeps what it saw, byte for byte, and answers what it is told. */
+/** A local server behind a tunnel that records the requests it receives, byte for byte, and answers as the test says. */
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { getFraming, MessageReader, type Message } from "./raw-http.ts";
@@ -8,7 +8,7 @@ export interface SeenRequest extends Message {
   target: string;
 }
 
-/** @returns the bytes of the answer, or nothing when it wrote to the socket itself. */
+/** @returns the bytes of the response, or nothing when it wrote to the socket itself. */
 export type Respond = (seen: SeenRequest, socket: Socket) => Buffer | string | void;
 
 export interface RawOrigin {

@@ -1,4 +1,4 @@
-/** A tunnel on a whole server, and the person who owns it. */
+/** A tunnel on a whole server, and its owner. */
 import { expose, type ExposedTunnel } from "../../../agent/expose.ts";
 import type { Tunnel } from "../../../protocol/schemas/tunnels/tunnels.ts";
 import { mintToken, startApi, type Person, type Reply, type TestApi } from "../server/api.ts";
@@ -12,7 +12,7 @@ export interface OwnedTunnel {
   put(what: string, body?: object): Promise<Reply<{ error?: string }>>;
   remove(what: string): Promise<Reply<unknown>>;
   getListed(): Promise<Tunnel>;
-  /** One request. `lines` are further header lines. */
+  /** Sends one request. @param lines further headers. */
   visit(path?: string, lines?: Record<string, string>, method?: string): Promise<Answer>;
 }
 
@@ -68,7 +68,7 @@ export async function startTunnelOwner(options: ServerOptions = {}): Promise<Tun
   };
 }
 
-/** What the service itself said, or `passed` where the local server answered. */
+/** The service's error code, or `passed` when the local server answered. */
 export function findErrorCode({ headers }: Answer): string {
   return findHeader(headers, "underpass-error") ?? "passed";
 }

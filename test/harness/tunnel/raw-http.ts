@@ -1,6 +1,5 @@
 /**
- * HTTP/1.1 by hand: bytes out and bytes in over a socket, nothing normalised on the way. What a client
- * library would correct is what the tests are about.
+ * HTTP/1.1 as raw bytes over a socket, without normalization: the tests are about what a client library would correct.
  */
 import { connect, type Socket } from "node:net";
 import { WAIT_MAX_MS } from "../timeouts.ts";
@@ -8,10 +7,10 @@ import { WAIT_MAX_MS } from "../timeouts.ts";
 export interface Message {
   /** `GET /x HTTP/1.1` or `HTTP/1.1 200 OK`. */
   startLine: string;
-  /** Names and values as they came, in their order. */
+  /** Names and values as they were received, in their order. */
   headers: [name: string, value: string][];
   body: Buffer;
-  /** Interim answers (1xx) that came before it. */
+  /** Statuses of the interim responses (1xx) before it. */
   interim: number[];
 }
 
@@ -19,14 +18,14 @@ export interface Answer extends Message {
   status: number;
 }
 
-/** What a message of this head has for a body (RFC 9112 §6.3). */
+/** How the length of a message's body is determined (RFC 9112 §6.3). */
 type Framing =
   { kind: "none" } | { kind: "length"; length: number } | { kind: "chunked" | "close" };
 
 /** Reads messages from a connection, one after the other. */
 export class MessageReader {
   readonly #socket: Socket;
-  /** What came and was not read, beginning at `#at`. Grows by doubling: bodies are megabytes. */
+  /** Received and unread bytes, from `#at` to `#end`. Grows by doubling: bodies are megabytes. */
   #bytes = Buffer.alloc(64 * 1024);
   #at = 0;
   #end = 0;
@@ -78,7 +77,7 @@ export class MessageReader {
       case "chunked": {
         const line = await this.#line();
         const size = Number.parseInt(line, 16);
-        if (!Number.isInteger(size)) throw new Error(`no chunk size: ${line}`);
+        if (!Number.isInteger(size)) throw new Error(`invalid chunk size: ${line}`);
         if (size > 0) {
           const chunk = await this.#exactly(size);
           await this.#line();
@@ -100,7 +99,7 @@ export class MessageReader {
     return Buffer.concat(chunks);
   }
 
-  /** @throws when the connection ended within the answer. */
+  /** @throws when the connection ended before the response was complete. */
   async answer(method: string): Promise<Answer> {
     const interim: number[] = [];
     for (;;) {
@@ -157,7 +156,7 @@ export class MessageReader {
     return taken;
   }
 
-  /** @returns what `find` found, or -1 when the connection ended first. */
+  /** Waits until `find` returns an index. @returns the index, or -1 when the connection ended first. */
   async #waitFor(find: () => number): Promise<number> {
     for (;;) {
       const at = find();
@@ -165,7 +164,7 @@ export class MessageReader {
       await new Promise<void>((resolve, reject) => {
         const late = setTimeout(() => {
           this.#socket.destroy();
-          reject(new Error(`nothing came for ${WAIT_MAX_MS} ms`));
+          reject(new Error(`received nothing for ${WAIT_MAX_MS} ms`));
         }, WAIT_MAX_MS);
         this.#wake = () => {
           clearTimeout(late);
@@ -189,7 +188,7 @@ export function findHeader(headers: [string, string][], name: string): string | 
   return headers.find(([known]) => known.toLowerCase() === name)?.[1];
 }
 
-/** A connection of a client's own. */
+/** Opens a connection. */
 export async function dial(port: number, host = "127.0.0.1"): Promise<Socket> {
   const socket = connect({ port, host, noDelay: true });
   await new Promise<void>((resolve, reject) => {
@@ -199,7 +198,7 @@ export async function dial(port: number, host = "127.0.0.1"): Promise<Socket> {
   return socket;
 }
 
-/** Sends the bytes as they are and reads one answer. */
+/** Sends the bytes unchanged and reads one response. */
 export async function exchange(port: number, request: Buffer | string): Promise<Answer> {
   const socket = await dial(port);
   const reader = new MessageReader(socket);

@@ -1,4 +1,4 @@
-/** A server that a test plays itself, frame by frame, for a real agent to connect to. */
+/** A server that a test scripts frame by frame, for a real agent to connect to. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { WebSocketServer, type WebSocket } from "ws";
@@ -60,7 +60,7 @@ export class ScriptedConnection {
     this.socket.send(Buffer.from(writer.take()));
   }
 
-  /** The next frame that is no credit. */
+  /** The next frame other than credit. */
   async next(): Promise<Frame> {
     for (;;) {
       const frame = this.#frames.shift();
@@ -69,7 +69,7 @@ export class ScriptedConnection {
     }
   }
 
-  /** What becomes of a request: an answer, or the code of a reset. */
+  /** Waits for the end of a request: its response, or the code of its reset. */
   async waitForOutcome(
     stream: number,
   ): Promise<{ status: number; body: string } | { reset: number }> {
@@ -93,9 +93,9 @@ export class ScriptedConnection {
 export interface ScriptedTunnel extends AsyncDisposable {
   /** The agent under test. */
   agent: AgentTunnel;
-  /** The next connection of the agent, welcomed. */
+  /** Accepts and welcomes the agent's next connection. */
   connection(): Promise<ScriptedConnection>;
-  /** The next one, closed instead. */
+  /** Closes the agent's next connection instead of welcoming it. */
   refuse(name: CloseName, explanation: string): Promise<void>;
 }
 
@@ -116,22 +116,22 @@ export async function startScriptedTunnel(originPort: number): Promise<ScriptedT
     insecureUpstream: false,
     settings: {},
   });
-  async function greeted(): Promise<ScriptedConnection> {
+  async function accept(): Promise<ScriptedConnection> {
     const [socket] = (await once(server, "connection")) as [WebSocket];
     const connection = new ScriptedConnection(socket);
     const hello = await connection.next();
-    if (hello.type !== FRAME.hello) throw new Error("no hello");
+    if (hello.type !== FRAME.hello) throw new Error("the agent sent no hello");
     return connection;
   }
   return {
     agent,
     async connection() {
-      const connection = await greeted();
+      const connection = await accept();
       connection.send((writer) => writer.writeJson(FRAME.welcome, 0, 0, WELCOME));
       return connection;
     },
     async refuse(name, explanation) {
-      const connection = await greeted();
+      const connection = await accept();
       connection.socket.close(CLOSE[name], `${name}: ${explanation}`);
       await connection.closed;
     },

@@ -1,4 +1,4 @@
-/** A tunnel whose visits are looked at afterwards, and the local server behind it. */
+/** A tunnel whose captured requests a test inspects, and the local server behind it. */
 import type { CaptureEvent, CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
 import { waitUntil, type Person, type Reply } from "../server/api.ts";
 import { startRawOrigin, type RawOrigin } from "./origin.ts";
@@ -7,7 +7,7 @@ import { exchange, type Answer } from "./raw-http.ts";
 
 export interface VisitedTunnel extends OwnedTunnel {
   origin: RawOrigin;
-  /** Sends a request of these bytes behind its start line and Host. */
+  /** Sends a request with this start line and the tunnel's Host, followed by `rest`. */
   send: (startLine: string, rest?: Buffer | string) => Promise<Answer>;
 }
 
@@ -35,7 +35,7 @@ export function listCaptures(by: Person, query: Query = {}): Promise<Reply<Captu
   return by.get(`/inspector?${new URLSearchParams(params as [string, string][]).toString()}`);
 }
 
-/** Waits until so many are over. */
+/** Waits until `count` requests are captured completely. */
 export function waitForCaptures(
   by: Person,
   query: Query,

@@ -1,4 +1,4 @@
-/** A watcher on a whole server: the example of docs/live-view.md, as it stands there. */
+/** A watcher of a whole server: runs the example of docs/live-view.md. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { CaptureSummary } from "../../../protocol/schemas/inspector/captures.ts";
@@ -40,14 +40,16 @@ export class NodeWatcher implements Disposable {
     );
     this.opened = new Promise((resolve, reject) => {
       this.socket.addEventListener("open", () => resolve());
-      this.socket.addEventListener("error", () => reject(new Error("it was not let in")));
+      this.socket.addEventListener("error", () =>
+        reject(new Error("the server refused the watcher")),
+      );
     });
     this.closed = new Promise((resolve) => {
       this.socket.addEventListener("close", ({ code, reason }) => resolve({ code, reason }));
     });
   }
 
-  /** The first request of this path that is over. */
+  /** Waits for the first complete request of this path. */
   waitForRequest(path: string): Promise<CaptureSummary> {
     const isIt = (request: CaptureSummary) => request.path === path && request.state !== "open";
     return waitUntil(() => Promise.resolve(this.requests.find(isIt)), 30_000);

@@ -12,7 +12,7 @@ test("an agent waits at least half a second, at most five, and longer after more
   }
 });
 
-test("a thousand agents that lost one server come back spread over the whole time", () => {
+test("a thousand agents that lose one server reconnect spread over the whole interval", () => {
   const span = RECONNECT_MAX_MS - RECONNECT_MIN_MS;
   const tenths = new Set<number>();
   for (let agent = 0; agent < 1_000; agent += 1)

@@ -1,4 +1,4 @@
-/** What may stand behind `--forward` and `--since`, and what is brought for it. */
+/** The values of `--forward` and `--since`, and which deliveries they forward. */
 import { expect, test } from "vitest";
 import type { Delivery, ReceiverState } from "../../../protocol/schemas/webhooks.ts";
 import { Forwarder, type ReceiverSource } from "../../../agent/webhooks/forwarder.ts";
@@ -12,18 +12,18 @@ test.each([
   ["http://localhost:3000/hook", "http://localhost:3000/hook"],
   ["https://[::1]:8443?x", "https://[::1]:8443/?x"],
   ["http://127.0.0.1/hook", "http://127.0.0.1/hook"],
-])("%s is %s", (text, url) => {
+])("--forward %s posts to %s", (text, url) => {
   expect(parseForwardTarget(text)?.url).toBe(url);
 });
 
 test.each(["", "/hook", "ftp://x/y", "http://user:pw@host/", "3000#part", "http://", "0/x"])(
-  "%j is nowhere to forward to",
+  "--forward rejects %j",
   (text) => {
     expect(parseForwardTarget(text)).toBeNull();
   },
 );
 
-test("a moment, a time ago and all are when to start from", () => {
+test("--since accepts a timestamp, an age and `all`", () => {
   const now = Date.parse("2026-03-01T12:00:00Z");
   expect(parseSince("all", now)).toBe("all");
   expect(parseSince("90s", now)).toBe("2026-03-01T11:58:30.000Z");
@@ -36,9 +36,9 @@ test("a moment, a time ago and all are when to start from", () => {
   }
 });
 
-/** @returns the ids of what is brought, of deliveries that came at 10:00, 11:00, 12:00. */
-async function brought(acknowledged: string, since: string): Promise<string[]> {
-  const kept = [10, 11, 12].map((hour, at): Delivery => {
+/** @returns the ids of the forwarded deliveries, of three that were received at 10:00, 11:00 and 12:00. */
+async function forwardFrom(acknowledged: string, since: string): Promise<string[]> {
+  const stored = [10, 11, 12].map((hour, at): Delivery => {
     const receivedAt = `2026-03-01T${hour}:00:00.000Z`;
     const rest = { headers: {}, body: "", contentType: null };
     return { id: `at-${hour}`, receivedAt, ...rest, cursor: String(at + 1) };
@@ -47,7 +47,7 @@ async function brought(acknowledged: string, since: string): Promise<string[]> {
     find: () => Promise.resolve({ id: "shop", acknowledged } as ReceiverState),
     events: (_, { after, since: from = "" }) => {
       const isWanted = ({ cursor, receivedAt }: Delivery) => cursor > after && receivedAt >= from;
-      const events = kept.filter(isWanted);
+      const events = stored.filter(isWanted);
       return Promise.resolve({ events, cursor: events.at(-1)?.cursor ?? after });
     },
     acknowledge: () => Promise.resolve(),
@@ -63,12 +63,12 @@ async function brought(acknowledged: string, since: string): Promise<string[]> {
   return ids;
 }
 
-test("--since starts earlier, and never leaves out what nobody has acknowledged", async () => {
+test("--since starts earlier, and never skips deliveries that are not acknowledged", async () => {
   const noon = "2026-03-01T12:00:00.000Z";
   const eleven = "2026-03-01T11:00:00.000Z";
-  expect(await brought("1", noon)).toEqual(["at-11", "at-12"]);
-  expect(await brought("0", noon)).toEqual(["at-10", "at-11", "at-12"]);
-  expect(await brought("2", noon)).toEqual(["at-12"]);
-  expect(await brought("3", eleven)).toEqual(["at-11", "at-12"]);
-  expect(await brought("2", "all")).toEqual(["at-10", "at-11", "at-12"]);
+  expect(await forwardFrom("1", noon)).toEqual(["at-11", "at-12"]);
+  expect(await forwardFrom("0", noon)).toEqual(["at-10", "at-11", "at-12"]);
+  expect(await forwardFrom("2", noon)).toEqual(["at-12"]);
+  expect(await forwardFrom("3", eleven)).toEqual(["at-11", "at-12"]);
+  expect(await forwardFrom("2", "all")).toEqual(["at-10", "at-11", "at-12"]);
 });

@@ -6,7 +6,7 @@ import {
 } from "../../../agent/origin/header-bytes.ts";
 
 describe("header values", () => {
-  test("keep UTF-8 on the way to the local server and back", () => {
+  test("keep UTF-8 to the local server and back", () => {
     const value = "attachment; filename=Übung-日本-😀.txt";
     const bytes = Buffer.from(utf8ToLatin1(value), "latin1");
     expect(bytes).toEqual(Buffer.from(value, "utf8"));
@@ -18,16 +18,16 @@ describe("header values", () => {
     expect(decodeHeaderValue(Buffer.from([0xc3, 0x28]))).toBe("Ã(");
   });
 
-  test("of ASCII are left alone", () => {
+  test("of ASCII do not change", () => {
     expect(utf8ToLatin1("a=1; b=2")).toBe("a=1; b=2");
     expect(decodeHeaderValue(Buffer.from("a=1; b=2"))).toBe("a=1; b=2");
   });
 });
 
-describe("an answer's header lines", () => {
+describe("a response's headers", () => {
   const lines = (pairs: string[]) => toResponsePairs(pairs.map((part) => Buffer.from(part)));
 
-  test("keep their order, their repetitions and the case of their names", () => {
+  test("keep their order, repeated names and the case of their names", () => {
     const pairs = [
       "Set-Cookie",
       "a=1",
@@ -41,7 +41,7 @@ describe("an answer's header lines", () => {
     expect(lines(pairs)).toEqual(pairs);
   });
 
-  test("of the hop itself stay at the hop, also those that Connection names", () => {
+  test("of the connection itself are not forwarded, and neither are those that Connection lists", () => {
     expect(
       lines(
         [
@@ -56,7 +56,7 @@ describe("an answer's header lines", () => {
     ).toEqual(["X-Public", "2"]);
   });
 
-  test("are the same whether they come as bytes or as Node's text", () => {
+  test("are the same from bytes and from Node.js strings", () => {
     const value = "naïve";
     const asText = ["x", Buffer.from(value, "utf8").toString("latin1")];
     expect(toResponsePairs(asText)).toEqual(["x", value]);

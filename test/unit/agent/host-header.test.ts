@@ -22,22 +22,22 @@ function rewritten(hostHeader: HostHeader, pairs = REQUEST): Record<string, stri
   );
 }
 
-function locationOf(hostHeader: HostHeader, location: string): string {
+function rewriteLocation(hostHeader: HostHeader, location: string): string {
   const pairs = ["Location", location];
   hostHeader.rewriteResponse(pairs, "https://shop.tunnel.test");
   return pairs[1]!;
 }
 
 describe("the host header", () => {
-  test("that is preserved leaves every line as it came", () => {
+  test("in the mode preserve changes no header", () => {
     expect(rewritten(newHostHeader("preserve"))).toEqual(rewritten(newHostHeader("auto")));
     expect(rewritten(newHostHeader("preserve")).host).toBe("shop.tunnel.test");
-    expect(locationOf(newHostHeader("preserve"), "http://localhost:3000/x")).toBe(
+    expect(rewriteLocation(newHostHeader("preserve"), "http://localhost:3000/x")).toBe(
       "http://localhost:3000/x",
     );
   });
 
-  test("that is rewritten is the local server's own, in Origin and Referer too", () => {
+  test("in the mode rewrite is the local server's own, in Origin and Referer too", () => {
     expect(rewritten(newHostHeader("rewrite"))).toEqual({
       host: "localhost:3000",
       origin: "http://localhost:3000",
@@ -47,14 +47,14 @@ describe("the host header", () => {
   });
 
   test.each(["https://shop.tunnel.test.evil", "https://evil", "null", "http://shop.tunnel.test:1"])(
-    "that is rewritten does not lend its name to the origin %s",
+    "in the mode rewrite leaves the foreign origin %s unchanged",
     (origin) => {
       const pairs = ["host", "shop.tunnel.test", "origin", origin];
       expect(rewritten(newHostHeader("rewrite"), pairs).origin).toBe(origin);
     },
   );
 
-  test("that is given is said, and nothing else changes", () => {
+  test("that is given is sent, and nothing else changes", () => {
     const { host, origin } = rewritten(newHostHeader("app.test"));
     expect(host).toBe("app.test");
     expect(origin).toBe("https://shop.tunnel.test");
@@ -68,14 +68,14 @@ describe("the host header", () => {
     ["http://localhost:3000.evil/", "http://localhost:3000.evil/"],
     ["/relative", "/relative"],
     ["https://elsewhere.test/", "https://elsewhere.test/"],
-  ])("that is rewritten turns a redirect to %s into %s", (location, expected) => {
-    expect(locationOf(newHostHeader("rewrite"), location)).toBe(expected);
+  ])("in the mode rewrite turns a redirect to %s into %s", (location, expected) => {
+    expect(rewriteLocation(newHostHeader("rewrite"), location)).toBe(expected);
   });
 });
 
-describe("in the automatic mode", () => {
+describe("the mode auto", () => {
   test.each([VITE, "Invalid Host header", "Invalid Host/Origin header"])(
-    "the refusal %j switches to the local server's own name, once",
+    "switches to the local server's own name after the refusal %j, once",
     (refusal) => {
       const hostHeader = newHostHeader("auto");
       expect(hostHeader.mayBeRefusal(403)).toBe(true);
@@ -86,7 +86,7 @@ describe("in the automatic mode", () => {
     },
   );
 
-  test("an application's own 403 stays what it is", () => {
+  test("does not change an application's own 403", () => {
     const hostHeader = newHostHeader("auto");
     expect(hostHeader.rewriteIfRefused("<h1>Forbidden</h1>")).toBe(false);
     expect(hostHeader.mayBeRefusal(200)).toBe(false);
@@ -94,7 +94,7 @@ describe("in the automatic mode", () => {
     expect(rewritten(hostHeader).host).toBe("shop.tunnel.test");
   });
 
-  test("only that mode looks at answers", () => {
+  test("is the only mode that inspects responses", () => {
     for (const mode of ["preserve", "rewrite", "app.test"]) {
       expect(newHostHeader(mode).mayBeRefusal(403)).toBe(false);
       expect(newHostHeader(mode).rewriteIfRefused(VITE)).toBe(false);

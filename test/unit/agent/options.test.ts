@@ -9,7 +9,7 @@ const SPECS = {
 afterEach(() => vi.unstubAllEnvs());
 
 describe("an option", () => {
-  test("is read in both ways of writing it", () => {
+  test("is parsed in both notations", () => {
     expect(parseOptions(["--token-file", "a", "--json", "3000"], SPECS)).toEqual({
       values: { "token-file": "a", json: true },
       positionals: ["3000"],
@@ -17,20 +17,20 @@ describe("an option", () => {
     expect(parseOptions(["3000", "--token-file=b"], SPECS).values["token-file"]).toBe("b");
   });
 
-  test("can be said in the environment, and the command line wins", () => {
+  test("can be set in the environment, and the command line takes precedence", () => {
     vi.stubEnv("UNDERPASS_TOKEN_FILE", "from-env");
     vi.stubEnv("UNDERPASS_JSON", "1");
     expect(parseOptions([], SPECS).values).toEqual({ "token-file": "from-env", json: true });
     expect(parseOptions(["--token-file", "a"], SPECS).values["token-file"]).toBe("a");
   });
 
-  test.each(["", "0", "false"])("that is a flag is not set by the environment's %j", (value) => {
+  test.each(["", "0", "false"])("that is a flag is not set by %j in the environment", (value) => {
     vi.stubEnv("UNDERPASS_JSON", value);
     expect(parseOptions([], SPECS).values.json).toBe(false);
   });
 
   test.each([["--unknown"], ["--token-file"], ["--json=yes"], ["-x"]])(
-    "that is wrong (%s) is told in one line",
+    "that is not valid (%s) is reported in one line",
     (...args) => {
       let message = "";
       try {
@@ -43,7 +43,7 @@ describe("an option", () => {
     },
   );
 
-  test("is in the help with its value", () => {
+  test("is listed in the help with its value", () => {
     expect(formatHelp(SPECS)).toBe(
       "  --token-file FILE  where the token is\n  --json             for programs",
     );
@@ -57,4 +57,18 @@ test("a list is given by repeating its option, or in the environment with commas
   vi.stubEnv("UNDERPASS_ALLOW", "a, b");
   expect(parseOptions([], specs).values).toEqual({ allow: ["a", "b"] });
   expect(parseOptions(["--allow", "c"], specs).values).toEqual({ allow: ["c"] });
+});
+
+test("a value is validated and converted by its option's own parser", () => {
+  const parse = (text: string, option: string): number => {
+    if (/^\d+$/.test(text)) return Number(text);
+    throw new UsageError(`${option} must be a number, not ${text}`);
+  };
+  const specs = { port: { kind: "text", help: "", parse } } as const;
+  expect(parseOptions(["--port", "80"], specs).values).toEqual({ port: 80 });
+  expect(parseOptions([], specs).values).toEqual({ port: undefined });
+  vi.stubEnv("UNDERPASS_PORT", "http");
+  expect(() => parseOptions([], specs)).toThrow(
+    new UsageError("--port must be a number, not http"),
+  );
 });

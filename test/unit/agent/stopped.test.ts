@@ -12,7 +12,7 @@ beforeAll(async () => void (origin = await startRawOrigin()));
 afterAll(() => origin.stop());
 afterEach(() => void vi.useRealTimers());
 
-test("an agent whose tunnel is stopped says so once, asks now and then, and serves when it is started", async () => {
+test("an agent whose tunnel is stopped reports it once, checks at an interval, and serves when it is started", async () => {
   await using tunnel = await startScriptedTunnel(origin.port);
   const { agent } = tunnel;
   const told: string[] = [];

@@ -17,7 +17,7 @@ describe("a local server", () => {
     expect(parseTarget(text)?.origin).toBe(origin);
   });
 
-  test("has its scheme's port where none is said", () => {
+  test("has its scheme's default port when none is given", () => {
     expect(parseTarget("http://app.test")?.port).toBe(80);
     expect(parseTarget("https://app.test")?.port).toBe(443);
   });
@@ -40,7 +40,7 @@ describe("a local server", () => {
     expect(parseTarget(text)).toBeNull();
   });
 
-  test("called localhost is looked for on both loopback addresses, any other by the machine", () => {
+  test("called localhost has both loopback addresses; other names are resolved by the machine", () => {
     const addresses: unknown[] = [];
     getLookup(parseTarget("3000")!)?.("localhost", { all: true }, (_, found) =>
       addresses.push(found),

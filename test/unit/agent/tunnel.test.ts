@@ -26,21 +26,24 @@ async function started(tunnel: ScriptedTunnel): Promise<ScriptedConnection> {
   return connection;
 }
 
-describe("whatever a request is, the agent answers it and lives on:", () => {
+describe("the agent answers any request and continues to serve:", () => {
   const head = ["GET", "/", "host", "shop.localhost"];
   const cases: Record<string, [head: string[], flags: number]> = {
-    "a method that HTTP does not have": [["BAD METHOD", "/"], FLAG.end],
+    "an invalid method": [["BAD METHOD", "/"], FLAG.end],
     "an empty method": [["", "/"], FLAG.end],
-    "a target that is none": [["GET", "nowhere"], FLAG.end],
+    "an invalid target": [["GET", "nowhere"], FLAG.end],
     "an absolute target": [["OPTIONS", "*"], FLAG.end],
-    "a header name that HTTP does not have": [[...head, "a b", "c"], FLAG.end],
+    "an invalid header name": [[...head, "a b", "c"], FLAG.end],
     "a line break in a header": [[...head, "a", "b\r\nc: d"], FLAG.end],
-    "a hop's own line": [[...head, "transfer-encoding", "chunked", "expect", "x"], FLAG.end],
-    "a length that is none": [[...head, "content-length", "x"], 0],
+    "headers of one connection": [
+      [...head, "transfer-encoding", "chunked", "expect", "x"],
+      FLAG.end,
+    ],
+    "an invalid length": [[...head, "content-length", "x"], 0],
     "a repeated subprotocol": [[...head, "sec-websocket-protocol", "a, a"], FLAG.socket],
-    "a subprotocol that is none": [[...head, "sec-websocket-protocol", "a b"], FLAG.socket],
-    "a WebSocket's header that HTTP does not have": [[...head, "a b", "c"], FLAG.socket],
-    "a WebSocket's target that is none": [["GET", "a b", "host", "x"], FLAG.socket],
+    "an invalid subprotocol": [[...head, "sec-websocket-protocol", "a b"], FLAG.socket],
+    "an invalid header of a WebSocket": [[...head, "a b", "c"], FLAG.socket],
+    "an invalid target of a WebSocket": [["GET", "a b", "host", "x"], FLAG.socket],
   };
 
   test.each(Object.entries(cases))("%s", async (_, [parts, flags]) => {
@@ -53,7 +56,7 @@ describe("whatever a request is, the agent answers it and lives on:", () => {
     expect(await connection.waitForOutcome(2)).toEqual({ status: 200, body: "ok" });
   });
 
-  test("an absolute target leads to the local server or nowhere", async () => {
+  test("an absolute target never leads to another server", async () => {
     const canary = await startRawOrigin();
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);
@@ -68,7 +71,7 @@ describe("whatever a request is, the agent answers it and lives on:", () => {
 
 describe("an agent", () => {
   test.each(["going_away", "internal", "heartbeat_timeout"] as CloseName[])(
-    "comes back after %s, under the name that it had",
+    "reconnects after %s, with the same name",
     async (name) => {
       await using tunnel = await startScriptedTunnel(origin.port);
       const connection = await started(tunnel);
@@ -82,7 +85,7 @@ describe("an agent", () => {
   );
 
   test.each(["unauthorized", "duplicate_name", "replaced", "BUDGET_EXCEEDED"] as CloseName[])(
-    "stays away after %s, and says why",
+    "does not reconnect after %s, and reports why",
     async (name) => {
       await using tunnel = await startScriptedTunnel(origin.port);
       const connection = await started(tunnel);
@@ -92,7 +95,7 @@ describe("an agent", () => {
     },
   );
 
-  test("finishes what is in flight when the server goes, refuses what is new, and comes back", async () => {
+  test("finishes requests in flight when the server restarts, refuses new ones, and reconnects", async () => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);
     let answer: (() => void) | undefined;
@@ -112,7 +115,7 @@ describe("an agent", () => {
     expect(await next.waitForOutcome(1)).toEqual({ status: 204, body: "" });
   });
 
-  test("says that it goes when it is stopped", async () => {
+  test("announces that it stops", async () => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);
     const closing = tunnel.agent.close();
@@ -120,7 +123,7 @@ describe("an agent", () => {
     await closing;
   });
 
-  test("sends nothing more of an answer that the tunnel gave up, and lives on with late credit for it", async () => {
+  test("sends nothing more of a response that the tunnel reset, and accepts late credit for it", async () => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);
     const head = `HTTP/1.1 200 OK\r\ncontent-length: ${3 * STREAM_WINDOW_BYTES}\r\n\r\n`;
@@ -139,20 +142,20 @@ describe("an agent", () => {
     expect(await connection.next()).toMatchObject({ type: FRAME.response, stream: 2 });
   });
 
-  test("does not wait for WebSockets when it is stopped: those have no end of their own", async () => {
+  test("does not wait for WebSockets when it is stopped, because they do not end by themselves", async () => {
     const site = new WebSocketServer({ port: 0, host: "127.0.0.1" });
     await once(site, "listening");
     await using tunnel = await startScriptedTunnel((site.address() as AddressInfo).port);
     const connection = await started(tunnel);
     connection.request(1, ["GET", "/", "host", "x"], FLAG.socket);
     expect((await connection.next()).type).toBe(FRAME.response);
-    // By this clock it would wait for ever.
+    // With this clock it would wait forever.
     vi.useFakeTimers({ toFake: ["Date"] });
     await tunnel.agent.close();
     site.close();
   });
 
-  test("gives up a server that fell silent, and connects again", async () => {
+  test("closes the connection to a silent server, and reconnects", async () => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + HEARTBEAT_TIMEOUT_MS + 1 });
@@ -163,10 +166,10 @@ describe("an agent", () => {
   test.each<[string, (connection: { socket: { send(data: Buffer): void } }) => void]>([
     ["half a frame", ({ socket }) => socket.send(Buffer.alloc(5))],
     [
-      "a request that is none",
+      "an invalid request",
       ({ socket }) => socket.send(Buffer.from("030000000001000000022d31", "hex")),
     ],
-  ])("does not go on with a server that sends %s", async (_, send) => {
+  ])("rejects a server that sends %s", async (_, send) => {
     await using tunnel = await startScriptedTunnel(origin.port);
     const connection = await started(tunnel);
     const rejected = once(tunnel.agent, "rejected");

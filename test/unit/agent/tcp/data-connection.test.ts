@@ -1,4 +1,4 @@
-/** An agent's data connection to a relay: plain, inside TLS and through a proxy; and relays that are none. */
+/** An agent's data connection to a relay: plain, over TLS and through a proxy; and to servers that are not relays. */
 import { once } from "node:events";
 import { createServer as createHttp, type Server } from "node:http";
 import { createServer as createHttps } from "node:https";
@@ -15,6 +15,7 @@ const HEAD: VisitorHead = {
   localAddress: "198.51.100.1",
   localPort: 5432,
 };
+const NOT_A_RELAY = "the server at the relay's address is not an Underpass relay";
 const UPGRADED =
   "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: underpass-stream.v1\r\n\r\n";
 
@@ -41,8 +42,8 @@ function headBytes(head: object): Buffer {
 
 type Upgraded = (socket: Socket, authorization: string | undefined) => void;
 
-/** A relay that does this with a data connection. */
-function relay(scheme: "ws" | "wss", upgraded: Upgraded): Promise<string> {
+/** Starts a relay that handles data connections with `upgraded`. */
+function startRelay(scheme: "ws" | "wss", upgraded: Upgraded): Promise<string> {
   const server = scheme === "wss" ? createHttps(selfSignedCertificate()) : createHttp();
   server.on("upgrade", (request, socket) => {
     socket.on("error", () => undefined);
@@ -59,7 +60,7 @@ interface Outcome {
   failure?: string;
 }
 
-/** What comes of a data connection: it fails, or has a visitor whose bytes end with a full stop. */
+/** Resolves when the data connection fails, or when it has received a visitor's bytes up to a full stop. */
 function open(url: string): Promise<Outcome> {
   return new Promise((resolve) => {
     const outcome: Outcome = { idle: false };
@@ -104,11 +105,11 @@ async function startProxy(): Promise<{ url: string; connected: string[] }> {
 }
 
 test.each(["ws", "wss"] as const)(
-  "over %s it waits for a visitor, whose bytes follow",
+  "over %s it waits for a visitor, and receives the visitor's bytes",
   async (scheme) => {
     vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
     let shown: string | undefined;
-    const url = await relay(scheme, (socket, authorization) => {
+    const url = await startRelay(scheme, (socket, authorization) => {
       shown = authorization;
       socket.write(UPGRADED);
       socket.write(headBytes(HEAD));
@@ -126,14 +127,14 @@ test.each(["ws", "wss"] as const)(
 );
 
 test.each(["ws", "wss"] as const)(
-  "over %s it goes through the proxy of the environment",
+  "over %s it uses the proxy of the environment",
   async (scheme) => {
     vi.stubEnv("NODE_TLS_REJECT_UNAUTHORIZED", "0");
     const proxy = await startProxy();
     vi.stubEnv("http_proxy", proxy.url);
     vi.stubEnv("https_proxy", proxy.url);
     vi.stubEnv("no_proxy", "");
-    const url = await relay(scheme, (socket) => {
+    const url = await startRelay(scheme, (socket) => {
       socket.write(UPGRADED);
       socket.write(headBytes(HEAD));
       setImmediate(() => socket.write("through."));
@@ -145,9 +146,9 @@ test.each(["ws", "wss"] as const)(
   },
 );
 
-test("the answer, the head and the visitor's bytes may come in any pieces", async () => {
+test("the response, the head and the visitor's bytes may arrive in any pieces", async () => {
   const bytes = Buffer.concat([Buffer.from(UPGRADED), headBytes(HEAD), Buffer.from("in pieces.")]);
-  const url = await relay("ws", (socket) => {
+  const url = await startRelay("ws", (socket) => {
     socket.setNoDelay(true);
     void (async () => {
       for (const byte of bytes) {
@@ -161,8 +162,8 @@ test("the answer, the head and the visitor's bytes may come in any pieces", asyn
   socket?.destroy();
 });
 
-test("what comes with the head is handed on", async () => {
-  const url = await relay("ws", (socket) => {
+test("bytes that arrive with the head are passed on", async () => {
+  const url = await startRelay("ws", (socket) => {
     socket.write(Buffer.concat([Buffer.from(UPGRADED), headBytes(HEAD), Buffer.from("at once.")]));
   });
   const { received, socket } = await open(url);
@@ -172,21 +173,17 @@ test("what comes with the head is handed on", async () => {
 
 test.each([
   ["refuses", "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", "the relay answered 401"],
-  ["speaks something else", "SSH-2.0-OpenSSH_9.6\r\n\r\n", "what answers is not a relay"],
-  [
-    "never ends its answer",
-    `HTTP/1.1 101 OK\r\n${"x".repeat(9_000)}`,
-    "what answers is not a relay",
-  ],
-  ["sends a head that is none", `${UPGRADED}\u0000\u0002{}`, "what answers is not a relay"],
-  ["sends a head that is too long", `${UPGRADED}\u007f\u007f`, "what answers is not a relay"],
-])("a server that %s is left", async (_what, answer, failure) => {
-  const url = await relay("ws", (socket) => socket.write(answer));
+  ["speaks another protocol", "SSH-2.0-OpenSSH_9.6\r\n\r\n", NOT_A_RELAY],
+  ["never ends its response", `HTTP/1.1 101 OK\r\n${"x".repeat(9_000)}`, NOT_A_RELAY],
+  ["sends an invalid head", `${UPGRADED}\u0000\u0002{}`, NOT_A_RELAY],
+  ["sends a head that is too long", `${UPGRADED}\u007f\u007f`, NOT_A_RELAY],
+])("a server that %s is given up", async (_what, answer, failure) => {
+  const url = await startRelay("ws", (socket) => socket.write(answer));
   expect((await open(url)).failure).toBe(failure);
 });
 
-test("a relay that closes an idle connection is noticed", async () => {
-  const url = await relay("ws", (socket) => {
+test("a relay's close of an idle connection is reported", async () => {
+  const url = await startRelay("ws", (socket) => {
     socket.write(UPGRADED);
     setImmediate(() => socket.end());
   });

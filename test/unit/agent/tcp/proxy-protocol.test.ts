@@ -39,7 +39,7 @@ test.each([
   expect(encodeProxyHeader("v2", head).toString("hex")).toBe(SIGNATURE + rest);
 });
 
-test("where the visitor reached no address of the same family, it is the unspecified one", () => {
+test("a destination of another family, or none, is the unspecified address", () => {
   const head = { ...ipv6, port: 0, localAddress: "", localPort: 0 };
   expect(encodeProxyHeader("v1", head).toString()).toBe("PROXY TCP6 2001:db8::7 :: 0 0\r\n");
   const mixed = { ...ipv4, localAddress: "2001:db8::1" };

@@ -1,4 +1,4 @@
-/** Which device speaks on which flow: read from handshakes of a real WireGuard peer. */
+/** Which device uses which flow: read from handshakes of a real WireGuard peer. */
 import { beforeEach, describe, expect, test } from "vitest";
 import { DeviceTracker } from "../../../../agent/vpn/device-tracker.ts";
 import { InitiationReader } from "../../../../agent/vpn/wireguard/initiation.ts";
@@ -24,14 +24,14 @@ const initiate = (index = 1, from = device) =>
 describe("the first message of a handshake", () => {
   const reader = new InitiationReader(base64(server.privateKey));
 
-  test("shows its sender to the server's key", () => {
+  test("identifies its sender to the server's key", () => {
     const initiator = reader.read(initiate());
     expect(initiator?.publicKey).toBe(publicKey);
     expect(initiator?.timestamp.byteLength).toBe(12);
     expect(reader.publicKey).toBe(base64(server.publicKey));
   });
 
-  test("shows nothing to another key, when it was changed, or when it is no such message", () => {
+  test("identifies nothing to another key, when it was changed, or when it is not an initiation", () => {
     const other = new InitiationReader(generatePrivateKey());
     expect(other.read(initiate())).toBe(null);
     for (const at of [8, 40, 90, 115]) {
@@ -45,7 +45,7 @@ describe("the first message of a handshake", () => {
     expect(reader.read(zeroEphemeral)).toBe(null);
   });
 
-  test("with a device's public key, but not its private one, names nobody", () => {
+  test("with a device's public key, but another private key, identifies nothing", () => {
     const forger = { privateKey: newKeyPair().privateKey, publicKey: device.publicKey };
     expect(reader.read(initiate(1, forger))).toBe(null);
   });
@@ -80,7 +80,7 @@ describe("a device", () => {
     return message;
   }
 
-  test("is known by its handshake, whose end is remembered", () => {
+  test("is identified by its handshake, whose time is recorded", () => {
     const before = Date.now();
     tracker.receiveFromClient(1, initiate());
     expect(tracker.findHandshakeAtMs(publicKey)).toBe(undefined);
@@ -90,7 +90,7 @@ describe("a device", () => {
     expect(tracker.listFlows()).toEqual([[1, publicKey]]);
   });
 
-  test("that roams is known at its new flow once the server answers there, and not before", () => {
+  test("that roams is identified on its new flow once the server answers there, and not before", () => {
     const index = handshake(1);
     tracker.openFlow(2);
     tracker.receiveFromClient(2, data(index));
@@ -100,13 +100,13 @@ describe("a device", () => {
       [1, publicKey],
       [2, publicKey],
     ]);
-    // Somebody who only saw the index on the way.
+    // An attacker who only saw the index.
     tracker.openFlow(3);
     tracker.receiveFromServer(3, data(5));
     expect(identified).toHaveLength(2);
   });
 
-  test("is not moved by an old handshake that is sent again from elsewhere", () => {
+  test("is not moved by an old handshake that is replayed from elsewhere", () => {
     const old = initiate();
     tracker.receiveFromClient(1, old);
     tracker.openFlow(2);
@@ -114,13 +114,13 @@ describe("a device", () => {
     expect(identified).toEqual([[1, publicKey]]);
   });
 
-  test("of a flow that was closed is forgotten", () => {
+  test("of a closed flow is removed", () => {
     handshake(1);
     tracker.closeFlow(1);
     expect(tracker.listFlows()).toEqual([]);
   });
 
-  test("is looked for in no more than 100 messages a second", () => {
+  test("is searched for in at most 100 messages a second", () => {
     const startedAtMs = performance.now();
     for (let n = 0; n < 20_000; n += 1) tracker.receiveFromClient(1, Buffer.alloc(148, 1));
     expect(performance.now() - startedAtMs).toBeLessThan(1_000);
@@ -128,16 +128,16 @@ describe("a device", () => {
 });
 
 describe("keys", () => {
-  test("are what WireGuard makes of them", () => {
+  test("are valid WireGuard keys", () => {
     const privateKey = generatePrivateKey();
     const bytes = parseKey(privateKey)!;
-    // As RFC 7748 §5 asks: `wg` would print the same key back.
+    // Clamped as RFC 7748 §5 requires: `wg` prints the same key.
     expect([bytes[0]! & 7, bytes[31]! & 0xc0]).toEqual([0, 0x40]);
     expect(derivePublicKey(privateKey)).toBe(base64(toKeyPair(bytes).publicKey));
   });
 
   test.each(["", "short", "A".repeat(44), "-".repeat(43) + "=", "A".repeat(42) + "=="])(
-    "that are not 32 bytes in base64 are refused, and not repeated: %s",
+    "that are not 32 bytes in base64 are refused, and not repeated in the error: %s",
     (text) => {
       expect(parseKey(text)).toBe(null);
       expect(() => derivePublicKey(text)).toThrow(/^the private key is not 32 bytes in base64$/);

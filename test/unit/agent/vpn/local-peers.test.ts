@@ -1,4 +1,4 @@
-/** Remote clients as the local server sees them. The server here echoes what it gets. */
+/** Remote clients as the local server sees them. The server of this test echoes datagrams. */
 import { createSocket, type RemoteInfo, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
@@ -59,7 +59,7 @@ const newFlow = (id: number, address = "203.0.113.9"): Flow => ({
 });
 const until = (condition: () => boolean) => vi.waitUntil(condition, WAIT_OPTIONS);
 
-test("each client has an endpoint of its own, and its answers come back to it", async () => {
+test("each client has its own endpoint, and receives its own answers", async () => {
   for (const id of [0, 1, 0xffff_ffff]) {
     peers.open(newFlow(id, `203.0.113.${id % 200}`), 1);
     peers.deliver(id, Buffer.from(`from ${id}`));
@@ -72,7 +72,7 @@ test("each client has an endpoint of its own, and its answers come back to it", 
   expect(new Set([...sources.values()].map(({ address }) => address)).size).toBe(3);
 });
 
-test("a datagram that overtakes the announcement of its flow waits for it, and one of no flow is dropped", async () => {
+test("a datagram that overtakes the announcement of its flow waits; datagrams of unknown flows are dropped", async () => {
   peers.deliver(7, Buffer.from("early"));
   peers.deliver(8, Buffer.from("of nobody"));
   peers.open(newFlow(7), 1);
@@ -83,7 +83,7 @@ test("a datagram that overtakes the announcement of its flow waits for it, and o
   expect(peers.size).toBe(1);
 });
 
-test("that nothing listens is noticed, said once, and over when something does", async () => {
+test("it is reported once when nothing listens, and again when something does", async () => {
   peers.open(newFlow(1), 1);
   peers.deliver(1, Buffer.from("hello"));
   await until(() => answers.length === 1);
@@ -101,7 +101,7 @@ test("that nothing listens is noticed, said once, and over when something does",
   expect(listening).toEqual([false, true]);
 });
 
-test("the port is looked at before a client comes, and looked at again while nothing listens", async () => {
+test("the port is probed before a client connects, and again while nothing listens", async () => {
   await stopServer();
   const results: boolean[] = [];
   const probe = new PortProbe((isListening) => results.push(isListening));
@@ -115,7 +115,7 @@ test("the port is looked at before a client comes, and looked at again while not
   }
 });
 
-test("flows can be resumed under the association that each was announced in", () => {
+test("flows are resumed under the association that each was announced in", () => {
   peers.open(newFlow(1), 10);
   peers.open(newFlow(2), 10);
   peers.open(newFlow(3), 11);
@@ -127,13 +127,13 @@ test("flows can be resumed under the association that each was announced in", ()
   expect(peers.size).toBe(3);
 });
 
-test("a resume of many flows is cut into messages that a relay takes", () => {
+test("a resume of many flows is split into messages that a relay accepts", () => {
   for (let id = 0; id < 600; id += 1) peers.open(newFlow(id), 1);
   const messages = peers.buildResumeMessages();
   expect(messages.map(({ flows }) => flows.length)).toEqual([256, 256, 88]);
 });
 
-test("a server that moves to another port is reached there, by clients that are known already", async () => {
+test("known clients reach a server that moves to another port", async () => {
   peers.open(newFlow(1), 1);
   peers.deliver(1, Buffer.from("here"));
   await until(() => answers.length === 1);
@@ -162,7 +162,7 @@ test("a client that is idle for 200 s loses its socket", () => {
   idle.closeAll();
 });
 
-test("one client too many takes the place of the one that was silent for longest", () => {
+test("a client above the limit replaces the one that was silent for longest", () => {
   vi.useFakeTimers({ toFake: ["Date"] });
   for (let id = 0; id < FLOWS_PER_PORT_MAX; id += 1) {
     vi.advanceTimersByTime(1);
@@ -175,16 +175,16 @@ test("one client too many takes the place of the one that was silent for longest
   expect([peers.getFlow(0) !== undefined, peers.getFlow(1)]).toEqual([true, undefined]);
 });
 
-test("a client's address gives its local address: one for an IPv6 /64, unpredictable for others", () => {
+test("the loopback address derives from the client's address: one per IPv6 /64, and unpredictable for clients", () => {
   const secret = Buffer.alloc(32, 1);
-  const of = (address: string, key = secret) => toLoopbackAddress(address, "linux", key);
-  expect(of("198.51.100.7")).toMatch(/^127\.\d+\.\d+\.\d+$/);
-  expect(of("198.51.100.7")).toBe(of("::ffff:198.51.100.7"));
-  expect(of("198.51.100.7")).not.toBe(of("198.51.100.8"));
-  expect(of("2001:db8::1")).toBe(of("2001:db8::ffff"));
-  expect(of("2001:db8::1")).not.toBe(of("2001:db8:0:1::1"));
-  expect(of("198.51.100.7")).not.toBe(of("198.51.100.7", Buffer.alloc(32, 2)));
-  const all = Array.from({ length: 2_000 }, (_, n) => of(`10.0.${n >> 8}.${n & 255}`));
+  const toLoopback = (address: string, key = secret) => toLoopbackAddress(address, "linux", key);
+  expect(toLoopback("198.51.100.7")).toMatch(/^127\.\d+\.\d+\.\d+$/);
+  expect(toLoopback("198.51.100.7")).toBe(toLoopback("::ffff:198.51.100.7"));
+  expect(toLoopback("198.51.100.7")).not.toBe(toLoopback("198.51.100.8"));
+  expect(toLoopback("2001:db8::1")).toBe(toLoopback("2001:db8::ffff"));
+  expect(toLoopback("2001:db8::1")).not.toBe(toLoopback("2001:db8:0:1::1"));
+  expect(toLoopback("198.51.100.7")).not.toBe(toLoopback("198.51.100.7", Buffer.alloc(32, 2)));
+  const all = Array.from({ length: 2_000 }, (_, n) => toLoopback(`10.0.${n >> 8}.${n & 255}`));
   expect(all.filter((address) => /^127\.(0|255)\./.test(address))).toEqual([]);
   expect(toLoopbackAddress("198.51.100.7", "darwin")).toBe("127.0.0.1");
 });

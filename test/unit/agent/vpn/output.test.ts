@@ -1,4 +1,4 @@
-/** What `underpass vpn` shows, at a terminal, in a log and as JSON: with a real relay and WireGuard peers. */
+/** What `underpass vpn` prints, at a terminal, in a log and as JSON: with a real relay and WireGuard peers. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT } from "../../../../self-host/build/build.ts";
@@ -18,7 +18,7 @@ afterAll(async () => {
   await served?.[Symbol.asyncDispose]();
 });
 
-test("as JSON: ready, the transport, devices by name, the loss of the relay and its return", async () => {
+test("as JSON: ready, the transport, devices by name, the loss of the relay and the reconnect", async () => {
   const { relay, network, server } = served;
   await using agent = await served.vpn("--json");
   expect(await agent.event("ready")).toEqual({
@@ -42,7 +42,7 @@ test("as JSON: ready, the transport, devices by name, the loss of the relay and 
   expect(await agent.exit).toBe(0);
 });
 
-test("in a log: where it leads, who speaks, and why it ended", async () => {
+test("in a log: what is served, which devices connect, and why it ended", async () => {
   const { relay, network, server } = served;
   await using agent = await served.vpn();
   await expect
@@ -50,19 +50,21 @@ test("in a log: where it leads, who speaks, and why it ended", async () => {
     .toContain(
       `Serving home (10.88.0.0/24): 127.0.0.1:${relay.ports[0]} -> 127.0.0.1:${server.port}`,
     );
-  await expect.poll(() => agent.stdout, WAIT_OPTIONS).toMatch(/^datagrams go over udp, \d+ ms$/m);
+  await expect
+    .poll(() => agent.stdout, WAIT_OPTIONS)
+    .toMatch(/^sending datagrams over udp, \d+ ms$/m);
   await using device = await served.connectDevice();
-  const speaks = `laptop speaks from 127.0.0.1:${device.port}`;
-  await expect.poll(() => agent.stdout, WAIT_OPTIONS).toContain(speaks);
+  const connected = `laptop connected from 127.0.0.1:${device.port}`;
+  await expect.poll(() => agent.stdout, WAIT_OPTIONS).toContain(connected);
   await relay.api.revoke({ kind: "network", id: network.id, reason: "network_deleted" });
   expect(await agent.exit).toBe(1);
   expect(agent.stderr).toContain("network_deleted");
-  // No key of the server is in what it printed.
+  // The server's private key is never printed.
   expect(agent.stdout + agent.stderr).not.toContain(server.privateKey);
 });
 
 describe.runIf(canOpenTerminals())("at a terminal", () => {
-  test("a live line has the path, the devices and the latest handshake", async () => {
+  test("one line shows the path, the devices and the latest handshake", async () => {
     const { args, home, server } = served;
     const program = `${process.execPath} ${join(ROOT, "dist/agent/underpass.js")}`;
     const command = `${program} ${args.join(" ")} --token-file ${join(home, "token")}`;
@@ -77,7 +79,7 @@ describe.runIf(canOpenTerminals())("at a terminal", () => {
     expect(device.handshakes()).toBe(1);
     const { port } = server;
     await server.close();
-    await agent.waitForOutput(new RegExp(`nothing listens on ${port}`));
+    await agent.waitForOutput(new RegExp(`nothing listens on port ${port}`));
     await server.bind(port);
     expect(await agent.interrupt()).toBe(0);
   });

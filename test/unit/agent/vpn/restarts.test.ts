@@ -1,4 +1,4 @@
-/** WireGuard sessions through restarts of the agent: it keeps nothing, and takes the newest one's place. */
+/** WireGuard sessions survive restarts of the agent, which stores no state; the newest agent takes over. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   startServedNetwork,
@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 test.each(["SIGTERM", "SIGKILL"] as const)(
-  "an agent that is ended (%s) and started again carries the same session on",
+  "an agent that is stopped by %s and started again continues the session",
   async (signal) => {
     await using first = await served.vpn("--json");
     await first.event("path");
@@ -27,13 +27,13 @@ test.each(["SIGTERM", "SIGKILL"] as const)(
     await second.event("path");
     await ping(device);
     expect([device.handshakes(), served.server.handshakes(device.publicKey)]).toEqual([1, 1]);
-    // It has no handshake to know the device by, and finds it by the next.
+    // It has seen no handshake, so the next one identifies the device.
     await device.handshake(device.endpoint(), served.server.publicKey);
     expect(await second.event("device")).toMatchObject({ name: "laptop" });
   },
 );
 
-test("an agent in whose place a newer one serves is told so, and ends with exit code 1", async () => {
+test("an agent that a newer one replaces reports it, and ends with exit code 1", async () => {
   await using first = await served.vpn("--json");
   await first.event("path");
   await using device = await served.connectDevice();
@@ -45,7 +45,7 @@ test("an agent in whose place a newer one serves is told so, and ends with exit 
   expect(device.handshakes()).toBe(1);
 });
 
-test("an agent waits for an API and a relay that are not there yet", async () => {
+test("an agent waits for an API and a relay that are not yet up", async () => {
   const { relay, api } = served;
   const { relayAccess } = api;
   api.relayAccess = () => Promise.reject(new Error("not yet"));

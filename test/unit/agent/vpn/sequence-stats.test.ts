@@ -9,7 +9,7 @@ function count(sequences: Iterable<number>): SequenceStats {
 }
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => from + at);
 
-test("nothing is known before a datagram came", () => {
+test("before the first datagram nothing is known", () => {
   expect(count([]).getQuality()).toEqual({
     received: 0,
     loss: null,
@@ -18,20 +18,20 @@ test("nothing is known before a datagram came", () => {
   });
 });
 
-test("a row without gaps has no loss, past the end of the numbers too", () => {
+test("a sequence without gaps has no loss, also across the wraparound", () => {
   const quality = count(range(65_000, 70_000)).getQuality();
   expect(quality).toEqual({ received: 5_000, loss: 0, reordered: 0, duplicates: 0 });
 });
 
-test("what is missing is lost, and what comes late is not", () => {
-  const kept = range(0, 1_000).filter((n) => n % 10 !== 5);
-  expect(count(kept).getQuality().loss).toBeCloseTo(0.1, 2);
+test("missing datagrams are lost, late ones are not", () => {
+  const received = range(0, 1_000).filter((n) => n % 10 !== 5);
+  expect(count(received).getQuality().loss).toBeCloseTo(0.1, 2);
   const swapped = [0, ...range(2, 1_002).map((n) => (n ^ 1) - 1)];
   expect(count(swapped).getQuality()).toMatchObject({ received: 1_001, loss: 0, duplicates: 0 });
   expect(count(swapped).getQuality().reordered).toBeCloseTo(0.5, 2);
 });
 
-test("a duplicate counts once, also one that is late", () => {
+test("a duplicate counts once, also a late one", () => {
   // The 0 is older than the first, so it may have been counted before a restart.
   expect(count([1, 0, 2, 2, 3, 2, 4, 1]).getQuality()).toEqual({
     received: 4,
@@ -41,7 +41,7 @@ test("a duplicate counts once, also one that is late", () => {
   });
 });
 
-test("what happened a minute ago is forgotten", () => {
+test("counts are dropped after a minute", () => {
   const stats = count([1, 2, 9]);
   for (let bucket = 0; bucket < 11; bucket += 1) stats.advance();
   expect(stats.getQuality().loss).toBeCloseTo(6 / 9);
@@ -49,7 +49,7 @@ test("what happened a minute ago is forgotten", () => {
   expect(stats.getQuality().loss).toBe(null);
 });
 
-test("a sender that begins anew has lost nothing", () => {
+test("a restart of the sender is no loss", () => {
   const stats = count(range(0, 100));
   stats.restart();
   stats.count(40_000);

@@ -1,4 +1,4 @@
-/** `--setup` and `--apply` against an API in memory and WireGuard tools that write down how they are called. */
+/** `--setup` and `--apply` against an API in memory and fake WireGuard tools that record their calls. */
 import { execFileSync } from "node:child_process";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -47,8 +47,8 @@ const setUp = (options: Partial<Parameters<typeof setUpServer>[0]> = {}) =>
   });
 const read = (name: string) => readFile(join(directory, name), "utf8");
 
-describe("setting a server up", () => {
-  test("makes the network, the keys and the configuration, registers the key and brings the interface up", async () => {
+describe("setup", () => {
+  test("creates the network, the keys and the configuration, registers the key and brings the interface up", async () => {
     const { network, isUp } = await setUp();
     const privateKey = (await read("private.key")).trim();
     const publicKey = derivePublicKey(privateKey);
@@ -58,7 +58,7 @@ describe("setting a server up", () => {
     expect(await wireGuard.calls()).toEqual([`wg-quick up ${join(directory, "wg-home.conf")}`]);
   });
 
-  test("writes what is secret for its owner only", async () => {
+  test("makes secret files readable by their owner only", async () => {
     await setUp();
     for (const name of ["private.key", "wg-home.conf", "network.json"]) {
       expect([name, (await stat(join(directory, name))).mode & 0o777]).toEqual([name, 0o600]);
@@ -66,7 +66,7 @@ describe("setting a server up", () => {
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
   });
 
-  test("sends the private key nowhere, and prints it nowhere", async () => {
+  test("never sends or prints the private key", async () => {
     await setUp();
     const privateKey = (await read("private.key")).trim();
     const bytes = Buffer.from(privateKey, "base64");
@@ -77,7 +77,7 @@ describe("setting a server up", () => {
     expect((await wireGuard.calls()).join("\n")).not.toContain(privateKey);
   });
 
-  test("a second time keeps the keys, registers nothing, and updates the interface", async () => {
+  test("keeps the keys when it is repeated, registers nothing, and updates the interface", async () => {
     const first = await setUp();
     const privateKey = await read("private.key");
     api.addDevice("phone", derivePublicKey(generatePrivateKey()));
@@ -101,19 +101,19 @@ describe("setting a server up", () => {
     expect(await wireGuard.calls()).toEqual([]);
   });
 
-  test("of a network that does not exist needs --cidr, and says the command", async () => {
+  test("for an unknown network needs --cidr, and prints the command", async () => {
     await expect(setUp({ cidr: undefined })).rejects.toThrow(
-      "there is no private network home; to make it: underpass vpn home --setup --cidr 10.88.0.0/24",
+      "there is no private network called home; to create it, run: underpass vpn home --setup --cidr 10.88.0.0/24",
     );
     expect(api.networks).toEqual([]);
   });
 
-  test("of a network with other addresses is refused", async () => {
+  test("for a network with other addresses is refused", async () => {
     api.addNetwork("home", "10.99.0.0/24");
     await expect(setUp()).rejects.toThrow("has the addresses 10.99.0.0/24, not 10.88.0.0/24");
   });
 
-  test("in place of another server happens only when it is asked for", async () => {
+  test("replaces another server only when requested", async () => {
     const network = api.addNetwork("home");
     network.server_public_key = derivePublicKey(generatePrivateKey());
     network.server_listen_port = 51_999;
@@ -123,7 +123,7 @@ describe("setting a server up", () => {
     expect(replaced.network.server_listen_port).toBe(51_999);
   });
 
-  test("leaves a configuration alone that was edited by hand", async () => {
+  test("does not overwrite a configuration that was edited by hand", async () => {
     await setUp();
     const path = join(directory, "wg-home.conf");
     const edited = `${await read("wg-home.conf")}# by hand\n`;
@@ -137,29 +137,29 @@ describe("setting a server up", () => {
   });
 
   test.each(["PostUp = touch /tmp/owned", "Table = off", "[Script]", "PreDown=sh"])(
-    "takes no configuration with a line that could run a command or is unknown: %s",
+    "refuses a configuration with a line that could run a command or is unknown: %s",
     async (line) => {
       api.extraLine = line;
-      await expect(setUp()).rejects.toThrow("a line that is not used");
+      await expect(setUp()).rejects.toThrow("this line is not allowed");
       expect(await wireGuard.calls()).toEqual([]);
       expect(await readdir(directory)).not.toContain("wg-home.conf");
     },
   );
 
-  test("does not touch an interface of that name which is another one", async () => {
+  test("does not change another interface with the same name", async () => {
     await wireGuard.addInterface("wg-home", derivePublicKey(generatePrivateKey()));
-    await expect(setUp()).rejects.toThrow("choose a name: --interface");
+    await expect(setUp()).rejects.toThrow("choose another name with --interface");
     await setUp({ interfaceName: "wg-office" });
     expect(await wireGuard.calls()).toEqual([`wg-quick up ${join(directory, "wg-office.conf")}`]);
   });
 
-  test("refuses a private key that others can read", async () => {
+  test("refuses a private key that other users can read", async () => {
     await setUp();
     execFileSync("chmod", ["644", join(directory, "private.key")]);
-    await expect(setUp()).rejects.toThrow("can be read by others; run: chmod 600");
+    await expect(setUp()).rejects.toThrow("can be read by other users; run: chmod 600");
   });
 
-  test("keeps the configuration up to date with devices that come and go", async () => {
+  test("adds and removes devices in the configuration file", async () => {
     const { network } = await setUp();
     const { id, public_key: key } = api.addDevice("phone", derivePublicKey(generatePrivateKey()));
     const refresh = () =>
@@ -174,7 +174,7 @@ describe("setting a server up", () => {
     api.devices = api.devices.filter((device) => device.id !== id);
     await refresh();
     expect(await read("wg-home.conf")).not.toContain(key);
-    // It counts as ours still, not as edited by hand.
+    // It does not count as edited by hand.
     await setUp();
     expect(await readdir(directory)).not.toContain("wg-home.conf.new");
     network.server_public_key = derivePublicKey(generatePrivateKey());
@@ -186,7 +186,7 @@ describe("setting a server up", () => {
     ["Büro in München", "wg-b-ro-in-m-nc"],
     ["../../etc", "wg-etc"],
     ["a-very-long-name-", "wg-a-very-long"],
-  ])("a network called %s has the interface %s and a directory of its own", (name, expected) => {
+  ])("a network called %s has the interface %s and its own directory", (name, expected) => {
     expect(toInterfaceName(name)).toBe(expected);
     vi.stubEnv("XDG_CONFIG_HOME", "/config");
     const { path } = new NetworkDirectory(name, undefined);
@@ -205,7 +205,7 @@ describe("applying devices to the interface", () => {
     await wireGuard.addInterface("wg-home", newKey());
   });
 
-  test("adds and removes peers with their device, and leaves those that were added by hand", async () => {
+  test("adds and removes peers with their device, and keeps those that were added by hand", async () => {
     const [byHand, phone] = [newKey(), newKey()];
     await wireGuard.addPeer("wg-home", byHand, "10.88.0.200/32");
     const { id } = api.addDevice("phone", phone);
@@ -219,7 +219,7 @@ describe("applying devices to the interface", () => {
     expect(await wireGuard.peers("wg-home")).toEqual([`${byHand} 10.88.0.200/32`]);
   });
 
-  test("takes out first, so that a new device gets the address of one that is gone", async () => {
+  test("removes first, so that a new device can have the address of a removed one", async () => {
     api.addDevice("old", newKey());
     await apply();
     api.devices = [];
@@ -233,21 +233,21 @@ describe("applying devices to the interface", () => {
     ]);
   });
 
-  test("removes the peers that --setup wrote into the configuration, when their devices are gone", async () => {
+  test("removes the peers that --setup wrote into the configuration, when their devices are removed", async () => {
     const phone = newKey();
     await new AppliedPeers(directory).add([phone]);
     await wireGuard.addPeer("wg-home", phone, "10.88.0.2/32");
     expect(await apply()).toEqual({ added: [], removed: [phone] });
   });
 
-  test("gives no device an address outside of the network, and passes on no key that is not one", async () => {
+  test("ignores devices with an address outside the network or an invalid key", async () => {
     api.addDevice("router", newKey()).assigned_ip = "192.168.1.1";
     api.addDevice("option", "--help");
     await apply();
     expect(await wireGuard.calls()).toEqual([]);
   });
 
-  test("keeps the further addresses of a peer that was added by hand", () => {
+  test("keeps the additional addresses of a peer that was added by hand", () => {
     const key = newKey();
     const device = api.addDevice("site", key);
     const current = new Map([[key, ["192.168.7.0/24"]]]);

@@ -1,4 +1,4 @@
-/** The agent's UDP path to a relay, and its way out over the WebSocket, through a proxy with faults. */
+/** The agent's UDP path to a relay and the fallback to the WebSocket, through a faulty proxy. */
 import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { DatagramPath, type Transport } from "../../../../agent/relay-client/datagram-path.ts";
@@ -55,7 +55,7 @@ const until = (condition: () => boolean) => vi.waitUntil(condition, WAIT_OPTIONS
 const decided = (transport: Transport) => until(() => transports.at(-1) === transport);
 
 describe("at the start", () => {
-  test("UDP is used as soon as it answers, with a latency", async () => {
+  test("UDP is used as soon as it answers, and has a latency", async () => {
     open();
     await decided("udp");
     expect(transports).toEqual(["udp"]);
@@ -64,7 +64,7 @@ describe("at the start", () => {
     expect(path.buffers?.receiveBytes).toBeGreaterThan(64 * 1024);
   });
 
-  test("the WebSocket is used when UDP is blocked, and UDP once it is not", async () => {
+  test("the WebSocket is used while UDP is blocked, and UDP afterwards", async () => {
     proxy.block();
     const startedAtMs = performance.now();
     open();
@@ -97,7 +97,7 @@ describe("at the start", () => {
 });
 
 describe("BIND", () => {
-  test("is repeated with a rising counter, which begins at the clock", async () => {
+  test("is repeated with a rising counter, which starts at the clock", async () => {
     const before = Date.now();
     open();
     await until(() => relay.binds.length >= 3);
@@ -108,7 +108,7 @@ describe("BIND", () => {
     expect(new Set(relay.sources).size).toBe(1);
   });
 
-  test("that gets no answer is repeated soon, the last time from another port", async () => {
+  test("without an answer is repeated soon, the last time from another port", async () => {
     open();
     await decided("udp");
     relay.isAnswering = false;
@@ -120,7 +120,7 @@ describe("BIND", () => {
     await decided("udp");
   });
 
-  test("moves the relay when the NAT forgets its mapping", async () => {
+  test("gives the relay the new mapping when the NAT drops the old one", async () => {
     open();
     await decided("udp");
     await proxy.rebind();
@@ -131,7 +131,7 @@ describe("BIND", () => {
     expect(transports).toEqual(["udp"]);
   });
 
-  test("is not answered by a BOUND that is forged, old or for another association", async () => {
+  test("ignores a BOUND that is forged, old or for another association", async () => {
     relay.isAnswering = false;
     open();
     await decided("websocket");
@@ -153,7 +153,7 @@ describe("BIND", () => {
 });
 
 describe("datagrams", () => {
-  test("pass both ways with their flow, whatever its number", async () => {
+  test("pass both ways with any flow number", async () => {
     open();
     await decided("udp");
     for (const flow of [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff]) {
@@ -166,7 +166,7 @@ describe("datagrams", () => {
     expect(received).toEqual(flows.map((flow) => `${flow}:in`));
   });
 
-  test("show how many were lost, and that duplicates and late ones were not", async () => {
+  test("measure losses, without duplicates and late datagrams", async () => {
     open();
     await decided("udp");
     proxy.setFaults({ duplicates: 0.3, reordered: 0.3, seed: 3 });
@@ -194,7 +194,7 @@ describe("datagrams", () => {
     expect(path.receive(Buffer.from([0x10, 0, 0, 9, 0, 0, 0, 1, 1]))).toBe(false);
   });
 
-  test("that find the WebSocket congested are dropped instead of queued", async () => {
+  test("are dropped instead of queued when the WebSocket is congested", async () => {
     proxy.block();
     open();
     await decided("websocket");
@@ -208,7 +208,7 @@ describe("datagrams", () => {
   });
 });
 
-test("a new association begins anew: its BINDs carry its number and its key", async () => {
+test("a new association sends BINDs with its own number and key", async () => {
   open();
   await decided("udp");
   const before = relay.binds.length;
