@@ -87,7 +87,7 @@ test("a failure of the platform delays no request, is logged, and is retried", a
   platform.failure = { status: 500, code: 1_000 };
   const { domain, verified: isVerified } = await verified();
   expect(isVerified).toBe(true);
-  await waitUntil(() => Promise.resolve(api.server.output.includes("answered 500 (1000)")));
+  await waitUntil(() => Promise.resolve(api.server.output.includes("status 500, error codes 1000")));
   expect(api.server.output).not.toContain(platform.settings.CF_API_TOKEN);
   expect(await api.sql("select kind from outbox")).toEqual([{ kind: "custom_hostname" }]);
   await retry();
