@@ -121,7 +121,7 @@ async function writeOutputs(dir: string, files: esbuild.OutputFile[]): Promise<v
 
 /**
  * Parts of zod that nothing here uses, and that no bundler can leave out because the object `z` names all of them:
- * fifty languages, the compiler, and JSON Schema.
+ * fifty languages, the compiler, and the import of JSON Schemas.
  */
 const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
   { path: /zod\/v4\/locales\/index\.js$/, contents: 'export { default as en } from "./en.js";' },
@@ -134,16 +134,6 @@ const UNUSED_PARTS: { path: RegExp; contents: string }[] = [
   {
     path: /zod\/v4\/classic\/from-json-schema\.js$/,
     contents: "export const fromJSONSchema = undefined;",
-  },
-  {
-    path: /zod\/v4\/core\/json-schema-(processors|generator)\.js$/,
-    contents: "export const toJSONSchema = undefined, JSONSchemaGenerator = undefined;",
-  },
-  {
-    path: /zod\/v4\/core\/to-json-schema\.js$/,
-    contents: `
-      const unavailable = () => () => { throw new Error("JSON Schema is not in the bundle"); };
-      export { unavailable as createToJSONSchemaMethod, unavailable as createStandardJSONSchemaMethod };`,
   },
 ];
 
