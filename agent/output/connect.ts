@@ -6,10 +6,19 @@ import {
   endJson,
   endLines,
   printJson,
+  type Advice,
   type Level,
   type Output,
 } from "./output.ts";
 import { formatBytes } from "./tcp.ts";
+
+const ADVICE: Advice = {
+  unauthorized: "Get a new token with `underpass login`.",
+  forbidden: "Use a token that is allowed to use this tunnel's name: underpass login",
+  tunnel_deleted: "Check the tunnel's name or id, or create a tunnel with `underpass tcp`.",
+  tunnel_expired: "Create a new tunnel with `underpass tcp`.",
+  unsupported_version: "Update the agent: npm install -g underpass",
+};
 
 export function connectJson(local: LocalPort, tunnel: string): Output {
   local.on("ready", ({ tunnelId, address, port }) =>
@@ -27,7 +36,7 @@ export function connectLines(local: LocalPort, tunnel: string, level: Level): Ou
     print(connection.problem === undefined ? "info" : "warn", formatConnection(connection)),
   );
   local.on("notice", (message) => print("warn", stripControl(message)));
-  return { end: (rejection) => endLines(rejection) };
+  return { end: (rejection) => endLines(rejection, ADVICE) };
 }
 
 function formatConnection({

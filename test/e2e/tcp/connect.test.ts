@@ -124,5 +124,5 @@ test("for an unknown tunnel the command exits with 1", async () => {
     token: stack.token,
   });
   expect(await agent.exit).toBe(1);
-  expect(agent.stderr).toContain("tunnel_deleted: there is no such tunnel");
+  expect(agent.stderr).toContain("tunnel_deleted: there is no tunnel with this id or subdomain");
 });

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { parseOptions, UsageError } from "../../../agent/options.ts";
+import { TCP_TUNNEL_OPTIONS, toQuery, TUNNEL_OPTIONS } from "../../../agent/tunnel-options.ts";
+
+test("each tunnel option that is given becomes the query parameter of the same name", () => {
+  const { values } = parseOptions(["--subdomain", "shop", "--ttl", "60"], TUNNEL_OPTIONS);
+  expect(toQuery(TUNNEL_OPTIONS, values)).toEqual({ subdomain: "shop", ttl: "60" });
+  const args = ["--remote-port", "20007", "--allow", "203.0.113.7", "--allow", "2001:db8::/32"];
+  const tcp = parseOptions(args, TCP_TUNNEL_OPTIONS).values;
+  expect(toQuery(TCP_TUNNEL_OPTIONS, tcp)).toEqual({
+    remote_port: "20007",
+    allow: "203.0.113.7/32,2001:db8::/32",
+  });
+  expect(toQuery(TCP_TUNNEL_OPTIONS, parseOptions([], TCP_TUNNEL_OPTIONS).values)).toEqual({});
+});
+
+test("values that are not tunnel options are not sent", () => {
+  expect(toQuery(TUNNEL_OPTIONS, { project: "web", url: "https://a.test" })).toEqual({
+    project: "web",
+  });
+});
+
+test.each([
+  ["--ttl", "soon", "--ttl must be a whole number of seconds, not soon"],
+  ["--remote-port", "0", "--remote-port must be a number from 1 to 65535, not 0"],
+  ["--allow", "here", "--allow must be an address block such as 203.0.113.0/24, not here"],
+])("%s %s is bad usage", (option, value, message) => {
+  const specs = { ...TUNNEL_OPTIONS, ...TCP_TUNNEL_OPTIONS };
+  expect(() => parseOptions([option, value], specs)).toThrow(new UsageError(message));
+});
