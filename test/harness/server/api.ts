@@ -22,6 +22,7 @@ import {
 } from "../../../protocol/limits.ts";
 import type { AccountSummary } from "../../../protocol/schemas/accounts/accounts.ts";
 import type { MintedToken } from "../../../protocol/schemas/tokens.ts";
+import { insertAccount, PASSWORD, readServerConfig } from "./accounts.ts";
 import { leaseServer } from "./server-pool.ts";
 import { type ServerOptions, startServer, type TestServer } from "./server.ts";
 
@@ -64,8 +65,10 @@ export interface ConnectionAttempt {
 export interface TestApi extends AsyncDisposable {
   server: TestServer;
   stranger: Caller;
-  /** Creates a person who has signed up, confirmed the address and logged in. */
+  /** Creates a person with an account and an organization who has logged in. */
   owner(): Promise<Person>;
+  /** Creates one by the same requests as a person's: signs up, verifies the address with the mailed code and logs in. */
+  signUp(): Promise<Person>;
   /** Creates another person in the organization of `of`. */
   colleague(of: Person, role: Role): Promise<Person>;
   logIn(email: string, password: string): Promise<Person>;
@@ -83,7 +86,7 @@ export interface TestApi extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-export const PASSWORD = "correct horse battery staple";
+export { PASSWORD };
 let people = 0;
 
 export function newEmail(): string {
@@ -104,6 +107,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   // When the server stops, this idle connection breaks.
   database.on("error", () => {});
   const stranger = createCaller(server, {});
+  let config: ReturnType<typeof readServerConfig> | undefined;
 
   async function readMailsTo(email: string): Promise<string[]> {
     const dir = join(server.dataDir, "mail");
@@ -139,7 +143,20 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
     };
   }
 
+  async function createAccount(): Promise<string> {
+    const email = newEmail();
+    config ??= readServerConfig(server.dataDir, options.env);
+    const query = (text: string, values: unknown[]) => database.query(text, values);
+    const code = await insertAccount(query, await config, email);
+    await stranger.post("/auth/verify-email-otp", { email, code });
+    return email;
+  }
+
   async function owner(): Promise<Person> {
+    return logIn(await createAccount(), PASSWORD);
+  }
+
+  async function signUp(): Promise<Person> {
     const email = newEmail();
     await stranger.post("/auth/signup", { email, password: PASSWORD });
     await stranger.post("/auth/verify-email-otp", { email, code: await getMailedCode(email) });
@@ -147,12 +164,12 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
   }
 
   async function colleague(of: Person, role: Role): Promise<Person> {
-    const { email, userId } = await owner();
-    await database.query("update memberships set org_id = $1, role = $2 where user_id = $3", [
-      of.orgId,
-      role,
-      userId,
-    ]);
+    const email = await createAccount();
+    await database.query(
+      `update memberships set org_id = $1, role = $2
+       where user_id = (select id from users where email = $3)`,
+      [of.orgId, role, email],
+    );
     return logIn(email, PASSWORD);
   }
 
@@ -165,6 +182,7 @@ export async function startApi({ shared, ...options }: ApiOptions = {}): Promise
     server,
     stranger,
     owner,
+    signUp,
     colleague,
     logIn,
     getMailedCode,

@@ -61,7 +61,7 @@ describe("signing up", () => {
   });
 
   test("stores the password as Argon2id that another implementation verifies", async () => {
-    const { userId } = await api.owner();
+    const { userId } = await api.signUp();
     const [row] = await api.sql<{ password_hash: string }>(
       "select password_hash from users where id = $1",
       [userId],

@@ -132,7 +132,7 @@ describe("the organization's log", () => {
 
 describe("the log of an account", () => {
   test("has the security events of the account, of every organization", async () => {
-    const person = await api.owner();
+    const person = await api.signUp();
     await reserve(person);
     await mintToken(person);
     await api.stranger.post("/auth/signup", { email: person.email, password: PASSWORD });
@@ -155,7 +155,7 @@ describe("the log of an account", () => {
   });
 
   test("has no events of other accounts, and is read page by page", async () => {
-    const person = await api.owner();
+    const person = await api.signUp();
     const colleague = await api.colleague(person, "admin");
     await mintToken(colleague);
     const { body: all } = await person.get<PersonalEvent[]>("/me/events");
