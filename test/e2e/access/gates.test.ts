@@ -208,7 +208,7 @@ describe("the headers between the edge and the object", () => {
       origin.respond = () => text;
       const before = await shop.visit("/", {}, method);
       await shop.put("auth", PASSWORD);
-      for (const round of ["news", "known"]) {
+      for (const round of ["update", "cached"]) {
         const after = await shop.visit("/", ANN, method);
         expect([round, after.startLine, after.headers, after.body]).toEqual([
           round,
@@ -277,14 +277,14 @@ describe("a policy", () => {
     let isChanging = false;
     let isOver = false;
     const wrong: string[] = [];
-    let judged = 0;
+    let authorized = 0;
     async function hammer(): Promise<void> {
       while (!isOver) {
         const [expected, wasChanging] = [isDenied ? "forbidden" : "passed", isChanging];
         const changes = changed;
         const code = findErrorCode(await shop.visit("/admin", ANN));
         if (wasChanging || isChanging || changes !== changed) continue;
-        judged += 1;
+        authorized += 1;
         if (code !== expected) wrong.push(`${code} instead of ${expected}`);
       }
     }
@@ -297,13 +297,13 @@ describe("a policy", () => {
       isDenied = !isDenied;
       changed += 1;
       isChanging = false;
-      const seen = judged;
-      await waitUntil(() => Promise.resolve(judged > seen + 64));
+      const seen = authorized;
+      await waitUntil(() => Promise.resolve(authorized > seen + 64));
     }
     isOver = true;
     await Promise.all(visitors);
     expect(wrong).toEqual([]);
-    expect(judged).toBeGreaterThan(12 * 64);
+    expect(authorized).toBeGreaterThan(12 * 64);
   });
 });
 

@@ -60,10 +60,10 @@ describe("a response of the provider is valid", () => {
     const ann = new TunnelBrowser();
     const back = await callback(ann);
     const name = `underpass-visit-${back.searchParams.get("state")!.slice(0, 8)}`;
-    const kept = ann.cookie("localhost", name)!;
+    const attemptCookie = ann.cookie("localhost", name)!;
     expect((await ann.open(back)).status).toBe(302);
     expect(ann.cookie("localhost", name)).toBeUndefined();
-    ann.setCookie("localhost", name, kept);
+    ann.setCookie("localhost", name, attemptCookie);
     expect(readPageStatusAndCode(await ann.open(back))).toEqual([400, "invalid_request"]);
   });
 

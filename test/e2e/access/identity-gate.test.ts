@@ -67,12 +67,12 @@ describe("a visitor who signs in", () => {
     expect(await watched.page.evaluate("document.cookie")).toBe("");
     const fetched = "fetch('/x').then(async (a) => [a.status, a.redirected])";
     expect(await watched.page.evaluate(fetched)).toEqual([200, false]);
-    const kept = await watched.page.context().cookies();
-    const passes = kept.filter(({ name }) => name === COOKIE);
+    const cookies = await watched.page.context().cookies();
+    const passes = cookies.filter(({ name }) => name === COOKIE);
     expect(passes).toMatchObject([
       { domain: new URL(tunnel.url).hostname, path: "/", httpOnly: true, sameSite: "Lax" },
     ]);
-    expect(kept.filter(({ name }) => name.startsWith("underpass-visit-"))).toEqual([]);
+    expect(cookies.filter(({ name }) => name.startsWith("underpass-visit-"))).toEqual([]);
     expect(watched.problems).toEqual([]);
     await watched.page.close();
   });

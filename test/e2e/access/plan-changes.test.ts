@@ -71,10 +71,10 @@ test("a password or sign-in that the plan lacks refuses all requests from the ne
   await cancel();
   const closed = "upgrade_required";
   expect(await codes()).toEqual([closed, closed, closed, "passed"]);
-  const told = await locked.visit("/", { ...right, accept: "text/html" });
-  expect([told.status, told.body.toString()]).toEqual([
+  const refused = await locked.visit("/", { ...right, accept: "text/html" });
+  expect([refused.status, refused.body.toString()]).toEqual([
     402,
-    expect.stringContaining("Closed for now"),
+    expect.stringContaining("Tunnel closed"),
   ]);
   expect(await locked.getListed()).toMatchObject({ authEnabled: true });
   expect((await billing()).overLimits).toEqual([

@@ -137,7 +137,7 @@ describe("a valid token", () => {
 describe("no token is accepted", () => {
   test.each([
     ["without an end", { exp: undefined }],
-    ["with an end in words", { exp: "9999999999" as unknown as number }],
+    ["with an expiry that is a string", { exp: "9999999999" as unknown as number }],
     ["that ended", { exp: 1 }],
     ["with an end before all time", { exp: -1 }],
     ["of another issuer", { iss: "https://evil.example" }],

@@ -41,7 +41,7 @@ describe("a visitor's request that arrives after the agent has disconnected", ()
     expect((await response).status).toBe(204);
   });
 
-  test("waits no longer than the grace period, and is then told when to retry", async () => {
+  test("waits no longer than the grace period, and the response then says when to retry", async () => {
     const tunnel = new LiveTunnel();
     await lose(tunnel, await tunnel.agent());
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
