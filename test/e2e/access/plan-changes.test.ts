@@ -105,7 +105,7 @@ test("owners get a mail about the tunnels that are closed", async () => {
   const mail = await waitUntil(async () => {
     const mails = await stack.api.readMailsTo(stack.owner.email);
     const read = await Promise.all(mails.map((source) => PostalMime.parse(source)));
-    return read.find(({ text }) => text?.includes("Reserved subdomains: you keep all 2"));
+    return read.find(({ text }) => text?.includes("Reserved subdomains: 2. You keep them"));
   });
   expect(mail.subject).toBe("Your Underpass plan is now free");
   const more = await stack.owner.post("/reserved-subdomains", { subdomain: "kept-3" });
