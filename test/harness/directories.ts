@@ -1,7 +1,7 @@
 /** Temporary directories for tests, and data directories with a prepared database for servers. */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, rm, statfs, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -14,8 +14,22 @@ const PREPARED = "UNDERPASS_TEST_PREPARED_DIR";
 
 export const silentLog: Log = { info() {}, warn() {}, error() {}, forward() {} };
 
-export async function createTemporaryDir(): Promise<string> {
-  return mkdtemp(join(tmpdir(), "underpass-test-"));
+export async function createTemporaryDir(parent = tmpdir()): Promise<string> {
+  return mkdtemp(join(parent, "underpass-test-"));
+}
+
+/** The directory in memory of Linux. There, no commit of a database waits for a disk. */
+const MEMORY_DIR = "/dev/shm";
+/** Enough for the data directories of all servers that run at the same time. Containers often have only 64 MiB. */
+const MEMORY_MIN_BYTES = 4 * 1024 ** 3;
+
+/** Creates a directory for the data of a server, which need not survive this machine. */
+async function createDataDir(): Promise<string> {
+  const free = await statfs(MEMORY_DIR).then(
+    ({ bavail, bsize }) => bavail * bsize,
+    () => 0,
+  );
+  return createTemporaryDir(free > MEMORY_MIN_BYTES ? MEMORY_DIR : undefined);
 }
 
 /**
@@ -25,7 +39,7 @@ export async function createTemporaryDir(): Promise<string> {
  * @returns a function that removes it.
  */
 export async function prepareDatabase(): Promise<() => Promise<void>> {
-  const dir = await createTemporaryDir();
+  const dir = await createDataDir();
   const secrets = {
     gateway: randomBytes(32).toString("hex"),
     postgres: randomBytes(32).toString("hex"),
@@ -50,7 +64,7 @@ export function isDatabasePrepared(): boolean {
 
 /** Creates a data directory with a copy of the prepared database. */
 export async function createPreparedDir(): Promise<string> {
-  const dir = await createTemporaryDir();
+  const dir = await createDataDir();
   const prepared = process.env[PREPARED];
   // Benchmarks start servers without preparation.
   if (prepared === undefined) return dir;
