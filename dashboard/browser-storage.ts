@@ -1,4 +1,4 @@
-/** Small values in the browser's storage. Where the browser refuses access, they last as long as the page. */
+/** Small values in the browser's storage. If the browser refuses access, they are stored as long as the page is open. */
 type StorageArea = "localStorage" | "sessionStorage";
 
 const memory = new Map<string, string>();

@@ -3,7 +3,7 @@ import type { AccountSummary, Me } from "../protocol/schemas/accounts/accounts.t
 import type { Organization } from "../protocol/schemas/organizations/organizations.ts";
 import { takeUrlParameters } from "./url-parameters.ts";
 import { h } from "./ui/element.ts";
-import { form, textField } from "./ui/form.ts";
+import { createForm, createTextField } from "./ui/form.ts";
 import { writeStored, readStored } from "./browser-storage.ts";
 import { openPage } from "./page.ts";
 import { beginSession, call, signOut } from "./session.ts";
@@ -20,31 +20,31 @@ openPage(
   {
     title: TITLE,
     intro: "Sign in with the email address that was invited, or create an account with it.",
-    show: ask,
+    show: askToAccept,
   },
   arrival,
 );
 
-function ask(me: Me): void {
+function askToAccept(me: Me): void {
   const token = readStored("sessionStorage", STORAGE_KEY);
   showStep(
     TITLE,
     h("p", {}, "You are signed in as ", h("strong", {}, me.user.email), "."),
-    form({
-      fields: token === null ? [textField("token", "Token from the email")] : [],
+    createForm({
+      fields: token === null ? [createTextField("token", "Token from the email")] : [],
       submit: "Accept the invitation",
       async act(value) {
         const body = { token: token ?? value("token").trim() };
         const joined = await call<Organization>("POST", "/invitations/accept", body);
         writeStored("sessionStorage", STORAGE_KEY, null);
-        welcome(joined);
+        showWelcome(joined);
       },
     }),
-    form({ submit: "Use a different account", kind: "plain", act: signOut }),
+    createForm({ submit: "Use a different account", kind: "plain", act: signOut }),
   );
 }
 
-function welcome({ id, name, role }: Organization): void {
+function showWelcome({ id, name, role }: Organization): void {
   showStep(
     "Welcome",
     h(
@@ -54,7 +54,7 @@ function welcome({ id, name, role }: Organization): void {
       h("strong", {}, name),
       ` with the role ${role}.`,
     ),
-    form({
+    createForm({
       submit: "Open the organization",
       async act() {
         const path = `/orgs/${id}/switch`;

@@ -1,7 +1,7 @@
 /** A page that requires a sign-in: it resumes the session or asks to sign in, and starts again when the session ends. */
 import type { Me } from "../protocol/schemas/accounts/accounts.ts";
 import { takeUrlParameters, type UrlParameters } from "./url-parameters.ts";
-import { button, h } from "./ui/element.ts";
+import { createButton, h } from "./ui/element.ts";
 import { getErrorMessage } from "./request.ts";
 import { call, onSessionEnd, resumeSession } from "./session.ts";
 import { signIn } from "./sign-in.ts";
@@ -14,9 +14,9 @@ export interface Page {
   show(me: Me): void;
 }
 
-/** @param arrival of a page that has taken it already. */
+/** @param arrival the parameters of the URL, for a page that has already taken them. */
 export function openPage(page: Page, arrival = takeUrlParameters()): void {
-  void begin(page, arrival, noticeOf(arrival.failure));
+  void begin(page, arrival, formatSignInFailure(arrival.failure));
 }
 
 /** Loads the account and shows the page again. */
@@ -24,7 +24,7 @@ export async function showPage(page: Page): Promise<void> {
   page.show(await call<Me>("GET", "/auth/me"));
 }
 
-const NOTHING = { signedIn: false, challenge: null };
+const NO_SIGN_IN = { signedIn: false, challenge: null };
 
 async function begin(
   page: Page,
@@ -33,20 +33,20 @@ async function begin(
 ): Promise<void> {
   onSessionEnd(() => {});
   try {
-    // Anybody can write a link with a token of theirs in it. The cookie is this browser's own.
+    // A link can contain the token of an attacker. The cookie always belongs to this browser.
     const isKnown = challenge === null && (await resumeSession(signedIn));
     if (!isKnown) await signIn({ ...page, notice, challenge });
-    onSessionEnd((why) => void begin(page, NOTHING, why));
+    onSessionEnd((why) => void begin(page, NO_SIGN_IN, why));
     await showPage(page);
   } catch (error) {
     const retry = () => void begin(page, { signedIn, challenge }, notice);
-    const again = button("Try again", retry, { class: "plain" });
-    const words = h("p", { role: "alert" }, getErrorMessage(error));
-    showStep("Something went wrong", words, h("div", { class: "actions" }, again));
+    const again = createButton("Try again", retry, { class: "plain" });
+    const message = h("p", { role: "alert" }, getErrorMessage(error));
+    showStep("Something went wrong", message, h("div", { class: "actions" }, again));
   }
 }
 
-function noticeOf(failure: string | null): string {
+function formatSignInFailure(failure: string | null): string {
   if (failure === null) return "";
   if (failure === "access_denied") return "The sign-in was denied at the provider.";
   return "The provider could not sign you in. Try again, or sign in another way.";

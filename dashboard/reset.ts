@@ -1,14 +1,14 @@
 /** GET /reset: sets a new password with the token from the email. */
 import { takeUrlParameters } from "./url-parameters.ts";
 import { h, type Child } from "./ui/element.ts";
-import { form, newPasswordField } from "./ui/form.ts";
+import { createForm, createNewPasswordField } from "./ui/form.ts";
 import { RequestError, send, getErrorMessage } from "./request.ts";
 import { showStep } from "./ui/view.ts";
 
 const { token } = takeUrlParameters();
 if (token === null) {
   const about = "Open the link in the email again. It is valid for one hour and works once.";
-  showStep("This link is incomplete", h("p", {}, about), toSignIn("Go to sign-in"));
+  showStep("This link is incomplete", h("p", {}, about), createSignInLink("Go to sign-in"));
 } else {
   askForPassword(token);
 }
@@ -16,8 +16,8 @@ if (token === null) {
 function askForPassword(token: string): void {
   showStep(
     "Set a new password",
-    form({
-      fields: [newPasswordField("new_password", "New password")],
+    createForm({
+      fields: [createNewPasswordField("new_password", "New password")],
       submit: "Set the password",
       act: (value) => reset(token, value("new_password")),
     }),
@@ -30,12 +30,12 @@ async function reset(token: string, password: string): Promise<void> {
   } catch (error) {
     if (!(error instanceof RequestError) || error.code !== "invalid_token") throw error;
     const about = h("p", { role: "alert" }, getErrorMessage(error));
-    return showStep("This link is no longer valid", about, toSignIn("Request a new link"));
+    return showStep("This link is no longer valid", about, createSignInLink("Request a new link"));
   }
-  const words = "Your new password is set. All sessions were signed out.";
-  showStep("Done", h("p", { role: "status" }, words), toSignIn("Sign in"));
+  const text = "Your new password is set. All sessions were signed out.";
+  showStep("Done", h("p", { role: "status" }, text), createSignInLink("Sign in"));
 }
 
-function toSignIn(label: string): Child {
+function createSignInLink(label: string): Child {
   return h("div", { class: "actions" }, h("a", { class: "button primary", href: "/" }, label));
 }

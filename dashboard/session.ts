@@ -1,6 +1,6 @@
 /**
- * The session of the page. The access token is only in this page's memory: the next page gets its own with the refresh
- * cookie, which no script can read.
+ * The session of the page. The access token is only in the memory of this page: the next page gets its own with the
+ * refresh cookie, which scripts can't read.
  */
 import { ACCESS_TOKEN_SECONDS } from "../protocol/limits.ts";
 import type { AccessToken } from "../protocol/schemas/accounts/accounts.ts";
@@ -40,18 +40,18 @@ export async function signOut(): Promise<void> {
 function endSession(why: string): void {
   clearTimeout(timer);
   token = null;
-  mark(null);
+  writeMark(null);
   notifySessionEnd(why);
 }
 
 /**
- * @param isSure whether a session was started just before, on another page.
- * @returns false when nobody is signed in.
+ * @param isJustStarted whether a session was started just before, on another page.
+ * @returns false when no user is signed in.
  */
-export async function resumeSession(isSure: boolean): Promise<boolean> {
-  if (!isSure && !isMarked()) return false;
+export async function resumeSession(isJustStarted: boolean): Promise<boolean> {
+  if (!isJustStarted && !isMarked()) return false;
   const isKnown = await renew(token);
-  if (isKnown && isSure) updateMark();
+  if (isKnown && isJustStarted) updateMark();
   return isKnown;
 }
 
@@ -84,11 +84,11 @@ export async function callWithProof<Answer>(path: string, body: unknown): Promis
  */
 function renew(used: string | null): Promise<boolean> {
   if (token !== used) return Promise.resolve(token !== null);
-  renewal ??= fetchToken().finally(() => (renewal = undefined));
+  renewal ??= renewToken().finally(() => (renewal = undefined));
   return renewal;
 }
 
-async function fetchToken(): Promise<boolean> {
+async function renewToken(): Promise<boolean> {
   try {
     setAccessToken((await send<AccessToken>("POST", "/auth/refresh")).access_token);
     return true;
@@ -112,10 +112,10 @@ function isMarked(): boolean {
 }
 
 function updateMark(): void {
-  mark(String(Date.now()));
+  writeMark(String(Date.now()));
 }
 
-function mark(value: string | null): void {
+function writeMark(value: string | null): void {
   writeStored("localStorage", STORAGE_KEY, value);
 }
 

@@ -1,15 +1,15 @@
 /** The steps of signing in, the same on every page that requires it. */
 import type { AccountSummary, MfaRequired } from "../protocol/schemas/accounts/accounts.ts";
 import type { ProviderName, Providers } from "../protocol/schemas/accounts/providers.ts";
-import { button, h, whileBusy, type Child } from "./ui/element.ts";
+import { createButton, h, runWhileBusy, type Child } from "./ui/element.ts";
 import {
-  codeField,
-  digits,
-  emailField,
-  form,
-  newPasswordField,
-  passwordField,
-  recoveryCodeField,
+  createCodeField,
+  removeSpaces,
+  createEmailField,
+  createForm,
+  createNewPasswordField,
+  createPasswordField,
+  createRecoveryCodeField,
 } from "./ui/form.ts";
 import { send, getErrorMessage } from "./request.ts";
 import { beginSession } from "./session.ts";
@@ -32,12 +32,12 @@ export function signIn(options: SignInOptions): Promise<void> {
       beginSession(accessToken);
       resolve();
     }, options);
-    if (options.challenge) steps.secondFactor(options.challenge);
-    else steps.password({ notice: options.notice });
+    if (options.challenge) steps.showSecondFactor(options.challenge);
+    else steps.showPassword({ notice: options.notice });
   });
 }
 
-interface Start {
+interface PasswordStep {
   email?: string;
   notice?: string;
 }
@@ -48,48 +48,53 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
       email,
       password,
     });
-    if ("mfa_required" in answer) secondFactor(answer.challenge_token);
+    if ("mfa_required" in answer) showSecondFactor(answer.challenge_token);
     else done(answer.access_token);
   }
 
-  function password({ email = "", notice = "" }: Start = {}): void {
-    const emailInput = emailField(email);
+  function showPassword({ email = "", notice = "" }: PasswordStep = {}): void {
+    const emailInput = createEmailField(email);
     const typed = () => emailInput.control.value;
     const links = [
-      button("Create an account", () => signUp(typed())),
-      button("Forgot your password?", () => forgot(typed())),
+      createButton("Create an account", () => showSignUp(typed())),
+      createButton("Forgot your password?", () => showForgotPassword(typed())),
     ];
     showStep(
       title,
       ...(notice ? [h("p", { role: "status", class: "notice" }, notice)] : []),
       ...(intro ? [h("p", {}, intro)] : []),
-      form({
-        fields: [emailInput, passwordField("Password")],
+      createForm({
+        fields: [emailInput, createPasswordField("Password")],
         submit: "Sign in",
         act: (value) => logIn(value("email"), value("password")),
       }),
-      providerLinks(),
+      createProviderLinks(),
       h("div", { class: "links" }, ...links),
     );
   }
 
-  function secondFactor(challenge: string): void {
-    const pass = async (proof: object) => {
+  function showSecondFactor(challenge: string): void {
+    const sendProof = async (proof: object) => {
       const body = { challenge_token: challenge, ...proof };
       done((await send<AccountSummary>("POST", "/auth/login/mfa", body)).access_token);
     };
-    const again = button("Start again", () => password());
-    const byCode = () =>
+    const again = createButton("Start again", () => showPassword());
+    const showCodeStep = () =>
       showStep(
         "Two-factor authentication",
-        form({
-          fields: [codeField("Code from your authenticator app")],
+        createForm({
+          fields: [createCodeField("Code from your authenticator app")],
           submit: "Continue",
-          act: (value) => pass({ code: digits(value("code")) }),
+          act: (value) => sendProof({ code: removeSpaces(value("code")) }),
         }),
-        h("div", { class: "links" }, button("Use a recovery code", byRecoveryCode), again),
+        h(
+          "div",
+          { class: "links" },
+          createButton("Use a recovery code", showRecoveryCodeStep),
+          again,
+        ),
       );
-    const byRecoveryCode = () =>
+    const showRecoveryCodeStep = () =>
       showStep(
         "Recovery code",
         h(
@@ -97,55 +102,69 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
           {},
           "Enter one of the recovery codes that you stored when you set up two-factor authentication. Each works once.",
         ),
-        form({
-          fields: [recoveryCodeField()],
+        createForm({
+          fields: [createRecoveryCodeField()],
           submit: "Continue",
-          act: (value) => pass({ recovery_code: value("recovery_code") }),
+          act: (value) => sendProof({ recovery_code: value("recovery_code") }),
         }),
-        h("div", { class: "links" }, button("Use your authenticator app", byCode), again),
+        h(
+          "div",
+          { class: "links" },
+          createButton("Use your authenticator app", showCodeStep),
+          again,
+        ),
       );
-    byCode();
+    showCodeStep();
   }
 
-  function signUp(typed: string): void {
+  function showSignUp(typed: string): void {
     showStep(
       "Create an account",
-      form({
-        fields: [emailField(typed), newPasswordField("password", "Password")],
+      createForm({
+        fields: [createEmailField(typed), createNewPasswordField("password", "Password")],
         submit: "Create account",
         async act(value) {
           const account = { email: value("email"), password: value("password") };
           await send("POST", "/auth/signup", account);
-          confirmEmail(account);
+          showEmailConfirmation(account);
         },
       }),
       h(
         "div",
         { class: "links" },
-        button("I already have an account", () => password({ email: typed })),
+        createButton("I already have an account", () => showPassword({ email: typed })),
       ),
     );
   }
 
-  function confirmEmail({ email, password: chosen }: { email: string; password: string }): void {
+  function showEmailConfirmation({
+    email,
+    password: chosen,
+  }: {
+    email: string;
+    password: string;
+  }): void {
     const status = h("p", { role: "status" });
-    const another = button("Send another code", () => {
-      void whileBusy(another, async () => {
+    const another = createButton("Send another code", () => {
+      void runWhileBusy(another, async () => {
         status.textContent = await send("POST", "/auth/resend-verify-otp", { email }).then(
-          () => "Sent. Earlier codes are no longer valid.",
+          () => "A new code was sent. Earlier codes are no longer valid.",
           getErrorMessage,
         );
       });
     });
-    const back = button("Back", () => signUp(email));
+    const back = createButton("Back", () => showSignUp(email));
     showStep(
       "Check your email",
       h("p", {}, "We sent an email to ", h("strong", {}, email), ". It contains a 6-digit code."),
-      form({
-        fields: [codeField("Code")],
+      createForm({
+        fields: [createCodeField("Code")],
         submit: "Confirm",
         async act(value) {
-          await send("POST", "/auth/verify-email-otp", { email, code: digits(value("code")) });
+          await send("POST", "/auth/verify-email-otp", {
+            email,
+            code: removeSpaces(value("code")),
+          });
           await logIn(email, chosen);
         },
       }),
@@ -154,12 +173,12 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
     );
   }
 
-  function forgot(typed: string): void {
+  function showForgotPassword(typed: string): void {
     showStep(
       "Forgot your password?",
       h("p", {}, "We will email you a link to set a new one."),
-      form({
-        fields: [emailField(typed)],
+      createForm({
+        fields: [createEmailField(typed)],
         submit: "Send the link",
         async act(value) {
           const email = value("email");
@@ -171,7 +190,7 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
             h(
               "div",
               { class: "links" },
-              button("Back to sign in", () => password({ email })),
+              createButton("Back to sign in", () => showPassword({ email })),
             ),
           );
         },
@@ -179,12 +198,12 @@ function createSteps(done: (accessToken: string) => void, { title, intro }: Sign
       h(
         "div",
         { class: "links" },
-        button("Back", () => password({ email: typed })),
+        createButton("Back", () => showPassword({ email: typed })),
       ),
     );
   }
 
-  return { password, secondFactor };
+  return { showPassword, showSecondFactor };
 }
 
 // ── Providers ──
@@ -197,10 +216,10 @@ const PROVIDER_NAMES: Record<ProviderName, string> = {
 let providers: Promise<Child[]> | undefined;
 
 /** Stays empty until the providers are known, and where none is configured. */
-function providerLinks(): HTMLElement {
+function createProviderLinks(): HTMLElement {
   const place = h("div", { class: "providers" });
   providers ??= send<Providers>("GET", "/auth/providers").then(
-    (answer) => answer.providers.map(providerLink),
+    (answer) => answer.providers.map(createProviderLink),
     // Signing in with a password still works.
     () => [],
   );
@@ -208,7 +227,7 @@ function providerLinks(): HTMLElement {
   return place;
 }
 
-function providerLink(name: ProviderName): Child {
+function createProviderLink(name: ProviderName): Child {
   const query = new URLSearchParams({ return_to: location.pathname + location.search });
   const href = `/auth/oauth/${name}/start?${query}`;
   return h("a", { class: "button", href }, `Continue with ${PROVIDER_NAMES[name]}`);

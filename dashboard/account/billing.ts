@@ -13,8 +13,15 @@ import type {
   OverLimit,
   PortalSession,
 } from "../../protocol/schemas/billing.ts";
-import { h, time, type Child } from "../ui/element.ts";
-import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
+import { h, createTime, type Child } from "../ui/element.ts";
+import {
+  createBadge,
+  createDetail,
+  createRows,
+  createSection,
+  type Row,
+  type Section,
+} from "../ui/section.ts";
 import { call } from "../session.ts";
 
 /** How often, and how many times, the page checks whether a payment has been confirmed. */
@@ -22,12 +29,15 @@ const PAYMENT_CHECK_INTERVAL_MS = 2_000;
 const PAYMENT_CHECKS_MAX = 60;
 
 /** @param showAgain renders the other parts of the page that depend on the plan. */
-export function billingSection(showAgain: () => Promise<void>): Section {
+export function createBillingSection(showAgain: () => Promise<void>): Section {
   let checks = 0;
-  return section("Plan and billing", async (self) => {
+  return createSection("Plan and billing", async (self) => {
     const billing = await call<Billing>("GET", "/billing");
     const { mode, overLimits, status } = billing;
-    const content: Child[] = [rows([planRow(billing)]), ...overLimits.map(overLimitNotice)];
+    const content: Child[] = [
+      createRows([buildPlanRow(billing)]),
+      ...overLimits.map(createOverLimitNotice),
+    ];
     if (hasJustPaid()) {
       if (status === "active" || status === "trialing") forgetPayment();
       else if ((checks += 1) <= PAYMENT_CHECKS_MAX) {
@@ -41,21 +51,21 @@ export function billingSection(showAgain: () => Promise<void>): Section {
       }
     }
     if (mode === "none") return [...content, h("p", {}, "Plans can't be bought on this server.")];
-    const portal = self.button("Invoices and payment", async () => {
+    const portal = self.createButton("Invoices and payment", async () => {
       const { portal_url } = await call<PortalSession>("POST", "/billing/portal");
       location.assign(portal_url);
     });
     const isBought = status !== null && status !== "canceled" && status !== "incomplete_expired";
-    const cancel = mode === "mock" && isBought ? [cancelButton(self)] : [];
+    const cancel = mode === "mock" && isBought ? [createCancelButton(self)] : [];
     return [
       ...content,
-      rows(offers(billing, self)),
+      createRows(buildOfferRows(billing, self)),
       h("div", { class: "actions" }, portal, ...cancel),
     ];
   });
 
-  function cancelButton(self: Section): HTMLElement {
-    return self.asking("Cancel the plan", {
+  function createCancelButton(self: Section): HTMLElement {
+    return self.createDialogButton("Cancel the plan", {
       title: "Cancel the plan now?",
       about: [
         h("p", {}, "Nothing is deleted. Features that only this plan includes stop working."),
@@ -79,55 +89,55 @@ function forgetPayment(): void {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-function planRow({ plan, status, cycle, ...billing }: Billing): Row {
+function buildPlanRow({ plan, status, cycle, ...billing }: Billing): Row {
   const { currentPeriodEnd: end, graceEndsAt: grace, cancelAtPeriodEnd } = billing;
-  const until = end === null ? [] : [` until `, time(end)];
-  const about: Child[] = [h("strong", {}, NAMES[plan])];
-  if (status !== null) about.push(badge(status.replaceAll("_", " ")));
+  const until = end === null ? [] : [` until `, createTime(end)];
+  const about: Child[] = [h("strong", {}, PLAN_NAMES[plan])];
+  if (status !== null) about.push(createBadge(status.replaceAll("_", " ")));
   if (status === "active" && cycle !== null) {
     const text = cancelAtPeriodEnd ? "canceled, active" : `paid ${cycle}`;
-    about.push(detail(text, ...until));
+    about.push(createDetail(text, ...until));
   }
   if (grace !== null) {
     const text = "A payment did not go through. You keep the plan until ";
-    about.push(h("p", { role: "alert" }, text, time(grace), "."));
+    about.push(h("p", { role: "alert" }, text, createTime(grace), "."));
   }
   return { about };
 }
 
-function offers({ plan, cycle, status, prices }: Billing, self: Section): Row[] {
+function buildOfferRows({ plan, cycle, status, prices }: Billing, self: Section): Row[] {
   const isCurrent = (offer: PaidPlan, each: BillingCycle) =>
     status !== null && plan === offer && cycle === each;
   return PAID_PLANS.map((offer) => ({
     about: [
-      h("strong", {}, NAMES[offer]),
-      detail(`${prices[offer].monthly} USD a month, or ${prices[offer].yearly} USD a year`),
+      h("strong", {}, PLAN_NAMES[offer]),
+      createDetail(`${prices[offer].monthly} USD a month, or ${prices[offer].yearly} USD a year`),
     ],
     actions: BILLING_CYCLES.filter((each) => !isCurrent(offer, each)).map((each) =>
-      buyButton(self, offer, each),
+      createBuyButton(self, offer, each),
     ),
   }));
 }
 
-function buyButton(self: Section, plan: PaidPlan, cycle: BillingCycle): HTMLElement {
+function createBuyButton(self: Section, plan: PaidPlan, cycle: BillingCycle): HTMLElement {
   const label = `Pay ${cycle}`;
-  const pressed = self.button(label, async () => {
+  const pressed = self.createButton(label, async () => {
     const purchase = { plan, billing_cycle: cycle };
     location.assign(
       (await call<CheckoutSession>("POST", "/billing/checkout-session", purchase)).checkout_url,
     );
   });
-  pressed.setAttribute("aria-label", `${label} for ${NAMES[plan]}`);
+  pressed.setAttribute("aria-label", `${label} for ${PLAN_NAMES[plan]}`);
   return pressed;
 }
 
-const NAMES: Record<Plan, string> = {
+const PLAN_NAMES: Record<Plan, string> = {
   free: "Free",
   pro: "Pro",
   team: "Team",
   enterprise: "Enterprise",
 };
 
-function overLimitNotice(overLimit: OverLimit): Child {
+function createOverLimitNotice(overLimit: OverLimit): Child {
   return h("p", { role: "note" }, describeOverLimit(overLimit));
 }

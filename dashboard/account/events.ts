@@ -1,38 +1,38 @@
-/** What happened, newest first, a few at a time. */
+/** Audit events, newest first, one page at a time. */
 import type { AuditEvent } from "../../protocol/schemas/organizations/audit.ts";
-import { h, time, type Child } from "../ui/element.ts";
-import { detail, rows, section, type Section } from "../ui/section.ts";
+import { h, createTime, type Child } from "../ui/element.ts";
+import { createDetail, createRows, createSection, type Section } from "../ui/section.ts";
 import { call } from "../session.ts";
 
-const AT_ONCE = 8;
+const PAGE_ROWS = 8;
 
-export function eventsSection(title: string, path: string): Section {
-  return section(title, async (self) => {
+export function createEventsSection(title: string, path: string): Section {
+  return createSection(title, async (self) => {
     const more = h("div", { class: "actions" });
     const list = h("div", {});
 
-    async function extend(after?: string): Promise<void> {
-      const query = new URLSearchParams({ limit: String(AT_ONCE), ...(after && { after }) });
+    async function showMore(after?: string): Promise<void> {
+      const query = new URLSearchParams({ limit: String(PAGE_ROWS), ...(after && { after }) });
       const events = await call<AuditEvent[]>("GET", `${path}?${query}`);
-      list.append(rows(events.map((event) => ({ about: describe(event) }))));
+      list.append(createRows(events.map((event) => ({ about: describe(event) }))));
       const last = events.at(-1);
       more.replaceChildren(
-        ...(events.length === AT_ONCE && last
-          ? [self.button("Show more", () => extend(last.id))]
+        ...(events.length === PAGE_ROWS && last
+          ? [self.createButton("Show more", () => showMore(last.id))]
           : []),
       );
     }
-    await extend();
+    await showMore();
     return [list, more];
   });
 }
 
-/** The names of the audit log are words already. */
+/** The action's name without underscores is readable text. */
 function describe({ action, timestamp, userEmail, ipAddress }: AuditEvent): Child[] {
-  const words = action.replaceAll("_", " ");
+  const text = action.replaceAll("_", " ");
   const by = [userEmail, ipAddress].filter(Boolean).map((who) => ` · ${who}`);
   return [
-    h("strong", {}, words.slice(0, 1).toUpperCase() + words.slice(1)),
-    detail(time(timestamp), ...by),
+    h("strong", {}, text.slice(0, 1).toUpperCase() + text.slice(1)),
+    createDetail(createTime(timestamp), ...by),
   ];
 }

@@ -1,10 +1,16 @@
-/** Who belongs to the organization. */
+/** The members of the organization. */
 import { ROLES, type Role } from "../../protocol/roles.ts";
 import type { Me } from "../../protocol/schemas/accounts/accounts.ts";
 import type { Member } from "../../protocol/schemas/organizations/organizations.ts";
-import { h, time, type Child } from "../ui/element.ts";
-import { selectField } from "../ui/form.ts";
-import { badge, detail, rows, section, type Section } from "../ui/section.ts";
+import { h, createTime, type Child } from "../ui/element.ts";
+import { createSelectField } from "../ui/form.ts";
+import {
+  createBadge,
+  createDetail,
+  createRows,
+  createSection,
+  type Section,
+} from "../ui/section.ts";
 import { call } from "../session.ts";
 
 /** The roles that a member may grant. The API enforces this; the page only hides choices that it would refuse. */
@@ -13,41 +19,45 @@ export function getGrantableRoles(role: Role): readonly Role[] {
   return role === "admin" ? ROLES.filter((other) => other !== "owner") : [];
 }
 
-export function membersSection({ user, active_org: org }: Me, showAgain: () => Promise<void>) {
+export function createMembersSection(
+  { user, active_org: org }: Me,
+  showAgain: () => Promise<void>,
+) {
   const roles = getGrantableRoles(org.role);
 
-  return section("Members", async (self) => {
+  return createSection("Members", async (self) => {
     const members = await call<Member[]>("GET", `/orgs/${org.id}/members`);
     return [
-      rows(
+      createRows(
         members.map((member) => ({
           about: [
             h("strong", {}, member.email),
-            badge(member.role),
-            ...(member.user_id === user.id ? [badge("you")] : []),
-            detail("since ", time(member.joined_at)),
+            createBadge(member.role),
+            ...(member.user_id === user.id ? [createBadge("you")] : []),
+            createDetail("since ", createTime(member.joined_at)),
           ],
-          actions: member.user_id === user.id ? [leave(self)] : actionsOn(member, self),
+          actions:
+            member.user_id === user.id ? [createLeaveButton(self)] : createActions(member, self),
         })),
       ),
     ];
   });
 
-  function actionsOn({ user_id: id, email, role }: Member, self: Section): Child[] {
+  function createActions({ user_id: id, email, role }: Member, self: Section): Child[] {
     if (!roles.includes(role)) return [];
     const path = `/orgs/${org.id}/members/${id}`;
-    const change = self.asking(
+    const change = self.createDialogButton(
       "Change role",
       {
         title: "Change the role",
         about: [h("p", {}, h("strong", {}, email), ` is ${role} in ${org.name}.`)],
-        fields: [selectField("role", "New role", roles, role)],
+        fields: [createSelectField("role", "New role", roles, role)],
         submit: "Change",
         act: async (value) => void (await call("PATCH", path, { role: value("role") })),
       },
       { "aria-label": `Change the role of ${email}` },
     );
-    const remove = self.asking(
+    const remove = self.createDialogButton(
       "Remove",
       {
         title: "Remove from the organization?",
@@ -64,8 +74,8 @@ export function membersSection({ user, active_org: org }: Me, showAgain: () => P
     return [change, remove];
   }
 
-  function leave(self: Section): Child {
-    return self.asking("Leave", {
+  function createLeaveButton(self: Section): Child {
+    return self.createDialogButton("Leave", {
       title: `Leave ${org.name}?`,
       about: [h("p", {}, "Tokens that you minted in it are revoked, and their tunnels stop.")],
       submit: "Leave",

@@ -1,25 +1,32 @@
-/** Where the account is signed in. */
+/** The active sessions of the account. */
 import type { Session, SessionList } from "../../protocol/schemas/accounts/accounts.ts";
-import { h, time } from "../ui/element.ts";
-import { badge, detail, rows, section, type Row, type Section } from "../ui/section.ts";
+import { h, createTime } from "../ui/element.ts";
+import {
+  createBadge,
+  createDetail,
+  createRows,
+  createSection,
+  type Row,
+  type Section,
+} from "../ui/section.ts";
 import { call } from "../session.ts";
 
-export function sessionsSection(): Section {
-  return section("Sessions", async (self) => {
+export function createSessionsSection(): Section {
+  return createSection("Sessions", async (self) => {
     const { sessions } = await call<SessionList>("GET", "/auth/sessions");
-    return [rows(sessions.map((session) => rowOf(session, self)))];
+    return [createRows(sessions.map((session) => buildRow(session, self)))];
   });
 }
 
-function rowOf({ id, device, ip, createdAt, lastSeenAt, current }: Session, self: Section): Row {
+function buildRow({ id, device, ip, createdAt, lastSeenAt, current }: Session, self: Section): Row {
   const name = device || "Unknown device";
   const about = [
     h("strong", {}, name),
-    ...(current ? [badge("this one")] : []),
-    detail(`${ip} · last used `, time(lastSeenAt), " · since ", time(createdAt)),
+    ...(current ? [createBadge("this one")] : []),
+    createDetail(`${ip} · last used `, createTime(lastSeenAt), " · since ", createTime(createdAt)),
   ];
   if (current) return { about };
-  const revoke = self.asking(
+  const revoke = self.createDialogButton(
     "Sign out",
     {
       title: "Sign this session out?",

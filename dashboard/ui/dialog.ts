@@ -1,24 +1,24 @@
-/** A question in front of everything else: it stays until it is answered, or until what it asks for is done. */
-import { button, h, type Child } from "./element.ts";
-import { form, type FormOptions } from "./form.ts";
+/** A modal dialog with a form. It closes when the user cancels it, or when the action of the form has succeeded. */
+import { createButton, h, type Child } from "./element.ts";
+import { createForm, type FormOptions } from "./form.ts";
 import { main } from "./view.ts";
 
-export interface Question extends FormOptions {
+export interface DialogOptions extends FormOptions {
   title: string;
   about: Child[];
 }
 
-export function ask({ title, about, ...options }: Question): void {
-  const heading = h("h2", { id: "question" }, title);
-  const answer = form({
+export function showDialog({ title, about, ...options }: DialogOptions): void {
+  const heading = h("h2", { id: "dialog-title" }, title);
+  const content = createForm({
     ...options,
-    beside: [button("Cancel", () => dialog.close(), { class: "plain" })],
+    beside: [createButton("Cancel", () => dialog.close(), { class: "plain" })],
     async act(value) {
       await options.act(value);
       dialog.close();
     },
   });
-  const dialog = h("dialog", { "aria-labelledby": heading.id }, heading, ...about, answer);
+  const dialog = h("dialog", { "aria-labelledby": heading.id }, heading, ...about, content);
   dialog.addEventListener("close", () => dialog.remove());
   main.append(dialog);
   dialog.showModal();

@@ -1,4 +1,4 @@
-/** An element with its attributes and children in one expression. Text stays text: nothing here parses HTML. */
+/** Creates elements with their attributes and children in one expression. Children are never parsed as HTML. */
 export type Child = Node | string;
 export type Attributes = Record<string, string | boolean>;
 
@@ -16,24 +16,24 @@ export function h<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** A button that does something else than to submit its form. */
-export function button(label: string, act: () => void, attributes: Attributes = {}) {
+/** A button that does not submit a form. */
+export function createButton(label: string, act: () => void, attributes: Attributes = {}) {
   const element = h("button", { type: "button", ...attributes }, label);
   element.addEventListener("click", act);
   return element;
 }
 
-/** A moment as it is said where the reader is. */
-export function time(instant: string): HTMLTimeElement {
-  const words = new Date(instant).toLocaleString(undefined, {
+/** A timestamp in the locale and time zone of the user. */
+export function createTime(timestamp: string): HTMLTimeElement {
+  const text = new Date(timestamp).toLocaleString(undefined, {
     dateStyle: "medium",
     timeStyle: "short",
   });
-  return h("time", { datetime: instant }, words);
+  return h("time", { datetime: timestamp }, text);
 }
 
-/** Runs while an element says that it is busy, and can't be pressed a second time. */
-export async function whileBusy(element: HTMLButtonElement, act: () => Promise<void>) {
+/** Disables a button, and marks it as busy, while an action runs. */
+export async function runWhileBusy(element: HTMLButtonElement, act: () => Promise<void>) {
   element.disabled = true;
   element.setAttribute("aria-busy", "true");
   try {

@@ -1,43 +1,47 @@
-/** A form: labelled fields, one button, and what is wrong said where it is wrong. */
+/** A form: labelled fields, a submit button, and error messages beside the fields that they are about. */
 import { PASSWORD_MIN_CHARS } from "../../protocol/limits.ts";
-import { h, whileBusy, type Attributes, type Child } from "./element.ts";
+import { h, runWhileBusy, type Attributes, type Child } from "./element.ts";
 import { RequestError, getErrorMessage } from "../request.ts";
 
 export interface Field {
-  /** As the API calls it: what it says is wrong with it is shown there. */
+  /** The field's name in the API: errors that the API reports for it are shown at this field. */
   name: string;
   element: HTMLElement;
   control: HTMLInputElement | HTMLSelectElement;
-  complain: (message: string) => void;
+  showError: (message: string) => void;
 }
 
 export interface FormOptions {
   fields?: Field[];
   submit: string;
-  /** Beside the button. */
+  /** Shown beside the submit button. */
   beside?: Child[];
   kind?: "primary" | "plain" | "danger";
   act: (value: (name: string) => string) => Promise<void>;
 }
 
-export function textField(
+export function createTextField(
   name: string,
   label: string,
   { hint = "", ...attributes }: Attributes & { hint?: string } = {},
 ): Field {
-  return labelled(name, label, h("input", { required: true, ...attributes }), hint);
+  return createField(name, label, h("input", { required: true, ...attributes }), hint);
 }
 
-export function emailField(value = ""): Field {
-  return textField("email", "Email address", { type: "email", autocomplete: "username", value });
+export function createEmailField(value = ""): Field {
+  return createTextField("email", "Email address", {
+    type: "email",
+    autocomplete: "username",
+    value,
+  });
 }
 
-export function passwordField(label: string): Field {
-  return textField("password", label, { type: "password", autocomplete: "current-password" });
+export function createPasswordField(label: string): Field {
+  return createTextField("password", label, { type: "password", autocomplete: "current-password" });
 }
 
-export function newPasswordField(name: string, label: string): Field {
-  return textField(name, label, {
+export function createNewPasswordField(name: string, label: string): Field {
+  return createTextField(name, label, {
     type: "password",
     autocomplete: "new-password",
     minlength: String(PASSWORD_MIN_CHARS),
@@ -45,14 +49,14 @@ export function newPasswordField(name: string, label: string): Field {
   });
 }
 
-export function recoveryCodeField(): Field {
+export function createRecoveryCodeField(): Field {
   const attributes = { class: "code", autocomplete: "off", spellcheck: "false" };
-  return textField("recovery_code", "Recovery code", attributes);
+  return createTextField("recovery_code", "Recovery code", attributes);
 }
 
-/** As apps show it, in one piece or in two. */
-export function codeField(label: string): Field {
-  return textField("code", label, {
+/** Accepts the code in both forms in which apps show it: six digits, or three and three. */
+export function createCodeField(label: string): Field {
+  return createTextField("code", label, {
     class: "code",
     inputmode: "numeric",
     autocomplete: "one-time-code",
@@ -61,76 +65,87 @@ export function codeField(label: string): Field {
   });
 }
 
-export function digits(typed: string): string {
-  return typed.replaceAll(/\s/g, "");
+export function removeSpaces(text: string): string {
+  return text.replaceAll(/\s/g, "");
 }
 
-export function selectField(name: string, label: string, options: readonly string[], chosen = "") {
+export function createSelectField(
+  name: string,
+  label: string,
+  options: readonly string[],
+  chosen = "",
+) {
   const select = h("select");
   for (const option of options) {
     select.append(h("option", { value: option, selected: option === chosen }, option));
   }
-  return labelled(name, label, select, "");
+  return createField(name, label, select, "");
 }
 
-let ids = 0;
+let lastId = 0;
 
-function labelled(name: string, label: string, control: Field["control"], hint: string): Field {
-  const id = `field-${(ids += 1)}`;
-  const fault = h("p", { id: `${id}-fault`, class: "fault" });
-  const about = h("p", { id: `${id}-hint`, class: "hint" }, hint);
+function createField(name: string, label: string, control: Field["control"], hint: string): Field {
+  const id = `field-${(lastId += 1)}`;
+  const error = h("p", { id: `${id}-error`, class: "error" });
+  const description = h("p", { id: `${id}-hint`, class: "hint" }, hint);
   control.id = id;
   control.name = name;
-  control.setAttribute("aria-describedby", hint ? `${about.id} ${fault.id}` : fault.id);
-  const parts = [h("label", { for: id }, label), control, ...(hint ? [about] : []), fault];
+  control.setAttribute("aria-describedby", hint ? `${description.id} ${error.id}` : error.id);
+  const parts = [h("label", { for: id }, label), control, ...(hint ? [description] : []), error];
   return {
     name,
     control,
     element: h("div", { class: "field" }, ...parts),
-    complain(message) {
-      fault.textContent = message;
+    showError(message) {
+      error.textContent = message;
       control.setAttribute("aria-invalid", String(message !== ""));
     },
   };
 }
 
-export function form({ fields = [], submit, beside = [], kind = "primary", act }: FormOptions) {
-  const send = h("button", { class: kind }, submit);
-  const problem = h("p", { role: "alert" });
+export function createForm({
+  fields = [],
+  submit,
+  beside = [],
+  kind = "primary",
+  act,
+}: FormOptions) {
+  const submitButton = h("button", { class: kind }, submit);
+  const alert = h("p", { role: "alert" });
   const element = h(
     "form",
     {},
     ...fields.map((field) => field.element),
-    problem,
-    h("div", { class: "actions" }, send, ...beside),
+    alert,
+    h("div", { class: "actions" }, submitButton, ...beside),
   );
   const value = (name: string) => fields.find((field) => field.name === name)?.control.value ?? "";
 
-  async function attempt(): Promise<void> {
-    problem.textContent = "";
-    for (const field of fields) field.complain("");
+  async function run(): Promise<void> {
+    alert.textContent = "";
+    for (const field of fields) field.showError("");
     try {
-      await whileBusy(send, () => act(value));
+      await runWhileBusy(submitButton, () => act(value));
     } catch (error) {
-      problem.textContent = complainOf(error, fields);
+      alert.textContent = showFieldErrors(error, fields);
     }
   }
   element.addEventListener("submit", (event) => {
     event.preventDefault();
-    void attempt();
+    void run();
   });
   return element;
 }
 
-/** @returns what is left to say of it, once the fields have said theirs. */
-function complainOf(error: unknown, fields: Field[]): string {
+/** Shows an error at the fields that it is about. @returns the message for the form, empty when a field shows one. */
+function showFieldErrors(error: unknown, fields: Field[]): string {
   if (!(error instanceof RequestError)) return getErrorMessage(error);
-  const faulty = fields.filter(({ name }) => error.fields.some(({ path }) => path === name));
-  for (const field of faulty) {
+  const invalid = fields.filter(({ name }) => error.fields.some(({ path }) => path === name));
+  for (const field of invalid) {
     const { message = "" } = error.fields.find(({ path }) => path === field.name) ?? {};
-    // Ours begin in lower case, as what follows a name; others are sentences of their own.
-    field.complain(/^[a-z]/.test(message) ? `It ${message}.` : message);
+    // The API's messages follow a name, as in "must be a number". A message with a capital letter is a whole sentence.
+    field.showError(/^[a-z]/.test(message) ? `It ${message}.` : message);
   }
-  faulty[0]?.control.focus();
-  return faulty.length > 0 ? "" : getErrorMessage(error);
+  invalid[0]?.control.focus();
+  return invalid.length > 0 ? "" : getErrorMessage(error);
 }

@@ -1,6 +1,6 @@
 /**
- * QR codes (ISO/IEC 18004), as much of them as an authenticator's secret needs: bytes, error correction of
- * level M, versions 1 to 20.
+ * Encodes QR codes (ISO/IEC 18004), as far as an authenticator's secret requires: byte mode, error correction level M,
+ * versions 1 to 20.
  */
 const PARITY_CODEWORDS = [
   10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24, 28, 28, 26, 26, 26,
@@ -19,18 +19,20 @@ const MASKS = [
 ];
 
 /** @returns rows of modules, true where dark; null when the text is too long. */
-export function qrCode(text: string): boolean[][] | null {
+export function encodeQrCode(text: string): boolean[][] | null {
   const bytes = new TextEncoder().encode(text);
-  const version = VERSIONS.find((each) => bytes.length <= capacityOf(each));
+  const version = VERSIONS.find((each) => bytes.length <= getCapacity(each));
   if (version === undefined) return null;
   const codewords = interleave(pad(bytes, version), version);
   const candidates = MASKS.map((_, mask) => draw(version, codewords, mask));
-  return candidates.reduce((best, next) => (penaltyOf(next) < penaltyOf(best) ? next : best));
+  return candidates.reduce((best, next) =>
+    computePenalty(next) < computePenalty(best) ? next : best,
+  );
 }
 
-// ── From the text to codewords ──
+// ── Text to codewords ──
 
-function codewordsOf(version: number): number {
+function countCodewords(version: number): number {
   const alignments = version === 1 ? 0 : Math.floor(version / 7) + 2;
   let modules = (16 * version + 128) * version + 64;
   if (alignments > 0) modules -= (25 * alignments - 10) * alignments - 55;
@@ -38,34 +40,34 @@ function codewordsOf(version: number): number {
   return Math.floor(modules / 8);
 }
 
-function blocksOf(version: number): { blocks: number; parity: number; data: number } {
+function getBlocks(version: number): { blocks: number; parity: number; data: number } {
   const blocks = BLOCKS[version - 1] ?? 0;
   const parity = PARITY_CODEWORDS[version - 1] ?? 0;
-  return { blocks, parity, data: codewordsOf(version) - blocks * parity };
+  return { blocks, parity, data: countCodewords(version) - blocks * parity };
 }
 
-/** What precedes the bytes: four bits of mode, and their count. */
-function headerBits(version: number): number {
+/** The bits before the data bytes: four bits of mode, and the number of bytes. */
+function countHeaderBits(version: number): number {
   return 4 + (version < 10 ? 8 : 16);
 }
 
-function capacityOf(version: number): number {
-  return Math.floor((blocksOf(version).data * 8 - headerBits(version)) / 8);
+function getCapacity(version: number): number {
+  return Math.floor((getBlocks(version).data * 8 - countHeaderBits(version)) / 8);
 }
 
 function pad(bytes: Uint8Array, version: number): number[] {
-  const header = headerBits(version);
+  const header = countHeaderBits(version);
   let bits = "0100" + bytes.length.toString(2).padStart(header - 4, "0");
   for (const byte of bytes) bits += byte.toString(2).padStart(8, "0");
   bits += "0000";
   const data = bits.match(/.{1,8}/g)?.map((octet) => parseInt(octet.padEnd(8, "0"), 2)) ?? [];
-  const missing = blocksOf(version).data - data.length;
+  const missing = getBlocks(version).data - data.length;
   for (let index = 0; index < missing; index += 1) data.push(index % 2 === 0 ? 0xec : 0x11);
   return data;
 }
 
 function interleave(data: number[], version: number): number[] {
-  const { blocks, parity } = blocksOf(version);
+  const { blocks, parity } = getBlocks(version);
   const short = Math.floor(data.length / blocks);
   const longer = data.length % blocks;
   const parts: number[][] = [];
@@ -74,34 +76,35 @@ function interleave(data: number[], version: number): number[] {
     parts.push(data.slice(start, end));
     start = end;
   }
-  const parities = parts.map((part) => parityOf(part, parity));
-  return [...columns(parts), ...columns(parities)];
+  const parities = parts.map((part) => computeParity(part, parity));
+  return [...interleaveLists(parts), ...interleaveLists(parities)];
 }
 
-function columns(lists: number[][]): number[] {
+function interleaveLists(lists: number[][]): number[] {
   const length = Math.max(...lists.map((list) => list.length));
   return Array.from({ length }, (_, index) =>
     lists.flatMap((list) => (index < list.length ? [list[index] ?? 0] : [])),
   ).flat();
 }
 
-/** Reed and Solomon's remainder, in the field of 256 elements modulo x⁸ + x⁴ + x³ + x² + 1. */
-function parityOf(data: number[], degree: number): number[] {
+/** The Reed-Solomon remainder, in the field of 256 elements modulo x⁸ + x⁴ + x³ + x² + 1. */
+function computeParity(data: number[], degree: number): number[] {
   let generator = [1];
-  for (let index = 0, root = 1; index < degree; index += 1, root = times(root, 2)) {
+  for (let index = 0, root = 1; index < degree; index += 1, root = multiply(root, 2)) {
     const shifted = [...generator, 0];
-    generator = shifted.map((value, at) => value ^ times(generator[at - 1] ?? 0, root));
+    generator = shifted.map((value, at) => value ^ multiply(generator[at - 1] ?? 0, root));
   }
   const remainder = new Array<number>(degree).fill(0);
   for (const byte of data) {
     const factor = byte ^ (remainder.shift() ?? 0);
     remainder.push(0);
-    for (let at = 0; at < degree; at += 1) remainder[at]! ^= times(generator[at + 1] ?? 0, factor);
+    for (let at = 0; at < degree; at += 1)
+      remainder[at]! ^= multiply(generator[at + 1] ?? 0, factor);
   }
   return remainder;
 }
 
-function times(a: number, b: number): number {
+function multiply(a: number, b: number): number {
   let product = 0;
   for (let bit = 7; bit >= 0; bit -= 1) {
     product = (product << 1) ^ ((product >> 7) * 0x11d);
@@ -133,8 +136,8 @@ function draw(version: number, codewords: number[], mask: number): boolean[][] {
     set(6, at, at % 2 === 0);
     set(at, 6, at % 2 === 0);
   }
-  for (const x of alignmentsOf(version)) {
-    for (const y of alignmentsOf(version)) {
+  for (const x of getAlignmentPositions(version)) {
+    for (const y of getAlignmentPositions(version)) {
       const isCorner = [x, y].filter((at) => at === 6).length + [x, y].filter(isLast).length === 2;
       if (!isCorner || (isLast(x) && isLast(y))) rings(x, y, 2, [1]);
     }
@@ -164,7 +167,7 @@ function draw(version: number, codewords: number[], mask: number): boolean[][] {
   }
 }
 
-function alignmentsOf(version: number): number[] {
+function getAlignmentPositions(version: number): number[] {
   if (version === 1) return [];
   const count = Math.floor(version / 7) + 2;
   const step = Math.ceil((version * 4 + 4) / (count * 2 - 2)) * 2;
@@ -174,13 +177,13 @@ function alignmentsOf(version: number): number[] {
 
 type Setter = (x: number, y: number, isDark: boolean) => void;
 
-/** The first corner's modules, without the one of the timing pattern. */
+/** The positions beside the first corner, without the one of the timing pattern. */
 const BESIDE_TIMING = [0, 1, 2, 3, 4, 5, 7, 8];
 
-/** Twice: around the first corner, and shared by the other two. */
+/** The format is drawn twice: around the first corner, and divided between the other two. */
 function drawFormat(mask: number, size: number, set: Setter): void {
-  // Level M is 00, so the mask's number is all the data.
-  const bits = ((mask << 10) | remainderOf(mask, 10, 0x537)) ^ 0x5412;
+  // Error correction level M is 00, so the data is the number of the mask.
+  const bits = ((mask << 10) | computeRemainder(mask, 10, 0x537)) ^ 0x5412;
   const isDark = (bit: number) => ((bits >> bit) & 1) === 1;
   for (let bit = 0; bit < 15; bit += 1) {
     if (bit < 8) {
@@ -195,7 +198,7 @@ function drawFormat(mask: number, size: number, set: Setter): void {
 }
 
 function drawVersion(version: number, size: number, set: Setter): void {
-  const bits = (version << 12) | remainderOf(version, 12, 0x1f25);
+  const bits = (version << 12) | computeRemainder(version, 12, 0x1f25);
   for (let bit = 0; bit < 18; bit += 1) {
     const isDark = ((bits >> bit) & 1) === 1;
     const [far, near] = [size - 11 + (bit % 3), Math.floor(bit / 3)];
@@ -204,7 +207,7 @@ function drawVersion(version: number, size: number, set: Setter): void {
   }
 }
 
-function remainderOf(value: number, degree: number, generator: number): number {
+function computeRemainder(value: number, degree: number, generator: number): number {
   let remainder = value;
   for (let bit = 0; bit < degree; bit += 1) {
     remainder = (remainder << 1) ^ ((remainder >> (degree - 1)) * generator);
@@ -212,7 +215,7 @@ function remainderOf(value: number, degree: number, generator: number): number {
   return remainder;
 }
 
-/** Two columns at a time from the right, up and down in turn, past the column of the timing pattern. */
+/** The order of the data: two columns at a time from the right, alternately up and down, without the timing column. */
 function* zigzag(size: number): Generator<readonly [x: number, y: number]> {
   let isUpward = true;
   for (let right = size - 1; right > 0; right -= 2) {
@@ -226,12 +229,12 @@ function* zigzag(size: number): Generator<readonly [x: number, y: number]> {
   }
 }
 
-// ── Which mask reads best ──
+// ── The choice of the mask ──
 
-function penaltyOf(dark: boolean[][]): number {
+function computePenalty(dark: boolean[][]): number {
   const rows = dark.map((row) => row.map(Number).join(""));
-  const turned = dark.map((_, x) => dark.map((row) => Number(row[x])).join(""));
-  const lines = [...rows, ...turned];
+  const transposed = dark.map((_, x) => dark.map((row) => Number(row[x])).join(""));
+  const lines = [...rows, ...transposed];
   let penalty = 0;
   for (const line of lines) {
     for (const [run] of line.matchAll(/0{5,}|1{5,}/g)) penalty += run.length - 2;

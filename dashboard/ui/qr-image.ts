@@ -1,12 +1,12 @@
-/** A QR code as a picture. Its ground is light whatever the theme: readers want it so. */
-import { qrCode } from "./qr-code.ts";
+/** A QR code as an SVG image. Its background is white in every theme, because readers require that. */
+import { encodeQrCode } from "./qr-code.ts";
 
-/** The light margin that readers find it by. */
+/** The white margin that readers need to find the code. */
 const QUIET_MODULES = 4;
 
-/** @returns nothing where the text is too long for one. */
-export function qrImage(text: string): SVGElement[] {
-  const modules = qrCode(text);
+/** @returns no image when the text is too long for a QR code. */
+export function createQrImage(text: string): SVGElement[] {
+  const modules = encodeQrCode(text);
   if (modules === null) return [];
   const size = String(modules.length + 2 * QUIET_MODULES);
   let path = "";
@@ -16,16 +16,16 @@ export function qrImage(text: string): SVGElement[] {
     }),
   );
   return [
-    svg(
+    createSvgElement(
       "svg",
       { class: "qr-code", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": "QR code" },
-      svg("rect", { width: size, height: size, fill: "#fff" }),
-      svg("path", { d: path, fill: "#000", "shape-rendering": "crispEdges" }),
+      createSvgElement("rect", { width: size, height: size, fill: "#fff" }),
+      createSvgElement("path", { d: path, fill: "#000", "shape-rendering": "crispEdges" }),
     ),
   ];
 }
 
-function svg(
+function createSvgElement(
   tag: "svg" | "rect" | "path",
   attributes: Record<string, string>,
   ...children: Node[]

@@ -1,37 +1,41 @@
-/** A part of a page that has something of its own to show, and shows it anew after each change. */
-import { ask, type Question } from "./dialog.ts";
-import { button, h, whileBusy, type Attributes, type Child } from "./element.ts";
+/** A part of a page that loads its own content, and loads it again after each change. */
+import { showDialog, type DialogOptions } from "./dialog.ts";
+import { createButton, h, runWhileBusy, type Attributes, type Child } from "./element.ts";
 import { getErrorMessage } from "../request.ts";
 
 export interface Section {
   element: HTMLElement;
-  /** Asks again for what it shows. */
+  /** Loads the content again. */
   reload: () => Promise<void>;
-  /** The same after a change of its own: says so, and takes the focus, which may be on what is gone. */
-  refresh(news?: string): Promise<void>;
-  /** Shows something else until then. */
-  replace(...content: Child[]): void;
-  /** What needs no question. */
-  button(label: string, act: () => Promise<void>): HTMLButtonElement;
-  /** What is asked about first. The section is refreshed afterwards. */
-  asking(label: string, question: Question, attributes?: Attributes): HTMLButtonElement;
+  /** Loads the content after a change, shows a message, and takes the focus, whose element may have been removed. */
+  refresh(message?: string): Promise<void>;
+  /** Shows other content until the next reload. */
+  showContent(...content: Child[]): void;
+  /** A button that runs an action at once. */
+  createButton(label: string, act: () => Promise<void>): HTMLButtonElement;
+  /** A button that opens a dialog. After the action of the dialog the section is refreshed. */
+  createDialogButton(
+    label: string,
+    options: DialogOptions,
+    attributes?: Attributes,
+  ): HTMLButtonElement;
 }
 
-let ids = 0;
+let lastId = 0;
 
-export function section(title: string, load: (self: Section) => Promise<Child[]>): Section {
-  const id = `section-${(ids += 1)}`;
+export function createSection(title: string, load: (self: Section) => Promise<Child[]>): Section {
+  const id = `section-${(lastId += 1)}`;
   const heading = h("h2", { id, tabindex: "-1" }, title);
-  const news = h("p", { role: "status" });
-  const problem = h("p", { role: "alert" });
+  const status = h("p", { role: "status" });
+  const alert = h("p", { role: "alert" });
   const content = h("div", {}, h("p", { class: "hint" }, "Loading…"));
-  const parts = [heading, news, problem, content];
+  const parts = [heading, status, alert, content];
   const element = h("section", { class: "card", "aria-labelledby": id }, ...parts);
 
-  async function attempt(act: () => Promise<void>): Promise<void> {
-    problem.textContent = "";
-    news.textContent = "";
-    await act().catch((error: unknown) => (problem.textContent = getErrorMessage(error)));
+  async function run(act: () => Promise<void>): Promise<void> {
+    alert.textContent = "";
+    status.textContent = "";
+    await act().catch((error: unknown) => (alert.textContent = getErrorMessage(error)));
   }
 
   const self: Section = {
@@ -40,42 +44,45 @@ export function section(title: string, load: (self: Section) => Promise<Child[]>
       content.replaceChildren(...(await load(self)));
     },
     async refresh(text = "") {
-      await attempt(self.reload);
-      news.textContent = text;
+      await run(self.reload);
+      status.textContent = text;
       heading.focus();
     },
-    replace(...children) {
+    showContent(...children) {
       content.replaceChildren(...children);
       (content.querySelector<HTMLElement>("form input") ?? heading).focus();
     },
-    button(label, act) {
-      const pressed = button(label, () => void whileBusy(pressed, () => attempt(act)), {
+    createButton(label, act) {
+      const pressed = createButton(label, () => void runWhileBusy(pressed, () => run(act)), {
         class: "plain",
       });
       return pressed;
     },
-    asking(label, question, attributes = {}) {
-      const act: Question["act"] = async (value) => {
-        await question.act(value);
-        // The whole page may have been shown anew meanwhile.
+    createDialogButton(label, options, attributes = {}) {
+      const act: DialogOptions["act"] = async (value) => {
+        await options.act(value);
+        // The action may have rendered the whole page again.
         if (element.isConnected) await self.refresh();
       };
-      return button(label, () => ask({ ...question, act }), { class: "plain", ...attributes });
+      return createButton(label, () => showDialog({ ...options, act }), {
+        class: "plain",
+        ...attributes,
+      });
     },
   };
-  void attempt(self.reload).then(() => {
-    if (problem.textContent) content.replaceChildren(self.button("Try again", self.reload));
+  void run(self.reload).then(() => {
+    if (alert.textContent) content.replaceChildren(self.createButton("Try again", self.reload));
   });
   return self;
 }
 
-/** A thing in a list, and what can be done about it. */
+/** An entry of a list, with buttons for its actions. */
 export interface Row {
   about: Child[];
   actions?: Child[];
 }
 
-export function rows(items: Row[]): HTMLElement {
+export function createRows(items: Row[]): HTMLElement {
   const list = h("ul", { class: "rows" });
   for (const { about, actions = [] } of items) {
     const row = h("li", {}, h("div", { class: "about" }, ...about));
@@ -85,11 +92,11 @@ export function rows(items: Row[]): HTMLElement {
   return list;
 }
 
-export function badge(text: string): HTMLElement {
+export function createBadge(text: string): HTMLElement {
   return h("span", { class: "badge" }, text);
 }
 
-/** Beneath what a row is about. */
-export function detail(...content: Child[]): HTMLElement {
+/** A smaller line below the name of a row. */
+export function createDetail(...content: Child[]): HTMLElement {
   return h("div", { class: "hint" }, ...content);
 }

@@ -17,7 +17,7 @@ test("an invitation is sent, opened and accepted", async () => {
   const owner = await pages.api.owner();
   const guest = await pages.api.owner();
   const page = await pages.openAs(owner.email);
-  await clickButton(page, "Invite somebody");
+  await clickButton(page, "Invite a person");
   await page.getByLabel("Email address").fill(guest.email);
   await page.getByLabel("Role").selectOption("admin");
   await answerDialog(page, "Send the invitation");

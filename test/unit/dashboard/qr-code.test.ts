@@ -1,10 +1,10 @@
 /** What is expected here was read back by a reader that is not ours when it was written down. */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { qrCode } from "../../../dashboard/ui/qr-code.ts";
+import { encodeQrCode } from "../../../dashboard/ui/qr-code.ts";
 
 function drawing(text: string): string {
-  const rows = qrCode(text) ?? [];
+  const rows = encodeQrCode(text) ?? [];
   return rows.map((row) => row.map((isDark) => (isDark ? "#" : ".")).join("")).join("\n");
 }
 
@@ -40,11 +40,11 @@ test.each([
   [600, 93, "5e57471a2ee560d1142d749cf2346a00b97f7f4d6ab7e47b000eda4cc5e510b2"],
 ])("a text of %i characters is drawn in the version that holds it", (chars, size, hash) => {
   const text = "otpauth://".padEnd(chars, "underpass ");
-  expect(qrCode(text)).toHaveLength(size);
+  expect(encodeQrCode(text)).toHaveLength(size);
   expect(createHash("sha256").update(drawing(text)).digest("hex")).toBe(hash);
 });
 
 test("a text that is too long has no code", () => {
-  expect(qrCode("x".repeat(666))).not.toBeNull();
-  expect(qrCode("x".repeat(667))).toBeNull();
+  expect(encodeQrCode("x".repeat(666))).not.toBeNull();
+  expect(encodeQrCode("x".repeat(667))).toBeNull();
 });
