@@ -1,5 +1,5 @@
 /** Bytes as text and back. */
-import { bytesToHex, concatBytes as concat, hexToBytes } from "@noble/hashes/utils.js";
+import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
 
 const encoder = new TextEncoder();
 
@@ -7,8 +7,15 @@ export function toUtf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text) as Uint8Array<ArrayBuffer>;
 }
 
-export function concatBytes(...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
-  return concat(...parts);
+/** Takes an array, unlike the library's function: arguments by the ten thousand overflow the stack. */
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const joined = new Uint8Array(parts.reduce((bytes, { length }) => bytes + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
 }
 
 export function toHex(bytes: Uint8Array): string {

@@ -101,5 +101,5 @@ function isWithinTolerance(time: string, nowMs: number): boolean {
 
 function prepend(prefix: string, body: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   if (prefix === "") return body;
-  return concatBytes(toUtf8(prefix), body);
+  return concatBytes([toUtf8(prefix), body]);
 }

@@ -55,7 +55,7 @@ function readU32(bytes: Uint8Array, at: number): number {
 
 /** The key of mac1 for a server: HASH("mac1----" || its public key). */
 export function getMac1Key(serverPublicKey: Uint8Array): Uint8Array {
-  return blake2s(concatBytes(MAC1_LABEL, serverPublicKey), { dkLen: 32 });
+  return blake2s(concatBytes([MAC1_LABEL, serverPublicKey]), { dkLen: 32 });
 }
 
 /** Whether the sender of an initiation knows the server's public key. */

@@ -4,6 +4,7 @@
  *
  *     v1.<key id>.<nonce>.<ciphertext>      the last three in base64url
  */
+import type { CryptoKey } from "jose";
 import type { Config } from "../config/config.ts";
 import { fromBase64, toBase64Url, toHex, toUtf8 } from "../../shared/bytes.ts";
 import { deriveKeys } from "./keys.ts";

@@ -2,7 +2,7 @@
  * The keys of the service, imported once per isolate: signing keys for access tokens and for capability tokens,
  * each with its retired predecessors, and the keys derived from ENCRYPTION_KEY.
  */
-import { calculateJwkThumbprint, type JWK } from "jose";
+import { calculateJwkThumbprint, type JWK, type CryptoKey } from "jose";
 import { z } from "zod";
 import type { Config } from "../config/config.ts";
 import { fromBase64, toUtf8 } from "../../shared/bytes.ts";

@@ -72,7 +72,7 @@ export function pack(
   const inline = sides.map((side) => side.bytes).filter((bytes) => !isStoredSeparately(bytes));
   const page = { records: toJsonArray(captures.map(({ record }) => record)), bodies };
   const lines = toJsonArray(captures.map((capture) => capture.lines));
-  return { page, details: { lines, bodies: packed, bytes: concatBytes(...inline) } };
+  return { page, details: { lines, bodies: packed, bytes: concatBytes(inline) } };
 }
 
 export function parseRecords({ records }: Page): CaptureRecord[] {

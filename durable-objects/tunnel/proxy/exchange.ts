@@ -252,7 +252,7 @@ export class Exchange implements Stream {
 
   #buildWholeResponse(held: Held, length: number | null, init: ResponseInit): ExchangeOutcome {
     const { chunks } = held;
-    const body = chunks.length === 1 ? chunks[0]! : concatBytes(...chunks);
+    const body = chunks.length === 1 ? chunks[0]! : concatBytes(chunks);
     this.#phase = DONE.complete;
     this.#grantHeld(held);
     return length === null || body.byteLength === length

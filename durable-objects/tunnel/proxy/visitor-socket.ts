@@ -161,7 +161,7 @@ export class VisitorSocket implements Stream {
 
   #deliver(frame: Frame): void {
     const whole =
-      this.#parts.length === 0 ? frame.payload : concatBytes(...this.#parts, frame.payload);
+      this.#parts.length === 0 ? frame.payload : concatBytes([...this.#parts, frame.payload]);
     this.#parts = [];
     this.#partsBytes = 0;
     this.#allowHibernation();

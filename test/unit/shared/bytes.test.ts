@@ -35,7 +35,11 @@ test("sixteen bytes are written as a UUID", () => {
 });
 
 test("parts are joined in order", () => {
-  expect(concatBytes(toUtf8("a"), new Uint8Array(0), toUtf8("é"))).toEqual(
+  expect(concatBytes([toUtf8("a"), new Uint8Array(0), toUtf8("é")])).toEqual(
     Uint8Array.of(0x61, 0xc3, 0xa9),
   );
+});
+
+test("a million parts are joined", () => {
+  expect(concatBytes(Array<Uint8Array>(1_000_000).fill(Uint8Array.of(1)))).toHaveLength(1_000_000);
 });
