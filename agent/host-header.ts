@@ -55,7 +55,7 @@ export class HostHeader {
     });
   }
 
-  /** Whether an answer's first bytes should be shown to `refusedBy`. */
+  /** Whether the first bytes of a response with this status should be passed to `rewriteIfRefused`. */
   mayBeRefusal(status: number): boolean {
     return this.#mode === "auto" && (status === 403 || status === 400);
   }

@@ -51,7 +51,7 @@ export const TOKEN_BANDWIDTH_DEFAULT_MBPS = 100;
 export const TOKEN_TUNNELS_DEFAULT = 5;
 /** The window of a tunnel's rate limit. */
 export const RATE_WINDOW_MS = MINUTE_MS;
-/** When a watcher that was refused because there were too many may try again. */
+/** When a watcher may try again after it was refused because too many were connected. */
 export const RECONNECT_WATCHER_MS = 5_000;
 /** An attempt to deliver a mail is abandoned after this long. */
 export const MAIL_DELIVERY_MAX_MS = 25_000;

@@ -1,45 +1,45 @@
 /** Bounds that several files of workers/ share, each with its unit in its name. */
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../shared/time.ts";
 
-/** How long a visitor who signed in may come back without doing so again. */
+/** How long a visitor who has signed in is not asked to sign in again. */
 export const VISITOR_PASS_SECONDS = 12 * 3600;
 export const EMAIL_CODE_GUESSES_WINDOW_MS = HOUR_MS;
 export const REFRESH_TOKEN_MS = 30 * DAY_MS;
-/** While a session is used, its row says when, to this precision. */
+/** The precision of the time in a session's row at which it was last used. */
 export const SESSION_SEEN_MS = MINUTE_MS;
-/** Unused reset tokens of one account; further requests send nothing until the oldest ends. */
+/** Unused password reset tokens of one account; further requests send nothing until the oldest has expired. */
 export const PASSWORD_RESETS_MAX = 3;
 export const MFA_ACCOUNT_WINDOW_MS = HOUR_MS;
-/** How long a person may take at an identity provider. */
+/** How long a user may take to sign in at an identity provider. */
 export const PROVIDER_SIGN_IN_MAX_MS = 10 * MINUTE_MS;
-/** Where a sign-in leads back to: it travels in a cookie, of which browsers keep 4 KiB. */
+/** The address to return to after a sign-in: it is stored in a cookie, which browsers limit to 4 KiB. */
 export const RETURN_TO_MAX_CHARS = 2_000;
 export const DEVICE_CODE_MAX_MS = 10 * MINUTE_MS;
 export const OUTBOX_BATCH_ROWS = 100;
-/** Mails that the scheduled job sends at once: Workers open six connections. */
+/** Mails that the scheduled job sends at the same time: a Worker can have six open connections. */
 export const MAIL_BATCH_ROWS = 5;
-/** A row that says "connected" and is older than this is asked after. */
+/** When a row says "connected" and is older than this, the tunnel's object is asked whether it is still true. */
 export const TUNNEL_STATUS_FRESH_MS = 15_000;
 export const TUNNEL_CONFIRM_MAX_ROWS = 100;
-/** Tunnels that one run of the scheduled job lets expire in one transaction. */
+/** Tunnels that the scheduled job marks as expired in one transaction. */
 export const EXPIRY_BATCH_ROWS = 100;
-/** Secrets of accounts that are read at a time to be put under another key. */
+/** Secrets of accounts that are read at a time to encrypt them again with the current key. */
 export const REENCRYPTION_BATCH_ROWS = 100;
-/** Dead sessions, codes and tokens' rows are kept this long for whoever asks what happened. */
+/** Rows of ended sessions, used codes and expired tokens are stored this long, so that their history can be examined. */
 export const DEAD_ROW_KEEP_MS = 30 * DAY_MS;
-/** How often a random name is drawn before giving up: one collision is rare, three say something else. */
+/** How many random names are tried: one collision is rare, and three mean that something else is wrong. */
 export const RANDOM_NAME_MAX_TRIES = 3;
-/** From the first payment that failed; until then the plan stays. */
+/** The organization keeps its plan for this long after the first failed payment. */
 export const PAYMENT_GRACE_MS = 7 * DAY_MS;
-/** How many subscriptions whose grace is over one run of the scheduled job takes at once. */
+/** Subscriptions after their grace period that one run of the scheduled job ends in one batch. */
 export const LAPSED_BATCH_ROWS = 100;
-/** Look-ups of TXT records for one organization, at once and then one each: as many claims as can wait, twice. */
+/** Look-ups of TXT records that an organization can make at once: twice the number of open claims. */
 export const TXT_LOOKUP_BURST = 200;
 /** Rows that one run of the scheduled job deletes in one statement. */
 export const TRAFFIC_DELETE_BATCH_ROWS = 10_000;
-/** The last report of a tunnel that has ended may be late by this much. */
+/** The last report of a tunnel that has ended may arrive this late. */
 export const COUNTERS_FOLD_AFTER_MS = DAY_MS;
-/** Counters of ended tunnels that become their organization's in one statement. */
+/** Ended tunnels whose counters are added to their organization's in one statement. */
 export const COUNTERS_FOLD_BATCH_ROWS = 500;
 export const NETWORKS_PER_ORG_MAX = 100;
 export const RECEIVERS_MAX = 100;

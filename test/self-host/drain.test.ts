@@ -262,7 +262,7 @@ function startLoad(shop: Shop): { stop(): Promise<Outcome[]> } {
   const visitors = Array.from({ length: VISITORS }, async () => {
     while (!isOver) {
       const startedAt = performance.now();
-      const got = await outcomeOf(shop.visit("/", connections));
+      const got = await readOutcome(shop.visit("/", connections));
       outcomes.push({ got, startedAt, endedAt: performance.now() });
       if (got === "no connection") await wait(10);
     }
@@ -277,7 +277,7 @@ function startLoad(shop: Shop): { stop(): Promise<Outcome[]> } {
   };
 }
 
-async function outcomeOf(answering: Promise<IncomingMessage>): Promise<string> {
+async function readOutcome(answering: Promise<IncomingMessage>): Promise<string> {
   let answer: IncomingMessage;
   try {
     answer = await answering;

@@ -72,7 +72,7 @@ test("a mail address can't place the file outside the directory", async () => {
 });
 
 test.each([{}, { ...mail, to: "nobody" }, { ...mail, text: undefined }])(
-  "what is no mail is refused: %j",
+  "an invalid mail is refused: %j",
   async (body) => {
     expect(await post(undefined, body)).toBe(400);
   },

@@ -133,7 +133,7 @@ export type ReplayOutcome = { id: string } | { refused: ReplayRefusal };
 
 const DEFAULT_REDACTED = ["authorization", "cookie", "set-cookie", "proxy-authorization"];
 
-/** What is captured of a tunnel's requests. */
+/** Which requests of a tunnel are captured, and which parts of them. */
 export const CaptureSettings = z.object({
   capture: z.boolean().default(true),
   /** Names of headers whose values are never stored. */

@@ -73,7 +73,7 @@ test("a forgotten password is replaced with the link in the email, once", async 
   await reset.getByLabel("New password").fill("another horse, another staple");
   expect(new URL(reset.url()).hash).toBe("");
   await clickButton(reset, "Set the password");
-  await says(reset, "Your password is set");
+  await says(reset, "Your new password is set");
   await reset.getByRole("link", { name: "Sign in" }).click();
   await signIn(reset, email, "another horse, another staple");
   await waitForAccountPage(reset);
@@ -97,7 +97,7 @@ test("the second factor is set up, required, and turned off with a recovery code
   const recoveryCodes = await factor.getByRole("listitem").allTextContents();
   expect(recoveryCodes).toHaveLength(10);
   await clickButton(page, "I have stored them");
-  await factor.getByText("On: signing in takes a code").waitFor();
+  await factor.getByText("On: signing in also requires a code").waitFor();
 
   await clickButton(page, "Sign out");
   await signIn(page, email);
@@ -119,7 +119,7 @@ test("a user with a second factor approves a machine", async () => {
   const owner = await pages.api.owner();
   const { recoveryCodes } = await enableSecondFactor(pages.api, owner);
   const start = { label: "my laptop" };
-  const { body } = await pages.api.stranger.post<{ user_code: string; device_code: string }>(
+  const { body } = await pages.api.anonymous.post<{ user_code: string; device_code: string }>(
     "/auth/cli/start",
     start,
   );
@@ -127,11 +127,11 @@ test("a user with a second factor approves a machine", async () => {
   await clickButton(page, "Use a recovery code");
   await page.getByLabel("Recovery code").fill(recoveryCodes[0] ?? "");
   await clickButton(page, "Continue");
-  await page.getByText("my laptop asks to open tunnels").waitFor();
+  await page.getByText("my laptop requests access to open tunnels").waitFor();
   await clickButton(page, "Approve");
   await says(page, "Done.");
   const { device_code } = body;
-  const poll = await pages.api.stranger.post("/auth/cli/poll", { device_code });
+  const poll = await pages.api.anonymous.post("/auth/cli/poll", { device_code });
   expect(poll).toMatchObject({ status: 200, body: { label: "my laptop" } });
 });
 

@@ -72,17 +72,17 @@ describe("each piece of a response arrives before the next is written:", () => {
 });
 
 describe("an upload", () => {
-  const chunkOf = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+  const toChunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
 
   test("arrives piece by piece before the visitor has finished it", async () => {
     const asked = nextRequest();
     const { answer, socket } = await visitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
-    socket.write(chunkOf("one"));
+    socket.write(toChunk("one"));
     const { request, response } = await asked;
     const piece = async () => String(((await once(request, "data")) as [Buffer])[0]);
     expect(await piece()).toBe("one");
     for (const text of ["two", "three"]) {
-      socket.write(chunkOf(text));
+      socket.write(toChunk(text));
       expect(await piece()).toBe(text);
     }
     socket.write("0\r\n\r\n");
@@ -95,13 +95,13 @@ describe("an upload", () => {
   test("flows at the same time as its response", async () => {
     const asked = nextRequest();
     const { answer, socket } = await visitor("POST / HTTP/1.1", ["Transfer-Encoding: chunked"]);
-    socket.write(chunkOf("ping"));
+    socket.write(toChunk("ping"));
     const { request, response } = await asked;
     request.pipe(response);
     const { piece } = await answer();
     expect(await piece()).toBe("ping");
     for (const text of ["pong", "pang"]) {
-      socket.write(chunkOf(text));
+      socket.write(toChunk(text));
       expect(await piece()).toBe(text);
     }
     socket.destroy();

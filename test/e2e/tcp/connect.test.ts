@@ -10,7 +10,7 @@ import {
   startTcpStack,
   type TcpStack,
 } from "../../harness/relay/tcp/stack.ts";
-import { endOf, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
+import { waitForEnd, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
 
 const MiB = 1024 * 1024;
 
@@ -77,12 +77,12 @@ test("a reset of either side resets the other", async () => {
   await using local = await stack.connect(tunnel.tunnelId);
   const client = await local.visit();
   client.write("break");
-  expect(await endOf(client)).toBe("ECONNRESET");
+  expect(await waitForEnd(client)).toBe("ECONNRESET");
   const other = await local.visit();
   other.write("hello");
   await vi.waitUntil(() => server.sockets.size === 1, WAIT_OPTIONS);
   const [socket] = server.sockets;
-  const end = endOf(socket!);
+  const end = waitForEnd(socket!);
   other.resetAndDestroy();
   expect(await end).toBe("ECONNRESET");
 });
@@ -104,7 +104,7 @@ test("while nothing listens behind the tunnel, local connections are reset and t
   await using tunnel = await stack.serve(echo.port);
   await using local = await stack.connect(tunnel.tunnelId);
   await echo[Symbol.asyncDispose]();
-  expect(await endOf(await local.visit())).toBe("ECONNRESET");
+  expect(await waitForEnd(await local.visit())).toBe("ECONNRESET");
   expect(await local.event("connection")).toMatchObject({
     problem: `nothing listens at localhost:${echo.port}`,
   });

@@ -13,7 +13,7 @@ import {
   startTcpStack,
   type TcpStack,
 } from "../../harness/relay/tcp/stack.ts";
-import { endOf, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
+import { waitForEnd, readAll, readExactly } from "../../harness/relay/tcp/tunnel-port.ts";
 
 const MiB = 1024 * 1024;
 /** The relay's ports; each tunnel keeps its own. */
@@ -73,7 +73,7 @@ test("a reset by the local server resets the visitor", async () => {
   await using tunnel = await stack.serve(local.port);
   const visitor = await tunnel.visit();
   visitor.write("x");
-  expect(await endOf(visitor)).toBe("ECONNRESET");
+  expect(await waitForEnd(visitor)).toBe("ECONNRESET");
 });
 
 test("while nothing listens locally, visitors are reset and the agent reports why", async () => {
@@ -81,7 +81,7 @@ test("while nothing listens locally, visitors are reset and the agent reports wh
   await using tunnel = await stack.serve(local.port);
   await local[Symbol.asyncDispose]();
   const visitor = await tunnel.visit();
-  expect(await endOf(visitor)).toBe("ECONNRESET");
+  expect(await waitForEnd(visitor)).toBe("ECONNRESET");
   expect(await tunnel.event("connection")).toMatchObject({
     problem: `nothing listens at localhost:${local.port}`,
   });
@@ -109,7 +109,7 @@ test("--allow accepts only the given addresses, and is stored in the tunnel", as
     "::1",
   ]);
   const visitor = await tunnel.visit().catch(() => null);
-  if (visitor) expect(await endOf(visitor)).toBe("ECONNRESET");
+  if (visitor) expect(await waitForEnd(visitor)).toBe("ECONNRESET");
   const { body } = await stack.owner.get<Tunnel[]>("/tunnels");
   const row = body.find(({ id }) => id === tunnel.tunnelId);
   expect(row?.allowedCidrs).toEqual(["203.0.113.0/24", "::1/128"]);

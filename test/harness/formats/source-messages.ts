@@ -22,7 +22,7 @@ export function collectMessages(files: string[], callee: string): SourceMessage[
     );
     const messages: SourceMessage[] = [];
     const visit = (node: ts.Node): void => {
-      if (isCallOf(node, callee)) {
+      if (isCallTo(node, callee)) {
         const [subject, message] = node.arguments ?? [];
         const line = source.getLineAndCharacterOfPosition(node.getStart()).line + 1;
         for (const text of message ? toTexts(message) : []) {
@@ -36,7 +36,7 @@ export function collectMessages(files: string[], callee: string): SourceMessage[
   });
 }
 
-function isCallOf(node: ts.Node, callee: string): node is ts.CallExpression | ts.NewExpression {
+function isCallTo(node: ts.Node, callee: string): node is ts.CallExpression | ts.NewExpression {
   return (
     (ts.isCallExpression(node) || ts.isNewExpression(node)) &&
     ts.isIdentifier(node.expression) &&

@@ -61,11 +61,11 @@ export async function startUdpProxy(serverPort: number, at?: Address): Promise<U
   const held: { release: () => void; after: number }[] = [];
   const near = await bind(at ?? { address: "127.0.0.1", port: 0 });
   near.on("message", (bytes, { address, port }) => {
-    const mapping = mappingOf(address, port);
+    const mapping = getMapping(address, port);
     pass("to-server", bytes, () => send(mapping.upstream, bytes, serverPort, "127.0.0.1"));
   });
 
-  function mappingOf(address: string, port: number): Mapping {
+  function getMapping(address: string, port: number): Mapping {
     const key = `${address}:${port}`;
     const known = mappings.get(key);
     if (known) return known;

@@ -1,4 +1,4 @@
-/** What is expected here was read back by a reader that is not ours when it was written down. */
+/** The expected codes were checked once with an independent reader. */
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { encodeQrCode } from "../../../dashboard/ui/qr-code.ts";
@@ -8,7 +8,7 @@ function drawing(text: string): string {
   return rows.map((row) => row.map((isDark) => (isDark ? "#" : ".")).join("")).join("\n");
 }
 
-test("a short text is drawn as the standard says", () => {
+test("a short text is drawn as the standard requires", () => {
   expect(`\n${drawing("underpass")}\n`).toBe(`
 #######.#.#.#.#######
 #.....#.#.....#.....#

@@ -17,7 +17,7 @@ function fill(sender: SendWindows, stream: number): number {
   return Math.max(0, bytes);
 }
 
-/** What is left of the connection's window, as a new stream sees it. */
+/** The remaining bytes of the connection's window, as a new stream sees it. */
 function sharedLeft(sender: SendWindows): number {
   const streams = CONNECTION_WINDOW_BYTES / (STREAM_WINDOW_BYTES - STREAM_RESERVE_BYTES) + 2;
   let left = 0;

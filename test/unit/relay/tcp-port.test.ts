@@ -5,7 +5,7 @@ import { createServer, type Socket } from "node:net";
 import { expect, test, vi } from "vitest";
 import { WAIT_OPTIONS } from "../../harness/timeouts.ts";
 import {
-  endOf,
+  waitForEnd,
   readAll,
   readExactly,
   readHead,
@@ -81,7 +81,7 @@ test.each(["visitor", "agent"])("a reset by the %s is a reset for the other side
   const visitor = await tunnel.visit();
   await readHead(connection);
   const [broken, other] = who === "visitor" ? [visitor, connection] : [connection, visitor];
-  const end = endOf(other);
+  const end = waitForEnd(other);
   broken.resetAndDestroy();
   expect(await end).toBe("ECONNRESET");
 });
@@ -179,7 +179,7 @@ test("a port that was closed can be bound again at once, and its connections are
   const connection = await tunnel.openDataConnection();
   const visitor = await tunnel.visit();
   await readHead(connection);
-  const ends = Promise.all([endOf(visitor), endOf(connection)]);
+  const ends = Promise.all([waitForEnd(visitor), waitForEnd(connection)]);
   tunnel.port.close();
   expect(await ends).toEqual(["ECONNRESET", "ECONNRESET"]);
   const next = createServer().listen(tunnel.number, "127.0.0.1");

@@ -63,7 +63,7 @@ export const PLAN_TERMS: Record<Plan, PlanTerms> = {
   },
 };
 
-/** In US dollars, for one month or one year. What is charged is what the payment provider calls its prices. */
+/** In US dollars, for one month or one year. These are for display: the payment provider charges its own configured prices. */
 export const PLAN_PRICES: Record<PaidPlan, Record<BillingCycle, number>> = {
   pro: { monthly: 10, yearly: 100 },
   team: { monthly: 40, yearly: 400 },

@@ -9,7 +9,7 @@ export function toUserNonce(userId: string): string {
   return userId.replaceAll("-", "");
 }
 
-/** @param nonces of capability tokens, or made by `userNonce`. */
+/** @param nonces of capability tokens, or of `toUserNonce`. */
 export async function revokeTickets(
   { tx, enqueue }: Change,
   orgId: string,

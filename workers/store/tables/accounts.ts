@@ -13,7 +13,7 @@ import {
   uuid,
 } from "drizzle-orm/pg-core";
 import { PROVIDERS } from "../../../protocol/schemas/accounts/providers.ts";
-import { isOneOf } from "./checks.ts";
+import { isIn } from "./checks.ts";
 import { timestamptz } from "./columns.ts";
 
 export const users = pgTable(
@@ -74,7 +74,7 @@ export const identities = pgTable(
   (table) => [
     primaryKey({ columns: [table.provider, table.issuer, table.subject] }),
     uniqueIndex("identities_user_id_key").on(table.userId, table.provider, table.issuer),
-    check("identities_provider", isOneOf(table.provider, PROVIDERS)),
+    check("identities_provider", isIn(table.provider, PROVIDERS)),
   ],
 );
 

@@ -10,7 +10,7 @@ import {
   uniqueIndex,
   uuid,
 } from "drizzle-orm/pg-core";
-import { isOneOf } from "./checks.ts";
+import { isIn } from "./checks.ts";
 import { timestamptz } from "./columns.ts";
 import { BILLING_CYCLES, PAID_PLANS } from "../../../protocol/plans.ts";
 import { SUBSCRIPTION_STATUSES } from "../../../protocol/schemas/billing.ts";
@@ -34,7 +34,7 @@ export const billingCustomers = pgTable(
   (table) => [
     primaryKey({ columns: [table.orgId, table.source] }),
     uniqueIndex("billing_customers_customer_id_key").on(table.customerId),
-    check("billing_customers_source", isOneOf(table.source, SOURCES)),
+    check("billing_customers_source", isIn(table.source, SOURCES)),
   ],
 );
 
@@ -67,10 +67,10 @@ export const subscriptions = pgTable(
     index("subscriptions_overdue_idx")
       .on(table.overdueSince)
       .where(sql`${table.isEntitling} and ${table.status} = 'past_due'`),
-    check("subscriptions_source", isOneOf(table.source, SOURCES)),
-    check("subscriptions_plan", isOneOf(table.plan, PAID_PLANS)),
-    check("subscriptions_cycle", isOneOf(table.cycle, BILLING_CYCLES)),
-    check("subscriptions_status", isOneOf(table.status, SUBSCRIPTION_STATUSES)),
+    check("subscriptions_source", isIn(table.source, SOURCES)),
+    check("subscriptions_plan", isIn(table.plan, PAID_PLANS)),
+    check("subscriptions_cycle", isIn(table.cycle, BILLING_CYCLES)),
+    check("subscriptions_status", isIn(table.status, SUBSCRIPTION_STATUSES)),
   ],
 );
 

@@ -11,7 +11,7 @@ import {
   uuid,
 } from "drizzle-orm/pg-core";
 import { ROLES } from "../../../protocol/roles.ts";
-import { isOneOf } from "./checks.ts";
+import { isIn } from "./checks.ts";
 import { timestamptz } from "./columns.ts";
 import { users } from "./accounts.ts";
 import { PLANS } from "../../../protocol/plans.ts";
@@ -33,7 +33,7 @@ export const organizations = pgTable(
     uniqueIndex("organizations_slug_key")
       .on(table.slug)
       .where(sql`${table.deletedAt} is null`),
-    check("organizations_plan", isOneOf(table.plan, PLANS)),
+    check("organizations_plan", isIn(table.plan, PLANS)),
     check(
       "organizations_approval_status",
       sql`${table.approvalStatus} in ('approved', 'pending', 'rejected')`,
@@ -56,7 +56,7 @@ export const memberships = pgTable(
   (table) => [
     primaryKey({ columns: [table.userId, table.orgId] }),
     index("memberships_org_id_idx").on(table.orgId),
-    check("memberships_role", isOneOf(table.role, ROLES.toReversed())),
+    check("memberships_role", isIn(table.role, ROLES.toReversed())),
   ],
 );
 
@@ -85,7 +85,7 @@ export const invitations = pgTable(
       .where(sql`${table.acceptedAt} is null and ${table.revokedAt} is null`),
     index("invitations_org_id_idx").on(table.orgId, table.createdAt),
     index("invitations_expires_at_idx").on(table.expiresAt),
-    check("invitations_role", isOneOf(table.role, ROLES.toReversed())),
+    check("invitations_role", isIn(table.role, ROLES.toReversed())),
   ],
 );
 

@@ -82,7 +82,7 @@ export async function startTunnelPort(settings: TunnelPortSettings = {}): Promis
     visitEnd() {
       const socket = connect({ port: number, host: "127.0.0.1" });
       sockets.add(socket);
-      return endOf(socket);
+      return waitForEnd(socket);
     },
     async [Symbol.asyncDispose]() {
       port.close();
@@ -118,7 +118,7 @@ export async function readAll(socket: Socket): Promise<Buffer> {
 }
 
 /** @returns the error code with which the connection ended; null when it ended without an error. */
-export async function endOf(socket: Socket): Promise<string | null> {
+export async function waitForEnd(socket: Socket): Promise<string | null> {
   let code: string | null = null;
   socket.on("error", (error: NodeJS.ErrnoException) => (code = error.code ?? "unknown"));
   socket.resume();

@@ -42,7 +42,7 @@ test("as JSON: ready, the transport, devices by name, the loss of the relay and 
   expect(await agent.exit).toBe(0);
 });
 
-test("in a log: what is served, which devices connect, and why it ended", async () => {
+test("a log says which network is served, which devices connect, and why the agent ended", async () => {
   const { relay, network, server } = served;
   await using agent = await served.vpn();
   await expect

@@ -3,7 +3,7 @@ import { getAuthority, parseHost, toRouteName } from "../../../../protocol/hosts
 import { parseApiHosts } from "../../../../workers/config/hosts.ts";
 
 const DOMAIN = "tunnel.test";
-const routeOf = (authority: string) => {
+const toRoute = (authority: string) => {
   const host = parseHost(authority);
   return host === null ? "invalid" : toRouteName(host, DOMAIN);
 };
@@ -21,12 +21,12 @@ describe("a Host header", () => {
     ["shop.tunnel.test.evil", "shop.tunnel.test.evil"],
     ["eviltunnel.test", "eviltunnel.test"],
   ])("%s leads to %s", (authority, route) => {
-    expect(routeOf(authority)).toBe(route);
+    expect(toRoute(authority)).toBe(route);
   });
 
   test.each(["tunnel.test", "a.shop.tunnel.test", "localhost", "[::1]:80", "nodots"])(
     "%s leads to no tunnel",
-    (authority) => expect(routeOf(authority)).toBeNull(),
+    (authority) => expect(toRoute(authority)).toBeNull(),
   );
 
   test.each([

@@ -31,7 +31,7 @@ const OTHER_KEY = {
   x: "PUAXw-hDiVqStwqnTRt-vJyYLM8uxJaMwM1V8Sr0Zgw",
 };
 
-const keysOf = (jwks: object): Promise<SigningKeys> =>
+const loadKeys = (jwks: object): Promise<SigningKeys> =>
   getCapabilityTokenKeys({ TOKEN_SIGNING_KEY: JSON.stringify(jwks) } as Config);
 
 const PAYLOAD: Omit<TokenPayload, "keyId"> = {
@@ -49,7 +49,7 @@ const WHILE_GOOD_MS = PAYLOAD.issuedAtSeconds * 1000 + 1;
 
 describe("a capability token", () => {
   test("equals the example in the documentation byte for byte", async () => {
-    const bytes = await signCapabilityToken(PAYLOAD, await keysOf(EXAMPLE_KEY));
+    const bytes = await signCapabilityToken(PAYLOAD, await loadKeys(EXAMPLE_KEY));
     const documented = readFileSync("docs/capability-token.md", "utf8");
     const example = /<!-- example -->\s*```\n(.*?)```/s.exec(documented)?.[1] ?? "";
     const hex = example.replace(/#.*$/gm, "").replace(/\s/g, "");
@@ -57,7 +57,7 @@ describe("a capability token", () => {
   });
 
   test("contains the fields that it was made with", async () => {
-    const keys = await keysOf(EXAMPLE_KEY);
+    const keys = await loadKeys(EXAMPLE_KEY);
     const bytes = await signCapabilityToken(PAYLOAD, keys);
     expect(await verifyCapabilityToken(bytes, keys, WHILE_GOOD_MS)).toEqual({
       ok: { ...PAYLOAD, keyId: "example-key" },
@@ -65,7 +65,7 @@ describe("a capability token", () => {
   });
 
   test("is rejected when any byte is changed", async () => {
-    const keys = await keysOf(EXAMPLE_KEY);
+    const keys = await loadKeys(EXAMPLE_KEY);
     const bytes = await signCapabilityToken(PAYLOAD, keys);
     for (let at = 0; at < bytes.length; at++) {
       const changed = bytes.slice();
@@ -75,7 +75,7 @@ describe("a capability token", () => {
   });
 
   test("is rejected when truncated anywhere, or followed by anything", async () => {
-    const bytes = await signCapabilityToken(PAYLOAD, await keysOf(EXAMPLE_KEY));
+    const bytes = await signCapabilityToken(PAYLOAD, await loadKeys(EXAMPLE_KEY));
     for (let length = 0; length < bytes.length; length++) {
       expect(decodeCapabilityToken(bytes.subarray(0, length))).toBeNull();
     }
@@ -83,7 +83,7 @@ describe("a capability token", () => {
   });
 
   test("is valid until it expires, and rejected after", async () => {
-    const keys = await keysOf(EXAMPLE_KEY);
+    const keys = await loadKeys(EXAMPLE_KEY);
     const bytes = await signCapabilityToken(PAYLOAD, keys);
     const endMs = PAYLOAD.expiresAtSeconds * 1000;
     expect(await verifyCapabilityToken(bytes, keys, endMs - 1)).toHaveProperty("ok");
@@ -91,10 +91,10 @@ describe("a capability token", () => {
   });
 
   test("is rejected when another key signed it, even with our key's id", async () => {
-    const bytes = await signCapabilityToken(PAYLOAD, await keysOf(OTHER_KEY));
-    const disguised = await keysOf({ ...OTHER_KEY, kid: EXAMPLE_KEY.kid });
+    const bytes = await signCapabilityToken(PAYLOAD, await loadKeys(OTHER_KEY));
+    const disguised = await loadKeys({ ...OTHER_KEY, kid: EXAMPLE_KEY.kid });
     const forged = await signCapabilityToken(PAYLOAD, disguised);
-    const keys = await keysOf(EXAMPLE_KEY);
+    const keys = await loadKeys(EXAMPLE_KEY);
     for (const token of [bytes, forged]) {
       expect(await verifyCapabilityToken(token, keys, WHILE_GOOD_MS)).toEqual({
         error: "bad_signature",
@@ -103,8 +103,8 @@ describe("a capability token", () => {
   });
 
   test("signed with a retired key is valid while that key is in the set", async () => {
-    const bytes = await signCapabilityToken(PAYLOAD, await keysOf(EXAMPLE_KEY));
-    const rotated = await keysOf({ keys: [OTHER_KEY, EXAMPLE_KEY] });
+    const bytes = await signCapabilityToken(PAYLOAD, await loadKeys(EXAMPLE_KEY));
+    const rotated = await loadKeys({ keys: [OTHER_KEY, EXAMPLE_KEY] });
     expect(await verifyCapabilityToken(bytes, rotated, WHILE_GOOD_MS)).toHaveProperty("ok");
   });
 });

@@ -41,7 +41,7 @@ const ALL: Record<keyof typeof mails, mails.Mail> = {
 };
 
 const words = (text: string) => text.split(/\s+/).filter((word) => word !== "");
-const plainOf = (html: string) =>
+const toPlainText = (html: string) =>
   html
     .replace(/<title>.*<\/title>/s, "")
     .replace(/<[^>]+>/g, " ")
@@ -52,7 +52,7 @@ const plainOf = (html: string) =>
 
 describe.each(Object.entries(ALL))("%s", (_, mail) => {
   test("has the same text in both parts", () => {
-    expect(words(plainOf(mail.html))).toEqual(words(mail.text));
+    expect(words(toPlainText(mail.html))).toEqual(words(mail.text));
   });
 
   test("loads nothing, runs nothing, and has only the tags that it needs", () => {

@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../../../shared/time.ts";
 
 const at = (text: string) => Date.parse(text);
 const text = (ms: number) => new Date(ms).toISOString();
-const boundsOf = (window: "1h" | "24h" | "7d" | "30d", now: string) => {
+const formatBounds = (window: "1h" | "24h" | "7d" | "30d", now: string) => {
   const { fromMs, untilMs } = getSpan(window, at(now));
   return [text(fromMs), text(untilMs)];
 };
@@ -33,23 +33,23 @@ describe("a window", () => {
   });
 
   test("ends with the bucket that is running, from its first millisecond on", () => {
-    expect(boundsOf("1h", "2026-11-21T12:00:00.000Z")).toEqual([
+    expect(formatBounds("1h", "2026-11-21T12:00:00.000Z")).toEqual([
       "2026-11-21T11:01:00.000Z",
       "2026-11-21T12:01:00.000Z",
     ]);
-    expect(boundsOf("1h", "2026-11-21T11:59:59.999Z")).toEqual([
+    expect(formatBounds("1h", "2026-11-21T11:59:59.999Z")).toEqual([
       "2026-11-21T11:00:00.000Z",
       "2026-11-21T12:00:00.000Z",
     ]);
-    expect(boundsOf("24h", "2026-11-21T12:14:59.999Z")).toEqual([
+    expect(formatBounds("24h", "2026-11-21T12:14:59.999Z")).toEqual([
       "2026-11-20T12:15:00.000Z",
       "2026-11-21T12:15:00.000Z",
     ]);
-    expect(boundsOf("7d", "2026-11-21T12:00:00.000Z")).toEqual([
+    expect(formatBounds("7d", "2026-11-21T12:00:00.000Z")).toEqual([
       "2026-11-14T13:00:00.000Z",
       "2026-11-21T13:00:00.000Z",
     ]);
-    expect(boundsOf("30d", "2026-03-01T00:00:00.000Z")).toEqual([
+    expect(formatBounds("30d", "2026-03-01T00:00:00.000Z")).toEqual([
       "2026-01-31T00:00:00.000Z",
       "2026-03-02T00:00:00.000Z",
     ]);
